@@ -1,0 +1,262 @@
+"""Intervals, verdicts and paired comparisons for scored episodes: pure functions; those that resample take a seed.
+
+Error rates    exact binomial limits (Clopper & Pearson 1934): right also for rare errors, where the textbook interval
+               (rate +- 1.96 standard errors) covers a rate of 0.01 in 80 of 100 cases at n = 300 instead of 95
+Means          percentile bootstrap; beyond LARGE episodes the normal interval, with which it then coincides
+Comparisons    paired, since all agents meet the same episodes: McNemar's mid-p test for correct / incorrect, random
+               signs of the differences otherwise (McNemar's is the same test on differences of -1, 0, 1)
+
+These intervals take episodes for independent draws, as are those of one fixed instance, or of one sampler of instances.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# scipy takes up to a second to import: the functions that need it import it themselves.
+
+__all__ = ["PairedDifference", "bootstrap_mean", "clopper_pearson", "mcnemar_midp", "paired_difference", "verdict"]
+
+Floats = NDArray[np.float64]
+Verdict = Literal["met", "not met", "undecided"]
+
+LARGE = 10_000  # episodes beyond which a mean is as good as normal
+BLOCK = 2**18  # random numbers drawn at a time: what bounds the memory of a resampling, whatever the number of episodes
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """How much two agents differ on the same episodes: mean of a - b, its interval, the p-value of "no difference"."""
+
+    difference: float  # mean of a - b, in units of the metric
+    low: float  # limits of the confidence interval of that mean; nan where one episode cannot give one
+    high: float
+    p_value: float  # two-sided, in (0, 1]
+    episodes: int
+    method: str  # the test and the interval, in words
+
+
+@overload
+def clopper_pearson(errors: int, n: int, level: float = ...) -> tuple[float, float]: ...
+@overload
+def clopper_pearson(errors: ArrayLike, n: ArrayLike, level: float = ...) -> tuple[Any, Any]: ...
+def clopper_pearson(errors: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
+    """Exact two-sided confidence limits of a binomial rate. [Clopper & Pearson, Biometrika 1934]
+
+    Each of the two limits fails with probability at most (1 - level) / 2, whatever the rate.
+
+    Args:
+        errors: number of errors, whole numbers in 0..n; a scalar or an array.
+        n: number of episodes, broadcast against `errors`. n = 0 gives (0, 1): nothing is known.
+        level: confidence level, in (0, 1).
+
+    Returns:
+        (low, high): two floats, or two arrays of the broadcast shape; low = 0 for no error, high = 1 for errors only.
+
+    Raises:
+        ValueError: counts that are not whole numbers with 0 <= errors <= n, or a level outside (0, 1).
+    """
+    from scipy.special import betainccinv, betaincinv
+
+    tail = _tail(level)
+    k, m = np.broadcast_arrays(np.asarray(errors, dtype=np.float64), np.asarray(n, dtype=np.float64))
+    if not np.all((k >= 0) & (k <= m) & (k == np.floor(k)) & (m == np.floor(m)) & np.isfinite(m)):
+        raise ValueError(f"errors={errors!r}, n={n!r}: whole numbers with 0 <= errors <= n are needed")
+    low = np.where(k > 0, betaincinv(np.maximum(k, 1), m - k + 1, tail), 0.0)
+    high = np.where(k < m, betainccinv(k + 1, np.maximum(m - k, 1), tail), 1.0)
+    return (float(low), float(high)) if low.ndim == 0 else (low, high)
+
+
+def verdict(errors: int, n: int, delta: float, level: float = 0.95) -> Verdict:
+    """Whether an error probability of at most delta is shown, refuted, or neither, by `errors` errors in `n` episodes.
+
+    "met": the upper Clopper-Pearson limit is at most delta. "not met": the lower limit is above delta. "undecided": too
+    few episodes to tell. Either claim is wrong with probability at most (1 - level) / 2. At level 0.95, "met" without
+    any error takes 36, 72 and 368 episodes for delta = 0.1, 0.05 and 0.01.
+
+    Raises:
+        ValueError: delta outside (0, 1), and what `clopper_pearson` refuses.
+    """
+    if not 0 < delta < 1:
+        raise ValueError(f"delta={delta} must be in (0, 1)")
+    low, high = clopper_pearson(errors, n, level)
+    return "met" if high <= delta else "not met" if low > delta else "undecided"
+
+
+def mcnemar_midp(only_a: int, only_b: int) -> float:
+    """Two-sided mid-p of McNemar's test that a and b are right equally often. [Fagerland et al., BMC MRM 13:91, 2013]
+
+    Episodes on which both are right, or both wrong, say nothing. Of the m = only_a + only_b others, a wins
+    X ~ Binomial(m, 1/2) if it is as good as b: p = 2 P(X <= k) - P(X = k) = P(X <= k) + P(X <= k - 1), where k is the
+    smaller of the two counts.
+
+    Args:
+        only_a: episodes on which a alone is right.
+        only_b: episodes on which b alone is right.
+
+    Returns:
+        p in (0, 1]; 1 if there are no such episodes.
+
+    Raises:
+        ValueError: counts that are not whole numbers >= 0.
+    """
+    from scipy.special import bdtr
+
+    if not all(count >= 0 and float(count).is_integer() for count in (only_a, only_b)):
+        raise ValueError(f"only_a={only_a}, only_b={only_b}: whole numbers >= 0 are needed")
+    k, m = int(min(only_a, only_b)), int(only_a + only_b)
+    return _proper(float(bdtr(k, m, 0.5)) + (float(bdtr(k - 1, m, 0.5)) if k > 0 else 0.0))
+
+
+def bootstrap_mean(x: ArrayLike, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> tuple[Any, Any]:
+    """Confidence limits of a mean over episodes, by the percentile bootstrap. [Efron & Tibshirani 1993, chapter 13]
+
+    Beyond LARGE = 10,000 episodes the normal interval, mean +- z s / sqrt(n), is returned: unless a handful of episodes
+    carries the mean, the two differ by less than the bootstrap's own randomness. Memory is that of `x` and of blocks of
+    BLOCK draws, whatever n. Below some twenty episodes the interval is too short. Error rates have `clopper_pearson`:
+    after no error at all the bootstrap gives [0, 0].
+
+    Args:
+        x: shape (n,) or (n, ...): one row per episode, any unit; booleans count as 0 and 1.
+        level: confidence level, in (0, 1).
+        resamples: number of resamples, >= 1.
+        seed: of the resampling; the same seed gives the same limits. Columns of `x` are resampled together.
+
+    Returns:
+        (low, high): two floats for (n,), two arrays of shape x.shape[1:] otherwise. Zero width for constant data,
+        (nan, nan) for n = 1.
+
+    Raises:
+        ValueError: no episode, a value that is not finite, a level outside (0, 1), resamples < 1.
+    """
+    tail, rows = _tail(level), _finite("x", x)
+    _check_resamples(resamples)
+    n, origin = len(rows), rows[0]
+    if n == 1:
+        return origin * np.nan, origin * np.nan
+    rows = rows - origin  # so that constant data stay exactly constant
+    if n > LARGE:
+        from scipy.special import ndtri
+
+        centre, half = origin + rows.mean(axis=0), ndtri(1 - tail) * rows.std(axis=0, ddof=1) / math.sqrt(n)
+        return centre - half, centre + half
+    rng, flat = np.random.default_rng(seed), rows.reshape(n, -1)
+    means = np.concatenate([_resampled(rng, block, n) @ flat for block in _blocks(resamples, n)]) / n  # (resamples, M)
+    low, high = np.quantile(means, (tail, 1 - tail), axis=0).reshape(2, *rows.shape[1:])
+    return origin + low, origin + high
+
+
+def paired_difference(
+    a: ArrayLike, b: ArrayLike, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> PairedDifference:
+    """Mean of a - b over episodes that both agents met, with its confidence interval and a two-sided p-value.
+
+    0-1 data       test: McNemar's mid-p; interval: Wald's after adding one disagreement of either kind [Bonett & Price,
+                   JEBS 37(4), 2012], which keeps a width when few episodes, or none, disagree
+    n <= LARGE     test: random signs of the differences (a and b trade places at random in each episode), the data
+                   counted among the resamples: exact for symmetric differences; interval: `bootstrap_mean`
+    n > LARGE      the normal limit of both
+
+    The bootstrap's resamples would give a p-value as well, but not an honest one: for five differences of one sign it
+    is 1 / 1000, while fair coins agree once in 16 times. The price is that interval and test may disagree at the edge.
+
+    Args:
+        a: shape (n,), the metric of agent a in each episode; booleans count as 0 and 1.
+        b: shape (n,), that of agent b in the same episodes.
+        level: confidence level of the interval, in (0, 1).
+        resamples: of the bootstrap, and of the signs, >= 1; the smallest p-value of the latter is 1 / (resamples + 1).
+        seed: of the resampling; the same seed gives the same result.
+
+    Raises:
+        ValueError: arrays that are not of shape (n,), of different length or empty, a value that is not finite, a level
+            outside (0, 1), resamples < 1.
+    """
+    x, y = _finite("a", a), _finite("b", b)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(f"a of shape {x.shape} and b of shape {y.shape}: the same shape (n,) is needed")
+    _check_resamples(resamples)
+    d, n = x - y, len(x)
+    difference = float(d.mean())
+    if np.isin(x, (0, 1)).all() and np.isin(y, (0, 1)).all():
+        only_a, only_b = int((d > 0).sum()), int((d < 0).sum())
+        low, high = _bonett_price(only_a, only_b, n, level)
+        p, method = mcnemar_midp(only_a, only_b), "McNemar mid-p, Bonett-Price interval"
+    else:
+        low, high = bootstrap_mean(d, level, resamples, seed)
+        if n > LARGE:
+            p, method = _normal_p(d), "normal test, normal interval"
+        else:
+            p, method = _random_signs_p(d, resamples, seed), "random signs, bootstrap interval"
+    return PairedDifference(difference, float(low), float(high), p, n, method)
+
+
+def _bonett_price(only_a: int, only_b: int, n: int, level: float) -> tuple[float, float]:
+    """Limits of P(a alone is right) - P(b alone is right). [Bonett & Price 2012]"""
+    from scipy.special import ndtri
+
+    p_a, p_b = (only_a + 1) / (n + 2), (only_b + 1) / (n + 2)
+    half = float(ndtri(1 - _tail(level))) * math.sqrt((p_a + p_b - (p_a - p_b) ** 2) / (n + 2))
+    return max(-1.0, p_a - p_b - half), min(1.0, p_a - p_b + half)
+
+
+def _random_signs_p(d: Floats, resamples: int, seed: int) -> float:
+    """Share of random signs under which |sum of d| is at least the one observed, the data counted as one of them."""
+    rng, total = np.random.default_rng((seed, 1)), d.sum()  # (seed, 1): not the stream of the bootstrap
+    observed = abs(total) - 1e-12 * np.abs(d).sum()  # equal sums stay equal, whatever the order of summation
+    hits = 1
+    for block in _blocks(resamples, len(d)):
+        kept = rng.integers(0, 2, (block, len(d)), dtype=np.int8)  # 1: the sign stays, 0: it turns
+        hits += int((np.abs(2 * (kept @ d) - total) >= observed).sum())
+    return hits / (resamples + 1)
+
+
+def _normal_p(d: Floats) -> float:
+    """The limit of `_random_signs_p`: under random signs the sum of d has mean 0 and variance sum d^2."""
+    if not d.any():
+        return 1.0
+    d = d / np.abs(d).max()
+    return _proper(math.erfc(abs(d.sum()) / math.sqrt(2 * (d * d).sum())))
+
+
+def _blocks(resamples: int, n: int) -> Iterator[int]:
+    """Sizes of the blocks of resamples of n episodes, about BLOCK random numbers each."""
+    rows = max(1, BLOCK // n)
+    return (min(rows, resamples - done) for done in range(0, resamples, rows))
+
+
+def _resampled(rng: np.random.Generator, block: int, n: int) -> Floats:
+    """How often each of n episodes comes up in n draws with replacement, shape (block, n)."""
+    return np.array([np.bincount(draw, minlength=n) for draw in rng.integers(n, size=(block, n))], dtype=np.float64)
+
+
+def _finite(name: str, x: ArrayLike) -> Floats:
+    rows = np.asarray(x, dtype=np.float64)
+    if rows.ndim == 0 or len(rows) == 0:
+        raise ValueError(f"{name} has shape {rows.shape}: at least one episode is needed")
+    if not np.isfinite(rows).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(rows))[0])
+        raise ValueError(f"{name} holds {rows[where]} at {list(where)}: finite numbers are needed")
+    return rows
+
+
+def _tail(level: float) -> float:
+    if not 0 < level < 1:
+        raise ValueError(f"level={level} must be in (0, 1)")
+    return (1 - level) / 2
+
+
+def _check_resamples(resamples: int) -> None:
+    if resamples < 1:
+        raise ValueError(f"resamples={resamples} must be at least 1")
+
+
+def _proper(p: float) -> float:
+    """A p-value is never 0: below the smallest float it is that float."""
+    return float(min(1.0, max(p, sys.float_info.min)))

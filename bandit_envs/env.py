@@ -1,0 +1,186 @@
+"""One episode: `PureExplorationEnv`, a gymnasium.Env. A batch of one over the same code as the vector environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy import int64
+from numpy.typing import NDArray
+
+from . import rng
+from .episodes import Episodes
+from .instances import Instance
+from .problems import Problem
+from .rendering import text
+from .setting import resolve
+from .simulator import PULLED
+from .task import Task
+
+__all__ = ["PureExplorationEnv", "episode_number"]
+
+
+def fresh_root() -> int:
+    """A root seed from the system's entropy."""
+    return int(np.random.SeedSequence().generate_state(2, np.uint64)[0] >> np.uint64(1))
+
+
+def episode_number(value: Any) -> int:
+    """`options["episode"]`, checked."""
+    from .problems.base import integer
+
+    return integer("options['episode']", value, 0, rng.EPISODES_LIMIT - 1)
+
+
+class PureExplorationEnv(gym.Env[Any, Any]):
+    """A pure-exploration bandit, one episode at a time: pull arms, then stop and answer.
+
+    Action: `actions="arm"`: an arm 0 .. K - 1, or K to stop with the plug-in answer; a spent budget ends the episode
+    with the plug-in answer. `actions="full"`: a dict of `arm`, `times` (bulk pull) and `answer` (mask (K,)), read when
+    `arm` is K or the budget is spent.
+
+    Observation: `observation="statistics"`: a dict of `pulls` (K,), `total`, `mean`, `variance` (K,) or (K, D),
+    `remaining` (1,) (-1 without a budget) and `public_seed` (1,). `observation="features"`: float32 (K * F,), arm-major,
+    of `bandit_envs.observations.FEATURES`.
+
+    Reward: 0, less `pull_cost` per pull; at the end the answer's score in [0, 1] (or 1 if correct, with
+    `reward="correct"`). Terminated: the agent answered, or the budget is spent. Truncated: `max_pulls` is reached.
+
+    Info: `sample`, what the pull yielded (the average of a bulk pull). At the end also `answer`, `correct`,
+    `is_success`, `score`, `total_pulls` and the problem's metrics.
+
+    Args:
+        problem: "Threshold", "AllGood", "TopK", "Feasible" or "BestArm".
+        instance: a name ("tao2019-1", "sampler(arms=20)"), a dict in JSON form, an `Instance` or a `Sampler`; None is a
+            sampler of 10 arms.
+        budget: pulls per episode, or None. delta: allowed error probability, or None.
+        max_pulls: safety cap, or None. pull_cost: price of a pull, >= 0.
+        reward: "score" or "correct". actions: "arm" or "full". observation: "statistics" or "features".
+        shuffle_arms: give the arms in a random order in every episode.
+        render_mode: None or "ansi".
+        **parameters: the problem's own, e.g. `threshold`, `epsilon`, `k`.
+
+    Raises:
+        ValueError: naming the value and what is allowed. TypeError: for an unknown keyword.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}
+
+    def __init__(self, problem: str, *, render_mode: str | None = None, **settings: Any) -> None:
+        if render_mode not in (None, "ansi"):
+            raise ValueError(f"render_mode must be None or 'ansi', got {render_mode!r}")
+        self.render_mode = render_mode
+        self.setting = resolve(problem, **settings)
+        self.observation_space, self.action_space = self.setting.observation_space(), self.setting.action_space()
+        self._core = Episodes(self.setting, 1)
+        self._root: int | None = None
+        self._key, self._episode, self._row = np.zeros((2, 1), np.uint64), -1, np.zeros(1, np.int64)
+        self._arm, self._once, self._over = np.zeros(1, np.int64), self._core.once, True
+        sim = self._core.simulator
+        self._advance, self._sample, self._scalar = sim.bind(self._arm, self._once), sim.sample, sim.D == 1
+        self._last = self.task.K  # the stop action
+        self._paid = -self.task.pull_cost  # the reward of a single pull
+        self._full, self._plain = self._core.full, self.task.observation == "statistics"
+        self._views = tuple(view[0] for view in self._core.observe(copy=False).values()) if self._plain else ()
+
+    @property
+    def task(self) -> Task:
+        """What an agent may know."""
+        return self.setting.task
+
+    @property
+    def problem(self) -> Problem:
+        """What is asked: scores, margins, hardness."""
+        return self.setting.problem
+
+    @property
+    def instance(self) -> Instance | None:
+        """The true instance where it is the same in every episode (for oracles and reports), else None."""
+        return self.setting.fixed
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode: number 0 of root `seed`; without a seed, the next one.
+
+        Args:
+            seed: root seed, an integer >= 0. options: {"episode": e} goes to episode e of the root.
+        """
+        super().reset(seed=seed)
+        if seed is not None:
+            self._key[:, 0], self._root, self._episode = rng.root_key(seed), int(seed), -1
+        elif self._root is None:
+            self._root = fresh_root()
+            self._key[:, 0] = rng.root_key(self._root)
+        asked = (options or {}).get("episode")
+        self._episode = self._episode + 1 if asked is None else episode_number(asked)
+        self._core.begin(self._row, self._key, np.array([self._episode], np.uint64))
+        self._over = False
+        return self._observe(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Pull, or stop and answer.
+
+        Raises:
+            ValueError: for an action or answer of wrong type, shape or range; the episode is then untouched.
+            gymnasium.error.ResetNeeded: when the episode has ended.
+        """
+        if self._over:
+            raise self._core.need_reset()
+        if self._full:
+            arms, times, answers = self._core.split(self._batch(action), (1,))
+            ended = self._core.simulator.advance(arms, times)
+            paid = self._core.simulator.reward.item(0)
+        else:
+            answers = None
+            if type(action) is not int and type(action) is not int64:
+                action = int(self._core.integers("an action", action, ())[()])
+            if not 0 <= action <= self._last:
+                raise ValueError(f"an action is an arm 0 .. {self._last - 1}, or {self._last} to stop, got {action}")
+            self._arm[0] = action
+            ended, paid = self._advance(), self._paid
+        if ended:
+            return self._end(answers)
+        sample = self._sample.item(0) if self._scalar else self._sample[0].copy()
+        return self._observe(), paid, False, False, {"sample": sample}
+
+    def _end(self, answers: NDArray[np.int8] | None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """The outcome of the step that ended the episode."""
+        self._over, sim = True, self._core.simulator
+        info: dict[str, Any] = {}
+        if sim.did[0] == PULLED:
+            info["sample"] = self._sample.item(0) if self._scalar else self._sample[0].copy()
+        end = self._core.finish(self._row, answers)
+        info["answer"] = end.pop("answer")[0]
+        info |= {name: value[0].item() for name, value in end.items()}
+        return self._observe(), sim.reward[0].item(), bool(sim.terminated[0]), bool(sim.truncated[0]), info
+
+    def _batch(self, action: Any) -> Any:
+        """A full action with an axis of length 1 in front."""
+        if not isinstance(action, dict):
+            return action
+        batch = {}
+        for name, value in action.items():
+            if name in ("arm", "times", "answer"):
+                try:
+                    batch[name] = np.asarray(value)[None]
+                except (TypeError, ValueError):
+                    raise ValueError(f"{name} must be a plain array of integers, got {value!r:.200}") from None
+        return batch
+
+    def _observe(self) -> Any:
+        if not self._plain:
+            return self._core.observe(copy=True)[0]
+        pulls, total, mean, variance, remaining, public_seed = self._views
+        return {"pulls": pulls.copy(), "total": total.copy(), "mean": mean.copy(), "variance": variance.copy(),
+                "remaining": remaining.copy(), "public_seed": public_seed.copy()}  # fmt: skip
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Allowed actions of the arm form, (K + 1,): pulls always, stop only where `delta` or `pull_cost` is set."""
+        return self._core.masks()[0]
+
+    def render(self) -> Any:
+        """The episode as a table, for `render_mode="ansi"`."""
+        if self.render_mode == "ansi":
+            sim = self._core.simulator
+            return text(self.setting, sim.pulls[0], sim.mean[0], int(sim.remaining[0, 0]), self._over)
+        return None

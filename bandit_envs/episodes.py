@@ -1,0 +1,212 @@
+"""E episodes of one setting: the simulator, the observations, and the verdict at the end. What both environments share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
+
+from . import rng
+from .compiled import jit
+from .observations import FEATURES, features
+from .setting import Setting
+from .simulator import ENDED, SPENT, Simulator
+
+__all__ = ["Episodes"]
+
+
+@jit
+def _seen(rows: Any, pulls: Any, mean: Any, out: Any) -> Any:
+    """Rows of the means, NaN where the arm was never pulled."""
+    K, D = np.uint64(pulls.shape[1]), np.uint64(mean.shape[1] // pulls.shape[1])
+    for i in range(len(rows)):
+        e = np.uint64(rows[i])
+        if D == 1:
+            for k in range(K):
+                m = mean[e, k]
+                out[np.uint64(i), k] = m if pulls[e, k] != 0 else np.nan
+        else:
+            for k in range(K):
+                for d in range(D):
+                    out[np.uint64(i), k * D + d] = mean[e, k * D + d] if pulls[e, k] != 0 else np.nan
+
+
+@jit
+def _bad_answer(arms: Any, status: Any, answers: Any, K: Any, size: Any) -> Any:
+    """The first slot that stops with an answer that is no mask, or not of `size` arms (-1: any size); -1 if none."""
+    for e in range(len(arms)):
+        if status[e] == SPENT or (arms[e] == K and status[e] != ENDED):
+            count = 0
+            for k in range(K):
+                taken = answers[e * K + k]
+                if taken != 0 and taken != 1:
+                    return e
+                count += taken
+            if size >= 0 and count != size:
+                return e
+    return -1
+
+
+class Episodes:
+    """Slots 0 .. E - 1, each running one episode at a time.
+
+    Args:
+        setting: the problem, its arms and rules.
+        count: E.
+    """
+
+    def __init__(self, setting: Setting, count: int) -> None:
+        task = setting.task
+        self.setting, self.problem, self.E, self.K = setting, setting.problem, count, task.K
+        self.full = task.actions == "full"
+        arms, fixed = setting.source.arms, setting.fixed
+        self.once, self.slots = np.ones(count, np.int64), np.arange(count)
+        # One row of truth, means and parameters for all episodes, or a row for each.
+        self.shared = fixed is not None and not setting.shuffle_arms
+        if self.shared:
+            self.means, self.truth = arms.means[None], self.problem.truth(arms.means)[None]
+            self._rows = None
+        else:
+            self.means, self.truth = np.zeros((count, *arms.means.shape)), np.zeros((count, task.K))
+            self._rows = np.zeros((count, *arms.parameters.shape))
+        self.simulator = sim = Simulator(arms, count, self._rows, budget=task.budget, max_pulls=task.max_pulls,
+                                         full=self.full, pull_cost=task.pull_cost)  # fmt: skip
+        self._live = {"pulls": sim.pulls, "total": sim.total, "mean": sim.mean, "variance": sim.variance,
+                      "remaining": sim.remaining, "public_seed": sim.public_seed}  # fmt: skip
+        self._features = task.observation == "features"
+        if self._features:
+            self._matrix = np.zeros((count, task.K, len(FEATURES)), np.float32)
+
+    def begin(self, rows: NDArray[np.int64], key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
+        """Start the slots `rows` (n,) as their `episode` (E,) of the root with their `key` (2, E)."""
+        self.simulator.begin(rows, key, episode)
+        if self._rows is None:
+            return
+        if len(rows) < self.E:
+            key, episode = key[:, rows], episode[rows]
+        fixed = self.setting.fixed
+        if fixed is None:
+            means, table = self.setting.source.draw(key, episode)  # type: ignore[union-attr]
+        else:
+            means = np.broadcast_to(fixed.arms.means, (len(rows), *fixed.arms.means.shape))
+            table = np.broadcast_to(fixed.arms.parameters, (len(rows), *fixed.arms.parameters.shape))
+        if self.setting.shuffle_arms:
+            order = np.argsort(rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], axis=1)
+            table = np.take_along_axis(table, order[:, :, None], axis=1)
+            means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
+        self._rows[rows], self.means[rows] = table, means
+        self.truth[rows] = self.problem.truth(means)
+
+    def observe(self, copy: bool) -> Any:
+        """The observations of all slots: a dict of arrays, or the features (E, K F); live views unless `copy`."""
+        if self._features:
+            sim, task = self.simulator, self.setting.task
+            features(sim.pulls, self.problem.margin(self.seen()), sim.variance, sim.remaining, sigma=task.sigma,
+                     scale=self.setting.scale, out=self._matrix)  # fmt: skip
+            flat = self._matrix.reshape(self.E, -1)
+            return flat.copy() if copy else flat
+        if copy:
+            return {name: array.copy() for name, array in self._live.items()}
+        return self._live.copy()
+
+    def seen(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Empirical means of the given slots (None: all), NaN for arms never pulled."""
+        sim = self.simulator
+        rows = self.slots if rows is None else rows
+        out = np.empty((len(rows), *sim.mean.shape[1:]))
+        _seen(rows, sim.pulls, sim.mean.reshape(self.E, -1), out.reshape(len(rows), -1))
+        return out
+
+    def check_answers(self, arms: NDArray[np.int64], answers: NDArray[np.int8]) -> None:
+        """Refuse answers, of slots that stop with this action, that are no mask or of a size the problem does not allow.
+
+        Raises:
+            ValueError: naming the value; no episode has then been touched.
+        """
+        size = getattr(self.problem, "k", -1)
+        e = _bad_answer(arms, self.simulator.status, answers.reshape(-1), self.K, size)
+        if e >= 0:
+            values = answers[e]
+            if not 0 <= values.min() <= values.max() <= 1:
+                raise ValueError(f"an answer is a mask of 0 and 1, got values {values.min()} .. {values.max()} (slot {e})")
+            raise ValueError(f"an answer of {self.problem.name} holds {size} arms, got {values.sum()} (slot {e})")
+
+    def finish(self, rows: NDArray[np.int64], answers: NDArray[np.int8] | None) -> dict[str, NDArray[Any]]:
+        """Score the slots `rows` (n,) that have just ended, into the simulator's reward too.
+
+        Args:
+            rows: the slots. answers: (E, K), read for slots that answered by themselves; None: plug-in answers.
+
+        Returns:
+            The info of the end: `answer` (n, K), and (n,) each: correct, is_success, score, total_pulls, metrics.
+        """
+        sim = self.simulator
+        if answers is None:
+            answer = self.problem.plug_in(self.seen(rows))
+        else:
+            answer = answers[rows] != 0
+            cut = sim.truncated[rows]
+            if cut.any():
+                answer[cut] = self.problem.plug_in(self.seen(rows[cut]))
+        verdict = self.problem.verdict(answer, self.truth if self.shared else self.truth[rows])
+        prize = verdict["score"] if self.setting.reward == "score" else verdict["correct"]
+        sim.reward[rows] += np.where(sim.truncated[rows], 0.0, prize)
+        end = {"answer": answer, "correct": verdict["correct"], "is_success": verdict["correct"],
+               "score": verdict["score"], "total_pulls": sim.spent[rows]}  # fmt: skip
+        return end | {name: verdict[name] for name in self.problem.metric_names}
+
+    def masks(self) -> NDArray[np.bool_]:
+        """Allowed actions, (E, K + 1): pulls always, stop only where `delta` or `pull_cost` is set."""
+        task = self.setting.task
+        mask = np.ones((self.E, self.K + 1), np.bool_)
+        mask[:, self.K] = task.delta is not None or task.pull_cost > 0
+        return mask
+
+    def integers(self, name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """`value` as int64 of the given shape.
+
+        Raises:
+            ValueError: for other shapes, and for values that are not integers.
+        """
+        array = value if isinstance(value, np.ndarray) else np.asarray(value)
+        if array.shape != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {array.shape}: {value!r:.200}")
+        if array.dtype != np.int64:
+            if array.dtype.kind not in "iu" or array.dtype == np.uint64 and array.size and array.max() > 2**63 - 1:
+                raise ValueError(f"{name} must be integers, got {array.dtype}: {value!r:.200}")
+            array = array.astype(np.int64)
+        return np.ascontiguousarray(array)
+
+    def mask(self, value: Any, shape: tuple[int, ...]) -> NDArray[np.int8]:
+        """An answer as int8 of the given shape.
+
+        Raises:
+            ValueError: for other shapes, and for values that are not 0 or 1.
+        """
+        array = np.asarray(value)
+        if array.shape != shape or array.dtype.kind not in "biu":
+            raise ValueError(f"an answer is a mask of 0 and 1 of shape {shape}, got {array.dtype} {array.shape}")
+        if array.dtype.kind != "b" and array.size and not 0 <= array.min() <= array.max() <= 1:
+            raise ValueError(f"an answer is a mask of 0 and 1, got values {array.min()} .. {array.max()}")
+        return array.astype(np.int8, copy=False)
+
+    def split(self, action: Any, lead: tuple[int, ...]) -> tuple[Any, Any, Any]:
+        """Arms (E,), times (E,) and answers (E, K) or None of an action, or of a batch of them."""
+        if not self.full:
+            return self.integers("an action", action, lead).reshape(-1), self.once, None
+        if not isinstance(action, dict) or not {"arm", "times", "answer"} <= action.keys():
+            raise ValueError(f"a full action is a dict of arm, times and answer, got {action!r:.200}")
+        arms = self.integers("arm", action["arm"], lead).reshape(-1)
+        times = self.integers("times", action["times"], lead).reshape(-1)
+        answers = action["answer"]
+        if not (isinstance(answers, np.ndarray) and answers.dtype == np.int8 and answers.shape == (*lead, self.K)):
+            answers = self.mask(answers, (*lead, self.K))
+        answers = np.ascontiguousarray(answers.reshape(-1, self.K))
+        self.check_answers(arms, answers)
+        return arms, times, answers
+
+    @staticmethod
+    def need_reset() -> ResetNeeded:
+        return ResetNeeded("the episode has ended (or not begun): call reset() before step()")

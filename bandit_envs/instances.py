@@ -1,0 +1,205 @@
+"""Instances: the arms of an episode. Named ones from the papers, given ones, and samplers that draw them afresh.
+
+`find` turns whatever the `instance` keyword of an environment accepts into an `Instance` or a `Sampler`.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import datasets, rng
+from .arms import LAWS, Arms, Bernoulli, from_dict
+from .naming import parse_call, unknown
+from .problems.base import integer, number
+
+__all__ = ["INSTANCES", "Instance", "Sampler", "find", "names"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """Fixed arms.
+
+    Attributes:
+        arms: their laws.
+        name: for reports.
+        defaults: {problem name: values of its parameters, `budget` and `delta`} that the source uses.
+    """
+
+    arms: Arms
+    name: str = "instance"
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def K(self) -> int:
+        return self.arms.K
+
+    @property
+    def D(self) -> int:
+        return self.arms.D
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form that `find` reads."""
+        return self.arms.to_dict()
+
+
+class Sampler:
+    """A fresh instance for each episode: independent, exchangeable arms with means from a given law.
+
+    Args:
+        law: "bernoulli", "gaussian" or "uniform".
+        arms: K.
+        mean: law of the means, one of {"uniform": [low, high]}, {"normal": [mean, sd]}, {"choice": [values ...]}.
+        dimensions: D.
+        spread: standard deviation ("gaussian") or width ("uniform") of the arms.
+    """
+
+    name = "sampler"
+
+    def __init__(
+        self, law: str = "bernoulli", arms: int = 10, mean: Mapping[str, Any] | None = None, dimensions: int = 1,
+        spread: float = 1.0,
+    ) -> None:  # fmt: skip
+        samplable = {name: one for name, one in LAWS.items() if hasattr(one, "pack")}
+        if law not in samplable:
+            raise ValueError(f"a sampler's law must be one of {sorted(samplable)}, got {law!r}")
+        self.law, self.K = law, integer("arms", arms, 2, rng.ARMS_LIMIT)
+        self.D = integer("dimensions", dimensions, 1, 4096)
+        self.spread = number("spread", spread, 0, above=True)
+        mean = {"uniform": [0.0, 1.0]} if mean is None else mean
+        if not isinstance(mean, Mapping) or len(mean) != 1 or next(iter(mean)) not in ("uniform", "normal", "choice"):
+            raise ValueError(f'mean must be {{"uniform": ..}}, {{"normal": ..}} or {{"choice": ..}}, got {mean!r}')
+        self._kind, values = next(iter(mean.items()))
+        if isinstance(values, (str, bytes)) or not np.iterable(values):
+            raise ValueError(f"the law {self._kind!r} of the means takes a list of numbers, got {values!r}")
+        self._values = [number(self._kind, value) for value in values]
+        if self._kind != "choice" and len(self._values) != 2 or not self._values:
+            raise ValueError(f"the law {self._kind!r} of the means takes 2 numbers, got {self._values}")
+        if self._kind == "uniform" and not self._values[0] <= self._values[1]:
+            raise ValueError(f"uniform means need low <= high, got {self._values}")
+        if self._kind == "normal" and (self._values[1] <= 0 or law == "bernoulli"):
+            raise ValueError(f"normal means need sd > 0 and arms that are not Bernoulli, got {self._values}, {law!r}")
+        if law == "bernoulli" and not all(0 <= value <= 1 for value in self._values):
+            raise ValueError(f"the means of Bernoulli arms lie in [0, 1], got {self._values}")
+        # Arms of the same law: they carry what is common to all instances (kernel code, support, scale, columns).
+        ones = np.full((self.K, self.D) if self.D > 1 else self.K, self._values[0])
+        self.arms = Bernoulli(ones) if law == "bernoulli" else samplable[law](ones, self.spread)  # type: ignore[call-arg]
+
+    def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+        """Means (E, K) or (E, K, D), and kernel parameters (E, K, P), of the episodes (E,) with keys (2, E)."""
+        u = rng.uniforms(key, episode, self.K, self.D, stream=rng.INSTANCE)
+        if self._kind == "uniform":
+            low, high = self._values
+            means = low + (high - low) * u
+        elif self._kind == "normal":
+            means = self._values[0] + self._values[1] * rng.normal_quantiles(u)
+        else:
+            means = np.array(self._values)[np.minimum((u * len(self._values)).astype(np.intp), len(self._values) - 1)]
+        rows = type(self.arms).pack(means, self.spread)  # type: ignore[attr-defined]
+        return (means[..., 0] if self.D == 1 else means), rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form that `find` reads."""
+        form = {"law": self.law, "arms": self.K, "mean": {self._kind: self._values}, "dimensions": self.D,
+                "spread": self.spread}  # fmt: skip
+        return {"sampler": form}
+
+    def __repr__(self) -> str:
+        return f"Sampler({self.to_dict()['sampler']})"
+
+
+# --- named instances -----------------------------------------------------------------------------------------------
+
+_TAO = "Tao, Blanco, Peng & Zhou, NeurIPS 2019, section 5"
+
+
+def _tao(number: int) -> Callable[[], Instance]:
+    """The three set-ups of Tao et al. 2019; the budgets are the largest of Figure 1."""
+    step = np.arange(4) * 5
+    means, budget = {
+        1: (np.concatenate([20 + step, [45, 55], 65 + step]) / 100, 1_000),
+        2: ((405 + 10 * np.arange(20)) / 1000, 40_000),
+        3: (np.repeat([0.45, 0.505], 5), 100_000),
+    }[number]
+    defaults = {"Threshold": {"threshold": 0.5, "budget": budget}}
+    return lambda: Instance(Bernoulli(means), f"tao2019-{number}", defaults)
+
+
+def _captions(contest: int) -> Callable[..., Instance]:
+    def build(folder: str | None = None) -> Instance:
+        defaults = {"AllGood": {"epsilon": 0.1, "multiplicative": True, "delta": 0.1}}
+        return Instance(datasets.captions(contest, folder).arms(), f"captions-{contest}", defaults)
+
+    return build
+
+
+@dataclass(frozen=True)
+class Row:
+    """A named instance of the catalogue: how it is built, for which problem it was made, and where it comes from."""
+
+    build: Callable[..., Instance]
+    problem: str
+    source: str
+    data: bool = False
+
+
+INSTANCES: dict[str, Row] = {
+    "tao2019-1": Row(_tao(1), "Threshold", f"{_TAO}, set-up 1: arithmetic progression I, 10 arms"),
+    "tao2019-2": Row(_tao(2), "Threshold", f"{_TAO}, set-up 2: arithmetic progression II, 20 arms"),
+    "tao2019-3": Row(_tao(3), "Threshold", f"{_TAO}, set-up 3: two groups, 10 arms"),
+    "captions-651": Row(_captions(651), "AllGood", "Mason et al., NeurIPS 2020: caption contest 651, 9250 arms", True),
+    "captions-627": Row(_captions(627), "AllGood", "Mason et al., NeurIPS 2020: caption contest 627, 6509 arms", True),
+}
+
+
+def names() -> list[str]:
+    """The names that the `instance` keyword accepts, "sampler" first."""
+    return ["sampler", *INSTANCES]
+
+
+def find(source: Any) -> Instance | Sampler:
+    """The instance or sampler behind `source`.
+
+    Args:
+        source: None (the default sampler), a name, possibly with parameters ("sampler(arms=20)"), a dict in JSON form
+            ({"law": "bernoulli", "mean": [.2, .7]} or {"sampler": {...}}), `Arms`, an `Instance` or a `Sampler`.
+
+    Raises:
+        ValueError: for unknown names (with the nearest known ones) and malformed forms.
+    """
+    if source is None:
+        return Sampler()
+    if isinstance(source, (Instance, Sampler)):
+        return source
+    if isinstance(source, Arms):
+        return Instance(source)
+    if isinstance(source, str):
+        name, parameters = parse_call(source)
+        if name not in names():
+            raise unknown("instance", name, names())
+        build: Callable[..., Instance | Sampler] = Sampler if name == "sampler" else INSTANCES[name].build
+        try:
+            inspect.signature(build).bind(**parameters)
+        except TypeError as error:
+            raise ValueError(f"instance {name!r}: {error}") from None
+        return build(**parameters)
+    if isinstance(source, Mapping):
+        if set(source) == {"sampler"}:
+            form = source["sampler"]
+            if not isinstance(form, Mapping):
+                raise ValueError(f"'sampler' must hold the parameters of a sampler, got {form!r}")
+            try:
+                inspect.signature(Sampler).bind(**form)
+            except TypeError as error:
+                raise ValueError(f"sampler: {error}") from None
+            return Sampler(**copy.deepcopy(dict(form)))
+        return Instance(from_dict(dict(source)))
+    raise ValueError(f"instance must be a name, a dict, Arms, an Instance or a Sampler, got {source!r:.200}")

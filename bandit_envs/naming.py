@@ -1,0 +1,39 @@
+"""Names with parameters, as in "apt(tolerance=0.05)", and errors that tell the nearest known names."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["parse_call", "unknown"]
+
+
+def parse_call(text: str) -> tuple[str, dict[str, Any]]:
+    """Split "name(key=value, ...)" into the name and its parameters; values are Python literals.
+
+    Raises:
+        ValueError: if the text has another form.
+    """
+    name, bracket, rest = text.partition("(")
+    if not bracket:
+        return text.strip(), {}
+    try:
+        call = ast.parse(f"f({rest}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise SyntaxError
+        values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg}
+        if len(values) != len(call.keywords):
+            raise SyntaxError
+    except (SyntaxError, ValueError):
+        raise ValueError(f"{text!r} is not of the form 'name' or 'name(key=value, ...)'") from None
+    return name.strip(), values
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:
+    """The error for a name that is not known, with the nearest names and all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return ValueError(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")

@@ -1,0 +1,183 @@
+"""What a problem is: which answer is right, how an answer is scored, and how hard an instance is.
+
+Every method works over arrays with any leading batch axes: means (..., K), or (..., K, D) for D-dimensional arms; an
+answer is a boolean mask (..., K). NaN stands for an arm never pulled.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..compiled import jit
+
+__all__ = ["Bools", "Floats", "Problem", "SetProblem", "number"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def number(
+    name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, above: bool = False, below: bool = False
+) -> float:
+    """`value` as a float within [low, high] (`above`, `below`: the end itself is excluded).
+
+    Raises:
+        ValueError: naming the value and the range.
+    """
+    try:
+        x = math.nan if isinstance(value, (str, bytes, bool, np.bool_)) else float(value)
+    except (TypeError, ValueError):
+        x = math.nan
+    if not (low <= x <= high) or (above and x == low) or (below and x == high) or math.isinf(x):
+        left, right = "(" if above or math.isinf(low) else "[", ")" if below or math.isinf(high) else "]"
+        raise ValueError(f"{name} must be a number in {left}{low:g}, {high:g}{right}, got {value!r}")
+    return x
+
+
+def integer(name: str, value: Any, low: int, high: int) -> int:
+    """`value` as an int within [low, high].
+
+    Raises:
+        ValueError: naming the value and the range.
+    """
+    try:
+        x = low - 1 if isinstance(value, (bool, np.bool_)) else operator.index(value)
+    except TypeError:
+        x = low - 1
+    if not low <= x <= high:
+        raise ValueError(f"{name} must be an integer in [{low}, {high}], got {value!r}")
+    return x
+
+
+class Problem(ABC):
+    """A pure-exploration problem. Its parameters are attributes of the same names as its constructor's."""
+
+    name: ClassVar[str]
+    parameters: ClassVar[tuple[str, ...]]
+    metric_names: ClassVar[tuple[str, ...]]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The parameters, JSON-able: `type(problem)(**problem.settings)` is the same problem."""
+        return {name: getattr(self, name) for name in self.parameters}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.settings.items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.settings == self.settings
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def check(self, K: int, D: int) -> None:
+        """Refuse instances that the problem is not defined on, with `ValueError`."""
+        if D != 1:
+            raise ValueError(f"{self.name} needs scalar arms, got arms of {D} dimensions")
+
+    @abstractmethod
+    def margin(self, means: ArrayLike) -> Floats:
+        """Signed distance of each arm from the decision boundary, >= 0 in the answer. Shape (..., K)."""
+
+    def plug_in(self, means: ArrayLike) -> Bools:
+        """The answer if `means` were the true ones; arms with NaN are never in it. Shape (..., K)."""
+        with np.errstate(invalid="ignore"):
+            return self.margin(means) >= 0
+
+    def right_answer(self, means: ArrayLike) -> Bools:
+        """The right answer for true means. Shape (..., K)."""
+        return self.plug_in(means)
+
+    def truth(self, means: ArrayLike) -> Floats:
+        """What `verdict` must know of the true means, (..., K): computed once per instance."""
+        return self.margin(means)
+
+    @abstractmethod
+    def verdict(self, answer: ArrayLike, truth: Floats) -> dict[str, NDArray[Any]]:
+        """`correct`, `score` and the problem's metrics of answers (..., K), each of shape (...,)."""
+
+    def is_correct(self, answer: ArrayLike, means: ArrayLike) -> Bools:
+        """Whether an answer is correct, tolerance and slack included. Shape (...,)."""
+        return self.verdict(answer, self.truth(means))["correct"]
+
+    def score(self, answer: ArrayLike, means: ArrayLike) -> Floats:
+        """The terminal reward of an answer, in [0, 1]; 1 is perfect. Shape (...,)."""
+        return self.verdict(answer, self.truth(means))["score"]
+
+    def metrics(self, answer: ArrayLike, means: ArrayLike) -> dict[str, NDArray[Any]]:
+        """The papers' own measures of an answer, named by `metric_names`; each of shape (...,)."""
+        verdict = self.verdict(answer, self.truth(means))
+        return {name: verdict[name] for name in self.metric_names}
+
+    def certificate(self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> dict[str, NDArray[Any]]:
+        """What a policy can know of itself from its statistics; empty where nothing is defined."""
+        return {}
+
+    @abstractmethod
+    def hardness(self, means: ArrayLike) -> dict[str, Any]:
+        """The paper's complexity measures of one instance, means (K,) or (K, D)."""
+
+    def lower_bound(self, means: ArrayLike, delta: float) -> float:
+        """Pulls that any algorithm correct with probability 1 - delta needs on average; NaN where none is known."""
+        return math.nan
+
+
+@jit
+def _count(answer: Any, truth: Any, stride: Any, K: Any, must_in: Any, must_out: Any, misclassified: Any, ratios: Any) -> Any:
+    """Per answer: how many arms are misclassified, and precision, recall, F1."""
+    K, stride = np.uint64(K), np.uint64(stride)
+    for i in range(len(misclassified)):
+        i = np.uint64(i)
+        wrong = hits = size = right = 0
+        for k in range(K):
+            margin, taken = truth[i * stride + k], answer[i * K + k] != 0
+            inside = margin >= 0.0
+            right += inside
+            size += taken
+            hits += inside & taken
+            wrong += (inside & (not taken) & (margin >= must_in)) | (taken & (not inside) & (-margin > must_out))
+        misclassified[i] = wrong
+        ratios[0, i] = hits / size if size else 1.0
+        ratios[1, i] = hits / right if right else 1.0
+        ratios[2, i] = 2.0 * hits / (size + right) if size + right else 1.0
+
+
+class SetProblem(Problem):
+    """A problem whose right answer is the set of arms with margin >= 0.
+
+    An arm inside must be answered when its margin is >= `must_in`; an arm outside must not when it is further than
+    `must_out` from the boundary. Between the two, either is accepted.
+    """
+
+    metric_names = ("misclassified", "precision", "recall", "f1")
+
+    @property
+    @abstractmethod
+    def bands(self) -> tuple[float, float]:
+        """(must_in, must_out)."""
+
+    def verdict(self, answer: ArrayLike, truth: Floats) -> dict[str, NDArray[Any]]:
+        mask = np.asarray(answer)
+        K = mask.shape[-1]
+        lead = np.broadcast_shapes(mask.shape[:-1], truth.shape[:-1])
+        if mask.shape[:-1] != lead:
+            mask = np.broadcast_to(mask, (*lead, K))
+        shared = truth.size == K
+        if not shared and truth.shape[:-1] != lead:
+            truth = np.broadcast_to(truth, (*lead, K))
+        misclassified, ratios = np.empty(lead, np.int64), np.empty((3, *lead))
+        flat = mask.view(np.int8) if mask.dtype == np.bool_ and mask.flags.c_contiguous else np.array(mask, np.int8)
+        _count(flat.reshape(-1), np.array(truth, np.float64, order="C").reshape(-1),
+               0 if shared else K, K, *self.bands, misclassified.reshape(-1), ratios.reshape(3, -1))  # fmt: skip
+        verdict = {"correct": misclassified == 0, "misclassified": misclassified, "precision": ratios[0],
+                   "recall": ratios[1], "f1": ratios[2]}  # fmt: skip
+        return verdict | {"score": self._score(verdict, K)}
+
+    @abstractmethod
+    def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
+        """The terminal reward, from the metrics."""

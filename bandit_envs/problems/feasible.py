@@ -1,0 +1,61 @@
+"""Feasible arms: all arms whose mean vector lies in a polyhedron. Katz-Samuels & Scott, ICML 2018."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..geometry import Polyhedron
+from .base import Floats, SetProblem, number
+
+__all__ = ["Feasible"]
+
+
+class Feasible(SetProblem):
+    """All arms whose mean lies in {x : Ax <= b}.
+
+    Args:
+        A, b: (M, D) and (M,): the constraints.
+        tolerance: arms closer than this to the boundary may be answered either way, >= 0.
+        normalise: scale the rows of A to norm 1, so that margins are Euclidean distances.
+
+    The score is 1 - misclassified / K.
+    """
+
+    name, parameters = "Feasible", ("A", "b", "tolerance", "normalise")
+
+    def __init__(self, A: ArrayLike, b: ArrayLike, tolerance: float = 0.0, normalise: bool = True) -> None:
+        if not isinstance(normalise, (bool, np.bool_)):
+            raise ValueError(f"normalise must be True or False, got {normalise!r}")
+        self.polyhedron = Polyhedron(A, b, normalise=bool(normalise))
+        self.A, self.b = np.asarray(A, np.float64).tolist(), np.asarray(b, np.float64).tolist()
+        self.tolerance, self.normalise = number("tolerance", tolerance, 0), bool(normalise)
+
+    @property
+    def bands(self) -> tuple[float, float]:
+        return self.tolerance, self.tolerance
+
+    def check(self, K: int, D: int) -> None:
+        wanted = len(self.A[0])
+        if wanted != D:
+            raise ValueError(f"A has {wanted} columns, so Feasible needs arms of {wanted} dimensions, got {D}")
+
+    def arm_margin(self, x: ArrayLike) -> Floats:
+        """Margin of single arms, x (..., D) -> (...,); scalar arms (D = 1) have no last axis: x (...,) -> (...,)."""
+        points = np.asarray(x, np.float64)
+        return self.polyhedron.margin(points[..., None] if len(self.A[0]) == 1 else points)
+
+    def margin(self, means: ArrayLike) -> Floats:
+        return self.arm_margin(means)
+
+    def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
+        return 1.0 - verdict["misclassified"] / K
+
+    def hardness(self, means: ArrayLike) -> dict[str, Any]:
+        """`H` = sum of (|margin| + tolerance)^-2 and `H_2` = max_i i * i-th smallest^-2 (Katz-Samuels & Scott)."""
+        gap = np.sort(np.abs(self.margin(means)) + self.tolerance)
+        with np.errstate(divide="ignore"):
+            inverse = gap**-2.0
+        return {"H": float(inverse.sum()), "H_2": float((np.arange(1, len(gap) + 1) * inverse).max())}

@@ -1,0 +1,52 @@
+"""Thresholding: all arms whose mean is at least a threshold.
+
+Locatelli, Gutzeit & Carpentier, ICML 2016 (tolerance, P[any arm wrong]); Tao, Blanco, Peng & Zhou, NeurIPS 2019
+(aggregate regret: the expected number of misclassified arms).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .base import Floats, SetProblem, number
+
+__all__ = ["Threshold"]
+
+
+class Threshold(SetProblem):
+    """All arms with mean >= threshold.
+
+    Args:
+        threshold: theta.
+        tolerance: arms closer than this to the threshold may be answered either way, >= 0.
+
+    The score is 1 - misclassified / K.
+    """
+
+    name, parameters = "Threshold", ("threshold", "tolerance")
+
+    def __init__(self, threshold: float = 0.5, tolerance: float = 0.0) -> None:
+        self.threshold, self.tolerance = number("threshold", threshold), number("tolerance", tolerance, 0)
+
+    @property
+    def bands(self) -> tuple[float, float]:
+        return self.tolerance, self.tolerance
+
+    def arm_margin(self, x: ArrayLike) -> Floats:
+        """Margin of single arms, elementwise: x - threshold."""
+        return np.asarray(x, np.float64) - self.threshold
+
+    def margin(self, means: ArrayLike) -> Floats:
+        return self.arm_margin(means)
+
+    def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
+        return 1.0 - verdict["misclassified"] / K
+
+    def hardness(self, means: ArrayLike) -> dict[str, Any]:
+        """`H` = sum of gap^-2 (Tao et al. 2019); `H_tolerance` with gap + tolerance (Locatelli et al. 2016, eq. 2)."""
+        gap = np.abs(self.margin(means))
+        with np.errstate(divide="ignore"):
+            return {"H": float((gap**-2.0).sum()), "H_tolerance": float(((gap + self.tolerance) ** -2.0).sum())}

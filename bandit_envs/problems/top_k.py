@@ -1,0 +1,104 @@
+"""The k best arms, and the best arm.
+
+Criteria: aggregate regret (Chen, Chen, Zhang & Zhou, ICML 2017), every arm (epsilon, k)-optimal (Kalyanakrishnan &
+Stone, ICML 2010), exactly the best k.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .base import Bools, Floats, Problem, integer, number
+
+__all__ = ["BestArm", "TopK"]
+
+CRITERIA = ("aggregate", "each", "exact")
+
+
+class TopK(Problem):
+    """k arms with the largest means.
+
+    Args:
+        k: size of the answer, in 1 .. K - 1.
+        epsilon: tolerance of the criterion, >= 0.
+        criterion: "aggregate": mean of the best k minus mean of the selected <= epsilon; "each": every selected mean
+            >= k-th best - epsilon; "exact": the selected means are the k largest.
+
+    The score is the normalised sum of the selected means: 1 for the best k, 0 for the worst k.
+    """
+
+    name, parameters = "TopK", ("k", "epsilon", "criterion")
+    metric_names = ("aggregate_regret", "normalised_sum", "misidentified")
+
+    def __init__(self, k: int = 3, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
+        self.k = integer("k", k, 1, 2**62)
+        self.epsilon = number("epsilon", epsilon, 0)
+        if criterion not in CRITERIA:
+            raise ValueError(f"criterion must be one of {list(CRITERIA)}, got {criterion!r}")
+        self.criterion = criterion
+
+    def check(self, K: int, D: int) -> None:
+        super().check(K, D)
+        integer("k", self.k, 1, K - 1)
+
+    def plug_in(self, means: ArrayLike) -> Bools:
+        """The k largest means; ties go to the lowest index, and arms never pulled rank last, lowest index first."""
+        m = np.asarray(means, np.float64)
+        order = np.argsort(-np.where(np.isnan(m), -np.inf, m), axis=-1, kind="stable")
+        mask = np.zeros(m.shape, np.bool_)
+        np.put_along_axis(mask, order[..., : self.k], True, axis=-1)
+        return mask
+
+    def margin(self, means: ArrayLike) -> Floats:
+        """Distance from the best arm on the other side: mean - (k+1)-th largest, or mean - k-th largest."""
+        m = np.asarray(means, np.float64)
+        ranked = -np.sort(-m, axis=-1)  # NaN last
+        inside = self.plug_in(m)
+        return np.where(inside, m - ranked[..., self.k, None], m - ranked[..., self.k - 1, None])
+
+    def truth(self, means: ArrayLike) -> Floats:
+        return np.asarray(means, np.float64)
+
+    def verdict(self, answer: ArrayLike, truth: Floats) -> dict[str, NDArray[Any]]:
+        mask = np.asarray(answer, np.bool_)
+        sizes = mask.sum(axis=-1)
+        if (sizes != self.k).any():
+            raise ValueError(f"an answer of TopK holds k = {self.k} arms, got {sizes[sizes != self.k].flat[0]}")
+        k, ranked = self.k, np.sort(truth, axis=-1)
+        best, worst = ranked[..., -k:].sum(axis=-1), ranked[..., :k].sum(axis=-1)
+        kth = ranked[..., -k]
+        low = np.where(mask, truth, np.inf).min(axis=-1)
+        hits = (mask & (truth > kth[..., None])).sum(axis=-1)
+        ties = (mask & (truth == kth[..., None])).sum(axis=-1)
+        owed = k - (truth > kth[..., None]).sum(axis=-1)  # places for arms equal to the k-th
+        misidentified = k - hits - np.minimum(ties, owed)
+        # The sum of a set depends on its order of summation: the best k, selected, have regret 0 exactly.
+        chosen = np.where(misidentified == 0, best, (mask * truth).sum(axis=-1))
+        regret = np.maximum(best - chosen, 0.0) / k
+        flat = best <= worst
+        nss = np.where(flat, 1.0, (chosen - worst) / np.where(flat, 1.0, best - worst))
+        correct = {
+            "aggregate": (misidentified == 0) | (regret <= self.epsilon),
+            "each": (misidentified == 0) | (low >= kth - self.epsilon),
+            "exact": misidentified == 0,
+        }[self.criterion]
+        return {"correct": correct, "score": np.clip(nss, 0.0, 1.0), "aggregate_regret": regret,
+                "normalised_sum": nss, "misidentified": misidentified}  # fmt: skip
+
+    def hardness(self, means: ArrayLike) -> dict[str, Any]:
+        """`H` = sum of gap^-2 over all arms, and `H_epsilon` with gaps raised to epsilon (Chen et al. 2017)."""
+        gap = np.abs(self.margin(means))
+        with np.errstate(divide="ignore"):
+            return {"H": float((gap**-2.0).sum()), "H_epsilon": float((np.maximum(gap, self.epsilon) ** -2.0).sum())}
+
+
+class BestArm(TopK):
+    """The arm with the largest mean: TopK with k = 1."""
+
+    name, parameters = "BestArm", ("epsilon", "criterion")
+
+    def __init__(self, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
+        super().__init__(1, epsilon, criterion)

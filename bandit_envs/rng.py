@@ -1,0 +1,280 @@
+"""Counter-based random numbers: a draw is a pure function of (root, episode, arm, index).
+
+Philox4x32-10 (Salmon, Moraes, Dror & Shaw, SC 2011, "Parallel random numbers: as easy as 1, 2, 3") turns a key of two
+and a counter of four 32-bit words into four random words. Here the key is the root seed's word, and the counter is
+
+    word 0   index of the draw: the low 32 bits of the number of earlier pulls of the arm
+    word 1   arm (24 bits) and, above it, the next 8 bits of the index
+    word 2   episode
+    word 3   stream (what the draw is for, 4 bits) and, above it, the block within the draw
+
+so that nothing depends on the order, the batch or the process in which draws are made. A kernel that draws in bulk
+carries its counter in a small array (`counter`, six words: key and counter) and moves on by blocks (`next_uniform`).
+All words are kept in 64-bit lanes: LLVM then vectorises the rounds over a batch.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .compiled import inlined, jit
+
+__all__ = ["ARMS_LIMIT", "EPISODES_LIMIT", "PULLS_LIMIT", "agent_uniforms", "normal_quantiles",
+           "philox", "root_key", "uniforms"]
+
+# Streams: what a draw is for. No two purposes ever share a counter.
+SAMPLE, BULK, INSTANCE, SHUFFLE, PUBLIC, AGENT = range(6)
+
+ARMS_LIMIT = 2**24  # arms of an instance
+EPISODES_LIMIT = 2**32  # episodes of one root seed
+PULLS_LIMIT = 2**40  # pulls of one arm
+
+_LOW = np.uint64(0xFFFFFFFF)
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_5, _6, _8, _24, _26, _32 = (np.uint64(x) for x in (5, 6, 8, 24, 26, 32))
+_BULK = np.uint64(BULK)
+_BLOCK = np.uint64(16)  # one block further, above the 4 bits of the stream
+_UNIT = 2.0**-53
+_HALF = 2.0**-54
+
+
+def root_key(seed: int) -> NDArray[np.uint64]:
+    """The key of a root seed: two 32-bit words in 64-bit lanes, shape (2,).
+
+    Raises:
+        ValueError: if `seed` is not an integer >= 0.
+    """
+    try:
+        value = operator.index(seed)
+    except TypeError:
+        value = -1
+    if value < 0 or isinstance(seed, (bool, np.bool_)):
+        raise ValueError(f"a seed is an integer >= 0, got {seed!r}")
+    return np.random.SeedSequence(value).generate_state(2, np.uint32).astype(np.uint64)
+
+
+@inlined
+def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
+    """Four random words, each 32 bits in a 64-bit lane, of a counter and a key given likewise."""
+    for _ in range(10):
+        p0, p1 = _M0 * (c0 & _LOW), _M1 * (c2 & _LOW)
+        c0, c1, c2, c3 = (p1 >> _32) ^ c1 ^ k0, p1 & _LOW, (p0 >> _32) ^ c3 ^ k1, p0 & _LOW
+        k0, k1 = (k0 + _W0) & _LOW, (k1 + _W1) & _LOW
+    return c0, c1, c2, c3
+
+
+@inlined
+def to_uniform(w0: Any, w1: Any) -> Any:
+    """53 bits of two words as a number in [0, 1)."""
+    return np.float64(np.int64(((w0 >> _5) << _26) | (w1 >> _6))) * _UNIT
+
+
+@inlined
+def arm_word(arm: Any, index: Any) -> Any:
+    """Word 1 of the counter: the arm, and the bits of the index above the lowest 32."""
+    return np.uint64(arm) | ((np.uint64(index) >> _32) << _24)
+
+
+@jit
+def normal_quantile(u: Any) -> Any:
+    """Quantile of the standard normal law at u + 2^-54 for u in [0, 1) (Wichura 1988, AS 241, PPND16; error 1e-16)."""
+    q = (u - 0.5) + _HALF
+    if abs(q) <= 0.425:
+        r = 0.180625 - q * q
+        return (
+            q
+            * (((((((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r
+                   + 45921.953931549871457) * r + 13731.693765509461125) * r + 1971.5909503065514427) * r
+                + 133.14166789178437745) * r + 3.387132872796366608)
+            / (((((((5226.495278852545925 * r + 28729.085735721942674) * r + 39307.89580009271061) * r
+                   + 21213.794301586595867) * r + 5394.1960214247511077) * r + 687.1870074920579083) * r
+                + 42.313330701600911252) * r + 1.0)
+        )  # fmt: skip
+    r = math.sqrt(-math.log(0.5 - abs(q)))
+    if r <= 5.0:
+        r -= 1.6
+        x = (
+            (((((((7.7454501427834140764e-4 * r + 0.0227238449892691845833) * r + 0.24178072517745061177) * r
+                 + 1.27045825245236838258) * r + 3.64784832476320460504) * r + 5.7694972214606914055) * r
+              + 4.6303378461565452959) * r + 1.42343711074968357734)
+            / (((((((1.05075007164441684324e-9 * r + 5.475938084995344946e-4) * r + 0.0151986665636164571966) * r
+                   + 0.14810397642748007459) * r + 0.68976733498510000455) * r + 1.6763848301838038494) * r
+                + 2.05319162663775882187) * r + 1.0)
+        )  # fmt: skip
+    else:
+        r -= 5.0
+        x = (
+            (((((((2.01033439929228813265e-7 * r + 2.71155556874348757815e-5) * r + 0.0012426609473880784386) * r
+                 + 0.026532189526576123093) * r + 0.29656057182850489123) * r + 1.7848265399172913358) * r
+              + 5.4637849111641143699) * r + 6.6579046435011037772)
+            / (((((((2.04426310338993978564e-15 * r + 1.4215117583164458887e-7) * r + 1.8463183175100546818e-5) * r
+                   + 7.868691311456132591e-4) * r + 0.0148753612908506148525) * r + 0.13692988092273580531) * r
+                + 0.59983220655588793769) * r + 1.0)
+        )  # fmt: skip
+    return x if q > 0.0 else -x
+
+
+@jit
+def _normal_quantiles(u: Any, out: Any) -> Any:
+    for i in range(len(u)):
+        out[i] = normal_quantile(u[i])
+
+
+def normal_quantiles(u: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`normal_quantile` of every number of an array of any shape."""
+    out = np.empty(u.size)
+    _normal_quantiles(np.ascontiguousarray(u).reshape(-1), out)
+    return out.reshape(u.shape)
+
+
+# --- one draw after another: for bulk pulls, whose methods need an unknown number of uniforms ------------------------
+
+
+@jit
+def open_counter(counter: Any, k0: Any, k1: Any, episode: Any, arm: Any, index: Any) -> Any:
+    """Set `counter` (7,) uint64 to the bulk stream of (episode, arm, first index)."""
+    counter[0], counter[1] = k0, k1
+    counter[2], counter[3], counter[4] = np.uint64(index) & _LOW, arm_word(arm, index), episode
+    counter[5] = _BULK
+
+
+@jit
+def next_uniform(counter: Any) -> Any:
+    """The next uniform number in [0, 1) of an opened counter."""
+    w0, w1, _, _ = philox(counter[2], counter[3], counter[4], counter[5], counter[0], counter[1])
+    counter[5] += _BLOCK
+    return to_uniform(w0, w1)
+
+
+@jit
+def _stirling_tail(k: Any) -> Any:
+    """ln k! minus Stirling's (k + 1/2) ln(k + 1) - (k + 1) + ln sqrt(2 pi), for real k >= 0."""
+    if k < 10.0:
+        return (math.lgamma(k + 1.0) - (k + 0.5) * math.log(k + 1.0)) + (k + 1.0) - 0.9189385332046727
+    x = k + 1.0
+    s = 1.0 / (x * x)
+    return (1.0 / 12 - (1.0 / 360 - (1.0 / 1260 - (1.0 / 1680) * s) * s) * s) / x
+
+
+@jit
+def binomial(counter: Any, n: Any, p: Any) -> Any:
+    """A Binomial(n, p) draw: inversion for n min(p, 1-p) < 10, else Hoermann's BTRS (JSCS 1993). Exact in law."""
+    if n <= 0 or p <= 0.0:
+        return 0
+    if p >= 1.0:
+        return n
+    flip = p > 0.5
+    if flip:
+        p = 1.0 - p
+    q, N = 1.0 - p, float(n)
+    k = 0
+    if N * p < 10.0:
+        mass = math.exp(N * math.log1p(-p))
+        u = next_uniform(counter)
+        while u >= mass and k < n:
+            u -= mass
+            k += 1
+            mass *= (p / q) * ((N - k + 1.0) / k)
+    else:
+        sd = math.sqrt(N * p * q)
+        b = 1.15 + 2.53 * sd
+        a = -0.0873 + 0.0248 * b + 0.01 * p
+        c = N * p + 0.5
+        v_r = 0.92 - 4.2 / b
+        alpha = (2.83 + 5.1 / b) * sd
+        r = p / q
+        m = math.floor((N + 1.0) * p)
+        while True:
+            u = next_uniform(counter) - 0.5
+            v = next_uniform(counter) + _HALF
+            us = 0.5 - abs(u) + _HALF
+            x = math.floor((2.0 * a / us + b) * u + c)
+            if x < 0.0 or x > N:
+                continue
+            if us >= 0.07 and v <= v_r:
+                k = np.int64(x)
+                break
+            bound = (
+                (m + 0.5) * math.log((m + 1.0) / (r * (N - m + 1.0)))
+                + (N + 1.0) * math.log((N - m + 1.0) / (N - x + 1.0))
+                + (x + 0.5) * math.log(r * (N - x + 1.0) / (x + 1.0))
+                + _stirling_tail(m) + _stirling_tail(N - m) - _stirling_tail(x) - _stirling_tail(N - x)
+            )  # fmt: skip
+            if math.log(v * alpha / (a / (us * us) + b)) <= bound:
+                k = np.int64(x)
+                break
+    return n - k if flip else k
+
+
+@jit
+def gamma(counter: Any, shape: Any) -> Any:
+    """A Gamma(shape, 1) draw for shape > 0 (Marsaglia & Tsang, ACM TOMS 2000). Exact in law."""
+    boost = 1.0
+    if shape < 1.0:
+        boost = (next_uniform(counter) + _HALF) ** (1.0 / shape)
+        shape += 1.0
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x = normal_quantile(next_uniform(counter))
+        v = 1.0 + c * x
+        if v <= 0.0:
+            continue
+        v = v * v * v
+        if math.log(next_uniform(counter) + _HALF) < 0.5 * x * x + d - d * v + d * math.log(v):
+            return boost * d * v
+
+
+# --- whole batches of uniforms -----------------------------------------------------------------------------------------
+
+
+@jit
+def _fill_uniforms(out: Any, arms: Any, draws: Any, k0: Any, k1: Any, episode: Any, index: Any, stream: Any) -> Any:
+    """out[i, a, j], flat: two uniforms per block for arm a of episode[i] at draw index[i]."""
+    arms, draws, stream = np.uint64(arms), np.uint64(draws), np.uint64(stream)
+    for i in range(len(episode)):
+        low, high = index[i] & _LOW, (index[i] >> _32) << _24
+        start, e, q0, q1 = np.uint64(i) * arms * draws, episode[i], k0[i], k1[i]
+        for block in range((draws + np.uint64(1)) // np.uint64(2)):
+            c3, j = stream | (block * _BLOCK), block * np.uint64(2)
+            for a in range(arms):
+                w0, w1, _, _ = philox(low, a | high, e, c3, q0, q1)
+                out[start + a * draws + j] = to_uniform(w0, w1)
+            if j + np.uint64(1) < draws:
+                for a in range(arms):
+                    _, _, w2, w3 = philox(low, a | high, e, c3, q0, q1)
+                    out[start + a * draws + j + np.uint64(1)] = to_uniform(w2, w3)
+
+
+def uniforms(
+    key: NDArray[np.uint64], episode: NDArray[np.uint64], arms: int, draws: int = 1, *, stream: int,
+    index: NDArray[np.uint64] | None = None,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Uniform numbers in [0, 1), shape (episodes, arms, draws), of the keys (2, episodes) and episodes (episodes,)."""
+    out = np.empty((len(episode), arms, draws))
+    index = np.zeros(len(episode), np.uint64) if index is None else index
+    _fill_uniforms(out.reshape(-1), arms, draws, key[0], key[1], episode, index, stream)
+    return out
+
+
+def agent_uniforms(
+    public_seed: NDArray[np.int64], draw: NDArray[np.int64], count: int = 1, *, seed: int = 0
+) -> NDArray[np.float64]:
+    """An agent's own uniforms in [0, 1), shape (E, count): a function of (public seed, its `seed`, its draw number).
+
+    Args:
+        public_seed: the observation's `public_seed`, shape (E,).
+        draw: how many times the agent has drawn in each episode, shape (E,).
+        count: numbers per draw.
+        seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
+    """
+    word = public_seed.astype(np.uint64)
+    key = np.stack([word & _LOW, word >> _32])
+    own = np.full(len(word), seed, np.uint64)
+    return uniforms(key, own, 1, count, stream=AGENT, index=draw.astype(np.uint64))[:, 0]

@@ -1,0 +1,143 @@
+"""From keyword arguments to everything an environment is made of, checked once, where it enters."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from . import instances
+from .catalogue import ENVIRONMENTS
+from .instances import Instance, Sampler
+from .naming import unknown
+from .observations import FEATURES
+from .problems import PROBLEMS, Problem
+from .problems.base import integer, number
+from .rng import PULLS_LIMIT
+from .simulator import MOST_TIMES
+from .task import Task
+
+__all__ = ["Setting", "resolve"]
+
+REWARDS, ACTIONS, OBSERVATIONS = ("score", "correct"), ("arm", "full"), ("statistics", "features")
+_INT_MAX = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A problem, where its arms come from, and the rules of an episode."""
+
+    problem: Problem
+    source: Instance | Sampler
+    task: Task
+    reward: str
+    shuffle_arms: bool
+
+    @property
+    def fixed(self) -> Instance | None:
+        """The instance, where every episode has the same; else None."""
+        return self.source if isinstance(self.source, Instance) else None
+
+    @property
+    def scale(self) -> float:
+        """Pulls that count as many, for the features."""
+        return float(self.task.budget or self.task.max_pulls or 10**6)
+
+    def observation_space(self) -> spaces.Space[Any]:
+        """Of one episode."""
+        task = self.task
+        if task.observation == "features":
+            return spaces.Box(-1.0, 1.0, (task.K * len(FEATURES),), np.float32)
+        shape = (task.K,) if task.D == 1 else (task.K, task.D)
+        low, high = (-np.inf, np.inf) if task.support is None else task.support
+        most = _INT_MAX if task.budget is None else task.budget
+        return spaces.Dict(
+            pulls=spaces.Box(0, most, (task.K,), np.int64),
+            total=spaces.Box(-np.inf, np.inf, shape, np.float64),
+            mean=spaces.Box(min(low, 0.0), max(high, 0.0), shape, np.float64),
+            variance=spaces.Box(0.0, np.inf, shape, np.float64),
+            remaining=spaces.Box(-1, most, (1,), np.int64),
+            public_seed=spaces.Box(0, _INT_MAX, (1,), np.int64),
+        )
+
+    def action_space(self) -> spaces.Space[Any]:
+        """Of one episode."""
+        K = self.task.K
+        if self.task.actions == "arm":
+            return spaces.Discrete(K + 1)
+        return spaces.Dict(
+            arm=spaces.Discrete(K + 1), times=spaces.Box(1, MOST_TIMES, (), np.int64), answer=spaces.MultiBinary(K)
+        )
+
+
+def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
+    return value
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def resolve(
+    problem: str, *, instance: Any = None, budget: int | None = None, delta: float | None = None,
+    max_pulls: int | None = None, pull_cost: float = 0.0, reward: str = "score", actions: str = "arm",
+    observation: str = "statistics", shuffle_arms: bool = False, **parameters: Any,
+) -> Setting:  # fmt: skip
+    """The setting of an environment; see `PureExplorationEnv` for the arguments.
+
+    What is not given comes from the instance's source, as far as it names it for this problem; its budget only where
+    neither `budget` nor `delta` is given.
+
+    Raises:
+        ValueError: naming the value and what is allowed.
+        TypeError: for a keyword that neither environments nor the problem have.
+    """
+    if problem not in PROBLEMS:
+        raise unknown("problem", str(problem), PROBLEMS)
+    kind = PROBLEMS[problem]
+    if surplus := sorted(set(parameters) - set(kind.parameters)):
+        allowed = [*kind.parameters, *(p for p in inspect.signature(resolve).parameters if p not in ("problem", "parameters"))]
+        raise TypeError(f"{problem} got an unexpected keyword {surplus[0]!r}; it takes {', '.join(allowed)}")
+    defaults = dict(ENVIRONMENTS[problem].defaults) if instance is None else {}
+    source = instances.find(defaults.pop("instance", instance))
+    if isinstance(source, Instance):
+        defaults = dict(source.defaults.get(problem, {}))
+    if budget is None and delta is None:
+        budget = defaults.get("budget")
+    delta = defaults.get("delta") if delta is None else delta
+    chosen = {k: v for k, v in defaults.items() if k in kind.parameters} | parameters
+    required = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+    if missing := [name for name in required if name not in chosen]:
+        raise ValueError(f"{problem} needs {' and '.join(missing)}")
+    question = kind(**chosen)
+    question.check(source.K, source.D)
+    if isinstance(source, Instance):
+        question.truth(source.arms.means)  # refuses an instance on which the question has no answer
+    support = source.arms.support
+    threshold = getattr(question, "threshold", None)
+    if threshold is not None and support is not None and not support[0] <= threshold <= support[1]:
+        raise ValueError(f"threshold must lie in the support {list(support)} of the arms, got {threshold}")
+    limit = PULLS_LIMIT - 1
+    task = Task(
+        problem=problem,
+        parameters=question.settings,
+        K=source.K,
+        D=source.D,
+        budget=None if budget is None else integer("budget", budget, 1, limit),
+        delta=None if delta is None else number("delta", delta, 0, 1, above=True, below=True),
+        max_pulls=None if max_pulls is None else integer("max_pulls", max_pulls, 1, limit),
+        pull_cost=number("pull_cost", pull_cost, 0),
+        law=source.arms.law,
+        support=support,
+        sigma=source.arms.sigma,
+        actions=_choice("actions", actions, ACTIONS),
+        observation=_choice("observation", observation, OBSERVATIONS),
+    )
+    return Setting(question, source, task, _choice("reward", reward, REWARDS), _flag("shuffle_arms", shuffle_arms))

@@ -1,0 +1,423 @@
+"""E episodes side by side: who is pulled, what it yields, and the statistics of what was seen.
+
+`Simulator.advance` is the one path of every pull: of the single environment (E = 1), of the vector environment, of the
+evaluation. It works in blocks of 64 episodes, in four loops: gather the counters, make the random words (a loop of its
+own, which LLVM vectorises), turn them into samples by the law of the arms, update the statistics.
+
+The sum of an arm's samples is kept and its mean is sum / pulls, rounded once: equal histories give equal means, whatever
+their order, so that ties are ties. The variance (divisor N) follows Welford's update.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import rng
+from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, UNIFORM, Arms
+from .compiled import inlined, jit
+from .rng import binomial, gamma, next_uniform, normal_quantile, open_counter, philox, to_uniform
+
+__all__ = ["Simulator"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_BLOCK = 64
+_LOW = np.uint64(0xFFFFFFFF)
+_ARM = np.uint64(rng.ARMS_LIMIT - 1)
+_24, _32, _PUBLIC = np.uint64(24), np.uint64(32), np.uint64(rng.PUBLIC)
+_NEXT = np.uint64(16)  # the next block of a draw, above the 4 bits of the stream
+
+LIVE, ENDED, SPENT = 0, 1, 2  # a slot: runs; waits for `begin`; has no budget left and owes its answer
+PULLED, STOPPED, SKIPPED = 0, 1, 2  # what an episode did in a step
+MOST_TIMES = 2**31 - 1  # pulls of one action
+
+
+@inlined
+def _from_uniform(law: Any, u: Any, parameters: Any, at: Any, columns: Any, data: Any, d: Any, D: Any) -> Any:
+    """Coordinate d of the sample that the uniform number u yields, for the arm whose parameters start at `at`."""
+    if law == BERNOULLI:
+        return 1.0 if u < parameters[at + d] else 0.0
+    if law == GAUSSIAN:
+        return parameters[at + d] + parameters[at + D + d] * normal_quantile(u)
+    if law == UNIFORM:
+        return parameters[at + d] + parameters[at + D + d] * u
+    if law == CATEGORICAL:
+        v = 0
+        if columns <= 8:
+            while u >= parameters[at + v]:
+                v += 1
+        else:
+            high = columns - 1
+            while v < high:  # the first v with u < cumulative[v]
+                middle = (v + high) // 2
+                if u < parameters[at + middle]:
+                    high = middle
+                else:
+                    v = middle + 1
+        return data[v]
+    row = min(np.int64(u * parameters[at + 1]), np.int64(parameters[at + 1]) - 1)
+    return data[(np.int64(parameters[at]) + row) * D + d]
+
+
+@jit
+def _merge(o: Any, n: Any, times: Any, s: Any, m2: Any, total: Any, mean: Any, variance: Any) -> Any:
+    """Add `times` samples with sum s and centred sum of squares m2 to the n samples behind entry o (Chan et al.)."""
+    count = n + times
+    gap = s / times - mean[o]
+    spread = variance[o] * n + m2 + gap * gap * (n * (times / count))
+    total[o] += s
+    mean[o] = total[o] / count
+    variance[o] = max(spread, 0.0) / count
+
+
+@jit
+def _pull_bulk(
+    law: Any, k0: Any, k1: Any, episode: Any, arm: Any, n: Any, times: Any, o: Any, at: Any, columns: Any,
+    parameters: Any, data: Any, total: Any, mean: Any, variance: Any, sample: Any, e: Any, D: Any,
+) -> Any:  # fmt: skip
+    """Add `times` samples of one arm at a cost that does not grow with `times`, exact in law.
+
+    Bernoulli: binomial. Gaussian: normal sum, chi-square spread. Categorical and resampled: multinomial, one binomial
+    per value (row). Uniform arms have no closed form: their samples are drawn one by one, as are resampled rows while
+    `times` is below their number; such a bulk pull is the sum of the single pulls.
+    """
+    one_by_one = law == UNIFORM or (law == RESAMPLED and times < parameters[at + 1])
+    s, m2 = np.zeros(D), np.zeros(D)
+    if one_by_one:
+        single = law == RESAMPLED
+        first = np.zeros(D)
+        w0 = w1 = w2 = w3 = np.uint64(0)
+        for t in range(n, n + times):
+            for d in range(D):
+                if d % 2 == 0 and not (single and d > 0):
+                    c1 = np.uint64(arm) | ((np.uint64(t) >> _32) << _24)
+                    c3 = np.uint64(d // 2) * _NEXT
+                    w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, c1, episode, c3, k0, k1)
+                u = to_uniform(w0, w1) if d % 2 == 0 or single else to_uniform(w2, w3)
+                x = _from_uniform(law, u, parameters, at, columns, data, d, D)
+                if t == n:
+                    first[d] = x
+                s[d] += x
+                m2[d] += (x - first[d]) * (x - first[d])
+        for d in range(D):
+            shift = s[d] - times * first[d]
+            m2[d] -= shift * shift / times
+    else:
+        counter = np.empty(6, np.uint64)
+        open_counter(counter, k0, k1, episode, arm, n)
+        if law == BERNOULLI:
+            for d in range(D):
+                hits = float(binomial(counter, times, parameters[at + d]))
+                s[d] = hits
+                m2[d] = hits * (times - hits) / times
+        elif law == GAUSSIAN:
+            for d in range(D):
+                mu, sd = parameters[at + d], parameters[at + D + d]
+                s[d] = times * mu + sd * math.sqrt(times) * normal_quantile(next_uniform(counter))
+                m2[d] = sd * sd * 2.0 * gamma(counter, 0.5 * (times - 1)) if times > 1 else 0.0
+        else:
+            values = columns if law == CATEGORICAL else np.int64(parameters[at + 1])
+            left, mass, below = times, 1.0, 0.0
+            origin = 0 if law == CATEGORICAL else np.int64(parameters[at])
+            for v in range(values):
+                if law == CATEGORICAL:
+                    upper = parameters[at + v] if v < values - 1 else 1.0
+                    p, below = upper - below, upper
+                else:
+                    p = 1.0 / values
+                last = v == values - 1 or p >= mass
+                hits = left if last else binomial(counter, left, p / mass)
+                mass -= p
+                left -= hits
+                for d in range(D):
+                    gap = data[(origin + v) * D + d] - data[origin * D + d]
+                    s[d] += hits * gap
+                    m2[d] += hits * gap * gap
+                if left == 0:
+                    break
+            for d in range(D):
+                m2[d] -= s[d] * s[d] / times
+                s[d] += times * data[origin * D + d]
+    for d in range(D):
+        _merge(o * D + d, n, times, s[d], m2[d], total, mean, variance)
+        sample[e * D + d] = s[d] / times
+
+
+@jit
+def _advance(
+    rules: Any, cost: Any, identity: Any, parameters: Any, data: Any, pulls: Any, statistics: Any, counts: Any,
+    flags: Any, ended: Any, arms: Any, times: Any, reward: Any, sample: Any,
+) -> Any:  # fmt: skip
+    """One step of every live episode. Returns how many ended; their slots are in `ended`.
+
+    Nothing is touched, and -1 - e returned, when the action of the live episode e is out of range.
+    """
+    law, K, D, full, budget, limit = rules[0], rules[1], rules[2], rules[3], rules[4], rules[5]
+    columns, stride = rules[6], rules[7]
+    key0, key1, episode = identity[0], identity[1], identity[2]
+    total, mean, variance = statistics[0], statistics[1], statistics[2]
+    spent, remaining = counts[0], counts[1]
+    status, did, terminated, truncated = flags[0], flags[1], flags[2], flags[3]
+    words, numbers, slot = np.empty((6, _BLOCK), np.uint64), np.empty((5, _BLOCK)), np.empty(_BLOCK, np.int64)
+    offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
+    u, x, s, old, v = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+    uK, uD, ucolumns = np.uint64(K), np.uint64(D), np.uint64(columns)
+    row = law == RESAMPLED or law == CATEGORICAL  # one uniform picks all coordinates
+    finished = 0
+    E = len(episode)
+    lowest, highest, least, most = np.int64(0), np.int64(0), np.int64(1), np.int64(1)
+    for i in range(E):
+        lowest, highest = min(lowest, arms[i]), max(highest, arms[i])
+    for i in range(E):
+        least, most = min(least, times[i]), max(most, times[i])
+    if lowest < 0 or highest > K or least < 1 or most > MOST_TIMES:
+        for e in range(E):
+            if status[e] != ENDED and (arms[e] < 0 or arms[e] > K):
+                return -1 - e
+            if status[e] == LIVE and arms[e] < K and (times[e] < 1 or times[e] > MOST_TIMES):
+                return -1 - e
+    for start in range(0, E, _BLOCK):
+        stop = min(start + _BLOCK, E)
+        n, base = stop - start, np.uint64(start)
+        idle, highest, most = np.uint8(0), np.int64(0), np.int64(1)
+        for i in range(n):
+            idle |= status[base + np.uint64(i)]
+        for i in range(n):
+            highest = max(highest, arms[base + np.uint64(i)])
+        for i in range(n):
+            most = max(most, times[base + np.uint64(i)])
+        for i in range(n):
+            reward[base + np.uint64(i)] = -cost
+        plain = idle == LIVE and highest < K and most == 1
+        if plain:  # every episode of the block pulls once: no branches
+            for i in range(n):
+                a = np.uint64(arms[base + np.uint64(i)])
+                o = (base + np.uint64(i)) * uK + a
+                m = pulls[o]
+                pulls[o] = m + 1
+                offset[i], c0[i], c1[i] = o, m, a
+            for i in range(n):
+                did[base + np.uint64(i)] = PULLED
+            for i in range(n):
+                c1[i] |= (c0[i] >> _32) << _24
+            for i in range(n):
+                e = base + np.uint64(i)
+                w0, w1, _, _ = philox(c0[i], c1[i], episode[e], np.uint64(0), key0[e], key1[e])
+                u[i] = to_uniform(w0, w1)
+            for i in range(n):
+                spent[base + np.uint64(i)] += 1
+        else:
+            n = 0
+            for e in range(start, stop):
+                did[e] = SKIPPED
+                for d in range(D):
+                    sample[e * D + d] = 0.0
+                if status[e] == ENDED:
+                    reward[e] = 0.0
+                    continue
+                a = arms[e]
+                if a == K or status[e] == SPENT:
+                    reward[e] = 0.0
+                    did[e] = STOPPED
+                    status[e], terminated[e] = ENDED, 1
+                    ended[finished] = e
+                    finished += 1
+                    continue
+                o = np.uint64(e) * uK + np.uint64(a)
+                m = pulls[o]
+                did[e] = PULLED
+                count = times[e]
+                if budget >= 0:
+                    count = min(count, remaining[e])
+                if limit >= 0:
+                    count = min(count, limit - spent[e])
+                reward[e] = -cost * count
+                spent[e] += count
+                pulls[o] = m + count
+                if count > 1:
+                    at = (stride * e * K + a) * columns
+                    _pull_bulk(law, key0[e], key1[e], episode[e], a, m, count, np.int64(o), at, columns, parameters,
+                               data, total, mean, variance, sample, e, D)  # fmt: skip
+                    continue
+                slot[n], offset[n] = e, o
+                c0[n], c1[n], c2[n] = m, np.uint64(a) | ((np.uint64(m) >> _32) << _24), episode[e]
+                q0[n], q1[n] = key0[e], key1[e]
+                n += 1
+            for i in range(n):
+                w0, w1, _, _ = philox(c0[i], c1[i], c2[i], np.uint64(0), q0[i], q1[i])
+                u[i] = to_uniform(w0, w1)
+        if D == 1:
+            if law == BERNOULLI:
+                for i in range(n):
+                    at = offset[i] if stride else c1[i] & _ARM
+                    x[i] = 1.0 if u[i] < parameters[at] else 0.0
+            else:
+                for i in range(n):
+                    at = (offset[i] if stride else c1[i] & _ARM) * ucolumns
+                    x[i] = _from_uniform(law, u[i], parameters, np.int64(at), columns, data, 0, 1)
+            for i in range(n):
+                s[i], old[i], v[i] = total[offset[i]], mean[offset[i]], variance[offset[i]]
+            for i in range(n):
+                before = float(np.int64(c0[i]))
+                new = (s[i] + x[i]) / (before + 1.0)
+                s[i] += x[i]
+                v[i] = max(v[i] * before + (x[i] - old[i]) * (x[i] - new), 0.0) / (before + 1.0)
+                old[i] = new
+            for i in range(n):
+                total[offset[i]], mean[offset[i]], variance[offset[i]] = s[i], old[i], v[i]
+            if plain:
+                for i in range(n):
+                    sample[base + np.uint64(i)] = x[i]
+            else:
+                for i in range(n):
+                    sample[np.uint64(slot[i])] = x[i]
+        else:
+            for i in range(n):
+                e = start + i if plain else slot[i]
+                at = np.int64((offset[i] if stride else c1[i] & _ARM) * ucolumns)
+                before = float(np.int64(c0[i]))
+                w = u[i]
+                for d in range(D):
+                    if d % 2 == 1 and not row:
+                        _, _, w2, w3 = philox(c0[i], c1[i], episode[e], np.uint64(d // 2) * _NEXT, key0[e], key1[e])
+                        w = to_uniform(w2, w3)
+                    elif d > 0 and not row:
+                        w0, w1, _, _ = philox(c0[i], c1[i], episode[e], np.uint64(d // 2) * _NEXT, key0[e], key1[e])
+                        w = to_uniform(w0, w1)
+                    y = _from_uniform(law, w, parameters, at, columns, data, d, D)
+                    o = offset[i] * uD + np.uint64(d)
+                    was = mean[o]
+                    total[o] += y
+                    mean[o] = total[o] / (before + 1.0)
+                    variance[o] = max(variance[o] * before + (y - was) * (y - mean[o]), 0.0) / (before + 1.0)
+                    sample[e * D + d] = y
+        over = False
+        if budget >= 0:
+            least = np.int64(1)
+            for i in range(stop - start):
+                remaining[base + np.uint64(i)] = budget - spent[base + np.uint64(i)]
+            for i in range(stop - start):
+                least = min(least, remaining[base + np.uint64(i)])
+            over = least == 0
+        if limit >= 0:
+            for i in range(stop - start):
+                over |= spent[base + np.uint64(i)] >= limit
+        if over:
+            for e in range(start, stop):
+                if did[e] != PULLED:
+                    continue
+                if remaining[e] == 0 and full:
+                    status[e] = SPENT
+                elif remaining[e] == 0 or (limit >= 0 and spent[e] >= limit):
+                    status[e] = ENDED
+                    terminated[e] = remaining[e] == 0
+                    truncated[e] = remaining[e] != 0
+                    ended[finished] = e
+                    finished += 1
+    return finished
+
+
+@jit
+def _begin(
+    rows: Any, budget: Any, key0: Any, key1: Any, episode: Any, identity: Any, pulls: Any, statistics: Any, counts: Any,
+    flags: Any, public: Any,
+) -> Any:  # fmt: skip
+    """Forget all of the given slots, and give them their keys and episodes."""
+    E = len(public)
+    K, width = np.uint64(len(pulls) // E), np.uint64(statistics.shape[1] // E)
+    total, mean, variance = statistics[0], statistics[1], statistics[2]
+    zero = np.uint64(0)
+    for i in range(len(rows)):
+        e = np.uint64(rows[i])
+        for k in range(K):
+            pulls[e * K + k] = 0
+        for k in range(width):
+            total[e * width + k] = 0.0
+            mean[e * width + k] = 0.0
+            variance[e * width + k] = 0.0
+        identity[0, e], identity[1, e], identity[2, e] = key0[e], key1[e], episode[e]
+        counts[0, e], counts[1, e] = 0, budget
+        flags[0, e], flags[1, e], flags[2, e], flags[3, e] = LIVE, SKIPPED, 0, 0
+        w0, w1, _, _ = philox(zero, zero, episode[e], _PUBLIC, key0[e], key1[e])
+        public[e] = np.int64((w0 << _32 | w1) >> np.uint64(1))
+
+
+class Simulator:
+    """Statistics of E episodes, and the pulls that fill them.
+
+    Args:
+        arms: the laws; `rows` (E, K, P): parameters of each episode's own arms, else `arms.parameters` serve all.
+        episodes: E, the number of slots.
+        budget: pulls per episode that end it, or None; `max_pulls`: pulls that truncate it, or None.
+        full: with a spent budget the episode stays open for one more action, its answer.
+        pull_cost: what a pull takes off the reward.
+
+    Attributes:
+        pulls: (E, K) int64; total, mean, variance: (E, K) or (E, K, D) float64, 0 where never pulled.
+        remaining: (E, 1) int64, -1 without a budget; public_seed: (E, 1) int64; spent: (E,) int64, total pulls.
+        status: (E,) uint8, LIVE, SPENT, or ENDED until `begin`; terminated, truncated: (E,) bool.
+        reward: (E,), sample: (E,) or (E, D), did: (E,) uint8, of the last step.
+        ended: (E,): its first entries are the slots that ended in the last step.
+    """
+
+    def __init__(
+        self, arms: Arms, episodes: int, rows: Floats | None = None, *, budget: int | None, max_pulls: int | None,
+        full: bool, pull_cost: float,
+    ) -> None:  # fmt: skip
+        E, K, D = episodes, arms.K, arms.D
+        shape = (E, K) if D == 1 else (E, K, D)
+        self.E, self.K, self.D = E, K, D
+        self.budget, limit = -1 if budget is None else budget, -1 if max_pulls is None else max_pulls
+        self._identity = np.zeros((3, E), np.uint64)  # key (2 words), episode
+        self._pulls, self._statistics = np.zeros(E * K, np.int64), np.zeros((3, E * K * D))
+        self._counts, self._flags = np.zeros((2, E), np.int64), np.zeros((4, E), np.uint8)
+        self._public = np.zeros(E, np.int64)
+        self._flags[0], self._counts[1] = ENDED, self.budget
+        self.pulls = self._pulls.reshape(E, K)
+        self.total, self.mean, self.variance = (table.reshape(shape) for table in self._statistics)
+        self.spent, self.remaining = self._counts[0], self._counts[1].reshape(E, 1)
+        self.status, self.did = self._flags[0], self._flags[1]
+        self.terminated, self.truncated = self._flags[2].view(np.bool_), self._flags[3].view(np.bool_)
+        self.public_seed = self._public.reshape(E, 1)
+        self.ended = np.zeros(E, np.int64)
+        self.reward, self.sample = np.zeros(E), np.zeros((E,) if D == 1 else (E, D))
+        columns = arms.parameters.shape[1]
+        rules = [arms.code, K, D, full, self.budget, limit, columns, rows is not None]
+        table = arms.parameters.copy() if rows is None else rows  # one signature: writable arrays throughout
+        self._bound = (np.array(rules, np.int64), float(pull_cost), self._identity, table.reshape(-1),
+                       arms.data.copy().reshape(-1), self._pulls, self._statistics, self._counts, self._flags,
+                       self.ended)  # fmt: skip
+        self._outcome = (self.reward, self.sample.reshape(-1))
+
+    def begin(self, rows: Ints, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
+        """Start the slots `rows` (n,) afresh, as their `episode` (E,) of the root with their `key` (2, E)."""
+        _begin(rows, self.budget, key[0], key[1], episode, self._identity, self._pulls, self._statistics, self._counts,
+               self._flags, self._public)  # fmt: skip
+
+    def bind(self, arms: Ints, times: Ints) -> Callable[[], int]:
+        """`advance` on these two arrays, which the caller fills with actions that it has checked itself."""
+        return functools.partial(_advance, *self._bound, arms, times, *self._outcome)
+
+    def advance(self, arms: Ints, times: Ints) -> int:
+        """One step of all live episodes: pull arms[e] times[e] times, or stop where arms[e] == K.
+
+        Returns how many episodes ended; their slots are the first entries of `ended`. `terminated` and `truncated` of
+        slots that had ended before stay as they are.
+
+        Raises:
+            ValueError: naming the first action that is out of range; no episode has then been touched.
+        """
+        count: int = _advance(*self._bound, arms, times, *self._outcome)
+        if count >= 0:
+            return count
+        e = -1 - count
+        if not 0 <= arms[e] <= self.K:
+            raise ValueError(f"an action is an arm 0 .. {self.K - 1}, or {self.K} to stop, got {arms[e]} (slot {e})")
+        raise ValueError(f"times must be in 1 .. {MOST_TIMES}, got {times[e]} (slot {e})")
