@@ -133,6 +133,13 @@ class Episodes:
                 raise ValueError(f"an answer is a mask of 0 and 1, got values {values.min()} .. {values.max()} (slot {e})")
             raise ValueError(f"an answer of {self.problem.name} holds {size} arms, got {values.sum()} (slot {e})")
 
+    def assess(
+        self, rows: NDArray[np.int64], answers: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
+        """Answers (n, K) of the slots `rows` (None: plug-in answers), and their verdicts."""
+        answer = self.problem.plug_in(self.seen(rows)) if answers is None else answers
+        return answer, self.problem.verdict(answer, self.truth if self.shared else self.truth[rows])
+
     def finish(self, rows: NDArray[np.int64], answers: NDArray[np.int8] | None) -> dict[str, NDArray[Any]]:
         """Score the slots `rows` (n,) that have just ended, into the simulator's reward too.
 
@@ -144,13 +151,13 @@ class Episodes:
         """
         sim = self.simulator
         if answers is None:
-            answer = self.problem.plug_in(self.seen(rows))
+            given = None
         else:
-            answer = answers[rows] != 0
+            given = answers[rows] != 0
             cut = sim.truncated[rows]
             if cut.any():
-                answer[cut] = self.problem.plug_in(self.seen(rows[cut]))
-        verdict = self.problem.verdict(answer, self.truth if self.shared else self.truth[rows])
+                given[cut] = self.problem.plug_in(self.seen(rows[cut]))
+        answer, verdict = self.assess(rows, given)
         prize = verdict["score"] if self.setting.reward == "score" else verdict["correct"]
         sim.reward[rows] += np.where(sim.truncated[rows], 0.0, prize)
         end = {"answer": answer, "correct": verdict["correct"], "is_success": verdict["correct"],

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 GENERAL, HALF_SPACE, BOX, SIMPLEX = range(4)
 TINY = 1e-12  # a length that is rounding error beside unit normals
-ROUNDING = 16 * 2.0**-52  # relative error allowed to y
+ROUNDING = 4 * 2.0**-52  # relative error allowed to y
 STEPS = 20  # step limit of the active-set method, per row and dimension
 THIN = 1e-9  # inscribed radius, relative to max |b|, below which a volume counts as zero
 
@@ -51,7 +51,7 @@ def _slacks(x: Floats, rows: Floats, b: Floats, slack: Floats) -> Any:
     return least + nothing
 
 
-@jit
+@inlined
 def _drop(i: int, n: int, multiplier: Floats, R: Floats, Q: Floats) -> None:
     """Take row i out of the n active ones; column n of R moves along, and the freed direction is left in Q[n - 1]."""
     for k in range(i, n - 1):

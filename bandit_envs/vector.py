@@ -80,6 +80,16 @@ class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
         """The true instance where it is the same in every episode (for oracles and reports), else None."""
         return self.setting.fixed
 
+    @property
+    def pulls(self) -> NDArray[np.int64]:
+        """Pulls of every arm in every slot, (N, K): a live view."""
+        return self._sim.pulls
+
+    @property
+    def remaining(self) -> NDArray[np.int64]:
+        """Budget left in every slot, (N,), -1 without a budget: a live view."""
+        return self._sim.remaining[:, 0]
+
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
@@ -183,6 +193,17 @@ class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
             self._begin(restart)
         reward, terminated, truncated = sim.reward.copy(), sim.terminated.copy(), sim.truncated.copy()
         return self._core.observe(self.copy), reward, terminated, truncated, info
+
+    def assess(self, slots: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> dict[str, NDArray[Any]]:
+        """What answers would score if they were given now, without ending anything.
+
+        Args:
+            slots: (n,) of them. answers: masks (n, K); None: the plug-in answers, which the stop action gives.
+
+        Returns:
+            `correct`, `score` and the problem's metrics, (n,) each.
+        """
+        return self._core.assess(slots, answers)[1]
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Allowed actions of the arm form, (N, K + 1): pulls always, stop only where `delta` or `pull_cost` is set."""

@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def test_half_space(normalise: bool) -> None:
     assert kind(P) == HALF_SPACE
     inside = ROOT2 if normalise else 2.0  # 2 - 0 on the row as written, / |(1, 1)| on the row of norm 1
     x = [[0, 0], [3, 3], [3, 0], [1, 1]]
-    # (3, 3): (6 - 2) / sqrt 2 = 2 sqrt 2 away, foot (3, 3) - 2 (1, 1);  (3, 0): (3 - 2) / sqrt 2, foot (3, 0) - (.5, .5)
+    # (3, 3): (6 - 2) / sqrt 2 = 2 sqrt 2, foot (3, 3) - 2 (1, 1);  (3, 0): (3 - 2) / sqrt 2, foot (3, 0) - .5 (1, 1)
     np.testing.assert_allclose(P.margin(x), [inside, -2 * ROOT2, -ROOT2 / 2, 0], atol=1e-15)
     np.testing.assert_allclose(P.project(x), [[0, 0], [1, 1], [2.5, -0.5], [1, 1]], atol=1e-15)
     assert P.contains(x).tolist()[:3] == [True, False, False]
@@ -64,14 +65,15 @@ def test_unit_square() -> None:
 
 
 def test_box_with_repeated_and_scaled_rows() -> None:
-    # 2x <= 4, x <= 3, -4x <= 4, y <= 1: the strip-like box [-1, 2] x (-inf, 1]
+    # 2x <= 4, x <= 3, -4x <= 4, y <= 1: the unbounded box [-1, 2] x (-inf, 1]
     A, b = [[2, 0], [1, 0], [-4, 0], [0, 1]], [4, 3, 4, 1]
-    x = [[0, 0], [5, 2], [-2, -9]]
-    for normalise, inside in ((True, 1.0), (False, 1.0)):  # rows as written at 0: min(4, 3, 4, 1); scaled: min(2, 3, 1, 1)
+    x = [[-0.75, 0], [5, 2], [-2, -9]]
+    # slacks at (-.75, 0): as written 5.5, 3.75, 1, 1, scaled 2.75, 3.75, .25, 1
+    for normalise, inside in ((True, 0.25), (False, 1.0)):
         P = Polyhedron(A, b, normalise)
         assert kind(P) == BOX
         np.testing.assert_allclose(P.margin(x), [inside, -np.sqrt(10), -1], atol=1e-15)  # (3, 1) away; 1 away
-        assert P.project(x).tolist() == [[0, 0], [2, 1], [-1, -9]]
+        assert P.project(x).tolist() == [[-0.75, 0], [2, 1], [-1, -9]]
 
 
 def test_simplex() -> None:
@@ -120,6 +122,19 @@ def test_dependent_row_makes_another_leave() -> None:
     np.testing.assert_allclose(P.project([[2, 2], [3, 1]]), [[-0.5, -0.5], [0, -1]], atol=1e-15)
 
 
+@pytest.mark.parametrize("D", [3, 6, 20])
+def test_nearly_parallel_rows(D: int) -> None:
+    """x_1 + h x_k <= 0 for k = 2 .. D, h = 1e-5; the error is that of rounding (1e-16 |x|) divided by h.
+
+    From (2, -1, .., -1) all are active: the foot is on the line s (-h, 1, .., 1), s = (-2h - (D - 1)) / (h^2 + D - 1).
+    """
+    h = 1e-5
+    P = Polyhedron(np.column_stack([np.ones(D - 1), h * np.eye(D - 1)]), np.zeros(D - 1))
+    s = (-2 * h - (D - 1)) / (h**2 + D - 1)
+    foot = P.project(np.append(2.0, np.full(D - 1, -1.0)))
+    np.testing.assert_allclose(foot, s * np.append(-h, np.ones(D - 1)), rtol=0, atol=1e-10)
+
+
 # Corners --------------------------------------------------------------------------------------------------------------
 
 EACH_KIND = {
@@ -138,7 +153,8 @@ def test_batch_axes(name: str) -> None:
     assert (margin.shape, foot.shape, inside.shape, inside.dtype) == ((4, 6), (4, 6, 3), (4, 6), np.dtype(bool))
     for i in np.ndindex(4, 6):
         assert P.margin(x[i]).shape == P.contains(x[i]).shape == ()
-        assert P.margin(x[i]) == margin[i] and P.contains(x[i]) == inside[i]
+        assert P.margin(x[i]) == margin[i]
+        assert P.contains(x[i]) == inside[i]
         assert (P.project(x[i]) == foot[i]).all()
     assert P.margin(np.empty((0, 3))).shape == P.contains(np.empty((0, 3))).shape == (0,)
     assert P.project(np.empty((2, 0, 3))).shape == (2, 0, 3)
@@ -190,7 +206,7 @@ def test_frozen_and_independent_of_its_arguments() -> None:
     assert P.project(x).tolist() == pytest.approx([2, 2, 2])
     assert x.tolist() == [3, 1, 2]
     with pytest.raises(FrozenInstanceError):
-        P.b = b  # type: ignore[misc]
+        P.b = b
     for array in (P.A, P.b):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
@@ -202,9 +218,12 @@ def test_pickle_and_copy(name: str, normalise: bool) -> None:
     P = Polyhedron(*EACH_KIND[name], normalise=normalise)
     x = np.random.default_rng(2).normal(size=(50, 3))
     for twin in (pickle.loads(pickle.dumps(P)), copy.deepcopy(P), copy.copy(P)):
-        assert (twin.A == P.A).all() and (twin.b == P.b).all() and twin.normalise == normalise
-        assert not twin.A.flags.writeable and not twin.b.flags.writeable
-        assert (twin.margin(x) == P.margin(x)).all() and (twin.project(x) == P.project(x)).all()
+        assert twin.normalise == normalise
+        for ours, theirs in ((twin.A, P.A), (twin.b, P.b)):
+            assert (ours == theirs).all()
+            assert not ours.flags.writeable
+        assert (twin.margin(x) == P.margin(x)).all()
+        assert (twin.project(x) == P.project(x)).all()
 
 
 def test_kernels_have_one_signature() -> None:
@@ -220,8 +239,8 @@ def test_kernels_have_one_signature() -> None:
             assert (P.project(points) == P.project(x)).all()
             assert (P.contains(points) == P.contains(x)).all()
         P.margin(x.astype(np.float32)), P.margin(np.ones(3, int))
-    for kernel in (geometry._measure, geometry._contains, geometry._drop):
-        assert len(kernel.signatures) <= 1  # type: ignore[attr-defined]
+    for kernel in (geometry._measure, geometry._contains):
+        assert len(kernel.signatures) == 1
 
 
 # Bad input ------------------------------------------------------------------------------------------------------------
@@ -245,7 +264,7 @@ def test_kernels_have_one_signature() -> None:
 )
 def test_bad_constraints(A: object, b: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Polyhedron(A, b)  # type: ignore[arg-type]
+        Polyhedron(A, b)
 
 
 @pytest.mark.parametrize("x", [0.5, [1, 2], [[1, 2, 3, 4]], []])
@@ -253,7 +272,7 @@ def test_bad_points(x: object) -> None:
     P = Polyhedron(*box(3))
     for method in (P.contains, P.margin, P.project):
         with pytest.raises(ValueError, match=r"must have shape \(\.\.\., 3\), got"):
-            method(x)  # type: ignore[arg-type]
+            method(x)
 
 
 SLAB = np.array([[1.0, 2.0], [-1.0, -2.0]])
@@ -273,7 +292,7 @@ TRIANGLE = np.array([[1.0, 1.0], [-2.0, 1.0], [1.0, -3.0]])
         (TRIANGLE, TRIANGLE @ [4, 5], "zero volume"),  # normals (1, 1), (-2, 1), (1, -3) span the plane: one point
         (TRIANGLE, TRIANGLE @ [4, 5] - 1e-3, "empty"),
         (1e6 * TRIANGLE, 1e6 * TRIANGLE @ [4, 5], "zero volume"),
-        (np.vstack([ordered(4)[0], [[-1, 0, 0, 1]]]), np.zeros(5), "zero volume"),  # all coordinates equal
+        (np.vstack([ordered(4)[0], [[-1, 0, 0, 1]]]), np.zeros(4), "zero volume"),  # all coordinates equal
     ],
 )
 @pytest.mark.parametrize("normalise", [True, False])
@@ -313,7 +332,7 @@ def test_simple_polyhedra_need_no_scipy() -> None:
 
 
 def test_import_leaves_scipy_alone() -> None:
-    code = "import sys, bandit_envs.geometry; sys.exit('scipy' in sys.modules)"
+    code = "import sys, bandit_envs.geometry; sys.exit('scipy.optimize' in sys.modules)"  # Numba itself looks for scipy
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -363,7 +382,7 @@ def families(seed: int) -> dict[str, tuple[Floats, Floats]]:
     A, b = rng.normal(size=(M, D)), np.abs(rng.normal(size=M)) + 0.01
     few, m = slice(0, max(1, min(M, D + 2) // 2)), M // 3 + 1
     again = rng.integers(0, m, M)
-    weights = rng.random((M, m)) * (rng.random((M, m)) < 0.3) + np.eye(M, m)
+    weights = rng.random((M, m)) * (rng.random((M, m)) < 0.3) + 0.1 * np.eye(m)[np.arange(M) % m]
     centre, tip, corner = rng.normal(size=D), rng.normal(size=D), rng.normal(size=D)
     towards = A * -np.sign(A @ corner)[:, None]
     integer = rng.integers(-1, 2, size=(M, D)) + np.eye(D)[rng.integers(0, D, M)] * 3
@@ -384,7 +403,7 @@ def families(seed: int) -> dict[str, tuple[Floats, Floats]]:
         "ordered, all pairs": (every_pair, np.zeros(len(every_pair))),
         "polygon": (np.column_stack([np.cos(angle), np.sin(angle)]), np.ones(M)),
         "cross-polytope": (signs, np.ones(len(signs))),
-        "box": (np.vstack(box(D)[:1]), box(D)[1]),
+        "box": box(D),
         "box with cuts": (np.vstack([box(D)[0], np.abs(integer[:5])]), np.append(box(D)[1], np.full(5, D / 3 + 1))),
         "simplex": simplex(D, 1 + b[0]),
     }
@@ -400,8 +419,9 @@ def points_around(P: Polyhedron, seed: int) -> Floats:
 
 
 @pytest.mark.parametrize("name", families(0))
-def test_quadratic_programming_library(name: str) -> None:
-    """x, y - x and the margin against DAQP, to 1e-9 of the size of x; 25 polyhedra of each family, 12 points each."""
+def test_quadratic_programming_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Projection and margin against DAQP, to 1e-9 of the size of x; 25 polyhedra of each family, 12 points each."""
+    monkeypatch.delattr(Polyhedron, "_least_distance")  # no point may reach the step limit
     daqp = pytest.importorskip("daqp", reason="the reference is the quadratic-programming library daqp")
     for seed in range(SEEDS):
         A, b = families(seed)[name]
@@ -430,7 +450,6 @@ def test_properties_of_a_projection(name: str) -> None:
         P = Polyhedron(A, b)
         x = points_around(P, seed)
         y, size = P.project(x), np.linalg.norm(x, axis=1)[:, None] + 1.0
-        assert (P.b - P.A @ y[..., None][..., 0].T[:, :].T[0] >= -1e-12 * size[0]).all()
         assert (P.b - y @ P.A.T >= -1e-12 * size).all()
         assert (np.abs(P.project(y) - y) <= 1e-11 * size).all()
         assert ((x - y) @ y.T - ((x - y) * y).sum(1)[:, None] <= 1e-10 * size * size.T).all()
@@ -444,7 +463,7 @@ def test_properties_of_a_projection(name: str) -> None:
 @pytest.mark.parametrize("normalise", [True, False])
 @pytest.mark.parametrize(("name", "closed"), [("half-space", HALF_SPACE), ("box", BOX), ("simplex", SIMPLEX)])
 def test_closed_forms_equal_the_general_kernel(name: str, closed: int, normalise: bool) -> None:
-    """A repeated row, tilted a little where it would still be a box, and far away, changes the method only."""
+    """A redundant row, the last one again or for the box one far away, changes the method only."""
     for seed in range(SEEDS):
         A, b = families(seed)[name]
         extra = (A[-1:], b[-1:]) if name != "box" else (np.ones((1, A.shape[1])), [1e3])
@@ -452,8 +471,9 @@ def test_closed_forms_equal_the_general_kernel(name: str, closed: int, normalise
         twin = Polyhedron(np.vstack([A, extra[0]]), np.append(b, extra[1]), normalise)
         assert (kind(P), kind(twin)) == (closed, GENERAL)
         x = points_around(P, seed)
-        np.testing.assert_allclose(P.project(x), twin.project(x), rtol=1e-13, atol=1e-13)
-        np.testing.assert_allclose(P.margin(x), twin.margin(x), rtol=1e-13, atol=1e-13)
+        tolerance = 1e-14 * (1 + np.abs(x).sum(1))
+        assert (np.abs(P.project(x) - twin.project(x)) <= tolerance[:, None]).all()
+        assert (np.abs(P.margin(x) - twin.margin(x)) <= tolerance).all()
 
 
 @pytest.mark.parametrize("name", families(0))
@@ -465,12 +485,10 @@ def test_points_beyond_the_step_limit(name: str, monkeypatch: pytest.MonkeyPatch
         with monkeypatch.context() as context:
             context.setattr(geometry, "STEPS", 0)
             twin = Polyhedron(*families(seed)[name], normalise=False)
-        calls: list[Floats] = []
-        solve = Polyhedron._least_distance
-        monkeypatch.setattr(Polyhedron, "_least_distance", lambda self, x: calls.append(x) or solve(self, x))  # noqa: B023
         x = points_around(P, seed)
-        np.testing.assert_allclose(twin.project(x), P.project(x), atol=1e-9 * np.abs(x).max())
-        outside = int((~P.contains(x)).sum())
-        assert len(calls) == (outside if kind(P) == GENERAL else 0)
-        np.testing.assert_allclose(twin.margin(x), P.margin(x), atol=1e-9 * np.abs(x).max())
-        monkeypatch.setattr(Polyhedron, "_least_distance", solve)
+        size, outside = np.abs(x).max(), int((~P.contains(x)).sum())
+        solve = Polyhedron._least_distance
+        with mock.patch.object(Polyhedron, "_least_distance", autospec=True, side_effect=solve) as fallback:
+            np.testing.assert_allclose(twin.project(x), P.project(x), atol=1e-9 * size)
+            assert fallback.call_count == (outside if kind(P) == GENERAL else 0)
+            np.testing.assert_allclose(twin.margin(x), P.margin(x), atol=1e-9 * size)

@@ -1,0 +1,51 @@
+"""Baselines for every problem: round robin, and uniformly random arms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bandit_envs import rng
+from bandit_envs.problems import PROBLEMS
+from bandit_envs.problems.base import integer
+
+from .agent import Agent, Ints, Observation
+
+__all__ = ["Random", "Uniform"]
+
+
+def _spent(agent: Agent, observation: Observation) -> Ints:
+    """Pulls of each episode so far, (E,)."""
+    if agent.task.budget is not None:
+        spent: Ints = agent.task.budget - observation["remaining"][:, 0]
+        return spent
+    return observation["pulls"].sum(axis=1)
+
+
+class Uniform(Agent):
+    """Round robin: the arms 0 .. K - 1 in turn."""
+
+    name, source, solves = "uniform", "the common baseline", tuple(PROBLEMS)
+
+    def choose(self, observation: Observation, state: Any) -> Ints:
+        return _spent(self, observation) % self.task.K
+
+
+class Random(Agent):
+    """A uniformly random arm at each step.
+
+    Args:
+        task: a task or an environment. seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
+    """
+
+    name, source, solves = "random", "the common baseline", tuple(PROBLEMS)
+
+    def __init__(self, task: Any, seed: int = 0) -> None:
+        super().__init__(task)
+        self.seed = integer("seed", seed, 0, 2**32 - 1)
+
+    def choose(self, observation: Observation, state: Any) -> Ints:
+        public = np.ascontiguousarray(observation["public_seed"][:, 0], np.int64)
+        u = rng.agent_uniforms(public, _spent(self, observation), seed=self.seed)[:, 0]
+        return np.minimum((u * self.task.K).astype(np.int64), self.task.K - 1)

@@ -1,0 +1,71 @@
+"""The agents: one table of rows, from which `make`, documentation, tests and `bandit-envs list` derive."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv, Task
+from bandit_envs.naming import parse_call, unknown
+from bandit_envs.problems import PROBLEMS
+
+from .agent import Agent, task_of
+from .baselines import Random, Uniform
+from .thresholding import APT, LSA, UCBE, OptKG
+
+__all__ = ["AGENTS", "ALIASES", "make", "names"]
+
+AGENTS: dict[str, type[Agent]] = {row.name: row for row in (Uniform, Random, LSA, APT, UCBE, OptKG)}
+ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe"}
+
+
+def names(problem: str | None = None) -> list[str]:
+    """Names that `make` accepts, of the agents that solve `problem` (None: of all).
+
+    Raises:
+        ValueError: for an unknown problem.
+    """
+    if problem is not None and problem not in PROBLEMS:
+        raise unknown("problem", problem, PROBLEMS)
+    return [name for name, kind in AGENTS.items() if problem is None or problem in kind.solves]
+
+
+def _fixed_instance(source: Any) -> Any:
+    """The true instance of an environment where all episodes share it, for oracles; else None."""
+    for envs in (source, getattr(source, "unwrapped", None)):
+        if isinstance(envs, (PureExplorationEnv, PureExplorationVectorEnv)):
+            return envs.instance
+    for envs in (source, getattr(source, "unwrapped", None)):
+        if not isinstance(source, Task) and hasattr(envs, "get_attr"):
+            return _fixed_instance(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else "instance")[0])
+    return source if source is not None and hasattr(source, "arms") else None
+
+
+def make(name: str, env_or_task: Any, **parameters: Any) -> Agent:
+    """The agent of this name for an environment or a task.
+
+    Args:
+        name: a name of `names()`, possibly with parameters: "apt(tolerance=0.05)".
+        env_or_task: an environment (single or vector, wrapped or not, or an SB3 VecEnv) or a `Task`. An environment
+            with a fixed instance also fills in what oracle agents must know of the truth.
+        **parameters: the algorithm's own; they override those in the name.
+
+    Raises:
+        ValueError: for an unknown name (with the nearest ones), an agent that does not solve the problem (naming those
+            it does), unknown parameters or values out of range, and oracles without their truth.
+    """
+    bare, own = parse_call(name)
+    bare = ALIASES.get(bare, bare)
+    if bare not in AGENTS:
+        raise unknown("agent", bare, [*AGENTS, *ALIASES])
+    kind, task = AGENTS[bare], task_of(env_or_task)
+    given = own | parameters
+    allowed = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "task")]
+    if surplus := sorted(set(given) - set(allowed)):
+        takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
+        raise ValueError(f"{bare} has no parameter {surplus[0]!r}; {takes}")
+    instance = _fixed_instance(env_or_task) if kind.oracles and task.problem in kind.solves else None
+    if instance is not None:
+        truth = {key: f for key, f in kind.oracles.items() if key not in given}
+        given |= {key: f(task.make_problem(), instance.arms.means) for key, f in truth.items()}
+    return kind(task, **given)

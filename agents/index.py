@@ -1,0 +1,191 @@
+"""Index policies: pull the arm with the smallest index, where only the arm just pulled changes its index.
+
+The algorithm is one NumPy line over the arms just pulled, one per episode; the argmin is compiled and shared. For few
+arms the indices are kept arm-major, (K, E), and scanned, arms outside and episodes inside, which LLVM vectorises. For
+many arms each episode has a tree of blocks of 16 that keeps the least index of each block, so that a pull costs a few
+blocks instead of K steps.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs.compiled import jit
+
+from .agent import Agent, Floats, Ints, Observation
+
+__all__ = ["IndexMemory", "IndexPolicy"]
+
+SCAN = 48  # up to so many arms a scan is quicker than a tree
+WIDTH = 16  # children of a node
+_BLOCK = 256
+
+
+@dataclass
+class IndexMemory:
+    """Memory of an index policy for E episodes."""
+
+    table: Floats  # scan: indices (K, E); tree: (E, sum of levels), leaves first
+    levels: Ints  # tree: where each level starts, and the end; empty for a scan
+    last: Ints  # (E,) the arm chosen last
+    T: Floats  # (E,) its pulls, at least 1
+    x: Floats  # (E,) or (E, D) its empirical mean
+    fresh: NDArray[np.bool_]  # (E,) the episode has just begun
+
+
+@jit
+def _gather(pulls: Any, mean: Any, K: Any, D: Any, last: Any, T: Any, x: Any, fresh: Any) -> Any:
+    """Pulls and mean of the arm chosen last; an arm with no pulls tells that a new episode has begun."""
+    uK, uD = np.uint64(K), np.uint64(D)
+    for e in range(len(last)):
+        o = np.uint64(e) * uK + np.uint64(last[e])
+        n = pulls[o]
+        fresh[e] = n == 0
+        T[e] = max(float(n), 1.0)
+        for d in range(D):
+            x[e * D + d] = mean[o * uD + np.uint64(d)]
+
+
+@jit
+def _scan(table: Any, last: Any, value: Any, fresh: Any, first: Any) -> Any:
+    """Give the arm chosen last its new index, and choose the least, ties to the lowest arm. table (K, E)."""
+    K, E = table.shape
+    flat, uE = table.reshape(-1), np.uint64(E)
+    least, arm = np.empty(_BLOCK), np.empty(_BLOCK, np.int64)
+    for start in range(0, E, _BLOCK):
+        n, base = min(_BLOCK, E - start), np.uint64(start)
+        for i in range(n):
+            e = base + np.uint64(i)
+            if fresh[e]:
+                for k in range(K):
+                    flat[np.uint64(k) * uE + e] = first
+            else:
+                flat[np.uint64(last[e]) * uE + e] = value[e]
+        for i in range(n):
+            least[i], arm[i] = flat[base + np.uint64(i)], 0
+        for k in range(1, K):
+            row = np.uint64(k) * uE + base
+            for i in range(n):
+                v = flat[row + np.uint64(i)]
+                better = v < least[i]
+                least[i] = v if better else least[i]
+                arm[i] = k if better else arm[i]
+        for i in range(n):
+            last[base + np.uint64(i)] = arm[i]
+
+
+@jit
+def _tree(table: Any, levels: Any, last: Any, value: Any, fresh: Any, first: Any, K: Any) -> Any:
+    """As `_scan`, by the tree of each episode: table (E, S), levels from the leaves up to a root block."""
+    E, S = table.shape
+    flat, depth = table.reshape(-1), len(levels) - 1
+    for e in range(E):
+        base = np.uint64(e * S)
+        if fresh[e]:
+            for j in range(S):
+                flat[base + np.uint64(j)] = np.inf
+            count = K
+            for level in range(depth):
+                for j in range(count):
+                    flat[base + np.uint64(levels[level] + j)] = first
+                count = (count + WIDTH - 1) // WIDTH
+        else:
+            j, v = last[e], value[e]
+            for level in range(depth):
+                flat[base + np.uint64(levels[level] + j)] = v
+                j //= WIDTH
+                block = base + np.uint64(levels[level] + j * WIDTH)
+                v = flat[block]
+                for i in range(1, WIDTH):
+                    v = min(v, flat[block + np.uint64(i)])
+        j = 0
+        for level in range(depth - 1, -1, -1):
+            block = base + np.uint64(levels[level] + j * WIDTH)
+            v = flat[block]
+            for i in range(1, WIDTH):
+                v = min(v, flat[block + np.uint64(i)])
+            i = 0
+            while flat[block + np.uint64(i)] != v:
+                i += 1
+            j = j * WIDTH + i
+        last[e] = j
+
+
+@jit
+def _grow(table: Any, levels: Any, K: Any) -> Any:
+    """Fill the inner nodes of trees whose leaves are set."""
+    for e in range(len(table)):
+        for level in range(len(levels) - 2):
+            for j in range((levels[level + 1] - levels[level]) // WIDTH):
+                v = np.inf
+                for i in range(WIDTH):
+                    v = min(v, table[e, levels[level] + j * WIDTH + i])
+                table[e, levels[level + 1] + j] = v
+
+
+def _levels(K: int) -> Ints:
+    """Where the levels of a tree over K leaves start, padded to whole blocks, and where the last ends."""
+    starts, count = [0], K
+    while True:
+        blocks = math.ceil(count / WIDTH)
+        starts.append(starts[-1] + blocks * WIDTH)
+        if blocks == 1:
+            return np.array(starts, np.int64)
+        count = blocks
+
+
+class IndexPolicy(Agent):
+    """Pull the arm with the smallest `index`; arms never pulled have the index `first`. Ties go to the lowest arm.
+
+    The memory follows the agent's own actions: where another arm is pulled in its place, call `predict` with
+    `state=None`, which builds the memory from the observation.
+    """
+
+    solves = ("Threshold", "Feasible")
+    first: ClassVar[float] = -math.inf  # every arm is pulled once, in order
+
+    @abstractmethod
+    def index(self, T: Floats, D: Floats) -> Floats:
+        """Index of arms with T pulls and margin D of their empirical mean (elementwise, T >= 1)."""
+
+    def value(self, T: Floats, x: Floats) -> Floats:
+        """Index of arms with T pulls and empirical means x, (n,) or (n, D)."""
+        return self.index(T, self.problem.arm_margin(x))  # type: ignore[attr-defined]
+
+    def _first(self) -> float:
+        return self.first
+
+    def remember(self, observation: Observation) -> IndexMemory:
+        pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)
+        E, K = pulls.shape
+        flat = np.maximum(pulls.reshape(-1), 1).astype(np.float64)
+        values = self.value(flat, mean.reshape(E * K, *mean.shape[2:])).reshape(E, K)
+        values = np.where(pulls == 0, self._first(), values)
+        if K <= SCAN:
+            table, levels = np.array(values.T, order="C"), np.zeros(0, np.int64)
+        else:
+            levels = _levels(K)
+            table = np.full((E, levels[-1]), np.inf)
+            table[:, :K] = values
+            _grow(table, levels, K)
+        # The arm chosen last is unknown; any arm will do, as its index is up to date.
+        last = np.argmax(pulls, axis=1)
+        return IndexMemory(table, levels, last, np.empty(E), np.empty((E, *mean.shape[2:])), np.empty(E, np.bool_))
+
+    def choose(self, observation: Observation, state: IndexMemory) -> Ints:
+        m, task = state, self.task
+        pulls = np.ascontiguousarray(observation["pulls"], np.int64).reshape(-1)
+        mean = np.ascontiguousarray(observation["mean"], np.float64).reshape(-1)
+        _gather(pulls, mean, task.K, task.D, m.last, m.T, m.x.reshape(-1), m.fresh)
+        value = self.value(m.T, m.x)
+        if len(m.levels) == 0:
+            _scan(m.table, m.last, value, m.fresh, self._first())
+        else:
+            _tree(m.table, m.levels, m.last, value, m.fresh, self._first(), task.K)
+        return m.last.copy()

@@ -1,0 +1,37 @@
+"""APT, Anytime Parameter-free Thresholding: Locatelli, Gutzeit & Carpentier, ICML 2016, Algorithm 1.
+
+symbols     tau threshold, T_i pulls, D_i = |mean_i - tau| empirical gap, eps precision
+departures  D1 ties go to the lowest index
+            D2 gaps are distances from the problem's boundary: on Feasible this is MD-APT (Katz-Samuels & Scott 2018)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bandit_envs.problems.base import number
+
+from ..agent import Floats
+from ..index import IndexPolicy
+
+__all__ = ["APT"]
+
+
+class APT(IndexPolicy):
+    """APT (Locatelli et al. 2016); MD-APT on Feasible.
+
+    Args:
+        task: a task or an environment. tolerance: eps >= 0; None takes the problem's.
+    """
+
+    name, source = "apt", "Locatelli, Gutzeit & Carpentier, ICML 2016, Algorithm 1; Katz-Samuels & Scott, ICML 2018"
+
+    def __init__(self, task: Any, tolerance: float | None = None) -> None:
+        super().__init__(task)
+        own = self.task.parameters.get("tolerance", 0.0)
+        self.tolerance = number("tolerance", own if tolerance is None else tolerance, 0)
+
+    def index(self, T: Floats, D: Floats) -> Floats:
+        return np.sqrt(T) * (np.abs(D) + self.tolerance)  # Alg. 1, B_i(t)

@@ -1,0 +1,36 @@
+"""LSA, the Logarithmic-Sample Algorithm: Tao, Blanco, Peng & Zhou, NeurIPS 2019, Algorithm 1. Anytime, fixed budget.
+
+symbols     theta threshold, T_i pulls, D_i = |mean_i - theta| empirical gap, alpha tuning constant (1.35 in section 5)
+departures  D1 ties go to the lowest index (the paper does not say)
+            D2 gaps are distances from the problem's boundary, so that it runs on Feasible too
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bandit_envs.problems.base import number
+
+from ..agent import Floats
+from ..index import IndexPolicy
+
+__all__ = ["LSA"]
+
+
+class LSA(IndexPolicy):
+    """LSA (Tao et al. 2019): minimises the expected number of misclassified arms.
+
+    Args:
+        task: a task or an environment. alpha: tuning constant, > 0.
+    """
+
+    name, source = "lsa", "Tao, Blanco, Peng & Zhou, NeurIPS 2019, Algorithm 1"
+
+    def __init__(self, task: Any, alpha: float = 1.35) -> None:
+        super().__init__(task)
+        self.alpha = number("alpha", alpha, 0, above=True)
+
+    def index(self, T: Floats, D: Floats) -> Floats:
+        return self.alpha * T * (D * D) + 0.5 * np.log(T)  # Alg. 1, line 4

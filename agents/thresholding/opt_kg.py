@@ -1,0 +1,112 @@
+"""Opt-KG, the optimistic knowledge gradient: Chen, Lin & Zhou, JMLR 2015, Algorithm 1. Binary samples, anytime.
+
+symbols     Beta(a, b) the posterior of an arm's mean, theta threshold, I(a, b) = P(Beta(a, b) >= theta)
+            h(x) = max(x, 1 - x), R the larger of the two gains of h(I) that one more sample can bring
+departures  D1 ties go to the lowest index
+            D2 theta is any number in (0, 1), not only 1/2
+            D3 gains are compared as logarithms, since late in a run all of them underflow
+
+With P = I(a, b) and d = theta^a (1 - theta)^b / B(a, b) a success moves P to P + d/a and a failure to P - d/b, so that
+for P >= 1/2 the gains are d/a and, where the failure crosses 1/2, d/b - (2P - 1); for P < 1/2 the same mirrored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bandit_envs.problems.base import number
+
+from ..agent import Bools, Floats, Ints, Observation
+from ..index import IndexPolicy
+
+__all__ = ["OptKG", "log_gain"]
+
+
+def log_gain(a: Floats, b: Floats, threshold: float, log_beta: Floats | None = None) -> Floats:
+    """ln R of arms with posterior Beta(a, b), (n,); `log_beta` is ln B(a, b) if known. [Chen, Lin & Zhou 2015, eq. 13]
+
+    A sample that contradicts the present label brings a gain only where it can turn it. The median of Beta(a, b) lies
+    between its mode and its mean (a, b > 1), so for most arms it is clear without I(a, b) that it cannot.
+    """
+    from scipy import special
+
+    log_d = a * np.log(threshold) + b * np.log1p(-threshold)
+    log_d -= special.betaln(a, b) if log_beta is None else log_beta
+    n = a + b
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above = threshold < np.minimum(a / (n + 1), (a - 1) / (n - 1))  # also after one more failure
+        below = threshold > np.maximum((a + 1) / (n + 1), a / (n - 1))  # also after one more success
+    gain = log_d - np.log(np.where(above, a, b))
+    doubt = np.flatnonzero(~((above | below) & (a > 1) & (b > 1)))
+    if len(doubt):
+        a, b, log_d = a[doubt], b[doubt], log_d[doubt]
+        P = special.betaincc(a, b, threshold)
+        confirms, contradicts = np.where(P >= 0.5, a, b), np.where(P >= 0.5, b, a)
+        turn = np.exp(log_d) / contradicts - np.abs(2.0 * P - 1.0)
+        with np.errstate(divide="ignore"):
+            gain[doubt] = np.maximum(log_d - np.log(confirms), np.log(np.maximum(turn, 0.0)))
+    return gain
+
+
+class OptKG(IndexPolicy):
+    """Opt-KG (Chen et al. 2015).
+
+    Args:
+        task: a task or an environment: Threshold in (0, 1) with Bernoulli arms.
+        prior: (a0, b0) of the Beta prior, both > 0.
+    """
+
+    name, source, solves = "opt-kg", "Chen, Lin & Zhou, JMLR 2015, Algorithm 1", ("Threshold",)
+
+    def __init__(self, task: Any, prior: tuple[float, float] = (1.0, 1.0)) -> None:
+        super().__init__(task)
+        if self.task.law != "bernoulli":
+            raise ValueError(f"opt-kg needs Bernoulli arms, got {self.task.law}")
+        self.threshold = number("threshold", self.task.parameters["threshold"], 0, 1, above=True, below=True)
+        if not isinstance(prior, (tuple, list)) or len(prior) != 2:
+            raise ValueError(f"prior must be a pair (a, b) of numbers > 0, got {prior!r}")
+        self.prior = number("prior", prior[0], 0, above=True), number("prior", prior[1], 0, above=True)
+
+        self._log_gamma: Floats = np.zeros((3, 0))  # of a0 + n, b0 + n, a0 + b0 + n for n = 0, 1, ...
+
+    def _log_beta(self, a: Floats, b: Floats) -> Floats:
+        """ln B(a, b) for parameters that lie whole numbers above the prior's."""
+        from scipy import special
+
+        a0, b0 = self.prior
+        n = (a + b - (a0 + b0)).astype(np.intp)
+        if (most := int(n.max())) >= self._log_gamma.shape[1]:
+            counts = np.arange(2 * most + 64)
+            self._log_gamma = special.gammaln(np.stack([a0 + counts, b0 + counts, a0 + b0 + counts]))
+        i, j = (a - a0).astype(np.intp), (b - b0).astype(np.intp)
+        log_beta: Floats = self._log_gamma[0][i] + self._log_gamma[1][j] - self._log_gamma[2][n]
+        return log_beta
+
+    def _posterior(self, T: Floats, x: Floats) -> tuple[Floats, Floats]:
+        """a, b after T samples with mean x."""
+        hits = np.rint(T * x)
+        return self.prior[0] + hits, self.prior[1] + (T - hits)
+
+    def _first(self) -> float:
+        a, b = (np.array([value]) for value in self.prior)
+        return float(-log_gain(a, b, self.threshold)[0])  # no initial pulls
+
+    def index(self, T: Floats, D: Floats) -> Floats:
+        return self.value(T, D + self.threshold)
+
+    def value(self, T: Floats, x: Floats) -> Floats:
+        a, b = self._posterior(T, x)
+        return -log_gain(a, b, self.threshold, self._log_beta(a, b))
+
+    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
+        """Arms with I(a, b) >= 1/2: more likely above than below."""
+        from scipy import special
+
+        pulls, mean = observation["pulls"], observation["mean"]
+        if slots is not None:
+            pulls, mean = pulls[slots], mean[slots]
+        a, b = self._posterior(pulls.astype(np.float64), mean)
+        answer: Bools = special.betaincc(a, b, self.threshold) >= 0.5
+        return answer

@@ -1,0 +1,60 @@
+"""UCBE for thresholding: Audibert & Bubeck, COLT 2010, as adapted by Locatelli et al. 2016 and Tao et al. 2019.
+
+symbols     T_i pulls, D_i = |mean_i - theta| empirical gap, T budget, K arms, H = sum of squared inverse gaps
+departures  D1 ties go to the lowest index
+            D2 gaps are distances from the problem's boundary: on Feasible this is MD-UCBE (Katz-Samuels & Scott 2018)
+
+An oracle: it needs the true H, which `agents.make` fills in from a fixed instance.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bandit_envs.problems.base import number
+
+from ..agent import Floats
+from ..index import IndexPolicy
+
+__all__ = ["UCBE"]
+
+
+class UCBE(IndexPolicy):
+    """UCBE(b) with a = 4^b (T - K) / H; with `scale`, a = scale * 25/36 (T - K) / H (the form of MD-UCBE).
+
+    Args:
+        task: a task or an environment with a budget > K.
+        b: exponent of the exploration constant. scale: replaces 4^b by scale * 25/36, > 0.
+        H: hardness of the instance, > 0. a: the constant itself, >= 0, in place of all others.
+    """
+
+    name, source = "ucbe", "Audibert & Bubeck, COLT 2010; Tao et al., NeurIPS 2019, section 5; Katz-Samuels & Scott 2018"
+    anytime = False
+    oracles = {"H": lambda problem, means: problem.hardness(means)["H"]}
+
+    def __init__(
+        self, task: Any, b: float = 0.0, scale: float | None = None, H: float | None = None, a: float | None = None
+    ) -> None:
+        super().__init__(task)
+        budget, K = self.task.budget, self.task.K
+        if a is not None:
+            self.a = number("a", a, 0)
+            return
+        if budget is None or budget <= K:
+            raise ValueError(f"ucbe needs a budget > K = {K}, got {budget}")
+        if H is None:
+            raise ValueError("ucbe is an oracle: it needs H= (or a=), which is known only for a fixed instance")
+        if math.isinf(H):
+            raise ValueError("ucbe needs a finite H, got inf: some arms lie exactly on the boundary; pass a= instead")
+        H = number("H", H, 0, above=True)
+        if scale is not None:
+            factor = number("scale", scale, 0, above=True) * 25 / 36
+        else:
+            factor = 4.0 ** number("b", b, -500, 500)
+        self.a = factor * (budget - K) / H
+
+    def index(self, T: Floats, D: Floats) -> Floats:
+        return np.abs(D) - np.sqrt(self.a / T)
