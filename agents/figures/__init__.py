@@ -1,0 +1,8 @@
+"""The figures of the papers: one short declaration each."""
+
+from .figure import Claim, Figure, Panel, Reproduction, reproduce
+from .tao2019 import FIGURE_1
+
+__all__ = ["FIGURES", "Claim", "Figure", "Panel", "Reproduction", "reproduce"]
+
+FIGURES: dict[str, Figure] = {figure.name: figure for figure in (FIGURE_1,)}

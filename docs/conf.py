@@ -1,0 +1,14 @@
+"""Sphinx configuration: `pip install ".[docs]" && sphinx-build -W docs docs/_build`."""
+
+project = "bandit-envs"
+author = "The bandit-envs developers"
+copyright = "2026, the bandit-envs developers"  # noqa: A001
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "bandit-envs"
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+nitpicky = False

@@ -1,0 +1,41 @@
+"""The documentation's code runs as printed, and its tables name what exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agents.catalogue import AGENTS
+from bandit_envs.catalogue import ENVIRONMENTS
+from bandit_envs.instances import INSTANCES
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda p: p.stem)
+def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for code in BLOCK.findall(page.read_text()):  # the blocks of a page share their names, as a reader would type them
+        exec(compile(code, str(page), "exec"), names)
+
+
+def test_readme_opens_with_two_commands():
+    text = (ROOT / "README.md").read_text()
+    blocks = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert "bandit-envs train" in blocks[0]
+    assert "pytest" in blocks[1]
+    assert all(len(block.splitlines()) <= 12 for block in blocks[:2])
+
+
+def test_tables_name_what_exists():
+    environments, instances, agents = (
+        (ROOT / "docs" / f"{name}.md").read_text() for name in ("environments", "instances", "agents")
+    )
+    assert set(re.findall(r"`bandit_envs/(\w+)-v0` \|", environments)) == set(ENVIRONMENTS)
+    assert set(re.findall(r"^\| `([\w.-]+-\d+)` \|", instances, re.MULTILINE)) == set(INSTANCES)
+    assert set(re.findall(r"^\| \[?`([\w-]+)`", agents, re.MULTILINE)) == set(AGENTS)
