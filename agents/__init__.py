@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bandit_envs import compiled
 
@@ -12,4 +13,17 @@ from .agent import Agent  # noqa: E402
 from .catalogue import make, names  # noqa: E402
 from .evaluation import Evaluation, evaluate  # noqa: E402
 
+if TYPE_CHECKING:
+    from .learned import load as load
+    from .learned import train as train
+
 __all__ = ["Agent", "Evaluation", "evaluate", "make", "names"]
+
+
+def __getattr__(name: str) -> Any:
+    """`train` and `load` come with PyTorch and Stable-Baselines3, so that they are imported on use."""
+    if name in ("load", "train"):
+        from . import learned
+
+        return getattr(learned, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ this class turns that into actions of the form that the environment takes.
 from __future__ import annotations
 
 import copy
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -16,13 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Problem, Task
+from bandit_envs.compiled import jit
 
-__all__ = ["Agent", "seen_means", "task_of"]
+__all__ = ["Agent", "seen_means", "task_of", "unfit"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Observation = Mapping[str, NDArray[Any]]
+
+STATISTICS = ("pulls", "total", "mean", "variance", "remaining", "public_seed")
 
 
 def task_of(source: Any) -> Task:
@@ -36,7 +40,8 @@ def task_of(source: Any) -> Task:
     task = getattr(getattr(source, "unwrapped", source), "task", None)
     if isinstance(task, Task):
         return task
-    for envs in (source, getattr(source, "unwrapped", None)):
+    layers: tuple[Any, ...] = (source, getattr(source, "unwrapped", None))
+    for envs in layers:
         if hasattr(envs, "get_attr"):  # SB3's VecEnv; Gymnasium's Sync- and AsyncVectorEnv
             return task_of(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else "task")[0])
     raise ValueError(f"an agent needs a task or an environment of bandit_envs, got {source!r:.200}")
@@ -50,6 +55,26 @@ def seen_means(observation: Observation, slots: Ints | None = None) -> Floats:
     means = np.array(mean, np.float64)
     means[pulls == 0] = np.nan
     return means
+
+
+def unfit(pulls: Ints, mean: Floats, episodes: int) -> ValueError:
+    """The error for an observation that does not go with the memory of so many episodes."""
+    return ValueError(f"pulls {pulls.shape} and mean {mean.shape} do not fit a memory of {episodes} episodes")
+
+
+@functools.lru_cache(maxsize=64)
+def _constants(E: int, K: int) -> tuple[Ints, NDArray[np.int8]]:
+    """A single pull for each of E episodes, and an answer that nobody reads."""
+    return np.ones(E, np.int64), np.broadcast_to(np.int8(0), (E, K))
+
+
+@jit
+def _any_ends(arms: Any, remaining: Any, K: Any) -> Any:
+    """Whether any episode ends with this action: it stops, or has no budget left."""
+    ends = False
+    for e in range(len(arms)):
+        ends |= (arms[e] == K) | (remaining[e, 0] == 0)
+    return ends
 
 
 class Agent(ABC):
@@ -67,7 +92,7 @@ class Agent(ABC):
     source: ClassVar[str]
     solves: ClassVar[tuple[str, ...]]
     anytime: ClassVar[bool] = True  # its rule does not use the budget
-    stops: ClassVar[bool] = False  # it stops by itself, where the task names a delta
+    stops: bool = False  # it stops by itself, where the task names a delta
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}  # parameters that hold truth
 
     def __init__(self, task: Any) -> None:
@@ -100,8 +125,11 @@ class Agent(ABC):
         return len(observation["pulls"])
 
     @abstractmethod
-    def choose(self, observation: Observation, state: Any) -> Ints:
-        """The arms to pull next, (E,); K to stop. May update `state` in place."""
+    def choose(self, observation: Observation, state: Any) -> Ints | tuple[Ints, Ints]:
+        """The arms to pull next, (E,), K to stop; or the pair of arms and how many times to pull each, (E,).
+
+        May update `state` in place. With `actions="arm"` an arm is pulled once, whatever the times.
+        """
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The answer as of now: a mask (E, K), or (K,) for an un-batched observation. Here: the plug-in answer.
@@ -142,23 +170,30 @@ class Agent(ABC):
         if shape[1:] != (self.task.K,):
             raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {shape}")
         if state is None:
+            if missing := [name for name in STATISTICS if name not in observation]:
+                raise ValueError(f"{self.name} reads a dict of statistics, got one without {', '.join(missing)}")
             state = self.remember(observation)
-        arms = self.choose(observation, state)
+        chosen = self.choose(observation, state)
+        arms, times = chosen if isinstance(chosen, tuple) else (chosen, None)
         if self.task.actions == "arm":
             return (int(arms[0]) if single else arms), state
         action = self._full(observation, arms, state)
+        if times is not None:
+            action["times"] = times
         if single:
-            action = {"arm": int(arms[0]), "times": 1, "answer": action["answer"][0]}
+            return {"arm": int(arms[0]), "times": int(action["times"][0]), "answer": action["answer"][0]}, state
         return action, state
 
     def _full(self, observation: Observation, arms: Ints, state: Any) -> dict[str, NDArray[Any]]:
-        """The arms as full actions, with answers where the episode ends."""
-        ends = (arms == self.task.K) | (observation["remaining"][:, 0] == 0)
-        answer = np.zeros((len(arms), self.task.K), np.int8)
-        if ends.any():
-            slots = np.flatnonzero(ends)
-            answer[slots] = self.recommend(observation, state, slots)
-        return {"arm": arms, "times": np.ones(len(arms), np.int64), "answer": answer}
+        """The arms as full actions, each pulled once, with answers where the episode ends."""
+        E, K = len(arms), self.task.K
+        once, unread = _constants(E, K)
+        if not _any_ends(arms, observation["remaining"], K):
+            return {"arm": arms, "times": once.copy(), "answer": unread}
+        slots = np.flatnonzero((arms == K) | (observation["remaining"][:, 0] == 0))
+        answer = np.zeros((E, K), np.int8)
+        answer[slots] = self.recommend(observation, state, slots)
+        return {"arm": arms, "times": once.copy(), "answer": answer}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.task.problem}, K={self.task.K})"

@@ -20,7 +20,8 @@ def _spent(agent: Agent, observation: Observation) -> Ints:
     if agent.task.budget is not None:
         spent: Ints = agent.task.budget - observation["remaining"][:, 0]
         return spent
-    return observation["pulls"].sum(axis=1)
+    pulls: Ints = observation["pulls"].sum(axis=1)
+    return pulls
 
 
 class Uniform(Agent):

@@ -10,12 +10,18 @@ from bandit_envs.naming import parse_call, unknown
 from bandit_envs.problems import PROBLEMS
 
 from .agent import Agent, task_of
+from .all_good import ST2, UCB, APTOracle, East, Fareast, UniformElimination
 from .baselines import Random, Uniform
 from .thresholding import APT, LSA, UCBE, OptKG
+from .top_k import LUCB, MedianElimination
 
 __all__ = ["AGENTS", "ALIASES", "make", "names"]
 
-AGENTS: dict[str, type[Agent]] = {row.name: row for row in (Uniform, Random, LSA, APT, UCBE, OptKG)}
+AGENTS: dict[str, type[Agent]] = {
+    row.name: row
+    for row in (Uniform, Random, LSA, APT, UCBE, OptKG, ST2, Fareast, East, UniformElimination, UCB, APTOracle, LUCB,
+                MedianElimination)
+}  # fmt: skip
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe"}
 
 
@@ -32,10 +38,11 @@ def names(problem: str | None = None) -> list[str]:
 
 def _fixed_instance(source: Any) -> Any:
     """The true instance of an environment where all episodes share it, for oracles; else None."""
-    for envs in (source, getattr(source, "unwrapped", None)):
+    layers: tuple[Any, ...] = (source, getattr(source, "unwrapped", None))
+    for envs in layers:
         if isinstance(envs, (PureExplorationEnv, PureExplorationVectorEnv)):
             return envs.instance
-    for envs in (source, getattr(source, "unwrapped", None)):
+    for envs in layers:
         if not isinstance(source, Task) and hasattr(envs, "get_attr"):
             return _fixed_instance(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else "instance")[0])
     return source if source is not None and hasattr(source, "arms") else None
@@ -54,6 +61,8 @@ def make(name: str, env_or_task: Any, **parameters: Any) -> Agent:
         ValueError: for an unknown name (with the nearest ones), an agent that does not solve the problem (naming those
             it does), unknown parameters or values out of range, and oracles without their truth.
     """
+    if not isinstance(name, str):
+        raise ValueError(f"an agent's name is text, got {name!r:.200}")
     bare, own = parse_call(name)
     bare = ALIASES.get(bare, bare)
     if bare not in AGENTS:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bandit_envs.compiled import jit
 
-from .agent import Agent, Floats, Ints, Observation
+from .agent import Agent, Floats, Ints, Observation, unfit
 
 __all__ = ["IndexMemory", "IndexPolicy"]
 
@@ -38,22 +38,36 @@ class IndexMemory:
     x: Floats  # (E,) or (E, D) its empirical mean
     fresh: NDArray[np.bool_]  # (E,) the episode has just begun
 
+    def held(self) -> Floats:
+        """The index that the arm chosen last has so far, (E,)."""
+        slots = np.arange(len(self.last))
+        held: Floats = self.table[slots, self.last] if len(self.levels) else self.table[self.last, slots]
+        return held
+
 
 @jit
 def _gather(pulls: Any, mean: Any, K: Any, D: Any, last: Any, T: Any, x: Any, fresh: Any) -> Any:
-    """Pulls and mean of the arm chosen last; an arm with no pulls tells that a new episode has begun."""
-    uK, uD = np.uint64(K), np.uint64(D)
-    for e in range(len(last)):
-        o = np.uint64(e) * uK + np.uint64(last[e])
-        n = pulls[o]
-        fresh[e] = n == 0
-        T[e] = max(float(n), 1.0)
-        for d in range(D):
-            x[e * D + d] = mean[o * uD + np.uint64(d)]
+    """Pulls and mean of the arm chosen last; an arm with no pulls tells that a new episode has begun (how many)."""
+    uK, uD, begun = np.uint64(K), np.uint64(D), 0
+    for i in range(len(last)):
+        e = np.uint64(i)
+        o = e * uK + np.uint64(last[e])
+        T[e] = pulls[o]
+        if D == 1:
+            x[e] = mean[o]
+        else:
+            for d in range(uD):
+                x[e * uD + d] = mean[o * uD + d]
+    for i in range(len(last)):
+        e = np.uint64(i)
+        fresh[e] = T[e] == 0.0
+        begun += T[e] == 0.0
+        T[e] = max(T[e], 1.0)
+    return begun
 
 
 @jit
-def _scan(table: Any, last: Any, value: Any, fresh: Any, first: Any) -> Any:
+def _scan(table: Any, last: Any, value: Any, fresh: Any, begun: Any, first: Any) -> Any:
     """Give the arm chosen last its new index, and choose the least, ties to the lowest arm. table (K, E)."""
     K, E = table.shape
     flat, uE = table.reshape(-1), np.uint64(E)
@@ -62,20 +76,32 @@ def _scan(table: Any, last: Any, value: Any, fresh: Any, first: Any) -> Any:
         n, base = min(_BLOCK, E - start), np.uint64(start)
         for i in range(n):
             e = base + np.uint64(i)
-            if fresh[e]:
-                for k in range(K):
-                    flat[np.uint64(k) * uE + e] = first
-            else:
-                flat[np.uint64(last[e]) * uE + e] = value[e]
+            flat[np.uint64(last[e]) * uE + e] = value[e]
+        if begun:
+            for i in range(n):
+                e = base + np.uint64(i)
+                if fresh[e]:
+                    for k in range(K):
+                        flat[np.uint64(k) * uE + e] = first
         for i in range(n):
             least[i], arm[i] = flat[base + np.uint64(i)], 0
-        for k in range(1, K):
+        for k in range(1, K - 2, 3):  # three arms at a time: `least` and `arm` are read and written less often
+            one = np.uint64(k) * uE + base
+            two, three = one + uE, one + uE + uE
+            for i in range(n):
+                v, a = least[i], arm[i]
+                w = flat[one + np.uint64(i)]
+                v, a = (w, k) if w < v else (v, a)
+                w = flat[two + np.uint64(i)]
+                v, a = (w, k + 1) if w < v else (v, a)
+                w = flat[three + np.uint64(i)]
+                v, a = (w, k + 2) if w < v else (v, a)
+                least[i], arm[i] = v, a
+        for k in range(K - (K - 1) % 3, K):
             row = np.uint64(k) * uE + base
             for i in range(n):
-                v = flat[row + np.uint64(i)]
-                better = v < least[i]
-                least[i] = v if better else least[i]
-                arm[i] = k if better else arm[i]
+                w = flat[row + np.uint64(i)]
+                least[i], arm[i] = (w, k) if w < least[i] else (least[i], arm[i])
         for i in range(n):
             last[base + np.uint64(i)] = arm[i]
 
@@ -147,8 +173,9 @@ class IndexPolicy(Agent):
     `state=None`, which builds the memory from the observation.
     """
 
-    solves = ("Threshold", "Feasible")
-    first: ClassVar[float] = -math.inf  # every arm is pulled once, in order
+    solves: ClassVar[tuple[str, ...]] = ("Threshold", "Feasible")
+    first: float = -math.inf  # every arm is pulled once, in order
+    running: bool = False  # an arm's index never falls
 
     @abstractmethod
     def index(self, T: Floats, D: Floats) -> Floats:
@@ -158,15 +185,12 @@ class IndexPolicy(Agent):
         """Index of arms with T pulls and empirical means x, (n,) or (n, D)."""
         return self.index(T, self.problem.arm_margin(x))  # type: ignore[attr-defined]
 
-    def _first(self) -> float:
-        return self.first
-
     def remember(self, observation: Observation) -> IndexMemory:
         pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)
         E, K = pulls.shape
         flat = np.maximum(pulls.reshape(-1), 1).astype(np.float64)
         values = self.value(flat, mean.reshape(E * K, *mean.shape[2:])).reshape(E, K)
-        values = np.where(pulls == 0, self._first(), values)
+        values = np.where(pulls == 0, self.first, values)
         if K <= SCAN:
             table, levels = np.array(values.T, order="C"), np.zeros(0, np.int64)
         else:
@@ -180,12 +204,16 @@ class IndexPolicy(Agent):
 
     def choose(self, observation: Observation, state: IndexMemory) -> Ints:
         m, task = state, self.task
-        pulls = np.ascontiguousarray(observation["pulls"], np.int64).reshape(-1)
-        mean = np.ascontiguousarray(observation["mean"], np.float64).reshape(-1)
-        _gather(pulls, mean, task.K, task.D, m.last, m.T, m.x.reshape(-1), m.fresh)
+        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
+        mean = np.ascontiguousarray(observation["mean"], np.float64)
+        if len(m.last) != len(pulls) or mean.size != pulls.size * task.D:
+            raise unfit(pulls, mean, len(m.last))
+        begun = _gather(pulls.reshape(-1), mean.reshape(-1), task.K, task.D, m.last, m.T, m.x.reshape(-1), m.fresh)
         value = self.value(m.T, m.x)
+        if self.running:
+            value = np.maximum(value, m.held())
         if len(m.levels) == 0:
-            _scan(m.table, m.last, value, m.fresh, self._first())
+            _scan(m.table, m.last, value, m.fresh, begun, self.first)
         else:
-            _tree(m.table, m.levels, m.last, value, m.fresh, self._first(), task.K)
+            _tree(m.table, m.levels, m.last, value, m.fresh, self.first, task.K)
         return m.last.copy()

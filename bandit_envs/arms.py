@@ -25,21 +25,32 @@ __all__ = ["LAWS", "Arms", "Bernoulli", "Categorical", "Gaussian", "Resampled", 
 
 Floats = NDArray[np.float64]
 
-BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED = range(5)  # codes of the laws in the kernels
+BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED = range(5)  # kernel constants: codes of the laws
+LARGEST = 1e100  # magnitude of a number that can be squared and summed without overflow
 
 
 def _finite(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> Floats:
     """`value` as a finite float64 array with one of the given numbers of axes."""
     try:
-        array = np.array(value, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers of one rectangular shape, got {value!r:.200}") from None
-    if array.ndim not in ndims:
-        raise ValueError(f"{name} must have {' or '.join(map(str, ndims))} axes, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        bad = array[~np.isfinite(array)][0]
-        raise ValueError(f"{name} must be finite, got {bad} at index {np.argwhere(~np.isfinite(array))[0].tolist()}")
+        given = np.asarray(value)
+        array = np.array(value, np.float64) if given.dtype.kind in "iufO" else None
+    except (TypeError, ValueError, OverflowError):
+        array = None
+    if array is None:
+        raise ValueError(f"{name} must be numbers of one rectangular shape, got {value!r:.200}")
+    if array.ndim not in ndims or array.size == 0:
+        raise ValueError(f"{name} must have {' or '.join(map(str, ndims))} axes, none empty, got shape {array.shape}")
+    if not (np.abs(array) <= LARGEST).all():
+        index = np.argwhere(~(np.abs(array) <= LARGEST))[0]
+        raise ValueError(
+            f"{name} must be finite, at most {LARGEST:g} in size, got {array[tuple(index)]} at index {index.tolist()}"
+        )
     return array
+
+
+def _scalar(array: Floats) -> Floats:
+    """(K,) instead of (K, 1): arms of one dimension are scalar arms."""
+    return array[:, 0].copy() if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 class Arms:
@@ -100,7 +111,7 @@ class Bernoulli(Arms):
     law, code = "bernoulli", BERNOULLI
 
     def __init__(self, mean: ArrayLike) -> None:
-        p = _finite("mean", mean, (1, 2))
+        p = _scalar(_finite("mean", mean, (1, 2)))
         if ((p < 0) | (p > 1)).any():
             raise ValueError(f"a Bernoulli mean lies in [0, 1], got {p[(p < 0) | (p > 1)][0]}")
         self.support, self.sigma = (0.0, 1.0), 0.5
@@ -126,7 +137,7 @@ class Gaussian(Arms):
     law, code = "gaussian", GAUSSIAN
 
     def __init__(self, mean: ArrayLike, sd: ArrayLike = 1.0) -> None:
-        m, s = _finite("mean", mean, (1, 2)), _spread("sd", sd, mean)
+        m, s = _means_and_spread(mean, "sd", sd)
         self.support, self.sigma = None, float(s.max())
         self._sd = s
         self._set(m, s**2, np.concatenate([m.reshape(len(m), -1), s.reshape(len(m), -1)], axis=1))
@@ -153,7 +164,7 @@ class Uniform(Arms):
     law, code = "uniform", UNIFORM
 
     def __init__(self, mean: ArrayLike, width: ArrayLike = 1.0) -> None:
-        m, w = _finite("mean", mean, (1, 2)), _spread("width", width, mean)
+        m, w = _means_and_spread(mean, "width", width)
         self.support, self.sigma = None, float(w.max()) / 2
         self._width = w
         rows = len(m)
@@ -168,17 +179,17 @@ class Uniform(Arms):
         return {"law": self.law, "mean": self.means.tolist(), "width": self._width.tolist()}
 
 
-def _spread(name: str, value: ArrayLike, mean: ArrayLike) -> Floats:
-    """A positive scale broadcast to the shape of `mean`."""
-    shape = np.shape(mean)
-    array = _finite(name, value, tuple(range(len(shape) + 1)))
+def _means_and_spread(mean: ArrayLike, name: str, value: ArrayLike) -> tuple[Floats, Floats]:
+    """Means, and a positive scale broadcast to their shape."""
+    means = _finite("mean", mean, (1, 2))
+    array = _finite(name, value, tuple(range(means.ndim + 1)))
     try:
-        array = np.broadcast_to(array, shape).copy()
+        array = np.broadcast_to(array, means.shape).copy()
     except ValueError:
-        raise ValueError(f"{name} must broadcast to the shape {shape} of mean, got shape {array.shape}") from None
+        raise ValueError(f"{name} must broadcast to the shape {means.shape} of mean, got shape {array.shape}") from None
     if (array <= 0).any():
         raise ValueError(f"{name} must be > 0, got {array[array <= 0][0]}")
-    return array
+    return _scalar(means), _scalar(array)
 
 
 class Categorical(Arms):
@@ -208,7 +219,7 @@ class Categorical(Arms):
         cumulative[:, -1] = 2.0  # the last value takes whatever rounding left
         self._weights = weights
         self.support, self.sigma = (float(v[0]), float(v[-1])), float(v[-1] - v[0]) / 2
-        self._set(mean, p @ v**2 - mean**2, cumulative, v)
+        self._set(mean, np.maximum(p @ v**2 - mean**2, 0.0), cumulative, v)
 
     def to_dict(self) -> dict[str, Any]:
         return {"law": self.law, "values": self.data[:, 0].tolist(), "probabilities": self._weights.tolist()}
@@ -218,20 +229,24 @@ class Resampled(Arms):
     """Arms whose samples are rows of given data, drawn uniformly with replacement.
 
     Args:
-        rows: for each arm its data, (n_i,) or (n_i, D), n_i >= 1.
+        rows: for each arm its data, (n_i,) or (n_i, D), n_i >= 1; not all the same number.
     """
 
     law, code = "resampled", RESAMPLED
 
     def __init__(self, rows: Sequence[ArrayLike]) -> None:
-        tables = [_finite(f"rows of arm {i}", table, (1, 2)) for i, table in enumerate(rows)]
+        if not np.iterable(rows) or isinstance(rows, (str, bytes)) or len(rows) < 2:
+            raise ValueError(f"rows must be the data of at least 2 arms, got {rows!r:.200}")
+        tables = [_scalar(_finite(f"rows of arm {i}", table, (1, 2))) for i, table in enumerate(rows)]
         shapes = {table.shape[1:] for table in tables}
-        if len(shapes) > 1 or any(len(table) == 0 for table in tables):
-            raise ValueError(f"every arm needs rows, all of one dimension; got dimensions {sorted(shapes)}")
+        if len(shapes) > 1:
+            raise ValueError(f"the rows of all arms must have one dimension, got shapes {sorted(shapes)}")
         self._rows = tables
         counts = np.array([len(table) for table in tables], np.float64)
         data = np.concatenate(tables)
         self.support = (float(data.min()), float(data.max()))
+        if self.support[0] == self.support[1]:
+            raise ValueError(f"rows must hold at least 2 different numbers, got {self.support[0]} only")
         self.sigma = (self.support[1] - self.support[0]) / 2
         first = np.concatenate([[0.0], np.cumsum(counts)[:-1]])
         means = np.array([table.mean(axis=0) for table in tables])
@@ -252,9 +267,9 @@ def from_dict(form: dict[str, Any]) -> Arms:
     """
     parameters = dict(form)
     law = parameters.pop("law", None)
-    if law not in LAWS:
+    if not isinstance(law, str) or law not in LAWS:
         raise ValueError(f"'law' must be one of {sorted(LAWS)}, got {law!r}")
     try:
         return LAWS[law](**parameters)
-    except TypeError as error:
-        raise ValueError(f"{law} arms: {error}") from None
+    except TypeError as error:  # of the call
+        raise ValueError(f"{law} arms: {str(error).replace('.__init__()', '')}") from None

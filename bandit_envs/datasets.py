@@ -6,6 +6,7 @@ BANDIT_ENVS_DATA names; else it is downloaded once from its public address, chec
 | loader            | data                                           | source                                     |
 |-------------------|------------------------------------------------|--------------------------------------------|
 | captions(contest) | ratings 1, 2, 3 of New Yorker contest captions | github.com/nextml/caption-contest-data-api |
+| inhibitors(kinase)| activity of compounds against a kinase         | PKIS2, Drewry et al., PLoS ONE 2017        |
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arms import Categorical
-from .problems.base import integer
+from .naming import unknown
+from .problems.base import integer, number
 
-__all__ = ["FILES", "Captions", "PublicFile", "captions", "local_folder", "read_captions"]
+__all__ = ["FILES", "Captions", "PublicFile", "captions", "inhibitors", "local_folder", "read_captions"]
 
 VARIABLE = "BANDIT_ENVS_DATA"
 
@@ -70,6 +72,12 @@ FILES: dict[str, PublicFile] = {
     for file in (
         _contest(627, "ebbf0beceae23c14feea3f750e55a9f786e7ffb6526f1a74cc2a74c5ff9c6230"),
         _contest(651, "ae30885832640311b3f3d762e287a8dc5661fcb8fd7cb273fed6354bd278d1d0"),
+        PublicFile(
+            "blakemas/all_epsilon",
+            "4e21340061d869ebbbddce6376d032076dbabdb3",
+            "drug_discovery/pkis2_matrix_1um.csv",
+            "e03dbcafbdd771575737866f556fce0420e299cc57556917a145861585254f16",
+        ),
     )
 }
 
@@ -231,3 +239,40 @@ def _ratings(row: dict[str, str]) -> list[int]:
     if "score" in row and not abs(float(row["score"]) - mean) <= 1e-6:
         raise ValueError(f"score is {row['score']}, but the mean of the ratings {counts} is {mean}")
     return counts
+
+
+# --- kinase inhibitors -----------------------------------------------------------------------------------------------
+
+PKIS2 = "pkis2_matrix_1um.csv"
+
+
+def inhibitors(kinase: str = "ACVRL1", folder: str | Path | None = None) -> NDArray[np.float64]:
+    """Mean activity -ln(1 - x / 100) of the compounds of PKIS2 against a kinase, (n,), in the order of the file.
+
+    x is the percentage inhibition; compounds with x = 0 are dropped, and x = 100 counts as 99.9, as Mason et al.,
+    NeurIPS 2020, do it (ACVRL1: 189 compounds remain). Source: Drewry et al., PLoS ONE 2017, CC BY.
+
+    Args:
+        kinase: a column of the file. folder: as for `captions`.
+
+    Raises:
+        ValueError: for an unknown kinase (with the nearest ones), entries that are no percentages, and as `captions`.
+        FileNotFoundError, ImportError, OSError: as `captions`.
+    """
+    path = _fetch(PKIS2, folder)
+    with open(path, encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.reader(stream))
+    header = rows[0] if rows else []
+    if kinase not in header[1:]:
+        raise unknown("kinase", str(kinase), header[1:])
+    column, values = header.index(kinase), []
+    for line, row in enumerate(rows[1:], start=2):
+        try:
+            values.append(number("inhibition", float(row[column]), 0, 100))
+        except (IndexError, ValueError):
+            found = row[column] if column < len(row) else "nothing"
+            wanted = f"the inhibition of {kinase} must be in [0, 100]"
+            raise ValueError(f"{path}, line {line}: {wanted}, got {found!r}") from None
+    x = np.array([value for value in values if value > 0])
+    activity: NDArray[np.float64] = -np.log1p(-np.where(x == 100, 99.9, x) / 100)
+    return activity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -13,6 +14,7 @@ from . import rng
 from .episodes import Episodes
 from .instances import Instance
 from .problems import Problem
+from .problems.base import integer
 from .rendering import text
 from .setting import resolve
 from .simulator import PULLED
@@ -27,10 +29,15 @@ def fresh_root() -> int:
 
 
 def episode_number(value: Any) -> int:
-    """`options["episode"]`, checked."""
-    from .problems.base import integer
-
+    """The number of an episode, checked."""
     return integer("options['episode']", value, 0, rng.EPISODES_LIMIT - 1)
+
+
+def read_options(options: Any) -> Mapping[str, Any]:
+    """The `options` of a reset, checked."""
+    if options is not None and not isinstance(options, Mapping):
+        raise ValueError(f"options must be a dict or None, got {options!r:.200}")
+    return options or {}
 
 
 class PureExplorationEnv(gym.Env[Any, Any]):
@@ -41,8 +48,8 @@ class PureExplorationEnv(gym.Env[Any, Any]):
     `arm` is K or the budget is spent.
 
     Observation: `observation="statistics"`: a dict of `pulls` (K,), `total`, `mean`, `variance` (K,) or (K, D),
-    `remaining` (1,) (-1 without a budget) and `public_seed` (1,). `observation="features"`: float32 (K * F,), arm-major,
-    of `bandit_envs.observations.FEATURES`.
+    `remaining` (1,) (-1 without a budget) and `public_seed` (1,). `observation="features"`: float32 (K * F,),
+    arm-major, of `bandit_envs.observations.FEATURES`.
 
     Reward: 0, less `pull_cost` per pull; at the end the answer's score in [0, 1] (or 1 if correct, with
     `reward="correct"`). Terminated: the agent answered, or the budget is spent. Truncated: `max_pulls` is reached.
@@ -68,21 +75,37 @@ class PureExplorationEnv(gym.Env[Any, Any]):
     metadata = {"render_modes": ["ansi"], "render_fps": 4}
 
     def __init__(self, problem: str, *, render_mode: str | None = None, **settings: Any) -> None:
-        if render_mode not in (None, "ansi"):
-            raise ValueError(f"render_mode must be None or 'ansi', got {render_mode!r}")
+        if not (render_mode is None or isinstance(render_mode, str) and render_mode == "ansi"):
+            raise ValueError(f"render_mode must be None or 'ansi', got {render_mode!r:.200}")
         self.render_mode = render_mode
         self.setting = resolve(problem, **settings)
         self.observation_space, self.action_space = self.setting.observation_space(), self.setting.action_space()
-        self._core = Episodes(self.setting, 1)
         self._root: int | None = None
-        self._key, self._episode, self._row = np.zeros((2, 1), np.uint64), -1, np.zeros(1, np.int64)
-        self._arm, self._once, self._over = np.zeros(1, np.int64), self._core.once, True
+        self._key, self._episode, self._over = np.zeros((2, 1), np.uint64), -1, True
+        self._bind()
+
+    def _bind(self) -> None:
+        """Make the episode's slot, and what is kept at hand for `step`."""
+        self._core = Episodes(self.setting, 1)
+        self._row, self._arm = np.zeros(1, np.int64), np.zeros(1, np.int64)
         sim = self._core.simulator
-        self._advance, self._sample, self._scalar = sim.bind(self._arm, self._once), sim.sample, sim.D == 1
+        self._advance, self._sample, self._scalar = sim.bind(self._arm, self._core.once), sim.sample, sim.D == 1
         self._last = self.task.K  # the stop action
-        self._paid = -self.task.pull_cost  # the reward of a single pull
+        self._paid = 0.0 - self.task.pull_cost  # the reward of a single pull
         self._full, self._plain = self._core.full, self.task.observation == "statistics"
         self._views = tuple(view[0] for view in self._core.observe(copy=False).values()) if self._plain else ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Attributes but those of `_bind`, which share memory: a copy would tear them apart."""
+        bound = ("_core", "_row", "_arm", "_advance", "_sample", "_views")
+        kept = {name: value for name, value in vars(self).items() if name not in bound}
+        return kept | {"_state": self._core.state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        episodes = state.pop("_state")
+        vars(self).update(state)
+        self._bind()
+        self._core.restore(episodes)
 
     @property
     def task(self) -> Task:
@@ -105,14 +128,15 @@ class PureExplorationEnv(gym.Env[Any, Any]):
         Args:
             seed: root seed, an integer >= 0. options: {"episode": e} goes to episode e of the root.
         """
-        super().reset(seed=seed)
-        if seed is not None:
-            self._key[:, 0], self._root, self._episode = rng.root_key(seed), int(seed), -1
-        elif self._root is None:
-            self._root = fresh_root()
-            self._key[:, 0] = rng.root_key(self._root)
-        asked = (options or {}).get("episode")
-        self._episode = self._episode + 1 if asked is None else episode_number(asked)
+        root = None if seed is None else rng.root_number(seed)
+        asked = read_options(options).get("episode")
+        number = episode_number((self._episode + 1 if root is None else 0) if asked is None else asked)
+        super().reset(seed=root)
+        if root is None and self._root is None:
+            root = fresh_root()
+        if root is not None:
+            self._root, self._key[:, 0] = root, rng.root_key(root)
+        self._episode = number
         self._core.begin(self._row, self._key, np.array([self._episode], np.uint64))
         self._over = False
         return self._observe(), {}
@@ -133,7 +157,7 @@ class PureExplorationEnv(gym.Env[Any, Any]):
         else:
             answers = None
             if type(action) is not int and type(action) is not int64:
-                action = int(self._core.integers("an action", action, ())[()])
+                action = self._core.integers("an action", action, ()).item()
             if not 0 <= action <= self._last:
                 raise ValueError(f"an action is an arm 0 .. {self._last - 1}, or {self._last} to stop, got {action}")
             self._arm[0] = action
@@ -143,7 +167,7 @@ class PureExplorationEnv(gym.Env[Any, Any]):
         sample = self._sample.item(0) if self._scalar else self._sample[0].copy()
         return self._observe(), paid, False, False, {"sample": sample}
 
-    def _end(self, answers: NDArray[np.int8] | None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def _end(self, answers: NDArray[Any] | None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """The outcome of the step that ended the episode."""
         self._over, sim = True, self._core.simulator
         info: dict[str, Any] = {}
@@ -176,7 +200,8 @@ class PureExplorationEnv(gym.Env[Any, Any]):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Allowed actions of the arm form, (K + 1,): pulls always, stop only where `delta` or `pull_cost` is set."""
-        return self._core.masks()[0]
+        mask: NDArray[np.bool_] = self._core.masks()[0]
+        return mask
 
     def render(self) -> Any:
         """The episode as a table, for `render_mode="ansi"`."""

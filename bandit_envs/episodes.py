@@ -1,4 +1,4 @@
-"""E episodes of one setting: the simulator, the observations, and the verdict at the end. What both environments share."""
+"""E episodes of one setting: the simulator, observations, and the verdict at the end. What both environments share."""
 
 from __future__ import annotations
 
@@ -34,19 +34,12 @@ def _seen(rows: Any, pulls: Any, mean: Any, out: Any) -> Any:
 
 
 @jit
-def _bad_answer(arms: Any, status: Any, answers: Any, K: Any, size: Any) -> Any:
-    """The first slot that stops with an answer that is no mask, or not of `size` arms (-1: any size); -1 if none."""
-    for e in range(len(arms)):
+def _stops(arms: Any, status: Any, K: Any) -> Any:
+    """Whether any slot ends with this action, by its own answer."""
+    for e in range(len(arms)):  # noqa: SIM110 (Numba has no `any` of a generator)
         if status[e] == SPENT or (arms[e] == K and status[e] != ENDED):
-            count = 0
-            for k in range(K):
-                taken = answers[e * K + k]
-                if taken != 0 and taken != 1:
-                    return e
-                count += taken
-            if size >= 0 and count != size:
-                return e
-    return -1
+            return True
+    return False
 
 
 class Episodes:
@@ -78,6 +71,8 @@ class Episodes:
         self._features = task.observation == "features"
         if self._features:
             self._matrix = np.zeros((count, task.K, len(FEATURES)), np.float32)
+            known = task.parameters if task.problem == "Threshold" and task.law == "bernoulli" else None
+            self._exact = {} if known is None else {"theta": known["threshold"], "tolerance": known["tolerance"]}
 
     def begin(self, rows: NDArray[np.int64], key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start the slots `rows` (n,) as their `episode` (E,) of the root with their `key` (2, E)."""
@@ -99,12 +94,22 @@ class Episodes:
         self._rows[rows], self.means[rows] = table, means
         self.truth[rows] = self.problem.truth(means)
 
+    def state(self) -> list[NDArray[Any]]:
+        """Everything that moves, for `restore` on other slots of the same setting."""
+        moving = [self.means, self.truth] if self._rows is None else [self.means, self.truth, self._rows]
+        return moving + self.simulator.state()
+
+    def restore(self, state: list[NDArray[Any]]) -> None:
+        """Take over a `state`."""
+        for mine, theirs in zip(self.state(), state, strict=True):
+            mine[...] = theirs
+
     def observe(self, copy: bool) -> Any:
         """The observations of all slots: a dict of arrays, or the features (E, K F); live views unless `copy`."""
         if self._features:
             sim, task = self.simulator, self.setting.task
             features(sim.pulls, self.problem.margin(self.seen()), sim.variance, sim.remaining, sigma=task.sigma,
-                     scale=self.setting.scale, out=self._matrix)  # fmt: skip
+                     scale=self.setting.scale, out=self._matrix, **self._exact)  # fmt: skip
             flat = self._matrix.reshape(self.E, -1)
             return flat.copy() if copy else flat
         if copy:
@@ -119,19 +124,19 @@ class Episodes:
         _seen(rows, sim.pulls, sim.mean.reshape(self.E, -1), out.reshape(len(rows), -1))
         return out
 
-    def check_answers(self, arms: NDArray[np.int64], answers: NDArray[np.int8]) -> None:
-        """Refuse answers, of slots that stop with this action, that are no mask or of a size the problem does not allow.
+    def check_answers(self, arms: NDArray[np.int64], answers: NDArray[Any]) -> None:
+        """Refuse answers, of slots that stop with this action, that are no mask or of a size that is not allowed.
 
         Raises:
             ValueError: naming the value; no episode has then been touched.
         """
-        size = getattr(self.problem, "k", -1)
-        e = _bad_answer(arms, self.simulator.status, answers.reshape(-1), self.K, size)
-        if e >= 0:
-            values = answers[e]
-            if not 0 <= values.min() <= values.max() <= 1:
-                raise ValueError(f"an answer is a mask of 0 and 1, got values {values.min()} .. {values.max()} (slot {e})")
-            raise ValueError(f"an answer of {self.problem.name} holds {size} arms, got {values.sum()} (slot {e})")
+        status = self.simulator.status
+        given = answers[(status == SPENT) | ((arms == self.K) & (status != ENDED))]
+        if not 0 <= given.min() <= given.max() <= 1:
+            raise ValueError(f"an answer is a mask of 0 and 1, got values {given.min()} .. {given.max()}")
+        size, sizes = getattr(self.problem, "k", None), given.sum(axis=1)
+        if size is not None and (sizes != size).any():
+            raise ValueError(f"an answer of {self.problem.name} holds {size} arms, got {sizes[sizes != size][0]}")
 
     def assess(
         self, rows: NDArray[np.int64], answers: NDArray[np.bool_] | None
@@ -140,7 +145,7 @@ class Episodes:
         answer = self.problem.plug_in(self.seen(rows)) if answers is None else answers
         return answer, self.problem.verdict(answer, self.truth if self.shared else self.truth[rows])
 
-    def finish(self, rows: NDArray[np.int64], answers: NDArray[np.int8] | None) -> dict[str, NDArray[Any]]:
+    def finish(self, rows: NDArray[np.int64], answers: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
         """Score the slots `rows` (n,) that have just ended, into the simulator's reward too.
 
         Args:
@@ -177,40 +182,40 @@ class Episodes:
         Raises:
             ValueError: for other shapes, and for values that are not integers.
         """
-        array = value if isinstance(value, np.ndarray) else np.asarray(value)
+        if type(value) is np.ndarray and value.dtype == np.int64 and value.shape == shape and value.flags.carray:
+            return value
+        try:
+            array = value if isinstance(value, np.ndarray) else np.asarray(value)
+        except (TypeError, ValueError):  # ragged
+            raise ValueError(f"{name} must be integers of shape {shape}, got {value!r:.200}") from None
         if array.shape != shape:
             raise ValueError(f"{name} must have shape {shape}, got {array.shape}: {value!r:.200}")
         if array.dtype != np.int64:
             if array.dtype.kind not in "iu" or array.dtype == np.uint64 and array.size and array.max() > 2**63 - 1:
                 raise ValueError(f"{name} must be integers, got {array.dtype}: {value!r:.200}")
             array = array.astype(np.int64)
-        return np.ascontiguousarray(array)
-
-    def mask(self, value: Any, shape: tuple[int, ...]) -> NDArray[np.int8]:
-        """An answer as int8 of the given shape.
-
-        Raises:
-            ValueError: for other shapes, and for values that are not 0 or 1.
-        """
-        array = np.asarray(value)
-        if array.shape != shape or array.dtype.kind not in "biu":
-            raise ValueError(f"an answer is a mask of 0 and 1 of shape {shape}, got {array.dtype} {array.shape}")
-        if array.dtype.kind != "b" and array.size and not 0 <= array.min() <= array.max() <= 1:
-            raise ValueError(f"an answer is a mask of 0 and 1, got values {array.min()} .. {array.max()}")
-        return array.astype(np.int8, copy=False)
+        # One kind of array for the kernels: another would be compiled anew.
+        return array if array.flags.carray else np.require(array, requirements=["C", "W"]).reshape(shape)
 
     def split(self, action: Any, lead: tuple[int, ...]) -> tuple[Any, Any, Any]:
         """Arms (E,), times (E,) and answers (E, K) or None of an action, or of a batch of them."""
         if not self.full:
             return self.integers("an action", action, lead).reshape(-1), self.once, None
-        if not isinstance(action, dict) or not {"arm", "times", "answer"} <= action.keys():
+        if not isinstance(action, dict) or "arm" not in action or "times" not in action or "answer" not in action:
             raise ValueError(f"a full action is a dict of arm, times and answer, got {action!r:.200}")
-        arms = self.integers("arm", action["arm"], lead).reshape(-1)
-        times = self.integers("times", action["times"], lead).reshape(-1)
-        answers = action["answer"]
-        if not (isinstance(answers, np.ndarray) and answers.dtype == np.int8 and answers.shape == (*lead, self.K)):
-            answers = self.mask(answers, (*lead, self.K))
-        answers = np.ascontiguousarray(answers.reshape(-1, self.K))
+        arms, times = self.integers("arm", action["arm"], lead), self.integers("times", action["times"], lead)
+        if not lead:
+            arms, times = arms.reshape(1), times.reshape(1)
+        try:
+            answers = np.asarray(action["answer"])
+        except (TypeError, ValueError):  # ragged
+            answers = np.empty(0)
+        if answers.shape != (*lead, self.K) or answers.dtype.kind not in "biu":
+            form = f"a mask of 0 and 1 of shape {(*lead, self.K)}"
+            raise ValueError(f"an answer is {form}, got {action['answer']!r:.200}")
+        if not _stops(arms, self.simulator.status, self.K):
+            return arms, times, None
+        answers = answers.reshape(-1, self.K)
         self.check_answers(arms, answers)
         return arms, times, answers
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import datasets, rng
-from .arms import LAWS, Arms, Bernoulli, from_dict
+from .arms import LARGEST, LAWS, Arms, Bernoulli, Gaussian, from_dict
 from .naming import parse_call, unknown
 from .problems.base import integer, number
 
@@ -69,18 +69,18 @@ class Sampler:
         spread: float = 1.0,
     ) -> None:  # fmt: skip
         samplable = {name: one for name, one in LAWS.items() if hasattr(one, "pack")}
-        if law not in samplable:
-            raise ValueError(f"a sampler's law must be one of {sorted(samplable)}, got {law!r}")
+        if not isinstance(law, str) or law not in samplable:
+            raise ValueError(f"a sampler's law must be one of {sorted(samplable)}, got {law!r:.200}")
         self.law, self.K = law, integer("arms", arms, 2, rng.ARMS_LIMIT)
         self.D = integer("dimensions", dimensions, 1, 4096)
-        self.spread = number("spread", spread, 0, above=True)
+        self.spread = number("spread", spread, 0, LARGEST, above=True)
         mean = {"uniform": [0.0, 1.0]} if mean is None else mean
         if not isinstance(mean, Mapping) or len(mean) != 1 or next(iter(mean)) not in ("uniform", "normal", "choice"):
-            raise ValueError(f'mean must be {{"uniform": ..}}, {{"normal": ..}} or {{"choice": ..}}, got {mean!r}')
+            raise ValueError(f'mean must be {{"uniform": ..}}, {{"normal": ..}} or {{"choice": ..}}, got {mean!r:.200}')
         self._kind, values = next(iter(mean.items()))
         if isinstance(values, (str, bytes)) or not np.iterable(values):
             raise ValueError(f"the law {self._kind!r} of the means takes a list of numbers, got {values!r}")
-        self._values = [number(self._kind, value) for value in values]
+        self._values = [number(self._kind, value, -LARGEST, LARGEST) for value in values]
         if self._kind != "choice" and len(self._values) != 2 or not self._values:
             raise ValueError(f"the law {self._kind!r} of the means takes 2 numbers, got {self._values}")
         if self._kind == "uniform" and not self._values[0] <= self._values[1]:
@@ -92,6 +92,12 @@ class Sampler:
         # Arms of the same law: they carry what is common to all instances (kernel code, support, scale, columns).
         ones = np.full((self.K, self.D) if self.D > 1 else self.K, self._values[0])
         self.arms = Bernoulli(ones) if law == "bernoulli" else samplable[law](ones, self.spread)  # type: ignore[call-arg]
+
+    @property
+    def positive(self) -> bool:
+        """Whether every instance has a best mean > 0."""
+        low, high = min(self._values), max(self._values)
+        return low >= 0 and high > 0 if self._kind == "uniform" else self._kind == "choice" and low > 0
 
     def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
         """Means (E, K) or (E, K, D), and kernel parameters (E, K, P), of the episodes (E,) with keys (2, E)."""
@@ -141,6 +147,23 @@ def _captions(contest: int) -> Callable[..., Instance]:
     return build
 
 
+def _mason_3a(n: int = 25) -> Instance:
+    """Figure 3, left: means 2.4, 2.3, ..., 0 in turn; epsilon .75 makes alpha = beta = .05."""
+    means = 2.4 - 0.1 * (np.arange(integer("n", n, 2, rng.ARMS_LIMIT)) % 25)
+    return Instance(Gaussian(means), f"mason2020-3a(n={n})", {"AllGood": {"epsilon": 0.75, "delta": 0.1}})
+
+
+def _mason_3b(n: int = 20) -> Instance:
+    """Figure 3, right: n - 1 arms at 1 and one at 0; epsilon .99 makes alpha = .99, beta = .01."""
+    means = np.append(np.ones(integer("n", n, 2, rng.ARMS_LIMIT) - 1), 0.0)
+    return Instance(Gaussian(means), f"mason2020-3b(n={n})", {"AllGood": {"epsilon": 0.99, "delta": 0.01}})
+
+
+def _kinase(folder: str | None = None) -> Instance:
+    defaults = {"AllGood": {"epsilon": 0.8, "multiplicative": True, "delta": 0.001}}
+    return Instance(Gaussian(datasets.inhibitors("ACVRL1", folder)), "kinase-acvrl1", defaults)
+
+
 @dataclass(frozen=True)
 class Row:
     """A named instance of the catalogue: how it is built, for which problem it was made, and where it comes from."""
@@ -155,8 +178,11 @@ INSTANCES: dict[str, Row] = {
     "tao2019-1": Row(_tao(1), "Threshold", f"{_TAO}, set-up 1: arithmetic progression I, 10 arms"),
     "tao2019-2": Row(_tao(2), "Threshold", f"{_TAO}, set-up 2: arithmetic progression II, 20 arms"),
     "tao2019-3": Row(_tao(3), "Threshold", f"{_TAO}, set-up 3: two groups, 10 arms"),
+    "mason2020-3a": Row(_mason_3a, "AllGood", "Mason et al., NeurIPS 2020, Figure 3 left: n Gaussian arms"),
+    "mason2020-3b": Row(_mason_3b, "AllGood", "Mason et al., NeurIPS 2020, Figure 3 right: n Gaussian arms"),
     "captions-651": Row(_captions(651), "AllGood", "Mason et al., NeurIPS 2020: caption contest 651, 9250 arms", True),
     "captions-627": Row(_captions(627), "AllGood", "Mason et al., NeurIPS 2020: caption contest 627, 6509 arms", True),
+    "kinase-acvrl1": Row(_kinase, "AllGood", "Mason et al., NeurIPS 2020: inhibitors of ACVRL1, 189 arms", True),
 }
 
 

@@ -21,13 +21,13 @@ def parse_call(text: str) -> tuple[str, dict[str, Any]]:
         return text.strip(), {}
     try:
         call = ast.parse(f"f({rest}", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             raise SyntaxError
         values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg}
         if len(values) != len(call.keywords):
             raise SyntaxError
-    except (SyntaxError, ValueError):
-        raise ValueError(f"{text!r} is not of the form 'name' or 'name(key=value, ...)'") from None
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        raise ValueError(f"{text!r:.200} is not of the form 'name' or 'name(key=value, ...)'") from None
     return name.strip(), values
 
 
@@ -35,5 +35,5 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:
     """The error for a name that is not known, with the nearest names and all of them."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return ValueError(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+    return ValueError(f"unknown {kind} {name!r:.200}{hint} Known: {', '.join(names)}")

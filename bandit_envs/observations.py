@@ -12,20 +12,57 @@ from .compiled import jit
 
 __all__ = ["FEATURES", "features"]
 
+TINY, HUGE = 1e-300, 1e300  # so that no feature is 0/0 or inf/inf
+
 FEATURES = (
     "pulls",  # ln(1 + pulls) / ln(1 + scale), at most 1; scale: budget, else max_pulls, else 10^6
     "share",  # pulls of the arm / pulls of all arms
     "width",  # 1 / sqrt(1 + pulls)
     "margin",  # m / (|m| + sigma), m the margin of the empirical mean
     "score",  # z / (1 + |z|), z the margin in standard errors (the prior worth one sample of variance sigma^2)
-    "error",  # Phi(-|z|): the probability that the arm is on the other side of the boundary; 1/2 if never pulled
+    "error",  # the posterior probability that the plug-in answer is wrong about the arm, see below
+    "doubt",  # 4 / (4 - ln(2 error)), at most 1: the error on a logarithmic scale
     "left",  # share of the budget left, 0 without a budget
     "horizon",  # ln(1 + pulls left per arm) / ln(1 + scale), at most 1; 0 without a budget
 )
 
 
+# The error of a scalar Bernoulli arm of Threshold is exact under a uniform prior (its posterior is a Beta law),
+# tolerance included; for more than EXACT pulls, and for all other arms, it is Phi(-|z|), and 1/2 if never pulled.
+EXACT = 10_000
+
+
 @jit
-def _features(pulls: Any, margin: Any, variance: Any, remaining: Any, sigma: Any, scale: Any, D: Any, out: Any) -> Any:
+def _beta_below(x: Any, a: Any, b: Any) -> Any:
+    """P(Beta(a, b) <= x), by the continued fraction of the incomplete beta function (DLMF 8.17.22, Lentz's method)."""
+    if x <= 0.0:
+        return 0.0
+    if x >= 1.0:
+        return 1.0
+    flip = x > (a + 1.0) / (a + b + 2.0)  # the fraction converges fast on the other side
+    if flip:
+        a, b, x = b, a, 1.0 - x
+    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
+    fraction = d
+    for i in range(1, EXACT):
+        even = i * (b - i) * x / ((a + 2.0 * i - 1.0) * (a + 2.0 * i))
+        d, c = 1.0 / (1.0 + even * d), 1.0 + even / c
+        fraction *= d * c
+        odd = -(a + i) * (a + b + i) * x / ((a + 2.0 * i) * (a + 2.0 * i + 1.0))
+        d, c = 1.0 / (1.0 + odd * d), 1.0 + odd / c
+        fraction *= d * c
+        if abs(d * c - 1.0) < 1e-9:
+            break
+    below = math.exp(front) / a * fraction
+    return 1.0 - below if flip else below
+
+
+@jit
+def _features(
+    pulls: Any, margin: Any, variance: Any, remaining: Any, sigma: Any, scale: Any, theta: Any, tolerance: Any, D: Any,
+    out: Any,
+) -> Any:  # fmt: skip
     E, K = pulls.shape
     unit = 1.0 / math.log1p(scale)
     for e in range(E):
@@ -41,28 +78,41 @@ def _features(pulls: Any, margin: Any, variance: Any, remaining: Any, sigma: Any
                 v += variance[e, k * D + d] / D
             if n == 0.0 or math.isnan(m):
                 m = 0.0
-            z = m * math.sqrt(n * (n + 1.0) / (v * n + sigma * sigma))
+            z = m * (math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY)))
+            z = max(min(z, HUGE), -HUGE)
             f = out[e, k]
             f[0] = min(math.log1p(n) * unit, 1.0)
             f[1] = n / max(spent, 1)
             f[2] = 1.0 / math.sqrt(1.0 + n)
             f[3] = m / (abs(m) + sigma)
             f[4] = z / (1.0 + abs(z))
-            f[5] = 0.5 * math.erfc(abs(z) * 0.7071067811865476)
-            f[6] = share_left
-            f[7] = horizon
+            if math.isnan(theta) or n > EXACT:
+                error = 0.5 * math.erfc(abs(z) * 0.7071067811865476)
+            else:
+                ones = math.floor((m + theta) * n + 0.5)
+                if n > 0.0 and m >= 0.0:
+                    error = _beta_below(theta - tolerance, ones + 1.0, n - ones + 1.0)
+                else:
+                    error = _beta_below(1.0 - theta - tolerance, n - ones + 1.0, ones + 1.0)
+            f[5] = min(error, 1.0)
+            f[6] = min(4.0 / (4.0 - math.log(max(2.0 * error, TINY))), 1.0)
+            f[7] = share_left
+            f[8] = horizon
 
 
 def features(
     pulls: NDArray[np.int64], margin: NDArray[np.float64], variance: NDArray[np.float64],
-    remaining: NDArray[np.int64], *, sigma: float, scale: float, out: NDArray[np.float32],
+    remaining: NDArray[np.int64], *, sigma: float, scale: float, out: NDArray[np.float32], theta: float = math.nan,
+    tolerance: float = 0.0,
 ) -> None:  # fmt: skip
     """Fill `out` (E, K, F) float32 with the features of `FEATURES`, all in [-1, 1].
 
     Args:
         pulls: (E, K). margin: (E, K), of the empirical means. variance: (E, K) or (E, K, D). remaining: (E, 1).
         sigma: sub-Gaussian scale of a sample. scale: pulls at which the feature `pulls` reaches 1.
+        theta, tolerance: of Threshold over scalar Bernoulli arms, whose errors are then exact; NaN: anything else.
     """
     E, K = pulls.shape
     spread = np.ascontiguousarray(variance).reshape(E, -1)
-    _features(pulls, np.ascontiguousarray(margin), spread, remaining, sigma, scale, spread.shape[1] // K, out)
+    _features(pulls, np.ascontiguousarray(margin), spread, remaining, sigma, scale, theta, tolerance,
+              spread.shape[1] // K, out)  # fmt: skip

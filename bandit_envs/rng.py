@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 
 from .compiled import inlined, jit
 
-__all__ = ["ARMS_LIMIT", "EPISODES_LIMIT", "PULLS_LIMIT", "agent_uniforms", "normal_quantiles",
-           "philox", "root_key", "uniforms"]
+__all__ = [
+    "ARMS_LIMIT", "EPISODES_LIMIT", "PULLS_LIMIT", "agent_uniforms", "normal_quantiles", "philox", "root_key",
+    "root_number", "uniforms",
+]  # fmt: skip
 
 # Streams: what a draw is for. No two purposes ever share a counter.
 SAMPLE, BULK, INSTANCE, SHUFFLE, PUBLIC, AGENT = range(6)
@@ -42,10 +44,11 @@ _BULK = np.uint64(BULK)
 _BLOCK = np.uint64(16)  # one block further, above the 4 bits of the stream
 _UNIT = 2.0**-53
 _HALF = 2.0**-54
+_NOTHING = 2.0**-64  # a mass so small that only rounding makes an inversion reach it
 
 
-def root_key(seed: int) -> NDArray[np.uint64]:
-    """The key of a root seed: two 32-bit words in 64-bit lanes, shape (2,).
+def root_number(seed: Any) -> int:
+    """A root seed, checked.
 
     Raises:
         ValueError: if `seed` is not an integer >= 0.
@@ -55,8 +58,17 @@ def root_key(seed: int) -> NDArray[np.uint64]:
     except TypeError:
         value = -1
     if value < 0 or isinstance(seed, (bool, np.bool_)):
-        raise ValueError(f"a seed is an integer >= 0, got {seed!r}")
-    return np.random.SeedSequence(value).generate_state(2, np.uint32).astype(np.uint64)
+        raise ValueError(f"a seed is an integer >= 0, got {seed!r:.200}")
+    return value
+
+
+def root_key(seed: int) -> NDArray[np.uint64]:
+    """The key of a root seed: two 32-bit words in 64-bit lanes, shape (2,).
+
+    Raises:
+        ValueError: if `seed` is not an integer >= 0.
+    """
+    return np.random.SeedSequence(root_number(seed)).generate_state(2, np.uint32).astype(np.uint64)
 
 
 @inlined
@@ -129,7 +141,7 @@ def _normal_quantiles(u: Any, out: Any) -> Any:
 def normal_quantiles(u: NDArray[np.float64]) -> NDArray[np.float64]:
     """`normal_quantile` of every number of an array of any shape."""
     out = np.empty(u.size)
-    _normal_quantiles(np.ascontiguousarray(u).reshape(-1), out)
+    _normal_quantiles(np.array(u, np.float64).reshape(-1), out)  # a copy: read-only arrays would be a second signature
     return out.reshape(u.shape)
 
 
@@ -138,7 +150,7 @@ def normal_quantiles(u: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @jit
 def open_counter(counter: Any, k0: Any, k1: Any, episode: Any, arm: Any, index: Any) -> Any:
-    """Set `counter` (7,) uint64 to the bulk stream of (episode, arm, first index)."""
+    """Set `counter` (6,) uint64 to the bulk stream of (episode, arm, first index)."""
     counter[0], counter[1] = k0, k1
     counter[2], counter[3], counter[4] = np.uint64(index) & _LOW, arm_word(arm, index), episode
     counter[5] = _BULK
@@ -173,11 +185,11 @@ def binomial(counter: Any, n: Any, p: Any) -> Any:
     if flip:
         p = 1.0 - p
     q, N = 1.0 - p, float(n)
-    k = 0
+    k: Any = 0
     if N * p < 10.0:
         mass = math.exp(N * math.log1p(-p))
         u = next_uniform(counter)
-        while u >= mass and k < n:
+        while u >= mass and k < n and mass > _NOTHING:
             u -= mass
             k += 1
             mass *= (p / q) * ((N - k + 1.0) / k)
@@ -189,12 +201,12 @@ def binomial(counter: Any, n: Any, p: Any) -> Any:
         v_r = 0.92 - 4.2 / b
         alpha = (2.83 + 5.1 / b) * sd
         r = p / q
-        m = math.floor((N + 1.0) * p)
+        m = float(math.floor((N + 1.0) * p))
         while True:
             u = next_uniform(counter) - 0.5
             v = next_uniform(counter) + _HALF
             us = 0.5 - abs(u) + _HALF
-            x = math.floor((2.0 * a / us + b) * u + c)
+            x = float(math.floor((2.0 * a / us + b) * u + c))
             if x < 0.0 or x > N:
                 continue
             if us >= 0.07 and v <= v_r:
@@ -231,7 +243,7 @@ def gamma(counter: Any, shape: Any) -> Any:
             return boost * d * v
 
 
-# --- whole batches of uniforms -----------------------------------------------------------------------------------------
+# --- whole batches of uniforms ---------------------------------------------------------------------------------------
 
 
 @jit
@@ -257,7 +269,7 @@ def uniforms(
     index: NDArray[np.uint64] | None = None,
 ) -> NDArray[np.float64]:  # fmt: skip
     """Uniform numbers in [0, 1), shape (episodes, arms, draws), of the keys (2, episodes) and episodes (episodes,)."""
-    out = np.empty((len(episode), arms, draws))
+    out, key = np.empty((len(episode), arms, draws)), np.ascontiguousarray(key)  # strided: a second signature
     index = np.zeros(len(episode), np.uint64) if index is None else index
     _fill_uniforms(out.reshape(-1), arms, draws, key[0], key[1], episode, index, stream)
     return out
@@ -274,6 +286,8 @@ def agent_uniforms(
         count: numbers per draw.
         seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
     """
+    if not 0 <= seed <= 2**32 - 1:
+        raise ValueError(f"an agent's seed must be an integer in [0, {2**32 - 1}], got {seed!r}")
     word = public_seed.astype(np.uint64)
     key = np.stack([word & _LOW, word >> _32])
     own = np.full(len(word), seed, np.uint64)

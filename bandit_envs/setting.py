@@ -24,6 +24,7 @@ __all__ = ["Setting", "resolve"]
 
 REWARDS, ACTIONS, OBSERVATIONS = ("score", "correct"), ("arm", "full"), ("statistics", "features")
 _INT_MAX = np.iinfo(np.int64).max
+ROUNDING = 1e-6  # more than the relative rounding error of a sum of 10^9 samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,10 @@ class Setting:
             return spaces.Box(-1.0, 1.0, (task.K * len(FEATURES),), np.float32)
         shape = (task.K,) if task.D == 1 else (task.K, task.D)
         low, high = (-np.inf, np.inf) if task.support is None else task.support
+        data = self.source.arms.data
+        if (data != np.rint(data)).any():  # then a mean of equal samples may be off by its rounding
+            reach = ROUNDING * max(abs(low), abs(high))
+            low, high = low - reach, high + reach
         most = _INT_MAX if task.budget is None else task.budget
         return spaces.Dict(
             pulls=spaces.Box(0, most, (task.K,), np.int64),
@@ -75,13 +80,13 @@ class Setting:
 
 def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
+        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r:.200}")
     return value
 
 
-def _flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
+        raise ValueError(f"{name} must be True or False, got {value!r:.200}")
     return bool(value)
 
 
@@ -99,12 +104,14 @@ def resolve(
         ValueError: naming the value and what is allowed.
         TypeError: for a keyword that neither environments nor the problem have.
     """
-    if problem not in PROBLEMS:
+    if not isinstance(problem, str) or problem not in PROBLEMS:
         raise unknown("problem", str(problem), PROBLEMS)
     kind = PROBLEMS[problem]
     if surplus := sorted(set(parameters) - set(kind.parameters)):
-        allowed = [*kind.parameters, *(p for p in inspect.signature(resolve).parameters if p not in ("problem", "parameters"))]
-        raise TypeError(f"{problem} got an unexpected keyword {surplus[0]!r}; it takes {', '.join(allowed)}")
+        common = [name for name in inspect.signature(resolve).parameters if name not in ("problem", "parameters")]
+        raise TypeError(
+            f"{problem} got an unexpected keyword {surplus[0]!r}; it takes {', '.join([*kind.parameters, *common])}"
+        )
     defaults = dict(ENVIRONMENTS[problem].defaults) if instance is None else {}
     source = instances.find(defaults.pop("instance", instance))
     if isinstance(source, Instance):
@@ -120,6 +127,8 @@ def resolve(
     question.check(source.K, source.D)
     if isinstance(source, Instance):
         question.truth(source.arms.means)  # refuses an instance on which the question has no answer
+    elif getattr(question, "multiplicative", False) and not source.positive:
+        raise ValueError(f"multiplicative {problem} needs a best mean > 0 in every episode, got {source!r}")
     support = source.arms.support
     threshold = getattr(question, "threshold", None)
     if threshold is not None and support is not None and not support[0] <= threshold <= support[1]:
@@ -140,4 +149,4 @@ def resolve(
         actions=_choice("actions", actions, ACTIONS),
         observation=_choice("observation", observation, OBSERVATIONS),
     )
-    return Setting(question, source, task, _choice("reward", reward, REWARDS), _flag("shuffle_arms", shuffle_arms))
+    return Setting(question, source, task, _choice("reward", reward, REWARDS), flag("shuffle_arms", shuffle_arms))

@@ -4,8 +4,8 @@
 evaluation. It works in blocks of 64 episodes, in four loops: gather the counters, make the random words (a loop of its
 own, which LLVM vectorises), turn them into samples by the law of the arms, update the statistics.
 
-The sum of an arm's samples is kept and its mean is sum / pulls, rounded once: equal histories give equal means, whatever
-their order, so that ties are ties. The variance (divisor N) follows Welford's update.
+The sum of an arm's samples is kept and its mean is sum / pulls, rounded once: equal histories give equal means,
+whatever their order, so that ties are ties. The variance (divisor N) follows Welford's update.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from . import rng
 from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, UNIFORM, Arms
 from .compiled import inlined, jit
-from .rng import binomial, gamma, next_uniform, normal_quantile, open_counter, philox, to_uniform
+from .rng import arm_word, binomial, gamma, next_uniform, normal_quantile, open_counter, philox, to_uniform
 
 __all__ = ["Simulator"]
 
@@ -30,8 +30,7 @@ Ints = NDArray[np.int64]
 
 _BLOCK = 64
 _LOW = np.uint64(0xFFFFFFFF)
-_ARM = np.uint64(rng.ARMS_LIMIT - 1)
-_24, _32, _PUBLIC = np.uint64(24), np.uint64(32), np.uint64(rng.PUBLIC)
+_32, _PUBLIC = np.uint64(32), np.uint64(rng.PUBLIC)
 _NEXT = np.uint64(16)  # the next block of a draw, above the 4 bits of the stream
 
 LIVE, ENDED, SPENT = 0, 1, 2  # a slot: runs; waits for `begin`; has no budget left and owes its answer
@@ -97,7 +96,7 @@ def _pull_bulk(
         for t in range(n, n + times):
             for d in range(D):
                 if d % 2 == 0 and not (single and d > 0):
-                    c1 = np.uint64(arm) | ((np.uint64(t) >> _32) << _24)
+                    c1 = arm_word(arm, t)
                     c3 = np.uint64(d // 2) * _NEXT
                     w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, c1, episode, c3, k0, k1)
                 u = to_uniform(w0, w1) if d % 2 == 0 or single else to_uniform(w2, w3)
@@ -153,9 +152,9 @@ def _pull_bulk(
 @jit
 def _advance(
     rules: Any, cost: Any, identity: Any, parameters: Any, data: Any, pulls: Any, statistics: Any, counts: Any,
-    flags: Any, ended: Any, arms: Any, times: Any, reward: Any, sample: Any,
+    flags: Any, outcome: Any, arms: Any, times: Any,
 ) -> Any:  # fmt: skip
-    """One step of every live episode. Returns how many ended; their slots are in `ended`.
+    """One step of every live episode. Returns how many ended; their slots are in `ended`, the third row of `counts`.
 
     Nothing is touched, and -1 - e returned, when the action of the live episode e is out of range.
     """
@@ -163,11 +162,12 @@ def _advance(
     columns, stride = rules[6], rules[7]
     key0, key1, episode = identity[0], identity[1], identity[2]
     total, mean, variance = statistics[0], statistics[1], statistics[2]
-    spent, remaining = counts[0], counts[1]
+    spent, remaining, ended = counts[0], counts[1], counts[2]
+    reward, sample = outcome[: len(spent)], outcome[len(spent) :]
     status, did, terminated, truncated = flags[0], flags[1], flags[2], flags[3]
-    words, numbers, slot = np.empty((6, _BLOCK), np.uint64), np.empty((5, _BLOCK)), np.empty(_BLOCK, np.int64)
+    words, numbers, slot = np.empty((6, _BLOCK), np.uint64), np.empty((2, _BLOCK)), np.empty(_BLOCK, np.int64)
     offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
-    u, x, s, old, v = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+    u, x = numbers[0], numbers[1]
     uK, uD, ucolumns = np.uint64(K), np.uint64(D), np.uint64(columns)
     row = law == RESAMPLED or law == CATEGORICAL  # one uniform picks all coordinates
     finished = 0
@@ -177,6 +177,7 @@ def _advance(
         lowest, highest = min(lowest, arms[i]), max(highest, arms[i])
     for i in range(E):
         least, most = min(least, times[i]), max(most, times[i])
+    single = highest < K and most == 1  # nobody stops, or pulls in bulk
     if lowest < 0 or highest > K or least < 1 or most > MOST_TIMES:
         for e in range(E):
             if status[e] != ENDED and (arms[e] < 0 or arms[e] > K):
@@ -186,16 +187,12 @@ def _advance(
     for start in range(0, E, _BLOCK):
         stop = min(start + _BLOCK, E)
         n, base = stop - start, np.uint64(start)
-        idle, highest, most = np.uint8(0), np.int64(0), np.int64(1)
+        idle = np.uint8(0)
         for i in range(n):
             idle |= status[base + np.uint64(i)]
         for i in range(n):
-            highest = max(highest, arms[base + np.uint64(i)])
-        for i in range(n):
-            most = max(most, times[base + np.uint64(i)])
-        for i in range(n):
-            reward[base + np.uint64(i)] = -cost
-        plain = idle == LIVE and highest < K and most == 1
+            reward[base + np.uint64(i)] = 0.0 - cost  # not -0.0
+        plain = single and idle == LIVE
         if plain:  # every episode of the block pulls once: no branches
             for i in range(n):
                 a = np.uint64(arms[base + np.uint64(i)])
@@ -206,10 +203,8 @@ def _advance(
             for i in range(n):
                 did[base + np.uint64(i)] = PULLED
             for i in range(n):
-                c1[i] |= (c0[i] >> _32) << _24
-            for i in range(n):
-                e = base + np.uint64(i)
-                w0, w1, _, _ = philox(c0[i], c1[i], episode[e], np.uint64(0), key0[e], key1[e])
+                j = base + np.uint64(i)
+                w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), episode[j], np.uint64(0), key0[j], key1[j])
                 u[i] = to_uniform(w0, w1)
             for i in range(n):
                 spent[base + np.uint64(i)] += 1
@@ -238,7 +233,7 @@ def _advance(
                     count = min(count, remaining[e])
                 if limit >= 0:
                     count = min(count, limit - spent[e])
-                reward[e] = -cost * count
+                reward[e] = 0.0 - cost * count
                 spent[e] += count
                 pulls[o] = m + count
                 if count > 1:
@@ -247,31 +242,27 @@ def _advance(
                                data, total, mean, variance, sample, e, D)  # fmt: skip
                     continue
                 slot[n], offset[n] = e, o
-                c0[n], c1[n], c2[n] = m, np.uint64(a) | ((np.uint64(m) >> _32) << _24), episode[e]
+                c0[n], c1[n], c2[n] = m, a, episode[e]
                 q0[n], q1[n] = key0[e], key1[e]
                 n += 1
             for i in range(n):
-                w0, w1, _, _ = philox(c0[i], c1[i], c2[i], np.uint64(0), q0[i], q1[i])
+                w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), c2[i], np.uint64(0), q0[i], q1[i])
                 u[i] = to_uniform(w0, w1)
         if D == 1:
             if law == BERNOULLI:
                 for i in range(n):
-                    at = offset[i] if stride else c1[i] & _ARM
+                    at = offset[i] if stride else c1[i]
                     x[i] = 1.0 if u[i] < parameters[at] else 0.0
             else:
                 for i in range(n):
-                    at = (offset[i] if stride else c1[i] & _ARM) * ucolumns
+                    at = (offset[i] if stride else c1[i]) * ucolumns
                     x[i] = _from_uniform(law, u[i], parameters, np.int64(at), columns, data, 0, 1)
             for i in range(n):
-                s[i], old[i], v[i] = total[offset[i]], mean[offset[i]], variance[offset[i]]
-            for i in range(n):
-                before = float(np.int64(c0[i]))
-                new = (s[i] + x[i]) / (before + 1.0)
-                s[i] += x[i]
-                v[i] = max(v[i] * before + (x[i] - old[i]) * (x[i] - new), 0.0) / (before + 1.0)
-                old[i] = new
-            for i in range(n):
-                total[offset[i]], mean[offset[i]], variance[offset[i]] = s[i], old[i], v[i]
+                o, y, before = offset[i], x[i], float(np.int64(c0[i]))
+                count, sum_, was = before + 1.0, total[o] + y, mean[o]
+                now = sum_ / count
+                spread = (variance[o] * before + (y - was) * (y - now)) / count
+                total[o], mean[o], variance[o] = sum_, now, spread if spread > 0.0 else 0.0
             if plain:
                 for i in range(n):
                     sample[base + np.uint64(i)] = x[i]
@@ -281,15 +272,15 @@ def _advance(
         else:
             for i in range(n):
                 e = start + i if plain else slot[i]
-                at = np.int64((offset[i] if stride else c1[i] & _ARM) * ucolumns)
+                at = np.int64((offset[i] if stride else c1[i]) * ucolumns)
                 before = float(np.int64(c0[i]))
                 w = u[i]
                 for d in range(D):
                     if d % 2 == 1 and not row:
-                        _, _, w2, w3 = philox(c0[i], c1[i], episode[e], np.uint64(d // 2) * _NEXT, key0[e], key1[e])
+                        _, _, w2, w3 = philox(c0[i], arm_word(c1[i], c0[i]), episode[e], np.uint64(d // 2) * _NEXT, key0[e], key1[e])
                         w = to_uniform(w2, w3)
                     elif d > 0 and not row:
-                        w0, w1, _, _ = philox(c0[i], c1[i], episode[e], np.uint64(d // 2) * _NEXT, key0[e], key1[e])
+                        w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), episode[e], np.uint64(d // 2) * _NEXT, key0[e], key1[e])
                         w = to_uniform(w0, w1)
                     y = _from_uniform(law, w, parameters, at, columns, data, d, D)
                     o = offset[i] * uD + np.uint64(d)
@@ -377,7 +368,7 @@ class Simulator:
         self.budget, limit = -1 if budget is None else budget, -1 if max_pulls is None else max_pulls
         self._identity = np.zeros((3, E), np.uint64)  # key (2 words), episode
         self._pulls, self._statistics = np.zeros(E * K, np.int64), np.zeros((3, E * K * D))
-        self._counts, self._flags = np.zeros((2, E), np.int64), np.zeros((4, E), np.uint8)
+        self._counts, self._flags = np.zeros((3, E), np.int64), np.zeros((4, E), np.uint8)
         self._public = np.zeros(E, np.int64)
         self._flags[0], self._counts[1] = ENDED, self.budget
         self.pulls = self._pulls.reshape(E, K)
@@ -386,24 +377,28 @@ class Simulator:
         self.status, self.did = self._flags[0], self._flags[1]
         self.terminated, self.truncated = self._flags[2].view(np.bool_), self._flags[3].view(np.bool_)
         self.public_seed = self._public.reshape(E, 1)
-        self.ended = np.zeros(E, np.int64)
-        self.reward, self.sample = np.zeros(E), np.zeros((E,) if D == 1 else (E, D))
+        self._outcome = np.zeros(E + E * D)  # few arrays: each costs a call of the kernel 45 ns
+        self.ended, self.reward = self._counts[2], self._outcome[:E]
+        self.sample = self._outcome[E:] if D == 1 else self._outcome[E:].reshape(E, D)
         columns = arms.parameters.shape[1]
         rules = [arms.code, K, D, full, self.budget, limit, columns, rows is not None]
         table = arms.parameters.copy() if rows is None else rows  # one signature: writable arrays throughout
         self._bound = (np.array(rules, np.int64), float(pull_cost), self._identity, table.reshape(-1),
                        arms.data.copy().reshape(-1), self._pulls, self._statistics, self._counts, self._flags,
-                       self.ended)  # fmt: skip
-        self._outcome = (self.reward, self.sample.reshape(-1))
+                       self._outcome)  # fmt: skip
 
     def begin(self, rows: Ints, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start the slots `rows` (n,) afresh, as their `episode` (E,) of the root with their `key` (2, E)."""
         _begin(rows, self.budget, key[0], key[1], episode, self._identity, self._pulls, self._statistics, self._counts,
                self._flags, self._public)  # fmt: skip
 
+    def state(self) -> list[NDArray[Any]]:
+        """The arrays behind all attributes, themselves."""
+        return [self._identity, self._pulls, self._statistics, self._counts, self._flags, self._public, self._outcome]
+
     def bind(self, arms: Ints, times: Ints) -> Callable[[], int]:
         """`advance` on these two arrays, which the caller fills with actions that it has checked itself."""
-        return functools.partial(_advance, *self._bound, arms, times, *self._outcome)
+        return functools.partial(_advance, *self._bound, arms, times)
 
     def advance(self, arms: Ints, times: Ints) -> int:
         """One step of all live episodes: pull arms[e] times[e] times, or stop where arms[e] == K.
@@ -414,7 +409,7 @@ class Simulator:
         Raises:
             ValueError: naming the first action that is out of range; no episode has then been touched.
         """
-        count: int = _advance(*self._bound, arms, times, *self._outcome)
+        count: int = _advance(*self._bound, arms, times)
         if count >= 0:
             return count
         e = -1 - count

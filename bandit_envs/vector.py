@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,16 +11,23 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from . import rng
-from .env import episode_number, fresh_root
+from .env import episode_number, fresh_root, read_options
 from .episodes import Episodes
 from .instances import Instance
 from .problems import Problem
 from .problems.base import integer
-from .setting import resolve
+from .setting import flag, resolve
 from .simulator import ENDED, PULLED
 from .task import Task
 
 __all__ = ["PureExplorationVectorEnv"]
+
+
+def _autoreset(mode: Any) -> AutoresetMode:
+    allowed = (AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED)
+    if mode not in allowed and mode not in [one.value for one in allowed]:
+        raise ValueError(f"autoreset_mode must be NEXT_STEP or DISABLED of AutoresetMode, got {mode!r:.200}")
+    return AutoresetMode(mode)
 
 
 class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
@@ -46,24 +52,37 @@ class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
         if max_episode_steps is not None:
             raise ValueError(f"use max_pulls to cap an episode, not max_episode_steps={max_episode_steps!r}")
         self.num_envs, self.render_mode = integer("num_envs", num_envs, 1, 2**31), None
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
-        if self.autoreset_mode == AutoresetMode.SAME_STEP:
-            raise ValueError(f"autoreset_mode must be NEXT_STEP or DISABLED, got {autoreset_mode!r}")
+        self.autoreset_mode = _autoreset(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
-        self.copy = copy
+        self.copy = flag("copy", copy)
         self.setting = resolve(problem, **settings)
         self.single_observation_space = self.setting.observation_space()
         self.single_action_space = self.setting.action_space()
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self._core = Episodes(self.setting, num_envs)
-        self._sim = self._core.simulator
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._roots: list[int] | None = None
-        self._key, self._episode = np.zeros((2, num_envs), np.uint64), np.full(num_envs, -1, np.int64)
+        self._key, self._episode = np.zeros((2, self.num_envs), np.uint64), np.full(self.num_envs, -1, np.int64)
         self._next = self.autoreset_mode == AutoresetMode.NEXT_STEP
-        self._waiting = num_envs  # slots that have ended
-        self._all = np.ones(num_envs, np.bool_)
+        self._waiting = self.num_envs  # slots that have ended
+        self._bind()
+
+    def _bind(self) -> None:
+        """Make the slots."""
+        self._core = Episodes(self.setting, self.num_envs)
+        self._sim = self._core.simulator
+        self._all = np.ones(self.num_envs, np.bool_)
         self._all.setflags(write=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Attributes but those of `_bind`, which share memory: a copy would tear them apart."""
+        kept = {name: value for name, value in vars(self).items() if name not in ("_core", "_sim", "_all")}
+        return kept | {"_state": self._core.state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        episodes = state.pop("_state")
+        vars(self).update(state)
+        self._bind()
+        self._core.restore(episodes)
 
     @property
     def task(self) -> Task:
@@ -88,7 +107,8 @@ class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
     @property
     def remaining(self) -> NDArray[np.int64]:
         """Budget left in every slot, (N,), -1 without a budget: a live view."""
-        return self._sim.remaining[:, 0]
+        left: NDArray[np.int64] = self._sim.remaining[:, 0]
+        return left
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -100,57 +120,50 @@ class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
             options: {"reset_mask": bool (N,)} restarts only these slots; {"episode": int array (N,)} names the episode
                 of each slot, and then an integer seed is the one root of all slots. The dict is not altered.
         """
-        options = options or {}
-        mask = options.get("reset_mask")
-        if mask is None:
-            rows = np.arange(self.num_envs)
-        else:
-            if not isinstance(mask, np.ndarray) or mask.shape != (self.num_envs,) or mask.dtype != np.bool_:
-                raise ValueError(f"options['reset_mask'] must be a bool array of shape ({self.num_envs},), got {mask!r:.200}")
+        read = read_options(options)
+        mask, asked = read.get("reset_mask"), read.get("episode")
+        rows = np.arange(self.num_envs)
+        if mask is not None:
+            if not isinstance(mask, np.ndarray) or mask.shape != rows.shape or mask.dtype != np.bool_:
+                raise ValueError(f"options['reset_mask'] must be a bool array of shape {rows.shape}, got {mask!r:.200}")
             if not mask.any():
                 raise ValueError("options['reset_mask'] must name at least one slot")
             rows = np.flatnonzero(mask)
-        asked = options.get("episode")
-        numbers: NDArray[np.int64] | None = None
-        if asked is not None:
-            numbers = np.broadcast_to(self._core.integers("options['episode']", asked, np.shape(asked)), self.num_envs)
-            for value in (numbers[rows].min(), numbers[rows].max()):
-                episode_number(value)
-        self._seed(seed, rows, shared=numbers is not None)
-        self._episode[rows] = self._episode[rows] + 1 if numbers is None else numbers[rows]
+        seeds = None if seed is None else self._seeds(seed, shared=asked is not None)
+        if asked is None:
+            numbers = self._episode[rows] + 1
+            if seeds is not None:
+                numbers[[seeds[i] is not None for i in rows]] = 0
+        else:
+            shape = () if isinstance(asked, (int, np.integer)) else (self.num_envs,)
+            numbers = np.broadcast_to(self._core.integers("options['episode']", asked, shape), self.num_envs)[rows]
+        for number in (numbers.min(), numbers.max()):
+            episode_number(int(number))
+        self._plant(seeds, rows)
+        self._episode[rows] = numbers
         self._begin(rows)
         return self._core.observe(self.copy), {}
 
-    def _seed(self, seed: Any, rows: NDArray[np.intp], shared: bool) -> None:
-        """Give the slots their roots."""
-        if seed is None:
-            if self._roots is None:
-                self._roots = [fresh_root() for _ in range(self.num_envs)]
-                self._key[:] = np.stack([rng.root_key(root) for root in self._roots], axis=1)
-            return
-        if isinstance(seed, (list, tuple, np.ndarray)):
-            seeds = list(seed)
-            if len(seeds) != self.num_envs:
-                raise ValueError(f"a list of seeds has one per slot ({self.num_envs}), got {len(seeds)}")
-        else:
-            try:
-                first = operator.index(seed)
-            except TypeError:
-                raise ValueError(f"a seed is an integer >= 0 or a list of them, got {seed!r}") from None
-            seeds = [first if shared else first + i for i in range(self.num_envs)]
+    def _seeds(self, seed: Any, shared: bool) -> list[int | None]:
+        """The root that is asked for in each slot."""
+        if isinstance(seed, (list, tuple)) or (isinstance(seed, np.ndarray) and seed.ndim > 0):
+            if len(seed) != self.num_envs:
+                raise ValueError(f"a list of seeds has one per slot ({self.num_envs}), got {len(seed)}")
+            return [None if root is None else rng.root_number(root) for root in seed]
+        first = rng.root_number(seed)
+        return [first if shared else first + i for i in range(self.num_envs)]
+
+    def _plant(self, seeds: list[int | None] | None, rows: NDArray[np.intp]) -> None:
+        """Give the slots `rows` the roots asked for, and slots that have none a fresh one."""
+        given = {} if seeds is None else {int(i): root for i in rows if (root := seeds[i]) is not None}
         if self._roots is None:
-            self._roots = [fresh_root() for _ in range(self.num_envs)] if None in seeds or len(rows) < len(seeds) else seeds
-            if self._roots is not seeds:
-                self._key[:] = np.stack([rng.root_key(root) for root in self._roots], axis=1)
-        keys: dict[int, NDArray[np.uint64]] = {}
-        for i in rows:
-            root = seeds[i]
-            if root is not None:
-                if root not in keys:
-                    keys[root] = rng.root_key(root)
-                self._key[:, i], self._roots[i], self._episode[i] = keys[root], root, -1
-        if seeds[0] is not None:
-            super().reset(seed=int(seeds[0]))
+            self._roots = [0] * self.num_envs
+            given = {i: given[i] if i in given else fresh_root() for i in range(self.num_envs)}
+        keys = {root: rng.root_key(root) for root in set(given.values())}
+        for i, root in given.items():
+            self._key[:, i], self._roots[i] = keys[root], root
+        if seeds is not None and seeds[0] is not None:
+            super().reset(seed=seeds[0])
 
     def _begin(self, rows: NDArray[Any]) -> None:
         """Start the slots `rows` with their keys and episode numbers."""
@@ -158,7 +171,9 @@ class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
         self._core.begin(rows, self._key, self._episode.view(np.uint64))
         self._waiting = int(np.count_nonzero(sim.status == ENDED))
 
-    def step(self, actions: Any) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    def step(
+        self, actions: Any
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """One action per slot: arms (N,), or for `actions="full"` a dict of `arm` (N,), `times` (N,), `answer` (N, K).
 
         Raises:
@@ -174,18 +189,21 @@ class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
         count = sim.advance(arms, times)
         info: dict[str, Any] = {}
         if count:
-            ended = np.sort(sim.ended[:count])
+            over = np.zeros(self.num_envs, np.bool_)
+            over[sim.ended[:count]] = True
+            ended = np.flatnonzero(over)
             end = self._core.finish(ended, answers)
         if everyone and not count:
             info["sample"], info["_sample"] = sim.sample.copy(), self._all
         elif (pulled := sim.did == PULLED).any():
             info["sample"], info["_sample"] = sim.sample.copy(), pulled
         if count:
-            over = np.zeros(self.num_envs, np.bool_)
-            over[ended] = True
             for name, value in end.items():
-                column = np.zeros((self.num_envs, *value.shape[1:]), value.dtype)
-                column[ended] = value
+                if count == self.num_envs:
+                    column = value
+                else:
+                    column = np.zeros((self.num_envs, *value.shape[1:]), value.dtype)
+                    column[ended] = value
                 info[name], info[f"_{name}"] = column, over
             self._waiting += count
         if restart is not None:

@@ -39,10 +39,13 @@ def write(folder: Path, text: str, contest: int = 900) -> Path:
 def test_facts_of_contest_651(data_folder: Path) -> None:
     data = captions(651, data_folder)
     means = data.means
-    assert data.contest == 651 and data.counts.shape == (9250, 3) and data.counts.sum() == 2_249_813
+    assert data.contest == 651
+    assert data.counts.shape == (9250, 3)
+    assert data.counts.sum() == 2_249_813
     assert (means >= 0.9 * means.max()).sum() == 46
     assert (means >= 0.8 * means.max()).sum() == 748
-    assert (means >= 1.5).sum() == 216 and (means == 1.5).sum() == 12
+    assert (means >= 1.5).sum() == 216
+    assert (means == 1.5).sum() == 12
 
 
 def test_facts_of_contest_627(data_folder: Path) -> None:
@@ -78,7 +81,8 @@ def test_addresses() -> None:
     )
     for name, file in FILES.items():
         assert file.name == name
-        assert re.fullmatch("[0-9a-f]{40}", file.commit) and re.fullmatch("[0-9a-f]{64}", file.sha256)
+        assert re.fullmatch("[0-9a-f]{40}", file.commit)
+        assert re.fullmatch("[0-9a-f]{64}", file.sha256)
 
 
 # The parser -----------------------------------------------------------------------------------------------------------
@@ -86,11 +90,15 @@ def test_addresses() -> None:
 
 def test_captions_by_hand(tmp_path: Path) -> None:
     data = read_captions(write(tmp_path, GOOD), contest=900)
-    assert data.contest == 900 and data.counts.dtype == np.int64 and data.counts.tolist() == GOOD_COUNTS
+    assert data.contest == 900
+    assert data.counts.dtype == np.int64
+    assert data.counts.tolist() == GOOD_COUNTS
     assert data.captions == ('Yes, but "why"\nnow?', "No.", "Where?")
     assert data.means.tolist() == [2.0, 1.75, 1.0]  # (1 + 3) / 2, (2 + 2 + 3) / 4, 5 / 5
     arms = data.arms()
-    assert arms.K == 3 and arms.support == (1.0, 3.0) and arms.means.tolist() == data.means.tolist()
+    assert arms.K == 3
+    assert arms.support == (1.0, 3.0)
+    assert arms.means.tolist() == data.means.tolist()
     assert arms.variances.tolist() == [1.0, 0.6875, 0.0]  # 0.6875 = (2 + 4 + 9) / 4 - 1.75**2
     with pytest.raises(ValueError, match="read-only"):
         data.counts[0, 0] = 7
@@ -107,7 +115,9 @@ def test_harmless_variants_of_a_file(tmp_path: Path, text: str) -> None:
 
 def test_only_the_ratings_are_required(tmp_path: Path) -> None:
     data = read_captions(write(tmp_path, "unfunny,funny,somewhat_funny\n1,3,2\n"))
-    assert data.counts.tolist() == [[1, 2, 3]] and data.captions == () and data.contest is None
+    assert data.counts.tolist() == [[1, 2, 3]]
+    assert data.captions == ()
+    assert data.contest is None
 
 
 counted = st.tuples(*[st.integers(0, 2**40)] * 3).filter(any)
@@ -264,13 +274,15 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
 def test_a_download_is_cached(server: Server) -> None:
     for _ in range(3):
         assert captions(900).counts.tolist() == GOOD_COUNTS
-    assert server.asked == 1 and server.cached == [server.file.name]
+    assert server.asked == 1
+    assert server.cached == [server.file.name]
 
 
 def test_an_altered_cached_file_is_fetched_again(server: Server) -> None:
     captions(900)
     write(server.cache, GOOD.replace("No.", "Na."))
-    assert captions(900).captions[1] == "No." and server.asked == 2
+    assert captions(900).captions[1] == "No."
+    assert server.asked == 2
 
 
 def test_the_variable_saves_the_download_or_falls_back_to_it(
@@ -278,19 +290,22 @@ def test_the_variable_saves_the_download_or_falls_back_to_it(
 ) -> None:
     monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
     path = write(tmp_path, GOOD)
-    assert captions(900).counts.tolist() == GOOD_COUNTS and server.asked == 0
+    assert captions(900).counts.tolist() == GOOD_COUNTS
+    assert server.asked == 0
     write(tmp_path, GOOD[:-1])
     with pytest.raises(ValueError, match="truncated or altered"):  # a file that is there is never passed over
         captions(900)
     path.unlink()
-    assert captions(900).counts.tolist() == GOOD_COUNTS and server.asked == 1
+    assert captions(900).counts.tolist() == GOOD_COUNTS
+    assert server.asked == 1
 
 
 def test_a_broken_download_leaves_nothing(server: Server) -> None:
     server.fails = True
     with pytest.raises(OSError, match=r"someone/data.*the line is dead.*`folder`.*BANDIT_ENVS_DATA") as caught:
         captions(900)
-    assert server.file.url in str(caught.value) and server.cached == []
+    assert server.file.url in str(caught.value)
+    assert server.cached == []
     server.fails = False
     assert captions(900).counts.tolist() == GOOD_COUNTS
 
@@ -299,7 +314,8 @@ def test_a_download_of_something_else_leaves_nothing(server: Server) -> None:
     server.content = b"<html>please log in</html>"
     with pytest.raises(ValueError, match=f"someone/data.*{server.file.sha256}.*BANDIT_ENVS_DATA") as caught:
         captions(900)
-    assert hashlib.sha256(server.content).hexdigest() in str(caught.value) and server.cached == []
+    assert hashlib.sha256(server.content).hexdigest() in str(caught.value)
+    assert server.cached == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a path that cannot be a folder")

@@ -37,5 +37,5 @@ def test_tables_name_what_exists():
         (ROOT / "docs" / f"{name}.md").read_text() for name in ("environments", "instances", "agents")
     )
     assert set(re.findall(r"`bandit_envs/(\w+)-v0` \|", environments)) == set(ENVIRONMENTS)
-    assert set(re.findall(r"^\| `([\w.-]+-\d+)` \|", instances, re.MULTILINE)) == set(INSTANCES)
+    assert set(re.findall(r"^\| `([\w.]+-[\w.-]+)`", instances, re.MULTILINE)) == set(INSTANCES)
     assert set(re.findall(r"^\| \[?`([\w-]+)`", agents, re.MULTILINE)) == set(AGENTS)

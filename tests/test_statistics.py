@@ -91,11 +91,11 @@ MISSES_LIMIT = 149  # scipy.stats.binom.isf(1e-6, n=2000, p=0.05): false alarms 
 def misses(limits: Callable[[Array, int], tuple[Array, Array]]) -> int:
     errors = np.random.default_rng(1).binomial(N, RATE, REPEATS).astype(float)
     low, high = limits(errors, N)
-    return int(((RATE < low) | (RATE > high)).sum())
+    return int(((low > RATE) | (high < RATE)).sum())
 
 
 def test_coverage_in_simulation() -> None:
-    assert MISSES_LIMIT == stats.binom.isf(1e-6, REPEATS, 0.05)
+    assert stats.binom.isf(1e-6, REPEATS, 0.05) == MISSES_LIMIT
     assert misses(clopper_pearson) <= MISSES_LIMIT
 
 
@@ -103,7 +103,7 @@ def test_coverage_limit_has_teeth() -> None:
     assert misses(wald) > MISSES_LIMIT
 
 
-@pytest.mark.parametrize("errors, n", [(-1, 10), (11, 10), (0.5, 10), (0, 1.5), (math.nan, 10), (0, math.inf)])
+@pytest.mark.parametrize(("errors", "n"), [(-1, 10), (11, 10), (0.5, 10), (0, 1.5), (math.nan, 10), (0, math.inf)])
 def test_clopper_pearson_refuses_what_is_no_count(errors: float, n: float) -> None:
     with pytest.raises(ValueError, match=f"errors={errors}, n={n}"):
         clopper_pearson(errors, n)
@@ -124,7 +124,7 @@ def test_levels_outside_the_open_unit_interval_are_refused(level: float) -> None
 # Verdict --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("delta, n", [(0.1, 36), (0.05, 72), (0.01, 368)])
+@pytest.mark.parametrize(("delta", "n"), [(0.1, 36), (0.05, 72), (0.01, 368)])
 def test_episodes_without_error_that_show_delta(delta: float, n: int) -> None:
     assert (1 - delta) ** n <= 0.025 < (1 - delta) ** (n - 1)
     assert verdict(0, n, delta) == "met"
@@ -212,7 +212,8 @@ def test_degenerate_means() -> None:
     assert bootstrap_mean(np.full(LARGE + 1, 0.1)) == (0.1, 0.1)
     assert np.isnan(bootstrap_mean([3.0])).all()
     low, high = bootstrap_mean([[3.0, 4.0]])
-    assert low.shape == high.shape == (2,) and np.isnan([low, high]).all()
+    assert low.shape == high.shape == (2,)
+    assert np.isnan([low, high]).all()
 
 
 def test_columns_are_separate_means() -> None:
@@ -275,7 +276,7 @@ def bootstrap_misses(level: float) -> int:
 
 
 def test_bootstrap_coverage() -> None:
-    assert BOOTSTRAP_LIMIT == stats.binom.isf(1e-6, 400, 0.1)
+    assert stats.binom.isf(1e-6, 400, 0.1) == BOOTSTRAP_LIMIT
     assert bootstrap_misses(level=0.95) <= BOOTSTRAP_LIMIT
 
 
@@ -300,7 +301,8 @@ def test_right_and_wrong() -> None:
     a = np.array([1] * 7 + [0] * 3 + [1] * 10, bool)
     b = np.array([0] * 7 + [1] * 3 + [1] * 10, bool)
     d = paired_difference(a, b)
-    assert d.difference == pytest.approx(0.2) and d.episodes == 20
+    assert d.difference == pytest.approx(0.2)
+    assert d.episodes == 20
     assert d.p_value == mcnemar_midp(7, 3)
     p, q = 8 / 22, 4 / 22  # Bonett & Price: one more of either, n + 2 episodes
     half = 1.959964 * math.sqrt((p + q - (p - q) ** 2) / 22)
@@ -316,7 +318,8 @@ def test_limits_of_a_difference_of_rates_stay_in_range(b: int, c: int, same: int
     a = np.array([1] * b + [0] * c + [1] * (same + 1))
     other = np.array([0] * b + [1] * c + [1] * (same + 1))
     d = paired_difference(a, other)
-    assert -1 <= d.low <= d.difference <= d.high <= 1 and d.low < d.high
+    assert -1 <= d.low <= d.difference <= d.high <= 1
+    assert d.low < d.high
 
 
 def test_interval_of_a_difference_of_rates_covers_it_where_a_bootstrap_would_not() -> None:
@@ -339,7 +342,8 @@ def test_differences_of_any_size() -> None:
     a = b + rng.normal(0.5, 1, size=200)
     d = paired_difference(a, b)
     assert d.difference == pytest.approx((a - b).mean())
-    assert (d.low, d.high) == bootstrap_mean(a - b) and 0 < d.low < 0.5 < d.high
+    assert (d.low, d.high) == bootstrap_mean(a - b)
+    assert 0 < d.low < 0.5 < d.high
     assert d.p_value == 1 / 2001  # no random signs come near: the data are the one hit
     assert (d.episodes, d.method) == (200, "random signs, bootstrap interval")
 
@@ -386,7 +390,9 @@ def test_identical_arrays_do_not_differ(n: int) -> None:
 
 def test_one_episode_shows_nothing() -> None:
     d = paired_difference([5.0], [2.0])
-    assert (d.difference, d.p_value) == (3, 1) and math.isnan(d.low) and math.isnan(d.high)
+    assert (d.difference, d.p_value) == (3, 1)
+    assert math.isnan(d.low)
+    assert math.isnan(d.high)
 
 
 PAIRS, FALSE_ALARMS_LIMIT = 5, 44  # scipy.stats.binom.isf(1e-6, n=400, p=0.05)
@@ -409,7 +415,7 @@ def false_alarms(p_value: Callable[[Array, int], float]) -> int:
 
 
 def test_false_alarms_of_the_paired_test() -> None:
-    assert FALSE_ALARMS_LIMIT == stats.binom.isf(1e-6, 400, 0.05)
+    assert stats.binom.isf(1e-6, 400, 0.05) == FALSE_ALARMS_LIMIT
     assert false_alarms(signs_p) <= FALSE_ALARMS_LIMIT
 
 
@@ -418,7 +424,7 @@ def test_false_alarm_limit_has_teeth() -> None:
 
 
 @pytest.mark.parametrize(
-    "a, b, said",
+    ("a", "b", "said"),
     [
         ([1, 2], [1, 2, 3], r"\(2,\).*\(3,\)"),
         ([], [], r"a has shape \(0,\)"),

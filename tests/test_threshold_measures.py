@@ -180,7 +180,8 @@ def test_phi_is_the_plain_one(gaps: list[float], budget: float) -> None:
 @quick
 def test_allocation_meets_the_conditions_of_an_optimum(gaps: list[float], budget: float, c: float) -> None:
     x = optimal_allocation(gaps, budget, c)
-    assert x.shape == (len(gaps),) and (x >= 0).all()
+    assert x.shape == (len(gaps),)
+    assert (x >= 0).all()
     assert x.sum() == pytest.approx(budget, rel=1e-12)
     assert optimal_error(gaps, budget, c) == pytest.approx(error(x, gaps, c))
     if any(gaps):
@@ -331,7 +332,7 @@ def failures(a: float, b: float) -> int:
 
 
 def test_variable_confidence_holds_for_fair_coins() -> None:
-    assert FAILURES_LIMIT == stats.binom.isf(1e-6, REPEATS, variable_confidence(A, B))
+    assert stats.binom.isf(1e-6, REPEATS, variable_confidence(A, B)) == FAILURES_LIMIT
     assert failures(A, B) <= FAILURES_LIMIT
 
 
@@ -348,7 +349,7 @@ OF_LAMBDA: list[Callable[..., object]] = [lambda_level, lambda_allocation, regre
 
 @pytest.mark.parametrize("f", [hardness, *OF_P, *OF_LAMBDA])
 @pytest.mark.parametrize(
-    "gaps, said",
+    ("gaps", "said"),
     [
         ([], "shape (0,)"),
         (0.1, "shape ()"),
@@ -400,7 +401,9 @@ def test_range_of_alpha_in_theorem_1() -> None:
         regret_bound([0.1], 40, 8.1)
 
 
-@pytest.mark.parametrize("a, b, said", [(0, 1, "a=0"), (1, -1, "b=-1"), (math.nan, 1, "a=nan"), (1, math.inf, "b=inf")])
+@pytest.mark.parametrize(
+    ("a", "b", "said"), [(0, 1, "a=0"), (1, -1, "b=-1"), (math.nan, 1, "a=nan"), (1, math.inf, "b=inf")]
+)
 def test_variable_confidence_refuses(a: float, b: float, said: str) -> None:
     with pytest.raises(ValueError, match=f"{said} must be positive"):
         variable_confidence(a, b)

@@ -19,8 +19,8 @@ from bandit_envs.problems import PROBLEMS
 from . import statistics
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 __all__ = ["Evaluation", "Run"]
 
@@ -47,6 +47,7 @@ class Run:
     pulls: NDArray[np.float64]  # (C, K) sums over episodes
     budgets: NDArray[np.int64] | None = None  # (C,) where the checkpoints stand for runs at these budgets
     seconds: float = 0.0
+    lower_bound: float = math.nan  # pulls that the task takes on average, where that is known
 
     @classmethod
     def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None) -> Run:
@@ -94,8 +95,45 @@ class Run:
         """Pulls of all episodes until their last row, per second of the whole run."""
         return float(self.columns["total_pulls"][:, -1].sum() / max(self.seconds, 1e-9))
 
+    def values(self, metric: str) -> NDArray[Any]:
+        """A metric of each episode and cell, (episodes, C): a column, or "error_rate" for the opposite of "correct".
 
-@dataclass(eq=False)
+        Raises:
+            ValueError: for an unknown one.
+        """
+        check_metric(self.task.problem, metric)
+        return ~self.columns["correct"] if metric in ("error_rate", "error") else self.columns[metric]
+
+    def estimate(self, metric: str, level: float = 0.95) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Means over the episodes, and their confidence limits, (C,) each: exact for rates, else by the bootstrap."""
+        values = self.values(metric)
+        if values.dtype == np.bool_:
+            low, high = statistics.clopper_pearson(values.sum(axis=0), len(values), level)
+        else:
+            low, high = statistics.bootstrap_mean(values, level)
+        return values.mean(axis=0), low, high
+
+    def describe(self) -> dict[str, Any]:
+        """All but the rows, JSON-able."""
+        numbers = {"at": self.at, "budgets": self.budgets}
+        return {"agent": self.agent, "episodes": len(self.columns["score"]), "seconds": self.seconds,
+                "lower_bound": None if math.isnan(self.lower_bound) else self.lower_bound,
+                "task": json.loads(self.task.to_json()),
+                **{name: None if array is None else array.tolist() for name, array in numbers.items()}}  # fmt: skip
+
+
+def check_metric(problem: str, metric: str) -> None:
+    """Refuse what cannot be shown, compared and drawn on a problem.
+
+    Raises:
+        ValueError: for an unknown metric, with the known ones.
+    """
+    known = ["error_rate", "score", *PROBLEMS[problem].metric_names, "total_pulls", "correct", "truncated"]
+    if metric not in (*known, "error"):
+        raise ValueError(f"metric must be one of {', '.join(known)}, got {metric!r}")
+
+
+@dataclass(eq=False, repr=False)
 class Evaluation:
     """Episodes of several agents on the same samples.
 
@@ -105,15 +143,18 @@ class Evaluation:
 
     runs: list[Run]
     settings: dict[str, Any] = field(default_factory=dict)
-    truth: dict[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, runs: list[Run], **settings: Any) -> Evaluation:
-        """The evaluation of these runs."""
-        return cls(runs, settings)
+    def __repr__(self) -> str:
+        of = f"{self.settings.get('episodes')} episodes of {self.settings.get('env_id')}"
+        return f"Evaluation({', '.join(self.agents)}: {of})"
+
+    @property
+    def agents(self) -> list[str]:
+        """The labels, in the order given."""
+        return list(dict.fromkeys(run.agent for run in self.runs))
 
     @cached_property
-    def episodes(self) -> pd.DataFrame:
+    def episodes(self) -> DataFrame:
         """One row per agent, budget, at and episode: agent, budget, at, episode, total_pulls, correct, score,
         truncated, and the problem's metrics. `budget` and `at` are missing (NA) where there is none."""
         pd = _pandas()
@@ -126,12 +167,12 @@ class Evaluation:
                 body = {name: run.columns[name][:, c]
                         for name in ("total_pulls", "correct", "score", "truncated", *run.names[2:])}  # fmt: skip
                 parts.append(pd.DataFrame(head | body))
-        table = pd.concat(parts, ignore_index=True)
-        table["agent"] = pd.Categorical(table["agent"], categories=list(dict.fromkeys(run.agent for run in self.runs)))
+        table: DataFrame = pd.concat(parts, ignore_index=True)
+        table["agent"] = pd.Categorical(table["agent"], categories=self.agents)
         return table
 
     @cached_property
-    def pulls(self) -> pd.DataFrame:
+    def pulls(self) -> DataFrame:
         """Mean pulls: columns agent, budget, at, arm, pulls."""
         pd = _pandas()
         parts = []
@@ -141,9 +182,10 @@ class Evaluation:
                 head = {"agent": [run.agent] * K, "budget": pd.array([budget] * K, dtype="Int64"),
                         "at": pd.array([at] * K, dtype="Int64"), "arm": np.arange(K)}  # fmt: skip
                 parts.append(pd.DataFrame(head | {"pulls": run.pulls[c] / n}))
-        return pd.concat(parts, ignore_index=True)
+        table: DataFrame = pd.concat(parts, ignore_index=True)
+        return table
 
-    def summary(self, level: float = 0.95) -> pd.DataFrame:
+    def summary(self, level: float = 0.95) -> DataFrame:
         """Per agent, budget and at: what happened, with intervals.
 
         Columns: agent, budget, at, episodes, total_pulls (mean) and its quantiles total_pulls_50, total_pulls_95;
@@ -157,48 +199,38 @@ class Evaluation:
         """
         rows = []
         for run in self.runs:
-            n = len(run.columns["score"])
+            n, errors = len(run.columns["score"]), (~run.columns["correct"]).sum(axis=0)
+            rate, low, high = run.estimate("error_rate", level)
+            score, score_low, score_high = run.estimate("score", level)
             for c, (budget, at) in enumerate(run.cells):
-                column = {name: values[:, c] for name, values in run.columns.items()}
-                errors, pulls = int((~column["correct"]).sum()), column["total_pulls"]
-                low, high = statistics.clopper_pearson(errors, n, level)
-                score_low, score_high = statistics.bootstrap_mean(column["score"], level)
+                pulls = run.columns["total_pulls"][:, c]
                 row = {"agent": run.agent, "budget": budget, "at": at, "episodes": n, "total_pulls": pulls.mean(),
                        "total_pulls_50": np.quantile(pulls, 0.5), "total_pulls_95": np.quantile(pulls, 0.95),
-                       "error_rate": errors / n, "error_low": float(low), "error_high": float(high)}  # fmt: skip
+                       "error_rate": rate[c], "error_low": low[c], "error_high": high[c]}  # fmt: skip
                 if run.task.delta is not None:
-                    row["verdict"] = statistics.verdict(errors, n, run.task.delta, level)
-                row |= {"score": column["score"].mean(), "score_low": score_low, "score_high": score_high,
-                        "truncated": column["truncated"].mean(), "lower_bound_ratio": self._ratio(run, pulls.mean())}
-                row |= {name: column[name].mean() for name in run.names[2:]}
+                    row["verdict"] = statistics.verdict(int(errors[c]), n, run.task.delta, level)
+                row |= {"score": score[c], "score_low": score_low[c], "score_high": score_high[c],
+                        "truncated": run.columns["truncated"][:, c].mean(),
+                        "lower_bound_ratio": pulls.mean() / run.lower_bound}  # fmt: skip
+                row |= {name: run.columns[name][:, c].mean() for name in run.names[2:]}
                 rows.append(row | {"pulls_per_second": run.pulls_per_second})
         pd = _pandas()
-        table = pd.DataFrame(rows)
+        table: DataFrame = pd.DataFrame(rows)
         for key in ("budget", "at"):
             table[key] = table[key].astype("Int64")
         return table
 
-    def _ratio(self, run: Run, pulls: float) -> float:
-        """Mean pulls over the lower bound."""
-        bound = self.truth.get("lower_bound", math.nan)
-        return float(pulls / bound) if bound > 0 else math.nan
-
     def _column(self, agent: str, metric: str, budget: int | None, at: int | None) -> NDArray[Any]:
         """The values (episodes,) of one metric in one cell; budget and at default to the only, or last, one."""
-        runs = [run for run in self.runs if run.agent == agent]
-        if not runs:
-            raise ValueError(f"agent must be one of {sorted({run.agent for run in self.runs})}, got {agent!r}")
-        cells = [(cell, run.columns, c) for run in runs for c, cell in enumerate(run.cells)]
+        if agent not in self.agents:
+            raise ValueError(f"agent must be one of {', '.join(self.agents)}, got {agent!r}")
+        cells = [(cell, run, c) for run in self.runs if run.agent == agent for c, cell in enumerate(run.cells)]
         fits = [one for one in cells if budget in (None, one[0][0]) and at in (None, one[0][1])]
         if not fits:
-            known = sorted({str(cell) for cell, _, _ in cells})
+            known = ", ".join(str(cell) for cell, _, _ in cells)
             raise ValueError(f"{agent} has no rows at budget={budget}, at={at}; (budget, at) are {known}")
-        _, columns, c = fits[-1]
-        if metric == "error":
-            return ~columns["correct"][:, c]
-        if metric not in columns:
-            raise ValueError(f"metric must be one of {sorted([*columns, 'error'])}, got {metric!r}")
-        return columns[metric][:, c]
+        _, run, c = fits[-1]
+        return run.values(metric)[:, c]
 
     def compare(
         self, a: str, b: str, metric: str = "score", *, budget: int | None = None, at: int | None = None,
@@ -207,7 +239,7 @@ class Evaluation:
         """The paired difference a - b over the common episodes: its mean, interval and p-value.
 
         Args:
-            a, b: labels of agents. metric: "score", "correct", "error", "total_pulls" or a metric of the problem.
+            a, b: labels of agents. metric: "score", "error_rate", "total_pulls" or a metric of the problem.
             budget, at: which rows; None: the largest.
             level: of the interval. seed: of the resampling.
         """
@@ -233,5 +265,43 @@ class Evaluation:
         self.episodes.to_parquet(folder / "episodes.parquet")
         self.pulls.to_parquet(folder / "pulls.parquet")
         self.summary().to_csv(folder / "summary.csv", index=False)
-        (folder / "settings.json").write_text(json.dumps(self.settings, indent=1, default=repr) + "\n")
+        settings = self.settings | {"runs": [run.describe() for run in self.runs]}
+        (folder / "settings.json").write_text(json.dumps(settings, indent=1, default=_json_form) + "\n")
         return folder
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Evaluation:
+        """What `save` wrote into `folder`.
+
+        Raises:
+            FileNotFoundError: if it holds no evaluation. ValueError: if its files do not belong together.
+        """
+        folder, pd = Path(folder), _pandas()
+        names = ("episodes.parquet", "pulls.parquet", "settings.json")
+        if missing := [name for name in names if not (folder / name).is_file()]:
+            raise FileNotFoundError(f"{folder} holds no evaluation: {' and '.join(missing)} missing")
+        settings = json.loads((folder / "settings.json").read_text())
+        rows, pulls = (pd.read_parquet(folder / name) for name in names[:2])
+        runs, at_row, at_pull = [], 0, 0
+        for form in settings.pop("runs"):
+            task, n = Task.from_json(json.dumps(form["task"])), form["episodes"]
+            at, budgets = (None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets"))
+            C = len(at) if at is not None else len(budgets) if budgets is not None else 1
+            part, sums = rows.iloc[at_row : at_row + C * n], pulls.iloc[at_pull : at_pull + C * task.K]
+            at_row, at_pull = at_row + C * n, at_pull + C * task.K
+            if len(part) != C * n or len(sums) != C * task.K or set(part["agent"]) != {form["agent"]}:
+                raise ValueError(f"{folder} was altered: the rows of {form['agent']} are not those of settings.json")
+            columns = {name: np.ascontiguousarray(part[name].to_numpy().reshape(C, n).T)
+                       for name in part.columns if name not in (*KEYS, "episode")}  # fmt: skip
+            scores = ["correct", "score", *PROBLEMS[task.problem].metric_names]
+            bound = math.nan if form["lower_bound"] is None else form["lower_bound"]
+            total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)
+            runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound))
+        return cls(runs, settings)
+
+
+def _json_form(value: Any) -> Any:
+    """What stands for a Python object in a JSON file."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return value.to_dict() if hasattr(value, "to_dict") else repr(value)

@@ -6,27 +6,49 @@ All agents meet the same episodes and, by the counter-based random numbers, the 
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.registration import load_env_creator
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+import bandit_envs
 from bandit_envs import PureExplorationVectorEnv
+from bandit_envs.compiled import jit
+from bandit_envs.naming import parse_call
 from bandit_envs.problems.base import integer
-from bandit_envs.rng import EPISODES_LIMIT
+from bandit_envs.rng import EPISODES_LIMIT, PULLS_LIMIT, root_number
 
 from .. import catalogue
 from ..agent import Agent
+from .progress import Progress
 from .result import Evaluation, Run
 
 __all__ = ["evaluate"]
 
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
+_NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
+
+
+@jit
+def _next_pulls(arm: Any, times: Any, K: Any, most: Any, spent: Any, limit: Any, out: Any) -> Any:
+    """The pulls of the next step, as the environment clips them; whether any lead an episode beyond its limit."""
+    beyond = False
+    for e in range(len(out)):
+        out[e] = min(0 if arm[e] == K else times[e], most - spent[e])
+        beyond |= out[e] > limit[e] - spent[e]
+    return beyond
 
 
 def evaluate(
@@ -50,9 +72,10 @@ def evaluate(
         progress: show a progress bar on standard error; None: on runs that take long, if it is a terminal.
 
     Raises:
-        ValueError: naming the value and what is allowed.
+        ValueError: naming the value and what is allowed. All agents are checked before the first one runs.
+        FileNotFoundError: for a saved model that is not there.
     """
-    episodes = integer("episodes", episodes, 1, EPISODES_LIMIT)
+    episodes, seed = integer("episodes", episodes, 1, EPISODES_LIMIT), root_number(seed)
     if jobs != 1:
         raise ValueError(f"jobs must be 1 in this version, got {jobs!r}")
     if out is not None:
@@ -61,38 +84,47 @@ def evaluate(
     for name in ("actions", "observation", "num_envs", "autoreset_mode", "copy"):
         if name in kwargs:
             raise ValueError(f"evaluate chooses {name!r} itself; take it out of env_kwargs")
-    if at is not None:
-        at = sorted({integer("at", t, 1, 2**40) for t in at})
-        if not at:
-            raise ValueError("at must name at least one number of pulls, or be None")
-    if budgets is not None:
-        if at is not None:
-            raise ValueError("give at= or budgets=, not both")
-        budgets = sorted({integer("budgets", budget, 1, 2**40) for budget in budgets})
-        if not budgets:
-            raise ValueError("budgets must name at least one budget, or be None")
-    runs: list[Run] = []
+    check_environment(env_id)
+    checks, horizons = _pull_numbers("at", at), _pull_numbers("budgets", budgets)
+    if checks is not None and horizons is not None:
+        raise ValueError("give at= or budgets=, not both")
+    plans: list[_Plan] = []
     for label, agent in _labelled(agents).items():
-        if budgets is None:
-            runs.append(_run(label, agent, env_id, kwargs, episodes, seed, at, batch, progress))
-            continue
-        largest = kwargs | {"budget": budgets[-1]}
-        if _is_anytime(agent) and len(budgets) > 1:
-            run = _run(label, agent, env_id, largest, episodes, seed, budgets, batch, progress)
-            runs.append(run.as_budgets())
+        policy = _resolve(agent)
+        if horizons is None:
+            plans.append(_plan(label, policy, env_id, kwargs, episodes, checks, batch))
+        elif _is_anytime(policy) and len(horizons) > 1:
+            plan = _plan(label, policy, env_id, kwargs | {"budget": horizons[-1]}, episodes, horizons, batch)
+            plans.append(dataclasses.replace(plan, checks_are_budgets=True))
         else:
-            for budget in budgets:
-                runs.append(_run(label, agent, env_id, kwargs | {"budget": budget}, episodes, seed, None, batch, progress))
-    return Evaluation.of(runs, env_id=env_id, env_kwargs=kwargs, episodes=episodes, seed=seed)
+            for budget in horizons:
+                plans.append(_plan(label, policy, env_id, kwargs | {"budget": budget}, episodes, None, batch))
+    runs = [plan.run(episodes, seed, progress) for plan in plans]
+    versions = {"bandit-envs": bandit_envs.__version__, "gymnasium": gym.__version__, "numpy": np.__version__,
+                "python": platform.python_version()}  # fmt: skip
+    return Evaluation(runs, {"env_id": env_id, "env_kwargs": kwargs, "episodes": episodes, "seed": seed, "at": checks,
+                             "budgets": horizons, "versions": versions})  # fmt: skip
+
+
+def _pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:
+    """`at` or `budgets`: checked, each once, in order."""
+    if values is None:
+        return None
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ValueError(f"{name} must be a list of numbers of pulls, or None, got {values!r:.200}")
+    numbers = sorted({integer(name, value, 1, PULLS_LIMIT - 1) for value in values})
+    if not numbers:
+        raise ValueError(f"{name} must name at least one number of pulls, or be None")
+    return numbers
 
 
 def _labelled(agents: Any) -> dict[str, Any]:
     """The agents by label; a label is the string given, or the name of the agent or of the model's class."""
+    if isinstance(agents, (Mapping, list, tuple)) and not agents:
+        raise ValueError(f"evaluate needs at least one agent, got {agents!r}")
     if isinstance(agents, Mapping):
         return {str(label): agent for label, agent in agents.items()}
     many = list(agents) if isinstance(agents, (list, tuple)) else [agents]
-    if not many:
-        raise ValueError("evaluate needs at least one agent, got none")
     labels: dict[str, Any] = {}
     for agent in many:
         name = agent if isinstance(agent, str) else getattr(agent, "name", None) or type(agent).__name__.lower()
@@ -109,62 +141,112 @@ def _labelled(agents: Any) -> dict[str, Any]:
 def _resolve(agent: Any) -> Any:
     """A model behind a path, else what was given."""
     if isinstance(agent, str) and agent.endswith(".zip"):
+        if not Path(agent).is_file():
+            raise FileNotFoundError(f"there is no saved model {agent}")
         from ..learned.training import load
 
         return load(agent)
+    if not isinstance(agent, (str, Agent)) and not callable(getattr(agent, "predict", None)):
+        raise ValueError(f"an agent is a name, an Agent, or a model with a method predict, got {agent!r:.200}")
     return agent
 
 
-def _is_anytime(agent: Any) -> bool:
+def _is_anytime(policy: Any) -> bool:
     """Whether the agent's decisions do not depend on the budget."""
-    if isinstance(agent, str):
-        if agent.endswith(".zip"):
-            return False
-        name = catalogue.parse_call(agent)[0]
+    if isinstance(policy, str):
+        name = parse_call(policy)[0]
         kind = catalogue.AGENTS.get(catalogue.ALIASES.get(name, name))
         return kind is not None and kind.anytime
-    return bool(getattr(agent, "anytime", False))
+    return bool(getattr(policy, "anytime", False))
 
 
-def _batch_size(envs: Callable[[int], PureExplorationVectorEnv], episodes: int, batch: int | None) -> int:
+def _batch_size(envs: PureExplorationVectorEnv, episodes: int, batch: int | None) -> int:
     """Slots: all episodes, or as many as fit into MEMORY; `batch` overrides."""
     if batch is not None:
         return min(integer("batch", batch, 1, 2**24), episodes)
-    one = envs(1)
-    per_slot = 40 + one.task.K * (8 * 8 + 24 * one.task.D) + (0 if one.instance is not None else 64 * one.task.K)
-    one.close()
+    setting, K, D = envs.setting, envs.task.K, envs.task.D
+    per_slot = 40 + K * (8 * 8 + 24 * D)
+    if setting.fixed is None or setting.shuffle_arms:  # each slot has arms of its own
+        per_slot += setting.source.arms.parameters.nbytes + 16 * K * D
     most = max(1, min(episodes, 4096, MEMORY // per_slot))
     return math.ceil(episodes / math.ceil(episodes / most))  # batches of equal size: no slot idles in the last
 
 
-def _run(
-    label: str, agent: Any, env_id: str, kwargs: dict[str, Any], episodes: int, seed: int, at: Sequence[int] | None,
-    batch: int | None, progress: bool | None,
-) -> Run:  # fmt: skip
-    """All episodes of one agent at one budget."""
-    policy = _resolve(agent)
+def check_environment(env_id: str) -> None:
+    """Refuse environments that are not of this kind.
+
+    Raises:
+        ValueError: naming it. gymnasium.error.Error: if there is none of this name.
+    """
+    entry: Any = gym.spec(env_id).vector_entry_point
+    kind = load_env_creator(entry) if isinstance(entry, str) else entry
+    if not (isinstance(kind, type) and issubclass(kind, PureExplorationVectorEnv)):
+        raise ValueError(f"an environment of bandit_envs is needed, got {env_id!r}")
+
+
+def _make_envs(env_id: str, slots: int, handcrafted: bool, observation: str, kwargs: Any) -> PureExplorationVectorEnv:
+    """An environment whose slots are restarted one by one, with observations that are not copied."""
+    envs: Any = gym.make_vec(env_id, num_envs=slots, copy=False, autoreset_mode=AutoresetMode.DISABLED,
+                             actions="full" if handcrafted else "arm", observation=observation, **kwargs)  # fmt: skip
+    return envs  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A run that nothing speaks against: an agent, its environment at one budget, and when to score."""
+
+    label: str
+    policy: Any
+    env_id: str
+    kwargs: dict[str, Any]
+    handcrafted: bool
+    observation: str
+    slots: int
+    checks: list[int] | None
+    lower_bound: float
+    checks_are_budgets: bool = False
+
+    def run(self, episodes: int, seed: int, progress: bool | None) -> Run:
+        """All episodes."""
+        envs = _make_envs(self.env_id, self.slots, self.handcrafted, self.observation, self.kwargs)
+        try:
+            steps = _Lockstep(self.label, self.policy, envs, episodes, seed, self.checks, self.handcrafted, progress)
+            run = steps.run()
+        finally:
+            envs.close()
+        run.lower_bound = self.lower_bound
+        return run.as_budgets() if self.checks_are_budgets else run
+
+
+def _plan(
+    label: str, policy: Any, env_id: str, kwargs: dict[str, Any], episodes: int, checks: list[int] | None,
+    batch: int | None,
+) -> _Plan:  # fmt: skip
+    """The run of one agent at one budget, after all checks that can be made without running it."""
     handcrafted = isinstance(policy, (str, Agent))
-    observation = "statistics" if handcrafted else getattr(policy, "observation", "features")
-
-    def build(slots: int) -> PureExplorationVectorEnv:
-        envs = gym.make_vec(env_id, num_envs=slots, copy=False, autoreset_mode=AutoresetMode.DISABLED,
-                            actions="full" if handcrafted else "arm", observation=observation, **kwargs)  # fmt: skip
-        if not isinstance(envs, PureExplorationVectorEnv):
-            raise ValueError(f"evaluate needs an environment of bandit_envs, got {env_id!r}")
-        return envs
-
-    E = _batch_size(build, episodes, batch)
-    envs = build(E)
-    if isinstance(policy, str):
-        policy = catalogue.make(policy, envs)
-    elif isinstance(policy, Agent):
-        policy = policy.for_task(envs.task)
-    if handcrafted and not policy.stops and envs.task.budget is None and envs.task.max_pulls is None:
-        raise ValueError(f"{label} does not stop by itself: give budget= or max_pulls= in env_kwargs")
+    space = getattr(policy, "observation_space", None)
+    reads = "statistics" if handcrafted or isinstance(space, spaces.Dict) else "features"
+    form = getattr(policy, "observation", reads)
+    envs = _make_envs(env_id, 1, handcrafted, form, kwargs)
     try:
-        return _Lockstep(label, policy, envs, episodes, seed, at, handcrafted, progress).run()
+        task = envs.task
+        if isinstance(policy, str):
+            policy = catalogue.make(policy, envs)
+        elif isinstance(policy, Agent):
+            policy = policy.for_task(task)
+        stops = getattr(policy, "stops", False) and task.delta is not None
+        if not stops and task.budget is None and task.max_pulls is None:
+            raise ValueError(f"{label} may never stop by itself: give a budget or max_pulls")
+        known = envs.instance is not None and task.delta is not None
+        bound = envs.problem.lower_bound(envs.instance.arms.means, task.delta) if known else math.nan  # type: ignore[union-attr, arg-type]
+        slots = _batch_size(envs, episodes, batch)
+        # A first decision: what the agent cannot read comes out here, and no run pays for the loading of kernels.
+        observation, _ = envs.reset(seed=0)
+        envs.step(policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)[0])
+        envs.assess(np.zeros(1, np.int64))
     finally:
         envs.close()
+    return _Plan(label, policy, env_id, kwargs, handcrafted, form, slots, checks, bound)
 
 
 class _Lockstep:
@@ -180,71 +262,66 @@ class _Lockstep:
         self.checks = np.array([] if at is None else at, np.int64)
         self.result = Run.empty(label, envs.task, episodes, at)
         self.episode = np.arange(E)  # which episode each slot runs
-        self.active = np.ones(E, np.bool_)
         self.spent = np.zeros(E, np.int64)  # pulls so far
+        self.times = np.zeros(E, np.int64)  # pulls of the next step
         self.next_check = np.zeros(E, np.int64)  # the first checkpoint not yet scored
-        self.free = 0  # pulls that every slot may still make before a checkpoint is near
-        # Pulls at the next checkpoint, a number that is never reached behind the last.
-        self.limits = np.append(self.checks, np.iinfo(np.int64).max)
+        self.most = min(envs.task.budget or _NEVER, envs.task.max_pulls or _NEVER)  # pulls of an episode
+        # Pulls at each checkpoint, a number that is never reached behind the last.
+        self.limits = np.append(self.checks, _NEVER)
+        self.limit = self.limits[self.next_check]  # pulls at the next checkpoint; never, in a slot that is done
 
     def run(self) -> Run:
         """Run all episodes; returns their rows."""
-        from .progress import Progress
-
-        envs, E, K = self.envs, self.envs.num_envs, self.envs.task.K
         started = time.perf_counter()
+        with closing(Progress(self.label, self.episodes, self.envs.task.budget, self.progress)) as bar:
+            self._loop(bar)
+        self.result.seconds = time.perf_counter() - started
+        return self.result
+
+    def _loop(self, bar: Progress) -> None:
+        """Decide, score what is due, step, and give ended slots the next episode, until all have ended."""
+        envs, E, K = self.envs, self.envs.num_envs, self.envs.task.K
         observation, _ = envs.reset(seed=self.seed, options={"episode": self.episode})
         state, begins, following = None, np.ones(E, np.bool_), E
-        one = np.ones(E, np.int64)
-        bar = Progress(self.label, self.episodes, envs.task.budget, self.progress)
-        while self.active.any():
+        one, running = np.ones(E, np.int64), np.zeros(E, np.bool_)
+        left = self.episodes
+        while left:
             action, state = self.policy.predict(observation, state, begins, deterministic=True)
             arm, times = (action["arm"], action["times"]) if self.handcrafted else (action, one)
-            times = np.where(arm == K, 0, times)
-            if len(self.checks):
-                self._score_checkpoints(observation, state, times)
-            self.spent += times
+            if len(self.checks) and np.shape(arm) == (E,):  # the environment refuses other shapes
+                arm, times = np.ascontiguousarray(arm, np.int64), np.ascontiguousarray(times, np.int64)
+                while _next_pulls(arm, times, K, self.most, self.spent, self.limit, self.times):
+                    self._score_checkpoint(observation, state)
+                self.spent += self.times
             observation, _, terminated, truncated, info = envs.step(action)
             bar.step(E)
             if "answer" not in info:
-                if begins[0]:
-                    begins = np.zeros(E, np.bool_)
+                begins = running
                 continue
             over = np.flatnonzero(info["_answer"])
             self._record(over, info, truncated)
             bar.ended(len(over))
+            left -= len(over)
             begins = terminated | truncated
             refill = over[: max(self.episodes - following, 0)]
-            self.active[over] = False
+            self.limit[over] = _NEVER
             if len(refill):
                 self.episode[refill] = np.arange(following, following + len(refill))
                 following += len(refill)
                 mask = np.zeros(E, np.bool_)
                 mask[refill] = True
-                self.active[refill], self.spent[refill], self.next_check[refill], self.free = True, 0, 0, 0
+                self.spent[refill], self.next_check[refill], self.limit[refill] = 0, 0, self.limits[0]
                 observation, _ = envs.reset(options={"reset_mask": mask, "episode": self.episode})
-        bar.close()
-        self.result.seconds = time.perf_counter() - started
-        return self.result
 
-    def _score_checkpoints(self, observation: Any, state: Any, times: NDArray[np.int64]) -> None:
+    def _score_checkpoint(self, observation: Any, state: Any) -> None:
         """Score the answer of now in slots whose next pulls lead beyond their next checkpoint."""
-        self.free -= int(times.max())
-        if self.free >= 0:
-            return
-        remaining = self.envs.remaining
-        step = np.where(remaining >= 0, np.minimum(times, remaining), times)
-        while True:
-            beyond = self.limits[self.next_check] - self.spent - step
-            slots = np.flatnonzero(self.active & (beyond < 0))
-            if len(slots) == 0:
-                self.free = int(beyond[self.active].min())
-                return
-            answers = self.policy.recommend(observation, state, slots) if self.handcrafted else None
-            verdict = self.envs.assess(slots, answers)
-            self.result.write(self.episode[slots], self.next_check[slots], verdict, self.spent[slots])
-            self.result.count_pulls(self.next_check[slots], self.envs.pulls[slots])
-            self.next_check[slots] += 1
+        slots = np.flatnonzero(self.times > self.limit - self.spent)
+        answers = self.policy.recommend(observation, state, slots) if self.handcrafted else None
+        verdict = self.envs.assess(slots, answers)
+        self.result.write(self.episode[slots], self.next_check[slots], verdict, self.spent[slots])
+        self.result.count_pulls(self.next_check[slots], self.envs.pulls[slots])
+        self.next_check[slots] += 1
+        self.limit[slots] = self.limits[self.next_check[slots]]
 
     def _record(self, over: NDArray[np.int64], info: dict[str, Any], truncated: NDArray[np.bool_]) -> None:
         """The rows of ended episodes: the end itself, or every checkpoint not reached."""

@@ -5,6 +5,8 @@ symbols     Beta(a, b) the posterior of an arm's mean, theta threshold, I(a, b) 
 departures  D1 ties go to the lowest index
             D2 theta is any number in (0, 1), not only 1/2
             D3 gains are compared as logarithms, since late in a run all of them underflow
+            D4 logarithms that agree to nine decimals are ties, so that rounding does not break the exact ones: with
+               theta = 1/2 and prior (1, 1), Beta(2, 1) and Beta(3, 2) both gain 1/8
 
 With P = I(a, b) and d = theta^a (1 - theta)^b / B(a, b) a success moves P to P + d/a and a failure to P - d/b, so that
 for P >= 1/2 the gains are d/a and, where the failure crosses 1/2, d/b - (2P - 1); for P < 1/2 the same mirrored.
@@ -23,6 +25,8 @@ from ..index import IndexPolicy
 
 __all__ = ["OptKG", "log_gain"]
 
+GRID = 2.0**30  # D4
+
 
 def log_gain(a: Floats, b: Floats, threshold: float, log_beta: Floats | None = None) -> Floats:
     """ln R of arms with posterior Beta(a, b), (n,); `log_beta` is ln B(a, b) if known. [Chen, Lin & Zhou 2015, eq. 13]
@@ -38,7 +42,7 @@ def log_gain(a: Floats, b: Floats, threshold: float, log_beta: Floats | None = N
     with np.errstate(divide="ignore", invalid="ignore"):
         above = threshold < np.minimum(a / (n + 1), (a - 1) / (n - 1))  # also after one more failure
         below = threshold > np.maximum((a + 1) / (n + 1), a / (n - 1))  # also after one more success
-    gain = log_d - np.log(np.where(above, a, b))
+    gain: Floats = log_d - np.log(np.where(above, a, b))
     doubt = np.flatnonzero(~((above | below) & (a > 1) & (b > 1)))
     if len(doubt):
         a, b, log_d = a[doubt], b[doubt], log_d[doubt]
@@ -52,6 +56,8 @@ def log_gain(a: Floats, b: Floats, threshold: float, log_beta: Floats | None = N
 
 class OptKG(IndexPolicy):
     """Opt-KG (Chen et al. 2015).
+
+    Its own answer, `recommend`, goes by the posterior; with `actions="arm"` the plug-in answer is scored instead.
 
     Args:
         task: a task or an environment: Threshold in (0, 1) with Bernoulli arms.
@@ -68,37 +74,30 @@ class OptKG(IndexPolicy):
         if not isinstance(prior, (tuple, list)) or len(prior) != 2:
             raise ValueError(f"prior must be a pair (a, b) of numbers > 0, got {prior!r}")
         self.prior = number("prior", prior[0], 0, above=True), number("prior", prior[1], 0, above=True)
-
         self._log_gamma: Floats = np.zeros((3, 0))  # of a0 + n, b0 + n, a0 + b0 + n for n = 0, 1, ...
+        self.first = float(self.value(np.zeros(1), np.zeros(1))[0])  # no initial pulls
 
-    def _log_beta(self, a: Floats, b: Floats) -> Floats:
-        """ln B(a, b) for parameters that lie whole numbers above the prior's."""
+    def _log_beta(self, hits: Floats, misses: Floats) -> Floats:
+        """ln B(a, b) of the posteriors after so many ones and zeros."""
         from scipy import special
 
         a0, b0 = self.prior
-        n = (a + b - (a0 + b0)).astype(np.intp)
+        i, j = hits.astype(np.intp), misses.astype(np.intp)
+        n = i + j
         if (most := int(n.max())) >= self._log_gamma.shape[1]:
             counts = np.arange(2 * most + 64)
             self._log_gamma = special.gammaln(np.stack([a0 + counts, b0 + counts, a0 + b0 + counts]))
-        i, j = (a - a0).astype(np.intp), (b - b0).astype(np.intp)
         log_beta: Floats = self._log_gamma[0][i] + self._log_gamma[1][j] - self._log_gamma[2][n]
         return log_beta
-
-    def _posterior(self, T: Floats, x: Floats) -> tuple[Floats, Floats]:
-        """a, b after T samples with mean x."""
-        hits = np.rint(T * x)
-        return self.prior[0] + hits, self.prior[1] + (T - hits)
-
-    def _first(self) -> float:
-        a, b = (np.array([value]) for value in self.prior)
-        return float(-log_gain(a, b, self.threshold)[0])  # no initial pulls
 
     def index(self, T: Floats, D: Floats) -> Floats:
         return self.value(T, D + self.threshold)
 
     def value(self, T: Floats, x: Floats) -> Floats:
-        a, b = self._posterior(T, x)
-        return -log_gain(a, b, self.threshold, self._log_beta(a, b))
+        hits = np.rint(T * x)
+        misses = T - hits
+        gain = log_gain(self.prior[0] + hits, self.prior[1] + misses, self.threshold, self._log_beta(hits, misses))
+        return -np.rint(gain * GRID) / GRID  # D4
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """Arms with I(a, b) >= 1/2: more likely above than below."""
@@ -107,6 +106,7 @@ class OptKG(IndexPolicy):
         pulls, mean = observation["pulls"], observation["mean"]
         if slots is not None:
             pulls, mean = pulls[slots], mean[slots]
-        a, b = self._posterior(pulls.astype(np.float64), mean)
+        hits = np.rint(pulls * mean)
+        a, b = self.prior[0] + hits, self.prior[1] + (pulls - hits)
         answer: Bools = special.betaincc(a, b, self.threshold) >= 0.5
         return answer

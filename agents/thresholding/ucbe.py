@@ -31,7 +31,7 @@ class UCBE(IndexPolicy):
         H: hardness of the instance, > 0. a: the constant itself, >= 0, in place of all others.
     """
 
-    name, source = "ucbe", "Audibert & Bubeck, COLT 2010; Tao et al., NeurIPS 2019, section 5; Katz-Samuels & Scott 2018"
+    name, source = "ucbe", "Audibert & Bubeck, COLT 2010; Tao et al., NeurIPS 2019; Katz-Samuels & Scott, ICML 2018"
     anytime = False
     oracles = {"H": lambda problem, means: problem.hardness(means)["H"]}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,8 @@ class AllGood(SetProblem):
         return 0.0, self.slack
 
     def _boundary(self, means: Floats) -> Floats:
-        """Means at or above this are good, shape (..., 1); -inf where all are NaN."""
-        best = np.fmax.reduce(means, axis=-1, keepdims=True)
+        """Means at or above this are good, shape (..., 1); NaN where all are NaN."""
+        best: Floats = np.fmax.reduce(means, axis=-1, keepdims=True)
         if self.multiplicative:
             return np.minimum((1 - self.epsilon) * best, best)  # never above the best, also where it is negative
         return best - self.epsilon
@@ -61,13 +62,54 @@ class AllGood(SetProblem):
         best = m.max(axis=-1, keepdims=True)
         if (best <= 0).any():
             raise ValueError(f"multiplicative AllGood needs a best mean > 0, got {best.min():g}")
-        return self.margin(m) / best
+        with np.errstate(over="ignore"):
+            share: Floats = self.margin(m) / best
+        return share
 
     def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
         return verdict["f1"]
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
-        """`good`: number of good arms; `alpha`, `beta`: distance of the nearest good and bad arm from the boundary."""
-        margin = self.margin(means)
+        """The quantities of the bounds of Mason et al. 2020, for one instance, means (K,).
+
+        Returns:
+            `good`: number of good arms. `alpha`, `beta`: distance of the nearest good and bad arm from the boundary.
+            `H`: the sum over arms in the lower bound, of max of squared inverse distances (Theorem 2.1).
+            `H_st2`: the sum in the upper bound of (ST)^2, with the slack (Theorems 3.1 and 3.2).
+        """
+        m = np.asarray(means, np.float64)
+        margin = self.margin(m)
         inside, outside = margin[margin >= 0], -margin[margin < 0]
-        return {"good": len(inside), "alpha": float(inside.min()), "beta": float(outside.min(initial=np.inf))}
+        alpha, beta, best = float(inside.min()), float(outside.min(initial=np.inf)), float(m.max())
+        keep = 1 - self.epsilon if self.multiplicative else 1.0
+        with np.errstate(divide="ignore"):
+            boundary, above = margin**-2.0, (best + alpha / keep - m) ** -2.0
+            below = (best + beta / keep - m) ** -2.0
+            capped = (self.slack * (best if self.multiplicative else 1.0)) ** -2.0 if self.slack else np.inf
+        lower = np.maximum(boundary, above)
+        return {"good": len(inside), "alpha": alpha, "beta": beta, "H": float(lower.sum()),
+                "H_st2": float(np.minimum(np.maximum(lower, below), capped).sum())}  # fmt: skip
+
+    def lower_bound(self, means: ArrayLike, delta: float) -> float:
+        """2 ln(1 / (2.4 delta)) H pulls on average, for N(mean, 1) arms (Theorem 2.1; 0 where that is negative).
+
+        Args:
+            means: (K,). delta: error probability in (0, 1).
+        """
+        delta = number("delta", delta, 0, 1, above=True, below=True)
+        return max(2 * math.log(1 / (2.4 * delta)), 0.0) * float(self.hardness(means)["H"])
+
+    def moderate_lower_bound(self, means: ArrayLike, delta: float) -> float:
+        """The form of Theorem 4.1 up to its constant: H ln(1 / delta) + sum of (m_1 + beta - m_i)^-2; additive only.
+
+        It holds for delta <= 1/16, n >= 2 / delta, beta < epsilon / 2, and only one arm within 2 beta of the best.
+
+        Raises:
+            ValueError: in multiplicative form.
+        """
+        if self.multiplicative:
+            raise ValueError("Theorem 4.1 is about the additive form, got multiplicative=True")
+        delta = number("delta", delta, 0, 1, above=True, below=True)
+        m, known = np.asarray(means, np.float64), self.hardness(means)
+        second = ((m.max() + known["beta"] - m) ** -2.0).sum()
+        return float(known["H"] * math.log(1 / delta) + second)

@@ -32,11 +32,11 @@ def number(
     """
     try:
         x = math.nan if isinstance(value, (str, bytes, bool, np.bool_)) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         x = math.nan
     if not (low <= x <= high) or (above and x == low) or (below and x == high) or math.isinf(x):
         left, right = "(" if above or math.isinf(low) else "[", ")" if below or math.isinf(high) else "]"
-        raise ValueError(f"{name} must be a number in {left}{low:g}, {high:g}{right}, got {value!r}")
+        raise ValueError(f"{name} must be a number in {left}{low:g}, {high:g}{right}, got {value!r:.200}")
     return x
 
 
@@ -51,7 +51,7 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     except TypeError:
         x = low - 1
     if not low <= x <= high:
-        raise ValueError(f"{name} must be an integer in [{low}, {high}], got {value!r}")
+        raise ValueError(f"{name} must be an integer in [{low}, {high}], got {value!r:.200}")
     return x
 
 
@@ -128,11 +128,13 @@ class Problem(ABC):
 
 
 @jit
-def _count(answer: Any, truth: Any, stride: Any, K: Any, must_in: Any, must_out: Any, misclassified: Any, ratios: Any) -> Any:
+def _count(
+    answer: Any, truth: Any, stride: Any, K: Any, must_in: Any, must_out: Any, misclassified: Any, ratios: Any
+) -> Any:
     """Per answer: how many arms are misclassified, and precision, recall, F1."""
     K, stride = np.uint64(K), np.uint64(stride)
-    for i in range(len(misclassified)):
-        i = np.uint64(i)
+    for row in range(len(misclassified)):
+        i = np.uint64(row)
         wrong = hits = size = right = 0
         for k in range(K):
             margin, taken = truth[i * stride + k], answer[i * K + k] != 0
@@ -163,7 +165,9 @@ class SetProblem(Problem):
 
     def verdict(self, answer: ArrayLike, truth: Floats) -> dict[str, NDArray[Any]]:
         mask = np.asarray(answer)
-        K = mask.shape[-1]
+        K = truth.shape[-1]
+        if mask.shape[-1:] != (K,):
+            raise ValueError(f"an answer is a mask of {K} arms, got shape {mask.shape}")
         lead = np.broadcast_shapes(mask.shape[:-1], truth.shape[:-1])
         if mask.shape[:-1] != lead:
             mask = np.broadcast_to(mask, (*lead, K))
@@ -171,7 +175,7 @@ class SetProblem(Problem):
         if not shared and truth.shape[:-1] != lead:
             truth = np.broadcast_to(truth, (*lead, K))
         misclassified, ratios = np.empty(lead, np.int64), np.empty((3, *lead))
-        flat = mask.view(np.int8) if mask.dtype == np.bool_ and mask.flags.c_contiguous else np.array(mask, np.int8)
+        flat = mask.view(np.int8) if mask.dtype == np.bool_ and mask.flags.carray else np.array(mask, np.int8)
         _count(flat.reshape(-1), np.array(truth, np.float64, order="C").reshape(-1),
                0 if shared else K, K, *self.bands, misclassified.reshape(-1), ratios.reshape(3, -1))  # fmt: skip
         verdict = {"correct": misclassified == 0, "misclassified": misclassified, "precision": ratios[0],

@@ -13,6 +13,16 @@ from .base import Floats, SetProblem, number
 __all__ = ["Feasible"]
 
 
+def _numbers(name: str, value: ArrayLike) -> Any:
+    """`value` as a list (of lists) of floats."""
+    try:
+        if np.asarray(value).dtype.kind in "iufO":
+            return np.asarray(value, np.float64).tolist()
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"{name} must be numbers of one rectangular shape, got {value!r:.200}")
+
+
 class Feasible(SetProblem):
     """All arms whose mean lies in {x : Ax <= b}.
 
@@ -29,9 +39,9 @@ class Feasible(SetProblem):
     def __init__(self, A: ArrayLike, b: ArrayLike, tolerance: float = 0.0, normalise: bool = True) -> None:
         if not isinstance(normalise, (bool, np.bool_)):
             raise ValueError(f"normalise must be True or False, got {normalise!r}")
-        self.polyhedron = Polyhedron(A, b, normalise=bool(normalise))
-        self.A, self.b = np.asarray(A, np.float64).tolist(), np.asarray(b, np.float64).tolist()
+        self.A, self.b = _numbers("A", A), _numbers("b", b)
         self.tolerance, self.normalise = number("tolerance", tolerance, 0), bool(normalise)
+        self.polyhedron = Polyhedron(self.A, self.b, normalise=self.normalise)
 
     @property
     def bands(self) -> tuple[float, float]:
@@ -56,6 +66,6 @@ class Feasible(SetProblem):
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """`H` = sum of (|margin| + tolerance)^-2 and `H_2` = max_i i * i-th smallest^-2 (Katz-Samuels & Scott)."""
         gap = np.sort(np.abs(self.margin(means)) + self.tolerance)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             inverse = gap**-2.0
         return {"H": float(inverse.sum()), "H_2": float((np.arange(1, len(gap) + 1) * inverse).max())}

@@ -48,5 +48,5 @@ class Threshold(SetProblem):
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """`H` = sum of gap^-2 (Tao et al. 2019); `H_tolerance` with gap + tolerance (Locatelli et al. 2016, eq. 2)."""
         gap = np.abs(self.margin(means))
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return {"H": float((gap**-2.0).sum()), "H_tolerance": float(((gap + self.tolerance) ** -2.0).sum())}

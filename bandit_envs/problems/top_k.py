@@ -6,7 +6,7 @@ Stone, ICML 2010), exactly the best k.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,14 +30,15 @@ class TopK(Problem):
     The score is the normalised sum of the selected means: 1 for the best k, 0 for the worst k.
     """
 
-    name, parameters = "TopK", ("k", "epsilon", "criterion")
+    name = "TopK"
+    parameters: ClassVar[tuple[str, ...]] = ("k", "epsilon", "criterion")
     metric_names = ("aggregate_regret", "normalised_sum", "misidentified")
 
     def __init__(self, k: int = 3, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
         self.k = integer("k", k, 1, 2**62)
         self.epsilon = number("epsilon", epsilon, 0)
-        if criterion not in CRITERIA:
-            raise ValueError(f"criterion must be one of {list(CRITERIA)}, got {criterion!r}")
+        if not isinstance(criterion, str) or criterion not in CRITERIA:
+            raise ValueError(f"criterion must be one of {list(CRITERIA)}, got {criterion!r:.200}")
         self.criterion = criterion
 
     def check(self, K: int, D: int) -> None:
@@ -64,6 +65,8 @@ class TopK(Problem):
 
     def verdict(self, answer: ArrayLike, truth: Floats) -> dict[str, NDArray[Any]]:
         mask = np.asarray(answer, np.bool_)
+        if mask.shape[-1:] != truth.shape[-1:]:
+            raise ValueError(f"an answer is a mask of {truth.shape[-1]} arms, got shape {mask.shape}")
         sizes = mask.sum(axis=-1)
         if (sizes != self.k).any():
             raise ValueError(f"an answer of TopK holds k = {self.k} arms, got {sizes[sizes != self.k].flat[0]}")
@@ -91,14 +94,15 @@ class TopK(Problem):
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """`H` = sum of gap^-2 over all arms, and `H_epsilon` with gaps raised to epsilon (Chen et al. 2017)."""
         gap = np.abs(self.margin(means))
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return {"H": float((gap**-2.0).sum()), "H_epsilon": float((np.maximum(gap, self.epsilon) ** -2.0).sum())}
 
 
 class BestArm(TopK):
     """The arm with the largest mean: TopK with k = 1."""
 
-    name, parameters = "BestArm", ("epsilon", "criterion")
+    name = "BestArm"
+    parameters: ClassVar[tuple[str, ...]] = ("epsilon", "criterion")
 
     def __init__(self, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
         super().__init__(1, epsilon, criterion)

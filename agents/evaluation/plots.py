@@ -1,0 +1,319 @@
+"""Pictures of evaluations: a line with a confidence band per agent, or bars where there is a single point.
+
+Agents differ by colour, line and marker: the colours are those of Okabe & Ito (2008), which colour-blind readers can
+tell apart, without their yellow, which is hard to see on white. Figures are Matplotlib objects that belong to no
+window, so that nothing here needs a display or touches Matplotlib's global state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..figures import Reproduction
+    from .result import Evaluation
+
+__all__ = ["check_path", "metric_label", "plot", "plot_panels", "save"]
+
+Floats = NDArray[np.float64]
+Transform = Callable[[Floats], Floats]
+
+# Numbers of colours, lines and markers have no common divisor in pairs: 8 * 5 * 9 styles before one comes back.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000")
+LINES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")
+MOST_MARKERS = 12  # on a line
+NARROW = 0.7  # bars from 0 to values that all lie in the upper third would hide what differs
+WIDE = 100  # last / first point from which the axis of pulls is logarithmic
+
+# What a file's suffix means, and what keeps the time of writing out of it.
+FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+
+LABELS = {
+    "error_rate": "error rate",
+    "score": "mean score",
+    "correct": "rate of correct answers",
+    "truncated": "rate of truncated episodes",
+    "total_pulls": "mean pulls per episode",
+    "misclassified": "mean number of misclassified arms",
+    "misidentified": "mean number of misidentified arms",
+    "f1": "mean F1",
+}
+
+
+def metric_label(metric: str) -> str:
+    """A metric's mean, in words."""
+    return LABELS.get(metric, f"mean {metric.replace('_', ' ')}")
+
+
+def check_path(path: str | Path) -> Path:
+    """The path of a figure, whose suffix names a known format.
+
+    Raises:
+        ValueError: for another suffix.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise ValueError(f"the suffix of a figure must be {', '.join(FORMATS)}, got {str(path)!r}")
+    return path
+
+
+def save(figure: Figure, path: str | Path) -> Path:
+    """Write a figure, in the format that the suffix names; the same figure gives the same bytes.
+
+    Raises:
+        ValueError: for an unknown suffix.
+    """
+    import matplotlib
+
+    path = check_path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context({"svg.hashsalt": "bandit-envs"}):
+        figure.savefig(path, dpi=150, metadata=dict(FORMATS[path.suffix.lower()]))
+    return path
+
+
+@dataclass(frozen=True)
+class Series:
+    """One agent's points: x (C,) numbers of pulls (none for a single point), mean and limits (C,)."""
+
+    agent: str
+    x: Floats | None
+    mean: Floats
+    low: Floats
+    high: Floats
+
+
+def _series(evaluation: Evaluation, metric: str, level: float, transform: Transform | None) -> list[Series]:
+    """The points of every agent, in the order of the agents."""
+    made = []
+    for agent in evaluation.agents:
+        runs = [run for run in evaluation.runs if run.agent == agent]
+        cells = [cell for run in runs for cell in run.cells]
+        parts = [run.estimate(metric, level) for run in runs]
+        mean, low, high = (np.concatenate([np.asarray(part[i], np.float64) for part in parts]) for i in range(3))
+        if transform is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                mean, one, other = transform(mean), transform(low), transform(high)
+            low, high = np.minimum(one, other), np.maximum(one, other)  # a decreasing transform swaps them
+        x = [budget if at is None else at for budget, at in cells]
+        several = len(x) > 1 and None not in x
+        made.append(Series(agent, np.array(x, np.float64) if several else None, mean, low, high))
+    return made
+
+
+def _style(i: int) -> dict[str, Any]:
+    return {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)], "marker": MARKERS[i % len(MARKERS)]}
+
+
+def _limits(series: Sequence[Series], log: bool) -> tuple[float, float]:
+    """Limits of the axis of values that show every mean, and every confidence limit that is not infinitely far."""
+    values = np.concatenate([part for one in series for part in (one.mean, one.low, one.high)])
+    values = values[np.isfinite(values) & ((values > 0) | (not log))]
+    if len(values) == 0:
+        return (0.1, 1.0) if log else (0.0, 1.0)
+    low, high = float(values.min()), float(values.max())
+    if log:
+        pad = max((high / low) ** 0.05, 1.1)
+        return low / pad, high * pad
+    pad = 0.04 * (high - low) or 0.05 * abs(high) or 0.05
+    return low - pad, high + pad
+
+
+def _log_ticks(axis: Any, low: float, high: float) -> None:
+    """Ticks of a logarithmic axis that is shown from low to high: 1, 2, 5 in each decade, or decades alone."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    if high <= 1000 * low:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _draw_lines(ax: Axes, series: Sequence[Series], log: bool) -> None:
+    """A line with its band for each agent."""
+    from matplotlib.ticker import MaxNLocator
+
+    bottom, top = _limits(series, log)
+    if log:
+        ax.set_yscale("log")
+        _log_ticks(ax.yaxis, bottom, top)
+    below = bottom / 1e9 if log else bottom - 1e3 * (top - bottom)  # stands for minus infinity, out of sight
+    for i, one in enumerate(series):
+        assert one.x is not None
+        order = np.argsort(one.x)
+        x, mean, low, high = one.x[order], one.mean[order], one.low[order], one.high[order]
+        seen = np.isfinite(mean) & ((mean > 0) | (not log))  # a rate of 0 has no place on a logarithmic axis
+        low = np.where(np.isneginf(low) | (log & (low <= 0)), below, low)
+        style, mean = _style(i), np.where(seen, mean, np.nan)
+        ax.fill_between(x, low, high, color=style["color"], alpha=0.18 if len(series) <= 6 else 0.1, linewidth=0)
+        every, above = -(-len(x) // MOST_MARKERS), 3 - i / len(series)  # the first agent on top
+        ax.plot(x, mean, label=one.agent, linewidth=1.6, markersize=4.5, markevery=every, zorder=above, **style)
+    ax.set_ylim(bottom, top)
+    xs = np.concatenate([one.x for one in series if one.x is not None])
+    if xs.max() >= WIDE * xs.min():
+        ax.set_xscale("log")
+        _log_ticks(ax.xaxis, xs.min(), xs.max())
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(6))  # numbers of pulls are wide
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+    ax.grid(True, color="#D9D9D9", linewidth=0.6)
+
+
+def _draw_bars(ax: Axes, series: Sequence[Series], log: bool, transformed: bool) -> None:
+    """A horizontal bar from 0 with an error bar for each agent; points where an axis from 0 would hide what differs."""
+    mean, low, high = (np.array([getattr(one, name)[-1] for one in series]) for name in ("mean", "low", "high"))
+    bottom, top = _limits(series, log)
+    bars = not log and not transformed and not 0 < bottom > NARROW * top
+    if log:
+        ax.set_xscale("log")
+        _log_ticks(ax.xaxis, bottom, top)
+    elif bars:
+        bottom = 0.0 if low.min() >= 0 else bottom
+    low = np.where(np.isneginf(low), bottom, np.maximum(low, bottom))  # no interval (NaN) stays none
+    for i in range(len(series)):
+        colour, ends = _style(i)["color"], [low[i], high[i]]
+        if bars:
+            ax.barh(i, mean[i], height=0.62, color=colour, alpha=0.6)
+            ax.plot(ends, [i, i], color="black", linewidth=1.3, marker="|", markersize=7)
+        else:
+            ax.plot(ends, [i, i], color=colour, linewidth=1.8)
+            ax.plot([mean[i]], [i], color=colour, marker=MARKERS[i % len(MARKERS)], markersize=6)
+        end = next((x for x in (high[i], mean[i]) if np.isfinite(x) and x >= bottom), bottom)
+        ax.annotate(_number(mean[i]), (end, i), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9)
+    ax.set_yticks(range(len(series)), [one.agent for one in series])
+    ax.set_ylim(len(series) - 0.4, -0.6)  # the first agent on top
+    room = 1.14  # for the numbers beside the bars
+    ax.set_xlim(bottom, bottom * (top / bottom) ** room if log else bottom + (top - bottom) * room)
+    if top >= 1000 and not log:
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+    ax.grid(True, axis="x", color="#D9D9D9", linewidth=0.6)
+    ax.tick_params(axis="y", length=0)
+
+
+def _number(x: float) -> str:
+    """Three digits, or a whole number of thousands."""
+    return (f"{x:,.0f}" if 1000 <= abs(x) < np.inf else f"{x:#.3g}").replace("-", "\N{MINUS SIGN}")
+
+
+def _draw(
+    ax: Axes, evaluation: Evaluation, metric: str, level: float, log: bool, transform: Transform | None,
+    label: str | None,
+) -> bool:  # fmt: skip
+    """Draw an evaluation; returns whether it has lines (and so wants a legend)."""
+    series = _series(evaluation, metric, level, transform)
+    if label is None:
+        name = getattr(transform, "__name__", "")
+        words = metric_label(metric)
+        label = words if transform is None else f"{name}({words})" if name.isidentifier() else f"transformed {words}"
+    label = f"{label} ({100 * level:.4g} % interval)"
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    lines = all(one.x is not None for one in series)
+    if lines:
+        _draw_lines(ax, series, log)
+        ax.set_xlabel("pulls" if evaluation.runs[0].at is not None else "budget (pulls)")
+        ax.set_ylabel(label)
+    else:
+        _draw_bars(ax, series, log, transform is not None)
+        ax.set_xlabel(label)
+    return lines
+
+
+def _title(evaluation: Evaluation) -> str:
+    """Problem, instance, budget and number of episodes."""
+    task, n = evaluation.runs[0].task, len(evaluation.runs[0].columns["score"])
+    instance = evaluation.settings.get("env_kwargs", {}).get("instance")
+    parts = [task.problem, instance if isinstance(instance, str) else f"{task.K} arms"]
+    budgets = {budget for run in evaluation.runs for budget, _ in run.cells}
+    if len(budgets) == 1 and None not in budgets:
+        parts.append(f"budget {budgets.pop():,}")
+    return " · ".join([*parts, f"{n:,} episode{'s' if n > 1 else ''}"])
+
+
+def plot(
+    evaluation: Evaluation, metric: str = "error_rate", *, path: str | Path | None = None, log: bool = False,
+    transform: Transform | None = None, label: str | None = None, title: str | None = None, level: float = 0.95,
+    ax: Axes | None = None,
+) -> Figure:  # fmt: skip
+    """The mean of a metric for each agent, with confidence limits: lines against pulls or budget, bars for one point.
+
+    Args:
+        evaluation: what to draw.
+        metric: "error_rate", "score", "total_pulls" or one of the problem's metrics.
+        path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
+        log: logarithmic axis of the metric. A mean of 0 has no place there: its line has a gap, its band goes on.
+        transform: applied to means and limits, elementwise, e.g. `numpy.log`.
+        label: of the axis of the metric. title: None for problem, instance and episodes; "" for none.
+        level: of the confidence limits, in (0, 1).
+        ax: draw into these axes, with the legend inside; None makes a figure.
+
+    Returns:
+        The figure, which belongs to no window: `path`, or `figure.savefig`, writes it.
+
+    Raises:
+        ValueError: for an unknown metric or suffix.
+    """
+    if path is not None:
+        check_path(path)
+    figure: Any
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+        lines = _draw(axes := figure.subplots(), evaluation, metric, level, log, transform, label)
+        if lines:
+            figure.legend(loc="outside right upper", frameon=False, handlelength=3)
+        else:
+            figure.set_size_inches(7.2, 1.5 + 0.42 * len(evaluation.agents))
+    else:
+        figure, axes = ax.get_figure(root=True), ax
+        if _draw(ax, evaluation, metric, level, log, transform, label):
+            ax.legend(frameon=False)
+    if title := _title(evaluation) if title is None else title:
+        axes.set_title(title, fontsize=11)
+    if path is not None:
+        save(figure, path)
+    return figure  # type: ignore[no-any-return]
+
+
+def plot_panels(reproduction: Reproduction, path: str | Path | None = None) -> Figure:
+    """The panels of a paper's figure side by side, with one legend.
+
+    Args:
+        reproduction: what was run. path: also write the figure there (.png, .svg, .pdf).
+
+    Raises:
+        ValueError: for an unknown suffix.
+    """
+    from matplotlib.figure import Figure
+
+    if path is not None:
+        check_path(path)
+    declared, panels = reproduction.figure, list(reproduction.evaluations.items())
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.2 * columns + 1.6, 3.8 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax, (title, evaluation) in zip(axes, panels, strict=False):
+        K = evaluation.runs[0].task.K
+        change = lambda mean, K=K: declared.transform(mean, K)
+        _draw(ax, evaluation, declared.metric, reproduction.level, False, change, declared.label)
+        ax.set_title(title, fontsize=11)
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", frameon=False, handlelength=3)
+    if path is not None:
+        save(figure, path)
+    return figure

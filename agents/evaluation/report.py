@@ -1,0 +1,146 @@
+"""Evaluations as text for a terminal: a table of what happened, and every agent against one of them."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .result import Evaluation
+
+__all__ = ["comparison", "report", "summary", "table"]
+
+MOST_ROWS = 60  # beyond, only the last row of each agent is shown
+LEAST_WIDTH = 24  # of a wrapped column
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), width: int | None = None
+) -> str:
+    """Text columns under their heads.
+
+    Args:
+        head: of the columns. rows: a text per column each. right: columns that are flush right.
+        width: the last column is wrapped so that lines are no longer, if possible; None: it is not wrapped.
+    """
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    if width is not None:
+        others = sum(widths[:-1]) + 2 * (len(head) - 1)
+        widths[-1] = min(widths[-1], max(LEAST_WIDTH, width - others))
+    lines = []
+    for row in (head, ["─" * n for n in widths], *rows):
+        *cells, last = (text.rjust(n) if i in right else text.ljust(n)
+                        for i, (text, n) in enumerate(zip(row, widths, strict=True)))  # fmt: skip
+        start = "".join(f"{cell}  " for cell in cells)
+        for part in textwrap.wrap(last, widths[-1]) or [""]:
+            lines.append((start + part.rjust(widths[-1]) if len(head) - 1 in right else start + part).rstrip())
+            start = " " * len(start)
+    return "\n".join(lines)
+
+
+def _count(x: Any) -> str:
+    """A number of pulls, without decimals where it is whole."""
+    return f"{x:,.0f}" if float(x).is_integer() or abs(x) >= 1e4 else f"{x:,.1f}"
+
+
+def _short(x: float) -> str:
+    """Four digits."""
+    return "-" if math.isnan(x) else f"{x:,.0f}" if abs(x) >= 1e4 else f"{x:.4g}"
+
+
+def _interval(mean: float, low: float, high: float) -> str:
+    return f"{mean:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def _head(evaluation: Evaluation) -> str:
+    """One line: the problem with its parameters, the arms, and what is the same in all rows."""
+    run, settings = evaluation.runs[0], evaluation.settings
+    instance = settings.get("env_kwargs", {}).get("instance")
+    of = f" of {instance}" if isinstance(instance, str) else ""
+    parameters = ", ".join(f"{name}={value!r:.40}" for name, value in run.task.parameters.items())
+    parts = [f"{run.task.problem}({parameters})", f"{run.task.K:,} arms{of}"]
+    if run.task.delta is not None:
+        parts.append(f"delta {run.task.delta:g}")
+    budgets = {budget for run in evaluation.runs for budget, _ in run.cells}
+    if len(budgets) == 1 and None not in budgets:
+        parts.append(f"budget {budgets.pop():,}")
+    parts.append(f"{len(run.columns['score']):,} episodes of seed {settings.get('seed')}")
+    return " · ".join(parts)
+
+
+def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.95) -> str:
+    """The rows of `Evaluation.summary()`, the columns that matter.
+
+    Args:
+        evaluation: what to show. metric: a mean to show besides error rate and score; None: the problem's first.
+        level: of the intervals.
+    """
+    rows: list[dict[str, Any]] = evaluation.summary(level).to_dict("records")  # type: ignore[assignment]
+    several = [key for key in ("budget", "at") if len({str(row[key]) for row in rows}) > 1]
+    note = ""
+    if len(rows) > MOST_ROWS:
+        note = f"\n(the last of {len(rows) // len(evaluation.agents)} rows of each agent)"
+        rows = list({row["agent"]: row for row in rows}.values())
+    metric_names = evaluation.runs[0].names[2:]
+    shown = metric if metric in metric_names else metric_names[0]
+    columns: list[tuple[str, bool, Any]] = [("agent", False, lambda row: row["agent"])]
+    columns += [(key, True, lambda row, key=key: _count(row[key])) for key in several]
+    if "at" not in several or any(row["at"] != row["total_pulls"] for row in rows):
+        columns.append(("pulls", True, lambda row: _count(row["total_pulls"])))
+    per_cent = f"{100 * level:.4g} %"
+    columns.append((f"error rate [{per_cent}]", True,
+                    lambda row: _interval(row["error_rate"], row["error_low"], row["error_high"])))  # fmt: skip
+    if "verdict" in rows[0]:
+        columns.append(("delta", False, lambda row: row["verdict"]))
+    columns.append((f"score [{per_cent}]", True,
+                    lambda row: _interval(row["score"], row["score_low"], row["score_high"])))  # fmt: skip
+    columns.append((shown.replace("_", " "), True, lambda row: _short(row[shown])))
+    if any(row["truncated"] > 0 for row in rows):
+        columns.append(("truncated", True, lambda row: f"{row['truncated']:.4f}"))
+    if not all(math.isnan(row["lower_bound_ratio"]) for row in rows):
+        columns.append(("x lower bound", True, lambda row: _short(row["lower_bound_ratio"])))
+    columns.append(("M pulls/s", True, lambda row: f"{row['pulls_per_second'] / 1e6:.3g}"))
+    cells = [[text(row) for _, _, text in columns] for row in rows]
+    right = [i for i, (_, flush, _) in enumerate(columns) if flush]
+    return f"{_head(evaluation)}\n\n{table([name for name, _, _ in columns], cells, right=right)}{note}"
+
+
+def comparison(
+    evaluation: Evaluation, metric: str = "score", reference: str | None = None, level: float = 0.95
+) -> str:  # fmt: skip
+    """The paired differences of all other agents to one of them, at the last row of each; empty for a single agent.
+
+    Args:
+        evaluation: what to show. metric: what is compared. reference: an agent; None: the first, whatever its result,
+            since one chosen by its result would look better than it is.
+        level: of the intervals.
+
+    Raises:
+        ValueError: for an unknown metric or agent.
+    """
+    first = evaluation.agents[0] if reference is None else reference
+    others = [agent for agent in evaluation.agents if agent != first]
+    rows = []
+    for agent in others:
+        d = evaluation.compare(agent, first, metric, level=level)
+        p = "< 0.001" if d.p_value < 1e-3 else f"{d.p_value:.3f}"
+        rows.append([agent, f"{d.difference:+.4g}", f"[{d.low:+.4g}, {d.high:+.4g}]", p])
+    if not rows:
+        return ""
+    budget, at = [run for run in evaluation.runs if run.agent == first][-1].cells[-1]
+    pulls = f" at {at:,} pulls" if at is not None else f" at budget {budget:,}" if budget is not None else ""
+    head = ["agent", f"{metric.replace('_', ' ')} less that of {first}", f"[{100 * level:.4g} %]", "p"]
+    return f"Paired differences on the same episodes{pulls}:\n\n{table(head, rows, right=(1, 2, 3))}"
+
+
+def report(evaluation: Evaluation, metric: str | None = None, reference: str | None = None, level: float = 0.95) -> str:
+    """`summary` and `comparison` below each other.
+
+    Args:
+        evaluation: what to show. metric: None for the problem's first in the table, and differences of the score.
+        reference: the agent that the others are compared with; None: the first. level: of the intervals.
+    """
+    parts = [summary(evaluation, metric, level), comparison(evaluation, metric or "score", reference, level)]
+    return "\n\n".join(part for part in parts if part)

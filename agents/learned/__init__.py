@@ -1,0 +1,14 @@
+"""Learned agents: an SB3 `VecEnv`, an equivariant policy, training, loading. Imported on use: needs PyTorch and SB3."""
+
+try:
+    import stable_baselines3  # noqa: F401
+    import torch  # noqa: F401
+except ImportError as error:
+    raise ImportError('learned agents need PyTorch and SB3: pip install "bandit-envs[training]"') from error
+
+from .model import Trained, load
+from .policy import EquivariantPolicy
+from .training import train
+from .vec_env import NativeVecEnv, make_vec_env
+
+__all__ = ["EquivariantPolicy", "NativeVecEnv", "Trained", "load", "make_vec_env", "train"]

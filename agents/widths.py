@@ -1,0 +1,48 @@
+"""Confidence widths that hold at all times, shared by the algorithms of the fixed-confidence setting."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from bandit_envs import Task
+from bandit_envs.compiled import jit
+from bandit_envs.problems.base import number
+
+__all__ = ["BOUNDS", "bounds_of", "confidence", "lil_width", "scale_of"]
+
+BOUNDS = ("current", "running")
+
+
+@jit
+def lil_width(t: Any, level: Any, factor: Any) -> Any:
+    """sqrt(factor ln(log2(2t) / level) / t): of t samples, with factor = c sigma^2. [Mason et al. 2020, section 3]"""
+    return math.sqrt(factor * math.log(math.log2(2.0 * t) / level) / t)
+
+
+def confidence(name: str, task: Task, delta: float | None) -> float:
+    """The error probability that an algorithm is run at: its own, or the task's.
+
+    Raises:
+        ValueError: if there is none, or it is not in (0, 1).
+    """
+    delta = task.delta if delta is None else delta
+    if delta is None:
+        raise ValueError(f"{name} needs delta, of the environment or its own")
+    return number("delta", delta, 0, 1, above=True, below=True)
+
+
+def scale_of(task: Task, sigma: float | None) -> float:
+    """The sub-Gaussian scale of a sample: the one given, or the task's."""
+    return number("sigma", task.sigma if sigma is None else sigma, 0, above=True)
+
+
+def bounds_of(bounds: str) -> bool:
+    """Whether bounds never widen again.
+
+    Raises:
+        ValueError: unless it is "current" or "running".
+    """
+    if bounds not in BOUNDS:
+        raise ValueError(f"bounds must be one of {list(BOUNDS)}, got {bounds!r}")
+    return bounds == "running"

@@ -1,0 +1,257 @@
+"""Speed as ratios inside one run, through the public path. Run with: pytest tests/benchmarks --benchmark-only
+
+On a shared machine pin the processor: taskset -c 1 pytest ...
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numba
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from race import Race, clock
+
+import agents
+from bandit_envs import rng
+
+THRESHOLD = "bandit_envs/Threshold-v0"
+MEANS = np.array([0.2, 0.25, 0.3, 0.35, 0.45, 0.55, 0.65, 0.7, 0.75, 0.8])  # tao2019-1
+K = len(MEANS)
+
+Bools = NDArray[np.bool_]
+speed = functools.partial(pytest.mark.benchmark, timer=clock)
+
+
+def vector(N: int, **kwargs: Any) -> Any:
+    """The native vector environment with live views, reset."""
+    envs = gym.make_vec(THRESHOLD, num_envs=N, copy=False, **{"instance": "tao2019-1"} | kwargs)
+    envs.reset(seed=0)
+    return envs
+
+
+# --- a. APT: predict and step, whole episodes of 1000 pulls, K = 10 ---------------------------------------------------
+
+
+def numpy_apt(N: int, T: int, generator: np.random.Generator) -> Bools:
+    """Batched APT in NumPy as quick as we can write it: flat offsets, only the index of the arm just pulled changes."""
+    pulls, total = np.zeros(N * K), np.zeros(N * K)
+    index = np.full((N, K), -np.inf)
+    flat, first = index.reshape(-1), np.arange(N) * K
+    for _ in range(T):
+        arm = index.argmin(axis=1)
+        at = first + arm
+        n = pulls[at] + 1.0
+        s = total[at] + (generator.random(N) < MEANS[arm])
+        pulls[at], total[at] = n, s
+        flat[at] = np.sqrt(n) * np.abs(s / n - 0.5)
+    answer: Bools = (total / pulls).reshape(N, K) >= 0.5
+    return answer
+
+
+def plain_numpy_apt(N: int, T: int, generator: np.random.Generator) -> Bools:
+    """Batched APT in NumPy as one writes it down: the index of Algorithm 1 over the whole table, then the argmin."""
+    pulls, total, row = np.zeros((N, K)), np.zeros((N, K)), np.arange(N)
+    for t in range(T):
+        if t < K:
+            arm = np.full(N, t)
+        else:
+            arm = (np.sqrt(pulls) * np.abs(total / pulls - 0.5)).argmin(axis=1)
+        total[row, arm] += generator.random(N) < MEANS[arm]
+        pulls[row, arm] += 1
+    answer: Bools = total / pulls >= 0.5
+    return answer
+
+
+@numba.njit
+def fused_apt(N: int, T: int, generator: Any, means: Any) -> Any:
+    """APT and its bandit in one compiled loop, one episode after the other, with NumPy's generator."""
+    K = len(means)
+    score, pulls, total = np.empty(K), np.empty(K), np.empty(K)
+    answer = np.zeros((N, K), np.bool_)
+    for e in range(N):
+        for k in range(K):
+            score[k], pulls[k], total[k] = -np.inf, 0.0, 0.0
+        for _ in range(T):
+            a = 0
+            for k in range(1, K):
+                if score[k] < score[a]:
+                    a = k
+            pulls[a] += 1.0
+            if generator.random() < means[a]:
+                total[a] += 1.0
+            score[a] = np.sqrt(pulls[a]) * abs(total[a] / pulls[a] - 0.5)
+        for k in range(K):
+            answer[e, k] = total[k] / pulls[k] >= 0.5
+    return answer
+
+
+def play(envs: Any, agent: Any) -> Bools:
+    """One episode in every slot, the next of its root."""
+    observation, _ = envs.reset()
+    state, info = None, {}
+    while "answer" not in info:
+        action, state = agent.predict(observation, state)
+        observation, _, _, _, info = envs.step(action)
+    answer: Bools = info["answer"]
+    return answer
+
+
+REFERENCES: dict[str, tuple[Callable[..., Bools], float, str]] = {
+    "numpy": (numpy_apt, 3.3, "batched NumPy, tuned"),
+    "plain-numpy": (plain_numpy_apt, 3.3, "batched NumPy, plain"),
+    "numba": (lambda N, T, g: fused_apt(N, T, g, MEANS), 0.6, "a fused Numba loop"),
+}
+
+
+@speed(group="a. APT: predict and step, times as fast")
+@pytest.mark.parametrize("N", [1000, 2000, 4000, 8000])
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_apt(race: Race, reference: str, N: int) -> None:
+    other, target, words = REFERENCES[reference]
+    T, generator = 1000, np.random.default_rng(0)
+    envs = vector(N, budget=T)
+    agent = agents.make("apt", envs)
+    right = MEANS >= 0.5
+    wrong = [(answer != right).sum(axis=1).mean() for answer in (play(envs, agent), other(N, T, generator))]
+    assert abs(wrong[0] - wrong[1]) < 6 * np.sqrt(2 * 0.1 / N)  # they do the same job: wrong arms, variance about .1
+    race(lambda: play(envs, agent), lambda: other(N, T, generator), against=words, at_least=target, rounds=7)
+
+
+# --- b. the vector environment alone --------------------------------------------------------------------------------
+
+
+def stepper(envs: Any, actions: NDArray[np.int64]) -> Callable[[], None]:
+    """A run of steps with given actions."""
+
+    def run() -> None:
+        for action in actions:
+            envs.step(action)
+
+    return run
+
+
+@speed(group="b. vector environment alone, times as fast")
+@pytest.mark.parametrize(("N", "target"), [(1024, 5.0), (4096, 3.5)])
+def test_vector_environment(race: Race, N: int, target: float) -> None:
+    g = np.random.default_rng(0)
+    cart = gym.make_vec("CartPole-v1", num_envs=N, vectorization_mode="vector_entry_point")
+    cart.reset(seed=0)
+    ours, theirs = (stepper(e, g.integers(0, n, (201, N))) for e, n in ((vector(N, budget=200), K), (cart, 2)))
+    race(ours, theirs, against="Gymnasium's CartPole-v1 vector environment", at_least=target)
+
+
+@speed(group="b. episodes that end often, times as long")
+@pytest.mark.parametrize("N", [1024, 4096])
+@pytest.mark.parametrize("budget", [10, 15, 20])
+def test_short_episodes(race: Race, N: int, budget: int) -> None:
+    actions = np.random.default_rng(0).integers(0, K, (10 * (budget + 1), N))
+    ours, theirs = (stepper(vector(N, budget=T), actions) for T in (budget, 10**6))
+    race(ours, theirs, against="episodes that do not end", at_most=2.0)
+
+
+# --- c. many arms ---------------------------------------------------------------------------------------------------
+
+
+@speed(group="c. LSA, K = 10,000, cost of a pull, times that of K = 10")
+@pytest.mark.parametrize("N", [64, 256, 1000])
+def test_many_arms(race: Race, N: int) -> None:
+    def player(arms: int) -> Callable[[], None]:
+        envs = vector(N, instance={"law": "bernoulli", "mean": np.linspace(0.05, 0.95, arms).tolist()}, budget=10**9)
+        agent = agents.make("lsa", envs)
+        observation, state = envs.reset(seed=0)[0], None
+
+        def run(steps: int = 500) -> None:
+            nonlocal observation, state
+            for _ in range(steps):
+                action, state = agent.predict(observation, state)
+                observation, *_ = envs.step(action)
+
+        run(3 * arms)  # past the first pulls in order
+        return run
+
+    race(player(10_000), player(10), against="K = 10", at_most=8.0)
+
+
+# --- d. the single environment --------------------------------------------------------------------------------------
+
+
+@speed(group="d. single environment through gym.make, times as fast")
+def test_single_environment(race: Race) -> None:
+    cart, env, steps = gym.make("CartPole-v1"), gym.make(THRESHOLD, instance="tao2019-1", budget=10**9), 200
+    env.reset(seed=0)
+    balance = []  # pushes that keep the pole up for so long
+    observation, _ = cart.reset(seed=0)
+    for _ in range(steps):
+        balance.append(int(observation[2] + observation[3] > 0))
+        observation, _, terminated, truncated, _ = cart.step(balance[-1])
+        assert not terminated
+        assert not truncated
+    arms = np.random.default_rng(0).integers(0, K, steps).tolist()
+
+    def run(env: Any, actions: list[int]) -> None:
+        for action in actions:
+            env.step(action)
+
+    race(lambda: run(env, arms), lambda: run(cart, balance), against="CartPole-v1", at_least=2.0, rounds=201,
+         prepare=lambda: cart.reset(seed=0))  # fmt: skip
+
+
+# --- e. pulling in bulk ---------------------------------------------------------------------------------------------
+
+_g = np.random.default_rng(0)
+LAWS: dict[str, dict[str, Any]] = {
+    "bernoulli": {"law": "bernoulli", "mean": MEANS.tolist()},
+    "gaussian": {"law": "gaussian", "mean": MEANS.tolist()},
+    "categorical": {"law": "categorical", "values": [0, 0.5, 1], "probabilities": _g.integers(1, 9, (K, 3)).tolist()},
+    "resampled-10-rows": {"law": "resampled", "rows": _g.random((K, 10)).tolist()},
+    "resampled-40-rows": {"law": "resampled", "rows": _g.random((K, 40)).tolist()},
+}
+
+
+@speed(group="e. a bulk pull of 10^6, times as long as one of 10")
+@pytest.mark.parametrize("law", LAWS)
+def test_bulk_pull(race: Race, law: str) -> None:
+    N = 512
+    envs = vector(N, instance=LAWS[law], budget=2**39, actions="full")
+    arms, answer = np.random.default_rng(0).integers(0, K, N), np.zeros((N, K), np.int8)
+
+    def run(times: int) -> None:
+        action = {"arm": arms, "times": np.full(N, times), "answer": answer}
+        for _ in range(20):
+            envs.step(action)
+
+    # Ten samples of forty rows are drawn one by one, 10^6 row by row: the cost is bounded by the number of rows.
+    limit = None if law == "resampled-40-rows" else 1.5
+    race(lambda: run(10**6), lambda: run(10), against="a bulk pull of 10", at_most=limit)
+
+
+# --- f. for orientation ---------------------------------------------------------------------------------------------
+
+
+@numba.njit(error_model="numpy")
+def draw(index: Any, arm: Any, episode: Any, key: Any, means: Any, out: Any) -> Any:
+    """One Bernoulli sample of each episode, and nothing else."""
+    for e in range(len(out)):
+        w0, w1, _, _ = rng.philox(index[e], arm[e], episode[e], np.uint64(0), key[0, e], key[1, e])
+        out[e] = rng.to_uniform(w0, w1)
+    for e in range(len(out)):
+        out[e] = 1.0 if out[e] < means[arm[e]] else 0.0
+
+
+@speed(group="f. step, times as long as its samples alone")
+@pytest.mark.parametrize("N", [1024, 4096])
+def test_samples_alone(race: Race, N: int) -> None:
+    actions = np.random.default_rng(0).integers(0, K, (200, N))
+    word, key, out = np.arange(N, dtype=np.uint64), np.zeros((2, N), np.uint64), np.empty(N)
+    arm = actions[0].astype(np.uint64)
+
+    def samples() -> None:
+        for _ in range(200):
+            draw(word, arm, word, key, MEANS, out)
+
+    race(stepper(vector(N, budget=10**6), actions), samples, against="Philox4x32-10 and the law")

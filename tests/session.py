@@ -1,0 +1,102 @@
+"""A session that uses every problem, law, form and face of the environments, and a report on the kernels.
+
+Of each kernel of `bandit_envs`: {module.kernel: [signatures, cache hits, cache misses]}. Run by test_compiled.py.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import gymnasium as gym
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from rollouts import FORMS, batch, some_action
+
+import bandit_envs
+from bandit_envs.catalogue import ENVIRONMENTS
+from bandit_envs.geometry import Polyhedron
+from bandit_envs.rng import agent_uniforms
+
+LAWS = [
+    {"law": "bernoulli", "mean": [0.25, 0.5, 0.75]},
+    {"law": "gaussian", "mean": [0.25, 0.5, 0.75]},
+    {"law": "uniform", "mean": [0.25, 0.5, 0.75]},
+    {"law": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 2], [5, 0, 1]]},
+    {"law": "resampled", "rows": [[0, 1], [2, 3, 4], [1]]},
+    *({"sampler": {"law": law, "arms": 3}} for law in ("bernoulli", "gaussian", "uniform")),
+    {"sampler": {"law": "gaussian", "arms": 3, "mean": {"normal": [1.0, 1.0]}}},
+]
+WIDE = [
+    {"law": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.5]]},
+    {"law": "gaussian", "mean": [[0.1, 0.9], [0.5, 0.5]]},
+    {"law": "resampled", "rows": [[[0, 1]], [[2, 3], [4, 5]]]},
+    {"sampler": {"law": "uniform", "arms": 3, "dimensions": 2}},
+]
+SHAPES = [  # a half-line, and in two dimensions a box, a half-plane, a simplex, a wedge
+    ([[1.0]], [0.5]), ([[1, 0], [-1, 0], [0, 1], [0, -1]], [1, 0, 1, 0]), ([[1, 1]], [1]),
+    ([[-1, 0], [0, -1], [1, 1]], [0, 0, 1]), ([[1, 2], [-3, 1]], [1, 2]),
+]  # fmt: skip
+
+
+def run(env_id: str, **settings: object) -> None:
+    """Some steps of the single environment and of the vector environment, with ends."""
+    generator = np.random.default_rng(0)
+    single, many = gym.make(env_id, **settings), gym.make_vec(env_id, 3, **settings)
+    frozen = gym.make_vec(env_id, 3, autoreset_mode="Disabled", copy=False, **settings)
+    single.reset(seed=0, options={"episode": 1})
+    for env in (many, frozen):
+        env.reset(seed=[0, 1, 2], options={"episode": [3, 4, 5]})
+        env.reset(seed=1)
+    task = single.unwrapped.task
+    for _ in range(25):
+        *_, over, cut, _ = single.step(some_action(task, generator, 0.1))
+        if over or cut:
+            single.reset()
+        action = batch([some_action(task, generator, 0.1) for _ in range(3)])
+        if isinstance(action, np.ndarray):
+            action.setflags(write=False)  # and other layouts: they must not make further signatures
+            many.step(np.repeat(action, 2)[::2])
+        many.step(action)
+        *_, over, cut, _ = frozen.step(action)
+        if (over | cut).any():
+            frozen.reset(options={"reset_mask": over | cut})
+    many.unwrapped.assess(np.arange(3))
+    many.unwrapped.assess(np.array([1]), many.unwrapped._core.problem.plug_in(many.unwrapped._core.seen(np.array([1]))))
+    pickle.loads(pickle.dumps(single)).reset()
+
+
+def everything() -> None:
+    for actions, observation in FORMS:
+        form = {"actions": actions, "observation": observation, "budget": 20}
+        for row in ENVIRONMENTS.values():
+            run(row.id, **form)
+        for instance in LAWS:
+            run("bandit_envs/Threshold-v0", instance=instance, threshold=1.0 if "values" in instance else 0.5, **form)
+            run("bandit_envs/AllGood-v0", instance=instance, shuffle_arms=True, pull_cost=0.1, **form)
+            run("bandit_envs/TopK-v0", instance=instance, k=2, reward="correct", max_pulls=10, **form)
+        for A, b in SHAPES:
+            for instance in WIDE if len(A[0]) == 2 else LAWS:
+                run("bandit_envs/Feasible-v0", instance=instance, A=A, b=b, tolerance=0.1, **form)
+    for A, b in SHAPES:
+        shape, points = Polyhedron(A, b), np.zeros((4, len(A[0])))
+        shape.contains(points), shape.project(points), shape.margin(points[0])
+    agent_uniforms(np.zeros(3, np.int64), np.zeros(3, np.int64), 2)
+
+
+def kernels() -> dict[str, Dispatcher]:
+    """The compiled functions that have a cache, by module and name."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] == bandit_envs.__name__:
+            for value in vars(module).values():
+                if isinstance(value, Dispatcher) and hasattr(value._cache, "_impl"):
+                    found[f"{value.py_func.__module__}.{value.py_func.__name__}"] = value
+    return found
+
+
+def report() -> dict[str, list[int]]:
+    return {
+        name: [len(kernel.signatures), sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values())]
+        for name, kernel in kernels().items()
+    }

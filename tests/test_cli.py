@@ -1,0 +1,312 @@
+"""The command `bandit-envs`: what it runs, prints, writes and refuses."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shlex
+import subprocess
+import sys
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agents
+from agents import cli
+from agents.catalogue import AGENTS
+from agents.cli import COMMANDS, EnvironmentOptions, Evaluate, environment_id, main, parse
+from agents.evaluation.result import Evaluation
+from bandit_envs import setting
+from bandit_envs.catalogue import ENVIRONMENTS
+from bandit_envs.instances import INSTANCES
+from bandit_envs.problems import PROBLEMS
+
+Output = pytest.CaptureFixture[str]
+
+
+def run(capsys: Output, line: str | Sequence[str], code: int = 0) -> tuple[str, str]:
+    """Standard output and error of a command line that ends with this code."""
+    assert main(shlex.split(line) if isinstance(line, str) else line) == code
+    return capsys.readouterr()
+
+
+def agents_in(text: str) -> list[str]:
+    """The agents of the rows of a summary."""
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("──")) + 1
+    end = lines.index("", start) if "" in lines[start:] else len(lines)
+    return [line.split()[0] for line in lines[start:end]]
+
+
+# evaluate -------------------------------------------------------------------------------------------------------------
+
+
+def test_evaluate_real_ratings(capsys: Output, data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANDIT_ENVS_DATA", str(data_folder))
+    line = """evaluate bandit_envs/Threshold-v0 --instance captions-651 --threshold 1.5
+              --agents lsa "apt(tolerance=0.05)" uniform --budget 12000 --episodes 2"""
+    out, err = run(capsys, line)
+    assert agents_in(out) == ["lsa", "apt(tolerance=0.05)", "uniform"]
+    assert "Threshold(threshold=1.5, tolerance=0.0) · 9,250 arms of captions-651 · budget 12,000 · 2 episodes" in out
+    assert err == ""
+    out, err = run(capsys, "evaluate Threshold --instance captions-651 --threshold 1.5 --budget 9300 --episodes 1")
+    assert set(agents_in(out)) == {"uniform", "random", "lsa", "apt"}
+    assert "note: left out: ucbe needs a finite H, got inf" in err
+    assert "note: left out: opt-kg needs Bernoulli arms, got categorical" in err
+    _, err = run(capsys, "evaluate Threshold --instance captions-651 --threshold 1.5 --budget 9300 --agents ucbe", 2)
+    assert err.startswith("bandit-envs: ucbe needs a finite H, got inf: some arms lie exactly on the boundary")
+
+
+def test_evaluate_prints_what_the_function_returns(capsys: Output) -> None:
+    line = "evaluate Threshold --instance tao2019-1 --agents lsa uniform --at 20 60 --episodes 40 --seed 7"
+    out, err = run(capsys, line)
+    result = agents.evaluate(["lsa", "uniform"], "bandit_envs/Threshold-v0", episodes=40, seed=7, at=[20, 60],
+                             env_kwargs={"instance": "tao2019-1"})  # fmt: skip
+    assert agents_in(out) == ["lsa", "lsa", "uniform", "uniform"]
+    for _, row in result.summary().iterrows():
+        assert f"{row['error_rate']:.4f} [{row['error_low']:.4f}, {row['error_high']:.4f}]" in out
+    d = result.compare("uniform", "lsa")
+    assert f"{d.difference:+.4g}" in out
+    assert err == ""
+
+
+def test_evaluate_takes_all_agents_that_can_run_where_none_is_named(capsys: Output) -> None:
+    for problem, row in ENVIRONMENTS.items():
+        out, err = run(capsys, f"evaluate {row.id} --budget 30 --episodes 2")
+        noted = {line.split()[3] for line in err.splitlines() if line.startswith("note: left out: ")}
+        assert set(agents_in(out)) | noted == set(agents.names(problem))
+    out, err = run(capsys, "evaluate Threshold --budgets 12 30 --instance tao2019-1 --episodes 2")
+    assert set(agents_in(out)) == set(agents.names("Threshold"))
+    out, err = run(capsys, "evaluate Threshold --budgets 5 30 --instance tao2019-1 --episodes 2")
+    assert "left out: ucbe needs a budget > K = 10, got 5" in err
+
+
+def test_evaluate_writes_results_that_plot_reads(capsys: Output, tmp_path: Path) -> None:
+    out, figure = tmp_path / "new" / "out", tmp_path / "fig" / "a.png"
+    line = f"evaluate Threshold --instance tao2019-1 --agents lsa uniform --at 20 60 --episodes 9 --out {out}"
+    text, _ = run(capsys, f"{line} --figure {figure} --metric misclassified")
+    assert text.endswith(f"wrote {out} and {figure}\n")
+    assert len(list(out.iterdir())) == 4
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert Evaluation.load(out).summary()["at"].tolist() == [20, 60, 20, 60]
+    _, err = run(capsys, line, 2)
+    assert err == f"bandit-envs: {out} is there already: give another --out, or --force to overwrite it\n"
+    run(capsys, f"{line} --force --seed 1")
+    assert json.loads((out / "settings.json").read_text())["seed"] == 1
+    again = tmp_path / "again.svg"
+    text, _ = run(capsys, f"plot {out} --metric misclassified --figure {again} --log --title mine --level 0.9")
+    assert text == f"wrote {again}\n"
+    assert again.read_text().startswith("<?xml")
+    text, _ = run(capsys, f"plot {out}")
+    assert text == f"wrote {out / 'error_rate.png'}\n"
+    (tmp_path / "empty").mkdir()
+    run(capsys, f"evaluate Threshold --agents lsa --episodes 2 --out {tmp_path / 'empty'}")
+
+
+@pytest.mark.parametrize(
+    ("options", "kwargs"),
+    [
+        ("Threshold --threshold 0.3 --tolerance 0.1", {"threshold": 0.3, "tolerance": 0.1}),
+        ("Threshold --threshold -0.5 --instance '{\"law\": \"gaussian\", \"mean\": [-1, 1]}'",
+         {"threshold": -0.5, "instance": {"law": "gaussian", "mean": [-1, 1]}}),
+        ("AllGood --epsilon 0.2 --multiplicative --slack 0.1", {"epsilon": 0.2, "multiplicative": True, "slack": 0.1}),
+        ("AllGood --no-multiplicative --instance 'sampler(arms=4)'",
+         {"multiplicative": False, "instance": "sampler(arms=4)"}),
+        ("TopK --k 4 --criterion each --epsilon 0.05", {"k": 4, "criterion": "each", "epsilon": 0.05}),
+        ("BestArm --criterion exact --shuffle-arms", {"criterion": "exact", "shuffle_arms": True}),
+        ("Feasible --A '[[1, 0], [0, -1]]' --b '[0.5, -0.2]' --tolerance 0.1 --no-normalise"
+         " --instance '{\"sampler\": {\"dimensions\": 2}}'",
+         {"A": [[1, 0], [0, -1]], "b": [0.5, -0.2], "tolerance": 0.1, "normalise": False,
+          "instance": {"sampler": {"dimensions": 2}}}),
+        ("Threshold --delta 0.1 --max-pulls 25 --pull-cost 0.01 --reward correct",
+         {"delta": 0.1, "max_pulls": 25, "pull_cost": 0.01, "reward": "correct", "budget": 30}),
+    ],
+)  # fmt: skip
+def test_evaluate_hands_options_to_the_environment(capsys: Output, options: str, kwargs: dict[str, Any]) -> None:
+    line = shlex.split(f"evaluate {options} --budget 30 --agents uniform --episodes 3")
+    command = parse(line)
+    assert isinstance(command, Evaluate)
+    assert command.environment.env_kwargs() == {"budget": 30} | kwargs
+    run(capsys, line)
+
+
+def test_every_keyword_of_every_environment_is_an_option() -> None:
+    common = set(inspect.signature(setting.resolve).parameters) - {"problem", "parameters", "actions", "observation"}
+    problems = {name for kind in PROBLEMS.values() for name in kind.parameters}
+    assert set(EnvironmentOptions.__dataclass_fields__) == common | problems
+
+
+def test_environments_may_be_named_shortly() -> None:
+    for name in ("Threshold", "threshold", "Threshold-v0", "bandit_envs/Threshold-v0", "bandit_envs/threshold-v0"):
+        assert environment_id(name) == "bandit_envs/Threshold-v0"
+    for name in ("TopK", "topk", "top-k", "top_k"):
+        assert environment_id(name) == "bandit_envs/TopK-v0"
+    with pytest.raises(ValueError, match="unknown environment 'Treshold'; did you mean 'Threshold'"):
+        environment_id("Treshold")
+    with pytest.raises(ValueError, match="unknown environment 'Threshold-v7'"):
+        environment_id("Threshold-v7")
+
+
+# list, train ----------------------------------------------------------------------------------------------------------
+
+
+def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    shown = {name: run(capsys, f"list {name}")[0] for name in ("environments", "instances", "agents")}
+    assert run(capsys, "list")[0] == "\n".join(shown.values())
+    for row in ENVIRONMENTS.values():
+        (line,) = [line for line in shown["environments"].splitlines() if line.startswith(f"{row.id} ")]
+        assert row.asks in line
+        assert row.source in line
+    for name, one in INSTANCES.items():
+        (line,) = [line for line in shown["instances"].splitlines() if line.startswith(f"{name} ")]
+        assert one.source in line
+    assert "sampler" in shown["instances"]
+    for name, kind in AGENTS.items():
+        (line,) = [line for line in shown["agents"].splitlines() if line.split()[0].rstrip(",") == name]
+        assert kind.source in line
+    assert "the budget and the true H" in shown["agents"]
+    monkeypatch.setenv("COLUMNS", "100")
+    assert max(map(len, run(capsys, "list agents")[0].splitlines())) <= 100
+
+
+def test_train_calls_the_function(capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def train(algorithm: str, env_id: str, **arguments: Any) -> None:
+        calls.append((algorithm, env_id, arguments))
+        for suffix in (".zip", ".json"):
+            Path(f"{arguments['out']}{suffix}").touch()
+
+    learned = types.ModuleType("agents.learned.training")
+    learned.train = train  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "agents.learned", types.ModuleType("agents.learned"))
+    monkeypatch.setitem(sys.modules, "agents.learned.training", learned)
+    out = tmp_path / "ppo"
+    text, _ = run(capsys, f"train bandit_envs/Threshold-v0 --algorithm ppo --seconds 60 --seed 3 --out {out}")
+    assert text == f"wrote {out}.zip and {out}.json\n"
+    _, err = run(capsys, f"train --seconds 60 --out {out}.zip", 2)
+    assert err == f"bandit-envs: {out}.zip is there already: give another --out, or --force to overwrite it\n"
+    run(capsys, f"train Threshold --budget 50 --instance 'sampler(arms=3)' --steps 9 --num-envs 4 --out {out}.zip"
+                " --force --no-progress --hyperparameters learning_rate=1e-3 policy=big")  # fmt: skip
+    usual = {"steps": None, "seconds": 60.0, "seed": 3, "env_kwargs": {}, "out": out, "progress": None}
+    special = {"steps": 9, "seconds": None, "seed": 0, "env_kwargs": {"budget": 50, "instance": "sampler(arms=3)"},
+               "out": out, "progress": False, "num_envs": 4, "learning_rate": 1e-3, "policy": "big"}  # fmt: skip
+    assert calls == [("ppo", "bandit_envs/Threshold-v0", usual), ("ppo", "bandit_envs/Threshold-v0", special)]
+    _, err = run(capsys, f"train --out {tmp_path / 'new'} --hyperparameters big", 2)
+    assert err == "bandit-envs: --hyperparameters takes name=value, got 'big'\n"
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
+# Errors and help ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("evaluate Nothing", "unknown environment 'Nothing'"),
+        ("evaluate Threshold --instance tao2019-9", "unknown instance 'tao2019-9'; did you mean 'tao2019-"),
+        ("evaluate Threshold --instance '{\"law\"'", "--instance must be JSON, got '{\"law\"'"),
+        ("evaluate Feasible --A 1,2", "--A must be JSON, got '1,2'"),
+        ("evaluate Threshold --k 3", "Threshold got an unexpected keyword 'k'; it takes threshold, tolerance,"),
+        ("evaluate TopK --k 10", "k must be an integer in [1, 9], got 10"),
+        ("evaluate Threshold --threshold 2", "threshold must lie in the support [0.0, 1.0] of the arms, got 2.0"),
+        ("evaluate Threshold --agents lsaa", "unknown agent 'lsaa'; did you mean 'lsa'?"),
+        ("evaluate Threshold --agents lsa ucbe", "ucbe is an oracle: it needs H="),
+        ("evaluate Threshold --agents 'apt(tolerance=-1)'", "tolerance must be a number in [0, inf), got -1"),
+        ("evaluate Threshold --agents ghost.zip", "there is no saved model ghost.zip"),
+        ("evaluate Threshold --agents", "evaluate needs at least one agent"),
+        ("evaluate Threshold --agents lsa --reference apt", "--reference must be one of the agents lsa, got 'apt'"),
+        ("evaluate Threshold --metric f3", "metric must be one of error_rate, score, misclassified"),
+        ("evaluate Threshold --figure a.gif", "the suffix of a figure must be .png, .svg, .pdf, got 'a.gif'"),
+        ("evaluate Threshold --episodes 0", "episodes must be an integer in [1"),
+        ("evaluate Threshold --delta 0.1 --agents uniform", "uniform may never stop by itself"),
+        ("evaluate CartPole-v1", "CartPole-v1"),
+        ("plot nowhere", "nowhere holds no evaluation: episodes.parquet and pulls.parquet and settings.json missing"),
+        ("plot nowhere --figure a.gif", "the suffix of a figure must be"),
+        ("train Threshold --k 3", "Threshold got an unexpected keyword 'k'"),
+    ],
+)
+@pytest.mark.usefixtures("elsewhere")
+def test_errors_are_one_line(capsys: Output, tmp_path: Path, line: str, message: str) -> None:
+    out, err = run(capsys, line, 2)
+    (told,) = [one for one in err.splitlines() if not one.startswith("note: ")]
+    assert told.startswith("bandit-envs: ")
+    assert message in told
+    assert out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_debug_shows_where_an_error_comes_from() -> None:
+    with pytest.raises(ValueError, match="unknown environment"):
+        main(["evaluate", "Nothing", "--debug"])
+
+
+@pytest.mark.parametrize("line", ["", "evaluate", "evaluate Threshold --episodes many", "evaluate Threshold --boost 3",
+                                  "list things", "nonsense", "plot"])  # fmt: skip
+def test_command_lines_that_cannot_be_read(capsys: Output, line: str) -> None:
+    out, err = run(capsys, line, 2)
+    assert out == ""
+    assert "Traceback" not in err
+    assert err
+
+
+def test_interruption(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.agents, "evaluate", stop)
+    _, err = run(capsys, "evaluate Threshold --agents lsa", 130)
+    assert err == "bandit-envs: interrupted\n"
+
+
+def test_help_has_examples_that_can_be_read(capsys: Output) -> None:
+    for name, kind in COMMANDS.items():
+        out, _ = run(capsys, f"{name} --help")
+        text = (inspect.getdoc(kind) or "").partition("examples:\n")[2].replace("\\\n", " ")
+        examples = [shlex.split(line) for line in text.splitlines()]
+        assert examples
+        assert "examples:" in out
+        for words in examples:
+            assert words[:2] == ["bandit-envs", name]
+            assert type(parse(words[1:])) is kind
+    out, _ = run(capsys, "--help")
+    for line in out.partition("examples:\n")[2].partition("\n\n")[0].splitlines():
+        words = shlex.split(line)
+        assert words[0] == "bandit-envs"
+        if "--help" not in words:
+            parse(words[1:])
+    for name, kind in COMMANDS.items():
+        assert f"• {name} " in out
+        assert " ".join((inspect.getdoc(kind) or "").split()[:4]) in out
+
+
+def test_help_is_quick_and_the_module_runs_as_a_command() -> None:
+    heavy = ("torch", "stable_baselines3", "pandas", "pyarrow", "matplotlib", "scipy.stats", "scipy.special", "tqdm")
+    code = f"""
+import sys
+from agents.cli import main
+assert main(["--help"]) == main(["list"]) == 0
+sys.exit(", ".join(name for name in {heavy} if name in sys.modules) or 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    line = [sys.executable, "-m", "agents", "evaluate", "threshold", "--agents", "lsa", "--episodes", "5"]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert agents_in(done.stdout) == ["lsa"]
+    done = subprocess.run([*line[:4], "nothing"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    code = 'import sys; sys.modules["tyro"] = None; import agents.cli'
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert 'pip install "bandit-envs[evaluation]"' in done.stderr

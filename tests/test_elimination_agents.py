@@ -1,0 +1,370 @@
+"""Median Elimination, EAST, uniform elimination and FAREAST: schedules by hand, literal twins, error probabilities."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from scipy import stats
+from twins_elimination import Twin, best_arm, east, fareast, uniform_elimination
+
+import agents
+from agents.all_good.fareast import BAD, GOOD, GOOD_ARM, STAGE, bad_filter_pulls
+from agents.rounds import RoundMemory
+from agents.top_k.median_elimination import elimination_pulls, pulls_per_arm, upper_half, width_constant
+from bandit_envs import Gaussian, Instance, Task
+
+ALL_GOOD = "bandit_envs/AllGood-v0"
+BEST_ARM = "bandit_envs/BestArm-v0"
+NAMES = ["east", "uniform-elimination", "fareast", "median-elimination"]
+FAREASTS = ["fareast", "fareast(finder='lucb', kappa=0.5)"]
+MODES: dict[str, dict[str, Any]] = {
+    "additive": {"epsilon": 0.3},
+    "multiplicative": {"epsilon": 0.3, "multiplicative": True},
+    "slack": {"epsilon": 0.3, "slack": 0.2},
+    "multiplicative slack": {"epsilon": 0.3, "multiplicative": True, "slack": 0.2},
+}  # fmt: skip
+
+Play = tuple[list[tuple[int, int]], list[float], "set[int] | None"]
+
+
+def record(name: str, env_id: str, episodes: int, seed: int = 0, **kwargs: Any) -> tuple[Any, list[Play]]:
+    """Let the agent play these episodes side by side: its pulls, their averages, and its answer (None: cut off)."""
+    kwargs = {"delta": 0.1, "actions": "full"} | kwargs
+    envs: Any = gym.make_vec(env_id, episodes, autoreset_mode="Disabled", copy=False, **kwargs)
+    agent, state, full = agents.make(name, envs), None, kwargs["actions"] == "full"
+    observation, _ = envs.reset(seed=seed, options={"episode": np.arange(episodes)})
+    pulls: list[list[tuple[int, int]]] = [[] for _ in range(episodes)]
+    samples: list[list[float]] = [[] for _ in range(episodes)]
+    answers: list[set[int] | None] = [None] * episodes
+    live = np.ones(episodes, np.bool_)
+    while live.any():
+        action, state = agent.predict(observation, state)
+        arm, times = (action["arm"], action["times"]) if full else (action, np.ones(episodes, np.int64))
+        asked = list(zip(arm.tolist(), times.tolist(), strict=True))
+        observation, _, terminated, truncated, info = envs.step(action)
+        for e in np.flatnonzero(live):
+            if asked[e][0] == agent.task.K:
+                answers[e] = set(np.flatnonzero(info["answer"][e]).tolist())
+            else:
+                pulls[e].append(asked[e])
+                samples[e].append(float(info["sample"][e]))
+        live &= ~(terminated | truncated)
+    return agent, list(zip(pulls, samples, answers, strict=True))
+
+
+def replay(twin: Twin, samples: list[float]) -> tuple[list[tuple[int, int]], set[int] | None]:
+    """Give the twin these samples: its pulls, and its answer (None: it wants more)."""
+    asked = []
+    try:
+        asked.append(next(twin))
+        for sample in samples[:-1]:
+            asked.append(twin.send(sample))
+        twin.send(samples[-1])
+    except StopIteration as stop:
+        return asked, stop.value
+    return asked, None
+
+
+def twin_of(agent: Any) -> Twin:
+    """The twin of an agent, on its task."""
+    p, K = agent.task.parameters, agent.task.K
+    if agent.name == "median-elimination":
+        return best_arm(K, p["epsilon"], agent.delta, agent.constant)
+    common = (K, p["epsilon"], p["multiplicative"], p["slack"], agent.task.delta, agent.task.sigma)
+    if agent.name == "fareast":
+        return fareast(*common, finder=agent.finder, kappa=agent.kappa, constant=agent.constant)
+    return {"east": east, "uniform-elimination": uniform_elimination}[agent.name](*common)
+
+
+def noisy(law: str = "gaussian", arms: int = 5, spread: float = 0.1, **mean: Any) -> dict[str, Any]:
+    """A sampler of instances with large gaps."""
+    given = {"spread": spread} if law == "gaussian" else {}
+    return {"sampler": {"law": law, "arms": arms, "mean": mean or {"choice": [0.1, 0.45, 0.85, 1.0]}, **given}}
+
+
+def task(**changes: Any) -> Task:
+    """AllGood with epsilon .5 over 3 standard Gaussian arms, delta .1."""
+    parameters = {"epsilon": 0.5, "multiplicative": False, "slack": 0.0}
+    base = Task("AllGood", parameters, K=3, delta=0.1, law="gaussian", support=None, sigma=1.0)
+    return base.replace(**changes)
+
+
+def seen(pulls: list[int], total: list[float]) -> dict[str, Any]:
+    """What an agent sees of one episode after such pulls."""
+    N, s = np.array(pulls), np.array(total, np.float64)
+    mean = s / np.maximum(N, 1)
+    return {"pulls": N, "total": s, "mean": mean, "variance": mean * 0, "remaining": np.array([-1]),
+            "public_seed": np.array([7])}  # fmt: skip
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def test_pulls_of_median_elimination() -> None:
+    # e = 1/8, d = 1/32: 4 * 64 ln 96 = 1168.47; then e = 3/32, d = 1/64: 4 (32/3)^2 ln 192 = 2392.72
+    assert [pulls_per_arm(r, 0.5, 1 / 16, 4) for r in range(2)] == [1169, 2393]
+    # n = 3: 3 * 1169, then 2 * 2393; a single arm needs none
+    assert [elimination_pulls(n, 0.5, 1 / 16, 4) for n in (1, 2, 3)] == [0, 2338, 8293]
+    assert [elimination_pulls(n, 0.5, 1 / 16, c) for n in (10, 100) for c in (4, 8)] == [57214, 114416, 899518, 1798916]
+
+
+def test_constant_of_median_elimination() -> None:
+    assert width_constant(task(support=(0.0, 1.0), sigma=0.5), None) == 4  # as printed
+    assert width_constant(task(support=(0.0, 1.0), sigma=0.5), 0.5) == 2  # 8 / 4
+    assert width_constant(task(support=(1.0, 3.0), sigma=1.0), None) == 8
+    assert width_constant(task(sigma=0.1), None) == pytest.approx(0.08, rel=1e-15)
+
+
+def test_upper_half() -> None:
+    S = np.array([[True, True, True, True, True], [True, False, False, True, True]])
+    m = np.array([[3.0, 1.0, 3.0, 3.0, 9.0], [-2.0, 9.0, 9.0, -2.0, -2.0]])  # ties go to the lowest arm
+    assert upper_half(m, S).astype(int).tolist() == [[1, 0, 1, 0, 1], [1, 0, 0, 1, 0]]
+
+
+def test_pulls_of_the_bad_filter() -> None:
+    # r = 1, n = 10, delta = .1: 2^5 ln(80 / .05) = 236.09; r = 2: 2^7 ln(80 / .0125) = 1121.80
+    assert [bad_filter_pulls(r, 10, 0.1) for r in (1, 2)] == [237, 1122]
+    assert bad_filter_pulls(1, 10, 0.1, sigma=0.5) == math.ceil(236.09 / 4)
+
+
+def test_schedule_of_fareast() -> None:
+    agent, plays = record("fareast", ALL_GOOD, 1, instance=noisy(arms=3, spread=1.0), max_pulls=17500)
+    # ME at 1/2, 1/16 with constant 8 over 3 arms: 2337 each, then 4786 for 2; tau_1 = 2^5 ln(24 / (.1 / 2)) = 197.6
+    times = [n for _, n in plays[0][0]]
+    assert agent.task.delta == 0.1
+    assert times[:5] == [2337] * 3 + [4786] * 2
+    assert times[5:9] == [198] * 4  # i*, and all of V
+    assert times[9:] == [1] * (17500 - sum(times[:9]))
+
+
+def test_delta_needed_and_bad_parameters() -> None:
+    for name in ["east", "uniform-elimination", "fareast"]:
+        with pytest.raises(ValueError, match="needs delta"):
+            agents.make(name, task(delta=None))
+        with pytest.raises(ValueError, match="c must be"):
+            agents.make(name, task(), c=0)
+        with pytest.raises(ValueError, match="sigma must be"):
+            agents.make(name, task(), sigma=-1)
+    for wrong in ("finder='lucb1'", "kappa=1", "delta=0"):
+        with pytest.raises(ValueError, match="must be"):
+            agents.make(f"fareast({wrong})", task())
+    exact = Task("BestArm", {"epsilon": 0.0, "criterion": "aggregate"}, K=3, delta=0.1)
+    with pytest.raises(ValueError, match="epsilon > 0"):
+        agents.make("median-elimination", exact)
+
+
+# --- the twins -------------------------------------------------------------------------------------------------------
+
+
+def compare(name: str, env_id: str, episodes: int, ended: int, **kwargs: Any) -> None:
+    """The agent and its twin pull the same arms as often and answer the same; at least `ended` episodes end."""
+    agent, plays = record(name, env_id, episodes, **kwargs)
+    assert sum(answer is not None for *_, answer in plays) >= ended
+    for pulls, samples, answer in plays:
+        assert replay(twin_of(agent), samples) == (pulls, answer)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["east", "uniform-elimination"])
+def test_twins_of_the_eliminations(name: str, mode: str) -> None:
+    compare(name, ALL_GOOD, 100, 90, instance=noisy(), max_pulls=6000, **MODES[mode])
+    compare(name, ALL_GOOD, 20, 0, instance=noisy("bernoulli", 4), max_pulls=1000, **MODES[mode])  # with ties
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", FAREASTS)
+def test_twins_of_fareast(name: str, mode: str) -> None:
+    compare(name, ALL_GOOD, 100, 90, instance=noisy(spread=0.05), max_pulls=3000, **MODES[mode])
+    compare(name, ALL_GOOD, 20, 0, instance=noisy("bernoulli", 4), max_pulls=20000, **MODES[mode])
+
+
+@pytest.mark.parametrize(("law", "arms"), [("gaussian", 7), ("bernoulli", 4), ("bernoulli", 2)])
+def test_twins_of_median_elimination(law: str, arms: int) -> None:
+    compare("median-elimination", BEST_ARM, 100, 100, instance=noisy(law, arms, uniform=[0.0, 1.0]), epsilon=0.2,
+            delta=0.2)  # fmt: skip
+
+
+ONE_BAD = {"instance": noisy(arms=24, spread=0.02, choice=[1.0] * 10 + [0.005, 0.03]), "epsilon": 0.955}
+
+
+@pytest.mark.parametrize("multiplicative", [False, True])
+@pytest.mark.parametrize("slack", [0.0, 0.03])
+def test_twins_where_the_bad_filter_acts(multiplicative: bool, slack: float) -> None:
+    kwargs = ONE_BAD | {"multiplicative": multiplicative, "slack": slack, "max_pulls": 20000}
+    name = "fareast(finder='lucb', kappa=0.9)"
+    agent, plays = record(name, ALL_GOOD, 40, **kwargs)
+    assert sum(pulls[-1][1] > 1 for pulls, *_ in plays) >= 10  # the bad filter, in bulk, had the last word
+    for pulls, samples, answer in plays:
+        assert replay(twin_of(agent), samples) == (pulls, answer)
+
+
+def singly(twin: Twin) -> Twin:
+    """The twin, pulling one by one."""
+    try:
+        arm, times = next(twin)
+        while True:
+            total = 0.0
+            for _ in range(times):
+                total += yield arm, 1
+            arm, times = twin.send(total / times)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
+def test_arm_form_repeats_arms(name: str) -> None:
+    env_id, kwargs = (BEST_ARM, {"epsilon": 0.5}) if name == NAMES[3] else (ALL_GOOD, MODES["additive"])
+    agent, plays = record(name, env_id, 20, instance=noisy(), actions="arm", max_pulls=5000, **kwargs)
+    assert any(answer is not None for *_, answer in plays)
+    for pulls, samples, answer in plays:
+        asked, own = replay(singly(twin_of(agent)), samples)
+        assert asked == pulls
+        assert (own is None) == (answer is None)
+
+
+@pytest.mark.parametrize("name", ["east", "uniform-elimination"])
+def test_forms_agree_where_pulls_are_single(name: str) -> None:
+    kwargs = {"instance": noisy()} | MODES["additive"]
+    one, two = (record(name, ALL_GOOD, 20, actions=form, **kwargs)[1] for form in ("arm", "full"))
+    assert [play[:2] for play in one] == [play[:2] for play in two]
+
+
+# --- episodes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
+def test_slots_take_the_next_episode(name: str) -> None:
+    env_id, kwargs = (BEST_ARM, {"epsilon": 0.5}) if name == NAMES[3] else (ALL_GOOD, MODES["additive"])
+    kwargs = {"instance": noisy(), "delta": 0.1} | kwargs
+    frames = [agents.evaluate(name, env_id, episodes=9, env_kwargs=kwargs, batch=batch).episodes for batch in (9, 2)]
+    assert frames[0].equals(frames[1])
+
+
+@pytest.mark.parametrize("autoreset", ["NextStep", "Disabled"])
+@pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
+def test_memory_is_plain_data(name: str, autoreset: str) -> None:
+    """Copies and pickles of the memory go on alike, over several episodes of each slot."""
+    env_id, kwargs = (BEST_ARM, {"epsilon": 0.5}) if name == NAMES[3] else (ALL_GOOD, MODES["additive"])
+    envs: Any = gym.make_vec(env_id, 3, actions="full", instance=noisy(), delta=0.1, autoreset_mode=autoreset, **kwargs)
+    agent, state = agents.make(name, envs), None
+    observation, _ = envs.reset(seed=0)
+    ended = steps = 0
+    while ended < 6:
+        before = pickle.loads(pickle.dumps(copy.deepcopy(state))) if steps % 5 == 0 else None
+        action, state = agent.predict(observation, state)
+        if before is not None:
+            again, _ = pickle.loads(pickle.dumps(agent)).predict(observation, before)
+            assert all(np.array_equal(action[key], again[key]) for key in action)
+        observation, _, terminated, *_ = envs.step(action)
+        ended, steps = ended + int(terminated.sum()), steps + 1
+        if autoreset == "Disabled" and terminated.any():
+            observation, _ = envs.reset(options={"reset_mask": terminated})
+    assert isinstance(state, RoundMemory)
+
+
+@pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
+def test_met_in_the_middle(name: str) -> None:
+    """Without its memory an algorithm begins anew from what has been seen, and ends."""
+    env_id, kwargs = (BEST_ARM, {"epsilon": 0.5}) if name == NAMES[3] else (ALL_GOOD, MODES["additive"])
+    kwargs = {"instance": noisy(), "delta": 0.1, "actions": "full", "autoreset_mode": "Disabled"} | kwargs
+    envs: Any = gym.make_vec(env_id, 8, **kwargs)
+    agent = agents.make(name, envs)
+    observation, _ = envs.reset(seed=0)
+    generator = np.random.default_rng(0)
+    for _ in range(7):
+        arm = generator.integers(agent.task.K, size=8)
+        unread = np.zeros((8, agent.task.K), np.int8)
+        observation, *_ = envs.step({"arm": arm, "times": np.full(8, 3), "answer": unread})
+    state, over, correct = None, np.zeros(8, np.bool_), np.zeros(8, np.bool_)
+    while not over.all():
+        action, state = agent.predict(observation, state)
+        observation, _, terminated, _, info = envs.step(action)
+        if "correct" in info:
+            correct |= info["correct"] & info["_correct"]
+        over |= terminated
+    assert correct.all()
+
+
+def test_uniform_elimination_goes_on_where_it_was() -> None:
+    agent = agents.make("uniform-elimination", task())
+    assert agent.predict(seen([1, 1, 0], [1, 1, 0]))[0]["arm"] == 2
+    assert agent.predict(seen([2, 1, 1], [1, 1, 0]))[0]["arm"] == 1
+    action, state = agent.predict(seen([9, 7, 7], [1, 1, 0]))
+    assert action["arm"] == 1
+    assert agent.predict(seen([9, 8, 7], [1, 1, 0]), state)[0]["arm"] == 2
+    action, state = agent.predict(seen([9999, 9999, 9999], [9999, 9000, 0]))  # known: C = .08, 1, .9 good, 0 bad
+    assert action["arm"] == 3
+    assert action["answer"].tolist() == [1, 1, 0]
+    assert agent.recommend(seen([9999, 9999, 9999], [9999, 9000, 0]), state).tolist() == [True, True, False]
+
+
+def test_a_bulk_pull_ends_with_the_budget() -> None:
+    env: Any = gym.make(BEST_ARM, actions="full", instance=noisy(), epsilon=0.05, delta=0.1, budget=100)
+    agent = agents.make("median-elimination(sigma=0.3)", env)
+    observation, _ = env.reset(seed=0)
+    action, state = agent.predict(observation)
+    assert (action["arm"], type(action["times"])) == (0, int)
+    assert action["times"] > 100
+    observation, *_ = env.step(action)
+    action, state = agent.predict(observation, state)
+    assert action["answer"].tolist() == [1, 0, 0, 0, 0]  # arm 0 is the only one seen
+    assert env.step(action)[2]
+
+
+# --- error probabilities ---------------------------------------------------------------------------------------------
+
+EPISODES, DELTA = 400, 0.1
+LIMIT = int(stats.binom.isf(1e-6, EPISODES, DELTA))  # 71: a rate of delta exceeds it once in 10^6 runs
+HARD = Instance(Gaussian(np.array([1.0, 0.8, 0.56, 0.45, 0.0]), 0.1), "hard")
+
+
+def errors(name: str, env_id: str = ALL_GOOD, **kwargs: Any) -> int:
+    """Wrong answers in EPISODES episodes."""
+    result = agents.evaluate(name, env_id, episodes=EPISODES, env_kwargs={"instance": HARD, "delta": DELTA} | kwargs)
+    return EPISODES - int(result.episodes["correct"].sum())
+
+
+@pytest.mark.parametrize("name", ["east", "uniform-elimination", *FAREASTS])
+@pytest.mark.parametrize("mode", ["additive", "multiplicative", "slack"])
+def test_errors_are_at_most_delta(name: str, mode: str) -> None:
+    assert LIMIT == 71
+    assert errors(name, **MODES[mode] | {"epsilon": 0.5}) <= LIMIT
+
+
+@pytest.mark.parametrize("name", ["east", "uniform-elimination", "fareast"])
+def test_limit_has_teeth(name: str) -> None:
+    assert errors(f"{name}(c=0.1)", epsilon=0.5) > LIMIT
+
+
+def test_errors_of_median_elimination() -> None:
+    close = Instance(Gaussian(np.array([0.0, 0.0, 0.3, 0.0, 0.0, 0.0]), 1.0), "close")
+    assert errors("median-elimination", BEST_ARM, instance=close, epsilon=0.25) <= LIMIT
+    assert errors("median-elimination(sigma=0.005)", BEST_ARM, instance=close, epsilon=0.25) > LIMIT
+
+
+def test_bad_filter_of_fareast() -> None:
+    """Figure 3, right, at a fiftieth of its scale: 19 arms at 1, one at 0, whose margin is .01."""
+    arms = Instance(Gaussian(np.append(0.0, np.ones(19)), 0.02), "one bad")
+    kwargs = {"instance": arms, "epsilon": 0.99, "delta": 0.01, "actions": "full", "autoreset_mode": "Disabled"}
+    envs: Any = gym.make_vec(ALL_GOOD, 4, **kwargs)  # type: ignore[arg-type]
+    agent = agents.make("fareast(finder='lucb', kappa=0.5)", envs)
+    observation, _ = envs.reset(seed=0)
+    state, previous, over, caught = None, np.zeros(4, np.int64), np.zeros(4, np.bool_), 0
+    while not over.all():
+        action, state = agent.predict(observation, state)
+        stops = (action["arm"] == 20) & ~over
+        caught += int((stops & (previous == BAD)).sum())  # from the bad filter straight to the answer
+        previous = state.book[STAGE].copy()
+        observation, _, terminated, _, info = envs.step(action)
+        if stops.any():
+            assert info["correct"][stops].all()
+        over |= terminated
+    assert caught == 4
+    assert previous.min() > GOOD
+    assert ((state.sets & GOOD_ARM) > 0).tolist() == [[False] + [True] * 19] * 4

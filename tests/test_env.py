@@ -1,0 +1,714 @@
+"""The single environment: conformance of every row of the catalogue, and the contract of actions, rewards and infos."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+from gymnasium.wrappers import RecordEpisodeStatistics
+from numpy.typing import NDArray
+from rollouts import FORMS, IDS, full, mask, rollout, same, some_action
+from scipy import stats
+
+from bandit_envs import Bernoulli, Gaussian, Instance, PureExplorationEnv, Sampler, Task
+from bandit_envs.catalogue import ENVIRONMENTS, NAMESPACE
+from bandit_envs.observations import FEATURES
+
+INFINITE = {  # what Gymnasium's checker says of boxes without finite bounds: true, and wanted
+    "A Box observation space minimum value is -infinity. This is probably too low.",
+    "A Box observation space maximum value is infinity. This is probably too high.",
+}
+END = {"answer", "correct", "is_success", "score", "total_pulls"}
+METRICS = {
+    "Threshold": {"misclassified", "precision", "recall", "f1"},
+    "AllGood": {"misclassified", "precision", "recall", "f1"},
+    "Feasible": {"misclassified", "precision", "recall", "f1"},
+    "TopK": {"aggregate_regret", "normalised_sum", "misidentified"},
+    "BestArm": {"aggregate_regret", "normalised_sum", "misidentified"},
+}
+SURE = {"law": "gaussian", "mean": [0.1, 0.2, 0.6, 0.9], "sd": 1e-9}  # one pull tells the mean
+
+catalogue = pytest.mark.parametrize("env_id", IDS)
+forms = pytest.mark.parametrize(("actions", "observation"), FORMS)
+
+
+def made(env_id: str = "bandit_envs/Threshold-v0", **settings: Any) -> Any:
+    return gym.make(env_id, **settings)
+
+
+def warned(check: Callable[[], Any]) -> set[str]:
+    """What a check warns of, without Gymnasium's colours."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check()
+    return {re.sub(r"\x1b\[\d+m|^WARN: ", "", re.sub(r"\x1b\[\d+m", "", str(one.message))).strip() for one in caught}
+
+
+def allowed_only(env: Any) -> Any:
+    """The environment, whose space's samples are answers of the size that is asked for."""
+    generator = np.random.default_rng(0)
+    if env.task.actions == "full":
+        env.action_space.sample = lambda: some_action(env.task, generator)
+    return env
+
+
+def sb3_check(env: Any) -> None:
+    pytest.importorskip("stable_baselines3.common.env_checker").check_env(env)
+
+
+# --- conformance over the catalogue -----------------------------------------------------------------------------------
+
+
+@catalogue
+@forms
+def test_gymnasium_checker(env_id: str, actions: str, observation: str) -> None:
+    env = allowed_only(made(env_id, actions=actions, observation=observation, render_mode="ansi").unwrapped)
+    assert warned(lambda: check_env(env)) <= (INFINITE if observation == "statistics" else set())
+
+
+@catalogue
+@pytest.mark.parametrize("observation", ["features", "statistics"])
+def test_stable_baselines_checker(env_id: str, observation: str) -> None:
+    settings: dict[str, Any] = {}
+    if "Feasible" in env_id and observation == "statistics":  # SB3 warns of means that are a matrix: scalar arms
+        settings = {"instance": "sampler", "A": [[1.0]], "b": [0.5], "budget": 50}
+    env = made(env_id, observation=observation, **settings).unwrapped
+    assert warned(lambda: sb3_check(env)) == set()
+
+
+def test_every_row_of_the_catalogue_is_registered_and_tested(request: pytest.FixtureRequest) -> None:
+    registered = [name for name in gym.registry if name.startswith(f"{NAMESPACE}/")]
+    assert sorted(registered) == sorted(IDS)
+    assert len(IDS) == len(set(IDS)) == len(ENVIRONMENTS) == 5
+    checked = [item for item in request.session.items if getattr(item, "originalname", "") == "test_gymnasium_checker"]
+    if not checked:
+        pytest.skip("only this test was asked for")
+    cells = {tuple(getattr(item, "callspec").params.values()) for item in checked}  # noqa: B009
+    assert {frozenset(cell) for cell in cells} == {frozenset({env_id, *form}) for env_id in IDS for form in FORMS}
+
+
+class TornObservation(PureExplorationEnv):
+    """Wrong: returns its own memory."""
+
+    def _observe(self) -> Any:
+        return dict(zip(self.observation_space, self._views, strict=True))
+
+
+class OutOfSpace(PureExplorationEnv):
+    """Wrong: an observation that its space does not hold, from the first pull on."""
+
+    def _observe(self) -> Any:
+        seen = super()._observe()
+        if self._core.simulator.spent[0] > 0:
+            seen["pulls"] -= 2
+        return seen
+
+
+class Forgetful(PureExplorationEnv):
+    """Wrong: an episode that depends on those before it."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        self.calls = getattr(self, "calls", 0) + 1
+        return super().reset(seed=self.calls, options=options)
+
+
+class Talkative(PureExplorationEnv):
+    """Wrong: an info that tells the truth before the end; rewards without end; truncation for a spent budget."""
+
+    def step(self, action: Any) -> Any:
+        seen, reward, terminated, truncated, info = super().step(action)
+        return seen, reward, False, terminated or truncated, info | {"means": self._core.means[0]}
+
+
+@pytest.mark.parametrize("wrong", [TornObservation, OutOfSpace, Forgetful])
+def test_gymnasium_checker_has_teeth(wrong: type[PureExplorationEnv]) -> None:
+    env = wrong("Threshold")
+    env.spec = gym.spec("bandit_envs/Threshold-v0")
+    with pytest.raises((AssertionError, ValueError, gym.error.Error)):
+        assert warned(lambda: check_env(env, skip_render_check=True)) <= INFINITE
+
+
+class NumberForAFlag(PureExplorationEnv):
+    """Wrong: flags that are not of type bool."""
+
+    def step(self, action: Any) -> Any:
+        seen, reward, terminated, truncated, info = super().step(action)
+        return seen, reward, np.bool_(terminated), int(truncated), info
+
+
+def test_stable_baselines_checker_has_teeth() -> None:
+    with pytest.raises(AssertionError):
+        sb3_check(NumberForAFlag("Threshold"))
+
+
+def lawful(env: Any, steps: int = 300, seed: int = 3) -> None:
+    """Assert what holds at every step of every environment."""
+    task, metrics = env.unwrapped.task, METRICS[env.unwrapped.task.problem]
+    generator = np.random.default_rng(seed)
+    seen, info = env.reset(seed=seed)
+    assert info == {}
+    spent = episodes = 0
+    for _ in range(steps):
+        assert env.observation_space.contains(seen)
+        action = some_action(task, generator)
+        assert env.action_space.contains(action)
+        arm, times = (action, 1) if task.actions == "arm" else (action["arm"], int(action["times"]))
+        stops = arm == task.K or (task.actions == "full" and spent == task.budget)
+        spent += 0 if stops else min(times, *(x - spent for x in (task.budget, task.max_pulls) if x is not None))
+        seen, reward, terminated, truncated, info = env.step(action)
+        assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
+        assert terminated == (stops or (task.actions == "arm" and spent == task.budget))
+        assert truncated == (not terminated and spent == task.max_pulls != task.budget)
+        over = END | metrics if terminated or truncated else set()
+        assert set(info) == over | (set() if stops else {"sample"})
+        if task.observation == "statistics":
+            assert seen["pulls"].sum() == spent
+            assert seen["remaining"][0] == (-1 if task.budget is None else task.budget - spent)
+        else:
+            assert np.abs(seen).max() <= 1
+        if over:
+            episodes += 1
+            assert info["total_pulls"] == spent
+            assert info["is_success"] == info["correct"]
+            assert info["answer"].dtype == np.bool_
+            assert info["answer"].shape == (task.K,)
+            assert reward == (0.0 if truncated else info["score"])
+            assert 0 <= info["score"] <= 1
+            with pytest.raises(ResetNeeded):
+                env.unwrapped.step(0)
+            spent = 0
+            seen, info = env.reset()
+            assert info == {}
+        else:
+            assert reward == 0
+    assert env.observation_space.contains(seen)
+    assert episodes >= 3
+
+
+RULES = [{"budget": 40}, {"max_pulls": 30}, {"budget": 30, "max_pulls": 30}, {"budget": 50, "max_pulls": 20}]
+
+
+@catalogue
+@forms
+def test_every_step_is_lawful(env_id: str, actions: str, observation: str) -> None:
+    for rules in RULES:
+        lawful(made(env_id, actions=actions, observation=observation, **rules))
+
+
+@pytest.mark.parametrize("wrong", [OutOfSpace, Talkative])
+def test_the_lawfulness_test_has_teeth(wrong: type[PureExplorationEnv]) -> None:
+    with pytest.raises(AssertionError):
+        lawful(wrong("Threshold", budget=40))
+
+
+@catalogue
+@forms
+def test_twin_environments_do_the_same(env_id: str, actions: str, observation: str) -> None:
+    settings = {"actions": actions, "observation": observation, "budget": 30, "shuffle_arms": True}
+    one, other = made(env_id, **settings), made(env_id, **settings)
+    assert same(rollout(one, 100, seed=5), rollout(other, 100, seed=5))
+    assert not same(rollout(one, 100, seed=5), rollout(other, 100, seed=6))
+    assert same(rollout(one, 100, seed=5), rollout(other, 100, seed=5))  # whatever went before
+
+
+def test_the_twin_test_has_teeth() -> None:
+    one, other = (Forgetful("Threshold", budget=30) for _ in range(2))
+    other.reset()
+    assert not same(rollout(one, 100, seed=5), rollout(other, 100, seed=5))
+    assert not same({"x": np.zeros(2)}, {"x": np.zeros(2, np.float32)})
+    assert not same((1, 2.0), (1, 2))
+    assert not same([np.array([np.nan, 0.0])], [np.array([np.nan, 1.0])])
+
+
+@catalogue
+@forms
+def test_specs_and_environments_are_copied(env_id: str, actions: str, observation: str) -> None:
+    env = made(env_id, actions=actions, observation=observation, budget=30, shuffle_arms=True)
+    text = env.spec.to_json()
+    for spec in (EnvSpec.from_json(json.dumps(json.loads(text))), pickle.loads(pickle.dumps(env.spec))):
+        assert same(rollout(spec.make(), 60, seed=2), rollout(env, 60, seed=2))
+    rollout(env, 47, seed=4, stop=0.0)
+    for twin in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env)):  # in the middle of an episode: both go on alike
+        original = copy.deepcopy(env)
+        before = original.unwrapped._observe()
+        assert same(rollout(twin, 60, seed=None, choices=1), rollout(original, 60, seed=None, choices=1))
+        assert twin.unwrapped.task == env.unwrapped.task
+        assert same(env.unwrapped._observe(), before)  # copies share nothing
+    fresh = pickle.loads(pickle.dumps(made(env_id)))
+    with pytest.raises(ResetNeeded):
+        fresh.unwrapped.step(0)
+
+
+@catalogue
+def test_tasks_are_json_and_hold_no_truth(env_id: str) -> None:
+    task = made(env_id, delta=0.1).unwrapped.task
+    assert Task.from_json(task.to_json()) == task
+    assert task.make_problem() == made(env_id).unwrapped.problem
+    assert task.replace(budget=7).budget == 7
+    with pytest.raises(AttributeError):
+        task.budget = 7
+    hidden = Bernoulli([0.123456789, 0.987654321])
+    if "Feasible" not in env_id:
+        settings = {"k": 1} if "TopK" in env_id else {}
+        assert "123456" not in made(env_id, instance=hidden, **settings).unwrapped.task.to_json()
+
+
+# --- features ---------------------------------------------------------------------------------------------------------
+
+
+def named(row: Any) -> dict[str, float]:
+    return dict(zip(FEATURES, row.tolist(), strict=True))
+
+
+def approx(values: dict[str, float]) -> Any:
+    return pytest.approx(values, rel=1e-6, abs=1e-9)
+
+
+def test_features_by_hand() -> None:
+    """Two pulls of 1, 0 of arm 1 (Bernoulli, threshold 1/2, sigma 1/2), budget 3."""
+    env = made(instance={"law": "bernoulli", "mean": [0.0, 0.5]}, budget=3, observation="features")
+    for episode in range(100):  # until the two pulls differ
+        env.reset(seed=0, options={"episode": episode})
+        pulls = [env.step(1) for _ in range(2)]
+        if pulls[0][4]["sample"] + pulls[1][4]["sample"] == 1:
+            break
+    idle, both = (named(row) for row in pulls[1][0].reshape(2, len(FEATURES)))
+    left = {"left": 1 / 3, "horizon": np.log(1.5) / np.log(4)}  # 1 pull of 3, half a pull per arm
+    middle = {"margin": 0, "score": 0, "error": 0.5, "doubt": 1}
+    assert idle == approx({"pulls": 0, "share": 0, "width": 1} | middle | left)  # Beta(1, 1) is symmetric around 1/2
+    assert both == approx({"pulls": np.log(3) / np.log(4), "share": 1, "width": 3**-0.5} | middle | left)  # Beta(2, 2)
+    env.reset(seed=0)
+    one = named(env.step(0)[0].reshape(2, -1)[0])  # arm 0 yields 0: margin -.5, z = -.5 sqrt(1 * 2 / .25) = -sqrt 2
+    right = {"pulls": 0.5, "share": 1, "width": 2**-0.5, "margin": -0.5, "score": -(2**0.5) / (1 + 2**0.5)}
+    right |= {"error": 0.25, "doubt": 4 / (4 - np.log(0.5))}  # P(Beta(1, 2) >= 1/2) = (1 / 2)^2
+    assert one == approx(right | {"left": 2 / 3, "horizon": np.log(2) / np.log(4)})
+
+
+@pytest.mark.parametrize(("threshold", "tolerance"), [(0.5, 0.0), (0.3, 0.05), (0.9, 0.2), (0.001, 0.0), (1.0, 0.0)])
+def test_the_error_of_a_bernoulli_arm_is_its_posterior(threshold: float, tolerance: float) -> None:
+    """The mass of Beta(1 + ones, 1 + zeros) on the other side of the threshold, beyond the tolerance; by SciPy."""
+    envs = gym.make_vec("bandit_envs/Threshold-v0", 40, instance="sampler(arms=6)", observation="features",
+                        actions="full", threshold=threshold, tolerance=tolerance)  # fmt: skip
+    envs.reset(seed=0)
+    counts = np.random.default_rng(0).integers(1, 40, (6, 40)) ** 2
+    answer, sim = np.zeros((40, 6), np.int8), envs.unwrapped._sim
+    for arm in range(5):  # the last is never pulled
+        seen = envs.step({"arm": np.full(40, arm), "times": counts[arm], "answer": answer})[0]
+    ones, zeros = sim.total, sim.pulls - sim.total
+    law = stats.beta(1 + ones, 1 + zeros)
+    inside = (ones >= threshold * sim.pulls) & (sim.pulls > 0)
+    expected = np.where(inside, law.cdf(threshold - tolerance), law.sf(threshold + tolerance))
+    found = seen.reshape(40, 6, len(FEATURES))[..., FEATURES.index("error")]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        {"law": "gaussian", "mean": [1e100, -1e100, 0.0], "sd": 1e-100},
+        {"law": "gaussian", "mean": [0.0, 1e-300, 0.5], "sd": 1e100},
+        {"law": "resampled", "rows": [[0.0], [1e-200], [0.0, 1e-200]]},
+        {"law": "bernoulli", "mean": [0.0, 1.0, 1.0]},
+    ],
+)
+@pytest.mark.parametrize("threshold", [0.0, 1.0, 1e308])
+def test_features_stay_within_1_at_extremes(instance: dict[str, Any], threshold: float) -> None:
+    if instance["law"] != "gaussian":
+        threshold = min(threshold, 0.0)
+    env = made(instance=instance, threshold=threshold, observation="features", actions="full")
+    seen, _ = env.reset(seed=1)
+    for times in (1, 1, 5, 2**31 - 1):
+        for arm in range(3):
+            assert np.isfinite(seen).all()
+            assert np.abs(seen).max() <= 1
+            seen = env.step(full(arm, times, K=3))[0]
+
+
+def test_means_stay_in_the_space_although_sums_round() -> None:
+    """0.1 + 0.1 + 0.1 > 0.3: the mean of equal samples may lie beyond the support by its rounding error."""
+    env = made(instance={"law": "resampled", "rows": [[0.1], [0.05, 0.1]]}, threshold=0.07).unwrapped
+    env.reset(seed=0)
+    seen = [env.step(0)[0] for _ in range(30)]
+    assert max(one["mean"][0] for one in seen) > 0.1
+    assert all(env.observation_space.contains(one) for one in seen)
+
+
+# --- actions ----------------------------------------------------------------------------------------------------------
+
+
+def answer_of(*arms: int) -> list[bool]:
+    return [k in arms for k in range(4)]
+
+
+def test_arm_actions_end_with_the_plug_in_answer() -> None:
+    env = made(instance=SURE)
+    env.reset(seed=0)
+    env.step(0)
+    env.step(np.int64(3))
+    _, reward, terminated, truncated, info = env.step(4)
+    assert (terminated, truncated) == (True, False)
+    assert info["answer"].tolist() == answer_of(3)  # of the arms pulled, those above .5; 2 was never pulled
+    assert (reward, info["score"], info["misclassified"], info["correct"]) == (0.75, 0.75, 1, False)
+    assert info["total_pulls"] == 2
+    assert "sample" not in info
+
+
+def test_a_spent_budget_ends_an_arm_episode_at_once() -> None:
+    env = made(instance=SURE, budget=4)
+    env.reset(seed=0)
+    for arm in range(3):
+        assert not env.step(arm)[2]
+    seen, reward, terminated, _, info = env.step(3)
+    assert (reward, terminated, info["correct"]) == (1.0, True, True)
+    assert info["sample"] == pytest.approx(0.9, abs=1e-7)
+    assert seen["remaining"].tolist() == [0]
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.int32, np.uint8, np.array])
+def test_integers_of_any_kind_are_actions(kind: Any) -> None:
+    env = made(instance=SURE).unwrapped
+    env.reset(seed=0)
+    assert env.step(kind(2))[0]["pulls"].tolist() == [0, 0, 1, 0]
+    assert env.step(kind(4))[2]
+
+
+def test_full_actions_answer_when_they_stop() -> None:
+    env = made(instance=SURE, actions="full")
+    env.reset(seed=0)
+    seen, reward, terminated, _, info = env.step(full(2, 7, mask(4, 0, 1, 2), K=4))  # answer: not read
+    assert (seen["pulls"].tolist(), reward, terminated) == ([0, 0, 7, 0], 0.0, False)
+    assert info["sample"] == pytest.approx(0.6, abs=1e-7)
+    _, reward, terminated, _, info = env.step(full(4, -3, mask(4, 2, 3), K=4))  # times: not read
+    assert (reward, terminated, info["correct"], info["total_pulls"]) == (1.0, True, True, 7)
+    assert info["answer"].tolist() == answer_of(2, 3)
+
+
+@pytest.mark.parametrize("last", [0, 3, 4])
+def test_a_spent_budget_leaves_a_full_episode_open_for_its_answer(last: int) -> None:
+    env = made(instance=SURE, actions="full", budget=10)
+    env.reset(seed=0)
+    assert env.step(full(0, 6, K=4))[0]["remaining"].tolist() == [4]
+    seen, _, terminated, truncated, info = env.step(full(1, 2**31 - 1, mask(4, 0, 1), K=4))  # clipped to 4
+    assert (seen["pulls"].tolist(), seen["remaining"].tolist()) == ([6, 4, 0, 0], [0])
+    assert (terminated, truncated, set(info)) == (False, False, {"sample"})
+    before = seen
+    seen, reward, terminated, _, info = env.step(full(last, 5, mask(4, 3), K=4))  # whatever its arm
+    assert (reward, terminated, set(info) & {"sample"}) == (0.75, True, set())
+    assert info["answer"].tolist() == answer_of(3)
+    assert same(seen, before)
+
+
+def test_max_pulls_clips_and_truncates() -> None:
+    for actions, act in (("arm", lambda: 2), ("full", lambda: full(2, 9, mask(4, 0), K=4))):
+        env = made(instance=SURE, actions=actions, max_pulls=5)
+        env.reset(seed=0)
+        truncated = False
+        while not truncated:
+            seen, reward, terminated, truncated, info = env.step(act())
+            assert not terminated
+        assert seen["pulls"].tolist() == [0, 0, 5, 0]
+        assert info["answer"].tolist() == answer_of(2)  # the plug-in answer: the agent gave none
+        assert reward == 0
+        assert info["score"] == 0.75
+        assert seen["remaining"].tolist() == [-1]
+
+
+def test_top_k_answers_have_k_arms_where_they_are_read() -> None:
+    env = made("bandit_envs/TopK-v0", instance=SURE, k=2, actions="full", budget=5)
+    env.reset(seed=0)
+    env.step(full(0, 2, mask(4, 1), K=4))  # a wrong size is not read here
+    for bad in (mask(4), mask(4, 1), mask(4, 0, 1, 2)):
+        before = copy.deepcopy(env.unwrapped._observe())
+        with pytest.raises(ValueError, match=f"TopK holds 2 arms, got {bad.sum()}"):
+            env.step(full(4, 1, bad, K=4))
+        assert same(env.unwrapped._observe(), before)
+    env.step(full(0, 9, mask(4), K=4))
+    with pytest.raises(ValueError, match="TopK holds 2 arms, got 3"):
+        env.step(full(0, 1, mask(4, 0, 1, 2), K=4))
+    _, reward, terminated, _, info = env.step(full(0, 1, mask(4, 1, 3), K=4))
+    assert (terminated, info["misidentified"]) == (True, 1)
+    assert reward == pytest.approx((1.1 - 0.3) / (1.5 - 0.3))  # (.2 + .9 - worst) / (best - worst)
+
+
+def test_answers_are_only_read_at_the_end() -> None:
+    """Whatever their values, in whatever integer type; then they must be 0 or 1."""
+    env = made(instance=SURE, actions="full")
+    for dtype in (np.int8, np.int64, np.uint8):
+        env.reset(seed=0)
+        junk = np.full(4, 7, dtype)
+        env.unwrapped.step(full(0, 1, junk))
+        with pytest.raises(ValueError, match=r"mask of 0 and 1, got values 7 .. 7"):
+            env.unwrapped.step(full(4, 1, junk))
+    for answer in ([0, 0, 1, 1], (False, False, True, True), np.array([0, 0, 1, 1], np.int64)):
+        env.reset(seed=0)
+        assert env.unwrapped.step(full(4, 1, answer))[1] == 1
+
+
+def test_stepping_before_a_reset_or_after_the_end_is_an_error() -> None:
+    for actions, act in (("arm", 4), ("full", full(4, 1, mask(4), K=4))):
+        env = PureExplorationEnv("Threshold", instance=SURE, actions=actions)
+        with pytest.raises(ResetNeeded):
+            env.step(act)
+        env.reset()
+        assert env.step(act)[2]
+        with pytest.raises(ResetNeeded):
+            env.step(act)
+        env.reset()
+        assert env.step(act)[2]
+
+
+# --- samples ----------------------------------------------------------------------------------------------------------
+
+
+def test_seeds_and_episodes() -> None:
+    env, other = made(), made()
+    first = rollout(env, 250, seed=8, stop=0.0)  # 200 pulls, then some of episode 1
+    env.reset(seed=8)
+    second, _ = env.reset()
+    named, _ = other.reset(seed=8, options={"episode": 1})
+    assert same(second, named)
+    assert same(first[201][0], named)
+    after, _ = other.reset()
+    assert same(after, env.reset()[0])  # episode 2
+    back, _ = other.reset(options={"episode": 1})
+    assert same(back, named)  # of the root that it has
+    other.reset(seed=9, options={"episode": 0})
+    assert same(other.reset(seed=9)[0], other.reset(seed=9, options={})[0])
+    assert same(other.reset(seed=np.int64(9))[0], other.reset(seed=9)[0])
+    assert not same(made().reset()[0], made().reset()[0])  # without a seed, the system's entropy
+    far, _ = env.reset(options={"episode": 2**32 - 1})
+    assert not same(far, env.reset(options={"episode": 0})[0])
+
+
+def test_a_rejected_reset_changes_nothing() -> None:
+    env, twin = (made().unwrapped for _ in range(2))
+    for one in (env, twin):
+        one.reset(seed=3)
+        one.step(1)
+    for bad in (
+        {"seed": 4, "options": {"episode": -1}}, {"seed": -1}, {"seed": True}, {"seed": "a"}, {"options": [1]},
+        {"options": {"episode": 2**32}}, {"options": {"episode": 1.0}},
+    ):  # fmt: skip
+        with pytest.raises((ValueError, gym.error.Error)):
+            env.reset(**bad)
+    assert same(env.step(1), twin.step(1))
+    assert same(env.reset(), twin.reset())
+    env.reset(options={"episode": 2**32 - 1})
+    with pytest.raises(ValueError, match=r"episode.*\[0, 4294967295\], got 4294967296"):
+        env.reset()
+
+
+def test_the_average_of_a_bulk_pull_is_its_sample() -> None:
+    for instance, problem in ((SURE, {}), (None, {"env_id": "bandit_envs/Feasible-v0"})):
+        env = made(**problem, instance=instance, actions="full")
+        env.reset(seed=0)
+        K = env.unwrapped.task.K
+        for arm, times in ((0, 3), (1, 50), (2, 1)):
+            seen, *_, info = env.step(full(arm, times, K=K))
+            np.testing.assert_allclose(info["sample"], seen["mean"][arm], rtol=1e-12)
+            assert np.shape(info["sample"]) == (() if env.unwrapped.task.D == 1 else (2,))
+
+
+def test_shuffled_arms_are_a_permutation_and_the_answer_follows() -> None:
+    env = made(instance=SURE, shuffle_arms=True, budget=4)
+    orders = set()
+    for episode in range(200):
+        env.reset(seed=0, options={"episode": episode})
+        *_, last = (env.step(arm) for arm in range(4))
+        means = last[0]["mean"]
+        orders.add(tuple(np.argsort(means)))
+        np.testing.assert_allclose(np.sort(means), SURE["mean"], atol=1e-7)
+        assert (last[1], last[4]["correct"]) == (1.0, True)
+        assert last[4]["answer"].tolist() == (means > 0.5).tolist()
+    assert len(orders) == 24  # one of 24 orders is missed by 200 with probability below 24 (23 / 24)^200 = 0.005
+
+
+def test_every_arm_is_shuffled_to_every_place_equally_often() -> None:
+    """6000 episodes: chi-square of 4 x 4 counts about 1500, of 9 degrees of freedom, at level 1e-6."""
+    envs = gym.make_vec("bandit_envs/Threshold-v0", 6000, instance=SURE, shuffle_arms=True)
+    envs.reset(seed=0, options={"episode": np.arange(6000)})
+    counts = np.zeros((4, 4))
+    for place in range(4):
+        *_, info = envs.step(np.full(6000, place))
+        which = np.abs(info["sample"][:, None] - SURE["mean"]).argmin(axis=1)
+        counts[place] = np.bincount(which, minlength=4)
+    assert ((counts - 1500) ** 2 / 1500).sum() < stats.chi2.isf(1e-6, 9)
+
+
+# --- rewards, masks, pictures -----------------------------------------------------------------------------------------
+
+
+def test_pulls_cost_and_the_answer_pays() -> None:
+    env = made(instance=SURE, pull_cost=0.125, actions="full", budget=9)
+    env.reset(seed=0)
+    assert env.step(full(2, 3, K=4))[1] == -0.375
+    assert env.step(full(2, 1, K=4))[1] == -0.125
+    assert env.step(full(2, 100, K=4))[1] == -0.625  # 5 were left
+    assert env.step(full(2, 1, mask(4, 2, 3), K=4))[1] == 1.0
+    env = made(instance=SURE, pull_cost=0.125, budget=2)
+    env.reset(seed=0)
+    assert env.step(2)[1] == -0.125
+    assert env.step(3)[1] == 1.0 - 0.125
+    env = made(instance=SURE, pull_cost=0.125, max_pulls=1)
+    env.reset(seed=0)
+    assert env.step(2)[1] == -0.125  # truncated: no prize
+    zero = made(instance=SURE)
+    zero.reset(seed=0)
+    assert str(zero.step(0)[1]) == "0.0"  # not -0.0
+
+
+def test_the_reward_may_be_correctness() -> None:
+    for answer, score, correct in ((mask(4, 2, 3), 1.0, True), (mask(4, 2), 0.75, False)):
+        for reward, paid in (("score", score), ("correct", float(correct))):
+            env = made(instance=SURE, reward=reward, actions="full")
+            env.reset(seed=0)
+            _, got, _, _, info = env.step(full(4, 1, answer, K=4))
+            assert (got, info["score"], info["correct"]) == (paid, score, correct)
+
+
+def test_action_masks_forbid_stopping_where_nothing_asks_for_it() -> None:
+    for rules, stop in (({}, False), ({"budget": 5}, False), ({"delta": 0.1}, True), ({"pull_cost": 0.1}, True)):
+        env = made(instance=SURE, **rules)
+        masks: NDArray[np.bool_] = env.unwrapped.action_masks()
+        assert masks.dtype == np.bool_
+        assert masks.tolist() == [True] * 4 + [stop]
+
+
+def test_pictures() -> None:
+    env = made(instance="tao2019-1", render_mode="ansi")
+    assert "(ended)" in env.unwrapped.render()  # not begun
+    env.reset(seed=0)
+    env.step(7)
+    lines = env.render().splitlines()
+    assert "tao2019-1" in lines[0]
+    assert "remaining 999" in lines[0]
+    assert re.match(r" +7 +1 ", lines[2])  # the most pulled arm first
+    assert len(lines) == 2 + 10
+    wide = made(instance="sampler(arms=30, dimensions=2)", env_id="bandit_envs/Feasible-v0", A=[[1, 0]], b=[0.5],
+                render_mode="ansi")  # fmt: skip
+    wide.reset(seed=0)
+    assert "and 10 more arms" in wide.render().splitlines()[-1]
+    assert "remaining" not in wide.render()
+    assert made().unwrapped.render() is None
+
+
+# --- named instances and defaults -------------------------------------------------------------------------------------
+
+
+@catalogue
+def test_every_environment_makes_without_arguments(env_id: str) -> None:
+    env = made(env_id).unwrapped
+    assert (env.task.K, env.task.budget, env.task.delta, env.instance) == (10, 200, None, None)
+    assert made(env_id, budget=7).unwrapped.task.budget == 7
+    assert made(env_id, delta=0.1).unwrapped.task.budget is None
+    assert (made(env_id, delta=0.1, budget=7).unwrapped.task.budget) == 7
+
+
+@pytest.mark.parametrize(("number", "K", "budget"), [(1, 10, 1_000), (2, 20, 40_000), (3, 10, 100_000)])
+def test_named_instances_bring_the_values_of_their_paper(number: int, K: int, budget: int) -> None:
+    env = made(instance=f"tao2019-{number}").unwrapped
+    assert (env.task.K, env.task.budget, env.task.parameters) == (K, budget, {"threshold": 0.5, "tolerance": 0.0})
+    assert env.instance.name == f"tao2019-{number}"
+    changed = made(instance=f"tao2019-{number}", threshold=0.4, delta=0.1).unwrapped.task
+    assert (changed.budget, changed.delta, changed.parameters["threshold"]) == (None, 0.1, 0.4)
+    assert made("bandit_envs/BestArm-v0", instance=f"tao2019-{number}").unwrapped.task.budget is None
+
+
+def test_instances_in_all_their_forms_are_the_same() -> None:
+    arms = Gaussian([0.0, 1.0, 2.0], 0.5)
+    seen = [
+        rollout(made(instance=one, budget=20), 50)
+        for one in (arms, Instance(arms), arms.to_dict(), Instance(arms, "mine", {"Threshold": {"threshold": 0.5}}))
+    ]
+    assert all(same(seen[0], other) for other in seen)
+    sampler = Sampler("gaussian", 3, {"normal": [0.0, 2.0]}, spread=0.5)
+    text = 'sampler(law="gaussian", arms=3, mean={"normal": [0, 2.0]}, spread=0.5)'
+    seen = [rollout(made(instance=one, budget=20), 50) for one in (sampler, sampler.to_dict(), text)]
+    assert same(seen[0], seen[1])
+    assert same(seen[0], seen[2])
+
+
+@pytest.mark.parametrize(
+    ("law", "mean", "low", "high"),
+    [
+        ("bernoulli", {"uniform": [0.2, 0.4]}, 0.2, 0.4),
+        ("gaussian", {"normal": [3.0, 0.5]}, -np.inf, np.inf),
+        ("uniform", {"choice": [1.0, 2.0, 5.0]}, 1.0, 5.0),
+    ],
+)
+def test_samplers_draw_their_means_from_the_law_asked_for(law: str, mean: Any, low: float, high: float) -> None:
+    """2000 episodes of 5 arms, by one bulk pull each: means against SciPy's law, KS or chi-square at level 1e-6."""
+    envs = gym.make_vec("bandit_envs/Threshold-v0", 2000, instance={"sampler": {"law": law, "arms": 5, "mean": mean}})
+    envs.reset(seed=3)
+    means = envs.unwrapped._core.means
+    assert means.shape == (2000, 5)
+    assert low <= means.min() <= means.max() <= high
+    kind, values = next(iter(mean.items()))
+    if kind == "choice":
+        assert stats.chisquare([(means == value).sum() for value in values]).pvalue > 1e-6
+    else:
+        right = stats.uniform(low, high - low) if kind == "uniform" else stats.norm(*values)
+        assert stats.kstest(means.reshape(-1), right.cdf).pvalue > 1e-6
+        assert stats.kstest(means.reshape(-1) * 1.1, right.cdf).pvalue < 1e-6  # it can fail
+        assert abs(stats.spearmanr(means[:, 0], means[:, 1]).statistic) * np.sqrt(1999) < stats.norm.isf(5e-7)
+
+
+@pytest.mark.parametrize("instance", ["sampler(law='uniform', arms=4)", {"law": "uniform", "mean": [0.0, 10, 20, 30]}])
+def test_means_orders_and_samples_are_drawn_apart(instance: Any) -> None:
+    """No rank correlation of an arm's mean with what its first pull adds to it, or with the public word; 5000 episodes.
+
+    The means are those that a sampler draws, or a fixed set in random order. Normal limits at level 1e-6 / 8 each.
+    """
+    E = 5000
+    envs = gym.make_vec("bandit_envs/Threshold-v0", E, instance=instance, shuffle_arms=True)
+    seen, _ = envs.reset(seed=0, options={"episode": np.arange(E)})
+    means, public = envs.unwrapped._core.means, seen["public_seed"][:, 0]
+    limit = stats.norm.isf(1e-6 / 16) / np.sqrt(E - 1)
+    for arm in range(4):
+        added = envs.step(np.full(E, arm))[4]["sample"] - means[:, arm]
+        assert 0.2 < added.std() < 0.4  # uniform of width 1: 0.29
+        for other in (added, public):
+            assert abs(stats.spearmanr(means[:, arm], other).statistic) < limit
+    assert abs(stats.spearmanr(means[:, 0], means[:, 0] + 5 * added).statistic) > limit  # it can fail
+
+
+# --- Gymnasium's tools around it --------------------------------------------------------------------------------------
+
+
+def test_episode_statistics_are_recorded() -> None:
+    env = RecordEpisodeStatistics(made(instance=SURE, budget=6, pull_cost=0.25))
+    env.reset(seed=0)
+    for arm in (0, 1, 2, 3, 2, 3):
+        *_, info = env.step(arm)
+    assert (info["episode"]["l"], info["episode"]["r"]) == (6, 1 - 6 * 0.25)
+
+
+@forms
+def test_gymnasium_vector_environments_work_around_it(actions: str, observation: str) -> None:
+    makers = [lambda: made("bandit_envs/AllGood-v0", budget=8, actions=actions, observation=observation)] * 3
+    sync, asyn = SyncVectorEnv(makers), AsyncVectorEnv(makers)
+    try:
+        assert same(sync.reset(seed=1), asyn.reset(seed=1))
+        sync.action_space.seed(2)
+        ended = 0
+        for _ in range(25):
+            action = sync.action_space.sample()
+            one, other = sync.step(action), asyn.step(action)
+            assert same(one, other)
+            ended += int(one[2].sum())
+        assert ended > 3
+    finally:
+        asyn.close()
+        sync.close()

@@ -1,0 +1,607 @@
+"""Learned agents: the SB3 VecEnv, shaping, the equivariant policy, training, files."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import scipy.stats
+
+pytest.importorskip("stable_baselines3")
+
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+
+import agents
+from agents.learned import EquivariantPolicy, NativeVecEnv, Trained, make_vec_env
+from agents.learned.training import ALGORITHMS, latest_of_the_best
+from bandit_envs import PureExplorationVectorEnv
+from bandit_envs.observations import FEATURES
+
+THRESHOLD = "bandit_envs/Threshold-v0"
+FOUR = {"instance": {"sampler": {"arms": 4}}, "budget": 12}
+ERROR = FEATURES.index("error")
+
+
+def part(observation: Any, i: int) -> Any:
+    """The observation of one slot."""
+    return {k: v[i] for k, v in observation.items()} if isinstance(observation, dict) else observation[i]
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    return np.array_equal(one, other)
+
+
+def played(envs: NativeVecEnv, rounds: int, seed: int = 0) -> list[list[dict[str, Any]]]:
+    """The episodes that end within so many random actions per slot, each a list of its steps."""
+    random, running, ended = np.random.default_rng(seed), [[] for _ in range(envs.num_envs)], []
+    before = envs.reset()
+    for _ in range(rounds):
+        numbers, actions = envs.episodes, random.integers(0, envs.task.K, envs.num_envs)
+        after, rewards, dones, infos = envs.step(actions)
+        for i, info in enumerate(infos):
+            step = {"number": numbers[i], "before": part(before, i), "action": int(actions[i]), "reward": rewards[i]}
+            running[i].append(step | {"after": info.get("terminal_observation", part(after, i)), "info": info})
+            assert dones[i] == bool(info)
+            if dones[i]:
+                ended.append(running[i])
+                running[i] = []
+        before = after
+    return ended
+
+
+# --- the VecEnv -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("observation", ["features", "statistics"])
+def test_slots_show_what_a_single_environment_shows(observation):
+    envs = make_vec_env(THRESHOLD, 5, observation=observation, pull_cost=0.001, **FOUR)
+    envs.seed(7)
+    episodes = played(envs, rounds=40)
+    assert [episode[0]["number"] for episode in episodes] == list(range(15))  # 3 rounds of 12 pulls; none twice
+    single = gym.make(THRESHOLD, observation=observation, pull_cost=0.001, **FOUR)
+    for episode in episodes:
+        seen, _ = single.reset(seed=7, options={"episode": int(episode[0]["number"])})
+        rewards = []
+        for step in episode:
+            assert same(step["before"], seen)
+            seen, reward, terminated, _, info = single.step(step["action"])
+            rewards.append(reward)
+            assert same(step["after"], seen)
+            assert step["reward"] == np.float32(reward)
+            assert terminated == bool(step["info"])
+        told = dict(episode[-1]["info"])
+        assert told.pop("episode").items() >= {"r": pytest.approx(sum(rewards)), "l": 12}.items()
+        assert told.pop("TimeLimit.truncated") is False
+        told.pop("terminal_observation")
+        info.pop("sample")
+        assert same(told, info)
+        assert {name: type(value) for name, value in told.items()} == {
+            name: type(value) for name, value in info.items()
+        }
+
+
+def test_a_slot_is_a_slot_of_the_plain_vector_environment_bit_for_bit():
+    envs = make_vec_env(THRESHOLD, 64, observation="features", **FOUR)
+    envs.seed(3)
+    plain = gym.make_vec(THRESHOLD, num_envs=64, observation="features", **FOUR)
+    here, (there, _) = envs.reset(), plain.reset(seed=3, options={"episode": np.arange(64)})
+    random = np.random.default_rng(0)
+    for _ in range(11):
+        actions = random.integers(0, 4, 64)
+        assert same(here, there)
+        (here, rewards, _, _), (there, expected, *_) = envs.step(actions), plain.step(actions)
+        assert same(rewards, expected.astype(np.float32))
+
+
+def test_no_two_slots_and_no_two_seeds_share_an_episode():
+    def words(seed: int) -> set[int]:
+        envs = make_vec_env(THRESHOLD, 8, observation="statistics", **FOUR)
+        assert envs.seed(seed) == [seed] * 8
+        return {int(step["before"]["public_seed"][0]) for episode in played(envs, 60) for step in episode}
+
+    zero, one = words(0), words(1)
+    assert len(zero) == len(one) == 8 * 5
+    assert not zero & one
+    assert words(0) == zero
+
+
+def test_an_unseeded_environment_is_fresh_and_a_second_reset_goes_on():
+    first, second = (make_vec_env(THRESHOLD, 3, observation="statistics", **FOUR) for _ in range(2))
+    assert not same(first.reset(), second.reset())
+    first.reset()
+    assert first.episodes.tolist() == [3, 4, 5]
+    first.seed(1)
+    first.step(np.zeros(3, np.int64))  # the running episodes keep their root until the next reset
+    first.reset()
+    assert first.episodes.tolist() == [0, 1, 2]
+
+
+def test_infos_are_nobody_elses():
+    envs = make_vec_env(THRESHOLD, 3, observation="features", **FOUR)
+    envs.reset()
+    for _ in range(30):
+        _, _, _, infos = envs.step(np.zeros(3, np.int64))
+        assert not any("mine" in info for info in infos)
+        for info in infos:
+            info["mine"] = True
+
+
+def test_truncation_is_told():
+    envs = make_vec_env(THRESHOLD, 2, observation="features", max_pulls=3, delta=0.1, instance=FOUR["instance"])
+    envs.reset()
+    for _ in range(3):
+        _, rewards, dones, infos = envs.step(np.array([0, 1]))
+    assert dones.all()
+    assert all(info["TimeLimit.truncated"] and info["total_pulls"] == 3 for info in infos)
+    _, _, dones, infos = envs.step(np.array([4, 0]))  # stop at once
+    assert dones.tolist() == [True, False]
+    assert not infos[0]["TimeLimit.truncated"]
+
+
+def test_pulls_per_action_repeats_the_arm_and_never_runs_into_the_next_episode():
+    envs = make_vec_env(THRESHOLD, 2, observation="statistics", pulls_per_action=5, pull_cost=0.01, **FOUR)
+    envs.reset()
+    lengths = []
+    for _ in range(3):
+        observation, rewards, dones, infos = envs.step(np.array([1, 2]))
+        lengths.append(observation["pulls"].sum(1).tolist())
+    assert lengths == [[5, 5], [10, 10], [0, 0]]
+    last = infos[0]["terminal_observation"]
+    assert last["pulls"].tolist() == [0, 12, 0, 0]
+    assert rewards[0] == pytest.approx(infos[0]["score"] - 2 * 0.01)
+    assert infos[0]["episode"]["l"] == 3
+    assert infos[0]["episode"]["r"] == pytest.approx(infos[0]["score"] - 12 * 0.01)
+
+
+def test_what_sb3_asks_of_a_vecenv():
+    envs = make_vec_env(THRESHOLD, 3, observation="statistics", delta=0.1, **FOUR)
+    assert envs.get_attr("render_mode") == [None] * 3
+    assert envs.has_attr("action_masks")
+    assert np.stack(envs.env_method("action_masks")).tolist() == [[True] * 5] * 3
+    assert len(envs.env_method("action_masks", indices=[1])) == 1
+    assert isinstance(envs.get_attr("unwrapped")[0], PureExplorationVectorEnv)
+    for seen in (envs, VecNormalize(envs, norm_obs=False)):
+        assert agents.make("lsa", seen).task == envs.task
+    with pytest.warns(UserWarning, match="already wrapped with a `Monitor`"):  # true: the infos hold `episode`
+        VecMonitor(envs)
+    with pytest.raises(AttributeError, match="cannot be set"):
+        envs.set_attr("copy", False)
+    with pytest.raises(AttributeError, match="share one environment"):
+        envs.env_method("reset")
+    with pytest.raises(ValueError, match="no reset options"):
+        envs.set_options({"episode": 3})
+    envs.set_options()
+    features = make_vec_env(THRESHOLD, 16, observation="features", **FOUR)
+    wrapped = VecNormalize(features, norm_obs=False)
+    model = PPO("MlpPolicy", wrapped, n_steps=24, batch_size=64, n_epochs=1, seed=0, device="cpu").learn(400)
+    assert 0.0 < np.mean([info["r"] for info in model.ep_info_buffer]) <= 1.0
+    assert len(model.ep_success_buffer) > 0
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"actions": "full"}, "actions='arm'"),
+    ({"shaping": True}, "observation='features'"),
+    ({"shaping": True, "observation": "features", "gamma": 0.0}, r"gamma must be a number in \(0, 1\]"),
+    ({"pulls_per_action": 0}, "pulls_per_action must be an integer"),
+])  # fmt: skip
+def test_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        make_vec_env(THRESHOLD, 2, **FOUR, **change)
+
+
+def test_refused_environments():
+    with pytest.raises(ValueError, match="Threshold and Feasible, not for TopK"):
+        make_vec_env("bandit_envs/TopK-v0", 2, shaping=True, observation="features", k=2)
+    with pytest.raises(ValueError, match="an environment of bandit_envs is needed"):
+        make_vec_env("CartPole-v1", 2)
+    with pytest.raises(ValueError, match="DISABLED"):
+        NativeVecEnv(gym.make_vec(THRESHOLD, num_envs=2))
+
+
+# --- shaping ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.9])
+@pytest.mark.parametrize("reward", ["score", "correct"])
+def test_shaped_rewards_telescope(gamma, reward):
+    envs = make_vec_env(THRESHOLD, 6, shaping=True, gamma=gamma, observation="features", reward=reward, **FOUR)
+    for episode in played(envs, 40):
+        shaped = sum(gamma**t * step["reward"] for t, step in enumerate(episode))
+        prize = episode[-1]["info"]["episode"]["r"]
+        assert prize == episode[-1]["info"][reward]
+        start = envs.potential(episode[0]["before"][None])[0]
+        assert start == pytest.approx(0.5 if reward == "score" else 0.5**4)
+        assert shaped == pytest.approx(gamma ** (len(episode) - 1) * prize - start, abs=1e-6)
+
+
+def test_a_truncated_episode_keeps_its_last_potential():
+    envs = make_vec_env(THRESHOLD, 2, shaping=True, gamma=0.9, observation="features", max_pulls=5, delta=0.1,
+                        instance=FOUR["instance"])  # fmt: skip
+    for episode in played(envs, 20):
+        first, last = (envs.potential(x[None])[0] for x in (episode[0]["before"], episode[-1]["after"]))
+        shaped = sum(0.9**t * step["reward"] for t, step in enumerate(episode))
+        assert shaped == pytest.approx(0.9**5 * last - first, abs=1e-6)
+
+
+def test_the_error_of_a_bernoulli_arm_is_that_of_its_beta_posterior():
+    for theta, tolerance in ((0.5, 0.0), (0.3, 0.05)):
+        envs = gym.make_vec(THRESHOLD, num_envs=32, observation="features", threshold=theta, tolerance=tolerance)
+        observation, _ = envs.reset(seed=0)
+        random = np.random.default_rng(1)
+        for _ in range(60):
+            observation, *_ = envs.step(random.integers(0, 10, 32))
+        n, hits = envs.pulls, envs._sim.total
+        a, b = hits + 1, n - hits + 1
+        inside = (n > 0) & (hits >= theta * n)
+        wrong = np.where(
+            inside, scipy.stats.beta.cdf(theta - tolerance, a, b), scipy.stats.beta.sf(theta + tolerance, a, b)
+        )
+        assert observation.reshape(32, 10, -1)[:, :, ERROR] == pytest.approx(wrong, abs=1e-6)
+
+
+def surplus(problem: dict[str, Any]) -> float:
+    """How far the mean of score - Phi at the end lies from 0, in standard errors, over 3000 random episodes."""
+    envs = make_vec_env(THRESHOLD, 1000, observation="features", **FOUR, **problem)
+    envs.seed(5)
+    ends = [episode[-1] for episode in played(envs, 36)]
+    gap = np.array([end["info"]["score"] for end in ends]) - envs.potential(np.stack([end["after"] for end in ends]))
+    return abs(gap.mean()) / (gap.std() / math.sqrt(len(gap)))
+
+
+def test_the_potential_is_the_expected_score():
+    assert surplus({}) < 5.0  # a correct potential fails with probability 6e-7
+    assert surplus({"threshold": 0.7}) < 5.0
+
+
+def test_the_limit_on_the_potential_has_teeth(monkeypatch):
+    envs_potential = NativeVecEnv.potential
+    monkeypatch.setattr(NativeVecEnv, "potential", lambda self, x: 1 - 0.8 * (1 - envs_potential(self, x)))
+    assert surplus({}) > 5.0
+
+
+# --- the policy -------------------------------------------------------------------------------------------------------
+
+
+def untrained(envs: NativeVecEnv, stop: bool = True, **kwargs: Any) -> PPO:
+    return PPO(EquivariantPolicy, envs, n_steps=8, batch_size=32, seed=3, device="cpu",
+               policy_kwargs={"hidden": 16, "stop": stop}, **kwargs)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ten() -> PPO:
+    """An untrained policy for 10 arms."""
+    return untrained(make_vec_env(THRESHOLD, 4, observation="features"))
+
+
+def observations(arms: int, count: int = 32) -> np.ndarray:
+    """Features from the middle of random episodes."""
+    envs = make_vec_env(THRESHOLD, count, observation="features", instance={"sampler": {"arms": arms}}, budget=200)
+    envs.seed(11)
+    observation, random = envs.reset(), np.random.default_rng(2)
+    for _ in range(5 * arms):
+        observation, *_ = envs.step(random.integers(0, arms, count))
+    return observation
+
+
+@pytest.mark.parametrize("arms", [10, 7, 100])
+def test_permuting_the_arms_permutes_the_logits(ten, arms):
+    x = torch.as_tensor(observations(arms)).reshape(32, arms, -1)
+    order = torch.randperm(arms, generator=torch.Generator().manual_seed(0))
+    network = ten.policy.mlp_extractor
+    with torch.no_grad():
+        (logits, value), (moved, again) = network(x.flatten(1)), network(x[:, order].flatten(1))
+    assert logits.shape == (32, arms + 1)
+    assert torch.allclose(logits[:, :-1][:, order], moved[:, :-1], atol=1e-5)
+    assert torch.allclose(logits[:, -1], moved[:, -1], atol=1e-5)
+    assert torch.allclose(value, again, atol=1e-5)
+    assert logits[:, :-1].std() > 1e-3  # it does tell the arms apart
+
+
+def test_decisions_follow_the_arms(ten):
+    x = observations(10)
+    arms, slots = x.reshape(32, 10, -1), np.arange(32)
+    order = np.random.default_rng(0).permutation(10)
+    model = untrained(make_vec_env(THRESHOLD, 4, observation="features"), stop=False)
+    action, _ = model.predict(x, deterministic=True)
+    moved, _ = model.predict(arms[:, order].reshape(32, -1), deterministic=True)
+    assert len(set(action)) > 1
+    assert np.array_equal(arms[slots, order[moved]], arms[slots, action])  # the same arm, or one that looks the same
+
+
+def test_equal_arms_tie_and_the_lowest_wins():
+    envs = make_vec_env(THRESHOLD, 4, observation="features")
+    model, start = untrained(envs, stop=False), envs.reset()[:1]
+    for count in (1, 3, 64, 1000):
+        assert (model.predict(np.repeat(start, count, 0), deterministic=True)[0] == 0).all()
+
+
+def test_stopping_is_out_of_the_question_where_nobody_wants_it():
+    envs = make_vec_env(THRESHOLD, 4, observation="features")
+    model = untrained(envs, stop=False)
+    x = torch.as_tensor(np.repeat(envs.reset(), 500, 0))
+    with torch.no_grad():
+        actions, _, _ = model.policy(x)
+        _, logarithm, entropy = model.policy.evaluate_actions(x, actions)
+    assert (actions < 10).all()
+    assert torch.isfinite(logarithm).all()
+    assert entropy.max() <= math.log(10) + 1e-5
+    wants = untrained(envs, stop=True)
+    with torch.no_grad():
+        assert (wants.policy(x)[0] == 10).any()
+
+
+def test_a_mask_keeps_actions_away(ten):
+    x = torch.as_tensor(observations(10))
+    best = ten.policy._predict(x, deterministic=True)
+    mask = np.ones((32, 11), bool)
+    mask[np.arange(32), best] = False
+    second = ten.policy._predict(x, deterministic=True, action_masks=mask)
+    assert (second != best).all()
+
+
+def test_an_update_reaches_every_weight():
+    model = untrained(make_vec_env(THRESHOLD, 8, observation="features", shaping=True, delta=0.1, budget=20))
+    before = {name: weight.clone() for name, weight in model.policy.named_parameters()}
+    model.learn(64)
+    unmoved = [name for name, weight in model.policy.named_parameters() if torch.equal(weight, before[name])]
+    assert unmoved == []
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_sb3_saves_and_loads_the_policy(ten, tmp_path):
+    x = observations(10)
+    expected, _ = ten.predict(x, deterministic=True)
+    ten.save(tmp_path / "model")
+    ten.policy.save(tmp_path / "policy")
+    for one in (PPO.load(tmp_path / "model", device="cpu"), EquivariantPolicy.load(tmp_path / "policy", device="cpu"),
+                agents.load(tmp_path / "model"), agents.load(tmp_path / "model.zip")):  # fmt: skip
+        assert np.array_equal(one.predict(x, deterministic=True)[0], expected)
+    assert EquivariantPolicy.load(tmp_path / "policy", device="cpu").hidden == 16
+
+
+def test_a_policy_of_ten_arms_runs_on_twenty(ten, tmp_path):
+    kwargs = {"instance": {"sampler": {"arms": 20}}, "budget": 60}
+    path = Trained(ten).save(tmp_path / "model")
+    envs = make_vec_env(THRESHOLD, 4, observation="features", **kwargs)
+    loaded = agents.load(path, envs)
+    assert loaded.model.action_space.n == 21
+    x = observations(20)
+    expected, _ = loaded.predict(x)
+    assert np.array_equal(agents.load(path).predict(x)[0], expected)  # it follows the observations, too
+    assert np.array_equal(agents.load(path).predict(x[0])[0], expected[0])
+    loaded.model.set_env(envs)
+    loaded.model.learn(32)
+    result = agents.evaluate([str(path), "uniform"], THRESHOLD, episodes=20, env_kwargs=kwargs)
+    assert len(result.episodes) == 40
+    with pytest.raises(ValueError, match="shape"):
+        agents.load(path).predict(x[:, :-1])
+
+
+def test_files_that_are_no_models(tmp_path, ten):
+    with pytest.raises(FileNotFoundError, match=r"there is no saved model .*nothing\.zip"):
+        agents.load(tmp_path / "nothing")
+    (tmp_path / "text.zip").write_text("no archive")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("data", json.dumps({"hello": 1}))
+    for name in ("text", "other"):
+        with pytest.raises(ValueError, match=rf"{name}\.zip holds no model"):
+            agents.load(tmp_path / f"{name}.zip")
+    statistics = PPO("MultiInputPolicy", make_vec_env(THRESHOLD, 2, **FOUR), n_steps=8, batch_size=8, device="cpu")
+    statistics.save(tmp_path / "statistics")
+    with pytest.raises(ValueError, match="trained on other observations"):
+        agents.load(tmp_path / "statistics")
+    plain = PPO(
+        "MlpPolicy", make_vec_env(THRESHOLD, 2, observation="features", **FOUR), n_steps=8, batch_size=8, device="cpu"
+    )
+    plain.save(tmp_path / "plain")
+    with pytest.raises(ValueError, match="for 4 arms, which cannot run on 10"):
+        agents.load(tmp_path / "plain", gym.make(THRESHOLD))
+    assert agents.load(tmp_path / "plain", gym.make(THRESHOLD, **FOUR)).name == "ppo"
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+TINY = {"steps": 2048, "num_envs": 16, "env_kwargs": FOUR, "held_out": 40, "checkpoints": 2, "progress": False}
+
+
+def weights(trained: Trained) -> dict[str, torch.Tensor]:
+    return trained.model.policy.state_dict()
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Trained:
+    return agents.train(**TINY)
+
+
+def test_one_seed_one_model(tiny):
+    torch.rand(3)  # whatever the global generators have done before
+    again, other = agents.train(**TINY), agents.train(**TINY, seed=1)
+    assert all(torch.equal(weight, weights(again)[name]) for name, weight in weights(tiny).items())
+    assert not all(torch.equal(weight, weights(other)[name]) for name, weight in weights(tiny).items())
+    alike = ("call", "seed", "roots", "hyperparameters", "steps", "kept", "result")
+    assert [again.card[name] for name in alike] == [tiny.card[name] for name in alike]
+    assert len({*tiny.card["roots"].values(), *other.card["roots"].values()}) == 6
+
+
+def test_the_call_in_the_card_makes_the_model_again(tiny):
+    again = eval(tiny.card["call"])
+    assert all(torch.equal(weight, weights(again)[name]) for name, weight in weights(tiny).items())
+
+
+def test_the_card_tells_all(tiny, tmp_path):
+    path = tiny.save(tmp_path / "deep" / "ppo.v1")
+    assert sorted(file.name for file in path.parent.iterdir()) == ["ppo.v1.json", "ppo.v1.zip"]
+    card = json.loads((path.parent / "ppo.v1.json").read_text())
+    assert card == json.loads(json.dumps(tiny.card)) == agents.load(path).card
+    assert card["algorithm"] == "ppo"
+    assert card["env_id"] == THRESHOLD
+    assert card["env_kwargs"] == FOUR
+    assert card["features"] == list(FEATURES)
+    assert card["steps"] == 2048
+    assert card["kept"] in [look["steps"] for look in card["checkpoints"]]
+    assert card["hyperparameters"]["gamma"] == ALGORITHMS["ppo"].defaults["gamma"]
+    assert set(card["versions"]) == {"python", "numpy", "torch", "stable-baselines3", "gymnasium", "bandit-envs"}
+    assert card["seconds"] > 0
+    result = card["result"]
+    assert result["episodes"] == 80
+    assert set(result["agents"]) == {"ppo", "uniform", "lsa"}
+    for row in result["agents"].values():
+        assert row["misclassified"]["low"] <= row["misclassified"]["mean"] <= row["misclassified"]["high"]
+    assert set(result["differences"]) == {"uniform", "lsa"}
+    # The result is what evaluate says of the kept model.
+    again = agents.evaluate({"ppo": str(path)}, THRESHOLD, episodes=80, seed=result["root"], env_kwargs=FOUR)
+    assert again.episodes["misclassified"].mean() == result["agents"]["ppo"]["misclassified"]["mean"]
+    assert path.stat().st_size < 300_000
+
+
+def test_the_kept_weights_are_those_of_the_kept_checkpoint(tiny):
+    root = tiny.card["roots"]["choosing"]
+    again = agents.evaluate({"ppo": tiny}, THRESHOLD, episodes=40, seed=root, env_kwargs=FOUR)
+    [kept] = [look for look in tiny.card["checkpoints"] if look["steps"] == tiny.card["kept"]]
+    assert again.episodes["score"].mean() == kept["return"]
+
+
+def test_the_latest_of_the_best_is_kept():
+    best = np.array([1.0, 0.0, 1.0, 0.0])
+    assert latest_of_the_best(np.stack([best, best - 0.1])) == 0  # worse in every episode
+    assert latest_of_the_best(np.stack([best, best[::-1] - 0.1, best - 0.2])) == 1  # deficit 0.1, standard error 0.58
+    assert latest_of_the_best(np.stack([best - 0.1, best, best])) == 2
+    assert latest_of_the_best(np.stack([best])) == 0
+
+
+def test_time_is_kept():
+    trained = agents.train(seconds=4.0, num_envs=32, env_kwargs=FOUR, held_out=40, progress=False)
+    assert trained.card["seconds"] < 30  # loose: the machine may be busy
+    assert trained.card["steps"] > 0
+
+
+def test_progress_is_told_on_standard_error(capsys):
+    agents.train(**TINY | {"progress": True})
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert "2,048 steps" in lines[-1]
+    assert "lsa" in lines[-1]
+
+
+@pytest.mark.parametrize("algorithm", ["a2c", "dqn"])
+def test_other_algorithms_run(algorithm, tmp_path):
+    extra = {"learning_starts": 100} if algorithm == "dqn" else {}
+    trained = agents.train(algorithm, **TINY, **extra, out=tmp_path / algorithm)
+    loaded = agents.load(tmp_path / algorithm)
+    assert loaded.name == trained.name == algorithm
+    x = observations(4)
+    assert np.array_equal(loaded.predict(x)[0], trained.predict(x)[0])
+
+
+def test_where_a_delta_is_asked_stopping_is_learned_with_and_without_shaping():
+    for env_id, shaping in ((THRESHOLD, True), ("bandit_envs/AllGood-v0", False)):
+        kwargs = {"instance": {"sampler": {"arms": 3}}, "delta": 0.1, "max_pulls": 40, "pull_cost": 0.02}
+        trained = agents.train(env_id=env_id, **TINY | {"steps": 30_000, "num_envs": 64, "env_kwargs": kwargs})
+        assert trained.stops
+        assert trained.card["hyperparameters"]["shaping"] is shaping
+        assert 0 < trained.card["result"]["agents"]["ppo"]["total_pulls"] < 20
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"algorithm": "pppo"}, "unknown algorithm 'pppo'; did you mean 'ppo'"),
+    ({"learning_rat": 1.0}, "unknown hyperparameter of ppo 'learning_rat'; did you mean 'learning_rate'"),
+    ({"learning_rate": -1.0}, "learning_rate must be a number"),
+    ({"steps": 0}, "steps must be an integer"),
+    ({"seconds": 0}, "seconds must be a number"),
+    ({"seed": -1}, "a seed is an integer >= 0"),
+    ({"num_envs": 0}, "num_envs must be an integer"),
+    ({"held_out": 1}, "held_out must be an integer"),
+    ({"env_kwargs": {"observation": "features"}}, "train chooses 'observation' itself"),
+    ({"env_id": "CartPole-v1", "env_kwargs": None}, "an environment of bandit_envs is needed"),
+    ({"env_id": "bandit_envs/TopK-v0", "shaping": True, "env_kwargs": {"k": 2}}, "shaping is defined for"),
+])  # fmt: skip
+def test_refused_trainings(change, message):
+    with pytest.raises(ValueError, match=message):
+        agents.train(**TINY | change)
+
+
+def test_decisions_are_the_same_in_every_loop(tiny):
+    """evaluate in batches of any size, SB3's evaluate_policy, and a plain Gymnasium loop."""
+    result, small = (agents.evaluate({"ppo": tiny}, THRESHOLD, episodes=48, seed=9, env_kwargs=FOUR, batch=batch)
+                     for batch in (48, 5))  # fmt: skip
+    assert result.episodes.equals(small.episodes)
+    assert result.pulls.equals(small.pulls)
+    envs = make_vec_env(THRESHOLD, 12, observation="features", **FOUR)
+    envs.seed(9)
+    returns, lengths = evaluate_policy(tiny, envs, n_eval_episodes=48, return_episode_rewards=True)
+    assert returns == result.episodes["score"].tolist()
+    assert lengths == [12] * 48
+    env = gym.make(THRESHOLD, observation="features", **FOUR)
+    pulls, scores = np.zeros(4), []
+    for e in range(48):
+        observation, _ = env.reset(seed=9, options={"episode": e})
+        state, over = None, False
+        while not over:
+            action, state = tiny.predict(observation, state)
+            pulls[action] += 1
+            observation, _, terminated, truncated, info = env.step(action)
+            over = terminated or truncated
+        scores.append(info["score"])
+    assert scores == result.episodes["score"].tolist()
+    assert pulls / 48 == pytest.approx(result.pulls["pulls"].to_numpy())
+
+
+def test_there_is_life():
+    """In some seconds PPO learns to leave clear arms alone: 3 of 5 means are near the threshold, 2 far away."""
+    means = {"choice": [0.02, 0.98, 0.4, 0.6, 0.6]}
+    kwargs = {"instance": {"sampler": {"arms": 5, "mean": means}}, "budget": 60}
+    trained = agents.train(steps=60_000, num_envs=128, env_kwargs=kwargs, held_out=1000, checkpoints=2, progress=False)
+    against = trained.card["result"]["differences"]["uniform"]["misclassified"]
+    assert against["high"] < 0  # 2000 held-out episodes, 95 % interval
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_minute_of_training_beats_uniform_and_comes_near_lsa(seed):
+    trained = agents.train(seed=seed, progress=False)
+    result = agents.evaluate({"ppo": trained, "uniform": "uniform", "lsa": "lsa"}, THRESHOLD, episodes=10_000, seed=123)
+    means = result.summary().set_index("agent")["misclassified"]
+    assert result.compare("ppo", "uniform", "misclassified").high < -0.25
+    assert means["ppo"] < 1.05 * means["lsa"]
+
+
+# --- the extra --------------------------------------------------------------------------------------------------------
+
+
+def test_importing_agents_imports_no_torch():
+    code = "import sys, agents; assert not {'torch', 'stable_baselines3'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("missing", ["torch", "stable_baselines3"])
+def test_a_missing_extra_is_named(missing):
+    code = f"import sys; sys.modules[{missing!r}] = None; import agents; agents.train()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'pip install "bandit-envs[training]"' in done.stderr.splitlines()[-1]
+    assert done.stderr.splitlines()[-1].startswith("ImportError")
+
+
+def test_unknown_names_of_the_package_are_unknown():
+    with pytest.raises(AttributeError, match="has no attribute 'trian'"):
+        _ = agents.trian  # type: ignore[attr-defined]
+
+
+def test_paths_of_models(tmp_path, tiny):
+    for out in (tmp_path / "a", Path(tmp_path / "b.zip"), str(tmp_path / "c")):
+        assert tiny.save(out).suffix == ".zip"
+    assert sorted(file.name for file in tmp_path.iterdir()) == [f"{x}.{y}" for x in "abc" for y in ("json", "zip")]

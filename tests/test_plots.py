@@ -1,0 +1,286 @@
+"""Pictures and tables of evaluations: what they show is what the rows say, and they need no display."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import agents
+from agents.evaluation import plots, report, statistics
+from agents.evaluation.plots import plot, plot_panels
+from agents.evaluation.result import Evaluation
+from agents.figures import reproduce
+
+AGENTS = ["lsa", "uniform", "apt(tolerance=0.05)"]
+
+
+def evaluate(names: Any = AGENTS, episodes: int = 60, **arguments: Any) -> Evaluation:
+    kwargs = {"instance": "tao2019-1", "budget": 400}
+    given = {"env_kwargs": kwargs, "progress": False} | arguments
+    return agents.evaluate(names, "bandit_envs/Threshold-v0", episodes=episodes, **given)
+
+
+@pytest.fixture(scope="module")
+def checkpoints() -> Evaluation:
+    return evaluate(at=[20, 100, 200, 400])
+
+
+@pytest.fixture(scope="module")
+def single() -> Evaluation:
+    return evaluate()
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+# Lines --------------------------------------------------------------------------------------------------------------
+
+
+def test_lines_are_the_means_and_bands_the_intervals(checkpoints: Evaluation) -> None:
+    for metric in ("error_rate", "misclassified"):
+        figure = plot(checkpoints, metric)
+        (ax,) = figure.axes
+        assert len(ax.lines) == len(ax.collections) == 3
+        assert texts(figure) == AGENTS
+        assert ax.get_xlabel() == "pulls"
+        assert "95 % interval" in ax.get_ylabel()
+        for agent, line, band in zip(AGENTS, ax.lines, ax.collections, strict=True):
+            x, y = line.get_data()
+            assert list(x) == [20, 100, 200, 400]
+            rows = checkpoints.episodes[checkpoints.episodes["agent"] == agent]
+            edges = band.get_paths()[0].vertices
+            for t, mean in zip(x, y, strict=True):
+                values = rows[rows["at"] == t]
+                errors = int((~values["correct"]).sum())
+                if metric == "error_rate":
+                    expected, limits = errors / 60, statistics.clopper_pearson(errors, 60)
+                else:
+                    expected = values[metric].mean()
+                    limits = statistics.bootstrap_mean(values[metric])
+                assert mean == pytest.approx(expected)
+                at_t = edges[edges[:, 0] == t, 1]
+                assert (at_t.min(), at_t.max()) == pytest.approx(limits)
+
+
+def test_runs_at_several_budgets_are_lines_against_the_budget() -> None:
+    result = evaluate(["ucbe", "lsa"], budgets=[20, 40, 4000], episodes=10)
+    (ax,) = plot(result, "score").axes
+    assert ax.get_xlabel() == "budget (pulls)"
+    assert [list(line.get_xdata()) for line in ax.lines] == [[20, 40, 4000]] * 2
+    assert ax.get_xscale() == "log"  # the last is more than 100 times the first
+
+
+def test_a_mean_of_zero_leaves_a_gap_on_a_logarithmic_axis() -> None:
+    result = evaluate(["lsa"], at=[20, 400, 3000], episodes=20, env_kwargs={"instance": "tao2019-1", "budget": 3000})
+    assert result.summary()["error_rate"].tolist()[-1] == 0
+    (ax,) = plot(result, log=True).axes
+    y = ax.lines[0].get_ydata()
+    assert np.isnan(y).tolist() == [False, np.isnan(y[1]), True]
+    band = ax.collections[0].get_paths()[0].vertices
+    assert band[band[:, 0] == 3000, 1].max() == pytest.approx(statistics.clopper_pearson(0, 20)[1])
+    assert ax.get_yscale() == "log"
+    assert ax.get_ylim()[0] > 0
+
+
+def test_transforms_apply_to_means_and_limits(checkpoints: Evaluation) -> None:
+    (ax,) = plot(checkpoints, "misclassified", transform=lambda mean: -mean, label="minus").axes
+    (plain,) = plot(checkpoints, "misclassified").axes
+    for line, other in zip(ax.lines, plain.lines, strict=True):
+        assert list(line.get_ydata()) == list(-other.get_ydata())
+    for band, other_band in zip(ax.collections, plain.collections, strict=True):
+        a, b = (one.get_paths()[0].vertices[:, 1] for one in (band, other_band))
+        assert (a.min(), a.max()) == (-b.max(), -b.min())
+    assert ax.get_ylabel() == "minus (95 % interval)"
+    (logs,) = plot(checkpoints, "error_rate", transform=np.log).axes
+    assert logs.get_ylabel() == "log(error rate) (95 % interval)"
+    assert np.isfinite(logs.get_ylim()).all()
+
+
+def test_styles_of_many_agents_differ() -> None:
+    seen = {(style["color"], str(style["linestyle"])) for style in map(plots._style, range(40))}
+    assert len(seen) == 40
+    assert len({style["marker"] for style in map(plots._style, range(9))}) == 9
+
+
+def test_a_given_axes_is_drawn_into(checkpoints: Evaluation) -> None:
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    assert plot(checkpoints, ax=right, title="mine") is figure
+    assert not left.lines
+    assert len(right.lines) == 3
+    assert right.get_title() == "mine"
+    assert [text.get_text() for text in right.get_legend().get_texts()] == AGENTS
+
+
+# Single points --------------------------------------------------------------------------------------------------------
+
+
+def test_bars_for_a_single_point(single: Evaluation) -> None:
+    figure = plot(single, "misclassified")
+    (ax,) = figure.axes
+    means = single.summary()["misclassified"].tolist()
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx(means)
+    assert [label.get_text() for label in ax.get_yticklabels()] == AGENTS
+    assert [float(text.get_text()) for text in ax.texts] == pytest.approx(means, rel=0.01)
+    for agent, line in zip(AGENTS, ax.lines, strict=True):
+        values = single.episodes[single.episodes["agent"] == agent]["misclassified"]
+        assert tuple(line.get_xdata()) == pytest.approx(statistics.bootstrap_mean(values))
+    assert ax.get_xlim()[0] == 0
+    assert figure.legends == []
+    assert ax.get_title() == "Threshold · tao2019-1 · budget 400 · 60 episodes"
+    assert plot(single, title="").axes[0].get_title() == ""
+
+
+@pytest.mark.parametrize("style", [{"metric": "score"}, {"metric": "f1", "log": True}, {"transform": np.log}])
+def test_points_where_bars_from_zero_would_hide_the_differences(single: Evaluation, style: dict[str, Any]) -> None:
+    (ax,) = plot(single, **style).axes
+    assert not ax.patches
+    assert len(ax.lines) == 6  # an interval and a point each
+
+
+@pytest.mark.parametrize("episodes", [1, 2])
+def test_a_handful_of_episodes_can_be_drawn(episodes: int, tmp_path: Path) -> None:
+    for at in (None, [20, 400]):
+        result = evaluate(episodes=episodes, at=at)
+        for metric, log in (("error_rate", True), ("score", False), ("total_pulls", True)):
+            plot(result, metric, log=log, path=tmp_path / "few.png")
+
+
+# Files --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_suffix_names_the_format(checkpoints: Evaluation, tmp_path: Path) -> None:
+    for suffix, magic in {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF", ".PNG": b"\x89PNG"}.items():
+        path = tmp_path / f"new{suffix}" / f"figure{suffix}"
+        checkpoints.plot("score", path=path)
+        assert path.read_bytes().startswith(magic)
+
+
+def test_files_are_reproducible_and_undated(single: Evaluation, tmp_path: Path) -> None:
+    for suffix in (".svg", ".pdf", ".png"):
+        first, second = (tmp_path / f"{name}{suffix}" for name in "ab")
+        single.plot(path=first)
+        single.plot(path=second)
+        assert first.read_bytes() == second.read_bytes()
+        assert b"dc:date" not in first.read_bytes()
+        assert b"CreationDate" not in first.read_bytes()
+
+
+def test_bad_input_is_named(checkpoints: Evaluation, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"must be \.png, \.svg, \.pdf, got .*figure\.gif"):
+        plot(checkpoints, path=tmp_path / "figure.gif")
+    with pytest.raises(ValueError, match=r"must be \.png"):
+        checkpoints.plot(path="figure")
+    with pytest.raises(ValueError, match="metric must be one of error_rate, score, misclassified.* got 'speed'"):
+        plot(checkpoints, "speed")
+    with pytest.raises(ValueError, match="level"):
+        plot(checkpoints, level=1.5)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_window_no_global_state(tmp_path: Path) -> None:
+    code = """
+import sys, matplotlib, agents
+def settings():  # reading "backend" would itself import pyplot
+    return {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name != "backend"}
+before = settings()
+result = agents.evaluate("uniform", "bandit_envs/Threshold-v0", episodes=3, at=[10, 20])
+for suffix in ("png", "svg", "pdf"):
+    result.plot(path=sys.argv[1] + "/figure." + suffix)
+assert "matplotlib.pyplot" not in sys.modules
+assert settings() == before
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_panels_of_a_figure(tmp_path: Path) -> None:
+    result = reproduce("tao2019-figure-1", episodes=3, panels=["Setup 1"], progress=False)
+    figure = plot_panels(result, tmp_path / "figure.svg")
+    (ax,) = figure.axes
+    assert ax.get_title() == "Setup 1"
+    assert len(ax.lines) == len(texts(figure)) == 11
+    assert ax.get_ylabel().startswith("ln(regret / K)")
+    y = ax.lines[texts(figure).index("Uniform")].get_ydata()
+    rows = result.evaluations["Setup 1"].summary()
+    regret = rows[rows["agent"] == "Uniform"]["misclassified"].to_numpy()
+    with np.errstate(divide="ignore"):
+        expected = np.log(regret / 10)
+    assert y == pytest.approx(np.where(np.isneginf(expected), np.nan, expected), nan_ok=True)
+    assert (tmp_path / "figure.svg").is_file()
+
+
+# Tables -------------------------------------------------------------------------------------------------------------
+
+
+def test_report_tells_what_the_summary_holds(checkpoints: Evaluation, single: Evaluation) -> None:
+    text = report.report(checkpoints)
+    head, _, names, rule, *rows = text.splitlines()
+    assert head == "Threshold(threshold=0.5, tolerance=0.0) · 10 arms of tao2019-1 · budget 400 · 60 episodes of seed 0"
+    assert names.split()[:2] == ["agent", "at"]
+    assert set(rule) == {"─", " "}
+    for row, (_, summary) in zip(rows, checkpoints.summary().iterrows(), strict=False):
+        assert row.split()[:2] == [summary["agent"], str(summary["at"])]
+        assert f"{summary['error_rate']:.4f} [{summary['error_low']:.4f}, {summary['error_high']:.4f}]" in row
+        assert f"{summary['score']:.4f} [{summary['score_low']:.4f}, {summary['score_high']:.4f}]" in row
+    assert len({len(row) for row in rows[:12]}) == 1
+    assert "  at  " not in report.report(single)
+    assert "misclassified" in names
+    assert "f1" in report.summary(single, "f1")
+
+
+def test_comparison_has_a_line_for_every_other_agent(checkpoints: Evaluation) -> None:
+    text = report.comparison(checkpoints, "misclassified", "uniform")
+    assert "at 400 pulls" in text
+    assert "misclassified less that of uniform" in text
+    for agent in ("lsa", "apt(tolerance=0.05)"):
+        (line,) = [line for line in text.splitlines() if line.startswith(f"{agent} ")]
+        d = checkpoints.compare(agent, "uniform", "misclassified")
+        assert f"{d.difference:+.4g}" in line
+        assert f"[{d.low:+.4g}, {d.high:+.4g}]" in line
+        assert line.endswith("< 0.001") == (d.p_value < 1e-3)
+    assert "less that of lsa" in report.comparison(checkpoints)
+    assert report.comparison(evaluate("lsa", episodes=2)) == ""
+    with pytest.raises(ValueError, match="agent must be one of"):
+        report.comparison(checkpoints, reference="nobody")
+
+
+def test_long_tables_are_cut_to_the_last_row_of_each_agent() -> None:
+    result = evaluate(["lsa", "uniform"], at=range(10, 10 + report.MOST_ROWS), episodes=2)
+    text = report.summary(result)
+    assert f"the last of {report.MOST_ROWS} rows" in text
+    assert len(text.splitlines()) == 7
+
+
+def test_columns_come_where_they_say_something() -> None:
+    kwargs = {"instance": "tao2019-1", "delta": 0.1, "max_pulls": 30}
+    text = report.summary(evaluate("uniform", env_kwargs=kwargs))
+    assert "truncated" in text
+    assert "not met" in text
+    assert "delta 0.1" in text
+    assert "x lower bound" not in text
+    result = evaluate("uniform", env_kwargs=kwargs)
+    result.runs[0].lower_bound = 15.0
+    assert "x lower bound" in report.summary(result)
+
+
+def test_tables_are_aligned_and_wrapped() -> None:
+    rows = [["a", "1", "one two three four five six seven"], ["bbb", "22", "eight"]]
+    assert report.table(["x", "n", "words"], rows, right=(1,)).splitlines() == [
+        "x     n  words",
+        "───  ──  ─────────────────────────────────",
+        "a     1  one two three four five six seven",
+        "bbb  22  eight",
+    ]
+    assert report.table(["x", "n", "words"], rows, width=20).splitlines()[2:4] == [
+        "a    1   one two three four five",
+        "         six seven",
+    ]

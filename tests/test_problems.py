@@ -1,0 +1,345 @@
+"""Problems: answers, scores and measures worked out by hand, their corners, reductions, and hardness."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bandit_envs import AllGood, BestArm, Feasible, Problem, Threshold, TopK
+from bandit_envs.instances import find
+from bandit_envs.problems import PROBLEMS
+
+NAN = np.nan
+NEGATIVE = [-1, -2, -4, -3]
+SQUARE = {"A": [[1, 0], [-1, 0], [0, 1], [0, -1]], "b": [1, 0, 1, 0]}  # the unit square
+
+
+def arms(*indices: int, K: int = 4) -> list[bool]:
+    return [k in indices for k in range(K)]
+
+
+def verdict(problem: Problem, answer: Any, means: Any) -> dict[str, Any]:
+    """Correctness, score and metrics of one answer, as plain numbers."""
+    found = {"correct": problem.is_correct(answer, means), "score": problem.score(answer, means)}
+    return {name: value.item() for name, value in (found | problem.metrics(answer, means)).items()}
+
+
+# --- right answers, margins, plug-in answers --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("problem", "means", "answer", "margin"),
+    [
+        (Threshold(0.5), [0.2, 0.5, 0.75, 0.25], arms(1, 2), [-0.3, 0, 0.25, -0.25]),  # a mean on the threshold is in
+        (AllGood(0.25), [0.5, 0.75, 0.25, 0.625], arms(0, 1, 3), [0, 0.25, -0.25, 0.125]),  # boundary .75 - .25
+        (AllGood(0.25), [0.5, 0.5, 0.5, 0.5], arms(0, 1, 2, 3), [0.25] * 4),
+        (AllGood(0.5, multiplicative=True), [1, 2, 4, 3], arms(1, 2, 3), [-1, 0, 2, 1]),  # boundary (1 - .5) 4
+        (AllGood(0.5, multiplicative=True), NEGATIVE, arms(0), [0, -1, -3, -2]),  # min(-.5, -1): never empty
+        (TopK(2), [3, 1, 2, 7], arms(0, 3), [1, -2, -1, 5]),  # inside: to the third, 2; outside: to the second, 3
+        (TopK(2), [1, 2, 2, 2], arms(1, 2), [-1, 0, 0, 0]),  # ties go to the lowest index
+        (TopK(3), [5, 5, 5, 5], arms(0, 1, 2), [0] * 4),
+        (BestArm(), [1, 3, 3, 2], arms(1), [-2, 0, 0, -1]),
+        # the unit square: distance .25 to x = 1; on a side; 1 to the left; (4, 5) is (3, 4) from the corner (1, 1)
+        (Feasible(**SQUARE), [[0.75, 0.5], [0, 0.5], [-1, 0.5], [4, 5]], arms(0, 1), [0.25, 0, -1, -5]),
+    ],
+)
+def test_right_answers_by_hand(problem: Problem, means: Any, answer: list[bool], margin: list[float]) -> None:
+    assert problem.right_answer(means).tolist() == answer
+    assert problem.plug_in(means).tolist() == answer
+    np.testing.assert_allclose(problem.margin(means), margin, atol=1e-15)
+    if means != NEGATIVE:  # scored by no measure
+        perfect = verdict(problem, answer, means)
+        assert (perfect["correct"], perfect["score"]) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("problem", "means", "answer"),
+    [
+        (Threshold(0.5), [NAN, 0.6, 0.4, NAN], arms(1)),
+        (Threshold(0.5), [NAN] * 4, arms()),
+        (AllGood(0.1), [0.55, NAN, 0.5, 0.3], arms(0, 2)),  # the best of those seen is .55
+        (AllGood(0.1), [NAN, -3, NAN, NAN], arms(1)),
+        (AllGood(0.1, multiplicative=True), [NAN] * 4, arms()),
+        (TopK(2), [NAN, 0.1, NAN, 0.2], arms(1, 3)),
+        (TopK(3), [NAN, 0.1, NAN, 0.2], arms(0, 1, 3)),  # arms never pulled rank last, the lowest index first
+        (TopK(2), [NAN] * 4, arms(0, 1)),
+        (TopK(2), [-np.inf, NAN, NAN, NAN], arms(0, 1)),
+        (BestArm(), [NAN, NAN, -5, NAN], arms(2)),
+        (Feasible(**SQUARE), [[NAN, NAN], [0.5, 0.5], [0.5, NAN], [2, 2]], arms(1)),
+        (Feasible([[1]], [0.5]), [NAN, 0.4, 0.6, 0.5], arms(1, 3)),
+    ],
+)
+def test_plug_in_answers_with_arms_never_pulled(problem: Problem, means: Any, answer: list[bool]) -> None:
+    assert problem.plug_in(means).tolist() == answer
+
+
+# --- scores and measures ----------------------------------------------------------------------------------------------
+
+MEANS = [0.1, 0.4, 0.6, 0.9]
+SETS = [  # problem, answer, misclassified, precision, recall, f1, correct; the right answer of Threshold is {2, 3}
+    (Threshold(0.5), arms(2, 3), 0, 1, 1, 1),
+    (Threshold(0.5), arms(1, 2), 2, 1 / 2, 1 / 2, 1 / 2),  # 1 too many, 3 missing; hits 1 of 2 answered, of 2 right
+    (Threshold(0.5), arms(), 2, 1, 0, 0),
+    (Threshold(0.5), arms(0, 1, 2, 3), 2, 2 / 4, 1, 4 / 6),  # 2 hits of 4 answered; F1 = 2 hits / (4 + 2)
+    (Threshold(0.95), arms(), 0, 1, 1, 1),  # nothing is right, and nothing answered
+    (Threshold(0.95), arms(0), 1, 0, 1, 0),
+    (AllGood(0.4), arms(2, 3), 0, 1, 1, 1),  # good: at least .9 - .4
+    (AllGood(0.4), arms(3), 1, 1, 1 / 2, 2 / 3),
+    (AllGood(0.4), arms(0, 3), 2, 1 / 2, 1 / 2, 1 / 2),
+    (Feasible([[1]], [0.5]), arms(1, 2), 2, 1 / 2, 1 / 2, 1 / 2),  # right: {0, 1}
+]
+
+
+@pytest.mark.parametrize(("problem", "answer", "wrong", "precision", "recall", "f1"), SETS)
+def test_sets_are_scored_by_hand(
+    problem: Problem, answer: Any, wrong: int, precision: float, recall: float, f1: float
+) -> None:
+    score = f1 if problem.name == "AllGood" else 1 - wrong / 4
+    assert verdict(problem, answer, MEANS) == pytest.approx({
+        "correct": wrong == 0, "score": score, "misclassified": wrong, "precision": precision, "recall": recall,
+        "f1": f1,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["Threshold", "Feasible"])
+def test_tolerance_counts_an_inside_arm_at_it_and_an_outside_arm_beyond_it(kind: str) -> None:
+    tolerance, theta = 0.25, 0.5
+    line = {"A": [[-1]], "b": [-theta]}  # x >= theta
+    problem = Threshold(theta, tolerance) if kind == "Threshold" else Feasible(**line, tolerance=tolerance)
+    means = [0.75, 0.625, 0.375, 0.25, 0.125]  # margins .25 (at it), .125, -.125, -.25 (at it), -.375 (beyond)
+    right = arms(0, 1, K=5)
+    for flipped, counts in zip(range(5), [True, False, False, False, True], strict=True):
+        answer = [taken ^ (k == flipped) for k, taken in enumerate(right)]
+        found = verdict(problem, answer, means)
+        assert (found["misclassified"], found["correct"], found["score"]) == (counts, not counts, 1 - counts / 5)
+
+
+def test_slack_allows_arms_a_little_worse() -> None:
+    problem, means = AllGood(0.25, slack=0.125), [1.0, 0.75, 0.625, 0.5]  # good from .75; may be answered from .625
+    assert verdict(problem, arms(0, 1, 2), means)["correct"]
+    assert not verdict(problem, arms(0, 1, 2, 3), means)["correct"]
+    assert not verdict(problem, arms(0, 2), means)["correct"]  # all good arms are wanted
+    assert verdict(problem, arms(0, 1, 2), means)["f1"] == pytest.approx(4 / 5)  # F1 knows no slack: 2 * 2 / (3 + 2)
+    share, means = AllGood(0.25, True, 0.25), [8.0, 6.0, 4.0, 3.0]  # in units of 8: good from 6, allowed from 4
+    assert verdict(share, arms(0, 1, 2), means)["correct"]
+    assert not verdict(share, arms(0, 1, 2, 3), means)["correct"]
+
+
+def test_multiplicative_needs_a_positive_best_mean() -> None:
+    for means in ([-1.0, -2.0], [0.0, -1.0]):
+        with pytest.raises(ValueError, match=f"best mean > 0, got {means[0]:g}"):
+            AllGood(0.1, multiplicative=True).truth(means)
+
+
+# means 1, 2, 4, 8; k = 2: best 4 + 8 = 12, worst 1 + 2 = 3
+@pytest.mark.parametrize(
+    ("answer", "regret", "normalised", "misidentified", "low"),
+    [
+        (arms(2, 3), 0, 1, 0, 4),
+        (arms(1, 3), (12 - 10) / 2, (10 - 3) / 9, 1, 2),
+        (arms(0, 3), (12 - 9) / 2, (9 - 3) / 9, 1, 1),
+        (arms(1, 2), (12 - 6) / 2, (6 - 3) / 9, 1, 2),
+        (arms(0, 1), (12 - 3) / 2, 0, 2, 1),
+    ],
+)
+def test_top_k_is_scored_by_hand(answer: Any, regret: float, normalised: float, misidentified: int, low: float) -> None:
+    means = [1.0, 2.0, 4.0, 8.0]
+    for criterion, need in (("aggregate", regret), ("each", 4 - low), ("exact", np.inf if misidentified else 0)):
+        for epsilon in (0.0, need * (1 - 1e-9), need):
+            if not np.isfinite(epsilon):
+                continue
+            found = verdict(TopK(2, epsilon, criterion), answer, means)
+            assert found == pytest.approx({
+                "correct": epsilon >= need, "score": normalised, "aggregate_regret": regret,
+                "normalised_sum": normalised, "misidentified": misidentified,
+            })  # fmt: skip
+
+
+def test_top_k_ties_are_all_right() -> None:
+    means = [5.0, 3.0, 3.0, 3.0]
+    for other in (1, 2, 3):
+        for criterion in ("aggregate", "each", "exact"):
+            found = verdict(TopK(2, 0.0, criterion), arms(0, other), means)
+            assert (found["correct"], found["score"], found["misidentified"]) == (True, 1, 0)
+    assert verdict(TopK(2, 0.0, "exact"), arms(1, 2), means)["misidentified"] == 1
+    for answer in itertools.combinations(range(4), 2):  # all equal: every answer is equally good
+        found = verdict(TopK(2, 0.0, "exact"), arms(*answer), [0.3] * 4)
+        assert (found["correct"], found["score"], found["aggregate_regret"]) == (True, 1, 0)
+
+
+def test_top_k_the_best_k_have_no_regret_in_whatever_order_they_are_summed() -> None:
+    means = [0.1, 0.7, 0.2, 0.30000000000000004, 0.6, 0.3]
+    generator = np.random.default_rng(0)
+    for _ in range(200):
+        order = generator.permutation(6)
+        m = np.array(means)[order]
+        found = verdict(TopK(3), TopK(3).plug_in(m), m)
+        assert (found["aggregate_regret"], found["correct"], found["score"]) == (0, True, 1)
+
+
+@pytest.mark.parametrize("answer", [arms(0), arms(0, 1, 2), arms()])
+def test_top_k_refuses_answers_of_another_size(answer: Any) -> None:
+    with pytest.raises(ValueError, match=f"k = 2 arms, got {sum(answer)}"):
+        TopK(2).score(answer, MEANS)
+
+
+@pytest.mark.parametrize("problem", [Threshold(), AllGood(), TopK(2), Feasible([[1]], [0.5])])
+@pytest.mark.parametrize("answer", [[True, True], [True] * 5, True, [[True, True]]])
+def test_answers_that_are_no_mask_of_the_arms_are_refused(problem: Problem, answer: Any) -> None:
+    with pytest.raises(ValueError, match=r"mask of 4 arms, got shape"):
+        problem.score(answer, MEANS)
+
+
+# --- batches and reductions -------------------------------------------------------------------------------------------
+
+ALL: list[tuple[Problem, tuple[int, ...]]] = [
+    (Threshold(0.5, 0.1), (6,)),
+    (AllGood(0.2, False, 0.1), (6,)),
+    (AllGood(0.2, True, 0.1), (6,)),
+    (TopK(3, 0.05, "aggregate"), (6,)),
+    (TopK(3, 0.05, "each"), (6,)),
+    (BestArm(0.0, "exact"), (6,)),
+    (Feasible(**SQUARE, tolerance=0.1), (6, 2)),
+    (Feasible([[1], [-2]], [0.8, -0.4], normalise=False), (6,)),
+]
+
+
+@pytest.mark.parametrize(("problem", "shape"), ALL)
+def test_a_batch_is_its_rows(problem: Problem, shape: tuple[int, ...]) -> None:
+    generator = np.random.default_rng(2)
+    means = generator.random((3, 5, *shape))
+    other = means + generator.normal(0, 0.2, means.shape)
+    answers = problem.plug_in(other)
+    assert answers.shape == problem.margin(means).shape == (3, 5, 6)
+    many = {"correct": problem.is_correct(answers, means), "score": problem.score(answers, means)}
+    many |= problem.metrics(answers, means)
+    assert set(many) == {"correct", "score", *problem.metric_names}
+    assert len({bool(x) for x in many["correct"].flat}) == 2
+    for i, j in np.ndindex(3, 5):
+        assert (answers[i, j] == problem.plug_in(other[i, j])).all()
+        one = verdict(problem, answers[i, j], means[i, j])
+        assert one == {name: value[i, j].item() for name, value in many.items()}
+        assert 0 <= one["score"] <= 1
+    shared = problem.score(answers, means[0, 0])  # one truth for all answers
+    assert shared.shape == (3, 5)
+    assert shared[1, 2] == problem.score(answers[1, 2], means[0, 0])
+
+
+@given(st.lists(st.integers(0, 8).map(lambda x: x / 8), min_size=2, max_size=6), st.randoms(use_true_random=False))
+@settings(deadline=None)
+def test_top_k_with_1_is_best_arm(means: list[float], random: Any) -> None:
+    chosen = random.randrange(len(means))
+    answer = arms(chosen, K=len(means))
+    for criterion in ("aggregate", "each", "exact"):
+        one, other = TopK(1, 0.125, criterion), BestArm(0.125, criterion)
+        assert verdict(one, answer, means) == verdict(other, answer, means)
+        assert one.plug_in(means).tolist() == other.plug_in(means).tolist()
+        assert other.plug_in(means).argmax() == int(np.argmax(means))
+    assert verdict(BestArm(), answer, means)["correct"] == (means[chosen] == max(means))
+
+
+@given(
+    st.lists(st.integers(-8, 8).map(lambda x: x / 8), min_size=2, max_size=6),
+    st.integers(-8, 8).map(lambda x: x / 8), st.integers(0, 4).map(lambda x: x / 8), st.randoms(use_true_random=False),
+)  # fmt: skip
+@settings(deadline=None)
+def test_feasible_on_a_half_line_is_threshold(means: list[float], theta: float, tolerance: float, random: Any) -> None:
+    answer = [random.random() < 0.5 for _ in means]
+    line, threshold = Feasible([[-2]], [-2 * theta], tolerance), Threshold(theta, tolerance)  # -2 x <= -2 theta
+    np.testing.assert_allclose(line.margin(means), threshold.margin(means), atol=1e-15)
+    assert line.plug_in(means).tolist() == threshold.plug_in(means).tolist()
+    assert verdict(line, answer, means) == verdict(threshold, answer, means)
+    assert line.hardness(means)["H"] == pytest.approx(threshold.hardness(means)["H_tolerance"])
+
+
+@given(st.lists(st.floats(-5, 5), min_size=2, max_size=6), st.floats(0.01, 0.5), st.booleans())
+@settings(deadline=None)
+def test_the_plug_in_set_of_all_good_is_never_empty(means: list[float], epsilon: float, multiplicative: bool) -> None:
+    answer = AllGood(epsilon, multiplicative).plug_in(means)
+    assert answer[int(np.argmax(means))]
+
+
+# --- hardness ---------------------------------------------------------------------------------------------------------
+
+
+def test_hardness_of_the_instances_of_tao_2019() -> None:
+    """Sums of gap^-2. Set-up 1: 2 (.3^-2 + .25^-2 + .2^-2 + .15^-2 + .05^-2) = 2 (11.11 + 16 + 25 + 44.44 + 400)."""
+    hard = {name: Threshold(0.5).hardness(find(f"tao2019-{name}").arms.means)["H"] for name in (1, 2, 3)}
+    assert hard[1] == pytest.approx(993.1111, abs=5e-5)
+    # set-up 2: means .405 + .01 i, i = 0 .. 19: gaps .095, .085, ... .005 on either side
+    assert hard[2] == pytest.approx(2 * sum((0.005 + 0.01 * i) ** -2 for i in range(10)))
+    assert hard[3] == pytest.approx(5 * 0.05**-2 + 5 * 0.005**-2)  # 202 000
+
+
+def test_hardness_by_hand() -> None:
+    assert Threshold(0.5, 0.25).hardness([0.75, 0.25])["H_tolerance"] == 2 * 0.5**-2
+    assert Threshold(0.5).hardness([0.5, 0.6])["H"] == np.inf
+    assert Threshold(0.5).hardness([0.5 + 1e-12, 0.6])["H"] > 1e23
+    found = TopK(1, 0.5).hardness([2.0, 1.75, 1.0])  # gaps 1/4 (to the second), 1/4, 1; raised to 1/2: 1/2, 1/2, 1
+    assert found == {"H": 16 + 16 + 1, "H_epsilon": 4 + 4 + 1}
+    found = AllGood(0.25).hardness([1.0, 0.875, 0.5, 0.0])  # margins 1/4, 1/8, -1/4, -3/4 from the boundary .75
+    # H: the larger of margin^-2 and (1 + alpha - mean)^-2: 16 or 64, 64 or 16, 16 or 2.56, 1.78 or 0.79
+    assert found == pytest.approx({"good": 2, "alpha": 0.125, "beta": 0.25, "H": 64 + 64 + 16 + 16 / 9,
+                                   "H_st2": 64 + 64 + 16 + 16 / 9})  # fmt: skip
+    assert AllGood(0.25).hardness([1.0, 1.0])["beta"] == np.inf
+    found = Feasible([[-1]], [-0.5]).hardness([0.75, 1.5, 0.0])  # gaps .25, .5, 1: max of 1 * 16, 2 * 4, 3 * 1
+    assert found == {"H": 16 + 4 + 1, "H_2": 16}
+
+
+# --- forms and bad input ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("problem", "shape"), ALL)
+def test_settings_are_the_problem(problem: Problem, shape: tuple[int, ...]) -> None:
+    again = PROBLEMS[problem.name](**json.loads(json.dumps(problem.settings)))
+    assert again == problem
+    assert repr(again) == repr(problem)
+    assert again != Threshold(0.123)
+    means = np.random.default_rng(0).random(shape)
+    assert (again.margin(means) == problem.margin(means)).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Threshold(np.nan), r"threshold must be a number in \(-inf, inf\), got nan"),
+        (lambda: Threshold("0.5"), "threshold must be a number.*got '0.5'"),  # type: ignore[arg-type]
+        (lambda: Threshold(10**400), "threshold must be a number.*got 1000"),
+        (lambda: Threshold(True), "threshold must be a number.*got True"),
+        (lambda: Threshold(0.5, -0.1), r"tolerance must be a number in \[0, inf\), got -0.1"),
+        (lambda: Threshold(0.5, np.inf), "tolerance must be a number.*got inf"),
+        (lambda: Threshold(None), "threshold must be a number.*got None"),  # type: ignore[arg-type]
+        (lambda: AllGood(0), r"epsilon must be a number in \(0, inf\), got 0"),
+        (lambda: AllGood(1.0, True), r"epsilon must be a number in \(0, 1\), got 1.0"),
+        (lambda: AllGood(0.1, "yes"), "multiplicative must be True or False, got 'yes'"),  # type: ignore[arg-type]
+        (lambda: AllGood(0.1, slack=-1), "slack must be a number.*got -1"),
+        (lambda: TopK(0), "k must be an integer in .*got 0"),
+        (lambda: TopK(2.0), "k must be an integer in .*got 2.0"),  # type: ignore[arg-type]
+        (lambda: TopK(True), "k must be an integer in .*got True"),
+        (lambda: TopK(2, -0.5), r"epsilon must be a number in \[0, inf\), got -0.5"),
+        (lambda: TopK(2, 0, "best"), r"criterion must be one of \['aggregate', 'each', 'exact'\], got 'best'"),
+        (lambda: TopK(2, 0, ["each"]), "criterion must be one of"),  # type: ignore[arg-type]
+        (lambda: TopK(4).check(4, 1), r"k must be an integer in \[1, 3\], got 4"),
+        (lambda: TopK(2).check(4, 2), "TopK needs scalar arms, got arms of 2 dimensions"),
+        (lambda: Feasible([[1, 0]], [1]).check(4, 1), "A has 2 columns, so Feasible needs arms of 2 dimensions, got 1"),
+        (lambda: Feasible([[0, 0]], [1]), "must not be zero"),
+        (lambda: Feasible([[1, 0]], [1, 2]), "one value per row"),
+        (lambda: Feasible([[np.inf, 0]], [1]), "finite"),
+        (lambda: Feasible([[1, 0], [1]], [1, 2]), "A must be numbers of one rectangular shape"),
+        (lambda: Feasible("A", [1]), "A must be numbers.*got 'A'"),
+        (lambda: Feasible([[1, 0]], None), "b must"),
+        (lambda: Feasible([[1], [-1]], [0, -1]), "positive volume"),
+        (lambda: Feasible([[1]], [10**400]), "b must be numbers"),
+        (lambda: Feasible([[1]], [1], -1), r"tolerance must be a number in \[0, inf\), got -1"),
+        (lambda: Feasible([[1]], [1], 0, 1), "normalise must be True or False, got 1"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_parameters_are_refused(make: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make()

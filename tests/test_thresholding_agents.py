@@ -1,0 +1,847 @@
+"""The thresholding agents and the baselines: by hand, against their literal twins, through every loop, on the paper."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from scipy import stats
+from twins import TWINS, by_betaincc, by_fractions, follow, opt_kg, play
+
+import agents
+from agents.catalogue import AGENTS, ALIASES
+from agents.index import SCAN, IndexPolicy
+from agents.thresholding.opt_kg import log_gain
+from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
+
+THRESHOLD = "bandit_envs/Threshold-v0"
+FEASIBLE = "bandit_envs/Feasible-v0"
+NAMES = sorted(TWINS)
+INDEX = [name for name in NAMES if issubclass(AGENTS[name], IndexPolicy)]
+
+Case = dict[str, Any]
+
+
+def task(**changes: Any) -> Task:
+    """A thresholding task at 1/2 with 3 Bernoulli arms and 10 pulls."""
+    return Task("Threshold", {"threshold": 0.5, "tolerance": 0.0}, K=3, budget=10).replace(**changes)
+
+
+def seen(pulls: list[int], mean: list[float], budget: int = 10, public_seed: int = 7) -> dict[str, Any]:
+    """What an agent sees of one episode after such pulls."""
+    T, m = np.array(pulls), np.array(mean)
+    left, word = np.array([budget - T.sum()]), np.array([public_seed])
+    return {"pulls": T, "total": T * m, "mean": m, "variance": m * 0, "remaining": left, "public_seed": word}
+
+
+def needs(name: str) -> dict[str, Any]:
+    """Parameters without which an agent cannot be made from a task alone."""
+    return {"H": 100.0} if name == "ucbe" else {}
+
+
+def make(name: str, source: Any = None, **parameters: Any) -> Any:
+    """The agent, by default for the plain task."""
+    return agents.make(name, task() if source is None else source, **parameters)
+
+
+# --- the catalogue ---------------------------------------------------------------------------------------------------
+
+
+def test_every_thresholding_agent_has_a_twin() -> None:
+    rows = [name for name, kind in AGENTS.items() if "Threshold" in kind.solves]
+    assert sorted(rows) == NAMES
+    assert len(rows) == len(COMPARED) == 6
+    assert sorted(COMPARED) == NAMES
+    for name, kind in AGENTS.items():
+        assert kind.name == name
+        assert kind.source
+        assert kind.solves
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def test_apt_index() -> None:
+    apt = make("apt", tolerance=0.1)
+    # T = 4, gap 1/4: 2 (1/4 + 1/10) = 7/10; T = 9, gap 0: 3 (0 + 1/10) = 3/10
+    assert apt.index(np.array([4.0, 9.0]), np.array([-0.25, 0.0])) == pytest.approx([0.7, 0.3], rel=1e-15)
+    assert make("apt", task(parameters={"threshold": 0.5, "tolerance": 0.05})).tolerance == 0.05
+
+
+def test_lsa_index() -> None:
+    # T = 1, gap 1/2: 1.35 / 4 = .3375; T = 2, gap 1/2: .675 + ln(2) / 2 = 1.02157; T = 2, gap 0: ln(2) / 2 = .34657
+    index = make("lsa").index(np.array([1.0, 2.0, 2.0]), np.array([0.5, -0.5, 0.0]))
+    assert index == pytest.approx([0.3375, 1.0215736, 0.3465736], abs=1e-7)
+    assert make("lsa", alpha=2.0).index(np.array([1.0]), np.array([0.5])) == [0.5]
+
+
+def test_ucbe_index() -> None:
+    # a = 4: T = 1, gap 1/2: 1/2 - 2; T = 4, gap 1/4: 1/4 - 1
+    index = make("ucbe", a=4.0).index(np.array([1.0, 4.0]), np.array([0.5, -0.25]))
+    assert index.tolist() == [-1.5, -0.75]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "a"),
+    [
+        ({}, 1.0),  # (10 - 3) / 7
+        ({"b": 4.0}, 256.0),
+        ({"b": -1.0}, 0.25),
+        ({"scale": 36.0}, 25.0),  # 36 * 25/36 * 7 / 7
+        ({"scale": 36.0, "b": 4.0}, 25.0),
+    ],
+)
+def test_ucbe_constant(parameters: dict[str, float], a: float) -> None:
+    assert make("ucbe", H=7.0, **parameters).a == pytest.approx(a, rel=1e-15)
+
+
+def test_ucbe_hardness_of_the_paper() -> None:
+    env = gym.make(THRESHOLD, instance="tao2019-1", budget=1000)
+    # gaps .3 .25 .2 .15 .05, each twice: H = 2 (100/9 + 16 + 25 + 400/9 + 400) = 993.111; a = 990 / 993.111
+    assert make("ucbe", env).a == pytest.approx(990 / (2 * (100 / 9 + 16 + 25 + 400 / 9 + 400)), rel=1e-12)
+    assert make("ucbe", env, b=-1).a == pytest.approx(make("ucbe", env).a / 4, rel=1e-15)
+
+
+def test_opt_kg_gain() -> None:
+    def gain(a: float, b: float, threshold: float = 0.5) -> float:
+        return float(np.exp(log_gain(np.array([a]), np.array([b]), threshold))[0])
+
+    # Beta(1, 1): P = 1/2; a success leads to Beta(2, 1), P = 1 - 1/4: R = 3/4 - 1/2 = 1/4
+    assert gain(1, 1) == pytest.approx(1 / 4, rel=1e-14)
+    # Beta(2, 1): P = 3/4; a success leads to Beta(3, 1), P = 1 - 1/8: R = 1/8 (a failure to Beta(2, 2), h = 1/2)
+    assert gain(2, 1) == gain(1, 2) == pytest.approx(1 / 8, rel=1e-14)
+    # Beta(3, 2): P = 11/16; a success leads to Beta(4, 2), P = 13/16: R = 1/8
+    assert gain(3, 2) == pytest.approx(1 / 8, rel=1e-14)
+    # theta = 1/4, Beta(1, 2): P = (3/4)^2 = 9/16, a failure leads to Beta(1, 3), P = 27/64, h = 37/64: R = 1/64;
+    # a success to Beta(2, 2), P = 1 - 3/16 + 2/64 = 54/64: R = 18/64
+    assert gain(1, 2, 0.25) == pytest.approx(18 / 64, rel=1e-14)
+    # theta = 3/4, Beta(2, 1): the mirror image
+    assert gain(2, 1, 0.75) == pytest.approx(18 / 64, rel=1e-14)
+    # A contradiction can gain more: theta = 3/10, Beta(1, 2): P = .49, a success leads to Beta(2, 2), P = .784: R =
+    # .784 - .51 = .274; a failure to Beta(1, 3), P = .343, h = .657: R = .147
+    assert gain(1, 2, 0.3) == pytest.approx(0.274, rel=1e-13)
+
+
+@pytest.mark.parametrize("threshold", [Fraction(1, 2), Fraction(1, 4), Fraction(3, 10), Fraction(1, 3)])
+def test_opt_kg_gain_is_that_of_the_definition(threshold: Fraction) -> None:
+    """All posteriors with a, b < 24 in exact arithmetic: the gains, their order, and their ties."""
+    above = by_fractions(threshold)
+    h: Callable[[Fraction], Fraction] = lambda x: max(x, 1 - x)
+    pairs = [(a, b) for a in range(1, 24) for b in range(1, 24)]
+    exact = [max(h(above(a + 1, b)), h(above(a, b + 1))) - h(above(a, b)) for a, b in pairs]
+    agent = make("opt-kg", task(parameters={"threshold": float(threshold), "tolerance": 0.0}))
+    a, b = (np.array(column, np.float64) for column in zip(*pairs, strict=True))
+    gain = log_gain(a, b, float(threshold))
+    assert gain == pytest.approx([math.log(R) for R in exact], abs=1e-12)
+    index = agent.value(a + b - 2, (a - 1) / np.maximum(a + b - 2, 1))
+    order = sorted(range(len(pairs)), key=lambda i: exact[i])
+    ties = 0
+    for i, j in zip(order, order[1:], strict=False):
+        tied = exact[i] == exact[j]
+        ties += tied
+        assert (index[i] == index[j]) if tied else (index[i] > index[j]), (pairs[i], pairs[j])
+    assert ties >= (200 if threshold == Fraction(1, 2) else 0)
+
+
+@pytest.mark.parametrize("name", ["lsa", "apt", "ucbe"])
+def test_arms_are_pulled_once_in_order(name: str) -> None:
+    agent = make(name, **needs(name))
+    assert agent.predict(seen([0, 0, 0], [0, 0, 0]))[0]["arm"] == 0
+    assert agent.predict(seen([1, 0, 0], [1, 0, 0]))[0]["arm"] == 1
+    assert agent.predict(seen([1, 1, 0], [1, 0, 0]))[0]["arm"] == 2
+    assert agent.predict(seen([1, 1, 1], [1, 0, 1]))[0]["arm"] == 0  # all gaps 1/2: a tie
+    assert agent.predict(seen([2, 1, 1], [1, 0, 1]))[0]["arm"] == 1
+    # The second sample contradicts the first, gap 0. APT: 0 < 1/2. LSA: .3466 > .3375. UCBE (a = 7/100):
+    # 0 - sqrt(.07 / 2) = -.187 < 1/2 - sqrt(.07) = .235.
+    assert agent.predict(seen([2, 1, 1], [0.5, 0, 1]))[0]["arm"] == (1 if name == "lsa" else 0)
+
+
+def test_opt_kg_starts_without_pulls() -> None:
+    agent = make("opt-kg")
+    assert agent.predict(seen([0, 0, 0], [0, 0, 0]))[0]["arm"] == 0  # all gain 1/4
+    assert agent.predict(seen([1, 0, 0], [1, 0, 0]))[0]["arm"] == 1  # arm 0 gains 1/8
+    assert agent.predict(seen([1, 1, 1], [1, 0, 1]))[0]["arm"] == 0  # all gain 1/8
+    # Beta(3, 1) gains 1/16; Beta(2, 2), P = 1/2 and 11/16 after a success, gains 3/16
+    assert agent.predict(seen([2, 1, 2], [1, 0, 0.5]))[0]["arm"] == 2
+    # Beta(3, 2) gains 1/8, as does Beta(2, 1): the lowest arm
+    assert agent.predict(seen([3, 1, 1], [2 / 3, 1, 1]))[0]["arm"] == 0
+    assert agent.predict(seen([1, 3, 1], [1, 2 / 3, 1]))[0]["arm"] == 0
+
+
+def test_opt_kg_answers_by_the_posterior() -> None:
+    agent = make("opt-kg")
+    # Beta(1, 1), Beta(2, 2), Beta(1, 2): P = 1/2, 1/2, 1/4; the plug-in answer would leave out arm 0
+    assert agent.recommend(seen([0, 2, 1], [0, 0.5, 0])).tolist() == [True, True, False]
+    # prior (1, 3): Beta(1, 3), Beta(2, 4), Beta(3, 3): only the last has P >= 1/2
+    assert make("opt-kg", prior=(1, 3)).recommend(seen([0, 2, 2], [0, 0.5, 1])).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("name", ["uniform", "random", "lsa", "apt", "ucbe"])
+def test_plug_in_answer(name: str) -> None:
+    agent = make(name, **needs(name))
+    assert agent.recommend(seen([2, 2, 0], [0.5, 0.49, 0])).tolist() == [True, False, False]  # never pulled: not in
+    batch = {key: np.stack([value, value]) for key, value in seen([2, 2, 1], [0.5, 0.49, 1]).items()}
+    assert agent.recommend(batch).tolist() == [[True, False, True]] * 2
+    assert agent.recommend(batch, slots=np.array([1])).tolist() == [[True, False, True]]
+
+
+def test_uniform_goes_round() -> None:
+    agent = make("uniform")
+    assert [agent.predict(seen([t, 0, 0], [0, 0, 0]))[0]["arm"] for t in range(7)] == [0, 1, 2, 0, 1, 2, 0]
+    free = make("uniform", task(budget=None, max_pulls=9))
+    assert [free.predict(seen([t, 1, 0], [0, 0, 0], t))[0]["arm"] for t in range(4)] == [1, 2, 0, 1]
+
+
+# --- against the twins -----------------------------------------------------------------------------------------------
+
+
+def core(env: Any) -> Any:
+    """The environment itself, under its wrappers."""
+    return env.unwrapped
+
+
+def cases(seed: int, law: str | None = None, K: int | None = None) -> Iterator[Case]:
+    """Random thresholding environments without end: some laws, samplers, K 2 .. 60, budgets from 1 on."""
+    g = np.random.default_rng(seed)
+    while True:
+        sizes = np.array([2, g.integers(3, 11), g.integers(11, SCAN + 1), g.integers(SCAN + 1, 61)])
+        arms = K or int(g.choice(sizes))
+        budget = int(g.choice(np.array([g.integers(1, arms + 1), arms, g.integers(arms + 1, 4 * arms + 40)])))
+        threshold = float(g.choice([0.5, 0.5, 0.25, g.uniform(0.1, 0.9)]))
+        means = g.choice([g.random(arms), g.integers(0, 11, arms) / 10])
+        kind = g.choice(["bernoulli", "gaussian", "categorical", "sampler"]) if law is None else law
+        instance: Any
+        if kind == "bernoulli":
+            instance = Instance(Bernoulli(means))
+        elif kind == "gaussian":
+            instance = Instance(Gaussian(means, g.uniform(0.1, 1, arms)))
+        elif kind == "categorical":
+            instance = Instance(Categorical([0.0, 0.25, 1.0], g.integers(1, 9, (arms, 3))))
+        else:
+            instance = {"sampler": {"law": str(g.choice(["bernoulli", "gaussian"])), "arms": arms}}
+        tolerance = float(g.choice([0.0, 0.05]))
+        yield {"instance": instance, "budget": budget, "threshold": threshold, "tolerance": tolerance}
+
+
+def from_threshold(threshold: float) -> Callable[[float], float]:
+    return lambda mean: mean - threshold
+
+
+def no_parameters(env: Any, g: np.random.Generator) -> dict[str, Any]:
+    return {}
+
+
+def ucbe_parameters(env: Any, g: np.random.Generator) -> dict[str, Any]:
+    """Of the twin: a = 4^b (T - K) / H, the truth known; on samplers H is given."""
+    core = env.unwrapped
+    b, K, T = int(g.choice([-1, 0, 4])), core.task.K, core.task.budget
+    if core.instance is None or T <= K or (core.instance.arms.means == core.task.parameters["threshold"]).any():
+        return {"a": float(g.uniform(0.01, 10))}
+    gaps = np.abs(core.instance.arms.means - core.task.parameters["threshold"])
+    return {"a": 4.0**b * (T - K) / float((gaps**-2.0).sum()), "b": b}
+
+
+COMPARED: dict[str, Callable[[Any, np.random.Generator], dict[str, Any]]] = {
+    "uniform": no_parameters,
+    "random": lambda env, g: {"seed": int(g.integers(0, 9))},
+    "lsa": lambda env, g: {"alpha": float(g.choice([1.35, 0.5]))},
+    "apt": lambda env, g: {"tolerance": float(g.choice([0, 0.025, 0.1]))},
+    "ucbe": ucbe_parameters,
+    "opt-kg": lambda env, g: {"prior": [(1.0, 1.0), (0.5, 0.5), (2.0, 1.0), (0.1, 0.7), (1.1, 2.3)][g.integers(5)]},
+}
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "opt-kg"])
+def test_agent_is_its_twin(name: str) -> None:
+    """The same arms and the same answer on 300 random instances."""
+    g, scanned = np.random.default_rng(1), 0
+    for episode, case in zip(range(300), cases(seed=2), strict=False):
+        env = core(gym.make(THRESHOLD, actions="full", **case))
+        K, budget = env.task.K, env.task.budget
+        scanned += K <= SCAN
+        given = COMPARED[name](env, g)
+        of_agent = {key: value for key, value in given.items() if key != "a" or "b" not in given}
+        agent = agents.make(name, env, **of_agent)
+        of_twin = {key: value for key, value in given.items() if key != "b"}
+        observation, _ = env.reset(seed=3, options={"episode": episode})
+        if name == "random":
+            of_twin["public_seed"] = int(observation["public_seed"][0])
+        mine = play(env, agent, observation)
+        env.reset(seed=3, options={"episode": episode})
+        twin = TWINS[name](K, budget, from_threshold(case["threshold"]), **of_twin)
+        assert mine == follow(env, twin), (episode, case, given)
+    assert 150 < scanned < 270  # both forms of the argmin
+
+
+def test_opt_kg_is_its_twin() -> None:
+    """The same arms and the same answer on 300 random instances, as far as floating point reaches.
+
+    Below a gain of 1e-5 the differences of I(a, b) have lost so many digits that the twin cannot tell a tie from an
+    order; it stops there. The next test goes on in exact arithmetic.
+    """
+    g, pulls, compared = np.random.default_rng(1), 0, 0
+    for episode, case in zip(range(300), cases(seed=4, law="bernoulli"), strict=False):
+        env = core(gym.make(THRESHOLD, actions="full", **case))
+        given = COMPARED["opt-kg"](env, g)
+        agent = agents.make("opt-kg", env, **given)
+        mine, answer = play(env, agent, env.reset(seed=5, options={"episode": episode})[0])
+        env.reset(seed=5, options={"episode": episode})
+        above = by_betaincc(case["threshold"])
+        theirs, right = follow(env, opt_kg(env.task.K, case["budget"], above, **given, tie=1e-9, least=1e-5))
+        assert mine[: len(theirs)] == theirs, (episode, case, given)
+        assert len(theirs) < len(mine) or answer == right
+        pulls, compared = pulls + len(mine), compared + len(theirs)
+    assert compared > 0.9 * pulls
+
+
+@pytest.mark.parametrize("threshold", [Fraction(1, 2), Fraction(3, 10)])
+def test_opt_kg_is_its_exact_twin(threshold: Fraction) -> None:
+    """Exact ties go to the lowest arm; gains down to 1e-30, far below what 1 - I(a, b) can tell in floating point."""
+    above = by_fractions(threshold)
+    means = [[0.02, 0.97], [0.45, 0.55, 0.5], [0.1, 0.9, 0.3, 0.7], [0.05] * 3 + [0.95] * 3, [0.5] * 8]
+    for episode, p in enumerate(means * 2):
+        env = gym.make(THRESHOLD, instance=Instance(Bernoulli(p)), budget=40 * len(p), threshold=float(threshold),
+                       actions="full").unwrapped  # fmt: skip
+        mine = play(env, agents.make("opt-kg", env), env.reset(seed=6, options={"episode": episode})[0])
+        env.reset(seed=6, options={"episode": episode})
+        assert mine == follow(env, opt_kg(len(p), 40 * len(p), above)), (episode, p)
+
+
+@pytest.mark.parametrize("name", ["lsa", "apt", "ucbe"])
+@pytest.mark.parametrize("K", [SCAN, SCAN + 1, 64, 256, 257, 300])
+def test_agent_is_its_twin_in_trees_of_every_depth(name: str, K: int) -> None:
+    for episode, case in zip(range(2), cases(seed=K, K=K), strict=False):
+        env = core(gym.make(THRESHOLD, actions="full", **case | {"budget": 3 * K}))
+        given = {"a": 3.0} if name == "ucbe" else {}
+        observation, _ = env.reset(seed=7, options={"episode": episode})
+        mine = play(env, agents.make(name, env, **given), observation)
+        if name == "apt":  # by default the problem's
+            given = {"tolerance": case["tolerance"]}
+        env.reset(seed=7, options={"episode": episode})
+        twin = TWINS[name](K, 3 * K, from_threshold(case["threshold"]), **given)
+        assert mine == follow(env, twin)
+
+
+# --- feasible arms ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["uniform", "random", "lsa", "apt", "ucbe"])
+def test_feasible_on_a_half_line_is_thresholding(name: str) -> None:
+    """{x : -x <= -theta} in one dimension: the same pulls and answers on 60 random instances."""
+    given = {"a": 2.0} if name == "ucbe" else {}
+    for episode, case in zip(range(60), cases(seed=8), strict=False):
+        threshold = case["threshold"]
+        line = {key: value for key, value in case.items() if key != "threshold"} | {"A": [[-1.0]], "b": [-threshold]}
+        results = []
+        for env_id, kwargs in ((THRESHOLD, case), (FEASIBLE, line)):
+            env = core(gym.make(env_id, actions="full", **kwargs))
+            observation, _ = env.reset(seed=9, options={"episode": episode})
+            results.append(play(env, agents.make(name, env, **given), observation))
+        assert results[0] == results[1], (episode, case)
+
+
+def quadrant(x: Any) -> float:
+    """Signed distance to the boundary of {x : x_1 >= .4, x_2 <= .5}."""
+    inside = min(x[0] - 0.4, 0.5 - x[1])
+    return float(inside if inside >= 0 else -math.hypot(max(0.4 - x[0], 0), max(x[1] - 0.5, 0)))
+
+
+@pytest.mark.parametrize("name", ["uniform", "random", "lsa", "apt", "ucbe"])
+@pytest.mark.parametrize("K", [3, 20, 60])
+def test_feasible_agents_are_their_twins(name: str, K: int) -> None:
+    """Two-dimensional Gaussian arms, whose indices have no ties."""
+    g = np.random.default_rng(K)
+    for episode in range(10):
+        budget = int(g.integers(1, 6 * K))
+        instance = Instance(Gaussian(g.normal(0.45, 0.3, (K, 2)), 0.5))
+        env = core(gym.make(FEASIBLE, instance=instance, A=[[-1.0, 0.0], [0.0, 1.0]], b=[-0.4, 0.5], budget=budget,
+                       actions="full"))  # fmt: skip
+        given: dict[str, Any] = {"a": 0.5} if name == "ucbe" else {}
+        observation, _ = env.reset(seed=10, options={"episode": episode})
+        mine = play(env, agents.make(name, env, **given), observation)
+        if name == "random":
+            given["public_seed"] = int(observation["public_seed"][0])
+        env.reset(seed=10, options={"episode": episode})
+        assert mine == follow(env, TWINS[name](K, budget, quadrant, **given))
+
+
+# --- predict: the contract -------------------------------------------------------------------------------------------
+
+K, T, N = 5, 60, 4
+PAPER: dict[str, Any] = {
+    "instance": {"law": "bernoulli", "mean": [0.2, 0.35, 0.45, 0.55, 0.8]},
+    "threshold": 0.5,
+    "budget": T,
+}
+
+
+def vector(actions: str = "full", slots: int = N, **kwargs: Any) -> Any:
+    return gym.make_vec(THRESHOLD, num_envs=slots, actions=actions, **PAPER | kwargs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_predict_batched_and_single_in_both_forms(name: str) -> None:
+    envs, plain = vector(), vector("arm")
+    agent, by_arm = agents.make(name, envs), agents.make(name, plain)
+    observation, _ = envs.reset(seed=1)
+    state = of_arm = None
+    singles: list[Any] = [None] * N
+    for t in range(T + 1):
+        action, state = agent.predict(observation, state)
+        arms, of_arm = by_arm.predict(observation, of_arm)
+        assert isinstance(arms, np.ndarray)
+        assert (arms.shape, arms.dtype) == ((N,), np.int64)
+        assert set(action) == {"arm", "times", "answer"}
+        assert action["arm"].tolist() == arms.tolist()
+        assert action["times"].tolist() == [1] * N
+        assert action["answer"].shape == (N, K)
+        assert action["answer"].dtype == np.int8
+        assert action in envs.action_space
+        for i in range(N):
+            own = {key: value[i] for key, value in observation.items()}
+            one, singles[i] = agent.predict(own, singles[i])
+            assert type(one["arm"]) is int
+            assert one["arm"] == arms[i]
+            assert one["times"] == 1
+            assert one["answer"].tolist() == action["answer"][i].tolist()
+            assert type(by_arm.predict(own)[0]) is int
+            assert t == T or not one["answer"].any()
+            if t == T:
+                assert one["answer"].tolist() == agent.recommend(own).tolist()
+        observation, *_ = envs.step(action)
+
+
+@pytest.mark.parametrize("name", INDEX)
+@pytest.mark.parametrize("arms", [5, SCAN + 12])
+def test_memory_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
+    """Without its memory, at any time, an index policy goes on as with it."""
+    envs = vector(instance={"sampler": {"arms": arms}}, budget=4 * arms)
+    agent = agents.make(name, envs, **needs(name))
+    g = np.random.default_rng(0)
+    observation, _ = envs.reset(seed=2)
+    kept = lost = None
+    for _ in range(9 * arms):  # over two ends and fresh starts
+        action, kept = agent.predict(observation, kept)
+        again, lost = agent.predict(observation, None if g.random() < 0.3 else lost)
+        live = observation["remaining"][:, 0] > 0
+        assert action["arm"][live].tolist() == again["arm"][live].tolist()
+        assert action["answer"].tolist() == again["answer"].tolist()
+        observation, *_ = envs.step(action)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_episode_start_and_deterministic_do_not_matter(name: str) -> None:
+    envs = vector("arm")
+    agent = agents.make(name, envs)
+    g = np.random.default_rng(0)
+    observation, _ = envs.reset(seed=3)
+    a = b = None
+    for _ in range(2 * T + 5):
+        arms, a = agent.predict(observation, a)
+        others, b = agent.predict(observation, b, g.random(N) < 0.5, deterministic=bool(g.random() < 0.5))
+        assert arms.tolist() == others.tolist()
+        observation, *_ = envs.step(arms)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_agents_can_be_pickled_and_copied(name: str) -> None:
+    envs = vector("arm")
+    agent = agents.make(name, envs)
+    observation, _ = envs.reset(seed=4)
+    state = None
+    for t in range(2 * T):
+        if t % 20 == 10:  # in the middle of an episode, with the memory
+            twins = [(copy.copy(agent), copy.deepcopy(state)), copy.deepcopy((agent, state)),
+                     pickle.loads(pickle.dumps((agent, state)))]  # fmt: skip
+            ahead = [twin.predict(observation, memory)[0].tolist() for twin, memory in twins]
+            agent, state = twins[-1]
+            assert ahead[:2] == [ahead[2]] * 2
+            twins = copy.deepcopy(twins[:2])
+        arms, state = agent.predict(observation, state)
+        if t % 20 == 10:
+            assert arms.tolist() == ahead[0]
+        observation, *_ = envs.step(arms)
+    assert repr(agent) == repr(pickle.loads(pickle.dumps(agent)))
+
+
+def test_random_is_a_function_of_the_episode_and_its_seed() -> None:
+    def pulls(slots: int, seed: int, root: int = 5) -> list[list[int]]:
+        envs = vector("arm", slots)
+        agent = agents.make("random", envs, seed=seed)
+        observation, _ = envs.reset(seed=root, options={"episode": np.arange(slots)})
+        actions = []
+        for _ in range(T):
+            arms, _ = agent.predict(observation)
+            actions.append(arms)
+            observation, *_ = envs.step(arms)
+        rows: list[list[int]] = np.array(actions).T.tolist()
+        return rows
+
+    four = pulls(4, seed=0)
+    assert four == pulls(4, seed=0)
+    assert four[:1] == pulls(1, seed=0)
+    assert pulls(9, seed=0)[:4] == four
+    others = [*four, *pulls(4, seed=1), *pulls(4, seed=0, root=6)]
+    assert len(set(map(tuple, others))) == len(others)
+    # 54,000 draws over 5 arms: each count within the 1e-6 tails (over all arms) of Binomial(54000, 1/5)
+    counts = np.bincount(np.ravel(pulls(900, seed=2)), minlength=K)
+    low, high = stats.binom.ppf(1e-7, counts.sum(), 1 / K), stats.binom.isf(1e-7, counts.sum(), 1 / K)
+    assert counts.sum() == 54_000
+    assert ((low <= counts) & (counts <= high)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_no_observation(name: str) -> None:
+    agent = make(name, **needs(name))
+    for bad in (np.zeros(24, np.float32), {}, {"pulls": [0, 0, 0]}, None, 3):
+        with pytest.raises(ValueError, match="reads a dict of statistics, got"):
+            agent.predict(bad)
+    with pytest.raises(ValueError, match="made for 3 arms"):
+        agent.predict(seen([0, 0], [0, 0]))
+    good = seen([1, 0, 0], [1, 0, 0])
+    for key in good:
+        with pytest.raises(ValueError, match=f"statistics, got .*{'dict' if key == 'pulls' else key}"):
+            agent.predict({other: value for other, value in good.items() if other != key})
+
+
+@pytest.mark.parametrize("name", INDEX)
+def test_memory_of_another_batch(name: str) -> None:
+    agent = make(name, **needs(name))
+    good = seen([1, 0, 0], [1, 0, 0])
+    _, state = agent.predict(good)
+    with pytest.raises(ValueError, match=r"do not fit a memory of 1 episodes"):
+        agent.predict({key: np.stack([value, value]) for key, value in good.items()}, state)
+    with pytest.raises(ValueError, match=r"mean \(1, 3, 2\)"):
+        agent.predict(good | {"mean": np.zeros((3, 2))}, state)
+
+
+# --- every loop ------------------------------------------------------------------------------------------------------
+
+ROOTS, EPISODES = (11, 12, 13), 3
+Played = dict[int, tuple[list[int], list[bool]]]  # public seed -> pulls, answer
+
+
+def ended(played: Played, observation: Any, answer: Any) -> None:
+    """Write down an episode that has just ended."""
+    word = int(observation["public_seed"][0])
+    row = observation["pulls"].tolist(), np.asarray(answer).astype(bool).tolist()
+    assert played.setdefault(word, row) == row
+
+
+def plain_loop(name: str, actions: str) -> Played:
+    """A Gymnasium loop over single environments."""
+    played: Played = {}
+    for root in ROOTS:
+        env = gym.make(THRESHOLD, actions=actions, **PAPER)
+        agent = agents.make(name, env)
+        for e in range(EPISODES):
+            observation, _ = env.reset(seed=root if e == 0 else None)
+            state, over = None, False
+            while not over:
+                action, state = agent.predict(observation, state)
+                observation, _, terminated, truncated, info = env.step(action)
+                over = terminated or truncated
+            ended(played, observation, info["answer"])
+    return played
+
+
+def vector_loop(name: str, envs: Any, actions: str = "full") -> Played:
+    """NEXT_STEP: the usual loop, with the usual (too early) `episode_start`."""
+    played: Played = {}
+    agent = agents.make(name, envs)
+    observation, _ = envs.reset(seed=ROOTS[0])
+    state, start = None, np.ones(len(ROOTS), np.bool_)
+    while len(played) < len(ROOTS) * EPISODES:
+        action, state = agent.predict(observation, state, start)
+        observation, _, terminated, truncated, info = envs.step(action)
+        start = terminated | truncated
+        for i in np.flatnonzero(start):
+            ended(played, {key: value[i] for key, value in observation.items()}, info["answer"][i])
+    return played
+
+
+def disabled_loop(name: str) -> Played:
+    """DISABLED: ended slots wait, and are restarted together or by and by."""
+    played: Played = {}
+    envs = vector(slots=3, autoreset_mode=AutoresetMode.DISABLED, copy=False)
+    agent = agents.make(name, envs)
+    observation, _ = envs.reset(seed=ROOTS[0])
+    state, over = None, np.zeros(3, np.bool_)
+    waited = 0
+    while len(played) < len(ROOTS) * EPISODES:
+        action, state = agent.predict(observation, state)
+        observation, _, terminated, truncated, info = envs.step(action)
+        for i in np.flatnonzero((terminated | truncated) & ~over):
+            ended(played, {key: value[i] for key, value in observation.items()}, info["answer"][i])
+        over = terminated | truncated
+        waited += int(over.any())
+        if waited % 3 == 2:  # a while after the end, one slot; after another while, the rest
+            mask = over & (np.arange(3) == 0) if over[0] else over
+            observation, _ = envs.reset(options={"reset_mask": mask})
+            over &= ~mask
+            waited += 1
+    return played
+
+
+def evaluate_loop(name: str) -> Played:
+    """agents.evaluate: the answers that the agent recommends at the ends."""
+    played: Played = {}
+    for root in ROOTS:
+        agent: Any = agents.make(name, vector())
+        recommend = agent.recommend
+
+        def spy(observation: Any, state: Any = None, slots: Any = None, recommend: Any = recommend) -> Any:
+            answers = recommend(observation, state, slots)
+            rows = np.arange(len(answers)) if slots is None else slots
+            for answer, i in zip(answers, rows, strict=True):
+                if observation["remaining"][i, 0] == 0:
+                    ended(played, {key: value[i] for key, value in observation.items()}, answer)
+            return answers
+
+        agent.recommend = spy
+        kwargs = {key: value for key, value in PAPER.items() if key != "actions"}
+        result = agents.evaluate(agent, THRESHOLD, episodes=EPISODES, seed=root, batch=2, env_kwargs=kwargs)
+        truth = np.array([0, 0, 0, 1, 1], bool)
+        wrong = result.episodes.sort_values("episode")["misclassified"].tolist()
+        rows = list(played.values())[-EPISODES:]
+        assert sorted(wrong) == sorted(int((np.array(answer) != truth).sum()) for _, answer in rows)
+        assert result.pulls["pulls"].to_numpy() == pytest.approx(np.mean([pulls for pulls, _ in rows], axis=0))
+    return played
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_decisions_in_every_loop(name: str) -> None:
+    expected = plain_loop(name, "full")
+    assert len(expected) == len(ROOTS) * EPISODES
+    assert vector_loop(name, vector(slots=3)) == expected
+    assert vector_loop(name, SyncVectorEnv([lambda: gym.make(THRESHOLD, actions="full", **PAPER)] * 3)) == expected
+    assert disabled_loop(name) == expected
+    assert evaluate_loop(name) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_decisions_with_arm_actions_and_in_sb3(name: str) -> None:
+    """The plug-in answer is what counts here, also for Opt-KG, whose own differs."""
+    pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.evaluation import evaluate_policy
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    expected = plain_loop(name, "arm")
+    assert {word: pulls for word, (pulls, _) in plain_loop(name, "full").items()} == {
+        word: pulls for word, (pulls, _) in expected.items()
+    }
+    assert vector_loop(name, vector("arm", slots=3)) == expected
+    venv = DummyVecEnv([lambda: gym.make(THRESHOLD, actions="arm", **PAPER)] * 3)
+    venv.seed(ROOTS[0])
+    played: Played = {}
+
+    def note(inner: dict[str, Any], _: Any) -> None:
+        if inner["done"]:
+            ended(played, inner["info"]["terminal_observation"], inner["info"]["answer"])
+
+    agent: Any = agents.make(name, venv)
+    _, lengths = evaluate_policy(agent, venv, n_eval_episodes=9, warn=False, callback=note, return_episode_rewards=True)
+    assert lengths == [T] * 9
+    assert played == expected
+
+
+# --- make ------------------------------------------------------------------------------------------------------------
+
+
+def test_names() -> None:
+    assert set(NAMES) <= set(agents.names())
+    assert sorted(agents.names("Threshold")) == NAMES
+    assert "opt-kg" not in agents.names("Feasible")
+    assert {"uniform", "random"} <= set(agents.names("TopK"))
+    assert "lsa" not in agents.names("TopK")
+    with pytest.raises(ValueError, match=r"unknown problem 'Treshold'; did you mean 'Threshold'"):
+        agents.names("Treshold")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_make_from_every_source(name: str) -> None:
+    env, envs = gym.make(THRESHOLD, **PAPER), vector("arm")
+    wrapped = gym.wrappers.RecordEpisodeStatistics(env)
+    sources = [env, env.unwrapped, wrapped, envs, gym.wrappers.vector.RecordEpisodeStatistics(envs),
+               SyncVectorEnv([lambda: gym.make(THRESHOLD, **PAPER)] * 2)]  # fmt: skip
+    made = [agents.make(name, source) for source in sources]
+    assert all(agent.task == core(env).task for agent in made)
+    assert all(vars(agent).get("a") == vars(made[0]).get("a") for agent in made)
+    assert type(agents.make(name, core(env).task, **needs(name))) is AGENTS[name]
+
+
+def test_make_from_sb3() -> None:
+    pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+
+    venv = DummyVecEnv([lambda: gym.make(THRESHOLD, **PAPER)])
+    for source in (venv, VecMonitor(venv)):
+        assert make("ucbe", source).a == make("ucbe", vector()).a
+
+
+def test_aliases_and_parameters_in_the_name() -> None:
+    for alias, name in ALIASES.items():
+        assert type(make(alias, **needs(name))) is AGENTS[name]
+    assert make("apt(tolerance=0.05)").tolerance == 0.05
+    assert make("md-apt( tolerance = 0.05 )").tolerance == 0.05
+    assert make("apt(tolerance=0.05)", tolerance=0.1).tolerance == 0.1
+    assert make("opt-kg(prior=(0.5, 0.5))").prior == (0.5, 0.5)
+    assert make("opt-kg", prior=[2, 1]).prior == (2.0, 1.0)
+    assert make("random(seed=3)").seed == 3
+    assert make("ucbe(a=0)").a == 0
+
+
+BAD: list[tuple[str, Any, str]] = [
+    ("apl", {}, r"unknown agent 'apl'; did you mean 'apt'"),
+    ("opt_kg", {}, r"unknown agent 'opt_kg'; did you mean 'opt-kg'"),
+    ("", {}, r"unknown agent ''"),
+    ("apt(0.05)", {}, r"'apt\(0.05\)' is not of the form"),
+    ("apt(tolerance=", {}, r"is not of the form"),
+    ("apt(tolerance=x)", {}, r"is not of the form"),
+    ("uniform(seed=1)", {}, r"uniform has no parameter 'seed'; it takes none"),
+    ("lsa", {"tolerance": 0.1}, r"lsa has no parameter 'tolerance'; it takes alpha"),
+    ("ucbe", {"c": 1}, r"ucbe has no parameter 'c'; it takes b, scale, H, a"),
+    ("apt", {"tolerance": -0.1}, r"tolerance must be a number in \[0, inf\), got -0.1"),
+    ("apt", {"tolerance": math.nan}, r"tolerance must be .* got nan"),
+    ("apt", {"tolerance": "much"}, r"tolerance must be .* got 'much'"),
+    ("lsa", {"alpha": 0}, r"alpha must be a number in \(0, inf\), got 0"),
+    ("lsa", {"alpha": math.inf}, r"alpha must be .* got inf"),
+    ("random", {"seed": -1}, r"seed must be an integer in \[0, 4294967295\], got -1"),
+    ("random", {"seed": 0.5}, r"seed must be an integer .* got 0.5"),
+    ("ucbe", {"H": 0}, r"H must be a number in \(0, inf\), got 0"),
+    ("ucbe", {"H": math.nan}, r"H must be .* got nan"),
+    ("ucbe", {"a": -1}, r"a must be a number in \[0, inf\), got -1"),
+    ("ucbe", {"H": 1, "scale": 0}, r"scale must be a number in \(0, inf\), got 0"),
+    ("ucbe", {"H": 1, "b": math.inf}, r"b must be a number in .* got inf"),
+    ("opt-kg", {"prior": 1}, r"prior must be a pair \(a, b\) of numbers > 0, got 1"),
+    ("opt-kg", {"prior": (1, 2, 3)}, r"prior must be a pair"),
+    ("opt-kg", {"prior": (0, 1)}, r"prior must be a number in \(0, inf\), got 0"),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "message"), BAD)
+def test_bad_names_and_parameters(name: str, parameters: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(name, **parameters)
+
+
+@pytest.mark.parametrize("name", [3, None, object()])
+def test_a_name_is_text(name: Any) -> None:
+    with pytest.raises(ValueError, match="an agent's name is text"):
+        make(name)
+
+
+def test_problem_not_solved() -> None:
+    top = gym.make("bandit_envs/TopK-v0")
+    for name in ("lsa", "apt", "ucbe"):
+        with pytest.raises(ValueError, match=f"{name} solves Threshold, Feasible, not TopK"):
+            agents.make(name, top)
+    with pytest.raises(ValueError, match="opt-kg solves Threshold, not Feasible"):
+        agents.make("opt-kg", gym.make(FEASIBLE))
+    with pytest.raises(ValueError, match="opt-kg needs Bernoulli arms, got gaussian"):
+        agents.make("opt-kg", gym.make(THRESHOLD, instance={"law": "gaussian", "mean": [0, 1]}))
+    for threshold in (0, 1):  # allowed in the support, no question for Opt-KG
+        with pytest.raises(ValueError, match=r"threshold must be a number in \(0, 1\), got"):
+            agents.make("opt-kg", gym.make(THRESHOLD, threshold=threshold))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wrong_observation_form(name: str) -> None:
+    env = gym.make(THRESHOLD, observation="features", **PAPER)
+    with pytest.raises(ValueError, match=f"{name} reads observation='statistics', not 'features'"):
+        agents.make(name, env)
+
+
+def test_not_an_environment() -> None:
+    for source in (None, 3, "tao2019-1", gym.make("CartPole-v1")):
+        with pytest.raises(ValueError, match="an agent needs a task or an environment of bandit_envs, got"):
+            agents.make("lsa", source)
+
+
+def test_oracles() -> None:
+    for source in (gym.make(THRESHOLD), vector(instance="sampler(arms=5)"), task()):
+        with pytest.raises(ValueError, match=r"ucbe is an oracle: it needs H= \(or a=\)"):
+            make("ucbe", source)
+        assert make("ucbe", source, H=10.0, b=1).a > 0
+    for budget in (3, 5):
+        with pytest.raises(ValueError, match=f"ucbe needs a budget > K = 5, got {budget}"):
+            make("ucbe", vector(budget=budget))
+    with pytest.raises(ValueError, match="ucbe needs a budget > K = 3, got None"):
+        make("ucbe", task(budget=None, max_pulls=9), H=1.0)
+    assert make("ucbe", vector(budget=3), a=1.0).a == 1.0
+    shuffled, straight = vector(shuffle_arms=True), vector()
+    assert make("ucbe", shuffled).a == make("ucbe", straight).a
+    feasible = gym.make(FEASIBLE, instance={"law": "gaussian", "mean": [[0.0, 1.0], [2.0, 0.0]]}, A=[[1.0, 0.0]],
+                        b=[1.0], tolerance=0.5, budget=20)  # fmt: skip
+    # margins 1 and -1, the tolerance added: H = 2 / 1.5^2 = 8/9; a = 18 / (8/9), MD form with 25/36
+    assert make("md-ucbe", feasible, scale=1).a == pytest.approx(25 / 36 * 18 * 9 / 8)
+
+
+def test_an_arm_on_the_threshold() -> None:
+    env = gym.make(THRESHOLD, instance={"law": "bernoulli", "mean": [0.2, 0.5, 0.7]}, threshold=0.5, budget=20)
+    with pytest.raises(ValueError, match="ucbe needs a finite H, got inf: some arms lie exactly on the boundary"):
+        make("ucbe", env)
+    assert make("ucbe", env, a=1.0).a == 1.0
+    with pytest.raises(ValueError, match="ucbe needs a finite H, got inf"):
+        agents.evaluate("ucbe", THRESHOLD, episodes=2, env_kwargs={"instance": core(env).instance, "budget": 20})
+
+
+# --- the paper -------------------------------------------------------------------------------------------------------
+
+SETUP_1 = {"instance": "tao2019-1", "budget": 1000}
+MANY = 10_000
+# Tao et al. 2019, Figure 1: ln(regret / K) of LSA on set-up 1 at T = 1000 is about -6, taken here as -6 +- 1/4. Regret
+# is the mean number of wrong arms of an episode; an episode with any wrong arm is no more likely than that, and hardly
+# less (two wrong arms are rare). Number of such episodes out of 10,000, each tail with probability 1e-6.
+HIGHEST = 405  # binom.isf(1e-6, 10_000, 10 * exp(-5.75))
+LOWEST = 131  # binom.ppf(1e-6, 10_000, 10 * exp(-6.25))
+
+
+@pytest.fixture(scope="module")
+def setup_1() -> Any:
+    names = ["lsa", "uniform", "ucbe(b=0)", "opt-kg(prior=(1, 1))"]
+    return agents.evaluate(names, THRESHOLD, episodes=MANY, seed=0, env_kwargs=SETUP_1)
+
+
+def wrong(result: Any, name: str) -> Any:
+    """Wrong arms of each episode."""
+    table = result.episodes
+    return table[table["agent"] == name].sort_values("episode")["misclassified"].to_numpy()
+
+
+def test_limits() -> None:
+    assert stats.binom.isf(1e-6, MANY, 10 * math.exp(-5.75)) == HIGHEST
+    assert stats.binom.ppf(1e-6, MANY, 10 * math.exp(-6.25)) == LOWEST
+
+
+def test_regret_of_lsa(setup_1: Any) -> None:
+    assert LOWEST <= (wrong(setup_1, "lsa") > 0).sum() <= HIGHEST
+
+
+@pytest.mark.parametrize("name", ["uniform", "ucbe(b=0)"])
+def test_regret_limit_has_teeth(setup_1: Any, name: str) -> None:
+    assert (wrong(setup_1, name) > 0).sum() > HIGHEST
+
+
+def lsa_is_better(setup_1: Any, name: str) -> bool:
+    """Sign test over the episodes where the two differ; a false alarm has probability 1e-4."""
+    gap = wrong(setup_1, name) - wrong(setup_1, "lsa")
+    better, worse = int((gap > 0).sum()), int((gap < 0).sum())
+    return bool(stats.binom.sf(better - 1, better + worse, 0.5) < 1e-4)
+
+
+@pytest.mark.parametrize("name", ["uniform", "ucbe(b=0)", "opt-kg(prior=(1, 1))"])
+def test_lsa_is_better_on_the_same_episodes(setup_1: Any, name: str) -> None:
+    assert lsa_is_better(setup_1, name)
+
+
+def test_better_than_itself_it_is_not(setup_1: Any) -> None:
+    assert not lsa_is_better(setup_1, "lsa")

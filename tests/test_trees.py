@@ -1,0 +1,210 @@
+"""Tournament trees against a plain scan: after every step the whole tree, and all that it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from agents.trees import (
+    argmax_upper,
+    argmax_upper_outside,
+    argmin_lower_inside,
+    build,
+    forest,
+    is_inside,
+    levels_of,
+    lower,
+    max_estimate,
+    max_lower,
+    max_upper,
+    put,
+    refresh,
+    settle,
+    settle_best,
+    upper,
+)
+from bandit_envs.compiled import jit
+
+Floats = NDArray[np.float64]
+
+
+@jit
+def _put(tree: Any, t: Any, i: Any, estimate: Any, low: Any, high: Any, inside: Any) -> Any:
+    put(tree, t, i, estimate, low, high, inside)
+
+
+@jit
+def _leaf(tree: Any, t: Any, i: Any) -> Any:
+    return lower(tree, t, i), upper(tree, t, i), is_inside(tree, t, i)
+
+
+@jit
+def _extremes(tree: Any, t: Any, levels: Any) -> Any:
+    return max_upper(tree, t, levels), max_lower(tree, t, levels), max_estimate(tree, t, levels)
+
+
+class Plain:
+    """What a tree should be: columns of the arms, all extremes by a scan."""
+
+    def __init__(self, K: int) -> None:
+        self.m, self.low, self.high = np.zeros(K), np.full(K, -np.inf), np.full(K, np.inf)
+        self.inside = np.zeros(K, np.bool_)
+
+    def leaves(self) -> Floats:
+        """The leaves (K, 8)."""
+        into = np.where(self.inside[:, None], np.stack([-self.low, -self.m], axis=1), -np.inf)
+        out = np.where(self.inside[:, None], -np.inf, np.stack([self.high, self.m], axis=1))
+        last = np.full((len(self.m), 1), -np.inf)
+        return np.concatenate([np.stack([self.high, self.low, self.m], axis=1), into, out, last], axis=1)
+
+    def nodes(self) -> Floats:
+        """The whole tree (nodes, 8), level by level."""
+        levels, level = [], self.leaves()
+        while len(level) > 1:
+            level = np.concatenate([level, np.full((-len(level) % 8, 8), -np.inf)])
+            levels.append(level)
+            level = level.reshape(-1, 8, 8).max(axis=1)
+        return np.concatenate([*levels, level])
+
+    def best(self, k: int) -> NDArray[np.bool_]:
+        """The k largest estimates, ties to the lowest arm."""
+        inside = np.zeros(len(self.m), np.bool_)
+        inside[np.argsort(-self.m, kind="stable")[:k]] = True
+        return inside
+
+
+class Pair:
+    """A tree and its plain form, the second of three in one array."""
+
+    def __init__(self, K: int) -> None:
+        self.K, self.levels, self.plain = K, levels_of(K), Plain(K)
+        self.trees = forest(3, K)
+        self.flat, self.t = self.trees.reshape(-1), np.uint64(self.trees[0].size)
+
+    def set(self, i: int, m: float, low: float, high: float, inside: bool) -> None:
+        _put(self.flat, self.t, i, m, low, high, inside)
+        p = self.plain
+        p.m[i], p.low[i], p.high[i], p.inside[i] = m, low, high, inside
+
+    def check(self) -> None:
+        """The same nodes, and the same answers."""
+        p, tree = self.plain, (self.flat, self.t, self.levels)
+        assert np.array_equal(self.trees[1], p.nodes())
+        assert (self.trees[[0, 2]] == -np.inf).all()  # the neighbours are not touched
+        assert _extremes(*tree) == (p.high.max(), p.low.max(), p.m.max())
+        assert argmax_upper(*tree) == np.argmax(p.high)
+        inside, outside = np.flatnonzero(p.inside), np.flatnonzero(~p.inside)
+        assert argmin_lower_inside(*tree) == (inside[np.argmin(p.low[inside])] if len(inside) else -1)
+        assert argmax_upper_outside(*tree) == (outside[np.argmax(p.high[outside])] if len(outside) else -1)
+
+
+def drawn(g: np.random.Generator, ties: bool) -> Callable[[], float]:
+    """Random values: a few, so that many are equal, or all different."""
+    return (lambda: float(g.integers(-3, 4)) / 2) if ties else (lambda: float(g.normal()))
+
+
+def begin(pair: Pair, g: np.random.Generator, values: Callable[[], float]) -> None:
+    """All arms outside, with values drawn by `values`."""
+    for i in range(pair.K):
+        m, width = values(), abs(values())
+        pair.set(i, m, m - width, m + width, bool(g.random() < 0.5))
+    build(pair.flat, pair.t, pair.levels)
+    pair.check()
+
+
+def sizes() -> list[int]:
+    return [2, 3, 7, 8, 9, 16, 63, 64, 65, 200, *np.random.default_rng(0).integers(2, 201, 8).tolist()]
+
+
+def test_levels() -> None:
+    assert levels_of(2).tolist() == [0, 8, 9]  # a block of leaves, the root
+    assert levels_of(8).tolist() == [0, 8, 9]
+    assert levels_of(9).tolist() == [0, 16, 24, 25]  # 2 blocks, 1 block, the root
+    assert levels_of(65).tolist() == [0, 72, 88, 96, 97]  # 9 blocks, 2, 1, the root
+    assert forest(3, 9).shape == (3, 25, 8)
+
+
+def test_by_hand() -> None:
+    pair = Pair(3)
+    # estimate, bounds: arm 0 in [0, 2], arm 1 in [0, 4], arm 2 in [1, 2]
+    for i, (m, low, high) in enumerate([(1.0, 0.0, 2.0), (2.0, 0.0, 4.0), (1.5, 1.0, 2.0)]):
+        pair.set(i, m, low, high, False)
+    build(pair.flat, pair.t, pair.levels)
+    tree = (pair.flat, pair.t, pair.levels)
+    assert _extremes(*tree) == (4.0, 1.0, 2.0)
+    assert argmin_lower_inside(*tree) == -1  # nobody is inside
+    settle(*tree, 1.5)
+    assert [bool(_leaf(pair.flat, pair.t, i)[2]) for i in range(3)] == [False, True, True]  # 1.5 >= 1.5 is inside
+    assert (argmin_lower_inside(*tree), argmax_upper_outside(*tree), argmax_upper(*tree)) == (1, 0, 1)
+    settle(*tree, 0.0)
+    assert argmin_lower_inside(*tree) == 0  # arms 0 and 1 tie at 0
+    assert argmax_upper_outside(*tree) == -1
+
+
+@pytest.mark.parametrize("K", [*sizes(), 3000])
+@pytest.mark.parametrize("ties", [True, False])
+def test_moving_boundary(K: int, ties: bool) -> None:
+    g, pair = np.random.default_rng(K + ties), Pair(K)
+    values = drawn(g, ties)
+    begin(pair, g, values)
+    p, tree = pair.plain, (pair.flat, pair.t, pair.levels)
+    moved = empty = 0
+    for step in range(60 if K > 1000 else 150):
+        for _ in range(3):  # arms pulled
+            i, m, width = int(g.integers(K)), values(), abs(values())
+            pair.set(i, m, m - width, m + width, bool(g.random() < 0.5) if step % 2 else bool(p.inside[i]))
+            refresh(*tree, i)
+            if K <= 200:
+                pair.check()
+        boundary = [p.m.max() - 1.0, values(), p.m.min() - 1, p.m.max() + 1][g.choice(4, p=[0.5, 0.3, 0.1, 0.1])]
+        before = p.inside
+        settle(*tree, boundary)
+        p.inside = p.m >= boundary
+        moved += int((before != p.inside).sum())
+        empty += int(p.inside.all() or not p.inside.any())
+        pair.check()
+    assert moved > 60
+    assert empty > 3
+
+
+@pytest.mark.parametrize("K", [*sizes(), 3000])
+@pytest.mark.parametrize("ties", [True, False])
+def test_the_best_k(K: int, ties: bool) -> None:
+    g, pair = np.random.default_rng(K + ties), Pair(K)
+    values = drawn(g, ties)
+    begin(pair, g, values)
+    p, tree = pair.plain, (pair.flat, pair.t, pair.levels)
+    for k in (int(g.integers(1, K)), 1, K - 1, 0, K):
+        for i in range(K):  # any k arms; `settle_best` swaps
+            pair.set(i, p.m[i], p.low[i], p.high[i], i >= K - k)
+        build(*tree)
+        moved = 0
+        for _ in range(8 if K > 1000 else 20):
+            before = p.inside
+            settle_best(*tree)
+            p.inside = p.best(k)
+            moved += int((before != p.inside).sum())
+            pair.check()
+            for _ in range(2):
+                i, m, width = int(g.integers(K)), values(), abs(values())
+                pair.set(i, m, m - width, m + width, bool(p.inside[i]))
+                refresh(*tree, i)
+        assert moved > 0 or k in (0, K) or K < 4
+
+
+def test_the_check_has_teeth() -> None:
+    """A leaf that nobody refreshed, and an arm on the wrong side, are found."""
+    pair = Pair(20)
+    begin(pair, np.random.default_rng(0), np.random.default_rng(1).normal)
+    pair.set(11, 9.0, 8.0, 10.0, True)
+    with pytest.raises(AssertionError):
+        pair.check()
+    refresh(pair.flat, pair.t, pair.levels, 11)
+    pair.check()
+    pair.plain.inside[4] ^= True
+    with pytest.raises(AssertionError):
+        pair.check()

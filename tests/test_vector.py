@@ -1,0 +1,373 @@
+"""The native vector environment: bit for bit what single environments give, whatever the size, mode and form."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from rollouts import FORMS, IDS, batch, full, mask, same, some_action
+
+from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv
+from bandit_envs.catalogue import ENVIRONMENTS
+
+NEXT, DISABLED = AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED
+modes = pytest.mark.parametrize("mode", [NEXT, DISABLED])
+forms = pytest.mark.parametrize(("actions", "observation"), FORMS)
+THREE = {"law": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}
+
+
+def made(num_envs: int = 3, env_id: str = "bandit_envs/Threshold-v0", **settings: Any) -> Any:
+    return gym.make_vec(env_id, num_envs, **settings)
+
+
+def single(problem: str, **settings: Any) -> PureExplorationEnv:
+    return PureExplorationEnv(problem, **ENVIRONMENTS[problem].defaults | settings)
+
+
+def twins(problem: str, N: int, mode: AutoresetMode = NEXT, **settings: Any) -> tuple[SyncVectorEnv, Any]:
+    """A SyncVectorEnv of single environments, and the native form."""
+    settings = ENVIRONMENTS[problem].defaults | settings if "instance" not in settings else settings
+    sync = SyncVectorEnv([lambda: PureExplorationEnv(problem, **settings)] * N, autoreset_mode=mode)
+    return sync, PureExplorationVectorEnv(N, problem=problem, autoreset_mode=mode, **settings)
+
+
+def agree(sync: Any, native: Any, steps: int, seed: Any = 7, stop: float = 0.05) -> tuple[int, int]:
+    """Assert that both return the same, bit for bit, at every step; how many episodes ended, and were truncated."""
+    generator, ended, cut = np.random.default_rng(1), 0, 0
+    assert same(sync.reset(seed=seed), native.reset(seed=seed))
+    for _ in range(steps):
+        action = batch([some_action(native.task, generator, stop) for _ in range(native.num_envs)])
+        one, other = sync.step(action), native.step(action)
+        assert same(one, other)
+        over = one[2] | one[3]
+        ended, cut = ended + int(over.sum()), cut + int(one[3].sum())
+        if native.autoreset_mode == DISABLED and over.any():
+            given = {"reset_mask": over}
+            assert same(sync.reset(options={"reset_mask": over}), native.reset(options=given))
+            assert given == {"reset_mask": over}
+    return ended, cut
+
+
+# --- the same as single environments ----------------------------------------------------------------------------------
+
+
+@modes
+@forms
+@pytest.mark.parametrize("problem", ENVIRONMENTS)
+def test_native_is_sync(problem: str, actions: str, observation: str, mode: AutoresetMode) -> None:
+    sync, native = twins(problem, 3, mode, actions=actions, observation=observation, budget=30)
+    ended, _ = agree(sync, native, 80)
+    assert ended >= 3
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "fixed instance": {"problem": "Threshold", "instance": "tao2019-1", "budget": 20},
+    "shuffled instance": {"problem": "AllGood", "instance": THREE, "shuffle_arms": True, "max_pulls": 20},
+    "shuffled sampler": {"problem": "BestArm", "instance": "sampler(arms=4)", "shuffle_arms": True, "budget": 20},
+    "gaussian sampler": {"problem": "TopK", "instance": "sampler(law='gaussian', arms=5, mean={'normal': [0, 1]})",
+                         "max_pulls": 20, "delta": 0.1, "reward": "correct", "pull_cost": 0.01},
+    "shuffled vectors": {"problem": "Feasible", "instance": "sampler(law='uniform', arms=4, dimensions=3)",
+                         "shuffle_arms": True, "budget": 25, "max_pulls": 20,
+                         "A": [[1, 1, 1], [0, 0, -1]], "b": [1.5, 0]},
+    "fixed vectors": {"problem": "Feasible", "instance": {"law": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.4]]},
+                      "A": [[1, 0]], "b": [0.3], "budget": 20},
+    "categorical": {"problem": "AllGood", "budget": 20, "multiplicative": True,
+                    "instance": {"law": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 4]]}},
+    "resampled": {"problem": "TopK", "budget": 20, "k": 1,
+                  "instance": {"law": "resampled", "rows": [[0, 1, 5], [2, 3]]}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [1, 3, 70, 200])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
+def test_native_is_sync_at_every_size(settings: dict[str, Any], size: int) -> None:
+    actions = "full" if size in (3, 200) else "arm"
+    sync, native = twins(**settings, N=size, actions=actions, observation="features" if size == 70 else "statistics")
+    ended, cut = agree(sync, native, 25 if size == 200 else 50, stop=0.02)
+    assert ended >= size
+    assert (cut > 0) == ("max_pulls" in settings)
+
+
+@pytest.mark.slow
+@modes
+@forms
+@pytest.mark.parametrize("size", [1, 3, 70, 200])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
+def test_native_is_sync_everywhere(
+    settings: dict[str, Any], size: int, actions: str, observation: str, mode: AutoresetMode
+) -> None:
+    agree(*twins(**settings, N=size, mode=mode, actions=actions, observation=observation), 120)
+
+
+def test_the_comparison_has_teeth() -> None:
+    settings = {"instance": THREE, "budget": 10}
+    other = {"instance": THREE | {"mean": [0.0, 0.5, 1.0 + 1e-15]}, "budget": 10}
+    with pytest.raises(AssertionError):
+        agree(twins("Threshold", 3, **settings)[0], twins("Threshold", 3, **other)[1], 80)
+    one, native = twins("Threshold", 3, **settings)
+    one.step = lambda action: SyncVectorEnv.step(one, action)[:4] + ({},)  # type: ignore[method-assign, assignment]
+    with pytest.raises(AssertionError):
+        agree(one, native, 80)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_a_slot_is_the_single_environment(env_id: str) -> None:
+    """Slot i of root s is gym.make(...).reset(seed=s + i), in a loop of one's own."""
+    native, generator = made(70, env_id), np.random.default_rng(3)
+    assert isinstance(native.unwrapped, PureExplorationVectorEnv)
+    watched = {i: gym.make(env_id) for i in (0, 63, 64, 69)}
+    seen, _ = native.reset(seed=40)
+    for i, env in watched.items():
+        assert same({name: value[i] for name, value in seen.items()}, env.reset(seed=40 + i)[0])
+    for _ in range(30):
+        action = generator.integers(0, 10, 70)
+        seen, reward, terminated, truncated, info = native.step(action)
+        for i, env in watched.items():
+            one, paid, ended, cut, extra = env.step(int(action[i]))
+            assert same({name: value[i] for name, value in seen.items()}, one)
+            assert (reward[i], terminated[i], truncated[i]) == (paid, ended, cut)
+            assert np.array_equal(info["sample"][i], extra["sample"])
+
+
+# --- seeds and episodes -----------------------------------------------------------------------------------------------
+
+
+def public(env: Any, **rules: Any) -> list[int]:
+    """The word that names each slot's episode."""
+    found: list[int] = env.reset(**rules)[0]["public_seed"][:, 0].tolist()
+    return found
+
+
+def word(root: int, episode: int) -> int:
+    seen, _ = PureExplorationEnv("Threshold").reset(seed=root, options={"episode": episode})
+    return int(seen["public_seed"][0])
+
+
+def test_seeds() -> None:
+    env = made(3)
+    assert public(env, seed=5) == [word(5, 0), word(6, 0), word(7, 0)]
+    assert public(env) == [word(5, 1), word(6, 1), word(7, 1)]  # the next episode
+    assert public(env, seed=[9, 1, 9]) == [word(9, 0), word(1, 0), word(9, 0)]
+    assert public(env, seed=[None, 4, None]) == [word(9, 1), word(4, 0), word(9, 1)]  # None: the next of its own
+    assert public(env, options={"episode": np.array([3, 0, 7])}) == [word(9, 3), word(4, 0), word(9, 7)]
+    far = np.array([3, 0, 2**32 - 1])
+    assert public(env, seed=8, options={"episode": far}) == [word(8, 3), word(8, 0), word(8, 2**32 - 1)]
+    assert public(env, seed=8, options={"episode": 6}) == [word(8, 6)] * 3
+    assert public(env) == [word(8, 7)] * 3
+    assert public(env, seed=[1, 2, 3], options={"episode": [4, 5, 6]}) == [word(1, 4), word(2, 5), word(3, 6)]
+    for number in (np.int64(5), np.array(5), np.uint8(5)):
+        assert public(env, seed=number) == [word(5, 0), word(6, 0), word(7, 0)]
+    assert public(env, seed=np.array([5, 6, 7])) == public(env, seed=(5, 6, 7))
+    assert public(env, seed=2**70)[0] == word(2**70, 0)
+
+
+def test_without_a_seed_every_slot_has_a_root_of_its_own() -> None:
+    words = [*public(made(50)), *public(made(50)), *public(made(50), options={"episode": 3})]
+    assert len(set(words)) == 150
+    env = made(3)
+    found = public(env, seed=[None, 5, None])
+    assert found[1] == word(5, 0)
+    assert len(set(found)) == 3
+
+
+def test_autoreset_goes_to_the_next_episode() -> None:
+    env = made(2, instance=THREE)
+    assert public(env, seed=5, options={"episode": np.array([10, 20])}) == [word(5, 10), word(5, 20)]
+    _, _, terminated, _, _ = env.step(np.array([3, 0]))  # slot 0 stops
+    assert terminated.tolist() == [True, False]
+    seen, reward, terminated, _, info = env.step(np.array([1, 1]))
+    assert seen["public_seed"][:, 0].tolist() == [word(5, 11), word(5, 20)]
+    assert (seen["pulls"][0].tolist(), seen["pulls"][1].tolist()) == ([0, 0, 0], [1, 1, 0])  # the action is ignored
+    assert (reward.tolist(), terminated.tolist()) == ([0, 0], [False, False])
+    assert info["_sample"].tolist() == [False, True]
+    env.step(np.array([3, 3]))
+    assert public(env) == [word(5, 12), word(5, 21)]  # a reset in the place of an autoreset: the next as well
+    assert env.step(np.array([0, 0]))[4]["_sample"].all()
+
+
+# --- the two modes ----------------------------------------------------------------------------------------------------
+
+
+@forms
+def test_disabled_leaves_finished_slots_alone(actions: str, observation: str) -> None:
+    env = made(4, instance=THREE, autoreset_mode=DISABLED, actions=actions, observation=observation)
+
+    def act(*arms: int) -> Any:
+        if actions == "arm":
+            return np.array(arms)
+        return {"arm": np.array(arms), "times": np.full(4, 2), "answer": np.zeros((4, 3), np.int8)}
+
+    env.reset(seed=1)
+    env.step(act(0, 1, 2, 0))
+    frozen, _, terminated, _, _ = env.step(act(1, 3, 1, 3))
+    assert terminated.tolist() == [False, True, False, True]
+    for bad in (0, 3, -7, 99):  # whatever their actions are
+        seen, reward, terminated, truncated, info = env.step(act(1, bad, 1, bad))
+        assert terminated.tolist() == [False, True, False, True]
+        assert not truncated.any()
+        assert (reward == 0).all()
+        assert info["_sample"].tolist() == [True, False, True, False]
+        assert set(info) == {"sample", "_sample"}
+        for name in frozen if observation == "statistics" else [slice(None)]:
+            assert (seen[name][[1, 3]] == frozen[name][[1, 3]]).all()
+            assert not (seen[name][[0, 2]] == frozen[name][[0, 2]]).all() or name in ("remaining", "public_seed")
+    before = seen
+    seen, _ = env.reset(options={"reset_mask": np.array([False, True, False, False])})
+    for name in frozen if observation == "statistics" else [slice(None)]:
+        assert (seen[name][[0, 2, 3]] == before[name][[0, 2, 3]]).all()
+    _, _, terminated, _, info = env.step(act(1, 1, 1, 1))
+    assert terminated.tolist() == [False, False, False, True]
+    assert info["_sample"].tolist() == [True, True, True, False]
+
+
+def test_a_mask_restarts_its_slots_only_and_may_come_with_seeds_and_episodes() -> None:
+    env = made(3, autoreset_mode=DISABLED)
+    assert public(env, seed=5) == [word(5, 0), word(6, 0), word(7, 0)]
+    some = np.array([True, False, True])
+    given = {"reset_mask": some, "episode": np.array([4, 9, 6])}
+    asked = {name: value.copy() for name, value in given.items()}
+    assert public(env, options=given) == [word(5, 4), word(6, 0), word(7, 6)]
+    assert same(given, asked)
+    assert public(env, seed=8, options={"reset_mask": some}) == [word(8, 0), word(6, 0), word(10, 0)]
+    assert public(env) == [word(8, 1), word(6, 1), word(10, 1)]
+    assert public(env, seed=[None, 3, 2], options={"reset_mask": some}) == [word(8, 2), word(6, 1), word(2, 0)]
+
+
+def test_a_first_reset_of_some_slots_leaves_the_others_ended() -> None:
+    env = made(3, autoreset_mode=DISABLED)
+    env.reset(seed=5, options={"reset_mask": np.array([True, False, False])})
+    assert env.step(np.array([0, 0, 0]))[4]["_sample"].tolist() == [True, False, False]
+    found = public(env, options={"reset_mask": np.array([False, True, True])})
+    assert found[0] == word(5, 0)
+    assert len(set(found)) == 3
+
+
+def test_modes_are_told() -> None:
+    for mode in (NEXT, DISABLED):
+        for given in (mode, mode.value):
+            env = made(2, autoreset_mode=given)
+            assert env.metadata["autoreset_mode"] is mode
+            assert env.unwrapped.autoreset_mode is mode
+    assert PureExplorationVectorEnv.metadata["autoreset_mode"] is NEXT
+    assert made(2).metadata["autoreset_mode"] is NEXT
+
+
+# --- copies and views -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("observation", ["statistics", "features"])
+def test_copies_are_independent_and_views_are_live(observation: str) -> None:
+    def arrays(seen: Any) -> list[Any]:
+        return list(seen.values()) if isinstance(seen, dict) else [seen]
+
+    for copies in (True, False):
+        env = made(5, observation=observation, copy=copies)
+        outputs = [arrays(env.reset(seed=0)[0])]
+        outputs += [arrays(env.step(np.full(5, arm))[0]) for arm in (0, 1, 2)]
+        kept = [[array.copy() for array in arrays] for arrays in outputs]
+        env.step(np.full(5, 3))
+        shared = [np.shares_memory(a, b) for a, b in zip(outputs[1], outputs[3], strict=True)]
+        assert not any(shared) if copies else all(shared)
+        assert same(outputs, kept) == copies
+
+
+def test_rewards_flags_and_infos_are_never_views() -> None:
+    env = made(3, instance=THREE, copy=False)
+    env.reset(seed=0)
+    first = env.step(np.array([0, 1, 3]))
+    kept = copy.deepcopy(first[1:])
+    env.step(np.array([3, 3, 3]))
+    assert same(first[1:], kept)
+
+
+@forms
+def test_views_and_copies_say_the_same(actions: str, observation: str) -> None:
+    one, other = (made(70, actions=actions, observation=observation, budget=20, copy=c) for c in (True, False))
+    assert same(one.reset(seed=3), other.reset(seed=3))
+    generator = np.random.default_rng(0)
+    for _ in range(50):
+        action = batch([some_action(one.unwrapped.task, generator) for _ in range(70)])
+        assert same(one.step(action), other.step(action))
+
+
+@forms
+def test_pickles_and_copies_go_on_alike(actions: str, observation: str) -> None:
+    env = made(5, actions=actions, observation=observation, budget=20, shuffle_arms=True)
+    generator, twins = np.random.default_rng(0), [env]
+    env.reset(seed=3)
+    for t in range(80):
+        if t in (20, 40):  # in the middle of episodes
+            twins += [pickle.loads(pickle.dumps(twins[-1])), copy.deepcopy(twins[-1])]
+        action = batch([some_action(env.unwrapped.task, generator) for _ in range(5)])
+        first, *others = (twin.step(action) for twin in twins)
+        assert all(same(first, other) for other in others)
+    with pytest.raises(ResetNeeded):
+        pickle.loads(pickle.dumps(made(2))).step(np.zeros(2, np.int64))
+
+
+# --- infos, scores without an end, tools ------------------------------------------------------------------------------
+
+
+def test_infos_name_their_slots() -> None:
+    env = made(3, instance=THREE, actions="full")
+    env.reset(seed=0)
+    answers = np.array([mask(3, 1, 2), mask(3, 0), mask(3)])
+    action = {"arm": np.array([3, 0, 3]), "times": np.array([1, 4, 1]), "answer": answers}
+    seen, reward, terminated, _, info = env.step(action)
+    assert terminated.tolist() == [True, False, True]
+    assert reward.tolist() == pytest.approx([1, 0, 1 / 3])
+    for name in ("answer", "correct", "is_success", "score", "total_pulls", "misclassified", "f1"):
+        assert info[f"_{name}"].tolist() == [True, False, True]
+        assert len(info[name]) == 3
+        assert not np.any(info[name][1])
+    assert info["_sample"].tolist() == [False, True, False]
+    assert info["sample"].tolist() == pytest.approx([0, seen["mean"][1, 0], 0])
+    assert info["answer"].tolist() == [[False, True, True], [False] * 3, [False] * 3]
+    assert (info["correct"].dtype, info["total_pulls"].dtype) == (np.bool_, np.int64)
+
+
+def test_answers_can_be_assessed_without_an_end() -> None:
+    env = made(4, instance=THREE, actions="full", budget=50)
+    env.reset(seed=0)
+    for _ in range(3):
+        env.step({"arm": np.array([0, 1, 2, 0]), "times": np.full(4, 5), "answer": np.zeros((4, 3), np.int8)})
+    slots, given = np.array([0, 2]), np.array([mask(3, 1), mask(3, 1, 2)]) != 0
+    before, found = copy.deepcopy(env.unwrapped._core.state()), env.unwrapped.assess(slots, given)
+    plug = env.unwrapped.assess(np.arange(4))
+    assert same(env.unwrapped._core.state(), before)
+    assert found["correct"].tolist() == [False, True]
+    assert found["score"].tolist() == pytest.approx([2 / 3, 1])
+    stop = {"arm": np.full(4, 3), "times": np.ones(4, np.int64)}
+    pulled, mean = env.unwrapped.pulls, env.unwrapped._sim.mean
+    *_, info = env.step(stop | {"answer": ((pulled > 0) & (mean >= 0.5)).astype(np.int8)})
+    assert same({name: info[name] for name in plug}, plug)
+    assert env.unwrapped.remaining.tolist() == [35] * 4
+
+
+def test_gymnasium_statistics_are_recorded() -> None:
+    env = RecordEpisodeStatistics(made(2, instance=THREE, pull_cost=0.25))
+    env.reset(seed=0)
+    env.step(np.array([0, 1]))
+    *_, info = env.step(np.array([3, 0]))
+    assert info["episode"]["l"].tolist() == [2, 0]
+    assert info["episode"]["r"][0] == pytest.approx(1 / 3 - 0.25)  # nothing above .5 was pulled: 1 of 3 labels right
+
+
+def test_action_masks() -> None:
+    for rules, stop in (({}, False), ({"delta": 0.1}, True)):
+        masks = made(3, instance=THREE, **rules).unwrapped.action_masks()
+        assert masks.tolist() == [[True] * 3 + [stop]] * 3
+
+
+def test_before_a_reset() -> None:
+    for actions, action in (("arm", np.zeros(2, np.int64)), ("full", batch([full(0), full(0)]))):
+        env = PureExplorationVectorEnv(2, problem="Threshold", actions=actions)
+        with pytest.raises(ResetNeeded):
+            env.step(action)

@@ -1,0 +1,173 @@
+"""Literal twins of the thresholding agents: the papers' pseudo-code, as plainly as possible, one generator each.
+
+A twin yields the arm it pulls, is sent the sample, and returns its answer, a set of arms. `margin` is the signed
+distance of a mean from the boundary: m - theta for a threshold. `TWINS` names them as `agents.make` does.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Generator
+from fractions import Fraction
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from scipy import special
+
+from agents import Agent
+from bandit_envs import rng
+
+Twin = Generator[int, Any, "set[int]"]
+Margin = Callable[[Any], float]
+
+
+def _above(K: int, T: list[int], total: list[Any], margin: Margin) -> set[int]:
+    return {i for i in range(K) if T[i] > 0 and margin(total[i] / T[i]) >= 0}
+
+
+def uniform(K: int, budget: int, margin: Margin) -> Twin:
+    """Tao et al. 2019, section 5: pulls the arms 1 to K one after the other until the budget is spent."""
+    total: list[Any] = [0.0] * K
+    T = [0] * K
+    for t in range(budget):
+        arm = t % K
+        total[arm] = total[arm] + (yield arm)
+        T[arm] += 1
+    return _above(K, T, total, margin)
+
+
+def random(K: int, budget: int, margin: Margin, public_seed: int, seed: int = 0) -> Twin:
+    """An arm with probability 1/K each; the t-th draw is a function of the episode's word, the agent's seed, and t."""
+    total: list[Any] = [0.0] * K
+    T = [0] * K
+    for t in range(budget):
+        u = rng.agent_uniforms(np.array([public_seed]), np.array([t]), seed=seed)[0, 0]
+        arm = math.floor(K * u)
+        total[arm] = total[arm] + (yield arm)
+        T[arm] += 1
+    return _above(K, T, total, margin)
+
+
+def lsa(K: int, budget: int, margin: Margin, alpha: float = 1.35) -> Twin:
+    """Tao et al. 2019, Algorithm 1."""
+    total: list[Any] = [0.0] * K
+    T = [0] * K
+    for t in range(budget):
+        if t < K:  # lines 1, 2
+            arm = t
+        else:  # lines 3, 4
+            gap = [abs(margin(total[i] / T[i])) for i in range(K)]
+            xi = [alpha * T[i] * (gap[i] * gap[i]) + 0.5 * math.log(T[i]) for i in range(K)]
+            arm = xi.index(min(xi))
+        total[arm] = total[arm] + (yield arm)
+        T[arm] += 1
+    return _above(K, T, total, margin)
+
+
+def apt(K: int, budget: int, margin: Margin, tolerance: float = 0.0) -> Twin:
+    """Locatelli et al. 2016, Algorithm 1."""
+    total: list[Any] = [0.0] * K
+    T = [0] * K
+    for t in range(budget):
+        if t < K:
+            arm = t
+        else:
+            B = [math.sqrt(T[i]) * (abs(margin(total[i] / T[i])) + tolerance) for i in range(K)]
+            arm = B.index(min(B))
+        total[arm] = total[arm] + (yield arm)
+        T[arm] += 1
+    return _above(K, T, total, margin)
+
+
+def ucbe(K: int, budget: int, margin: Margin, a: float) -> Twin:
+    """Tao et al. 2019, section 5: argmin gap_i - sqrt(a / T_i)."""
+    total: list[Any] = [0.0] * K
+    T = [0] * K
+    for t in range(budget):
+        if t < K:
+            arm = t
+        else:
+            B = [abs(margin(total[i] / T[i])) - math.sqrt(a / T[i]) for i in range(K)]
+            arm = B.index(min(B))
+        total[arm] = total[arm] + (yield arm)
+        T[arm] += 1
+    return _above(K, T, total, margin)
+
+
+def opt_kg(
+    K: int, budget: int, above: Callable[[Any, Any], Any], prior: tuple[Any, Any] = (1, 1), tie: Any = 0,
+    least: float = 0,
+) -> Twin:  # fmt: skip
+    """Chen et al. 2015, Algorithm 1, with I(a, b) = `above`, the probability that Beta(a, b) is at least theta.
+
+    Gains within a factor 1 - `tie` of the largest are ties. The twin gives up, and returns nothing, when the largest
+    gain is below `least`.
+    """
+
+    def h(x: Any) -> Any:
+        return max(x, 1 - x)
+
+    a, b = [prior[0]] * K, [prior[1]] * K
+    for _ in range(budget):
+        now = [h(above(a[i], b[i])) for i in range(K)]
+        R = [max(h(above(a[i] + 1, b[i])), h(above(a[i], b[i] + 1))) - now[i] for i in range(K)]
+        if max(R) < least:
+            return set()
+        arm = next(i for i in range(K) if R[i] >= max(R) * (1 - tie))
+        if (yield arm) == 1:
+            a[arm] += 1
+        else:
+            b[arm] += 1
+    return {i for i in range(K) if above(a[i], b[i]) >= 0.5}
+
+
+def by_betaincc(threshold: float) -> Callable[[float, float], float]:
+    """I(a, b) in floating point."""
+    return functools.cache(lambda a, b: float(special.betaincc(a, b, threshold)))
+
+
+def by_fractions(threshold: Fraction) -> Callable[[int, int], Fraction]:
+    """I(a, b) exactly, for whole a and b: Beta(a, b) >= theta where at most a - 1 of a + b - 1 uniforms are < theta."""
+
+    @functools.cache
+    def above(a: int, b: int) -> Fraction:
+        n, p = a + b - 1, threshold
+        return sum((math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(a)), Fraction(0))
+
+    return above
+
+
+TWINS: dict[str, Callable[..., Twin]] = {
+    "uniform": uniform, "random": random, "lsa": lsa, "apt": apt, "ucbe": ucbe, "opt-kg": opt_kg,
+}  # fmt: skip
+
+
+# --- episodes -------------------------------------------------------------------------------------------------------
+
+
+def follow(env: gym.Env[Any, Any], twin: Twin) -> tuple[list[int], set[int]]:
+    """Give the twin the samples of the episode that has begun (full actions); the arms it pulls, and its answer."""
+    arms: list[int] = []
+    unread = np.zeros(env.unwrapped.task.K, np.int8)  # type: ignore[attr-defined]
+    try:
+        arm = next(twin)
+        while True:
+            arms.append(arm)
+            info = env.step({"arm": arm, "times": 1, "answer": unread})[4]
+            arm = twin.send(info["sample"])
+    except StopIteration as stop:
+        return arms, stop.value
+
+
+def play(env: gym.Env[Any, Any], agent: Agent, observation: Any) -> tuple[list[int], set[int]]:
+    """Let the agent play the episode that has begun (full actions); the arms it pulls, and its answer."""
+    arms: list[int] = []
+    state, over = None, False
+    while not over:
+        action, state = agent.predict(observation, state)
+        arms.append(action["arm"])
+        observation, _, terminated, truncated, info = env.step(action)
+        over = terminated or truncated
+    return arms[:-1], set(np.flatnonzero(info["answer"]).tolist())  # the last action was the answer

@@ -1,0 +1,158 @@
+"""Literal twins of (ST)^2, its rivals and LUCB1: the papers' pseudo-code, as plainly as possible.
+
+A twin yields the arm it pulls, is sent the sample, and returns its answer, a set of arms; `play` and `follow` let an
+agent and a twin play the same episode, which may be cut short.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+Twin = Generator[int, float, "set[int]"]
+INF = math.inf
+
+
+class Arms:
+    """What has been seen of K arms: pulls T, means m."""
+
+    def __init__(self, K: int) -> None:
+        self.T, self.total, self.m = [0] * K, [0.0] * K, [0.0] * K
+
+    def add(self, i: int, sample: float) -> None:
+        self.T[i] += 1
+        self.total[i] += sample
+        self.m[i] = self.total[i] / self.T[i]
+
+
+def lil(T: int, n: int, delta: float, c: float, sigma: float) -> float:
+    """C_{delta/n}(T)"""
+    return math.sqrt(c * sigma**2 * math.log(math.log2(2 * T) * n / delta) / T)
+
+
+def first(candidates: list[int], value: list[float]) -> int:
+    """The candidate with the least value, ties to the lowest arm."""
+    return min(candidates, key=lambda i: (value[i], i))
+
+
+def good(m: list[float], epsilon: float, multiplicative: bool) -> set[int]:
+    """Ghat; where the best mean is negative, the best arms."""
+    best = max(m)
+    boundary = min((1 - epsilon) * best, best) if multiplicative else best - epsilon
+    return {i for i in range(len(m)) if m[i] >= boundary}
+
+
+def st2(
+    K: int, epsilon: float, multiplicative: bool, slack: float, delta: float, c: float, sigma: float, running: bool
+) -> Twin:
+    """Mason et al. 2020, Algorithm 1."""
+    arms, low, high = Arms(K), [-INF] * K, [INF] * K
+    every = list(range(K))
+    pulled = every
+    for i in every:
+        arms.add(i, (yield i))
+    while True:
+        for i in pulled:
+            C = lil(arms.T[i], K, delta, c, sigma)
+            low[i] = max(low[i], arms.m[i] - C) if running else arms.m[i] - C
+            high[i] = min(high[i], arms.m[i] + C) if running else arms.m[i] + C
+        if multiplicative:
+            U, L = (1 - epsilon - slack) * max(high), (1 - epsilon) * max(low)
+        else:
+            U, L = max(high) - epsilon - slack, max(low) - epsilon
+        known = {i for i in every if high[i] < L or low[i] > U}
+        if len(known) == K:
+            return {i for i in every if low[i] > U}
+        ghat = good(arms.m, epsilon, multiplicative)
+        pulled = []
+        if inside := [i for i in every if i in ghat and i not in known]:
+            pulled.append(first(inside, low))
+        if outside := [i for i in every if i not in ghat and i not in known]:
+            pulled.append(first(outside, [-u for u in high]))
+        pulled.append(first(every, [-u for u in high]))
+        for i in pulled:
+            arms.add(i, (yield i))
+
+
+def ucb(
+    K: int, budget: int, epsilon: float, multiplicative: bool, delta: float, c: float, sigma: float, running: bool
+) -> Twin:
+    """Argmax of the upper bound; answers the arms with m > max m - epsilon, or m > (1 - epsilon) max m."""
+    arms, high = Arms(K), [INF] * K
+    for _ in range(budget):
+        i = first(list(range(K)), [-u for u in high])
+        arms.add(i, (yield i))
+        bound = arms.m[i] + lil(arms.T[i], K, delta, c, sigma)
+        high[i] = min(high[i], bound) if running else bound
+    best = max(arms.m[i] for i in range(K) if arms.T[i])
+    boundary = min((1 - epsilon) * best, best) if multiplicative else best - epsilon
+    return {i for i in range(K) if arms.T[i] and arms.m[i] > boundary}
+
+
+def apt_oracle(K: int, budget: int, threshold: float) -> Twin:
+    """Locatelli et al. 2016 with tolerance 0 at the true threshold; answers the arms with m > threshold."""
+    arms = Arms(K)
+    for t in range(budget):
+        index = [math.sqrt(arms.T[i]) * abs(arms.m[i] - threshold) for i in range(K)]
+        i = t if t < K else first(list(range(K)), index)
+        arms.add(i, (yield i))
+    return {i for i in range(K) if arms.T[i] and arms.m[i] > threshold}
+
+
+def lucb(K: int, k: int, epsilon: float, delta: float, sigma: float, stops: bool, c: float | None = None) -> Twin:
+    """Kalyanakrishnan et al. 2012; with c: the widths and running bounds of Mason et al. 2020."""
+    arms, low, high = Arms(K), [-INF] * K, [INF] * K
+    every, t = list(range(K)), 1
+    for i in every:
+        arms.add(i, (yield i))
+    while True:
+        for i in every:
+            if c is None:
+                C = 2 * sigma * math.sqrt(math.log(1.25 * K * t**4 / delta) / (2 * arms.T[i]))
+                low[i], high[i] = arms.m[i] - C, arms.m[i] + C
+            else:
+                C = lil(arms.T[i], K, delta, c, sigma)
+                low[i], high[i] = max(low[i], arms.m[i] - C), min(high[i], arms.m[i] + C)
+        order = sorted(every, key=lambda i: (-arms.m[i], i))
+        h, challenger = first(order[:k], low), first(order[k:], [-u for u in high])
+        if stops and high[challenger] - low[h] < epsilon:
+            return set(order[:k])
+        arms.add(h, (yield h))
+        arms.add(challenger, (yield challenger))
+        t += 1
+
+
+# --- episodes -------------------------------------------------------------------------------------------------------
+
+
+def follow(env: Any, twin: Twin) -> tuple[list[int], set[int] | None]:
+    """The arms that the twin pulls in the episode that has begun, and its answer; None where it was cut short."""
+    arms: list[int] = []
+    unread = np.zeros(env.task.K, np.int8)
+    try:
+        arm = next(twin)
+        while True:
+            arms.append(arm)
+            *_, truncated, info = env.step({"arm": arm, "times": 1, "answer": unread})
+            if truncated:
+                return arms, None
+            arm = twin.send(info["sample"])
+    except StopIteration as stop:
+        return arms, stop.value
+
+
+def play(env: Any, agent: Any, observation: Any) -> tuple[list[int], set[int] | None]:
+    """The arms that the agent pulls in the episode that has begun, and its answer; None where it was cut short."""
+    arms: list[int] = []
+    state = None
+    while True:
+        action, state = agent.predict(observation, state)
+        observation, _, terminated, truncated, info = env.step(action)
+        if terminated:
+            return arms, set(np.flatnonzero(info["answer"]).tolist())
+        arms.append(action["arm"])
+        if truncated:
+            return arms, None

@@ -1,0 +1,169 @@
+"""Literal twins of the elimination algorithms: the papers' pseudo-code, as plainly as possible, one generator each.
+
+A twin yields (arm, times), is sent the average of these samples, and returns its answer, a set of arms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from typing import Any
+
+Twin = Generator["tuple[int, int]", float, "set[int]"]
+
+
+def _width(t: int, level: float, sigma: float, c: float) -> float:
+    return math.sqrt(c * sigma**2 * math.log(math.log2(2 * t) / level) / t)
+
+
+def median_elimination(arms: list[int], eps: float, delta: float, constant: float) -> Generator[Any, float, int]:
+    """Even-Dar et al. 2006, Algorithm 3; returns the arm."""
+    S, e, d = list(arms), eps / 4, delta / 2
+    while len(S) > 1:
+        times, m = math.ceil(constant / e**2 * math.log(3 / d)), {}
+        for i in S:
+            m[i] = yield i, times
+        best = sorted(S, key=lambda i: (-m[i], i))
+        S = sorted(best[: math.ceil(len(S) / 2)])
+        e, d = 3 / 4 * e, d / 2
+    return S[0]
+
+
+def best_arm(K: int, eps: float, delta: float, constant: float) -> Twin:
+    """Median Elimination over all arms."""
+    return {(yield from median_elimination(list(range(K)), eps, delta, constant))}
+
+
+def lucb(arms: list[int], eps: float, level: float, sigma: float, c: float) -> Generator[Any, float, tuple[int, int]]:
+    """LUCB1 with k = 1 and running bounds of C_level; returns the arm and the number of pulls."""
+    N, total = dict.fromkeys(arms, 0), dict.fromkeys(arms, 0.0)
+    low, high = dict.fromkeys(arms, -math.inf), dict.fromkeys(arms, math.inf)
+    if len(arms) == 1:
+        return arms[0], 0
+    pulled = arms
+    while True:
+        for i in pulled:
+            total[i] += yield i, 1
+            N[i] += 1
+        for i in pulled:
+            C = _width(N[i], level, sigma, c)
+            low[i], high[i] = max(low[i], total[i] / N[i] - C), min(high[i], total[i] / N[i] + C)
+        h = max(arms, key=lambda i: (total[i] / N[i], -i))
+        other = max((i for i in arms if i != h), key=lambda i: (high[i], -i))
+        if high[other] - low[h] < eps:
+            return h, sum(N.values())
+        pulled = [h, other]
+
+
+def east(K: int, eps: float, multiplicative: bool, gamma: float, delta: float, sigma: float, c: float = 4.0) -> Twin:
+    """Mason et al. 2020, the good filter alone, which does not use gamma."""
+    G: set[int] = set()
+    B: set[int] = set()
+    A, N, total = set(range(K)), [0] * K, [0.0] * K
+    while True:
+        j = min(A, key=lambda i: (N[i], i))
+        total[j] += yield j, 1
+        N[j] += 1
+        if len({N[i] for i in A}) > 1:
+            continue
+        t = N[j]
+        m, C = {i: total[i] / t for i in A}, _width(t, delta / K, sigma, c)
+        top = max(m.values())
+        U, L = top + C - eps, top - C - eps
+        if multiplicative:
+            U, L = (1 - eps) * (top + C), (1 - eps) * (top - C)
+        for i in sorted(A):
+            if m[i] - C >= U:
+                G.add(i)
+            if m[i] + C <= L:
+                A.remove(i)
+                B.add(i)
+            elif i in G and m[i] + C <= top - C:
+                A.remove(i)
+        if A <= G or set(range(K)) == G | B:
+            return G
+
+
+def uniform_elimination(
+    K: int, eps: float, multiplicative: bool, gamma: float, delta: float, sigma: float, c: float = 4.0
+) -> Twin:
+    """Mason et al. 2020, section 5: round robin until all arms are known."""
+    total, t = [0.0] * K, 0
+    while True:
+        for i in range(K):
+            total[i] += yield i, 1
+        t += 1
+        m, C = [total[i] / t for i in range(K)], _width(t, delta / K, sigma, c)
+        U, L = max(m) + C - eps - gamma, max(m) - C - eps
+        if multiplicative:
+            U, L = (1 - eps - gamma) * (max(m) + C), (1 - eps) * (max(m) - C)
+        if all(m[i] + C < L or m[i] - C > U for i in range(K)):
+            return {i for i in range(K) if m[i] - C > U}
+
+
+def fareast(
+    K: int, eps: float, multiplicative: bool, gamma: float, delta: float, sigma: float, c: float = 4.0,
+    finder: str = "median-elimination", kappa: float = 1 / 16, constant: float | None = None,
+) -> Twin:  # fmt: skip
+    """Mason et al. 2020, Algorithm 2."""
+    everyone = set(range(K))
+    G: set[int] = set()
+    B: set[int] = set()
+    A, N, total, r = set(range(K)), [0] * K, [0.0] * K, 0
+    constant = 8 * sigma**2 if constant is None else constant
+    while True:
+        r += 1
+        delta_r, acc = delta / (2 * r**2), 2.0**-r
+        tau = math.ceil(2 ** (2 * r + 3) * sigma**2 * math.log(8 * K / delta_r))
+        V = everyone - (G | B)
+        if finder == "lucb":
+            star, cost = yield from lucb(sorted(G or everyone), acc, kappa, sigma, c)
+        else:
+            star = yield from median_elimination(sorted(everyone), acc, kappa, constant)
+            cost = _eliminations(K, acc, kappa, constant)
+        x_star = yield star, tau
+        for i in sorted(V):
+            x = yield i, tau
+            far = (1 - eps) * x_star - x >= (2 - eps) * acc if multiplicative else x_star - x >= eps + 2 * acc
+            if far:
+                B.add(i)
+        A -= B
+        if A <= G or everyone == G | B:
+            return G
+        for _ in range(cost + (len(V) + 1) * tau):
+            j = min(A, key=lambda i: (N[i], i))
+            total[j] += yield j, 1
+            N[j] += 1
+            if len({N[i] for i in A}) > 1:
+                continue
+            t = N[j]
+            m, C = {i: total[i] / t for i in A}, _width(t, delta / (2 * K), sigma, c)
+            top = max(m.values())
+            U, L = top + C - eps, top - C - eps
+            if multiplicative:
+                U, L = (1 - eps) * (top + C), (1 - eps) * (top - C)
+            for i in sorted(A):
+                if m[i] - C >= U:
+                    G.add(i)
+                if m[i] + C <= L:
+                    A.remove(i)
+                    B.add(i)
+                elif i in G and m[i] + C <= top - C:
+                    A.remove(i)
+            if A <= G or everyone == G | B:
+                return G
+            enough = gamma / (2 - eps) * L if multiplicative else gamma / 2
+            if gamma > 0 and enough >= U - L:
+                return G | A
+
+
+def _eliminations(n: int, eps: float, delta: float, constant: float) -> int:
+    """H_ME, by carrying Median Elimination out on samples that are all 0."""
+    twin, cost = median_elimination(list(range(n)), eps, delta, constant), 0
+    try:
+        _, times = next(twin)
+        while True:
+            cost += times
+            _, times = twin.send(0.0)
+    except StopIteration:
+        return cost
