@@ -416,7 +416,8 @@ class Reproduce(Debug):
                                    progress=None if self.progress else False)  # fmt: skip
         card = result.scorecard()
         print(f"{result.figure.source}: at how many budgets a claimed order came out, is open, did not come out")
-        print(table([str(name) for name in card.columns], [[str(x) for x in row] for row in card.itertuples(index=False)]))
+        rows = [[str(value) for value in row] for row in card.itertuples(index=False)]
+        print(table([str(name) for name in card.columns], rows))
         if self.out is not None:
             print(f"\nwrote {result.save(self.out)}")
 

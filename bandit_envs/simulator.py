@@ -273,14 +273,14 @@ def _advance(
             for i in range(n):
                 e = start + i if plain else slot[i]
                 at = np.int64((offset[i] if stride else c1[i]) * ucolumns)
-                before = float(np.int64(c0[i]))
+                before, c1[i] = float(np.int64(c0[i])), arm_word(c1[i], c0[i])
                 w = u[i]
                 for d in range(D):
                     if d % 2 == 1 and not row:
-                        _, _, w2, w3 = philox(c0[i], arm_word(c1[i], c0[i]), episode[e], np.uint64(d // 2) * _NEXT, key0[e], key1[e])
+                        _, _, w2, w3 = philox(c0[i], c1[i], episode[e], np.uint64(d // 2) * _NEXT, key0[e], key1[e])
                         w = to_uniform(w2, w3)
                     elif d > 0 and not row:
-                        w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), episode[e], np.uint64(d // 2) * _NEXT, key0[e], key1[e])
+                        w0, w1, _, _ = philox(c0[i], c1[i], episode[e], np.uint64(d // 2) * _NEXT, key0[e], key1[e])
                         w = to_uniform(w0, w1)
                     y = _from_uniform(law, w, parameters, at, columns, data, d, D)
                     o = offset[i] * uD + np.uint64(d)

@@ -2,7 +2,7 @@
 
 project = "bandit-envs"
 author = "The bandit-envs developers"
-copyright = "2026, the bandit-envs developers"  # noqa: A001
+copyright = "2026, the bandit-envs developers"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3

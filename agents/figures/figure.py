@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,29 +72,29 @@ class Reproduction:
     figure: Figure
     evaluations: dict[str, Evaluation]
     level: float = 0.95
-    _verdicts: Any = field(default=None, repr=False)
 
+    @cached_property
     def verdicts(self) -> pd.DataFrame:
         """One row per claim and budget: panel, better, worse, budget, difference, low, high, p_value, verdict."""
-        if self._verdicts is None:
-            rows = []
-            for claim in self.figure.claims:
-                panel = next(p for p in self.figure.panels if p.title == claim.panel)
-                evaluation = self.evaluations[claim.panel]
-                for budget in panel.budgets:
-                    d = evaluation.compare(claim.better, claim.worse, claim.metric, budget=budget, level=self.level)
-                    verdict = "yes" if d.high < 0 else "no" if d.low > 0 else "open"
-                    rows.append({"panel": claim.panel, "better": claim.better, "worse": claim.worse, "budget": budget,
-                                 "difference": d.difference, "low": d.low, "high": d.high, "p_value": d.p_value,
-                                 "verdict": verdict})  # fmt: skip
-            self._verdicts = _pandas().DataFrame(rows)
-        return self._verdicts
+        rows = []
+        for claim in self.figure.claims:
+            panel = next(p for p in self.figure.panels if p.title == claim.panel)
+            evaluation = self.evaluations[claim.panel]
+            for budget in panel.budgets:
+                d = evaluation.compare(claim.better, claim.worse, claim.metric, budget=budget, level=self.level)
+                verdict = "yes" if d.high < 0 else "no" if d.low > 0 else "open"
+                rows.append({"panel": claim.panel, "better": claim.better, "worse": claim.worse, "budget": budget,
+                             "difference": d.difference, "low": d.low, "high": d.high, "p_value": d.p_value,
+                             "verdict": verdict})  # fmt: skip
+        table: pd.DataFrame = _pandas().DataFrame(rows)
+        return table
 
     def scorecard(self) -> pd.DataFrame:
         """Per claim: at how many budgets it came out (yes), did not (no), or stays open."""
-        table = self.verdicts().groupby(["panel", "better", "worse"], sort=False)["verdict"]
+        table = self.verdicts.groupby(["panel", "better", "worse"], sort=False)["verdict"]
         counts = table.value_counts().unstack(fill_value=0)
-        return counts.reindex(columns=["yes", "open", "no"], fill_value=0).reset_index()
+        card: pd.DataFrame = counts.reindex(columns=["yes", "open", "no"], fill_value=0).reset_index()
+        return card
 
     def plot(self, path: str | Path | None = None) -> Any:
         """The figure: a panel each, mean of the metric against budget; writes it to `path` (.png, .svg, .pdf)."""
@@ -102,10 +103,10 @@ class Reproduction:
         return plot_panels(self, path)
 
     def save(self, folder: str | Path) -> Path:
-        """Write verdicts.csv, scorecard.csv, points.csv, figure.png, figure.svg and settings.json; returns the folder."""
+        """Write verdicts, scorecard, points (.csv), figure (.png, .svg) and settings.json into `folder`; returns it."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        self.verdicts().to_csv(folder / "verdicts.csv", index=False)
+        self.verdicts.to_csv(folder / "verdicts.csv", index=False)
         self.scorecard().to_csv(folder / "scorecard.csv", index=False)
         parts = [e.summary().assign(panel=title) for title, e in self.evaluations.items()]
         _pandas().concat(parts, ignore_index=True).to_csv(folder / "points.csv", index=False)
