@@ -15,7 +15,7 @@ from .episodes import Episodes
 from .instances import Instance
 from .problems import Problem
 from .problems.base import integer
-from .rendering import text
+from .rendering import MODES, image, text
 from .setting import resolve
 from .simulator import PULLED
 from .task import Task
@@ -65,18 +65,18 @@ class PureExplorationEnv(gym.Env[Any, Any]):
         max_pulls: safety cap, or None. pull_cost: price of a pull, >= 0.
         reward: "score" or "correct". actions: "arm" or "full". observation: "statistics" or "features".
         shuffle_arms: give the arms in a random order in every episode.
-        render_mode: None or "ansi".
+        render_mode: None, "ansi" (a table) or "rgb_array" (a picture, which needs matplotlib).
         **parameters: the problem's own, e.g. `threshold`, `epsilon`, `k`.
 
     Raises:
         ValueError: naming the value and what is allowed. TypeError: for an unknown keyword.
     """
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 4}
+    metadata = {"render_modes": list(MODES), "render_fps": 4}
 
     def __init__(self, problem: str, *, render_mode: str | None = None, **settings: Any) -> None:
-        if not (render_mode is None or isinstance(render_mode, str) and render_mode == "ansi"):
-            raise ValueError(f"render_mode must be None or 'ansi', got {render_mode!r:.200}")
+        if not (render_mode is None or isinstance(render_mode, str) and render_mode in MODES):
+            raise ValueError(f"render_mode must be None or one of {list(MODES)}, got {render_mode!r:.200}")
         self.render_mode = render_mode
         self.setting = resolve(problem, **settings)
         self.observation_space, self.action_space = self.setting.observation_space(), self.setting.action_space()
@@ -204,8 +204,11 @@ class PureExplorationEnv(gym.Env[Any, Any]):
         return mask
 
     def render(self) -> Any:
-        """The episode as a table, for `render_mode="ansi"`."""
+        """The episode as a table (`render_mode="ansi"`) or as an image (480, 640, 3) uint8 (`"rgb_array"`)."""
+        sim = self._core.simulator
+        pulls, mean = sim.pulls[0], sim.mean[0]
         if self.render_mode == "ansi":
-            sim = self._core.simulator
-            return text(self.setting, sim.pulls[0], sim.mean[0], int(sim.remaining[0, 0]), self._over)
+            return text(self.setting, pulls, mean, int(sim.remaining[0, 0]), self._over)
+        if self.render_mode == "rgb_array":
+            return image(self.setting, pulls, mean, sim.variance[0], self._over)
         return None

@@ -1,13 +1,17 @@
-"""A picture of an episode, as text."""
+"""A picture of an episode: as text, or as an image."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .setting import Setting
 
-__all__ = ["text"]
+__all__ = ["MODES", "image", "text"]
+
+MODES = ("ansi", "rgb_array")
 
 SHOWN = 20
 
@@ -30,3 +34,41 @@ def text(
     if len(pulls) > SHOWN:
         lines.append(f"... and {len(pulls) - SHOWN} more arms")
     return "\n".join(lines)
+
+
+def image(
+    setting: Setting, pulls: NDArray[np.int64], mean: NDArray[np.float64], variance: NDArray[np.float64], over: bool
+) -> NDArray[np.uint8]:
+    """The arms' margins with two standard errors, coloured by the plug-in answer, above their pulls: (480, 640, 3).
+
+    Args:
+        setting: of the environment. pulls: (K,). mean, variance: (K,) or (K, D). over: the episode has ended.
+
+    Raises:
+        ImportError: where matplotlib is missing.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        hint = 'pip install "bandit-envs[evaluation]"'
+        raise ImportError(f"render_mode='rgb_array' needs matplotlib: {hint}") from None
+    seen, arms, pulled = mean.copy(), np.arange(len(pulls)), np.flatnonzero(pulls)
+    seen[pulls == 0] = np.nan
+    answer, margin = setting.problem.plug_in(seen), setting.problem.margin(seen)
+    spread = variance.reshape(len(pulls), -1).max(axis=1)
+    colours = np.where(answer, "#0072B2", "#D55E00")
+    figure = Figure(figsize=(6.4, 4.8), dpi=100, layout="constrained")
+    canvas: Any = FigureCanvasAgg(figure)
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    top.axhline(0.0, color="#7F7F7F", linewidth=1)
+    top.vlines(pulled, *(margin[pulled] + sign * 2 * np.sqrt(spread[pulled] / pulls[pulled]) for sign in (-1, 1)),
+               colors=list(colours[pulled]))  # fmt: skip
+    top.scatter(pulled, margin[pulled], c=list(colours[pulled]), s=18)
+    top.set_ylabel("margin")
+    top.set_title(f"{setting.problem.name}: {pulls.sum()} pulls{', ended' if over else ''}", fontsize=10)
+    bottom.bar(arms, pulls, color=list(colours))
+    bottom.set_ylabel("pulls")
+    bottom.set_xlabel("arm (blue: in the plug-in answer)")
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()

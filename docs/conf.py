@@ -12,3 +12,12 @@ html_title = "bandit-envs"
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 nitpicky = False
+
+
+def _plain(app, what, name, obj, options, lines):
+    """Docstrings are plain text with Google sections: |x| is an absolute value, a module's head is for its readers."""
+    lines[:] = [] if what == "module" else [line.replace("|", r"\|").replace("*", r"\*") for line in lines]
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", _plain, priority=900)

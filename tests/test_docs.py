@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -39,3 +40,18 @@ def test_tables_name_what_exists():
     assert set(re.findall(r"`bandit_envs/(\w+)-v0` \|", environments)) == set(ENVIRONMENTS)
     assert set(re.findall(r"^\| `([\w.]+-[\w.-]+)`", instances, re.MULTILINE)) == set(INSTANCES)
     assert set(re.findall(r"^\| \[?`([\w-]+)`", agents, re.MULTILINE)) == set(AGENTS)
+
+
+EXAMPLES = {"compare": [], "gymnasium_loop": [], "sb3_ppo": ["2048"]}
+
+
+def test_no_example_is_left_out():
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [name, *EXAMPLES[name]])
+    runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+    assert capsys.readouterr().out.strip()

@@ -107,11 +107,11 @@ class TornObservation(PureExplorationEnv):
 
 
 class OutOfSpace(PureExplorationEnv):
-    """Wrong: an observation that its space does not hold, from the first pull on."""
+    """Wrong: an observation that its space does not hold, from the first step on."""
 
     def _observe(self) -> Any:
         seen = super()._observe()
-        if self._core.simulator.spent[0] > 0:
+        if self._core.simulator.spent[0] > 0 or self._over:  # the checker may stop at once
             seen["pulls"] -= 2
         return seen
 
@@ -712,3 +712,16 @@ def test_gymnasium_vector_environments_work_around_it(actions: str, observation:
     finally:
         asyn.close()
         sync.close()
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_image_of_an_episode(env_id):
+    env = made(env_id, render_mode="rgb_array")
+    env.reset(seed=0)
+    empty = env.render()
+    for arm in (0, 0, 1, 2):
+        env.step(arm)
+    image = env.render()
+    assert image.shape == (480, 640, 3)
+    assert image.dtype == np.uint8
+    assert (image != empty).any()

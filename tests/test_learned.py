@@ -26,6 +26,7 @@ import agents
 from agents.learned import EquivariantPolicy, NativeVecEnv, Trained, make_vec_env
 from agents.learned.training import ALGORITHMS, latest_of_the_best
 from bandit_envs import PureExplorationVectorEnv
+from bandit_envs.catalogue import ENVIRONMENTS
 from bandit_envs.observations import FEATURES
 
 THRESHOLD = "bandit_envs/Threshold-v0"
@@ -508,6 +509,14 @@ def test_other_algorithms_run(algorithm, tmp_path):
     assert np.array_equal(loaded.predict(x)[0], trained.predict(x)[0])
 
 
+@pytest.mark.parametrize("row", ENVIRONMENTS.values(), ids=lambda row: row.problem)
+def test_every_problem_can_be_trained_on(row):
+    trained = agents.train(env_id=row.id, **TINY | {"env_kwargs": {"budget": 20}})
+    assert trained.card["hyperparameters"]["shaping"] is (row.problem in ("Threshold", "Feasible"))
+    assert "uniform" in trained.card["result"]["agents"]
+    assert not trained.stops
+
+
 def test_where_a_delta_is_asked_stopping_is_learned_with_and_without_shaping():
     for env_id, shaping in ((THRESHOLD, True), ("bandit_envs/AllGood-v0", False)):
         kwargs = {"instance": {"sampler": {"arms": 3}}, "delta": 0.1, "max_pulls": 40, "pull_cost": 0.02}
@@ -522,6 +531,7 @@ def test_where_a_delta_is_asked_stopping_is_learned_with_and_without_shaping():
     ({"learning_rat": 1.0}, "unknown hyperparameter of ppo 'learning_rat'; did you mean 'learning_rate'"),
     ({"learning_rate": -1.0}, "learning_rate must be a number"),
     ({"steps": 0}, "steps must be an integer"),
+    ({"algorithm": "dqn", "steps": None, "seconds": 1.0}, "dqn needs steps"),
     ({"seconds": 0}, "seconds must be a number"),
     ({"seed": -1}, "a seed is an integer >= 0"),
     ({"num_envs": 0}, "num_envs must be an integer"),

@@ -28,7 +28,7 @@ _SIGNS: dict[str, Any] = {"clip_range": PPO, "exploration_fraction": DQN, "gae_l
 _PASSING = ("_last_obs", "_last_episode_starts", "_last_original_obs", "ep_info_buffer", "ep_success_buffer")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Trained:
     """A learned agent, usable in `evaluate`, in SB3's `evaluate_policy` and in a plain Gymnasium loop.
 
@@ -73,6 +73,9 @@ class Trained:
         finally:
             torch.set_num_threads(threads)
         return action, state
+
+    def __repr__(self) -> str:
+        return f"Trained({self.name}, {self.card.get('env_id', 'without a card')})"
 
     def save(self, out: str | Path) -> Path:
         """Write the model `<out>.zip` in SB3's format and its card `<out>.json`; returns the path of the model."""

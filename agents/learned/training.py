@@ -61,7 +61,8 @@ class Algorithm:
         """All hyperparameters that are handed to SB3."""
         chosen = {**self.defaults, **given}
         if self.kind is PPO:
-            chosen.setdefault("batch_size", max(2, num_envs * chosen["n_steps"] // 4))
+            rollout = num_envs * chosen["n_steps"]
+            chosen.setdefault("batch_size", rollout // 4 if rollout % 4 == 0 else rollout)
         if self.policy is EquivariantPolicy:
             wanted = task.delta is not None or task.pull_cost > 0
             chosen["policy_kwargs"] = {"stop": wanted, **chosen.get("policy_kwargs", {})}
@@ -97,7 +98,7 @@ def train(
     Args:
         algorithm: "ppo" or "a2c", with the equivariant policy; "dqn", with SB3's MlpPolicy, for one K only.
         env_id: a registered environment.
-        steps: actions in all episodes together; None: 1,000,000, or what `seconds` allow.
+        steps: actions in all episodes together; None: 1,000,000, or what `seconds` allow (dqn needs a number).
         seconds: wall time of the whole call, evaluations included; kept roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
         num_envs: episodes side by side; None: 256 (dqn: 16).
@@ -122,6 +123,8 @@ def train(
         raise unknown(f"hyperparameter of {algorithm}", surplus[0], row.allowed)
     if steps is None and seconds is None:
         steps = STEPS
+    if steps is None and row.kind is DQN:
+        raise ValueError("dqn needs steps: its exploration follows them, not the clock")
     steps = None if steps is None else integer("steps", steps, 1, 2**53)
     seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
     num_envs = row.num_envs if num_envs is None else integer("num_envs", num_envs, 1, 2**31)
@@ -243,7 +246,7 @@ class _Run(BaseCallback):
         self.due = [EARLIEST + (1 - EARLIEST) * k / checkpoints for k in range(1, checkpoints)]  # the last is the end
         self.show = sys.stderr.isatty() if progress is None else progress
         self.changed = False  # since the last look
-        self.price = 0.0  # seconds of the longest look so far
+        self.price = 0.0  # seconds of a look
         self.looks: list[dict[str, float]] = []
         self.returns: list[NDArray[np.float64]] = []  # of each look, (held_out,)
         self.weights: list[dict[str, torch.Tensor]] = []
@@ -253,12 +256,14 @@ class _Run(BaseCallback):
         """The share of the time that is left for learning; 1 where the clock does not matter."""
         if self.seconds is None:
             return 1.0
-        learning = self.seconds - 3.5 * self.price  # what follows: a look at the end, and a report twice as large
-        return max(0.0, 1.0 - (time.perf_counter() - self.begun) / max(learning, 1e-9))
+        learning = max(self.seconds - 3.5 * self.price, self.seconds / 2)  # then a look, and a report twice as large
+        return max(0.0, 1.0 - (time.perf_counter() - self.begun) / learning)
 
     def _on_training_start(self) -> None:
-        if self.seconds is not None:
-            self._look()  # to know what a look costs
+        if self.seconds is not None:  # what will a look cost? A tenth of it costs about a fifth.
+            began = time.perf_counter()
+            self.judge.evaluate(Trained(self.model), max(2, self.held_out // 10), self.root)
+            self.price = 5 * (time.perf_counter() - began)
 
     def _on_step(self) -> bool:
         return self.time_left() > 0
@@ -268,16 +273,18 @@ class _Run(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         steps = 0.0 if self.steps is None else self.num_timesteps / self.steps
-        if self.due and max(steps, 1.0 - self.time_left()) >= self.due[0]:
-            self._look()
-            self.due.pop(0)
+        coming = [share for share in self.due if share > max(steps, 1.0 - self.time_left())]
+        if len(coming) < len(self.due):
+            self.due = coming
+            if self.seconds is None or self.price < 0.05 * self.seconds:  # else the look at the end must do
+                self._look()
 
     def _look(self) -> None:
         """Evaluate the policy as it is, and remember it."""
         began = time.perf_counter()
         [returns] = self.judge.returns(self.judge.evaluate(Trained(self.model), self.held_out, self.root)).values()
         now = time.perf_counter()
-        self.price, self.changed = max(self.price, now - began), False
+        self.price, self.changed = now - began, False
         value = float(returns.mean())
         self.looks.append({"steps": self.num_timesteps, "seconds": round(now - self.begun, 1), "return": value})
         self.returns.append(returns)
