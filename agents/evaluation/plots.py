@@ -308,7 +308,8 @@ def plot_panels(reproduction: Reproduction, path: str | Path | None = None) -> F
     for ax, (title, evaluation) in zip(axes, panels, strict=False):
         K = evaluation.runs[0].task.K
         change = lambda mean, K=K: declared.transform(mean, K)
-        _draw(ax, evaluation, declared.metric, reproduction.level, False, change, declared.label)
+        panel = next(panel for panel in declared.panels if panel.title == title)
+        _draw(ax, evaluation, panel.metric, reproduction.level, False, change, panel.label)
         ax.set_title(title, fontsize=11)
     for ax in axes[len(panels) :]:
         ax.set_visible(False)

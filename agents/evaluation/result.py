@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bandit_envs import Task
 from bandit_envs.problems import PROBLEMS
 
+from ..extras import require
 from . import statistics
 
 if TYPE_CHECKING:
@@ -28,11 +29,7 @@ KEYS = ["agent", "budget", "at"]
 
 
 def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError('tables need pandas: pip install "bandit-envs[evaluation]"') from None
-    return pandas
+    return require("pandas", "a table")
 
 
 @dataclass(eq=False)
@@ -197,6 +194,7 @@ class Evaluation:
         Args:
             level: of the intervals.
         """
+        require("scipy.stats", "an interval")
         rows = []
         for run in self.runs:
             n, errors = len(run.columns["score"]), (~run.columns["correct"]).sum(axis=0)
@@ -243,6 +241,7 @@ class Evaluation:
             budget, at: which rows; None: the largest.
             level: of the interval. seed: of the resampling.
         """
+        require("scipy.stats", "an interval")
         first, second = (self._column(name, metric, budget, at) for name in (a, b))
         return statistics.paired_difference(first, second, level=level, seed=seed)
 
@@ -254,6 +253,7 @@ class Evaluation:
             path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
             **style: see `agents.evaluation.plots.plot`.
         """
+        require("matplotlib", "a figure")
         from . import plots
 
         return plots.plot(self, metric, path=path, **style)

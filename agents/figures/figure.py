@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,23 +27,30 @@ __all__ = ["Claim", "Figure", "Panel", "Reproduction", "reproduce"]
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel: agents {label: name} on one environment, at several budgets."""
+    """One panel: agents {label: name} on one environment, at several budgets.
+
+    Attributes:
+        episodes: runs per point in the paper. metric: what is drawn, and label of its axis. log: of the axis of pulls.
+    """
 
     title: str
     env_id: str
     env_kwargs: Mapping[str, Any]
     budgets: Sequence[int]
     agents: Mapping[str, str]
+    episodes: int
+    metric: str
+    label: str
 
 
 @dataclass(frozen=True)
 class Claim:
-    """In a panel, `better` has a smaller mean `metric` than `worse`, at every budget."""
+    """In a panel, `better` has a smaller (or larger) mean of the panel's metric than `worse`, at every budget."""
 
     panel: str
     better: str
     worse: str
-    metric: str = "misclassified"
+    larger: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,17 +58,13 @@ class Figure:
     """A figure: its panels, what is drawn, and what the paper claims.
 
     Attributes:
-        name: for the command line. source: paper and figure. episodes: runs per point in the paper.
-        metric: what is drawn; transform: of its mean and interval; label: of the axis.
+        name: for the command line. source: paper and figure. transform: of the mean and interval drawn.
     """
 
     name: str
     source: str
-    episodes: int
     panels: Sequence[Panel]
     claims: Sequence[Claim]
-    metric: str
-    label: str
     transform: Callable[[NDArray[np.float64], int], NDArray[np.float64]] = lambda mean, K: mean
 
 
@@ -81,8 +84,9 @@ class Reproduction:
             panel = next(p for p in self.figure.panels if p.title == claim.panel)
             evaluation = self.evaluations[claim.panel]
             for budget in panel.budgets:
-                d = evaluation.compare(claim.better, claim.worse, claim.metric, budget=budget, level=self.level)
-                verdict = "yes" if d.high < 0 else "no" if d.low > 0 else "open"
+                d = evaluation.compare(claim.better, claim.worse, panel.metric, budget=budget, level=self.level)
+                less, more = ("no", "yes") if claim.larger else ("yes", "no")
+                verdict = less if d.high < 0 else more if d.low > 0 else "open"
                 rows.append({"panel": claim.panel, "better": claim.better, "worse": claim.worse, "budget": budget,
                              "difference": d.difference, "low": d.low, "high": d.high, "p_value": d.p_value,
                              "verdict": verdict})  # fmt: skip
@@ -143,11 +147,13 @@ def reproduce(
         if title not in titles:
             raise unknown("panel", title, titles)
     chosen = [panel for panel in figure.panels if panels is None or panel.title in panels]
-    evaluations = {
-        panel.title: evaluate(dict(panel.agents), panel.env_id, episodes=episodes or figure.episodes, seed=seed,
-                              budgets=panel.budgets, env_kwargs=panel.env_kwargs, progress=progress)
-        for panel in chosen
-    }  # fmt: skip
+    done: dict[str, Evaluation] = {}  # panels that show several metrics of the same runs share them
+    evaluations = {}
+    for panel in chosen:
+        key = repr((panel.env_id, panel.env_kwargs, panel.budgets, panel.agents, panel.episodes))
+        if key not in done:
+            done[key] = evaluate(dict(panel.agents), panel.env_id, episodes=episodes or panel.episodes, seed=seed,
+                                 budgets=panel.budgets, env_kwargs=panel.env_kwargs, progress=progress)  # fmt: skip
+        evaluations[panel.title] = done[key]
     claims = [claim for claim in figure.claims if claim.panel in evaluations]
-    part = Figure(**{**figure.__dict__, "panels": chosen, "claims": claims})
-    return Reproduction(part, evaluations)
+    return Reproduction(replace(figure, panels=chosen, claims=claims), evaluations)

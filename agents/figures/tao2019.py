@@ -23,19 +23,17 @@ COMPETITORS = {
 
 PANELS = [
     Panel(f"Setup {i}", "bandit_envs/Threshold-v0", {"instance": f"tao2019-{i}"},
-          [T * (j + 1) // 10 for j in range(10)], {"LSA": "lsa", **COMPETITORS})
+          [T * (j + 1) // 10 for j in range(10)], {"LSA": "lsa", **COMPETITORS}, 5000, "misclassified",
+          "ln(regret / K)")
     for i, T in ((1, 1_000), (2, 40_000), (3, 100_000))
 ]  # fmt: skip
 
 FIGURE_1 = Figure(
     name="tao2019-figure-1",
     source="Tao, Blanco, Peng & Zhou, NeurIPS 2019, Figure 1",
-    episodes=5000,
     panels=PANELS,
     # "LSA works best among all choices of budget" (set-up 1; significantly so but against APT(.05) and APT(.025));
     # "LSA consistently outperforms other methods over almost all choices of budget" (set-ups 2 and 3)
     claims=[Claim(panel.title, "LSA", other) for panel in PANELS for other in COMPETITORS],
-    metric="misclassified",
-    label="ln(regret / K)",
     transform=lambda mean, K: np.log(mean / K),
 )

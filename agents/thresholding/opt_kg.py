@@ -21,6 +21,7 @@ import numpy as np
 from bandit_envs.problems.base import number
 
 from ..agent import Bools, Floats, Ints, Observation
+from ..extras import require
 from ..index import IndexPolicy
 
 __all__ = ["OptKG", "log_gain"]
@@ -70,6 +71,7 @@ class OptKG(IndexPolicy):
         super().__init__(task)
         if self.task.law != "bernoulli":
             raise ValueError(f"opt-kg needs Bernoulli arms, got {self.task.law}")
+        require("scipy.special", "opt-kg")
         self.threshold = number("threshold", self.task.parameters["threshold"], 0, 1, above=True, below=True)
         if not isinstance(prior, (tuple, list)) or len(prior) != 2:
             raise ValueError(f"prior must be a pair (a, b) of numbers > 0, got {prior!r}")

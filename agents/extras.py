@@ -1,0 +1,21 @@
+"""Packages that the light core does without, asked for where they are needed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__all__ = ["require"]
+
+
+def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
+    """The module of this name.
+
+    Raises:
+        ImportError: telling which extra brings it, where it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        top = module.partition(".")[0]
+        raise ImportError(f'{purpose} needs {top}: pip install "bandit-envs[{extra}]"') from None
