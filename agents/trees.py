@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from bandit_envs.compiled import inlined, jit
 
 __all__ = ["argmax_upper", "argmax_upper_outside", "argmin_lower_inside", "build", "forest", "levels_of", "lower",
-           "max_estimate", "max_lower", "max_upper", "put", "refresh", "settle", "settle_best", "upper"]  # fmt: skip
+           "max_estimate", "max_lower", "max_upper", "next_unpulled", "put", "refresh", "settle",
+           "settle_best", "upper"]  # fmt: skip
 
 WIDTH = 8
 _1, _8 = np.uint64(1), np.uint64(8)
@@ -79,6 +80,15 @@ def put(tree: Any, t: Any, i: Any, estimate: Any, lower: Any, upper: Any, inside
     tree[o], tree[o + LOWER], tree[o + ESTIMATE] = upper, lower, estimate
     tree[o + NEG_LOWER_IN], tree[o + NEG_ESTIMATE_IN] = (-lower, -estimate) if inside else (-_INF, -_INF)
     tree[o + UPPER_OUT], tree[o + ESTIMATE_OUT] = (-_INF, -_INF) if inside else (upper, estimate)
+
+
+@inlined
+def next_unpulled(pulls: Any, e: Any, start: Any) -> Any:
+    """The first arm from `start` on that episode e has never pulled; K if there is none."""
+    i = np.uint64(start)
+    while i < np.uint64(pulls.shape[1]) and pulls[e, i] > 0:
+        i += _1
+    return i
 
 
 @inlined

@@ -38,6 +38,7 @@ from ..trees import (
     max_estimate,
     max_lower,
     max_upper,
+    next_unpulled,
     put,
     refresh,
     settle,
@@ -99,7 +100,7 @@ def _rounds(
     tree: Any, levels: Any, queue: Any, size: Any, following: Any, last: Any, threshold: Any, stopped: Any, out: Any,
 ) -> Any:  # fmt: skip
     """The next arm of each episode, K to stop."""
-    uK, _1, _3 = np.uint64(K), np.uint64(1), np.uint64(3)
+    uK, _3 = np.uint64(K), np.uint64(3)
     i: Any  # an arm, unsigned or not
     for episode in range(len(out)):
         e = np.uint64(episode)
@@ -112,9 +113,7 @@ def _rounds(
             following[e] += 1
             continue
         if size[e] == 0:  # line 1: pull each arm once
-            i = np.uint64(following[e])
-            while i < uK and pulls[e, i] > 0:
-                i += _1
+            i = next_unpulled(pulls, e, following[e])
             following[e] = i
             if i < uK:
                 out[e] = last[e] = i

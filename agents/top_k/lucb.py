@@ -31,6 +31,7 @@ from ..trees import (
     is_inside,
     levels_of,
     lower,
+    next_unpulled,
     put,
     refresh,
     settle_best,
@@ -90,9 +91,7 @@ def _rounds(
             following[e] = 2
             continue
         if rounds[e] == 0:  # line 1: pull each arm once
-            i = np.uint64(following[e])
-            while i < uK and pulls[e, i] > 0:
-                i += _1
+            i = next_unpulled(pulls, e, following[e])
             following[e] = i
             if i < uK:
                 out[e] = last[e] = i
