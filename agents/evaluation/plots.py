@@ -165,7 +165,7 @@ def _draw_lines(ax: Axes, series: Sequence[Series], log: bool) -> None:
         _log_ticks(ax.xaxis, xs.min(), xs.max())
     else:
         ax.xaxis.set_major_locator(MaxNLocator(6))  # numbers of pulls are wide
-        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g}M" if xs.max() >= 1e6 else f"{x:,.0f}")
     ax.grid(True, color="#D9D9D9", linewidth=0.6)
 
 
