@@ -238,9 +238,15 @@ class Polyhedron:
                 raise ValueError(f"{name} must be finite, got {array[tuple(index)]} at index {index}")
         for j in np.flatnonzero(~rows.any(1)):
             raise ValueError(f"rows of A must not be zero, got {rows[j].tolist()} as row {j}")
+        norms = _norms(rows)
+        with np.errstate(over="ignore"):
+            distances = ends / norms  # of the hyperplanes from the origin
+        for j in np.flatnonzero(~np.isfinite(distances)):
+            raise ValueError(
+                f"b must not overflow when divided by the norm of its row, got {ends[j]}, {rows[j].tolist()}"
+            )
         if normalise:
-            norms = _norms(rows)
-            rows, ends = rows / norms[:, None], ends / norms
+            rows, ends = rows / norms[:, None], distances
         self.__setstate__((rows, ends, bool(normalise)))
         self._check_volume()
 

@@ -492,3 +492,9 @@ def test_points_beyond_the_step_limit(name: str, monkeypatch: pytest.MonkeyPatch
             np.testing.assert_allclose(twin.project(x), P.project(x), atol=1e-9 * size)
             assert fallback.call_count == (outside if kind(P) == GENERAL else 0)
             np.testing.assert_allclose(twin.margin(x), P.margin(x), atol=1e-9 * size)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_a_hyperplane_too_far_away_is_refused(normalise: bool) -> None:
+    with pytest.raises(ValueError, match="overflow"):
+        Polyhedron([[1], [1e-300]], [0, 1e9], normalise=normalise)

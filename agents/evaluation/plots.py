@@ -87,14 +87,17 @@ class Series:
     """One agent's points: x (C,) numbers of pulls (none for a single point), mean and limits (C,)."""
 
     agent: str
+    style: int  # the place of its colour, line and marker
     x: Floats | None
     mean: Floats
     low: Floats
     high: Floats
 
 
-def _series(evaluation: Evaluation, metric: str, level: float, transform: Transform | None) -> list[Series]:
-    """The points of every agent, in the order of the agents."""
+def _series(
+    evaluation: Evaluation, metric: str, level: float, transform: Transform | None, order: Sequence[str]
+) -> list[Series]:
+    """The points of every agent; its style is that of its place in `order`."""
     made = []
     for agent in evaluation.agents:
         runs = [run for run in evaluation.runs if run.agent == agent]
@@ -107,7 +110,7 @@ def _series(evaluation: Evaluation, metric: str, level: float, transform: Transf
             low, high = np.minimum(one, other), np.maximum(one, other)  # a decreasing transform swaps them
         x = [budget if at is None else at for budget, at in cells]
         several = len(x) > 1 and None not in x
-        made.append(Series(agent, np.array(x, np.float64) if several else None, mean, low, high))
+        made.append(Series(agent, order.index(agent), np.array(x, np.float64) if several else None, mean, low, high))
     return made
 
 
@@ -154,7 +157,7 @@ def _draw_lines(ax: Axes, series: Sequence[Series], log: bool) -> None:
         x, mean, low, high = one.x[order], one.mean[order], one.low[order], one.high[order]
         seen = np.isfinite(mean) & ((mean > 0) | (not log))  # a rate of 0 has no place on a logarithmic axis
         low = np.where(np.isneginf(low) | (log & (low <= 0)), below, low)
-        style, mean = _style(i), np.where(seen, mean, np.nan)
+        style, mean = _style(one.style), np.where(seen, mean, np.nan)
         ax.fill_between(x, low, high, color=style["color"], alpha=0.18 if len(series) <= 6 else 0.1, linewidth=0)
         every, above = -(-len(x) // MOST_MARKERS), 3 - i / len(series)  # the first agent on top
         ax.plot(x, mean, label=one.agent, linewidth=1.6, markersize=4.5, markevery=every, zorder=above, **style)
@@ -207,10 +210,10 @@ def _number(x: float) -> str:
 
 def _draw(
     ax: Axes, evaluation: Evaluation, metric: str, level: float, log: bool, transform: Transform | None,
-    label: str | None,
+    label: str | None, order: Sequence[str] | None = None,
 ) -> bool:  # fmt: skip
-    """Draw an evaluation; returns whether it has lines (and so wants a legend)."""
-    series = _series(evaluation, metric, level, transform)
+    """Draw an evaluation; returns whether it has lines (and so wants a legend). `order`: of styles, by agent."""
+    series = _series(evaluation, metric, level, transform, order or evaluation.agents)
     if label is None:
         name = getattr(transform, "__name__", "")
         words = metric_label(metric)
@@ -301,6 +304,7 @@ def plot_panels(reproduction: Reproduction, path: str | Path | None = None) -> F
     if path is not None:
         check_path(path)
     declared, panels = reproduction.figure, list(reproduction.evaluations.items())
+    order = list(dict.fromkeys(agent for _, evaluation in panels for agent in evaluation.agents))  # one style each
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(4.2 * columns + 1.6, 3.8 * rows), layout="constrained")
@@ -309,12 +313,15 @@ def plot_panels(reproduction: Reproduction, path: str | Path | None = None) -> F
         K = evaluation.runs[0].task.K
         change = lambda mean, K=K: declared.transform(mean, K)
         panel = next(panel for panel in declared.panels if panel.title == title)
-        _draw(ax, evaluation, panel.metric, reproduction.level, False, change, panel.label)
+        _draw(ax, evaluation, panel.metric, reproduction.level, False, change, panel.label, order)
         ax.set_title(title, fontsize=11)
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", frameon=False, handlelength=3)
+    legend = {}
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        legend.update(dict(zip(labels, handles, strict=True)))
+    figure.legend(list(legend.values()), list(legend), loc="outside right upper", frameon=False, handlelength=3)
     if path is not None:
         save(figure, path)
     return figure
