@@ -384,7 +384,7 @@ class Plot(Debug):
 
 @dataclass(frozen=True)
 class Reproduce(Debug):
-    """Run a figure of a paper; print a verdict on every order that the paper claims.
+    """Run a figure of a paper; print a verdict on everything that the paper claims of it.
 
     examples:
       bandit-envs reproduce tao2019-figure-1 --episodes 500 --panels "Setup 1"
@@ -414,8 +414,10 @@ class Reproduce(Debug):
             _refuse_to_overwrite([self.out], self.force)
         result = figures.reproduce(self.figure, episodes=self.episodes, seed=self.seed, panels=self.panels,
                                    progress=None if self.progress else False)  # fmt: skip
+        for title, reason in result.skipped.items():
+            print(f"skipped {title}: {reason}", file=sys.stderr)
         card = result.scorecard()
-        print(f"{result.figure.source}: at how many budgets a claimed order came out, is open, did not come out")
+        print(f"{result.figure.source}: at how many points a claim came out, is open, did not come out")
         rows = [[str(value) for value in row] for row in card.itertuples(index=False)]
         print(table([str(name) for name in card.columns], rows))
         if self.out is not None:

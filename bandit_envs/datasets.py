@@ -40,13 +40,13 @@ class PublicFile:
         repository: "owner/name".
         commit: 40 hexadecimal digits.
         path: of the file in the repository; its last part is the file's name everywhere.
-        sha256: of the file's bytes, 64 hexadecimal digits.
+        sha256: of the file's bytes, 64 hexadecimal digits; None where only the commit vouches for the file.
     """
 
     repository: str
     commit: str
     path: str
-    sha256: str
+    sha256: str | None
 
     @property
     def name(self) -> str:
@@ -57,9 +57,8 @@ class PublicFile:
         return f"https://raw.githubusercontent.com/{self.repository}/{self.commit}/{self.path}"
 
 
-def _contest(number: int, sha256: str) -> PublicFile:
+def _contest(number: int, commit: str, sha256: str | None) -> PublicFile:
     """Ratings of a New Yorker caption contest, CC BY 4.0."""
-    commit = "d48a24e2e7c36d5851011f1e72bddc7fb1082851"
     return PublicFile("nextml/caption-contest-data-api", commit, f"contests/summaries/{_captions_file(number)}", sha256)
 
 
@@ -67,11 +66,14 @@ def _captions_file(contest: int) -> str:
     return f"{contest}_summary_KLUCB.csv"
 
 
+_CONTESTS = "d48a24e2e7c36d5851011f1e72bddc7fb1082851"
+
 FILES: dict[str, PublicFile] = {
     file.name: file
     for file in (
-        _contest(627, "ebbf0beceae23c14feea3f750e55a9f786e7ffb6526f1a74cc2a74c5ff9c6230"),
-        _contest(651, "ae30885832640311b3f3d762e287a8dc5661fcb8fd7cb273fed6354bd278d1d0"),
+        _contest(627, _CONTESTS, "ebbf0beceae23c14feea3f750e55a9f786e7ffb6526f1a74cc2a74c5ff9c6230"),
+        _contest(651, _CONTESTS, "ae30885832640311b3f3d762e287a8dc5661fcb8fd7cb273fed6354bd278d1d0"),
+        _contest(690, "cf18a606cae60f56dc4ad9a90db52455cc752e78", None),
         PublicFile(
             "blakemas/all_epsilon",
             "4e21340061d869ebbbddce6376d032076dbabdb3",
@@ -96,11 +98,13 @@ def _fetch(name: str, folder: str | Path | None) -> Path:
         raise ValueError(f"folder must be a path or None, got {folder!r}")
     home = local_folder() if folder is None else Path(folder).expanduser()
     if home is not None and (path := home / name).is_file():
-        if public is not None and (found := hashlib.sha256(path.read_bytes()).hexdigest()) != public.sha256:
-            raise ValueError(
-                f"{path} is truncated or altered: expected SHA-256 {public.sha256}, found {found}; "
-                f"the file is public at {public.url}"
-            )
+        if public is not None and public.sha256 is not None:
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
+            if found != public.sha256:
+                raise ValueError(
+                    f"{path} is truncated or altered: expected SHA-256 {public.sha256}, found {found}; "
+                    f"the file is public at {public.url}"
+                )
         return path
     if public is not None and folder is None:
         return _download(public)
@@ -123,7 +127,8 @@ def _download(file: PublicFile) -> Path:
         raise ImportError(f"downloading {file.name} needs pooch: {hint}. Without it, {local}") from error
     cache = pooch.os_cache("bandit_envs")
     try:
-        return Path(pooch.retrieve(file.url, f"sha256:{file.sha256}", fname=file.name, path=cache))
+        expected = f"sha256:{file.sha256}" if file.sha256 else None
+        return Path(pooch.retrieve(file.url, expected, fname=file.name, path=cache))
     except (OSError, ValueError) as error:
         kind = OSError if isinstance(error, OSError) else ValueError
         raise kind(f"could not download {file.url} to {cache}: {error}. Without a download, {local}") from error
@@ -162,8 +167,9 @@ class Captions:
 def captions(contest: int, folder: str | Path | None = None) -> Captions:
     """The ratings of a New Yorker caption contest, used by Mason et al., NeurIPS 2020.
 
-    Source: github.com/nextml/caption-contest-data-api, CC BY 4.0. The addresses and checksums of contests 627 and 651
-    are known; any other contest's file of the same format is read from a local folder, unchecked.
+    Source: github.com/nextml/caption-contest-data-api, CC BY 4.0. The addresses of contests 627, 651 and 690 are known
+    (of the first two also the checksums); any other contest's file of the same format is read from a local folder,
+    unchecked.
 
     Args:
         contest: its number.

@@ -210,7 +210,7 @@ def test_panels_of_a_figure(tmp_path: Path) -> None:
     assert len(ax.lines) == len(texts(figure)) == 11
     assert ax.get_ylabel().startswith("ln(regret / K)")
     y = ax.lines[texts(figure).index("Uniform")].get_ydata()
-    rows = result.evaluations["Setup 1"].summary()
+    rows = result.results["Setup 1"].summary()
     regret = rows[rows["agent"] == "Uniform"]["misclassified"].to_numpy()
     with np.errstate(divide="ignore"):
         expected = np.log(regret / 10)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..figures import Reproduction
     from .result import Evaluation
 
-__all__ = ["check_path", "metric_label", "plot", "plot_panels", "save"]
+__all__ = ["Series", "check_path", "draw", "metric_label", "plot", "plot_panels", "pulls_label", "save", "series_of"]
 
 Floats = NDArray[np.float64]
 Transform = Callable[[Floats], Floats]
@@ -84,7 +84,7 @@ def save(figure: Figure, path: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Series:
-    """One agent's points: x (C,) numbers of pulls (none for a single point), mean and limits (C,)."""
+    """One agent's points: x (C,) numbers of pulls (none for a single point), mean and limits (C,), NaN for none."""
 
     agent: str
     style: int  # the place of its colour, line and marker
@@ -94,7 +94,7 @@ class Series:
     high: Floats
 
 
-def _series(
+def series_of(
     evaluation: Evaluation, metric: str, level: float, transform: Transform | None, order: Sequence[str]
 ) -> list[Series]:
     """The points of every agent; its style is that of its place in `order`."""
@@ -210,25 +210,41 @@ def _number(x: float) -> str:
 
 def _draw(
     ax: Axes, evaluation: Evaluation, metric: str, level: float, log: bool, transform: Transform | None,
-    label: str | None, order: Sequence[str] | None = None,
+    label: str | None,
 ) -> bool:  # fmt: skip
-    """Draw an evaluation; returns whether it has lines (and so wants a legend). `order`: of styles, by agent."""
-    series = _series(evaluation, metric, level, transform, order or evaluation.agents)
+    """Draw an evaluation; returns whether it has lines (and so wants a legend)."""
+    series = series_of(evaluation, metric, level, transform, evaluation.agents)
     if label is None:
         name = getattr(transform, "__name__", "")
         words = metric_label(metric)
         label = words if transform is None else f"{name}({words})" if name.isidentifier() else f"transformed {words}"
-    label = f"{label} ({100 * level:.4g} % interval)"
+    return draw(
+        ax, series, f"{label} ({100 * level:.4g} % interval)", pulls_label(evaluation), log, transform is not None
+    )
+
+
+def pulls_label(evaluation: Evaluation) -> str:
+    """What the numbers of pulls of an evaluation are: checkpoints, or budgets."""
+    return "pulls" if evaluation.runs[0].at is not None else "budget (pulls)"
+
+
+def draw(ax: Axes, series: Sequence[Series], label: str, xlabel: str, log: bool, transformed: bool = False) -> bool:
+    """Lines, or bars of single points; returns whether it has lines (and so wants a legend).
+
+    Args:
+        label: of the values. xlabel: of the points. log: logarithmic axis of the values.
+        transformed: the values have no natural 0, from which bars would begin.
+    """
     ax.set_axisbelow(True)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     lines = all(one.x is not None for one in series)
     if lines:
         _draw_lines(ax, series, log)
-        ax.set_xlabel("pulls" if evaluation.runs[0].at is not None else "budget (pulls)")
+        ax.set_xlabel(xlabel)
         ax.set_ylabel(label)
     else:
-        _draw_bars(ax, series, log, transform is not None)
+        _draw_bars(ax, series, log, transformed)
         ax.set_xlabel(label)
     return lines
 
@@ -303,19 +319,16 @@ def plot_panels(reproduction: Reproduction, path: str | Path | None = None) -> F
 
     if path is not None:
         check_path(path)
-    declared, panels = reproduction.figure, list(reproduction.evaluations.items())
-    order = list(dict.fromkeys(agent for _, evaluation in panels for agent in evaluation.agents))  # one style each
-    columns = min(3, len(panels))
-    rows = -(-len(panels) // columns)
+    declared, results = reproduction.figure, reproduction.results
+    order = list(dict.fromkeys(agent for result in results.values() for agent in result.agents))  # one style each
+    columns = min(3, len(declared.panels))
+    rows = -(-len(declared.panels) // columns)
     figure = Figure(figsize=(4.2 * columns + 1.6, 3.8 * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for ax, (title, evaluation) in zip(axes, panels, strict=False):
-        K = evaluation.runs[0].task.K
-        change = lambda mean, K=K: declared.transform(mean, K)
-        panel = next(panel for panel in declared.panels if panel.title == title)
-        _draw(ax, evaluation, panel.metric, reproduction.level, False, change, panel.label, order)
-        ax.set_title(title, fontsize=11)
-    for ax in axes[len(panels) :]:
+    for ax, panel in zip(axes, declared.panels, strict=False):
+        panel.draw(ax, results[panel.title], reproduction.level, declared.transform, order)
+        ax.set_title(panel.title, fontsize=11)
+    for ax in axes[len(declared.panels) :]:
         ax.set_visible(False)
     legend = {}
     for ax in axes:

@@ -218,8 +218,15 @@ class Evaluation:
             table[key] = table[key].astype("Int64")
         return table
 
-    def _column(self, agent: str, metric: str, budget: int | None, at: int | None) -> NDArray[Any]:
-        """The values (episodes,) of one metric in one cell; budget and at default to the only, or last, one."""
+    def column(self, agent: str, metric: str, *, budget: int | None = None, at: int | None = None) -> NDArray[Any]:
+        """The values of a metric, (episodes,), in one cell.
+
+        Args:
+            agent: its label. metric: as for `compare`. budget, at: which rows; None: the only, or largest, one.
+
+        Raises:
+            ValueError: for an unknown agent or metric, or a cell that is not there, with those that are.
+        """
         if agent not in self.agents:
             raise ValueError(f"agent must be one of {', '.join(self.agents)}, got {agent!r}")
         cells = [(cell, run, c) for run in self.runs if run.agent == agent for c, cell in enumerate(run.cells)]
@@ -242,7 +249,7 @@ class Evaluation:
             level: of the interval. seed: of the resampling.
         """
         require("scipy.stats", "an interval")
-        first, second = (self._column(name, metric, budget, at) for name in (a, b))
+        first, second = (self.column(name, metric, budget=budget, at=at) for name in (a, b))
         return statistics.paired_difference(first, second, level=level, seed=seed)
 
     def plot(self, metric: str = "error_rate", *, path: str | Path | None = None, **style: Any) -> Figure:

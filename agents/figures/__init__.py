@@ -1,9 +1,10 @@
 """The figures of the papers: one short declaration each."""
 
-from .figure import Claim, Figure, Panel, Reproduction, reproduce
-from .mason2020 import FIGURES_4_5
-from .tao2019 import FIGURE_1
+from . import mason2020, tao2019
+from .claims import Claim, Growth, Printed
+from .figure import Figure, Reproduction, reproduce
+from .panels import AnyPanel, Panel, Sweep
 
-__all__ = ["FIGURES", "Claim", "Figure", "Panel", "Reproduction", "reproduce"]
+__all__ = ["FIGURES", "AnyPanel", "Claim", "Figure", "Growth", "Panel", "Printed", "Reproduction", "Sweep", "reproduce"]
 
-FIGURES: dict[str, Figure] = {figure.name: figure for figure in (FIGURE_1, FIGURES_4_5)}
+FIGURES: dict[str, Figure] = {figure.name: figure for figure in (*tao2019.FIGURES, *mason2020.FIGURES)}

@@ -1,56 +1,37 @@
-"""A figure of a paper as a declaration: panels of agents on instances, and the orders that the paper claims.
+"""A figure of a paper as a declaration: panels of agents on instances, and what the paper claims of them.
 
-`reproduce` runs it, and gives every claimed order a paired interval and a verdict, cell by cell: "yes" where the
-interval of the difference lies on the claimed side of 0, "no" where it lies on the other, "open" where it holds 0.
+`reproduce` runs it, and gives every claim an interval and a verdict, point by point.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..evaluation import Evaluation, evaluate
 from ..evaluation.result import _pandas
+from .claims import Claim, Growth, Printed
+from .panels import AnyPanel, Transform
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Claim", "Figure", "Panel", "Reproduction", "reproduce"]
+__all__ = ["Figure", "Reproduction", "Result", "reproduce"]
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One panel: agents {label: name} on one environment, at several budgets.
+class Result(Protocol):
+    """What a panel's run yields; an `Evaluation` is one."""
 
-    Attributes:
-        episodes: runs per point in the paper. metric: what is drawn, and label of its axis. log: of the axis of pulls.
-    """
+    @property
+    def agents(self) -> list[str]: ...
 
-    title: str
-    env_id: str
-    env_kwargs: Mapping[str, Any]
-    budgets: Sequence[int]
-    agents: Mapping[str, str]
-    episodes: int
-    metric: str
-    label: str
+    @property
+    def settings(self) -> dict[str, Any]: ...
 
-
-@dataclass(frozen=True)
-class Claim:
-    """In a panel, `better` has a smaller (or larger) mean of the panel's metric than `worse`, at every budget."""
-
-    panel: str
-    better: str
-    worse: str
-    larger: bool = False
+    def summary(self, level: float = ...) -> pd.DataFrame: ...
 
 
 @dataclass(frozen=True)
@@ -63,45 +44,42 @@ class Figure:
 
     name: str
     source: str
-    panels: Sequence[Panel]
-    claims: Sequence[Claim]
-    transform: Callable[[NDArray[np.float64], int], NDArray[np.float64]] = lambda mean, K: mean
+    panels: Sequence[AnyPanel]
+    claims: Sequence[Claim | Growth | Printed]
+    transform: Transform = lambda mean, K: mean
 
 
 @dataclass(eq=False)
 class Reproduction:
-    """What came out: an evaluation per panel, and the verdicts."""
+    """What came out: a result per panel, and the verdicts; `skipped`: panels whose data are not to be had, and why."""
 
     figure: Figure
-    evaluations: dict[str, Evaluation]
+    results: dict[str, Any]
     level: float = 0.95
+    skipped: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """One row per claim and budget: panel, better, worse, budget, difference, low, high, p_value, verdict."""
-        rows = []
-        for claim in self.figure.claims:
-            panel = next(p for p in self.figure.panels if p.title == claim.panel)
-            evaluation = self.evaluations[claim.panel]
-            for budget in panel.budgets:
-                d = evaluation.compare(claim.better, claim.worse, panel.metric, budget=budget, level=self.level)
-                less, more = ("no", "yes") if claim.larger else ("yes", "no")
-                verdict = less if d.high < 0 else more if d.low > 0 else "open"
-                rows.append({"panel": claim.panel, "better": claim.better, "worse": claim.worse, "budget": budget,
-                             "difference": d.difference, "low": d.low, "high": d.high, "p_value": d.p_value,
-                             "verdict": verdict})  # fmt: skip
-        table: pd.DataFrame = _pandas().DataFrame(rows)
+        """One row per claim and point: panel, claim, x, estimate, low, high, p_value, verdict (NaN: does not apply)."""
+        panels: dict[str, Any] = {panel.title: panel for panel in self.figure.panels}
+        rows = [
+            {"panel": claim.panel, "claim": claim.text, **row}
+            for claim in self.figure.claims
+            for row in claim.test(panels[claim.panel], self.results[claim.panel], self.level)
+        ]
+        columns = ["panel", "claim", "x", "estimate", "low", "high", "p_value", "verdict"]
+        table: pd.DataFrame = _pandas().DataFrame(rows, columns=columns)
         return table
 
     def scorecard(self) -> pd.DataFrame:
-        """Per claim: at how many budgets it came out (yes), did not (no), or stays open."""
-        table = self.verdicts.groupby(["panel", "better", "worse"], sort=False)["verdict"]
+        """Per claim: at how many points it came out (yes), stays open, did not come out (no)."""
+        table = self.verdicts.groupby(["panel", "claim"], sort=False)["verdict"]
         counts = table.value_counts().unstack(fill_value=0)
         card: pd.DataFrame = counts.reindex(columns=["yes", "open", "no"], fill_value=0).reset_index()
         return card
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """The figure: a panel each, mean of the metric against budget; writes it to `path` (.png, .svg, .pdf)."""
+        """The figure, panel by panel; writes it to `path` (.png, .svg, .pdf)."""
         from ..evaluation.plots import plot_panels
 
         return plot_panels(self, path)
@@ -112,9 +90,9 @@ class Reproduction:
         folder.mkdir(parents=True, exist_ok=True)
         self.verdicts.to_csv(folder / "verdicts.csv", index=False)
         self.scorecard().to_csv(folder / "scorecard.csv", index=False)
-        parts = [e.summary().assign(panel=title) for title, e in self.evaluations.items()]
+        parts = [result.summary().assign(panel=title) for title, result in self.results.items()]
         _pandas().concat(parts, ignore_index=True).to_csv(folder / "points.csv", index=False)
-        settings = {title: e.settings for title, e in self.evaluations.items()}
+        settings = {title: result.settings for title, result in self.results.items()}
         (folder / "settings.json").write_text(json.dumps(settings, indent=1, default=repr) + "\n")
         for suffix in ("png", "svg"):
             self.plot(folder / f"figure.{suffix}")
@@ -131,8 +109,10 @@ def reproduce(
         figure: the figure, or its name. episodes: runs per point; None: as many as the paper's.
         seed: root seed. panels: titles of the panels to run; None: all.
 
+    A panel whose data can neither be found nor downloaded is skipped, with the reason in `skipped`.
+
     Raises:
-        ValueError: for an unknown figure or panel, with the known ones.
+        ValueError: for an unknown figure or panel, with the known ones. OSError: if every panel lacks its data.
     """
     from bandit_envs.naming import unknown
 
@@ -147,13 +127,17 @@ def reproduce(
         if title not in titles:
             raise unknown("panel", title, titles)
     chosen = [panel for panel in figure.panels if panels is None or panel.title in panels]
-    done: dict[str, Evaluation] = {}  # panels that show several metrics of the same runs share them
-    evaluations = {}
+    done: dict[str, Any] = {}  # panels that show several metrics of the same runs share them
+    results, skipped = {}, {}
     for panel in chosen:
-        key = repr((panel.env_id, panel.env_kwargs, panel.budgets, panel.agents, panel.episodes))
-        if key not in done:
-            done[key] = evaluate(dict(panel.agents), panel.env_id, episodes=episodes or panel.episodes, seed=seed,
-                                 budgets=panel.budgets, env_kwargs=panel.env_kwargs, progress=progress)  # fmt: skip
-        evaluations[panel.title] = done[key]
-    claims = [claim for claim in figure.claims if claim.panel in evaluations]
-    return Reproduction(replace(figure, panels=chosen, claims=claims), evaluations)
+        try:
+            if panel.key not in done:
+                done[panel.key] = panel.run(episodes, seed, progress)
+            results[panel.title] = done[panel.key]
+        except OSError as error:
+            skipped[panel.title] = str(error)
+    if not results:
+        raise OSError("; ".join(f"{title}: {reason}" for title, reason in skipped.items()))
+    shown = [panel for panel in chosen if panel.title in results]
+    claims = [claim for claim in figure.claims if claim.panel in results]
+    return Reproduction(replace(figure, panels=shown, claims=claims), results, skipped=skipped)

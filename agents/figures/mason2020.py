@@ -1,10 +1,138 @@
-"""Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Figures 4 and 5: F1, precision, recall on captions and cancer drugs."""
+"""Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Figures 1, 3, 4 and 5: captions, synthetic instances, cancer drugs."""
 
 from __future__ import annotations
 
-from .figure import Claim, Figure, Panel
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["FIGURES_4_5"]
+import numpy as np
+
+from bandit_envs.datasets import Captions, captions
+
+from ..evaluation.plots import Series, draw
+from ..evaluation.result import _pandas
+from .claims import Claim, Growth, Printed
+from .figure import Figure
+from .panels import AnyPanel, Panel, Sweep, Transform
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["FIGURES", "Ratings"]
+
+SOURCE = "Mason, Jain, Tripathy & Nowak, NeurIPS 2020"
+ENV = "bandit_envs/AllGood-v0"
+
+# --- Figure 1 --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ratings(AnyPanel):
+    """Mean ratings of the captions of a contest, best first, and how many are within epsilon of the best."""
+
+    contest: int
+    epsilon: float = 0.2
+    label: str = "mean rating"
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return f"Contest {self.contest}"
+
+    def run(self, episodes: int | None, seed: int, progress: bool | None) -> Rated:
+        """The ratings; nothing in them is random.
+
+        Raises:
+            OSError: where the file is neither in a local folder nor to be downloaded (see `captions`).
+        """
+        return Rated(captions(self.contest), self.epsilon)
+
+    def draw(self, ax: Axes, result: Rated, level: float, transform: Transform, order: Sequence[str]) -> None:
+        means = np.sort(result.data.means)[::-1]
+        none, rank = np.full(len(means), np.nan), np.arange(1.0, len(means) + 1)
+        draw(ax, [Series(name, order.index(name), rank, y, none, none) for name, y in (
+            ("captions", means), (result.agents[1], np.full(len(means), result.threshold)))],
+            self.label, "rank", False)  # fmt: skip
+        ax.axvline(result.good, color="#7F7F7F", linewidth=1, linestyle="dotted")
+        ax.annotate(f"{result.good}", (result.good, means[-1]), xytext=(4, 2), textcoords="offset points")
+
+
+@dataclass(eq=False)
+class Rated:
+    """The ratings of a contest, read as arms."""
+
+    data: Captions
+    epsilon: float
+
+    @property
+    def agents(self) -> list[str]:
+        """The two lines."""
+        return ["captions", f"{1 - self.epsilon:g} of the best"]
+
+    @property
+    def threshold(self) -> float:
+        """Captions with at least this mean are good."""
+        return (1 - self.epsilon) * float(self.data.means.max())
+
+    @property
+    def good(self) -> int:
+        """How many are."""
+        return int((self.data.means >= self.threshold).sum())
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"contest": self.data.contest, "epsilon": self.epsilon}
+
+    def summary(self, level: float = 0.95) -> pd.DataFrame:
+        """One row: captions, ratings, best mean, threshold, good captions."""
+        counts, best = self.data.counts, self.data.means.max()
+        table: pd.DataFrame = _pandas().DataFrame([{"captions": len(counts), "ratings": counts.sum(), "best": best,
+                                                    "threshold": self.threshold, "good": self.good}])  # fmt: skip
+        return table
+
+
+FIGURE_1 = Figure(
+    name="mason2020-figure-1",
+    source=f"{SOURCE}, Figure 1",
+    panels=[Ratings(contest) for contest in (627, 651, 690)],
+    # "in contest 627, only k = 27 arms are within 20% of mu_1, but k = 748 are in contest 651"
+    claims=[Printed("Contest 627", "good", 27), Printed("Contest 651", "good", 748)],
+)
+
+# --- Figure 3 --------------------------------------------------------------------------------------------------------
+
+ST2, FAREAST, PRINTED = "(ST)^2", "FAREAST, LUCB as finder", "FAREAST, Median Elimination"
+BOTH = {ST2: "st2", FAREAST: "fareast(finder='lucb', kappa=0.5)"}
+LINEAR, FLAT = (0.8, 1.2), (-0.2, 0.2)  # exponents of n
+
+
+def _against_n(title: str, instance: str, sizes: Sequence[int], agents: dict[str, str]) -> Sweep:
+    sweep: dict[float, dict[str, str]] = {n: {"instance": f"{instance}(n={n})"} for n in sizes}
+    return Sweep(title, ENV, sweep, agents, 250, "total_pulls", "pulls", "arms n", log=True)
+
+
+LEFT = _against_n("3a: diverse means", "mason2020-3a", (25, 50, 100, 200, 400), BOTH)
+RIGHT = _against_n("3b: one bad arm", "mason2020-3b", (20, 50, 100, 150, 200), BOTH)
+AS_PRINTED = _against_n("3b: as printed", "mason2020-3b", (10, 20, 50), {PRINTED: "fareast"})
+
+FIGURE_3 = Figure(
+    name="mason2020-figure-3",
+    source=f"{SOURCE}, Figure 3",
+    panels=[LEFT, RIGHT, AS_PRINTED],
+    # left: both "scale" with n, (ST)^2 with the better constants; right: FAREAST's complexity "is constant, but (ST)^2
+    # scales linearly with n"
+    claims=[
+        Growth(LEFT.title, ST2, *LINEAR),
+        Growth(LEFT.title, FAREAST, *LINEAR),
+        Claim(LEFT.title, ST2, FAREAST),
+        Growth(RIGHT.title, ST2, *LINEAR),
+        Growth(RIGHT.title, FAREAST, *FLAT),
+        Growth(AS_PRINTED.title, PRINTED, *FLAT),
+    ],
+)
+
+# --- Figures 4 and 5 -------------------------------------------------------------------------------------------------
 
 # The constants of the published experiments: widths with c = 2.08, running bounds, sigma 1.
 RIVALS = {"UCB": "ucb", "APT (oracle)": "apt-oracle"}
@@ -19,7 +147,6 @@ DRUGS = {"(ST)^2": "st2(c=2.08, bounds='running')", "LUCB, k = 34 (oracle)": "lu
 
 BUDGETS = [250_000 * (j + 1) for j in range(12)]
 SHORT = [500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000]
-ENV = "bandit_envs/AllGood-v0"
 
 PANELS = [
     *(Panel(f"Captions 651, {metric}", ENV, {"instance": "captions-651"}, BUDGETS, CAPTIONS, 600, key, metric)
@@ -29,7 +156,7 @@ PANELS = [
 
 FIGURES_4_5 = Figure(
     name="mason2020-figures-4-5",
-    source="Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Figures 4 and 5",
+    source=f"{SOURCE}, Figures 4 and 5",
     panels=PANELS,
     # "(ST)^2 outperforms all baselines including the oracle APT, and almost matches the performance of the top-k
     # oracle"; k = 23 and 92 "result in a poor performance"; "near-perfect precision quickly, matched only by UCB"
@@ -40,3 +167,5 @@ FIGURES_4_5 = Figure(
         *(Claim("ACVRL1 inhibitors, F1", "(ST)^2", other, larger=True) for other in RIVALS),
     ],
 )  # fmt: skip
+
+FIGURES = [FIGURE_1, FIGURE_3, FIGURES_4_5]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .figure import Claim, Figure, Panel
+from .claims import Claim
+from .figure import Figure
+from .panels import Panel
 
-__all__ = ["FIGURE_1"]
+__all__ = ["FIGURES"]
 
 COMPETITORS = {
     "APT(0)": "apt(tolerance=0)",
@@ -37,3 +39,5 @@ FIGURE_1 = Figure(
     claims=[Claim(panel.title, "LSA", other) for panel in PANELS for other in COMPETITORS],
     transform=lambda mean, K: np.log(mean / K),
 )
+
+FIGURES = [FIGURE_1]

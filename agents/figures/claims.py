@@ -1,0 +1,92 @@
+"""What papers claim of their figures, and how it is tested: an interval and a verdict for each claim and point.
+
+A verdict is "yes" where the interval lies within what the paper claims, "no" where it lies outside, else "open".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .panels import AnyPanel, Panel, Sweep
+
+__all__ = ["Claim", "Growth", "Printed"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """In a panel, `better` has a smaller (or larger) mean of the panel's metric than `worse`, at every point."""
+
+    panel: str
+    better: str
+    worse: str
+    larger: bool = False
+
+    @property
+    def text(self) -> str:
+        return f"{self.better} {'above' if self.larger else 'below'} {self.worse}"
+
+    def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
+        """A row per point: the paired difference better - worse."""
+        rows = []
+        for x, evaluation, place in panel.points(result):
+            d = evaluation.compare(self.better, self.worse, panel.metric, level=level, **place)
+            less, more = ("no", "yes") if self.larger else ("yes", "no")
+            verdict = less if d.high < 0 else more if d.low > 0 else "open"
+            rows.append({"x": x, "estimate": d.difference, "low": d.low, "high": d.high, "p_value": d.p_value,
+                         "verdict": verdict})  # fmt: skip
+        return rows
+
+
+@dataclass(frozen=True)
+class Growth:
+    """In a panel, an agent's mean of the panel's metric grows as x ** exponent, with an exponent in a range.
+
+    The exponent is the slope of log mean against log x by least squares; its interval is from resampled episodes.
+    """
+
+    panel: str
+    agent: str
+    low: float
+    high: float
+    seed: int = 0
+
+    @property
+    def text(self) -> str:
+        return f"{self.agent} grows with an exponent of {self.low:g} to {self.high:g}"
+
+    def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
+        """One row: the exponent over all points."""
+        rng, x, fitted, resampled = np.random.default_rng(self.seed), [], [], []
+        for point, evaluation, place in panel.points(result):
+            values = evaluation.column(self.agent, panel.metric, **place).astype(np.float64)
+            x.append(point)
+            fitted.append(values.mean())
+            resampled.append(rng.choice(values, (1000, len(values))).mean(axis=1))
+        design = np.log(x) - np.log(x).mean()
+        slopes = design @ np.log(np.column_stack([fitted, np.array(resampled)])) / (design @ design)
+        low, high = np.quantile(slopes[1:], [(1 - level) / 2, (1 + level) / 2])
+        inside, outside = self.low <= low and high <= self.high, high < self.low or low > self.high
+        return [{"x": np.nan, "estimate": slopes[0], "low": low, "high": high, "p_value": np.nan,
+                 "verdict": "yes" if inside else "no" if outside else "open"}]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Printed:
+    """In a panel without chance, a number that the paper prints: a column of the one-row summary."""
+
+    panel: str
+    column: str
+    value: float
+
+    @property
+    def text(self) -> str:
+        return f"{self.column} = {self.value:g}"
+
+    def test(self, panel: AnyPanel, result: Any, level: float) -> list[dict[str, Any]]:
+        """One row: the number."""
+        found = float(result.summary()[self.column].iloc[0])
+        return [{"x": np.nan, "estimate": found, "low": found, "high": found, "p_value": np.nan,
+                 "verdict": "yes" if found == self.value else "no"}]  # fmt: skip

@@ -1,0 +1,136 @@
+"""Figures of papers: panels, claims and verdicts on data whose outcome is known."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_datasets import GOOD
+
+from agents import figures
+from agents.cli import main
+from agents.figures import Claim, Figure, Growth, Panel, Printed, Sweep, reproduce
+from agents.figures.mason2020 import Ratings
+from bandit_envs import datasets
+
+ENV = "bandit_envs/Threshold-v0"
+AGENTS = {"good": "lsa", "poor": "uniform"}
+
+
+def sweep(xs: tuple[int, ...] = (50, 100, 200), metric: str = "misclassified") -> Sweep:
+    kwargs = {x: {"instance": "tao2019-1", "budget": x} for x in xs}
+    return Sweep("swept", ENV, kwargs, AGENTS, 40, metric, "regret", "T", log=True)
+
+
+def verdicts(panel: Any, *claims: Any, episodes: int | None = None) -> Any:
+    result = reproduce(Figure("f", "here", [panel], claims), episodes=episodes, progress=False)
+    return result.verdicts
+
+
+def test_an_order_gets_a_paired_verdict_at_every_point() -> None:
+    panel = Panel("p", ENV, {"instance": "tao2019-1"}, [20, 200], AGENTS, 400, "misclassified", "regret")
+    claims = [Claim("p", "good", "poor"), Claim("p", "good", "poor", larger=True), Claim("p", "good", "good")]
+    rows = verdicts(panel, *claims)
+    assert rows["claim"].tolist()[::2] == ["good below poor", "good above poor", "good below good"]
+    assert rows["x"].tolist() == [20, 200] * 3
+    assert rows["verdict"].tolist()[1::2] == ["yes", "no", "open"]
+    d = panel.run(400, 0, False).compare("good", "poor", "misclassified", budget=200)
+    assert (rows["estimate"][1], rows["low"][1], rows["high"][1]) == (d.difference, d.low, d.high)
+
+
+def test_checkpoints_of_one_run_or_budgets() -> None:
+    """APT does not use the budget, so both are the same; UCBE does."""
+    for agent, same in (("apt", True), ("ucbe", False)):
+        made = [
+            Panel("p", ENV, {"instance": "tao2019-1", "budget": 200}, [50, 200], {"a": agent}, 200, "score", "", at=at)
+            for at in (False, True)
+        ]
+        values = [[e.column("a", "score", **place) for _, e, place in p.points(p.run(None, 0, False))] for p in made]
+        assert np.array_equal(values[0][0], values[1][0]) is same
+        assert np.array_equal(values[0][1], values[1][1])
+
+
+def test_growth_of_a_known_power() -> None:
+    """Every episode spends its budget, so that pulls grow as T ** 1, without chance."""
+    panel = sweep(metric="total_pulls")
+    claims = [Growth("swept", "good", 0.9, 1.1), Growth("swept", "good", 1.5, 2), Growth("swept", "poor", -1, 0.5)]
+    rows = verdicts(panel, *claims)
+    assert rows["estimate"].tolist() == pytest.approx([1, 1, 1])
+    assert rows["verdict"].tolist() == ["yes", "no", "no"]
+    assert math.isnan(rows["x"][0])
+    assert rows["claim"][1] == "good grows with an exponent of 1.5 to 2"
+
+
+def test_growth_with_chance_is_open_where_its_interval_straddles() -> None:
+    panel = sweep((50, 100))
+    (row,) = verdicts(panel, Growth("swept", "poor", -9, 9)).to_dict("records")
+    assert row["low"] < row["estimate"] < row["high"]
+    (open_row,) = verdicts(panel, Growth("swept", "poor", row["estimate"], 9)).to_dict("records")
+    assert open_row["verdict"] == "open"
+    logs = np.log([e.column("poor", "misclassified").mean() for _, e, _ in panel.points(panel.run(None, 0, False))])
+    assert row["estimate"] == pytest.approx((logs[1] - logs[0]) / math.log(2))
+
+
+def test_a_sweep_is_drawn_and_saved(tmp_path: Path) -> None:
+    result = reproduce(Figure("f", "here", [sweep()], [Claim("swept", "good", "poor")]), episodes=60, progress=False)
+    (ax,) = result.plot().axes
+    assert ax.get_xlabel() == "T"
+    assert ax.get_yscale() == "log"
+    assert ax.lines[1].get_xdata().tolist() == [50, 100, 200]
+    swept = result.results["swept"]
+    assert ax.lines[1].get_ydata() == pytest.approx(
+        [e.summary()["misclassified"].iloc[1] for e in swept.evaluations.values()]
+    )
+    result.save(tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "figure.png", "figure.svg", "points.csv", "scorecard.csv", "settings.json", "verdicts.csv"
+    }  # fmt: skip
+
+
+def test_ratings_of_a_contest_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Means 2, 1.75, 1: two are within 20 % of the best, three within 50 %."""
+    (tmp_path / "900_summary_KLUCB.csv").write_text(GOOD, encoding="utf-8")
+    monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
+    claims = [Printed("Contest 900", "good", 2), Printed("Contest 900", "good", 3)]
+    assert verdicts(Ratings(900), *claims)["verdict"].tolist() == ["yes", "no"]
+    assert Ratings(900, 0.5).run(None, 0, False).good == 3
+
+
+def test_panels_without_data_are_skipped_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "900_summary_KLUCB.csv").write_text(GOOD, encoding="utf-8")
+    monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
+
+    def offline(file: Any) -> Path:
+        raise OSError("no network")
+
+    monkeypatch.setattr(datasets, "_download", offline)
+    both = Figure("f", "here", [Ratings(900), Ratings(690)], [Printed("Contest 690", "good", 1)])
+    result = reproduce(both, progress=False)
+    assert list(result.results) == ["Contest 900"]
+    assert result.skipped == {"Contest 690": "no network"}
+    assert len(result.verdicts) == 0
+    assert result.scorecard().empty
+    result.plot()
+    with pytest.raises(OSError, match="Contest 690: no network"):
+        reproduce(Figure("f", "here", [Ratings(690)], []), progress=False)
+
+
+def test_figure_1_of_mason_et_al(
+    data_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(datasets.VARIABLE, str(data_folder))
+    assert main(["reproduce", "mason2020-figure-1", "--panels", "Contest 627", "Contest 651"]) == 0
+    out = capsys.readouterr().out
+    for line in ("Contest 627  good = 27   1    0     0", "Contest 651  good = 748  1    0     0"):
+        assert line in out
+
+
+def test_every_claim_is_of_a_panel_and_its_agents() -> None:
+    for figure in figures.FIGURES.values():
+        panels: dict[str, Any] = {panel.title: panel for panel in figure.panels}
+        assert len(panels) == len(figure.panels)
+        for claim in figure.claims:
+            panel = panels[claim.panel]
+            for role in ("better", "worse", "agent"):
+                assert getattr(claim, role, None) in (None, *getattr(panel, "agents", ()))
