@@ -3,7 +3,7 @@
 A tree answers, for arms with an estimate and confidence bounds, what algorithms for all good arms and for the best k
 ask each round: the largest estimate and bounds of all arms, the least lower bound among the arms "inside" (say, whose
 estimate reaches a moving boundary), the largest upper bound among the others. A pull refreshes one leaf and its path;
-when the boundary moves, the arms that it crosses change sides one by one. Ties go to the lowest arm.
+when the boundary moves, the arms that it crosses change sides. Ties go to the lowest arm.
 
 A node is 8 numbers, the maxima over the arms below it of: upper bound, lower bound, estimate; of the arms inside minus
 the lower bound and minus the estimate (their minima, negated); of the arms outside upper bound and estimate; and one to
@@ -156,6 +156,13 @@ def _last(tree: Any, t: Any, levels: Any, what: Any) -> Any:
 
 
 @inlined
+def _put_on_side(tree: Any, t: Any, i: Any, boundary: Any) -> Any:
+    """Put arm i on the side where the boundary has it."""
+    o = t + np.uint64(i) * _8
+    put(tree, t, i, tree[o + ESTIMATE], tree[o + LOWER], tree[o], tree[o + ESTIMATE] >= boundary)
+
+
+@inlined
 def _move(tree: Any, t: Any, levels: Any, i: Any, inside: Any) -> Any:
     """Put arm i on a side."""
     o = t + np.uint64(i) * _8
@@ -163,13 +170,39 @@ def _move(tree: Any, t: Any, levels: Any, i: Any, inside: Any) -> Any:
     refresh(tree, t, levels, i)
 
 
+@inlined
+def _crossed(tree: Any, o: Any, boundary: Any) -> Any:
+    """Whether any arm below the node at o is on the wrong side."""
+    return -tree[o + NEG_ESTIMATE_IN] < boundary or tree[o + ESTIMATE_OUT] >= boundary
+
+
 @jit
 def settle(tree: Any, t: Any, levels: Any, boundary: Any) -> Any:
-    """Move the arms that the boundary has crossed to their side: inside are those with estimate >= boundary."""
-    while -_root(tree, t, levels, NEG_ESTIMATE_IN) < boundary:
-        _move(tree, t, levels, _first(tree, t, levels, NEG_ESTIMATE_IN), False)
-    while _root(tree, t, levels, ESTIMATE_OUT) >= boundary:
-        _move(tree, t, levels, _first(tree, t, levels, ESTIMATE_OUT), True)
+    """Move the arms that a finite boundary has crossed to their side: inside are those with estimate >= boundary.
+
+    Visits only nodes with such arms below, each once: thousands may cross at a time while arms have few pulls.
+    """
+    top, level, j = len(levels) - 2, len(levels) - 2, np.uint64(0)
+    if not _crossed(tree, t + levels[top] * _8, boundary):
+        return
+    if top == 0:
+        _put_on_side(tree, t, j, boundary)
+        return
+    while True:
+        deeper = False
+        for i in range(j * _8, j * _8 + _8):
+            o = t + (levels[level - 1] + np.uint64(i)) * _8
+            if _crossed(tree, o, boundary):
+                if level > 1:
+                    level, j, deeper = level - 1, np.uint64(i), True
+                    break
+                _put_on_side(tree, t, np.uint64(i), boundary)
+        if deeper:
+            continue
+        _largest(tree, t + (levels[level - 1] + j * _8) * _8, t + (levels[level] + j) * _8)
+        if level == top:
+            return
+        level, j = level + 1, j // _8
 
 
 @jit

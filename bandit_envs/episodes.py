@@ -16,6 +16,8 @@ from .simulator import ENDED, SPENT, Simulator
 
 __all__ = ["Episodes"]
 
+_INT64 = np.dtype(np.int64)  # one object: comparing identity is quicker
+
 
 @jit
 def _seen(rows: Any, pulls: Any, mean: Any, out: Any) -> Any:
@@ -56,6 +58,7 @@ class Episodes:
         self.full = task.actions == "full"
         arms, fixed = setting.source.arms, setting.fixed
         self.once, self.slots = np.ones(count, np.int64), np.arange(count)
+        self._answers_shape = (count, task.K)
         # One row of truth, means and parameters for all episodes, or a row for each.
         self.shared = fixed is not None and not setting.shuffle_arms
         if self.shared:
@@ -182,7 +185,7 @@ class Episodes:
         Raises:
             ValueError: for other shapes, and for values that are not integers.
         """
-        if type(value) is np.ndarray and value.dtype == np.int64 and value.shape == shape and value.flags.carray:
+        if type(value) is np.ndarray and value.dtype is _INT64 and value.shape == shape and value.flags.carray:
             return value
         try:
             array = value if isinstance(value, np.ndarray) else np.asarray(value)
@@ -201,23 +204,30 @@ class Episodes:
         """Arms (E,), times (E,) and answers (E, K) or None of an action, or of a batch of them."""
         if not self.full:
             return self.integers("an action", action, lead).reshape(-1), self.once, None
-        if not isinstance(action, dict) or "arm" not in action or "times" not in action or "answer" not in action:
-            raise ValueError(f"a full action is a dict of arm, times and answer, got {action!r:.200}")
-        arms, times = self.integers("arm", action["arm"], lead), self.integers("times", action["times"], lead)
+        try:
+            arms, times, answers = action["arm"], action["times"], action["answer"]
+        except (TypeError, KeyError, IndexError):
+            raise ValueError(f"a full action is a dict of arm, times and answer, got {action!r:.200}") from None
+        arms, times = self.integers("arm", arms, lead), self.integers("times", times, lead)
         if not lead:
             arms, times = arms.reshape(1), times.reshape(1)
-        try:
-            answers = np.asarray(action["answer"])
-        except (TypeError, ValueError):  # ragged
-            answers = np.empty(0)
-        if answers.shape != (*lead, self.K) or answers.dtype.kind not in "biu":
-            form = f"a mask of 0 and 1 of shape {(*lead, self.K)}"
-            raise ValueError(f"an answer is {form}, got {action['answer']!r:.200}")
+        if type(answers) is not np.ndarray or answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
+            answers = self._read_answers(answers, lead)
         if not _stops(arms, self.simulator.status, self.K):
             return arms, times, None
         answers = answers.reshape(-1, self.K)
         self.check_answers(arms, answers)
         return arms, times, answers
+
+    def _read_answers(self, value: Any, lead: tuple[int, ...]) -> NDArray[Any]:
+        """Answers that are no array of the batch's own shape."""
+        try:
+            answers = np.asarray(value)
+        except (TypeError, ValueError):  # ragged
+            answers = np.empty(0)
+        if answers.shape != (*lead, self.K) or answers.dtype.kind not in "biu":
+            raise ValueError(f"an answer is a mask of 0 and 1 of shape {(*lead, self.K)}, got {value!r:.200}")
+        return answers
 
     @staticmethod
     def need_reset() -> ResetNeeded:

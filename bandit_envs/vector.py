@@ -105,6 +105,12 @@ class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
         return self._sim.pulls
 
     @property
+    def total_pulls(self) -> NDArray[np.int64]:
+        """Pulls in every slot, (N,): a live view."""
+        spent: NDArray[np.int64] = self._sim.spent
+        return spent
+
+    @property
     def remaining(self) -> NDArray[np.int64]:
         """Budget left in every slot, (N,), -1 without a budget: a live view."""
         left: NDArray[np.int64] = self._sim.remaining[:, 0]

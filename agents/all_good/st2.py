@@ -49,18 +49,20 @@ from ..widths import bounds_of, confidence, lil_width, scale_of
 __all__ = ["ST2"]
 
 
+# Columns of `Memory.round`.
+QUEUE, SIZE, NEXT, LAST = (np.uint64(column) for column in (0, 3, 4, 5))
+
+
 @dataclass
 class Memory:
     """Memory of (ST)^2 for E episodes."""
 
     tree: Floats  # (E * nodes * 8,), the tree of each episode
     levels: NDArray[np.uint64]  # where its levels begin
-    queue: Ints  # (E * 3,) arms of this round
-    size: Ints  # (E,) how many; 0 while every arm is pulled once
-    next: Ints  # (E,) place in the queue, or in the first pass over the arms
-    last: Ints  # (E,) arm chosen last
-    threshold: Floats  # (E,) U of the last round
-    stopped: Bools  # (E,) all arms are known
+    # (E, 8): QUEUE, the up to 3 arms of this round; SIZE, how many (0 while every arm is pulled once); NEXT, place in
+    # the queue, or in the first pass over the arms; LAST, arm chosen last.
+    round: Ints
+    threshold: Floats  # (E,), U of the last round where all arms are known; NaN elsewhere
 
 
 @jit
@@ -96,37 +98,38 @@ def _scan(tree: Any, t: Any, K: Any, U: Any, L: Any, inside: Any) -> Any:
 
 @jit
 def _rounds(
-    pulls: Any, mean: Any, K: Any, epsilon: Any, multiplicative: Any, slack: Any, level: Any, factor: Any, running: Any,
-    tree: Any, levels: Any, queue: Any, size: Any, following: Any, last: Any, threshold: Any, stopped: Any, out: Any,
+    pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, slack: Any, level: Any, factor: Any, running: Any,
+    tree: Any, levels: Any, memory: Any, threshold: Any, out: Any,
 ) -> Any:  # fmt: skip
     """The next arm of each episode, K to stop."""
-    uK, _3 = np.uint64(K), np.uint64(3)
+    K = np.uint64(pulls.shape[1])
     i: Any  # an arm, unsigned or not
     for episode in range(len(out)):
         e = np.uint64(episode)
-        t, q = e * levels[len(levels) - 1] * np.uint64(8), e * _3
-        stopped[e] = False
-        if pulls[e, np.uint64(last[e])] == 0:  # a new episode has begun
-            size[e] = following[e] = 0
-        elif following[e] < size[e]:  # in the middle of a round
-            out[e] = last[e] = queue[q + np.uint64(following[e])]
-            following[e] += 1
+        t = e * levels[len(levels) - 1] * np.uint64(8)
+        threshold[e] = math.nan
+        size, following = memory[e, SIZE], memory[e, NEXT]
+        if pulls[e, np.uint64(memory[e, LAST])] == 0:  # a new episode has begun
+            size = following = 0
+        elif following < size:  # in the middle of a round
+            out[e] = memory[e, LAST] = memory[e, QUEUE + np.uint64(following)]
+            memory[e, NEXT] = following + 1
             continue
-        if size[e] == 0:  # line 1: pull each arm once
-            i = next_unpulled(pulls, e, following[e])
-            following[e] = i
-            if i < uK:
-                out[e] = last[e] = i
+        if size == 0:  # line 1: pull each arm once
+            i = next_unpulled(pulls, e, following)
+            memory[e, SIZE], memory[e, NEXT] = 0, i
+            if i < K:
+                out[e] = memory[e, LAST] = i
                 continue
-            for i in range(uK):
+            for i in range(K):
                 put(tree, t, i, 0.0, -math.inf, math.inf, False)
                 m, T = mean[e, i], float(pulls[e, i])
                 _measure(m, T, tree, t, i, level, factor, running, math.inf)
             build(tree, t, levels)
         else:
             boundary = _boundary(max_estimate(tree, t, levels), epsilon, multiplicative)
-            for j in range(size[e]):
-                i = np.uint64(queue[q + np.uint64(j)])
+            for j in range(size):
+                i = np.uint64(memory[e, QUEUE + np.uint64(j)])
                 m, T = mean[e, i], float(pulls[e, i])
                 _measure(m, T, tree, t, i, level, factor, running, boundary)
                 refresh(tree, t, levels, i)
@@ -136,7 +139,6 @@ def _rounds(
             U, L = (1.0 - epsilon - slack) * max_upper(tree, t, levels), (1.0 - epsilon) * max_lower(tree, t, levels)
         else:
             U, L = max_upper(tree, t, levels) - epsilon - slack, max_lower(tree, t, levels) - epsilon
-        threshold[e] = U
         n = 0
         i = argmin_lower_inside(tree, t, levels)  # line 7
         if i >= 0 and lower(tree, t, i) > U:
@@ -144,7 +146,7 @@ def _rounds(
         elif i >= 0 and upper(tree, t, i) < L:
             i = _scan(tree, t, K, U, L, True)
         if i >= 0:
-            queue[q] = i
+            memory[e, QUEUE] = i
             n += 1
         i = argmax_upper_outside(tree, t, levels)  # line 8
         if i >= 0 and upper(tree, t, i) < L:
@@ -152,14 +154,14 @@ def _rounds(
         elif i >= 0 and lower(tree, t, i) > U:
             i = _scan(tree, t, K, U, L, False)
         if i >= 0:
-            queue[q + np.uint64(n)] = i
+            memory[e, QUEUE + np.uint64(n)] = i
             n += 1
         if n == 0:  # line 6: all arms are known
-            out[e], stopped[e] = K, True
+            out[e], threshold[e] = K, U
             continue
-        queue[q + np.uint64(n)] = argmax_upper(tree, t, levels)  # line 9
-        size[e], following[e] = n + 1, 1
-        out[e] = last[e] = queue[q]
+        memory[e, QUEUE + np.uint64(n)] = argmax_upper(tree, t, levels)  # line 9
+        memory[e, SIZE], memory[e, NEXT] = n + 1, 1
+        out[e] = memory[e, LAST] = memory[e, QUEUE]
 
 
 class ST2(Agent):
@@ -182,30 +184,30 @@ class ST2(Agent):
         self.delta = confidence(self.name, self.task, delta)
         self.level = self.delta / self.task.K
         self.factor = number("c", c, 0, above=True) * scale_of(self.task, sigma) ** 2
-        self.running = bounds_of(bounds)
+        p = self.task.parameters
+        self.rules = (float(p["epsilon"]), p["multiplicative"], float(p["slack"]), self.level, self.factor,
+                      bounds_of(bounds))  # fmt: skip
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape
-        queue, size, following = np.zeros(3 * E, np.int64), np.zeros(E, np.int64), np.zeros(E, np.int64)
-        last, threshold, stopped = np.argmax(observation["pulls"], axis=1), np.zeros(E), np.zeros(E, np.bool_)
-        return Memory(forest(E, K).reshape(-1), levels_of(K), queue, size, following, last, threshold, stopped)
+        begun = np.zeros((E, 8), np.int64)
+        begun[:, int(LAST)] = np.argmax(observation["pulls"], axis=1)
+        return Memory(forest(E, K).reshape(-1), levels_of(K), begun, np.full(E, np.nan))
 
     def choose(self, observation: Observation, state: Memory) -> Ints:
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean = np.ascontiguousarray(observation["mean"], np.float64)
-        if len(pulls) != len(state.last) or mean.shape != pulls.shape:
-            raise unfit(pulls, mean, len(state.last))
-        p, m, out = self.task.parameters, state, np.empty(len(pulls), np.int64)
-        _rounds(pulls, mean, self.task.K, p["epsilon"], p["multiplicative"], p["slack"], self.level, self.factor,
-                self.running, m.tree, m.levels, m.queue, m.size, m.next, m.last,
-                m.threshold, m.stopped, out)  # fmt: skip
+        if len(pulls) != len(state.round) or mean.shape != pulls.shape:
+            raise unfit(pulls, mean, len(state.round))
+        out = np.empty(len(pulls), np.int64)
+        _rounds(pulls, mean, *self.rules, state.tree, state.levels, state.round, state.threshold, out)
         return out
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         answer = super().recommend(observation, state, slots)
         if state is not None:
-            rows = np.arange(len(state.last)) if slots is None else slots
-            tree = state.tree.reshape(len(state.last), -1, 8)
-            certified = tree[rows, : self.task.K, int(LOWER)] > state.threshold[rows, None]
-            answer = np.where(state.stopped[rows, None], certified, answer).reshape(answer.shape)
+            rows = np.arange(len(state.round)) if slots is None else slots
+            tree, threshold = state.tree.reshape(len(state.round), -1, 8), state.threshold[rows, None]
+            certified = tree[rows, : self.task.K, int(LOWER)] > threshold
+            answer = np.where(np.isnan(threshold), answer, certified).reshape(answer.shape)
         return answer

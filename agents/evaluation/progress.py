@@ -29,8 +29,6 @@ class Progress:
     def step(self, slots: int) -> None:
         """One lockstep iteration over `slots` episodes."""
         self.steps += 1
-        if not self.show:
-            return
         if self.by_pulls:
             self.done += slots
         if self.steps % 256 == 0:

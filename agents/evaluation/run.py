@@ -42,12 +42,12 @@ _NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
 
 
 @jit
-def _next_pulls(arm: Any, times: Any, K: Any, most: Any, spent: Any, limit: Any, out: Any) -> Any:
-    """The pulls of the next step, as the environment clips them; whether any lead an episode beyond its limit."""
+def _passes(arm: Any, times: Any, K: Any, most: Any, spent: Any, limit: Any) -> Any:
+    """Whether the next pulls, clipped as the environment does it, lead any episode beyond its limit."""
     beyond = False
-    for e in range(len(out)):
-        out[e] = min(0 if arm[e] == K else times[e], most - spent[e])
-        beyond |= out[e] > limit[e] - spent[e]
+    for e in range(len(arm)):
+        pulls = min(0 if arm[e] == K else times[e], most - spent[e])
+        beyond |= pulls > limit[e] - spent[e]
     return beyond
 
 
@@ -262,8 +262,7 @@ class _Lockstep:
         self.checks = np.array([] if at is None else at, np.int64)
         self.result = Run.empty(label, envs.task, episodes, at)
         self.episode = np.arange(E)  # which episode each slot runs
-        self.spent = np.zeros(E, np.int64)  # pulls so far
-        self.times = np.zeros(E, np.int64)  # pulls of the next step
+        self.spent = envs.total_pulls  # pulls so far, kept by the environment
         self.next_check = np.zeros(E, np.int64)  # the first checkpoint not yet scored
         self.most = min(envs.task.budget or _NEVER, envs.task.max_pulls or _NEVER)  # pulls of an episode
         # Pulls at each checkpoint, a number that is never reached behind the last.
@@ -284,17 +283,17 @@ class _Lockstep:
         observation, _ = envs.reset(seed=self.seed, options={"episode": self.episode})
         state, begins, following = None, np.ones(E, np.bool_), E
         one, running = np.ones(E, np.int64), np.zeros(E, np.bool_)
-        left = self.episodes
+        left, checked, shape, shown = self.episodes, len(self.checks) > 0, (E,), bar.show
         while left:
             action, state = self.policy.predict(observation, state, begins, deterministic=True)
             arm, times = (action["arm"], action["times"]) if self.handcrafted else (action, one)
-            if len(self.checks) and np.shape(arm) == (E,):  # the environment refuses other shapes
+            if checked and np.shape(arm) == shape:  # the environment refuses other shapes
                 arm, times = np.ascontiguousarray(arm, np.int64), np.ascontiguousarray(times, np.int64)
-                while _next_pulls(arm, times, K, self.most, self.spent, self.limit, self.times):
-                    self._score_checkpoint(observation, state)
-                self.spent += self.times
+                while _passes(arm, times, K, self.most, self.spent, self.limit):
+                    self._score_checkpoint(observation, state, np.where(arm == K, 0, times))
             observation, _, terminated, truncated, info = envs.step(action)
-            bar.step(E)
+            if shown:
+                bar.step(E)
             if "answer" not in info:
                 begins = running
                 continue
@@ -310,12 +309,12 @@ class _Lockstep:
                 following += len(refill)
                 mask = np.zeros(E, np.bool_)
                 mask[refill] = True
-                self.spent[refill], self.next_check[refill], self.limit[refill] = 0, 0, self.limits[0]
+                self.next_check[refill], self.limit[refill] = 0, self.limits[0]
                 observation, _ = envs.reset(options={"reset_mask": mask, "episode": self.episode})
 
-    def _score_checkpoint(self, observation: Any, state: Any) -> None:
-        """Score the answer of now in slots whose next pulls lead beyond their next checkpoint."""
-        slots = np.flatnonzero(self.times > self.limit - self.spent)
+    def _score_checkpoint(self, observation: Any, state: Any, times: NDArray[np.int64]) -> None:
+        """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
+        slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommend(observation, state, slots) if self.handcrafted else None
         verdict = self.envs.assess(slots, answers)
         self.result.write(self.episode[slots], self.next_check[slots], verdict, self.spent[slots])
