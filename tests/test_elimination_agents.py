@@ -173,20 +173,20 @@ def compare(name: str, env_id: str, episodes: int, ended: int, **kwargs: Any) ->
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["east", "uniform-elimination"])
 def test_twins_of_the_eliminations(name: str, mode: str) -> None:
-    compare(name, ALL_GOOD, 100, 90, instance=noisy(), max_pulls=6000, **MODES[mode])
+    compare(name, ALL_GOOD, 300, 270, instance=noisy(), max_pulls=6000, **MODES[mode])
     compare(name, ALL_GOOD, 20, 0, instance=noisy("bernoulli", 4), max_pulls=1000, **MODES[mode])  # with ties
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", FAREASTS)
 def test_twins_of_fareast(name: str, mode: str) -> None:
-    compare(name, ALL_GOOD, 100, 90, instance=noisy(spread=0.05), max_pulls=3000, **MODES[mode])
+    compare(name, ALL_GOOD, 300, 270, instance=noisy(spread=0.05), max_pulls=3000, **MODES[mode])
     compare(name, ALL_GOOD, 20, 0, instance=noisy("bernoulli", 4), max_pulls=20000, **MODES[mode])
 
 
 @pytest.mark.parametrize(("law", "arms"), [("gaussian", 7), ("bernoulli", 4), ("bernoulli", 2)])
 def test_twins_of_median_elimination(law: str, arms: int) -> None:
-    compare("median-elimination", BEST_ARM, 100, 100, instance=noisy(law, arms, uniform=[0.0, 1.0]), epsilon=0.2,
+    compare("median-elimination", BEST_ARM, 300, 300, instance=noisy(law, arms, uniform=[0.0, 1.0]), epsilon=0.2,
             delta=0.2)  # fmt: skip
 
 
