@@ -10,7 +10,7 @@ import numpy as np
 
 from bandit_envs.datasets import Captions, captions
 
-from ..evaluation.plots import Series, draw
+from ..evaluation.plots import COLOURS
 from ..evaluation.result import _pandas
 from .claims import Claim, Growth, Printed
 from .figure import Figure
@@ -49,11 +49,11 @@ class Ratings(AnyPanel):
         return Rated(captions(self.contest), self.epsilon)
 
     def draw(self, ax: Axes, result: Rated, level: float, transform: Transform, order: Sequence[str]) -> None:
-        means = np.sort(result.data.means)[::-1]
-        none, rank = np.full(len(means), np.nan), np.arange(1.0, len(means) + 1)
-        draw(ax, [Series(name, order.index(name), rank, y, none, none) for name, y in (
-            ("captions", means), (result.agents[1], np.full(len(means), result.threshold)))],
-            self.label, "rank", False)  # fmt: skip
+        means, (captions_label, threshold_label) = np.sort(result.data.means)[::-1], result.agents
+        ax.plot(np.arange(1, len(means) + 1), means, color=COLOURS[0], label=captions_label)
+        ax.axhline(result.threshold, color=COLOURS[1], linestyle="dashed", label=threshold_label)
+        ax.set(xlabel="rank", ylabel=self.label, xscale="log")
+        ax.grid(True, color="#D9D9D9", linewidth=0.6)
         ax.axvline(result.good, color="#7F7F7F", linewidth=1, linestyle="dotted")
         ax.annotate(f"{result.good}", (result.good, means[-1]), xytext=(4, 2), textcoords="offset points")
 
