@@ -12,17 +12,17 @@ from bandit_envs.problems import PROBLEMS
 from .agent import Agent, task_of
 from .all_good import ST2, UCB, APTOracle, East, Fareast, UniformElimination
 from .baselines import Random, Uniform
-from .thresholding import APT, LSA, UCBE, OptKG
+from .thresholding import APT, LSA, SAR, UCBE, OptKG
 from .top_k import LUCB, MedianElimination
 
 __all__ = ["AGENTS", "ALIASES", "make", "names"]
 
 AGENTS: dict[str, type[Agent]] = {
     row.name: row
-    for row in (Uniform, Random, LSA, APT, UCBE, OptKG, ST2, Fareast, East, UniformElimination, UCB, APTOracle, LUCB,
+    for row in (Uniform, Random, LSA, APT, UCBE, SAR, OptKG, ST2, Fareast, East, UniformElimination, UCB, APTOracle, LUCB,
                 MedianElimination)
 }  # fmt: skip
-ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe"}
+ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 
 
 def names(problem: str | None = None) -> list[str]:

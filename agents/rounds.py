@@ -34,13 +34,13 @@ class RoundMemory:
     fresh: Bools  # (E,) an episode has begun, or is met in its middle
     stopped: Bools  # (E,) the algorithm has answered
     answer: Bools  # (E, K) its answer
-    base: Floats  # (E, K) sums of samples when the plan was written
+    base: Floats  # (E, K) or (E, K, D) sums of samples when the plan was written
 
     @classmethod
-    def of(cls, E: int, K: int) -> dict[str, Any]:
+    def of(cls, E: int, K: int, D: int = 1) -> dict[str, Any]:
         """The fields before the first choice."""
         counts = {name: np.zeros(E, np.int64) for name in ("size", "place", "times", "left")}
-        return {**counts, "plan": np.zeros((E, K), np.int64), "base": np.zeros((E, K)),
+        return {**counts, "plan": np.zeros((E, K), np.int64), "base": np.zeros((E, K) if D == 1 else (E, K, D)),
                 "last": np.full(E, K), "fresh": np.ones(E, np.bool_), "stopped": np.zeros(E, np.bool_),
                 "answer": np.zeros((E, K), np.bool_)}  # fmt: skip
 
@@ -63,9 +63,9 @@ class RoundMemory:
         self.size[slot] = self.place[slot] = self.left[slot] = 0
 
     def means(self, slots: Any, total: Floats) -> Floats:
-        """Means of the samples of the plan just carried out, (S, K); 0 for arms outside it."""
-        fresh: Floats = (total[slots] - self.base[slots]) / self.times[slots][..., None]
-        return fresh
+        """Means of the samples of the plan just carried out, (S, K) or (S, K, D); 0 for arms outside it."""
+        fresh: Floats = total[slots] - self.base[slots]
+        return fresh / self.times[slots].reshape(-1, *(1,) * (fresh.ndim - 1))
 
     def stop(self, slots: Any, answer: Any) -> None:
         """Answer and stop."""

@@ -7,6 +7,7 @@ BANDIT_ENVS_DATA names; else it is downloaded once from its public address, chec
 |-------------------|------------------------------------------------|--------------------------------------------|
 | captions(contest) | ratings 1, 2, 3 of New Yorker contest captions | github.com/nextml/caption-contest-data-api |
 | inhibitors(kinase)| activity of compounds against a kinase         | PKIS2, Drewry et al., PLoS ONE 2017        |
+| emotions()        | deviations of crowd workers from experts       | Snow et al., EMNLP 2008                    |
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +26,7 @@ from .arms import Categorical
 from .naming import unknown
 from .problems.base import integer, number
 
-__all__ = ["FILES", "Captions", "PublicFile", "captions", "inhibitors", "local_folder", "read_captions"]
+__all__ = ["FILES", "Captions", "PublicFile", "captions", "emotions", "inhibitors", "local_folder", "read_captions"]
 
 VARIABLE = "BANDIT_ENVS_DATA"
 
@@ -39,18 +41,21 @@ class PublicFile:
     Attributes:
         repository: "owner/name".
         commit: 40 hexadecimal digits.
-        path: of the file in the repository; its last part is the file's name everywhere.
+        path: of the file in the repository.
         sha256: of the file's bytes, 64 hexadecimal digits; None where only the commit vouches for the file.
+        alias: the file's name here, if it is not the last part of `path`.
     """
 
     repository: str
     commit: str
     path: str
     sha256: str | None
+    alias: str = ""
 
     @property
     def name(self) -> str:
-        return self.path.rpartition("/")[2]
+        """The file's name in folders and in the cache."""
+        return self.alias or self.path.rpartition("/")[2]
 
     @property
     def url(self) -> str:
@@ -60,6 +65,13 @@ class PublicFile:
 def _contest(number: int, commit: str, sha256: str | None) -> PublicFile:
     """Ratings of a New Yorker caption contest, CC BY 4.0."""
     return PublicFile("nextml/caption-contest-data-api", commit, f"contests/summaries/{_captions_file(number)}", sha256)
+
+
+def _emotion(part: str, sha256: str) -> PublicFile:
+    """Affective text ratings of Snow et al. 2008; the two files have generic names there, so that ours are prefixed."""
+    commit = "8d216471071f09b9e474ee19f8d692447f982f88"
+    path = f"datasets/f201_Emotion_FULL/{part}.csv"
+    return PublicFile("zhydhkcws/crowd_truth_infer", commit, path, sha256, f"emotion_{part}.csv")
 
 
 def _captions_file(contest: int) -> str:
@@ -80,6 +92,8 @@ FILES: dict[str, PublicFile] = {
             "drug_discovery/pkis2_matrix_1um.csv",
             "e03dbcafbdd771575737866f556fce0420e299cc57556917a145861585254f16",
         ),
+        _emotion("answer", "8a33684760a7fc51980ddc2d19d157f9d0197bcc3611cc4a2c8cdb65fdaf1d1b"),
+        _emotion("truth", "0fdfa983818a3524ba572c7eb7a3fd6b314844105ae9449b630425faa3176be4"),
     )
 }
 
@@ -282,3 +296,59 @@ def inhibitors(kinase: str = "ACVRL1", folder: str | Path | None = None) -> NDAr
     x = np.array([value for value in values if value > 0])
     activity: NDArray[np.float64] = -np.log1p(-np.where(x == 100, 99.9, x) / 100)
     return activity
+
+
+# --- crowd workers ---------------------------------------------------------------------------------------------------
+
+SCALES = 7  # of a headline, 100 headlines each: question q = 1 .. 700 is of scale (q - 1) // 100
+HEADLINES = 100
+WIDTHS = (100, 100, 100, 100, 100, 100, 200)  # of the answers; the last scale is valence, -100 .. 100
+
+
+def emotions(folder: str | Path | None = None) -> list[NDArray[np.float64]]:
+    """How far 38 workers' ratings of headlines on 7 scales are from the experts', one table (n_i, 7) per worker.
+
+    An entry is |answer - truth| / width of the scale; a row is one headline that the worker rated, on all scales.
+    Workers come in the order of their names, headlines in that of the file's questions. Source: Snow, O'Connor,
+    Jurafsky & Ng, EMNLP 2008; used by Katz-Samuels & Scott, ICML 2018.
+
+    Args:
+        folder: as for `captions`.
+
+    Raises:
+        ValueError: for lines that cannot be used, a worker who did not rate a headline on all scales, and as
+            `captions`. FileNotFoundError, ImportError, OSError: as `captions`.
+    """
+    truth: dict[int, float] = {}
+    for q, value, _ in _ratings_of("emotion_truth.csv", ("question", "truth"), folder):
+        truth[q] = value
+    given: dict[str, dict[int, float]] = {}
+    for q, value, who in _ratings_of("emotion_answer.csv", ("question", "answer", "worker"), folder):
+        ratings = given.setdefault(who, {})
+        if q in ratings or q not in truth:
+            what = "is answered twice by" if q in ratings else "has no truth, but an answer of"
+            raise ValueError(f"emotion_answer.csv: question {q} {what} worker {who}")
+        ratings[q] = abs(value - truth[q]) / WIDTHS[(q - 1) // HEADLINES]
+    tables = []
+    for worker, ratings in sorted(given.items()):
+        headlines = sorted({(q - 1) % HEADLINES for q in ratings})
+        if len(ratings) != SCALES * len(headlines):
+            raise ValueError(f"emotion_answer.csv: worker {worker} rated a headline on some scales only, not on all {SCALES}")
+        tables.append(np.array([[ratings[s * HEADLINES + h + 1] for s in range(SCALES)] for h in headlines]))
+    return tables
+
+
+def _ratings_of(name: str, columns: tuple[str, ...], folder: str | Path | None) -> Iterator[tuple[int, float, str]]:
+    """Question, rating and the third of the columns, if any, of each line of a file."""
+    path = _fetch(name, folder)
+    with open(path, encoding="utf-8-sig", newline="") as stream:
+        reader = csv.DictReader(stream)
+        if missing := [column for column in columns if column not in (reader.fieldnames or [])]:
+            raise ValueError(f"{path}: columns {missing} are missing, found {reader.fieldnames}")
+        for row in reader:
+            try:
+                q = integer(columns[0], int(row[columns[0]]), 1, SCALES * HEADLINES)
+                rating = number(columns[1], float(row[columns[1]]), 100 - WIDTHS[(q - 1) // HEADLINES], 100)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+            yield q, rating, row[columns[-1]]

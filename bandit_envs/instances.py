@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from . import datasets, rng
-from .arms import LARGEST, LAWS, Arms, Bernoulli, Gaussian, from_dict
+from . import datasets, polyhedra, rng
+from .arms import LARGEST, LAWS, Arms, Bernoulli, Gaussian, Resampled, from_dict
 from .naming import parse_call, unknown
 from .problems.base import integer, number
 
@@ -164,6 +165,71 @@ def _kinase(folder: str | None = None) -> Instance:
     return Instance(Gaussian(datasets.inhibitors("ACVRL1", folder)), "kinase-acvrl1", defaults)
 
 
+_KATZ = "Katz-Samuels & Scott, ICML 2018"
+
+
+def _feasible(arms: Arms, name: str, rows: polyhedra.Rows, budget: int, **more: Any) -> Instance:
+    """Arms, and the polyhedron that they are judged by."""
+    return Instance(arms, name, {"Feasible": {"A": rows[0], "b": rows[1], "budget": budget, **more}})
+
+
+def _groups(*groups: tuple[int, ArrayLike]) -> Gaussian:
+    """20 arms with variance 1/4 in 5 dimensions: so many at each mean, a vector or the value of all coordinates."""
+    return Gaussian(np.concatenate([np.tile(np.broadcast_to(mean, 5), (n, 1)) for n, mean in groups]), 0.5)
+
+
+def _katz(experiment: int, tolerance: float) -> Callable[..., Instance]:
+    """Experiments 1 to 3, on the cube [0, 1]^5."""
+    steps = [0.05 * i for i in range(4)]
+    arms = {
+        1: _groups((2, 0.8), (2, 0.9), (2, 1.1), (2, 1.2), (1, 0.975), (1, 1.025), (10, 0.3)),
+        2: _groups((2, 0.8), (2, 0.9), (2, 1.1), (2, 1.2), (1, 0.95), (1, 1.05), (10, 0.3)),
+        3: _groups(*((1, 0.75 + s) for s in steps), (1, 0.975), (1, 1.025), *((1, 1.25 - s) for s in steps),
+                   (10, 1.15)),
+    }[experiment]  # fmt: skip
+
+    def build(tolerance: float = tolerance) -> Instance:
+        return _feasible(arms, f"katz-samuels2018-{experiment}", polyhedra.cube(5), 2000, tolerance=tolerance)
+
+    return build
+
+
+def _katz_simplex(normalise: bool = False) -> Instance:
+    """Experiment 4, on {x >= 0, sum x <= 2}, as written: with rows of norm 1 its good arms would be irrelevant at .1.
+
+    `normalise=True`: rows of norm 1, and the tolerance .1 / sqrt(5).
+    """
+    arms = _groups((5, 0.2), (5, 1.85 * 0.2), (5, 2.25 * 0.2), (5, 1.95 * 0.2))
+    tolerance = 0.1 / math.sqrt(5) if normalise else 0.1
+    rows = polyhedra.simplex(5, 2.0)
+    return _feasible(arms, "katz-samuels2018-4", rows, 2000, tolerance=tolerance, normalise=normalise)
+
+
+def _katz_ordered() -> Instance:
+    """Experiment 5, on {x_1 <= .. <= x_5}."""
+    means = ([0, 0.2, 0.4, 0.6, 0.8], [0, 0.15, 0.3, 0.45, 0.6], [0, 0.2, 0.15, 0.6, 0.8], [0, 0.2, 0.05, 0.6, 0.8],
+             [0, 0.2, 0.4, 0.2, 0])  # fmt: skip
+    arms = _groups(*((4, mean) for mean in means))
+    return _feasible(arms, "katz-samuels2018-5", polyhedra.ordered(5), 2000, tolerance=0.1)
+
+
+def _dose_finding() -> Instance:
+    """Section 7.2: 25, 75, 150, 300 mg of secukinumab and a placebo; effective in at least .4, adverse in at most .5."""
+    means = [[0.34, 0.519], [0.469, 0.612], [0.465, 0.465], [0.537, 0.61], [0.36, 0.58]]
+    return _feasible(Bernoulli(means), "dose-finding", ([[-1.0, 0.0], [0.0, 1.0]], [-0.4, 0.5]), 1000, tolerance=0.0)
+
+
+def _crowdsourcing(gaussian: bool = False, folder: str | None = None) -> Instance:
+    """Section 7.3: workers at most as far from the experts as the average worker, on each of 7 scales.
+
+    `gaussian=True`: the simulation of section J, independent normal coordinates with each worker's means and standard
+    deviations.
+    """
+    data = Resampled(datasets.emotions(folder))
+    arms = Gaussian(data.means, np.sqrt(data.variances)) if gaussian else data
+    return _feasible(arms, "crowdsourcing", polyhedra.at_most(data.means.mean(axis=0)), 4000, tolerance=0.02)
+
+
 @dataclass(frozen=True)
 class Row:
     """A named instance of the catalogue: how it is built, for which problem it was made, and where it comes from."""
@@ -183,6 +249,13 @@ INSTANCES: dict[str, Row] = {
     "captions-651": Row(_captions(651), "AllGood", "Mason et al., NeurIPS 2020: caption contest 651, 9250 arms", True),
     "captions-627": Row(_captions(627), "AllGood", "Mason et al., NeurIPS 2020: caption contest 627, 6509 arms", True),
     "kinase-acvrl1": Row(_kinase, "AllGood", "Mason et al., NeurIPS 2020: inhibitors of ACVRL1, 189 arms", True),
+    "katz-samuels2018-1": Row(_katz(1, 0.075), "Feasible", f"{_KATZ}, experiment 1: four groups, irrelevant arms, cube"),
+    "katz-samuels2018-2": Row(_katz(2, 0.0), "Feasible", f"{_KATZ}, experiment 2: four groups, cube"),
+    "katz-samuels2018-3": Row(_katz(3, 0.075), "Feasible", f"{_KATZ}, experiment 3: linear progression, cube"),
+    "katz-samuels2018-4": Row(_katz_simplex, "Feasible", f"{_KATZ}, experiment 4: four groups, simplex"),
+    "katz-samuels2018-5": Row(_katz_ordered, "Feasible", f"{_KATZ}, experiment 5: ordered polyhedron"),
+    "dose-finding": Row(_dose_finding, "Feasible", f"{_KATZ}, section 7.2: doses of secukinumab, 5 arms"),
+    "crowdsourcing": Row(_crowdsourcing, "Feasible", f"{_KATZ}, section 7.3: 38 workers, 7 scales", True),
 }
 
 

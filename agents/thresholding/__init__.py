@@ -3,6 +3,7 @@
 from .apt import APT
 from .lsa import LSA
 from .opt_kg import OptKG
+from .sar import SAR
 from .ucbe import UCBE
 
-__all__ = ["APT", "LSA", "UCBE", "OptKG"]
+__all__ = ["APT", "LSA", "SAR", "UCBE", "OptKG"]
