@@ -27,7 +27,7 @@ __all__ = ["Polyhedron"]
 
 Floats = NDArray[np.float64]
 
-GENERAL, HALF_SPACE, BOX, SIMPLEX = range(4)
+GENERAL, HALF_SPACE, BOX, UNIT_BOX, SIMPLEX = range(5)  # kernel constants; UNIT_BOX: a box whose rows have norm 1
 TINY = 1e-12  # a length that is rounding error beside unit normals
 ROUNDING = 4 * 2.0**-52  # relative error allowed to y
 STEPS = 20  # step limit of the active-set method, per row and dimension
@@ -48,6 +48,16 @@ def _slacks(x: Floats, rows: Floats, b: Floats, slack: Floats) -> Any:
     for j in range(M):
         slack[j] = b[j] - slack[j]
         least = min(least, slack[j])
+    return least + nothing
+
+
+@inlined
+def _box_slack(x: Floats, bounds: Floats) -> Any:
+    """The smallest of b - A x for a box whose rows have norm 1, NaN where x is not finite."""
+    least, nothing = np.inf, 0.0
+    for d in range(len(x)):
+        nothing += 0.0 * x[d]
+        least = min(least, bounds[1, d] - x[d], x[d] - bounds[0, d])
     return least + nothing
 
 
@@ -168,14 +178,17 @@ def _measure(
     R, Q = np.empty((D + 1, D + 1)), np.empty((D + 1, D))
     for i in range(start, len(points)):
         x, y = points[i], nearest[min(i, len(nearest) - 1)]
-        margins[i] = _slacks(x, rows, b, slack)
+        margins[i] = _box_slack(x, bounds) if kind == UNIT_BOX else _slacks(x, rows, b, slack)
         if not margins[i] < 0.0:
             for d in range(D):
                 y[d] = x[d] if margins[i] >= 0.0 else np.nan
             continue
         distance, square = 0.0, 0.0  # never less than the largest violation, so never lost in rounding
-        for j in range(M):
-            distance = max(distance, -slack[j] * unit[j])
+        if kind == UNIT_BOX:
+            distance = -margins[i]
+        else:
+            for j in range(M):
+                distance = max(distance, -slack[j] * unit[j])
         if kind == GENERAL:
             if not _active_set(x, rows, b, unit, limit, y, slack, multiplier, w, R, Q):
                 return i
@@ -267,7 +280,7 @@ class Polyhedron:
         """Raise ValueError unless the volume is positive; a linear program decides only where nothing simpler does."""
         unit, (low, high), kind = self._kernel[2:5]
         rows, ends, (M, D) = self.A * unit[:, None], self.b * unit, self.A.shape
-        if kind in (BOX, SIMPLEX):
+        if kind in (BOX, UNIT_BOX, SIMPLEX):
             for d in np.flatnonzero(~(low < high)):
                 what = "empty" if low[d] > high[d] else "of zero volume"
                 raise ValueError(f"the polyhedron must have positive volume, {low[d]} <= x[{d}] <= {high[d]} is {what}")
@@ -373,7 +386,7 @@ def _closed_form(A: Floats, b: Floats) -> tuple[int, Floats]:
         side, tighter = (1, min) if row[d] > 0 else (0, max)
         bounds[side, d] = tighter(bounds[side, d], end / row[d])
     if axis.all():
-        return BOX, bounds
+        return UNIT_BOX if (np.abs(A).max(axis=1) == 1.0).all() else BOX, bounds
     if M == 1:
         return HALF_SPACE, bounds
     total, value = A[~axis][0], A[~axis].max()

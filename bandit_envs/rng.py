@@ -44,6 +44,7 @@ _BULK = np.uint64(BULK)
 _BLOCK = np.uint64(16)  # one block further, above the 4 bits of the stream
 _UNIT = 2.0**-53
 _HALF = 2.0**-54
+CENTRAL = 0.425  # distance from 1/2 up to which a quantile needs no logarithm
 _NOTHING = 2.0**-64  # a mass so small that only rounding makes an inversion reach it
 
 
@@ -93,21 +94,33 @@ def arm_word(arm: Any, index: Any) -> Any:
     return np.uint64(arm) | ((np.uint64(index) >> _32) << _24)
 
 
+@inlined
+def _centre(u: Any) -> Any:
+    """u + 2^-54 - 1/2, in (-1/2, 1/2)."""
+    return (u - 0.5) + _HALF
+
+
+@inlined
+def _central_quantile(q: Any) -> Any:
+    """Quantile of the standard normal law at 1/2 + q, for |q| <= CENTRAL."""
+    r = 0.180625 - q * q
+    return (
+        q
+        * (((((((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r
+               + 45921.953931549871457) * r + 13731.693765509461125) * r + 1971.5909503065514427) * r
+            + 133.14166789178437745) * r + 3.387132872796366608)
+        / (((((((5226.495278852545925 * r + 28729.085735721942674) * r + 39307.89580009271061) * r
+               + 21213.794301586595867) * r + 5394.1960214247511077) * r + 687.1870074920579083) * r
+            + 42.313330701600911252) * r + 1.0)
+    )  # fmt: skip
+
+
 @jit
 def normal_quantile(u: Any) -> Any:
     """Quantile of the standard normal law at u + 2^-54 for u in [0, 1) (Wichura 1988, AS 241, PPND16; error 1e-16)."""
-    q = (u - 0.5) + _HALF
-    if abs(q) <= 0.425:
-        r = 0.180625 - q * q
-        return (
-            q
-            * (((((((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r
-                   + 45921.953931549871457) * r + 13731.693765509461125) * r + 1971.5909503065514427) * r
-                + 133.14166789178437745) * r + 3.387132872796366608)
-            / (((((((5226.495278852545925 * r + 28729.085735721942674) * r + 39307.89580009271061) * r
-                   + 21213.794301586595867) * r + 5394.1960214247511077) * r + 687.1870074920579083) * r
-                + 42.313330701600911252) * r + 1.0)
-        )  # fmt: skip
+    q = _centre(u)
+    if abs(q) <= CENTRAL:
+        return _central_quantile(q)
     r = math.sqrt(-math.log(0.5 - abs(q)))
     if r <= 5.0:
         r -= 1.6
@@ -132,10 +145,25 @@ def normal_quantile(u: Any) -> Any:
     return x if q > 0.0 else -x
 
 
+@inlined
+def block_of_quantiles(u: Any, n: Any, tail: Any, out: Any) -> Any:
+    """Fill out[:n] with `normal_quantile` of u[:n]: first all as if they were central, which vectorises, then the tails.
+
+    `tail` (n,) int64 is room for the places of the latter.
+    """
+    tails = 0
+    for i in range(n):
+        out[i] = _central_quantile(_centre(u[i]))
+    for i in range(n):
+        tail[tails] = i
+        tails += abs(_centre(u[i])) > CENTRAL
+    for j in range(tails):
+        out[tail[j]] = normal_quantile(u[tail[j]])
+
+
 @jit
 def _normal_quantiles(u: Any, out: Any) -> Any:
-    for i in range(len(u)):
-        out[i] = normal_quantile(u[i])
+    block_of_quantiles(u, len(u), np.empty(len(u), np.int64), out)
 
 
 def normal_quantiles(u: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from . import rng
 from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, UNIFORM, Arms
 from .compiled import inlined, jit
-from .rng import arm_word, binomial, gamma, next_uniform, normal_quantile, open_counter, philox, to_uniform
+from .rng import (
+    arm_word, binomial, block_of_quantiles, gamma, next_uniform, normal_quantile, open_counter, philox, to_uniform,
+)  # fmt: skip
 
 __all__ = ["Simulator"]
 
@@ -165,9 +167,11 @@ def _advance(
     spent, remaining, ended = counts[0], counts[1], counts[2]
     reward, sample = outcome[: len(spent)], outcome[len(spent) :]
     status, did, terminated, truncated = flags[0], flags[1], flags[2], flags[3]
-    words, numbers, slot = np.empty((6, _BLOCK), np.uint64), np.empty((2, _BLOCK)), np.empty(_BLOCK, np.int64)
+    words, places = np.empty((6, _BLOCK), np.uint64), np.empty((3, _BLOCK), np.int64)
+    numbers = np.empty((D + 3, _BLOCK))
     offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
-    u, x = numbers[0], numbers[1]
+    slot, place, spare = places[0], places[1], places[2]
+    u, x, samples = numbers[0], numbers[1], numbers[2:]
     uK, uD, ucolumns = np.uint64(K), np.uint64(D), np.uint64(columns)
     row = law == RESAMPLED or law == CATEGORICAL  # one uniform picks all coordinates
     finished = 0
@@ -202,10 +206,15 @@ def _advance(
                 offset[i], c0[i], c1[i] = o, m, a
             for i in range(n):
                 did[base + np.uint64(i)] = PULLED
-            for i in range(n):
-                j = base + np.uint64(i)
-                w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), episode[j], np.uint64(0), key0[j], key1[j])
-                u[i] = to_uniform(w0, w1)
+            if D == 1:
+                for i in range(n):
+                    j = base + np.uint64(i)
+                    w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), episode[j], np.uint64(0), key0[j], key1[j])
+                    u[i] = to_uniform(w0, w1)
+            else:
+                for i in range(n):
+                    j = base + np.uint64(i)
+                    slot[i], c2[i], q0[i], q1[i] = start + i, episode[j], key0[j], key1[j]
             for i in range(n):
                 spent[base + np.uint64(i)] += 1
         else:
@@ -245,14 +254,20 @@ def _advance(
                 c0[n], c1[n], c2[n] = m, a, episode[e]
                 q0[n], q1[n] = key0[e], key1[e]
                 n += 1
-            for i in range(n):
-                w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), c2[i], np.uint64(0), q0[i], q1[i])
-                u[i] = to_uniform(w0, w1)
+            if D == 1:
+                for i in range(n):
+                    w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), c2[i], np.uint64(0), q0[i], q1[i])
+                    u[i] = to_uniform(w0, w1)
         if D == 1:
             if law == BERNOULLI:
                 for i in range(n):
                     at = offset[i] if stride else c1[i]
                     x[i] = 1.0 if u[i] < parameters[at] else 0.0
+            elif law == GAUSSIAN:
+                block_of_quantiles(u, n, spare, x)
+                for i in range(n):
+                    at = (offset[i] if stride else c1[i]) * ucolumns
+                    x[i] = parameters[at] + parameters[at + np.uint64(1)] * x[i]
             else:
                 for i in range(n):
                     at = (offset[i] if stride else c1[i]) * ucolumns
@@ -271,24 +286,34 @@ def _advance(
                     sample[np.uint64(slot[i])] = x[i]
         else:
             for i in range(n):
-                e = start + i if plain else slot[i]
-                at = np.int64((offset[i] if stride else c1[i]) * ucolumns)
-                before, c1[i] = float(np.int64(c0[i])), arm_word(c1[i], c0[i])
-                w = u[i]
+                place[i] = np.int64((offset[i] if stride else c1[i]) * ucolumns)
+                c1[i] = arm_word(c1[i], c0[i])
+            for pair in range(1 if row else (D + 1) // 2):
+                c3, even, odd = np.uint64(pair) * _NEXT, samples[2 * pair], samples[2 * pair + 1]
+                for i in range(n):
+                    w0, w1, w2, w3 = philox(c0[i], c1[i], c2[i], c3, q0[i], q1[i])
+                    even[i], odd[i] = to_uniform(w0, w1), to_uniform(w2, w3)
+            if law == GAUSSIAN:
                 for d in range(D):
-                    if d % 2 == 1 and not row:
-                        _, _, w2, w3 = philox(c0[i], c1[i], episode[e], np.uint64(d // 2) * _NEXT, key0[e], key1[e])
-                        w = to_uniform(w2, w3)
-                    elif d > 0 and not row:
-                        w0, w1, _, _ = philox(c0[i], c1[i], episode[e], np.uint64(d // 2) * _NEXT, key0[e], key1[e])
-                        w = to_uniform(w0, w1)
-                    y = _from_uniform(law, w, parameters, at, columns, data, d, D)
-                    o = offset[i] * uD + np.uint64(d)
+                    y = samples[d]
+                    block_of_quantiles(y, n, spare, x)
+                    for i in range(n):
+                        y[i] = parameters[place[i] + d] + parameters[place[i] + D + d] * x[i]
+            else:
+                for i in range(n):
+                    w = samples[0, i]
+                    for d in range(D):
+                        w = w if row else samples[d, i]
+                        samples[d, i] = _from_uniform(law, w, parameters, place[i], columns, data, d, D)
+            for i in range(n):
+                before = float(np.int64(c0[i]))
+                for d in range(D):
+                    o, y_d = offset[i] * uD + np.uint64(d), samples[d, i]
                     was = mean[o]
-                    total[o] += y
+                    total[o] += y_d
                     mean[o] = total[o] / (before + 1.0)
-                    variance[o] = max(variance[o] * before + (y - was) * (y - mean[o]), 0.0) / (before + 1.0)
-                    sample[e * D + d] = y
+                    variance[o] = max(variance[o] * before + (y_d - was) * (y_d - mean[o]), 0.0) / (before + 1.0)
+                    sample[slot[i] * D + d] = y_d
         over = False
         if budget >= 0:
             least = np.int64(1)

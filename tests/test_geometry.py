@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bandit_envs import geometry
-from bandit_envs.geometry import BOX, GENERAL, HALF_SPACE, SIMPLEX, Polyhedron
+from bandit_envs.geometry import BOX, GENERAL, HALF_SPACE, SIMPLEX, UNIT_BOX, Polyhedron
 
 Floats = NDArray[np.float64]
 ROOT2 = np.sqrt(2.0)
@@ -56,7 +56,7 @@ def test_half_space(normalise: bool) -> None:
 
 def test_unit_square() -> None:
     P = Polyhedron(*box(2))
-    assert kind(P) == BOX
+    assert kind(P) == UNIT_BOX
     x = [[0.25, 0.5], [0.5, 0.5], [1, 0.5], [1, 1], [2, 0.5], [2, 2], [-3, 5]]
     # nearest wall .25 and .5; on a wall; on a corner; 1 beside a wall; corner (1, 1); corner (0, 1): 3, 4 -> 5
     np.testing.assert_allclose(P.margin(x), [0.25, 0.5, 0, 0, -1, -ROOT2, -5], atol=1e-15)
@@ -71,7 +71,7 @@ def test_box_with_repeated_and_scaled_rows() -> None:
     # slacks at (-.75, 0): as written 5.5, 3.75, 1, 1, scaled 2.75, 3.75, .25, 1
     for normalise, inside in ((True, 0.25), (False, 1.0)):
         P = Polyhedron(A, b, normalise)
-        assert kind(P) == BOX
+        assert kind(P) == (UNIT_BOX if normalise else BOX)
         np.testing.assert_allclose(P.margin(x), [inside, -np.sqrt(10), -1], atol=1e-15)  # (3, 1) away; 1 away
         assert P.project(x).tolist() == [[-0.75, 0], [2, 1], [-1, -9]]
 
@@ -461,7 +461,7 @@ def test_properties_of_a_projection(name: str) -> None:
 
 
 @pytest.mark.parametrize("normalise", [True, False])
-@pytest.mark.parametrize(("name", "closed"), [("half-space", HALF_SPACE), ("box", BOX), ("simplex", SIMPLEX)])
+@pytest.mark.parametrize(("name", "closed"), [("half-space", HALF_SPACE), ("box", UNIT_BOX), ("simplex", SIMPLEX)])
 def test_closed_forms_equal_the_general_kernel(name: str, closed: int, normalise: bool) -> None:
     """A redundant row, the last one again or for the box one far away, changes the method only."""
     for seed in range(SEEDS):
