@@ -69,11 +69,11 @@ def _constants(E: int, K: int) -> tuple[Ints, NDArray[np.int8]]:
 
 
 @jit
-def _any_ends(arms: Any, remaining: Any, K: Any) -> Any:
+def _any_ends(arms: Any, remaining: Any, stop: Any) -> Any:
     """Whether any episode ends with this action: it stops, or has no budget left."""
     ends = False
     for e in range(len(arms)):
-        ends |= (arms[e] == K) | (remaining[e, 0] == 0)
+        ends |= (arms[e] == stop) | (remaining[e, 0] == 0)
     return ends
 
 
@@ -93,6 +93,7 @@ class Agent(ABC):
     solves: ClassVar[tuple[str, ...]]
     anytime: ClassVar[bool] = True  # its rule does not use the budget
     stops: bool = False  # it stops by itself, where the task names a delta
+    coordinates: ClassVar[bool] = False  # it can pull single coordinates of arms
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}  # parameters that hold truth
 
     def __init__(self, task: Any) -> None:
@@ -100,6 +101,8 @@ class Agent(ABC):
         self.problem = self.task.make_problem()
         if self.task.problem not in self.solves:
             raise ValueError(f"{self.name} solves {', '.join(self.solves)}, not {self.task.problem}")
+        if self.task.pull == "coordinate" and not self.coordinates:
+            raise ValueError(f"{self.name} pulls whole arms, not single coordinates (pull='coordinate')")
         if self.task.observation != "statistics":
             raise ValueError(f"{self.name} reads observation='statistics', not {self.task.observation!r}")
 
@@ -128,6 +131,8 @@ class Agent(ABC):
     def choose(self, observation: Observation, state: Any) -> Ints | tuple[Ints, Ints]:
         """The arms to pull next, (E,), K to stop; or the pair of arms and how many times to pull each, (E,).
 
+        Where coordinates are pulled: arm * D + coordinate, and `self.task.stop` to stop.
+
         May update `state` in place. With `actions="arm"` an arm is pulled once, whatever the times.
         """
 
@@ -150,7 +155,7 @@ class Agent(ABC):
         randomised algorithm stays random whatever `deterministic` says.
 
         Args:
-            observation: arrays with a leading episode axis, or without (recognised by `pulls.ndim == 1`).
+            observation: arrays with a leading episode axis, or without (recognised by the axes of `pulls`).
             state: what the last call returned; None builds the memory from the observation.
 
         Returns:
@@ -161,13 +166,13 @@ class Agent(ABC):
             ValueError: if the observation is not the statistics of the task's K arms.
         """
         try:
-            single = observation["pulls"].ndim == 1
+            single = observation["pulls"].ndim == len(self.task.shape)
             if single:
                 observation = {name: array[None] for name, array in observation.items()}
             shape = observation["pulls"].shape
         except (TypeError, KeyError, IndexError, AttributeError):
             raise ValueError(f"{self.name} reads a dict of statistics, got {type(observation).__name__}") from None
-        if shape[1:] != (self.task.K,):
+        if shape[1:] != self.task.shape:
             raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {shape}")
         if state is None:
             if missing := [name for name in STATISTICS if name not in observation]:
@@ -188,9 +193,9 @@ class Agent(ABC):
         """The arms as full actions, each pulled once, with answers where the episode ends."""
         E, K = len(arms), self.task.K
         once, unread = _constants(E, K)
-        if not _any_ends(arms, observation["remaining"], K):
+        if not _any_ends(arms, observation["remaining"], self.task.stop):
             return {"arm": arms, "times": once.copy(), "answer": unread}
-        slots = np.flatnonzero((arms == K) | (observation["remaining"][:, 0] == 0))
+        slots = np.flatnonzero((arms == self.task.stop) | (observation["remaining"][:, 0] == 0))
         answer = np.zeros((E, K), np.int8)
         answer[slots] = self.recommend(observation, state, slots)
         return {"arm": arms, "times": once.copy(), "answer": answer}

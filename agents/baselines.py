@@ -20,17 +20,17 @@ def _spent(agent: Agent, observation: Observation) -> Ints:
     if agent.task.budget is not None:
         spent: Ints = agent.task.budget - observation["remaining"][:, 0]
         return spent
-    pulls: Ints = observation["pulls"].sum(axis=1)
+    pulls: Ints = observation["pulls"].reshape(len(observation["pulls"]), -1).sum(axis=1)
     return pulls
 
 
 class Uniform(Agent):
-    """Round robin: the arms 0 .. K - 1 in turn."""
+    """Round robin: the arms 0 .. K - 1 in turn, or all their coordinates."""
 
-    name, source, solves = "uniform", "the common baseline", tuple(PROBLEMS)
+    name, source, solves, coordinates = "uniform", "the common baseline", tuple(PROBLEMS), True
 
     def choose(self, observation: Observation, state: Any) -> Ints:
-        return _spent(self, observation) % self.task.K
+        return _spent(self, observation) % self.task.stop
 
 
 class Random(Agent):
@@ -40,7 +40,7 @@ class Random(Agent):
         task: a task or an environment. seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
     """
 
-    name, source, solves = "random", "the common baseline", tuple(PROBLEMS)
+    name, source, solves, coordinates = "random", "the common baseline", tuple(PROBLEMS), True
 
     def __init__(self, task: Any, seed: int = 0) -> None:
         super().__init__(task)
@@ -49,4 +49,4 @@ class Random(Agent):
     def choose(self, observation: Observation, state: Any) -> Ints:
         public = np.ascontiguousarray(observation["public_seed"][:, 0], np.int64)
         u = rng.agent_uniforms(public, _spent(self, observation), seed=self.seed)[:, 0]
-        return np.minimum((u * self.task.K).astype(np.int64), self.task.K - 1)
+        return np.minimum((u * self.task.stop).astype(np.int64), self.task.stop - 1)

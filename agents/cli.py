@@ -132,6 +132,8 @@ class EnvironmentOptions:
     """What the end of an episode is worth: score or correct."""
     shuffle_arms: Flag = None
     """Put the arms in a random order in each episode."""
+    pull: Word = None
+    """Feasible: what a pull samples, an arm or one coordinate of it."""
 
     def env_kwargs(self) -> dict[str, Any]:
         """Keyword arguments of the environment: what was given."""

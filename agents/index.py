@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from bandit_envs.compiled import jit
 
 from .agent import Agent, Floats, Ints, Observation, unfit
+from .directions import CoordinateMemory, judge
 
 __all__ = ["IndexMemory", "IndexPolicy"]
 
@@ -37,6 +38,7 @@ class IndexMemory:
     T: Floats  # (E,) its pulls, at least 1
     x: Floats  # (E,) or (E, D) its empirical mean
     fresh: NDArray[np.bool_]  # (E,) the episode has just begun
+    coordinates: CoordinateMemory | None = None  # where single coordinates are pulled
 
     def held(self) -> Floats:
         """The index that the arm chosen last has so far, (E,)."""
@@ -174,6 +176,7 @@ class IndexPolicy(Agent):
     """
 
     solves: ClassVar[tuple[str, ...]] = ("Threshold", "Feasible")
+    coordinates: ClassVar[bool] = True  # by `agents.directions`
     first: float = -math.inf  # every arm is pulled once, in order
     running: bool = False  # an arm's index never falls
 
@@ -187,10 +190,17 @@ class IndexPolicy(Agent):
 
     def remember(self, observation: Observation) -> IndexMemory:
         pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)
-        E, K = pulls.shape
-        flat = np.maximum(pulls.reshape(-1), 1).astype(np.float64)
-        values = self.value(flat, mean.reshape(E * K, *mean.shape[2:])).reshape(E, K)
-        values = np.where(pulls == 0, self.first, values)
+        E, K = pulls.shape[:2]
+        coordinates = None
+        if self.task.pull == "coordinate":
+            values, turn = self._judge(pulls.reshape(E * K, -1), mean.reshape(E * K, -1))
+            values, most = values.reshape(E, K), pulls.reshape(E, -1).argmax(axis=1)
+            coordinates = CoordinateMemory(turn.reshape(E, K), most % self.task.D)
+            pulls = pulls.max(axis=2)
+        else:
+            flat = np.maximum(pulls.reshape(-1), 1).astype(np.float64)
+            values = self.value(flat, mean.reshape(E * K, *mean.shape[2:])).reshape(E, K)
+            values = np.where(pulls == 0, self.first, values)
         if K <= SCAN:
             table, levels = np.array(values.T, order="C"), np.zeros(0, np.int64)
         else:
@@ -200,20 +210,37 @@ class IndexPolicy(Agent):
             _grow(table, levels, K)
         # The arm chosen last is unknown; any arm will do, as its index is up to date.
         last = np.argmax(pulls, axis=1)
-        return IndexMemory(table, levels, last, np.empty(E), np.empty((E, *mean.shape[2:])), np.empty(E, np.bool_))
+        return IndexMemory(
+            table, levels, last, np.empty(E), np.empty((E, *mean.shape[2:])), np.empty(E, np.bool_), coordinates
+        )
+
+    def _judge(self, pulls: Ints, x: Floats) -> tuple[Floats, Ints]:
+        """Index and next coordinate of arms with pulls (n, D) and means (n, D) of their coordinates."""
+        x = np.array(x, order="C")
+        return judge(self.index, self.problem.polyhedron, pulls, x, self.first)  # type: ignore[attr-defined]
 
     def choose(self, observation: Observation, state: IndexMemory) -> Ints:
         m, task = state, self.task
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean = np.ascontiguousarray(observation["mean"], np.float64)
-        if len(m.last) != len(pulls) or mean.size != pulls.size * task.D:
+        if len(m.last) != len(pulls) or mean.size != len(pulls) * task.K * task.D:
             raise unfit(pulls, mean, len(m.last))
-        begun = _gather(pulls.reshape(-1), mean.reshape(-1), task.K, task.D, m.last, m.T, m.x.reshape(-1), m.fresh)
-        value = self.value(m.T, m.x)
+        turns, slots = m.coordinates, np.arange(len(m.last))
+        if turns is None:
+            begun = _gather(pulls.reshape(-1), mean.reshape(-1), task.K, task.D, m.last, m.T, m.x.reshape(-1), m.fresh)
+            value = self.value(m.T, m.x)
+        else:
+            m.fresh = pulls[slots, m.last, turns.spot] == 0
+            begun = int(m.fresh.sum())
+            value, turns.turn[slots, m.last] = self._judge(pulls[slots, m.last], mean[slots, m.last])
+            turns.turn[m.fresh] = 0
         if self.running:
             value = np.maximum(value, m.held())
         if len(m.levels) == 0:
             _scan(m.table, m.last, value, m.fresh, begun, self.first)
         else:
             _tree(m.table, m.levels, m.last, value, m.fresh, self.first, task.K)
+        if turns is not None:
+            turns.spot = turns.turn[slots, m.last]
+            return m.last * task.D + turns.spot
         return m.last.copy()

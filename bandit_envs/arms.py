@@ -93,6 +93,19 @@ class Arms:
         """Number of coordinates of a sample."""
         return 1 if self.means.ndim == 1 else self.means.shape[1]
 
+    def split(self, rows: Floats) -> Floats:
+        """Parameters (..., K * D, P') of the coordinates, as scalar arms, from those (..., K, P) of the arms."""
+        lead, D = rows.shape[:-2], self.D
+        columns = rows.reshape(*lead, self.K, -1, D)  # each parameter of all laws but one has one number per coordinate
+        return np.ascontiguousarray(np.swapaxes(columns, -1, -2)).reshape(*lead, self.K * D, -1)
+
+    def coordinates(self) -> Arms:
+        """The coordinates as scalar arms: arm * D + d has the law of coordinate d of the arm."""
+        scalar: Arms = object.__new__(type(self))
+        scalar.support, scalar.sigma = self.support, self.sigma
+        scalar._set(self.means.reshape(-1), self.variances.reshape(-1), self.split(self.parameters), self.data.T)
+        return scalar
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, which `from_dict` reads."""
         raise TypeError(f"{type(self).__name__} has no JSON form")
@@ -251,6 +264,12 @@ class Resampled(Arms):
         first = np.concatenate([[0.0], np.cumsum(counts)[:-1]])
         means = np.array([table.mean(axis=0) for table in tables])
         self._set(means, np.array([table.var(axis=0) for table in tables]), np.stack([first, counts], axis=1), data)
+
+    def split(self, rows: Floats) -> Floats:
+        """The data of coordinate d follow those of coordinate d - 1."""
+        each = np.repeat(rows, self.D, axis=-2)
+        each[..., 0] += np.tile(np.arange(self.D) * float(len(self.data)), self.K)
+        return each
 
     def to_dict(self) -> dict[str, Any]:
         return {"law": self.law, "rows": [table.tolist() for table in self._rows]}

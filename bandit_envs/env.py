@@ -65,6 +65,8 @@ class PureExplorationEnv(gym.Env[Any, Any]):
         max_pulls: safety cap, or None. pull_cost: price of a pull, >= 0.
         reward: "score" or "correct". actions: "arm" or "full". observation: "statistics" or "features".
         shuffle_arms: give the arms in a random order in every episode.
+        pull: what a pull samples: an "arm", or one "coordinate" of a D-dimensional arm; then the actions are
+            arm * D + coordinate, K * D stops, `pulls` has shape (K, D), and a sample is a number.
         render_mode: None, "ansi" (a table) or "rgb_array" (a picture, which needs matplotlib).
         **parameters: the problem's own, e.g. `threshold`, `epsilon`, `k`.
 
@@ -90,7 +92,7 @@ class PureExplorationEnv(gym.Env[Any, Any]):
         self._row, self._arm = np.zeros(1, np.int64), np.zeros(1, np.int64)
         sim = self._core.simulator
         self._advance, self._sample, self._scalar = sim.bind(self._arm, self._core.once), sim.sample, sim.D == 1
-        self._last = self.task.K  # the stop action
+        self._last = self.task.stop
         self._paid = 0.0 - self.task.pull_cost  # the reward of a single pull
         self._full, self._plain = self._core.full, self.task.observation == "statistics"
         self._views = tuple(view[0] for view in self._core.observe(copy=False).values()) if self._plain else ()
@@ -159,7 +161,7 @@ class PureExplorationEnv(gym.Env[Any, Any]):
             if type(action) is not int and type(action) is not int64:
                 action = self._core.integers("an action", action, ()).item()
             if not 0 <= action <= self._last:
-                raise ValueError(f"an action is an arm 0 .. {self._last - 1}, or {self._last} to stop, got {action}")
+                raise ValueError(self._core.simulator.no_action(action))
             self._arm[0] = action
             ended, paid = self._advance(), self._paid
         if ended:
@@ -205,10 +207,10 @@ class PureExplorationEnv(gym.Env[Any, Any]):
 
     def render(self) -> Any:
         """The episode as a table (`render_mode="ansi"`) or as an image (480, 640, 3) uint8 (`"rgb_array"`)."""
-        sim = self._core.simulator
-        pulls, mean = sim.pulls[0], sim.mean[0]
+        core, sim = self._core, self._core.simulator
+        pulls, mean = core.pulls[0], core.mean[0]
         if self.render_mode == "ansi":
             return text(self.setting, pulls, mean, int(sim.remaining[0, 0]), self._over)
         if self.render_mode == "rgb_array":
-            return image(self.setting, pulls, mean, sim.variance[0], self._over)
+            return image(self.setting, pulls, mean, core.variance[0], self._over)
         return None

@@ -55,8 +55,10 @@ class Episodes:
     def __init__(self, setting: Setting, count: int) -> None:
         task = setting.task
         self.setting, self.problem, self.E, self.K = setting, setting.problem, count, task.K
-        self.full = task.actions == "full"
+        self.full, self.stop = task.actions == "full", task.stop
         arms, fixed = setting.source.arms, setting.fixed
+        self._split = arms.split if task.pull == "coordinate" else None
+        pulled = arms if self._split is None else arms.coordinates()  # what the simulator takes for arms
         self.once, self.slots = np.ones(count, np.int64), np.arange(count)
         self._answers_shape = (count, task.K)
         # One row of truth, means and parameters for all episodes, or a row for each.
@@ -66,14 +68,18 @@ class Episodes:
             self._rows = None
         else:
             self.means, self.truth = np.zeros((count, *arms.means.shape)), np.zeros((count, task.K))
-            self._rows = np.zeros((count, *arms.parameters.shape))
-        self.simulator = sim = Simulator(arms, count, self._rows, budget=task.budget, max_pulls=task.max_pulls,
+            self._rows = np.zeros((count, *pulled.parameters.shape))
+        self.simulator = sim = Simulator(pulled, count, self._rows, budget=task.budget, max_pulls=task.max_pulls,
                                          full=self.full, pull_cost=task.pull_cost)  # fmt: skip
-        self._live = {"pulls": sim.pulls, "total": sim.total, "mean": sim.mean, "variance": sim.variance,
+        sim.pulled = "an arm" if self._split is None else "arm * D + coordinate"
+        self.pulls = sim.pulls.reshape(count, *task.shape)
+        total, mean, variance = (x.reshape(count, *arms.means.shape) for x in (sim.total, sim.mean, sim.variance))
+        self.mean, self.variance = mean, variance
+        self._live = {"pulls": self.pulls, "total": total, "mean": mean, "variance": variance,
                       "remaining": sim.remaining, "public_seed": sim.public_seed}  # fmt: skip
         self._features = task.observation == "features"
         if self._features:
-            self._matrix = np.zeros((count, task.K, len(FEATURES)), np.float32)
+            self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
             known = task.parameters if task.problem == "Threshold" and task.law == "bernoulli" else None
             self._exact = {} if known is None else {"theta": known["threshold"], "tolerance": known["tolerance"]}
 
@@ -94,7 +100,7 @@ class Episodes:
             order = np.argsort(rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], axis=1)
             table = np.take_along_axis(table, order[:, :, None], axis=1)
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
-        self._rows[rows], self.means[rows] = table, means
+        self._rows[rows], self.means[rows] = table if self._split is None else self._split(table), means
         self.truth[rows] = self.problem.truth(means)
 
     def state(self) -> list[NDArray[Any]]:
@@ -111,7 +117,9 @@ class Episodes:
         """The observations of all slots: a dict of arrays, or the features (E, K F); live views unless `copy`."""
         if self._features:
             sim, task = self.simulator, self.setting.task
-            features(sim.pulls, self.problem.margin(self.seen()), sim.variance, sim.remaining, sigma=task.sigma,
+            margin = self.problem.margin(self.seen())
+            margin = np.repeat(margin, self.stop // self.K, axis=1)  # a row for each coordinate, where they are pulled
+            features(sim.pulls, margin, sim.variance, sim.remaining, sigma=task.sigma,
                      scale=self.setting.scale, out=self._matrix, **self._exact)  # fmt: skip
             flat = self._matrix.reshape(self.E, -1)
             return flat.copy() if copy else flat
@@ -123,7 +131,7 @@ class Episodes:
         """Empirical means of the given slots (None: all), NaN for arms never pulled."""
         sim = self.simulator
         rows = self.slots if rows is None else rows
-        out = np.empty((len(rows), *sim.mean.shape[1:]))
+        out = np.empty((len(rows), *self.mean.shape[1:]))
         _seen(rows, sim.pulls, sim.mean.reshape(self.E, -1), out.reshape(len(rows), -1))
         return out
 
@@ -134,7 +142,7 @@ class Episodes:
             ValueError: naming the value; no episode has then been touched.
         """
         status = self.simulator.status
-        given = answers[(status == SPENT) | ((arms == self.K) & (status != ENDED))]
+        given = answers[(status == SPENT) | ((arms == self.stop) & (status != ENDED))]
         if not 0 <= given.min() <= given.max() <= 1:
             raise ValueError(f"an answer is a mask of 0 and 1, got values {given.min()} .. {given.max()}")
         size, sizes = getattr(self.problem, "k", None), given.sum(axis=1)
@@ -173,10 +181,10 @@ class Episodes:
         return end | {name: verdict[name] for name in self.problem.metric_names}
 
     def masks(self) -> NDArray[np.bool_]:
-        """Allowed actions, (E, K + 1): pulls always, stop only where `delta` or `pull_cost` is set."""
+        """Allowed actions, (E, stop + 1): pulls always, stop only where `delta` or `pull_cost` is set."""
         task = self.setting.task
-        mask = np.ones((self.E, self.K + 1), np.bool_)
-        mask[:, self.K] = task.delta is not None or task.pull_cost > 0
+        mask = np.ones((self.E, self.stop + 1), np.bool_)
+        mask[:, self.stop] = task.delta is not None or task.pull_cost > 0
         return mask
 
     def integers(self, name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
@@ -213,7 +221,7 @@ class Episodes:
             arms, times = arms.reshape(1), times.reshape(1)
         if type(answers) is not np.ndarray or answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
             answers = self._read_answers(answers, lead)
-        if not _stops(arms, self.simulator.status, self.K):
+        if not _stops(arms, self.simulator.status, self.stop):
             return arms, times, None
         answers = answers.reshape(-1, self.K)
         self.check_answers(arms, answers)

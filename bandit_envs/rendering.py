@@ -19,9 +19,10 @@ SHOWN = 20
 def text(
     setting: Setting, pulls: NDArray[np.int64], mean: NDArray[np.float64], remaining: int, over: bool
 ) -> str:  # fmt: skip
-    """A table of the arms: pulls (K,), means (K,) or (K, D), margins and the plug-in answer; at most 20 rows."""
+    """A table of the arms: pulls (K,) or of coordinates (K, D), means, margins, plug-in answer; at most 20 rows."""
     seen = mean.copy()
     seen[pulls == 0] = np.nan
+    pulls = pulls.reshape(len(mean), -1).sum(axis=1)
     margin, answer = setting.problem.margin(seen), setting.problem.plug_in(seen)
     head = f"{setting.problem!r}  {setting.source.name}  pulls {pulls.sum()}"
     head += f"  remaining {remaining}" if remaining >= 0 else ""
@@ -42,7 +43,8 @@ def image(
     """The arms' margins with two standard errors, coloured by the plug-in answer, above their pulls: (480, 640, 3).
 
     Args:
-        setting: of the environment. pulls: (K,). mean, variance: (K,) or (K, D). over: the episode has ended.
+        setting: of the environment. pulls: (K,), of coordinates (K, D). mean, variance: (K,) or (K, D).
+        over: the episode has ended.
 
     Raises:
         ImportError: where matplotlib is missing.
@@ -53,16 +55,18 @@ def image(
     except ImportError:
         hint = 'pip install "bandit-envs[evaluation]"'
         raise ImportError(f"render_mode='rgb_array' needs matplotlib: {hint}") from None
-    seen, arms, pulled = mean.copy(), np.arange(len(pulls)), np.flatnonzero(pulls)
+    seen, arms, K = mean.copy(), np.arange(len(mean)), len(mean)
     seen[pulls == 0] = np.nan
+    squares = variance.reshape(K, -1) / np.maximum(pulls.reshape(K, -1), 1)  # of the standard errors
+    reach, pulls = 2 * np.sqrt(squares.max(axis=1)), pulls.reshape(K, -1).sum(axis=1)
+    pulled = np.flatnonzero(pulls)
     answer, margin = setting.problem.plug_in(seen), setting.problem.margin(seen)
-    spread = variance.reshape(len(pulls), -1).max(axis=1)
     colours = np.where(answer, "#0072B2", "#D55E00")
     figure = Figure(figsize=(6.4, 4.8), dpi=100, layout="constrained")
     canvas: Any = FigureCanvasAgg(figure)
     top, bottom = figure.subplots(2, 1, sharex=True)
     top.axhline(0.0, color="#7F7F7F", linewidth=1)
-    top.vlines(pulled, *(margin[pulled] + sign * 2 * np.sqrt(spread[pulled] / pulls[pulled]) for sign in (-1, 1)),
+    top.vlines(pulled, *(margin[pulled] + sign * reach[pulled] for sign in (-1, 1)),
                colors=list(colours[pulled]))  # fmt: skip
     top.scatter(pulled, margin[pulled], c=list(colours[pulled]), s=18)
     top.set_ylabel("margin")

@@ -16,13 +16,14 @@ from .naming import unknown
 from .observations import FEATURES
 from .problems import PROBLEMS, Problem
 from .problems.base import integer, number
-from .rng import PULLS_LIMIT
+from .rng import ARMS_LIMIT, PULLS_LIMIT
 from .simulator import MOST_TIMES
 from .task import Task
 
 __all__ = ["Setting", "resolve"]
 
 REWARDS, ACTIONS, OBSERVATIONS = ("score", "correct"), ("arm", "full"), ("statistics", "features")
+PULLS = ("arm", "coordinate")
 _INT_MAX = np.iinfo(np.int64).max
 ROUNDING = 1e-6  # more than the relative rounding error of a sum of 10^9 samples
 
@@ -51,7 +52,7 @@ class Setting:
         """Of one episode."""
         task = self.task
         if task.observation == "features":
-            return spaces.Box(-1.0, 1.0, (task.K * len(FEATURES),), np.float32)
+            return spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
         shape = (task.K,) if task.D == 1 else (task.K, task.D)
         low, high = (-np.inf, np.inf) if task.support is None else task.support
         data = self.source.arms.data
@@ -60,7 +61,7 @@ class Setting:
             low, high = low - reach, high + reach
         most = _INT_MAX if task.budget is None else task.budget
         return spaces.Dict(
-            pulls=spaces.Box(0, most, (task.K,), np.int64),
+            pulls=spaces.Box(0, most, task.shape, np.int64),
             total=spaces.Box(-np.inf, np.inf, shape, np.float64),
             mean=spaces.Box(min(low, 0.0), max(high, 0.0), shape, np.float64),
             variance=spaces.Box(0.0, np.inf, shape, np.float64),
@@ -70,12 +71,11 @@ class Setting:
 
     def action_space(self) -> spaces.Space[Any]:
         """Of one episode."""
-        K = self.task.K
+        which = spaces.Discrete(self.task.stop + 1)
         if self.task.actions == "arm":
-            return spaces.Discrete(K + 1)
-        return spaces.Dict(
-            arm=spaces.Discrete(K + 1), times=spaces.Box(1, MOST_TIMES, (), np.int64), answer=spaces.MultiBinary(K)
-        )
+            return which
+        times, answer = spaces.Box(1, MOST_TIMES, (), np.int64), spaces.MultiBinary(self.task.K)
+        return spaces.Dict(arm=which, times=times, answer=answer)
 
 
 def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
@@ -93,7 +93,7 @@ def flag(name: str, value: Any) -> bool:
 def resolve(
     problem: str, *, instance: Any = None, budget: int | None = None, delta: float | None = None,
     max_pulls: int | None = None, pull_cost: float = 0.0, reward: str = "score", actions: str = "arm",
-    observation: str = "statistics", shuffle_arms: bool = False, **parameters: Any,
+    observation: str = "statistics", shuffle_arms: bool = False, pull: str = "arm", **parameters: Any,
 ) -> Setting:  # fmt: skip
     """The setting of an environment; see `PureExplorationEnv` for the arguments.
 
@@ -148,5 +148,10 @@ def resolve(
         sigma=source.arms.sigma,
         actions=_choice("actions", actions, ACTIONS),
         observation=_choice("observation", observation, OBSERVATIONS),
+        pull=_choice("pull", pull, PULLS),
     )
+    if task.pull == "coordinate" and task.D == 1:
+        raise ValueError("pull='coordinate' needs arms of 2 dimensions or more, got scalar arms")
+    if task.stop > ARMS_LIMIT:
+        raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {task.K} * {task.D}")
     return Setting(question, source, task, _choice("reward", reward, REWARDS), flag("shuffle_arms", shuffle_arms))

@@ -389,7 +389,7 @@ class Simulator:
     ) -> None:  # fmt: skip
         E, K, D = episodes, arms.K, arms.D
         shape = (E, K) if D == 1 else (E, K, D)
-        self.E, self.K, self.D = E, K, D
+        self.E, self.K, self.D, self.pulled = E, K, D, "an arm"
         self.budget, limit = -1 if budget is None else budget, -1 if max_pulls is None else max_pulls
         self._identity = np.zeros((3, E), np.uint64)  # key (2 words), episode
         self._pulls, self._statistics = np.zeros(E * K, np.int64), np.zeros((3, E * K * D))
@@ -425,6 +425,10 @@ class Simulator:
         """`advance` on these two arrays, which the caller fills with actions that it has checked itself."""
         return functools.partial(_advance, *self._bound, arms, times)
 
+    def no_action(self, action: Any) -> str:
+        """What is wrong with an action that is out of range."""
+        return f"an action is {self.pulled} 0 .. {self.K - 1}, or {self.K} to stop, got {action}"
+
     def advance(self, arms: Ints, times: Ints) -> int:
         """One step of all live episodes: pull arms[e] times[e] times, or stop where arms[e] == K.
 
@@ -439,5 +443,5 @@ class Simulator:
             return count
         e = -1 - count
         if not 0 <= arms[e] <= self.K:
-            raise ValueError(f"an action is an arm 0 .. {self.K - 1}, or {self.K} to stop, got {arms[e]} (slot {e})")
+            raise ValueError(f"{self.no_action(arms[e])} (slot {e})")
         raise ValueError(f"times must be in 1 .. {MOST_TIMES}, got {times[e]} (slot {e})")

@@ -24,6 +24,7 @@ class Task:
         max_pulls: safety cap, or None; pull_cost: price of a pull in units of the score.
         law: family of the arms; support: (lowest, highest) sample or None; sigma: sub-Gaussian scale.
         actions, observation: the forms that the environment takes and gives.
+        pull: what a pull samples, an "arm" or one "coordinate" of one.
     """
 
     problem: str
@@ -39,6 +40,17 @@ class Task:
     sigma: float = 0.5
     actions: str = "full"
     observation: str = "statistics"
+    pull: str = "arm"
+
+    @property
+    def stop(self) -> int:
+        """The action that stops: K, or K * D where the actions below it are arm * D + coordinate."""
+        return self.K * self.D if self.pull == "coordinate" else self.K
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the counts `pulls` of one episode: (K,), or (K, D) where coordinates are pulled."""
+        return (self.K, self.D) if self.pull == "coordinate" else (self.K,)
 
     def make_problem(self) -> Problem:
         """The problem itself: margins, plug-in answers."""

@@ -101,8 +101,8 @@ class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
 
     @property
     def pulls(self) -> NDArray[np.int64]:
-        """Pulls of every arm in every slot, (N, K): a live view."""
-        return self._sim.pulls
+        """Pulls of every arm in every slot, (N, K), of coordinates (N, K, D): a live view."""
+        return self._core.pulls
 
     @property
     def total_pulls(self) -> NDArray[np.int64]:

@@ -42,11 +42,11 @@ _NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
 
 
 @jit
-def _passes(arm: Any, times: Any, K: Any, most: Any, spent: Any, limit: Any) -> Any:
+def _passes(arm: Any, times: Any, stop: Any, most: Any, spent: Any, limit: Any) -> Any:
     """Whether the next pulls, clipped as the environment does it, lead any episode beyond its limit."""
     beyond = False
     for e in range(len(arm)):
-        pulls = min(0 if arm[e] == K else times[e], most - spent[e])
+        pulls = min(0 if arm[e] == stop else times[e], most - spent[e])
         beyond |= pulls > limit[e] - spent[e]
     return beyond
 
@@ -279,7 +279,7 @@ class _Lockstep:
 
     def _loop(self, bar: Progress) -> None:
         """Decide, score what is due, step, and give ended slots the next episode, until all have ended."""
-        envs, E, K = self.envs, self.envs.num_envs, self.envs.task.K
+        envs, E, stop = self.envs, self.envs.num_envs, self.envs.task.stop
         observation, _ = envs.reset(seed=self.seed, options={"episode": self.episode})
         state, begins, following = None, np.ones(E, np.bool_), E
         one, running = np.ones(E, np.int64), np.zeros(E, np.bool_)
@@ -289,8 +289,8 @@ class _Lockstep:
             arm, times = (action["arm"], action["times"]) if self.handcrafted else (action, one)
             if checked and np.shape(arm) == shape:  # the environment refuses other shapes
                 arm, times = np.ascontiguousarray(arm, np.int64), np.ascontiguousarray(times, np.int64)
-                while _passes(arm, times, K, self.most, self.spent, self.limit):
-                    self._score_checkpoint(observation, state, np.where(arm == K, 0, times))
+                while _passes(arm, times, stop, self.most, self.spent, self.limit):
+                    self._score_checkpoint(observation, state, np.where(arm == stop, 0, times))
             observation, _, terminated, truncated, info = envs.step(action)
             if shown:
                 bar.step(E)
@@ -312,20 +312,25 @@ class _Lockstep:
                 self.next_check[refill], self.limit[refill] = 0, self.limits[0]
                 observation, _ = envs.reset(options={"reset_mask": mask, "episode": self.episode})
 
+    def _pulls(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Pulls of each arm, or of all its coordinates, (n, K)."""
+        pulls = self.envs.pulls[slots]
+        return pulls if pulls.ndim == 2 else pulls.sum(axis=2)
+
     def _score_checkpoint(self, observation: Any, state: Any, times: NDArray[np.int64]) -> None:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommend(observation, state, slots) if self.handcrafted else None
         verdict = self.envs.assess(slots, answers)
         self.result.write(self.episode[slots], self.next_check[slots], verdict, self.spent[slots])
-        self.result.count_pulls(self.next_check[slots], self.envs.pulls[slots])
+        self.result.count_pulls(self.next_check[slots], self._pulls(slots))
         self.next_check[slots] += 1
         self.limit[slots] = self.limits[self.next_check[slots]]
 
     def _record(self, over: NDArray[np.int64], info: dict[str, Any], truncated: NDArray[np.bool_]) -> None:
         """The rows of ended episodes: the end itself, or every checkpoint not reached."""
         verdict = {name: info[name][over] for name in self.result.names}
-        pulls, total, cut = self.envs.pulls[over], info["total_pulls"][over], truncated[over]
+        pulls, total, cut = self._pulls(over), info["total_pulls"][over], truncated[over]
         if len(self.checks) == 0:
             column = np.zeros(len(over), np.int64)
             self.result.write(self.episode[over], column, verdict, total, cut)

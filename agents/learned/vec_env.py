@@ -92,7 +92,7 @@ class NativeVecEnv(VecEnv):
 
     def potential(self, observation: NDArray[np.float32]) -> NDArray[np.float64]:
         """Phi (n,) of features (n, K * F): expected score, or probability of a correct answer, if it were given now."""
-        error = observation.reshape(len(observation), self.task.K, -1)[:, :, _ERROR].astype(np.float64)
+        error = observation.reshape(len(observation), self.task.stop, -1)[:, :, _ERROR].astype(np.float64)
         phi: NDArray[np.float64] = 1 - error.mean(1) if self.envs.setting.reward == "score" else np.prod(1 - error, 1)
         return phi
 

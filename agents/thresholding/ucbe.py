@@ -43,8 +43,9 @@ class UCBE(IndexPolicy):
         if a is not None:
             self.a = number("a", a, 0)
             return
-        if budget is None or budget <= K:
-            raise ValueError(f"ucbe needs a budget > K = {K}, got {budget}")
+        if budget is None or budget <= self.task.stop:
+            arms = "K" if self.task.pull == "arm" else "K * D"
+            raise ValueError(f"ucbe needs a budget > {arms} = {self.task.stop}, got {budget}")
         if H is None:
             raise ValueError("ucbe is an oracle: it needs H= (or a=), which is known only for a fixed instance")
         if math.isinf(H):
@@ -54,7 +55,7 @@ class UCBE(IndexPolicy):
             factor = number("scale", scale, 0, above=True) * 25 / 36
         else:
             factor = 4.0 ** number("b", b, -500, 500)
-        self.a = factor * (budget - K) / H
+        self.a = factor * (budget * K / self.task.stop - K) / H  # coordinates: the arms that the budget buys
 
     def index(self, T: Floats, D: Floats) -> Floats:
         return np.abs(D) - np.sqrt(self.a / T)
