@@ -289,7 +289,11 @@ def test_hardness_by_hand() -> None:
                                    "H_st2": 64 + 64 + 16 + 16 / 9})  # fmt: skip
     assert AllGood(0.25).hardness([1.0, 1.0])["beta"] == np.inf
     found = Feasible([[-1]], [-0.5]).hardness([0.75, 1.5, 0.0])  # gaps .25, .5, 1: max of 1 * 16, 2 * 4, 3 * 1
+    assert found.pop("margins").tolist() == [0.25, 1.0, 0.5]
     assert found == {"H": 16 + 4 + 1, "H_2": 16}
+    found = Feasible([[-1]], [-0.5], 0.25).hardness([0.75, 1.5, 0.0])  # the tolerance added: .5, 1.25, .75
+    assert found["margins"].tolist() == [0.5, 1.25, 0.75]
+    assert found["H"] == pytest.approx(4 + 0.64 + 16 / 9)
 
 
 # --- forms and bad input ----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..geometry import Polyhedron
 from .base import Floats, SetProblem, number
+from .feasible_measures import hardness, hardness_2
 
 __all__ = ["Feasible"]
 
@@ -31,7 +32,8 @@ class Feasible(SetProblem):
         tolerance: arms closer than this to the boundary may be answered either way, >= 0.
         normalise: scale the rows of A to norm 1, so that margins are Euclidean distances.
 
-    The score is 1 - misclassified / K.
+    The score is 1 - misclassified / K. The paper's loss is 1 where the answer is not `correct`: where it leaves out an arm
+    inside, at least the tolerance from the boundary, or holds one outside, further than the tolerance from the polyhedron.
     """
 
     name, parameters = "Feasible", ("A", "b", "tolerance", "normalise")
@@ -64,8 +66,6 @@ class Feasible(SetProblem):
         return 1.0 - verdict["misclassified"] / K
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
-        """`H` = sum of (|margin| + tolerance)^-2 and `H_2` = max_i i * i-th smallest^-2 (Katz-Samuels & Scott)."""
-        gap = np.sort(np.abs(self.margin(means)) + self.tolerance)
-        with np.errstate(divide="ignore", over="ignore"):
-            inverse = gap**-2.0
-        return {"H": float(inverse.sum()), "H_2": float((np.arange(1, len(gap) + 1) * inverse).max())}
+        """`margins`, |margin| + tolerance of each arm (K,), and `H`, `H_2` of them (`problems.feasible_measures`)."""
+        margins = np.abs(self.margin(means)) + self.tolerance
+        return {"margins": margins, "H": hardness(margins), "H_2": hardness_2(margins)}
