@@ -26,17 +26,21 @@ def test_order_of_the_two_measures() -> None:
     g = np.random.default_rng(0)
     for _ in range(200):
         margins = g.exponential(1, int(g.integers(1, 40)))
-        H, H_2 = fm.hardness(margins), fm.hardness_2(margins)
+        H, H_2, K = fm.hardness(margins), fm.hardness_2(margins), len(margins)
         assert H_2 <= H * (1 + 1e-12)
-        assert len(margins) == 1 or H <= math.log(2 * len(margins)) * H_2 * (1 + 1e-12)
+        assert H <= (1 / np.arange(1, K + 1)).sum() * H_2 * (1 + 1e-12)
+        assert H <= math.log(2 * max(K, 5)) * H_2
+    # margins sqrt(i): all i Delta_(i)^-2 are 1, and H is the harmonic number: above ln(2K) up to K = 4
+    beyond = [K for K in range(1, 60) if fm.hardness(np.sqrt(np.arange(1, K + 1))) > math.log(2 * K)]
+    assert beyond == [1, 2, 3, 4]
 
 
 def test_gaussian_norm_is_that_of_the_definition() -> None:
     """E exp(X^2 / R^2) = 2."""
     for sd in (0.5, 2.0):
         R = fm.gaussian_norm(sd)
-        density = lambda x, sd=sd, R=R: math.exp(x * x / R**2) * stats.norm.pdf(x, scale=sd)  # type: ignore[misc]
-        assert integrate.quad(density, -60 * sd, 60 * sd, limit=400, points=[0.0])[0] == pytest.approx(2, rel=1e-6)
+        density = lambda x, sd=sd, R=R: math.exp(x * x / R**2 + stats.norm.logpdf(x, scale=sd))  # type: ignore[misc]
+        assert integrate.quad(density, -30 * sd, 30 * sd, limit=400, points=[0.0])[0] == pytest.approx(2, rel=1e-6)
 
 
 def test_bounds_by_hand() -> None:

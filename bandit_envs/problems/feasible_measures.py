@@ -44,7 +44,9 @@ def hardness(margins: ArrayLike) -> float:
 
 
 def hardness_2(margins: ArrayLike) -> float:
-    """H_2 = max_i i Delta_(i)^-2, margins in increasing order; H_2 <= H <= ln(2K) H_2. [section 5]
+    """H_2 = max_i i Delta_(i)^-2, margins in increasing order. [section 5]
+
+    H_2 <= H <= (1 + 1/2 + ... + 1/K) H_2, which is at most the paper's ln(2K) H_2 for K >= 5 only.
 
     Args:
         margins: Delta, (K,), >= 0, the tolerance added.
