@@ -179,8 +179,10 @@ def _environments() -> tuple[list[str], list[list[str]]]:
 
 
 def _instances() -> tuple[list[str], list[list[str]]]:
-    parameters = ", ".join(inspect.signature(instances.Sampler).parameters)
-    rows = [["sampler", "any", f"fresh arms in each episode; parameters {parameters}"]]
+    rows = []
+    for name, made_for, kind in (("sampler", "any", instances.Sampler), ("polyhedra", "Feasible", instances.Polyhedra)):
+        parameters = ", ".join(inspect.signature(kind).parameters)
+        rows.append([name, made_for, f"fresh arms in each episode; parameters {parameters}"])
     rows += [[name, row.problem, row.source] for name, row in instances.INSTANCES.items()]
     return ["instance", "made for", "source"], rows
 

@@ -7,14 +7,14 @@ import gymnasium as gym
 from .arms import Arms, Bernoulli, Categorical, Gaussian, Resampled, Uniform
 from .catalogue import ENVIRONMENTS
 from .env import PureExplorationEnv
-from .instances import Instance, Sampler
+from .instances import Instance, Polyhedra, Sampler
 from .problems import AllGood, BestArm, Feasible, Problem, Threshold, TopK
 from .task import Task
 from .vector import PureExplorationVectorEnv
 
 __version__ = "0.1.0"
 __all__ = [
-    "AllGood", "Arms", "Bernoulli", "BestArm", "Categorical", "Feasible", "Gaussian", "Instance", "Problem",
+    "AllGood", "Arms", "Bernoulli", "BestArm", "Categorical", "Feasible", "Gaussian", "Instance", "Polyhedra", "Problem",
     "PureExplorationEnv", "PureExplorationVectorEnv", "Resampled", "Sampler", "Task", "Threshold", "TopK", "Uniform",
 ]  # fmt: skip
 

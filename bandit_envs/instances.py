@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from .arms import LARGEST, LAWS, Arms, Bernoulli, Gaussian, Resampled, from_dict
 from .naming import parse_call, unknown
 from .problems.base import integer, number
 
-__all__ = ["INSTANCES", "Instance", "Sampler", "find", "names"]
+__all__ = ["INSTANCES", "SAMPLERS", "Instance", "Polyhedra", "Sampler", "find", "names"]
 
 Floats = NDArray[np.float64]
 
@@ -64,6 +65,7 @@ class Sampler:
     """
 
     name = "sampler"
+    defaults: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
     def __init__(
         self, law: str = "bernoulli", arms: int = 10, mean: Mapping[str, Any] | None = None, dimensions: int = 1,
@@ -120,7 +122,68 @@ class Sampler:
         return {"sampler": form}
 
     def __repr__(self) -> str:
-        return f"Sampler({self.to_dict()['sampler']})"
+        return f"{type(self).__name__}({self.to_dict()[self.name]})"
+
+
+class Polyhedra(Sampler):
+    """Random arms on both sides of the boundary of a random polyhedron: Feasible, for training and testing.
+
+    The polyhedron is the same in every episode, as an agent knows it; each `seed` names another one. Its `rows`
+    half-spaces lie around (c, .., c), where c is 0, for Bernoulli arms 1/2, and have their hyperplanes 1/2 to 1, for
+    Bernoulli arms .15 to .3, away from there. A mean lies in a uniformly random direction from there, at 1 - reach to 1 +
+    reach times the distance of the boundary (at most twice the largest of the above); in Bernoulli arms it is cut to
+    [0, 1].
+
+    Args:
+        law: "bernoulli", "gaussian" or "uniform". arms: K. dimensions: D >= 2. rows: M >= 1; None: 2 D. seed: of the polyhedron.
+        reach: in (0, 1]. spread: standard deviation ("gaussian") or width ("uniform") of the arms.
+        budget: pulls per episode; None: 20 per arm.
+    """
+
+    name = "polyhedra"
+
+    def __init__(
+        self, law: str = "gaussian", arms: int = 10, dimensions: int = 3, rows: int | None = None, seed: int = 0,
+        reach: float = 0.5, spread: float = 0.5, budget: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(law, arms, {"choice": [0.5]}, integer("dimensions", dimensions, 2, 4096), spread)
+        self.seed = integer("seed", seed, 0, 2**63 - 1)
+        self.rows = 2 * self.D if rows is None else integer("rows", rows, 1, 2**20)
+        self.reach, self.budget = number("reach", reach, 0, 1, above=True), budget
+        self._centre, self._radius = (0.5, 0.3) if law == "bernoulli" else (0.0, 1.0)
+        A, b = polyhedra.random_polyhedron(self.D, self.rows, self.seed, self._centre, self._radius)
+        self._A = np.array(A)
+        self._b = np.array(b) - self._centre * self._A.sum(axis=1)
+        self.defaults = {"Feasible": {"A": A, "b": b, "budget": 20 * self.K if budget is None else budget}}
+
+    @property
+    def positive(self) -> bool:
+        return False
+
+    def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+        u = rng.uniforms(key, episode, self.K, self.D + 1, stream=rng.INSTANCE)
+        direction = rng.normal_quantiles(u[..., :-1])
+        # Sums in a loop: those of NumPy and BLAS may round differently in batches of different sizes.
+        along, square = np.zeros((*u.shape[:2], self.rows)), np.zeros(u.shape[:2])
+        for d in range(self.D):
+            along += direction[..., d, None] * self._A[:, d]
+            square += direction[..., d] * direction[..., d]
+        length = np.sqrt(square)
+        with np.errstate(divide="ignore"):
+            boundary = np.where(along > 0, length[..., None] * self._b / along, np.inf).min(axis=-1)
+        distance = np.minimum(boundary, 2 * self._radius) * (1 + self.reach * (2 * u[..., -1] - 1))
+        means = self._centre + direction * (distance / length)[..., None]
+        if self.law == "bernoulli":
+            means = np.clip(means, 0.0, 1.0)
+        return means, type(self.arms).pack(means, self.spread)  # type: ignore[attr-defined]
+
+    def to_dict(self) -> dict[str, Any]:
+        form = {"law": self.law, "arms": self.K, "dimensions": self.D, "rows": self.rows, "seed": self.seed,
+                "reach": self.reach, "spread": self.spread, "budget": self.budget}  # fmt: skip
+        return {self.name: form}
+
+
+SAMPLERS: dict[str, type[Sampler]] = {kind.name: kind for kind in (Sampler, Polyhedra)}
 
 
 # --- named instances -----------------------------------------------------------------------------------------------
@@ -260,8 +323,8 @@ INSTANCES: dict[str, Row] = {
 
 
 def names() -> list[str]:
-    """The names that the `instance` keyword accepts, "sampler" first."""
-    return ["sampler", *INSTANCES]
+    """The names that the `instance` keyword accepts, samplers first."""
+    return [*SAMPLERS, *INSTANCES]
 
 
 def find(source: Any) -> Instance | Sampler:
@@ -284,21 +347,21 @@ def find(source: Any) -> Instance | Sampler:
         name, parameters = parse_call(source)
         if name not in names():
             raise unknown("instance", name, names())
-        build: Callable[..., Instance | Sampler] = Sampler if name == "sampler" else INSTANCES[name].build
+        build: Callable[..., Instance | Sampler] = SAMPLERS.get(name) or INSTANCES[name].build
         try:
             inspect.signature(build).bind(**parameters)
         except TypeError as error:
             raise ValueError(f"instance {name!r}: {error}") from None
         return build(**parameters)
     if isinstance(source, Mapping):
-        if set(source) == {"sampler"}:
-            form = source["sampler"]
+        if len(source) == 1 and (name := next(iter(source))) in SAMPLERS:
+            form = source[name]
             if not isinstance(form, Mapping):
-                raise ValueError(f"'sampler' must hold the parameters of a sampler, got {form!r}")
+                raise ValueError(f"{name!r} must hold the parameters of a sampler, got {form!r}")
             try:
-                inspect.signature(Sampler).bind(**form)
+                inspect.signature(SAMPLERS[name]).bind(**form)
             except TypeError as error:
-                raise ValueError(f"sampler: {error}") from None
-            return Sampler(**copy.deepcopy(dict(form)))
+                raise ValueError(f"{name}: {error}") from None
+            return SAMPLERS[name](**copy.deepcopy(dict(form)))
         return Instance(from_dict(dict(source)))
     raise ValueError(f"instance must be a name, a dict, Arms, an Instance or a Sampler, got {source!r:.200}")

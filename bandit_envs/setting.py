@@ -114,7 +114,7 @@ def resolve(
         )
     defaults = dict(ENVIRONMENTS[problem].defaults) if instance is None else {}
     source = instances.find(defaults.pop("instance", instance))
-    if isinstance(source, Instance):
+    if instance is not None:
         defaults = dict(source.defaults.get(problem, {}))
     if budget is None and delta is None:
         budget = defaults.get("budget")

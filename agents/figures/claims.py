@@ -5,6 +5,7 @@ A verdict is "yes" where the interval lies within what the paper claims, "no" wh
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,21 +18,29 @@ __all__ = ["Claim", "Growth", "Printed"]
 
 @dataclass(frozen=True)
 class Claim:
-    """In a panel, `better` has a smaller (or larger) mean of the panel's metric than `worse`, at every point."""
+    """In a panel, `better` has a smaller (or larger) mean of the panel's metric than `worse`, at every point.
+
+    `since`, `until`: at the points from there, up to there only.
+    """
 
     panel: str
     better: str
     worse: str
     larger: bool = False
+    since: float = -math.inf
+    until: float = math.inf
 
     @property
     def text(self) -> str:
-        return f"{self.better} {'above' if self.larger else 'below'} {self.worse}"
+        where = [f"from {self.since:g}"] * (self.since > -math.inf) + [f"up to {self.until:g}"] * (self.until < math.inf)
+        return " ".join([self.better, "above" if self.larger else "below", self.worse, *where])
 
     def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
         """A row per point: the paired difference better - worse."""
         rows = []
         for x, evaluation, place in panel.points(result):
+            if not self.since <= x <= self.until:
+                continue
             d = evaluation.compare(self.better, self.worse, panel.metric, level=level, **place)
             less, more = ("no", "yes") if self.larger else ("yes", "no")
             verdict = less if d.high < 0 else more if d.low > 0 else "open"

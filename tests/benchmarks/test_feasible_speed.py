@@ -1,0 +1,85 @@
+"""Speed of feasible arms: projections, and MD-APT on the polyhedra of the paper. Run as test_speed.py."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from race import Race, clock
+
+import agents
+from bandit_envs.geometry import Polyhedron
+from bandit_envs.polyhedra import random_polyhedron
+
+speed = functools.partial(pytest.mark.benchmark, timer=clock)
+FEASIBLE, THRESHOLD = "bandit_envs/Feasible-v0", "bandit_envs/Threshold-v0"
+
+# --- g. MD-APT through agents.evaluate --------------------------------------------------------------------------------
+
+
+def evaluation(env_id: str, **kwargs: Any) -> Callable[[], Any]:
+    """2000 pulls in each of 1000 episodes."""
+    return lambda: agents.evaluate("apt", env_id, episodes=1000, env_kwargs={"budget": 2000} | kwargs, progress=False)
+
+
+# D = 5, K = 20. On the machine of docs/performance.md APT on scalar Gaussian arms ran at 26 million pulls per second
+# here, so that the targets, 6 and 3.5 million pulls per second, are 4.4 and 7.5 times as long.
+@speed(group="g. MD-APT through agents.evaluate, times as long")
+@pytest.mark.parametrize(("instance", "target"), [(1, 4.4), (4, 7.5), (5, 7.5)], ids=["cube", "simplex", "ordered"])
+def test_md_apt(race: Race, instance: int, target: float) -> None:
+    scalar = {"instance": {"law": "gaussian", "mean": np.linspace(0, 1, 20).tolist()}, "threshold": 0.52}
+    race(evaluation(FEASIBLE, instance=f"katz-samuels2018-{instance}"), evaluation(THRESHOLD, **scalar),
+         against="APT, 20 scalar Gaussian arms", at_most=target, rounds=5)  # fmt: skip
+
+
+@speed(group="g. pulls of coordinates, MD-APT, times as long")
+def test_coordinates(race: Race) -> None:
+    instance = {"instance": "katz-samuels2018-5"}
+    race(evaluation(FEASIBLE, pull="coordinate", **instance), evaluation(FEASIBLE, **instance),
+         against="whole arms", rounds=5)  # fmt: skip
+
+
+# --- h. projections ---------------------------------------------------------------------------------------------------
+
+POINTS = 200
+
+
+def projector(D: int, M: int) -> tuple[Polyhedron, NDArray[np.float64]]:
+    """A random polyhedron, and points at three times its radius."""
+    x = np.random.default_rng(0).normal(size=(POINTS, D))
+    return Polyhedron(*random_polyhedron(D, M, 0)), 3 * x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+@speed(group="h. a projection, times as long as a product of matrices (D, M) and (M, D) of NumPy")
+@pytest.mark.parametrize("D", [5, 12, 24])
+@pytest.mark.parametrize("M", [10, 50, 100, 200])
+def test_projection(race: Race, D: int, M: int) -> None:
+    P, x = projector(D, M)
+    race(lambda: P.project(x), lambda: [P.A.T @ P.A for _ in range(POINTS)], against="A'A in NumPy", rounds=15)
+
+
+@speed(group="h. a projection, times as long as that of DAQP")
+@pytest.mark.parametrize(("D", "M"), [(5, 10), (5, 100), (24, 200)])
+def test_projection_against_daqp(race: Race, D: int, M: int) -> None:
+    daqp = pytest.importorskip("daqp")
+    P, x = projector(D, M)
+    rows, lower, sense, unit = np.ascontiguousarray(P.A), np.full(M, -1e30), np.zeros(M, np.int32), np.eye(D)
+    race(lambda: P.project(x), lambda: [daqp.solve(unit, -y, rows, P.b, lower, sense) for y in x],
+         against="daqp, cold start", at_most=1.0)  # fmt: skip
+
+
+@speed(group="h. M = 200, D = 24: a projection, microseconds")
+def test_microseconds(race: Race) -> None:
+    """Target: below 100 us; the reference spins for 1 us per point."""
+    P, x = projector(24, 200)
+
+    def spin() -> None:
+        end = clock() + POINTS * 1e-6
+        while clock() < end:
+            pass
+
+    race(lambda: P.project(x), spin, against="a microsecond", at_most=100.0)
