@@ -19,8 +19,8 @@ __all__ = ["AGENTS", "ALIASES", "make", "names"]
 
 AGENTS: dict[str, type[Agent]] = {
     row.name: row
-    for row in (Uniform, Random, LSA, APT, UCBE, SAR, OptKG, ST2, Fareast, East, UniformElimination, UCB, APTOracle, LUCB,
-                MedianElimination)
+    for row in (Uniform, Random, LSA, APT, UCBE, SAR, OptKG, ST2, Fareast, East, UniformElimination, UCB, APTOracle,
+                LUCB, MedianElimination)
 }  # fmt: skip
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 

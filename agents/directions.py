@@ -1,4 +1,4 @@
-"""Index rules where a pull samples one coordinate of one arm, the extension that Katz-Samuels & Scott (2018) leave open.
+"""Index rules where a pull samples one coordinate of one arm, which Katz-Samuels & Scott (2018) leave open.
 
 symbols     x empirical mean of an arm, n_d pulls of its coordinate d, A x <= b the polyhedron, a_j row j
             T(u) = |u|^2 / sum_d (u_d^2 / n_d) effective pulls in direction u: with noise of equal size in all

@@ -64,8 +64,9 @@ class RoundMemory:
 
     def means(self, slots: Any, total: Floats) -> Floats:
         """Means of the samples of the plan just carried out, (S, K) or (S, K, D); 0 for arms outside it."""
-        fresh: Floats = total[slots] - self.base[slots]
-        return fresh / self.times[slots].reshape(-1, *(1,) * (fresh.ndim - 1))
+        sums = total[slots] - self.base[slots]
+        fresh: Floats = sums / self.times[slots].reshape(-1, *(1,) * (sums.ndim - 1))
+        return fresh
 
     def stop(self, slots: Any, answer: Any) -> None:
         """Answer and stop."""

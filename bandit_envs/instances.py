@@ -128,15 +128,14 @@ class Sampler:
 class Polyhedra(Sampler):
     """Random arms on both sides of the boundary of a random polyhedron: Feasible, for training and testing.
 
-    The polyhedron is the same in every episode, as an agent knows it; each `seed` names another one. Its `rows`
-    half-spaces lie around (c, .., c), where c is 0, for Bernoulli arms 1/2, and have their hyperplanes 1/2 to 1, for
-    Bernoulli arms .15 to .3, away from there. A mean lies in a uniformly random direction from there, at 1 - reach to 1 +
-    reach times the distance of the boundary (at most twice the largest of the above); in Bernoulli arms it is cut to
-    [0, 1].
+    The polyhedron is the same in every episode, as an agent knows it; each `seed` names another one. Its hyperplanes,
+    `rows` many, are r/2 to r away from its centre: the origin and r = 1, for Bernoulli arms (1/2, .., 1/2) and r = .3. A
+    mean lies in a uniformly random direction from the centre, at 1 - reach to 1 + reach times the distance of the
+    boundary (or of 2 r, where that is less); for Bernoulli arms it is cut to [0, 1].
 
     Args:
-        law: "bernoulli", "gaussian" or "uniform". arms: K. dimensions: D >= 2. rows: M >= 1; None: 2 D. seed: of the polyhedron.
-        reach: in (0, 1]. spread: standard deviation ("gaussian") or width ("uniform") of the arms.
+        law: "bernoulli", "gaussian" or "uniform". arms: K. dimensions: D >= 2. rows: M >= 1; None: 2 D.
+        seed: of the polyhedron. reach: in (0, 1]. spread: standard deviation ("gaussian") or width ("uniform") of the arms.
         budget: pulls per episode; None: 20 per arm.
     """
 
@@ -277,7 +276,7 @@ def _katz_ordered() -> Instance:
 
 
 def _dose_finding() -> Instance:
-    """Section 7.2: 25, 75, 150, 300 mg of secukinumab and a placebo; effective in at least .4, adverse in at most .5."""
+    """Section 7.2: 25, 75, 150, 300 mg of secukinumab, placebo; effective in at least .4, adverse in at most .5."""
     means = [[0.34, 0.519], [0.469, 0.612], [0.465, 0.465], [0.537, 0.61], [0.36, 0.58]]
     return _feasible(Bernoulli(means), "dose-finding", ([[-1.0, 0.0], [0.0, 1.0]], [-0.4, 0.5]), 1000, tolerance=0.0)
 
@@ -312,7 +311,9 @@ INSTANCES: dict[str, Row] = {
     "captions-651": Row(_captions(651), "AllGood", "Mason et al., NeurIPS 2020: caption contest 651, 9250 arms", True),
     "captions-627": Row(_captions(627), "AllGood", "Mason et al., NeurIPS 2020: caption contest 627, 6509 arms", True),
     "kinase-acvrl1": Row(_kinase, "AllGood", "Mason et al., NeurIPS 2020: inhibitors of ACVRL1, 189 arms", True),
-    "katz-samuels2018-1": Row(_katz(1, 0.075), "Feasible", f"{_KATZ}, experiment 1: four groups, irrelevant arms, cube"),
+    "katz-samuels2018-1": Row(
+        _katz(1, 0.075), "Feasible", f"{_KATZ}, experiment 1: four groups, irrelevant arms, cube"
+    ),
     "katz-samuels2018-2": Row(_katz(2, 0.0), "Feasible", f"{_KATZ}, experiment 2: four groups, cube"),
     "katz-samuels2018-3": Row(_katz(3, 0.075), "Feasible", f"{_KATZ}, experiment 3: linear progression, cube"),
     "katz-samuels2018-4": Row(_katz_simplex, "Feasible", f"{_KATZ}, experiment 4: four groups, simplex"),

@@ -36,7 +36,7 @@ def at_most(ends: ArrayLike) -> Rows:
 
 
 def random_polyhedron(D: int, M: int, seed: int, centre: float = 0.0, radius: float = 1.0) -> Rows:
-    """M half-spaces with uniformly random normals, their hyperplanes 1/2 to 1 `radius` away from (centre, .., centre)."""
+    """M half-spaces with uniformly random normals, hyperplanes 1/2 to 1 `radius` away from (centre, .., centre)."""
     generator = np.random.default_rng(np.random.SeedSequence((seed, D, M)))
     A = generator.normal(size=(M, D))
     A /= np.linalg.norm(A, axis=1, keepdims=True)

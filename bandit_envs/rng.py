@@ -147,7 +147,7 @@ def normal_quantile(u: Any) -> Any:
 
 @inlined
 def block_of_quantiles(u: Any, n: Any, tail: Any, out: Any) -> Any:
-    """Fill out[:n] with `normal_quantile` of u[:n]: first all as if they were central, which vectorises, then the tails.
+    """Fill out[:n] with `normal_quantile` of u[:n]: all as if they were central, which vectorises, then the tails.
 
     `tail` (n,) int64 is room for the places of the latter.
     """

@@ -22,7 +22,15 @@ from . import rng
 from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, UNIFORM, Arms
 from .compiled import inlined, jit
 from .rng import (
-    arm_word, binomial, block_of_quantiles, gamma, next_uniform, normal_quantile, open_counter, philox, to_uniform,
+    arm_word,
+    binomial,
+    block_of_quantiles,
+    gamma,
+    next_uniform,
+    normal_quantile,
+    open_counter,
+    philox,
+    to_uniform,
 )  # fmt: skip
 
 __all__ = ["Simulator"]

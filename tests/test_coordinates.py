@@ -42,7 +42,9 @@ def made(instance: Any = "bernoulli", **kwargs: Any) -> Any:
 
 def vector(N: int, instance: Any = "bernoulli", **kwargs: Any) -> Any:
     kwargs = {"budget": 40, "pull": "coordinate"} | SQUARE | kwargs
-    return gym.make_vec(FEASIBLE, num_envs=N, instance=ARMS[instance] if isinstance(instance, str) else instance, **kwargs)
+    return gym.make_vec(
+        FEASIBLE, num_envs=N, instance=ARMS[instance] if isinstance(instance, str) else instance, **kwargs
+    )
 
 
 # --- by hand ----------------------------------------------------------------------------------------------------------
@@ -303,7 +305,7 @@ def flat(twin: Any, D: int) -> Any:
 
 
 def test_apt_on_one_coordinate_is_thresholding() -> None:
-    """{x : x_1 >= theta} in the plane: after a first look at x_2, the pulls are those of APT on the first coordinates."""
+    """{x : x_1 >= theta} in the plane: after one look at x_2 the pulls are those of APT on the first coordinates."""
     g = np.random.default_rng(5)
     for episode in range(20):
         K, theta, budget = int(g.integers(2, 9)), float(g.uniform(0.3, 0.7)), int(g.integers(20, 150))

@@ -82,7 +82,12 @@ def random_case(g: np.random.Generator) -> dict[str, Any]:
     K, D = int(g.integers(2, 13)), int(g.integers(1, 5))
     budget = int(g.integers(K + 1, 12 * K))
     if g.random() < 0.4:
-        return {"instance": Instance(Bernoulli(g.integers(0, 11, K) / 10)), "A": [[-1.0]], "b": [-0.5], "budget": budget}
+        return {
+            "instance": Instance(Bernoulli(g.integers(0, 11, K) / 10)),
+            "A": [[-1.0]],
+            "b": [-0.5],
+            "budget": budget,
+        }
     M = int(g.integers(1, 7))
     A = g.normal(size=(M, D))
     arms = Gaussian(g.normal(0, 1, (K, D)) if D > 1 else g.normal(0, 1, K), 0.7)
@@ -160,7 +165,9 @@ def test_sar_met_in_the_middle_begins_anew() -> None:
 
 def pulls_of(name: str, episodes: int, **kwargs: Any) -> NDArray[np.int64]:
     """Pulls of each arm in each episode."""
-    envs: Any = gym.make_vec(FEASIBLE, num_envs=episodes, copy=False, actions="full", autoreset_mode="Disabled", **kwargs)
+    envs: Any = gym.make_vec(
+        FEASIBLE, num_envs=episodes, copy=False, actions="full", autoreset_mode="Disabled", **kwargs
+    )
     agent = agents.make(name, envs)
     observation, _ = envs.reset(seed=0, options={"episode": np.arange(episodes)})
     state, over = None, np.zeros(episodes, np.bool_)

@@ -154,7 +154,11 @@ def test_arms_lie_on_both_sides_of_the_boundary(law: str) -> None:
 
 def test_polyhedra_as_an_instance() -> None:
     """It brings its polyhedron and a budget, in all forms; a given polyhedron overrides."""
-    forms = ["polyhedra(dimensions=4, seed=2)", {"polyhedra": {"dimensions": 4, "seed": 2}}, Polyhedra(dimensions=4, seed=2)]
+    forms = [
+        "polyhedra(dimensions=4, seed=2)",
+        {"polyhedra": {"dimensions": 4, "seed": 2}},
+        Polyhedra(dimensions=4, seed=2),
+    ]
     tasks = [gym.make(FEASIBLE, instance=form).unwrapped.task for form in forms]  # type: ignore[attr-defined]
     assert tasks[0] == tasks[1] == tasks[2]
     assert (tasks[0].K, tasks[0].D, tasks[0].budget, len(tasks[0].parameters["b"])) == (10, 4, 200, 8)

@@ -56,7 +56,9 @@ def make(name: str, source: Any = None, **parameters: Any) -> Any:
 
 
 def test_every_thresholding_agent_has_a_twin() -> None:
-    rows = [name for name, kind in AGENTS.items() if "Threshold" in kind.solves and name != "sar"]  # test_feasible_agents
+    rows = [
+        name for name, kind in AGENTS.items() if "Threshold" in kind.solves and name != "sar"
+    ]  # test_feasible_agents
     assert sorted(rows) == NAMES
     assert len(rows) == len(COMPARED) == 6
     assert sorted(COMPARED) == NAMES

@@ -1,7 +1,7 @@
 """Literal twins for feasible arms: MD-SAR, and the index rules where a pull samples one coordinate of one arm.
 
-`sar` yields (arm, times) and is sent the arm's mean over all its samples; `by_coordinate` yields (arm, coordinate) and is
-sent the sample. Both return their answer, a set of arms.
+`sar` yields (arm, times) and is sent the arm's mean over all its samples; `by_coordinate` yields (arm, coordinate) and
+is sent the sample. Both return their answer, a set of arms.
 """
 
 from __future__ import annotations

@@ -32,7 +32,9 @@ class Claim:
 
     @property
     def text(self) -> str:
-        where = [f"from {self.since:g}"] * (self.since > -math.inf) + [f"up to {self.until:g}"] * (self.until < math.inf)
+        where = [f"from {self.since:g}"] * (self.since > -math.inf) + [f"up to {self.until:g}"] * (
+            self.until < math.inf
+        )
         return " ".join([self.better, "above" if self.larger else "below", self.worse, *where])
 
     def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Katz-Samuels & Scott, ICML 2018, Figures 1 to 7: logarithm of the failure probability against time, one run each.
 
-Beside the printed panels: experiment 3 with tolerance 0 and the Gaussian crowd workers, whose figures are in the paper's
-supplement, and experiment 4 on rows of norm 1. LSA on margins is not in the paper.
+Beside the printed panels: experiment 3 with tolerance 0 and the Gaussian crowd workers, whose figures are in the
+paper's supplement, and experiment 4 on rows of norm 1. LSA on margins is not in the paper.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ class Feasible(SetProblem):
         tolerance: arms closer than this to the boundary may be answered either way, >= 0.
         normalise: scale the rows of A to norm 1, so that margins are Euclidean distances.
 
-    The score is 1 - misclassified / K. The paper's loss is 1 where the answer is not `correct`: where it leaves out an arm
-    inside, at least the tolerance from the boundary, or holds one outside, further than the tolerance from the polyhedron.
+    The score is 1 - misclassified / K. The paper's loss is 1 where the answer is not `correct`: where it leaves out an
+    arm inside, at least the tolerance from the boundary, or holds one further than the tolerance from the polyhedron.
     """
 
     name, parameters = "Feasible", ("A", "b", "tolerance", "normalise")
