@@ -129,13 +129,14 @@ class Polyhedra(Sampler):
     """Random arms on both sides of the boundary of a random polyhedron: Feasible, for training and testing.
 
     The polyhedron is the same in every episode, as an agent knows it; each `seed` names another one. Its hyperplanes,
-    `rows` many, are r/2 to r away from its centre: the origin and r = 1, for Bernoulli arms (1/2, .., 1/2) and r = .3. A
-    mean lies in a uniformly random direction from the centre, at 1 - reach to 1 + reach times the distance of the
+    `rows` many, are r/2 to r away from its centre: the origin and r = 1, for Bernoulli arms (1/2, .., 1/2) and r = .3.
+    A mean lies in a uniformly random direction from the centre, at 1 - reach to 1 + reach times the distance of the
     boundary (or of 2 r, where that is less); for Bernoulli arms it is cut to [0, 1].
 
     Args:
         law: "bernoulli", "gaussian" or "uniform". arms: K. dimensions: D >= 2. rows: M >= 1; None: 2 D.
-        seed: of the polyhedron. reach: in (0, 1]. spread: standard deviation ("gaussian") or width ("uniform") of the arms.
+        seed: of the polyhedron. reach: in (0, 1].
+        spread: standard deviation ("gaussian") or width ("uniform") of the arms.
         budget: pulls per episode; None: 20 per arm.
     """
 

@@ -78,6 +78,9 @@ def everything() -> None:
         for A, b in SHAPES:
             for instance in WIDE if len(A[0]) == 2 else LAWS:
                 run("bandit_envs/Feasible-v0", instance=instance, A=A, b=b, tolerance=0.1, **form)
+        for instance in WIDE:
+            run("bandit_envs/Feasible-v0", instance=instance, A=A, b=b, pull="coordinate", shuffle_arms=True, **form)
+        run("bandit_envs/Feasible-v0", instance="polyhedra(arms=3)", **form)
     for A, b in SHAPES:
         shape, points = Polyhedron(A, b), np.zeros((4, len(A[0])))
         shape.contains(points), shape.project(points), shape.margin(points[0])

@@ -16,6 +16,7 @@ from twins import apt, follow, play
 from twins_feasible import by_coordinate
 
 import agents
+from agents import directions
 from agents.catalogue import AGENTS
 from agents.directions import judge
 from agents.index import SCAN
@@ -375,6 +376,30 @@ def test_arm_actions_and_single_observations() -> None:
         assert arm == arms[1]
         many, *_ = envs.step(arms)
         one, *_ = single.step(arm)
+
+
+def test_kernels_have_one_signature() -> None:
+    """Single and vector environments, scans and trees, live views and copies."""
+    for arms, N, live in ((3, 1, True), (3, 5, False), (SCAN + 3, 2, True)):
+        instance = {"sampler": {"law": "gaussian", "arms": arms, "dimensions": 2}}
+        envs = vector(N, instance, copy=not live)
+        agent, state = agents.make("apt", envs), None
+        observation, _ = envs.reset(seed=0)
+        for _ in range(10):
+            arm, state = agent.predict(observation, state)
+            observation, *_ = envs.step(arm)
+    env = made("gaussian")
+    agents.make("lsa", env).predict(env.reset(seed=0)[0])
+    assert len(directions._directions.signatures) == len(directions._decide.signatures) == 1  # type: ignore[attr-defined]
+
+
+def test_a_network_learns_to_act() -> None:
+    """Training and evaluation run on single coordinates: K * D rows of features, K * D + 1 logits."""
+    pytest.importorskip("stable_baselines3")
+    kwargs = {"instance": "polyhedra(arms=4, dimensions=2)", "pull": "coordinate", "budget": 40}
+    trained = agents.train("ppo", FEASIBLE, steps=2048, env_kwargs=kwargs, held_out=20, checkpoints=1, progress=False)
+    table = agents.evaluate(trained.model, FEASIBLE, episodes=10, env_kwargs=kwargs).episodes
+    assert (table["total_pulls"] == 40).all()
 
 
 # --- what it gains ----------------------------------------------------------------------------------------------------

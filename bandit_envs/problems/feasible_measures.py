@@ -2,7 +2,7 @@
 Identification", ICML 2018. Pure functions of the margins; all bounds are of the probability of a wrong answer.
 
 symbols   Delta_i margin of arm i: its distance to the boundary of the polyhedron plus the tolerance, K arms,
-          D dimensions, T budget (pulls), H = sum of Delta_i^-2, H_2 = max of i Delta_(i)^-2 over the margins in increasing order,
+          D dimensions, T budget (pulls), H = sum of Delta_i^-2, H_2 = max of i Delta_(i)^-2, margins increasing,
           R sub-Gaussian norm of a sample, the least with E exp((u'X)^2 / R^2) <= 2 for every unit vector u
 
 The constants are those of the proofs: at budgets of practice the upper bounds are far above 1, and the lower bound is
@@ -67,7 +67,7 @@ def _counts(T: int, K: int, D: int) -> tuple[int, int, int]:
 
 
 def log_lower_bound(H: float, T: int, K: int, D: int) -> float:
-    """ln of exp(-13 T/H - 25 D ln(48 (ln T + 1) K D)), with which any algorithm fails in one of K + 1 instances. [Thm. 1]
+    """ln of exp(-13 T/H - 25 D ln(48 (ln T + 1) K D)), how often any algorithm fails in one of K + 1 cases. [Thm. 1]
 
     For arms N(mu_i, I) inside the polyhedron, further than the tolerance from its boundary, and the K instances in
     which one of them is mirrored at its nearest boundary point; all have the same H.
