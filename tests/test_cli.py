@@ -53,7 +53,7 @@ def test_evaluate_real_ratings(capsys: Output, data_folder: Path, monkeypatch: p
     assert "Threshold(threshold=1.5, tolerance=0.0) · 9,250 arms of captions-651 · budget 12,000 · 2 episodes" in out
     assert err == ""
     out, err = run(capsys, "evaluate Threshold --instance captions-651 --threshold 1.5 --budget 9300 --episodes 1")
-    assert set(agents_in(out)) == {"uniform", "random", "lsa", "apt"}
+    assert set(agents_in(out)) == {"uniform", "random", "lsa", "apt", "sar"}
     assert "note: left out: ucbe needs a finite H, got inf" in err
     assert "note: left out: opt-kg needs Bernoulli arms, got categorical" in err
     _, err = run(capsys, "evaluate Threshold --instance captions-651 --threshold 1.5 --budget 9300 --agents ucbe", 2)
@@ -219,7 +219,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("evaluate Threshold --k 3", "Threshold got an unexpected keyword 'k'; it takes threshold, tolerance,"),
         ("evaluate TopK --k 10", "k must be an integer in [1, 9], got 10"),
         ("evaluate Threshold --threshold 2", "threshold must lie in the support [0.0, 1.0] of the arms, got 2.0"),
-        ("evaluate Threshold --agents lsaa", "unknown agent 'lsaa'; did you mean 'lsa'?"),
+        ("evaluate Threshold --agents lsaa", "unknown agent 'lsaa'; did you mean 'lsa' or 'sar'?"),
         ("evaluate Threshold --agents lsa ucbe", "ucbe is an oracle: it needs H="),
         ("evaluate Threshold --agents 'apt(tolerance=-1)'", "tolerance must be a number in [0, inf), got -1"),
         ("evaluate Threshold --agents ghost.zip", "there is no saved model ghost.zip"),
