@@ -225,11 +225,12 @@ class IndexPolicy(Agent):
         mean = np.ascontiguousarray(observation["mean"], np.float64)
         if len(m.last) != len(pulls) or mean.size != len(pulls) * task.K * task.D:
             raise unfit(pulls, mean, len(m.last))
-        turns, slots = m.coordinates, np.arange(len(m.last))
+        turns = m.coordinates
         if turns is None:
             begun = _gather(pulls.reshape(-1), mean.reshape(-1), task.K, task.D, m.last, m.T, m.x.reshape(-1), m.fresh)
             value = self.value(m.T, m.x)
         else:
+            slots = np.arange(len(m.last))
             m.fresh = pulls[slots, m.last, turns.spot] == 0
             begun = int(m.fresh.sum())
             value, turns.turn[slots, m.last] = self._judge(pulls[slots, m.last], mean[slots, m.last])

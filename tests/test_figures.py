@@ -134,3 +134,20 @@ def test_every_claim_is_of_a_panel_and_its_agents() -> None:
             panel = panels[claim.panel]
             for role in ("better", "worse", "agent"):
                 assert getattr(claim, role, None) in (None, *getattr(panel, "agents", ()))
+
+
+def test_a_claim_about_a_part_of_the_points() -> None:
+    panel = Panel("p", ENV, {"instance": "tao2019-1"}, [20, 100, 200], AGENTS, 300, "misclassified", "regret")
+    rows = verdicts(panel, Claim("p", "good", "poor", since=100), Claim("p", "good", "poor", until=100, larger=True))
+    assert rows["x"].tolist() == [100, 200, 20, 100]
+    assert rows["claim"].tolist()[1:3] == ["good below poor from 100", "good above poor up to 100"]
+
+
+def test_feasible_arms_in_little() -> None:
+    """Experiment 2 of Katz-Samuels & Scott with 200 trials: MD-SAR is far ahead of MD-APT and of uniform sampling."""
+    result = reproduce("katz-samuels2018-figures-1-7", episodes=200, panels=["2: four groups"], progress=False)
+    last = result.verdicts[result.verdicts["x"] == 2000].set_index("claim")["verdict"]
+    assert last[["MD-SAR below MD-APT", "MD-SAR below UA", "UA below MD-UCBE[.1]"]].tolist() == ["yes"] * 3
+    rates = np.array([0.0, 1.0, np.exp(-2.0)])
+    assert result.figure.transform(rates, 20).tolist() == pytest.approx([np.nan, 0.0, -2.0], nan_ok=True)
+    result.plot()
