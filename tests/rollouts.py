@@ -74,3 +74,17 @@ def full(arm: int, times: int = 1, answer: Any = None, K: int = 10) -> dict[str,
 def mask(K: int, *arms: int) -> NDArray[np.int8]:
     """The answer that holds these arms."""
     return np.isin(np.arange(K), arms).astype(np.int8)
+
+
+def forgetful(envs: Any, agent: Any, steps: int) -> None:
+    """Assert that the agent decides the same with its memory as without it at random times (full actions)."""
+    g = np.random.default_rng(0)
+    observation, _ = envs.reset(seed=2)
+    kept = lost = None
+    for _ in range(steps):
+        action, kept = agent.predict(observation, kept)
+        again, lost = agent.predict(observation, None if g.random() < 0.3 else lost)
+        live = observation["remaining"][:, 0] > 0
+        assert action["arm"][live].tolist() == again["arm"][live].tolist()
+        assert action["answer"].tolist() == again["answer"].tolist()
+        observation, *_ = envs.step(action)

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from rollouts import FORMS, batch, rollout, same, some_action
+from rollouts import FORMS, batch, forgetful, rollout, same, some_action
 from scipy import stats
 from twins import apt, follow, play
 from twins_feasible import by_coordinate
@@ -351,15 +351,7 @@ def test_results_do_not_depend_on_the_batch(name: str) -> None:
 @pytest.mark.parametrize("arms", [4, SCAN + 3])
 def test_memory_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
     envs = vector(4, {"sampler": {"law": "gaussian", "arms": arms, "dimensions": 2}}, budget=6 * arms, actions="full")
-    agent, g = agents.make(name, envs), np.random.default_rng(0)
-    observation, _ = envs.reset(seed=2)
-    kept = lost = None
-    for _ in range(14 * arms):  # over two ends and fresh starts
-        action, kept = agent.predict(observation, kept)
-        again, lost = agent.predict(observation, None if g.random() < 0.3 else lost)
-        live = observation["remaining"][:, 0] > 0
-        assert action["arm"][live].tolist() == again["arm"][live].tolist()
-        observation, *_ = envs.step(action)
+    forgetful(envs, agents.make(name, envs), 14 * arms)  # over two ends and fresh starts
 
 
 def test_arm_actions_and_single_observations() -> None:

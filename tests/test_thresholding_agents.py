@@ -13,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from rollouts import forgetful
 from scipy import stats
 from twins import TWINS, by_betaincc, by_fractions, follow, opt_kg, play
 
@@ -426,17 +427,7 @@ def test_predict_batched_and_single_in_both_forms(name: str) -> None:
 def test_memory_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
     """Without its memory, at any time, an index policy goes on as with it."""
     envs = vector(instance={"sampler": {"arms": arms}}, budget=4 * arms)
-    agent = agents.make(name, envs, **needs(name))
-    g = np.random.default_rng(0)
-    observation, _ = envs.reset(seed=2)
-    kept = lost = None
-    for _ in range(9 * arms):  # over two ends and fresh starts
-        action, kept = agent.predict(observation, kept)
-        again, lost = agent.predict(observation, None if g.random() < 0.3 else lost)
-        live = observation["remaining"][:, 0] > 0
-        assert action["arm"][live].tolist() == again["arm"][live].tolist()
-        assert action["answer"].tolist() == again["answer"].tolist()
-        observation, *_ = envs.step(action)
+    forgetful(envs, agents.make(name, envs, **needs(name)), 9 * arms)  # over two ends and fresh starts
 
 
 @pytest.mark.parametrize("name", NAMES)
