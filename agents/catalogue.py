@@ -13,14 +13,24 @@ from .agent import Agent, task_of
 from .all_good import ST2, UCB, APTOracle, East, Fareast, UniformElimination
 from .baselines import Random, Uniform
 from .thresholding import APT, LSA, SAR, UCBE, OptKG
-from .top_k import LUCB, MedianElimination
+from .top_k import (
+    LUCB,
+    AdaptiveTopK,
+    Direct,
+    Halving,
+    ImprovedTopK,
+    Incremental,
+    MedianElimination,
+    OptMAI,
+    Racing,
+)
 
 __all__ = ["AGENTS", "ALIASES", "make", "names"]
 
 AGENTS: dict[str, type[Agent]] = {
     row.name: row
     for row in (Uniform, Random, LSA, APT, UCBE, SAR, OptKG, ST2, Fareast, East, UniformElimination, UCB, APTOracle,
-                LUCB, MedianElimination)
+                LUCB, MedianElimination, Direct, Incremental, Halving, AdaptiveTopK, ImprovedTopK, OptMAI, Racing)
 }  # fmt: skip
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 

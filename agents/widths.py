@@ -9,7 +9,7 @@ from bandit_envs import Task
 from bandit_envs.compiled import jit
 from bandit_envs.problems.base import number
 
-__all__ = ["BOUNDS", "bounds_of", "confidence", "lil_width", "scale_of"]
+__all__ = ["BOUNDS", "bounds_of", "confidence", "lil_width", "scale_of", "width_of"]
 
 BOUNDS = ("current", "running")
 
@@ -20,13 +20,15 @@ def lil_width(t: Any, level: Any, factor: Any) -> Any:
     return math.sqrt(factor * math.log(math.log2(2.0 * t) / level) / t)
 
 
-def confidence(name: str, task: Task, delta: float | None) -> float:
-    """The error probability that an algorithm is run at: its own, or the task's.
+def confidence(name: str, task: Task, delta: float | None, with_budget: float | None = None) -> float:
+    """The error probability that an algorithm is run at: its own, or the task's, or `with_budget` if that is given.
 
     Raises:
         ValueError: if there is none, or it is not in (0, 1).
     """
     delta = task.delta if delta is None else delta
+    if delta is None and task.budget is not None:
+        delta = with_budget
     if delta is None:
         raise ValueError(f"{name} needs delta, of the environment or its own")
     return number("delta", delta, 0, 1, above=True, below=True)
@@ -35,6 +37,11 @@ def confidence(name: str, task: Task, delta: float | None) -> float:
 def scale_of(task: Task, sigma: float | None) -> float:
     """The sub-Gaussian scale of a sample: the one given, or the task's."""
     return number("sigma", task.sigma if sigma is None else sigma, 0, above=True)
+
+
+def width_of(task: Task, width: float | None) -> float:
+    """The range W of a sample: the one given, or the task's."""
+    return number("width", task.width if width is None else width, 0, above=True)
 
 
 def bounds_of(bounds: str) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import datasets, polyhedra, rng
-from .arms import LARGEST, LAWS, Arms, Bernoulli, Gaussian, Resampled, from_dict
+from .arms import LARGEST, LAWS, Arms, Bernoulli, Gaussian, Resampled, Uniform, from_dict
 from .naming import parse_call, unknown
 from .problems.base import integer, number
 
@@ -188,6 +188,8 @@ SAMPLERS: dict[str, type[Sampler]] = {kind.name: kind for kind in (Sampler, Poly
 
 # --- named instances -----------------------------------------------------------------------------------------------
 
+_CHEN = "Chen, Chen, Zhang & Zhou, ICML 2017, section 3"
+_STONE = "Kalyanakrishnan & Stone, ICML 2010, section 5"
 _TAO = "Tao, Blanco, Peng & Zhou, NeurIPS 2019, section 5"
 
 
@@ -293,6 +295,53 @@ def _crowdsourcing(gaussian: bool = False, folder: str | None = None) -> Instanc
     return _feasible(arms, "crowdsourcing", polyhedra.at_most(data.means.mean(axis=0)), 4000, tolerance=0.02)
 
 
+def _chen(name: str, profile: Callable[[int, int], Floats]) -> Callable[..., Instance]:
+    """An instance of Chen et al. 2017: n Bernoulli arms, the best first, of which K are wanted."""
+
+    def build(n: int = 1000, K: int = 100) -> Instance:
+        n = integer("n", n, 2, rng.ARMS_LIMIT)
+        K = integer("K", K, 1, n - 1)
+        defaults = {"TopK": {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01}}
+        return Instance(Bernoulli(profile(n, K)), f"chen2017-{name}(n={n}, K={K})", defaults)
+
+    return build
+
+
+def _two_group(n: int, K: int) -> Floats:
+    return np.where(np.arange(n) < K, 0.7, 0.3)
+
+
+def _even(n: int, K: int) -> Floats:
+    """1 - i/n."""
+    return np.arange(n - 1, -1, -1) / n
+
+
+def _synthetic(p: float) -> Callable[[int, int], Floats]:
+    """Means that crowd at the boundary 1 - K/n for p > 1, and keep away from it for p < 1; p = 1 gives 1 - i/n."""
+
+    def profile(n: int, K: int) -> Floats:
+        best, rest = np.arange(1, K + 1), np.arange(1, n - K + 1)
+        boundary = (n - K) / n
+        above = boundary + K / n * (1 - best / K) ** p
+        below = boundary * (1 - (rest / (n - K)) ** p)
+        return np.concatenate([above, below])
+
+    return profile
+
+
+def _stone(name: str, n: int, k: int, epsilon: float, law: type[Gaussian | Uniform]) -> Callable[..., Instance]:
+    """n arms with means drawn once from U[0, 1] and standard deviation 1."""
+
+    def build(seed: int = 0) -> Instance:
+        word = np.zeros(1, np.uint64)
+        u = rng.uniforms(rng.root_key(rng.root_number(seed))[:, None], word, n, stream=rng.INSTANCE)
+        arms = law(u[0, :, 0], 1.0 if law is Gaussian else np.sqrt(12.0))
+        defaults = {"TopK": {"k": k, "epsilon": epsilon, "criterion": "each", "delta": 0.15}}
+        return Instance(arms, f"{name}(seed={seed})", defaults)
+
+    return build
+
+
 @dataclass(frozen=True)
 class Row:
     """A named instance of the catalogue: how it is built, for which problem it was made, and where it comes from."""
@@ -321,6 +370,19 @@ INSTANCES: dict[str, Row] = {
     "katz-samuels2018-5": Row(_katz_ordered, "Feasible", f"{_KATZ}, experiment 5: ordered polyhedron"),
     "dose-finding": Row(_dose_finding, "Feasible", f"{_KATZ}, section 7.2: doses of secukinumab, 5 arms"),
     "crowdsourcing": Row(_crowdsourcing, "Feasible", f"{_KATZ}, section 7.3: 38 workers, 7 scales", True),
+    "chen2017-two-group": Row(_chen("two-group", _two_group), "TopK", f"{_CHEN}: K arms at .7, the rest at .3"),
+    "chen2017-uniform": Row(_chen("uniform", _even), "TopK", f"{_CHEN}: means 1 - i/n"),
+    "chen2017-synthetic-0.5": Row(_chen("synthetic-0.5", _synthetic(0.5)), "TopK", f"{_CHEN}: far from the boundary"),
+    "chen2017-synthetic-6": Row(_chen("synthetic-6", _synthetic(6)), "TopK", f"{_CHEN}: means close to the boundary"),
+    "kalyanakrishnan2010": Row(
+        _stone("kalyanakrishnan2010", 50, 15, 0.1, Uniform), "TopK", f"{_STONE}: 50 uniform arms, k = 15"
+    ),
+    "kalyanakrishnan2010-small": Row(
+        _stone("kalyanakrishnan2010-small", 10, 3, 0.0, Uniform), "TopK", f"{_STONE}: 10 uniform arms, k = 3"
+    ),
+    "kalyanakrishnan2010-gaussian": Row(
+        _stone("kalyanakrishnan2010-gaussian", 50, 15, 0.0, Gaussian), "TopK", f"{_STONE}: 50 Gaussian arms, k = 15"
+    ),
 }
 
 

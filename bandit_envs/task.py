@@ -56,6 +56,11 @@ class Task:
         """The problem itself: margins, plug-in answers."""
         return PROBLEMS[self.problem](**self.parameters)
 
+    @property
+    def width(self) -> float:
+        """The range W of a sample for bounds that need one: 2 sigma, and 6 sigma for Gaussian arms."""
+        return (6.0 if self.law == "gaussian" else 2.0) * self.sigma
+
     def replace(self, **changes: Any) -> Task:
         """The same task with some attributes changed."""
         return dataclasses.replace(self, **changes)

@@ -10,8 +10,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from plays import Twin, record, replay, singly
 from scipy import stats
-from twins_elimination import Twin, best_arm, east, fareast, uniform_elimination
+from twins_elimination import best_arm, east, fareast, uniform_elimination
 
 import agents
 from agents.all_good.fareast import BAD, GOOD, GOOD_ARM, STAGE, bad_filter_pulls
@@ -29,46 +30,6 @@ MODES: dict[str, dict[str, Any]] = {
     "slack": {"epsilon": 0.3, "slack": 0.2},
     "multiplicative slack": {"epsilon": 0.3, "multiplicative": True, "slack": 0.2},
 }  # fmt: skip
-
-Play = tuple[list[tuple[int, int]], list[float], "set[int] | None"]
-
-
-def record(name: str, env_id: str, episodes: int, seed: int = 0, **kwargs: Any) -> tuple[Any, list[Play]]:
-    """Let the agent play these episodes side by side: its pulls, their averages, and its answer (None: cut off)."""
-    kwargs = {"delta": 0.1, "actions": "full"} | kwargs
-    envs: Any = gym.make_vec(env_id, episodes, autoreset_mode="Disabled", copy=False, **kwargs)
-    agent, state, full = agents.make(name, envs), None, kwargs["actions"] == "full"
-    observation, _ = envs.reset(seed=seed, options={"episode": np.arange(episodes)})
-    pulls: list[list[tuple[int, int]]] = [[] for _ in range(episodes)]
-    samples: list[list[float]] = [[] for _ in range(episodes)]
-    answers: list[set[int] | None] = [None] * episodes
-    live = np.ones(episodes, np.bool_)
-    while live.any():
-        action, state = agent.predict(observation, state)
-        arm, times = (action["arm"], action["times"]) if full else (action, np.ones(episodes, np.int64))
-        asked = list(zip(arm.tolist(), times.tolist(), strict=True))
-        observation, _, terminated, truncated, info = envs.step(action)
-        for e in np.flatnonzero(live):
-            if asked[e][0] == agent.task.K:
-                answers[e] = set(np.flatnonzero(info["answer"][e]).tolist())
-            else:
-                pulls[e].append(asked[e])
-                samples[e].append(float(info["sample"][e]))
-        live &= ~(terminated | truncated)
-    return agent, list(zip(pulls, samples, answers, strict=True))
-
-
-def replay(twin: Twin, samples: list[float]) -> tuple[list[tuple[int, int]], set[int] | None]:
-    """Give the twin these samples: its pulls, and its answer (None: it wants more)."""
-    asked = []
-    try:
-        asked.append(next(twin))
-        for sample in samples[:-1]:
-            asked.append(twin.send(sample))
-        twin.send(samples[-1])
-    except StopIteration as stop:
-        return asked, stop.value
-    return asked, None
 
 
 def twin_of(agent: Any) -> Twin:
@@ -202,19 +163,6 @@ def test_twins_where_the_bad_filter_acts(multiplicative: bool, slack: float) -> 
     assert sum(pulls[-1][1] > 1 for pulls, *_ in plays) >= 10  # the bad filter, in bulk, had the last word
     for pulls, samples, answer in plays:
         assert replay(twin_of(agent), samples) == (pulls, answer)
-
-
-def singly(twin: Twin) -> Twin:
-    """The twin, pulling one by one."""
-    try:
-        arm, times = next(twin)
-        while True:
-            total = 0.0
-            for _ in range(times):
-                total += yield arm, 1
-            arm, times = twin.send(total / times)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])

@@ -277,12 +277,92 @@ def test_hardness_of_the_instances_of_tao_2019() -> None:
     assert hard[3] == pytest.approx(5 * 0.05**-2 + 5 * 0.005**-2)  # 202 000
 
 
+@pytest.mark.parametrize(
+    ("name", "t", "Psi", "H_t_epsilon", "H_epsilon"),
+    [
+        ("chen2017-uniform(K=100)", 31, 0.032, 112972.95, 379272.01),
+        ("chen2017-uniform(K=500)", 70, 0.071, 52144.58, None),
+        ("chen2017-two-group(K=100)", 2, 0.4, 6250, 6250),
+        ("chen2017-two-group(K=500)", 12, 0.4, 6250, 6250),
+    ],
+)
+def test_hardness_of_chen_et_al(name: str, t: int, Psi: float, H_t_epsilon: float, H_epsilon: float | None) -> None:
+    instance = find(name)
+    given = {key: value for key, value in instance.defaults["TopK"].items() if key != "delta"}  # type: ignore[union-attr]
+    found = TopK(**given).hardness(instance.arms.means)
+    assert (found["t"], found["Psi"]) == (t, pytest.approx(Psi))
+    assert found["H_t_epsilon"] == pytest.approx(H_t_epsilon, abs=0.01)
+    assert H_epsilon is None or found["H_epsilon"] == pytest.approx(H_epsilon, abs=0.01)
+
+
+@given(st.lists(st.integers(0, 64).map(lambda x: x / 64), min_size=3, max_size=9), st.integers(0, 16), st.data())
+@settings(deadline=None)
+def test_hardness_of_top_k_by_its_definition(means: list[float], eighth: int, data: Any) -> None:
+    """Chen et al. 2017, (2) to (6), as printed, with arms counted from 1."""
+    n, epsilon = len(means), eighth / 128
+    K = data.draw(st.integers(1, n - 1))
+    theta = [np.inf, *sorted(means, reverse=True)]
+    gap = [0.0] + [theta[i] - theta[K + 1] if i <= K else theta[K] - theta[i] for i in range(1, n + 1)]
+    t = max(t for t in range(min(K, n - K)) if gap[K - t] * t <= K * epsilon and gap[K + t + 1] * t <= K * epsilon)
+    Psi = min(gap[K - t], gap[K + t + 1])
+    found = TopK(K, epsilon).hardness(means)
+    assert (found["t"], found["Psi"]) == (t, Psi)
+    for name, least in (("H", 0.0), ("H_epsilon", epsilon), ("H_t_epsilon", max(epsilon, Psi))):
+        terms = [min(1 / g**2 if g else np.inf, 1 / least**2 if least else np.inf) for g in gap[1:]]
+        assert found[name] == pytest.approx(sum(terms), rel=1e-12)
+
+
+def test_instances_of_chen_et_al() -> None:
+    """R14.10: p = 1 is uniform; a quarter of the way to the boundary 1 - 2/8 by hand; p = 6 is closest to it."""
+    small = {
+        name: find(f"chen2017-{name}(n=8, K=2)").arms.means for name in ("uniform", "synthetic-0.5", "synthetic-6")
+    }
+    assert small["uniform"].tolist() == [7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0]
+    assert small["synthetic-6"][[0, 1, 7]] == pytest.approx([3 / 4 + 1 / 4 / 64, 3 / 4, 0])
+    assert small["synthetic-6"][4] == pytest.approx(3 / 4 * (1 - 1 / 64))  # the third of six arms
+    assert small["synthetic-0.5"][[0, 4]] == pytest.approx([3 / 4 + 1 / 4 / 2**0.5, 3 / 4 * (1 - 2**-0.5)])
+    for name in ("two-group", "uniform", "synthetic-0.5", "synthetic-6"):
+        for K in (100, 250, 500):
+            instance = find(f"chen2017-{name}(K={K})")
+            assert instance.K == 1000
+            assert (np.diff(instance.arms.means) <= 0).all()
+            assert TopK(K).right_answer(instance.arms.means)[:K].all()
+            assert instance.defaults == {"TopK": {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01}}  # type: ignore[union-attr]
+    assert find("chen2017-two-group").arms.means[[99, 100]].tolist() == [0.7, 0.3]
+    for wrong in ("K=0", "K=1000", "n=1", "K=2.5"):
+        with pytest.raises(ValueError, match="must be an integer in"):
+            find(f"chen2017-uniform({wrong})")
+
+
+def test_instances_of_kalyanakrishnan_and_stone() -> None:
+    names = ("kalyanakrishnan2010", "kalyanakrishnan2010-small", "kalyanakrishnan2010-gaussian")
+    for name, n, k, epsilon in zip(names, (50, 10, 50), (15, 3, 15), (0.1, 0.0, 0.0), strict=True):
+        instance = find(name)
+        means = instance.arms.means
+        assert n == instance.K
+        assert instance.arms.variances == pytest.approx(np.ones(n))
+        assert instance.defaults["TopK"] == {"k": k, "epsilon": epsilon, "criterion": "each", "delta": 0.15}  # type: ignore[union-attr]
+        assert (means == find(f"{name}(seed=0)").arms.means).all()  # drawn once
+        assert (means != find(f"{name}(seed=1)").arms.means).all()
+    many = np.concatenate([find(f"kalyanakrishnan2010(seed={seed})").arms.means for seed in range(40)])
+    assert (many.min() >= 0) & (many.max() < 1)
+    assert abs(many.mean() - 0.5) < 5 * (12 * len(many)) ** -0.5
+    assert abs(many.var() - 1 / 12) < 5 * (180 * len(many)) ** -0.5  # the variance of (u - 1/2)^2 is 1 / 180
+    with pytest.raises(ValueError, match="a seed is an integer >= 0, got -1"):
+        find("kalyanakrishnan2010(seed=-1)")
+
+
 def test_hardness_by_hand() -> None:
     assert Threshold(0.5, 0.25).hardness([0.75, 0.25])["H_tolerance"] == 2 * 0.5**-2
     assert Threshold(0.5).hardness([0.5, 0.6])["H"] == np.inf
     assert Threshold(0.5).hardness([0.5 + 1e-12, 0.6])["H"] > 1e23
     found = TopK(1, 0.5).hardness([2.0, 1.75, 1.0])  # gaps 1/4 (to the second), 1/4, 1; raised to 1/2: 1/2, 1/2, 1
-    assert found == {"H": 16 + 16 + 1, "H_epsilon": 4 + 4 + 1}
+    assert found == {"H": 16 + 16 + 1, "H_epsilon": 4 + 4 + 1, "H_t_epsilon": 4 + 4 + 1, "t": 0, "Psi": 0.25}
+    # three-eighths may be lost: gaps 1/4, 1/4, 1/8 | 1/8, 3/8, 5/8. t = 1: arms 2 and 5, max(1/4, 3/8) <= 3/8;
+    # t = 2: arms 1 and 6, 2 max(1/4, 5/8) > 3/8; gaps raised to min(1/4, 3/8)
+    found = TopK(3, 0.125).hardness([0.5, 0.0, 0.25, 0.75, 0.625, 0.75])  # 3/4, 3/4, 5/8 | 1/2, 1/4, 0
+    assert (found["t"], found["Psi"]) == (1, 0.25)
+    assert found["H_t_epsilon"] == pytest.approx(4 * 16 + 64 / 9 + 64 / 25, rel=1e-15)
     found = AllGood(0.25).hardness([1.0, 0.875, 0.5, 0.0])  # margins 1/4, 1/8, -1/4, -3/4 from the boundary .75
     # H: the larger of margin^-2 and (1 + alpha - mean)^-2: 16 or 64, 64 or 16, 16 or 2.56, 1.78 or 0.79
     assert found == pytest.approx({"good": 2, "alpha": 0.125, "beta": 0.25, "H": 64 + 64 + 16 + 16 / 9,

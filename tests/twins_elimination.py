@@ -9,7 +9,7 @@ import math
 from collections.abc import Generator
 from typing import Any
 
-Twin = Generator["tuple[int, int]", float, "set[int]"]
+from plays import Twin
 
 
 def _width(t: int, level: float, sigma: float, c: float) -> float:

@@ -21,6 +21,7 @@ from bandit_envs import Task
 from ..agent import Bools, Floats, Ints, Observation
 from ..rounds import RoundMemory, RoundPolicy
 from ..widths import confidence, scale_of
+from .elimination import best_of, positive_epsilon
 
 __all__ = ["MedianElimination", "elimination_pulls", "pulls_per_arm", "upper_half", "width_constant"]
 
@@ -49,11 +50,7 @@ def width_constant(task: Task, sigma: float | None) -> float:
 
 def upper_half(m: Floats, S: Bools) -> Bools:
     """The ceil(|S| / 2) arms of S with the largest means, (..., K).   [line 4]"""
-    order = np.argsort(np.where(S, -m, np.inf), axis=-1, kind="stable")
-    rank = np.empty_like(order)
-    np.put_along_axis(rank, order, np.broadcast_to(np.arange(m.shape[-1]), m.shape), axis=-1)
-    half: Bools = rank < (S.sum(axis=-1, keepdims=True) + 1) // 2
-    return half
+    return best_of(m, S, (S.sum(axis=-1) + 1) // 2)
 
 
 @dataclass
@@ -79,9 +76,7 @@ class MedianElimination(RoundPolicy):
         super().__init__(task)
         self.delta = confidence(self.name, self.task, delta)
         self.constant = width_constant(self.task, sigma)
-        self.epsilon = float(self.task.parameters["epsilon"])
-        if self.epsilon == 0:
-            raise ValueError("median-elimination needs a BestArm problem with epsilon > 0, got epsilon=0")
+        self.epsilon = positive_epsilon(self.name, self.task)
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape

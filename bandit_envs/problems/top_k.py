@@ -92,10 +92,24 @@ class TopK(Problem):
                 "normalised_sum": nss, "misidentified": misidentified}  # fmt: skip
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
-        """`H` = sum of gap^-2 over all arms, and `H_epsilon` with gaps raised to epsilon (Chen et al. 2017)."""
-        gap = np.abs(self.margin(means))
+        """The measures of Chen et al. 2017, section 1.1, of one instance, means (K,).
+
+        `H` = sum of gap^-2 over all arms; `H_epsilon` = H^(0, epsilon), with gaps raised to epsilon;
+        `t` = t(epsilon, k), how many of the k best arms may be exchanged for the best of the others [(3)]; `Psi`, the
+        smaller gap of the arms k - t and k + t + 1, counted from the best [(4)]; `H_t_epsilon` = H^(t, epsilon), with
+        gaps raised to max(epsilon, Psi) [(5), (6)]. H_t_epsilon <= H_epsilon <= H, infinite where they divide by 0.
+        """
+        gap, order = np.abs(self.margin(means)), np.argsort(-np.asarray(means, np.float64), kind="stable")
+        inside, outside = gap[order[: self.k]][::-1], gap[order[self.k :]]  # from the boundary outwards
+        most = min(len(inside), len(outside))
+        loss = np.arange(most) * np.maximum(inside[:most], outside[:most])
+        t = int(np.flatnonzero(loss <= self.k * self.epsilon).max())
+        Psi = float(min(inside[t], outside[t]))
         with np.errstate(divide="ignore", over="ignore"):
-            return {"H": float((gap**-2.0).sum()), "H_epsilon": float((np.maximum(gap, self.epsilon) ** -2.0).sum())}
+            H, H_epsilon, H_t_epsilon = (
+                float((np.maximum(gap, least) ** -2.0).sum()) for least in (0.0, self.epsilon, max(self.epsilon, Psi))
+            )
+        return {"H": H, "H_epsilon": H_epsilon, "H_t_epsilon": H_t_epsilon, "t": t, "Psi": Psi}
 
 
 class BestArm(TopK):

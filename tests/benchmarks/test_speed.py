@@ -230,6 +230,26 @@ def test_bulk_pull(race: Race, law: str) -> None:
     race(lambda: run(10**6), lambda: run(10), against="a bulk pull of 10", at_most=limit)
 
 
+@speed(group="e. a run of 10^9 samples on 1000 arms, times as long as one of 10^6")
+@pytest.mark.parametrize("law", ["bernoulli", "gaussian", "categorical"])
+@pytest.mark.parametrize("name", ["direct", "halving", "adaptive-top-k"])
+def test_run_in_bulk(race: Race, name: str, law: str) -> None:
+    p = np.repeat([0.8, 0.5, 0.2], [30, 170, 800])
+    mean, ratings = p.tolist(), np.stack([0.9 - p, 0 * p + 0.2, p - 0.1], axis=1).tolist()
+    arms = {"categorical": {"law": law, "values": [0, 0.5, 1], "probabilities": ratings}}.get(
+        law, {"law": law, "mean": mean}
+    )
+
+    def run(epsilon: float, least: float) -> None:
+        rules = {"instance": arms, "k": 100, "epsilon": epsilon, "delta": 0.1}
+        rows = agents.evaluate(name, "bandit_envs/TopK-v0", episodes=64, env_kwargs=rules, progress=False).episodes
+        assert rows["total_pulls"].min() > least
+
+    wide = 3e-2 if name == "halving" else 3e-3
+    scale = 2.0 if law == "gaussian" else 1.0  # sd 1: a range of 2
+    race(lambda: run(wide * scale, 5e8), lambda: run(30 * wide * scale, 3e4), against="a run of about 10^6", rounds=5)
+
+
 # --- f. for orientation ---------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,48 @@
+"""DIRECT: Kalyanakrishnan & Stone, ICML 2010, Algorithm 1.
+
+symbols     n arms, m = k wanted, p_a the empirical mean of arm a
+departures  D1 ties go to the lowest arm
+            D2 the paper's rewards lie in [0, 1]; samples of sub-Gaussian scale sigma count as rewards of width 2 sigma
+
+Met in the middle of an episode (`state=None`), it begins anew with fresh samples.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..agent import Ints, Observation
+from ..widths import confidence, scale_of
+from .elimination import SetPolicy, affordable, positive_epsilon
+
+__all__ = ["Direct", "pulls_per_arm"]
+
+
+def pulls_per_arm(n: int, epsilon: float, delta: float, width: float = 1.0) -> int:
+    """ceil(2 width^2 / epsilon^2 ln(n / delta)). [line 2]"""
+    return math.ceil(2 * (width / epsilon) ** 2 * math.log(n / delta))
+
+
+class Direct(SetPolicy):
+    """DIRECT (Kalyanakrishnan & Stone 2010): k arms, each within epsilon of the k-th best, with probability 1 - delta.
+
+    Args:
+        task: a task or an environment whose epsilon is > 0. delta: None takes the task's.
+        sigma: sub-Gaussian scale of a sample; None takes the task's.
+    """
+
+    name, source = "direct", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 1"
+    solves, stops = ("TopK", "BestArm"), True
+
+    def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
+        super().__init__(task)
+        delta, epsilon = confidence(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        times = pulls_per_arm(self.task.K, epsilon, delta, 2 * scale_of(self.task, sigma))
+        self.times = int(affordable(self.name, epsilon, [times])[0])
+
+    def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:
+        memory.pull(slots, self.times, observation)  # lines 1-3
+
+    def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
+        self.finish(memory, slots, memory.means_since(slots, observation))  # lines 4, 5

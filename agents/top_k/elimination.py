@@ -1,0 +1,140 @@
+"""What the round-based algorithms for the k best arms share: sets of arms that are undecided and accepted.
+
+The samples of a round are those since a mark. An algorithm that takes fresh means marks at every round, one that pools
+the samples of all its rounds only when it begins.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bandit_envs import Task
+from bandit_envs.rng import PULLS_LIMIT
+
+from ..agent import Bools, Floats, Ints, Observation, seen_means
+from ..rounds import RoundMemory, RoundPolicy
+
+__all__ = ["SetMemory", "SetPolicy", "affordable", "best_of", "positive_epsilon", "size_of_answer", "with_best"]
+
+
+def best_of(m: Floats, S: Bools, size: Any) -> Bools:
+    """The `size` (...,) arms of S with the largest m, (..., K); ties go to the lowest arm."""
+    order = np.argsort(np.where(S, -m, np.inf), axis=-1, kind="stable")
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.broadcast_to(np.arange(m.shape[-1]), m.shape), axis=-1)
+    best: Bools = rank < np.asarray(size)[..., None]
+    return best
+
+
+def with_best(m: Floats, S: Bools, A: Bools, k: int) -> Bools:
+    """A and the best k - |A| arms of S by m, (..., K)."""
+    return A | best_of(m, S, k - A.sum(axis=-1))
+
+
+def size_of_answer(task: Task) -> int:
+    """k of a TopK task; 1 of BestArm."""
+    return int(task.parameters.get("k", 1))
+
+
+def positive_epsilon(name: str, task: Task) -> float:
+    """The tolerance of the task, for an algorithm that never ends without one.
+
+    Raises:
+        ValueError: if it is 0.
+    """
+    epsilon = float(task.parameters["epsilon"])
+    if epsilon == 0:
+        raise ValueError(f"{name} needs a {task.problem} problem with epsilon > 0, got epsilon=0")
+    return epsilon
+
+
+def affordable(name: str, epsilon: float, times: Sequence[int]) -> Ints:
+    """Pulls of an arm in each round, checked.
+
+    Raises:
+        ValueError: if a round takes more than an arm may have.
+    """
+    if max(times) >= PULLS_LIMIT:
+        raise ValueError(
+            f"{name} at epsilon={epsilon} needs {max(times):.3g} pulls of an arm, at most 2^40 are possible"
+        )
+    return np.array(times, np.int64)
+
+
+@dataclass
+class SetMemory(RoundMemory):
+    """Memory of E episodes: sets, and the mark since which samples count."""
+
+    S: Bools  # (E, K) arms that are undecided
+    A: Bools  # (E, K) accepted arms
+    round: Ints  # (E,) r
+    origin: Floats  # (E, K) sums of samples at the mark
+    drawn: Ints  # (E, K) pulls at the mark
+
+    @classmethod
+    def of(cls, E: int, K: int) -> dict[str, Any]:
+        return {**super().of(E, K), "S": np.ones((E, K), np.bool_), "A": np.zeros((E, K), np.bool_),
+                "round": np.zeros(E, np.int64), "origin": np.zeros((E, K)),
+                "drawn": np.zeros((E, K), np.int64)}  # fmt: skip
+
+    def mark(self, slots: Ints, observation: Observation) -> None:
+        """From now on the samples of these episodes count."""
+        self.origin[slots], self.drawn[slots] = observation["total"][slots], observation["pulls"][slots]
+
+    def means_since(self, slots: Ints, observation: Observation) -> Floats:
+        """Means of the samples since the mark, (S, K); 0 where there are none."""
+        times = observation["pulls"][slots] - self.drawn[slots]
+        means: Floats = (observation["total"][slots] - self.origin[slots]) / np.maximum(times, 1)
+        return means
+
+    def pull(self, slots: Ints, times: Any, observation: Observation) -> None:
+        """Pull each undecided arm of these episodes `times` times."""
+        self.write_all(slots, self.S[slots], times, np.asarray(observation["total"], np.float64))
+
+
+class SetPolicy(RoundPolicy):
+    """A round policy that narrows the undecided arms down.
+
+    Until it has stopped, its answer is the accepted arms and the best of the undecided ones by their empirical means.
+    """
+
+    memory: type[SetMemory] = SetMemory
+
+    def __init__(self, task: Any) -> None:
+        super().__init__(task)
+        self.k = size_of_answer(self.task)
+
+    def remember(self, observation: Observation) -> Any:
+        return self.memory(**self.memory.of(*observation["pulls"].shape))
+
+    def start(self, observation: Observation, memory: Any, slots: Ints) -> None:
+        memory.S[slots], memory.A[slots], memory.round[slots] = True, False, 0
+        memory.mark(slots, observation)
+        self.proceed(observation, memory, slots)
+
+    @abstractmethod
+    def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:
+        """Write the next plans of these episodes, or stop."""
+
+    def answer(self, m: Floats, S: Bools, A: Bools) -> Bools:
+        """The answer by estimates m of the means, (..., K)."""
+        return with_best(m, S, A, self.k)
+
+    def finish(self, memory: Any, slots: Ints, m: Floats) -> None:
+        """Stop these episodes with the answer by m, (S, K)."""
+        memory.stop(slots, self.answer(m, memory.S[slots], memory.A[slots]))
+
+    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
+        """The algorithm's answer as of now; the plug-in one without its memory."""
+        if state is None:
+            return super().recommend(observation, state, slots)
+        means = seen_means(observation, slots)
+        rows: Any = (0 if means.ndim == 1 else slice(None)) if slots is None else slots
+        unseen = np.where(np.isnan(means), np.finfo(np.float64).min, means)  # arms never pulled come last
+        now = self.answer(unseen, state.S[rows], state.A[rows])
+        return np.where(state.stopped[rows][..., None], state.answer[rows], now)

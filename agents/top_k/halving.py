@@ -1,0 +1,61 @@
+"""HALVING: Kalyanakrishnan & Stone, ICML 2010, Algorithm 3.
+
+symbols     n arms, m = k wanted, R_l the arms that remain in round l, e_l and d_l its accuracy and failure
+departures  D1 ties go to the lowest arm
+            D2 the paper's rewards lie in [0, 1]; samples of sub-Gaussian scale sigma count as rewards of width 2 sigma
+
+Met in the middle of an episode (`state=None`), it begins anew with fresh samples.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..agent import Ints, Observation
+from ..widths import confidence, scale_of
+from .elimination import SetPolicy, affordable, best_of, positive_epsilon
+from .median_elimination import pulls_per_arm
+
+__all__ = ["Halving", "schedule"]
+
+
+def schedule(n: int, m: int, epsilon: float, delta: float, width: float = 1.0) -> list[tuple[int, int]]:
+    """Per round l = 1 .. ceil(log2(n / m)): |R_l|, and ceil(2 width^2 / e_l^2 ln(3 m / d_l)). [lines 2, 3, 5, 7, 9]"""
+    rounds: list[tuple[int, int]] = []
+    while n > m:
+        rounds.append((n, pulls_per_arm(len(rounds), epsilon, delta / m, 2 * width**2)))
+        n = max((n + 1) // 2, m)
+    return rounds
+
+
+class Halving(SetPolicy):
+    """HALVING (Kalyanakrishnan & Stone 2010): k arms, each within epsilon of the k-th best, with probability 1 - delta.
+
+    Args:
+        task: a task or an environment whose epsilon is > 0. delta: None takes the task's.
+        sigma: sub-Gaussian scale of a sample; None takes the task's.
+    """
+
+    name, source = "halving", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 3"
+    solves, stops = ("TopK", "BestArm"), True
+
+    def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
+        super().__init__(task)
+        delta, epsilon = confidence(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        rounds = schedule(self.task.K, self.k, epsilon, delta, 2 * scale_of(self.task, sigma))
+        self.sizes = np.array([size for size, _ in rounds] + [self.k])
+        self.times = affordable(self.name, epsilon, [times for _, times in rounds])
+
+    def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:
+        memory.mark(slots, observation)
+        memory.pull(slots, self.times[memory.round[slots]], observation)  # lines 4-6
+
+    def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
+        memory.round[slots] += 1
+        m = memory.means_since(slots, observation)
+        memory.S[slots] = best_of(m, memory.S[slots], self.sizes[memory.round[slots]])  # lines 7, 8
+        over = memory.round[slots] == len(self.times)
+        memory.stop(slots[over], memory.S[slots[over]])  # line 11
+        self.proceed(observation, memory, slots[~over])

@@ -1,0 +1,85 @@
+"""INCREMENTAL: Kalyanakrishnan & Stone, ICML 2010, Algorithm 2.
+
+symbols     n arms, m = k wanted; S_l the arms selected (A here), R_l those that remain (S here) in round l
+departures  D1 those of Median Elimination, which it calls
+
+Met in the middle of an episode (`state=None`), it begins anew with fresh samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..agent import Bools, Ints, Observation
+from ..widths import confidence
+from .elimination import SetMemory, SetPolicy, affordable, best_of, positive_epsilon
+from .median_elimination import elimination_pulls, pulls_per_arm, width_constant
+
+__all__ = ["Incremental", "incremental_pulls"]
+
+
+def incremental_pulls(n: int, m: int, epsilon: float, delta: float, constant: float) -> int:
+    """Pulls of INCREMENTAL, which do not depend on the samples. [lines 2-5]"""
+    return sum(elimination_pulls(n - j, epsilon, delta / m, constant) for j in range(m))
+
+
+@dataclass
+class Memory(SetMemory):
+    """Memory of INCREMENTAL for E episodes."""
+
+    survivors: Bools  # (E, K) arms of S that Median Elimination has left
+
+    @classmethod
+    def of(cls, E: int, K: int) -> dict[str, Any]:
+        return {**super().of(E, K), "survivors": np.ones((E, K), np.bool_)}
+
+
+class Incremental(SetPolicy):
+    """INCREMENTAL (Kalyanakrishnan & Stone 2010): k arms, each within epsilon of the k-th best, with probability
+    1 - delta.
+
+    Args:
+        task: a task or an environment whose epsilon is > 0. delta: None takes the task's.
+        sigma: sub-Gaussian scale; None takes the constant of Median Elimination for rewards in [0, 1], else the task's.
+    """
+
+    name, source = "incremental", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 2"
+    solves, stops, memory = ("TopK", "BestArm"), True, Memory
+
+    def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
+        super().__init__(task)
+        delta, epsilon = confidence(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        constant, most = width_constant(self.task, sigma), (self.task.K - 1).bit_length()
+        times = [pulls_per_arm(r, epsilon, delta / self.k, constant) for r in range(most)]
+        self.times = affordable(self.name, epsilon, times)
+
+    def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
+        memory.survivors[slots] = True
+        super().start(observation, memory, slots)
+
+    def proceed(self, observation: Observation, memory: Memory, slots: Ints) -> None:
+        memory.mark(slots, observation)
+        total = np.asarray(observation["total"], np.float64)
+        memory.write_all(slots, memory.survivors[slots], self.times[memory.round[slots]], total)
+
+    def look(self, observation: Observation, memory: Memory, slots: Ints) -> None:
+        left = memory.survivors[slots]
+        left = best_of(memory.means_since(slots, observation), left, (left.sum(axis=1) + 1) // 2)
+        memory.survivors[slots] = left
+        memory.round[slots] += 1
+        self._select(memory, slots[left.sum(axis=1) == 1])
+        over = memory.A[slots].sum(axis=1) == self.k
+        memory.stop(slots[over], memory.A[slots[over]])  # line 6
+        self.proceed(observation, memory, slots[~over])
+
+    def _select(self, memory: Memory, slots: Ints) -> None:
+        """Line 4, and the next call of Median Elimination; it has nothing to do where one arm remains."""
+        while len(slots):
+            memory.A[slots] |= memory.survivors[slots]
+            memory.S[slots] &= ~memory.survivors[slots]
+            memory.survivors[slots], memory.round[slots] = memory.S[slots], 0
+            wanted = memory.A[slots].sum(axis=1) < self.k
+            slots = slots[wanted & (memory.S[slots].sum(axis=1) == 1)]

@@ -1,0 +1,484 @@
+"""The round-based algorithms for the k best arms: schedules by hand, literal twins, reductions, error probabilities."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from plays import Twin, record, replay, singly
+from scipy import stats
+from twins_top_k_rounds import adaptive_top_k, adaptive_top_k_budget, direct, halving, improved_top_k, incremental
+from twins_top_k_rounds import opt_mai as opt_mai_twin
+from twins_top_k_rounds import racing as racing_twin
+
+import agents
+from agents.top_k import adaptive_top_k as adaptive
+from agents.top_k import direct as direct_module
+from agents.top_k import halving as halving_module
+from agents.top_k import improved_top_k as improved
+from agents.top_k import opt_mai
+from agents.top_k.elimination import best_of, with_best
+from agents.top_k.incremental import incremental_pulls
+from agents.top_k.racing import BERNSTEIN, HOEFFDING, TIGHTEST, WIDTHS, half_width, select_smallest
+from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task, Uniform
+from bandit_envs.simulator import Simulator
+
+TOP_K = "bandit_envs/TopK-v0"
+BEST_ARM = "bandit_envs/BestArm-v0"
+CONFIDENCE = ["direct", "incremental", "halving", "adaptive-top-k", "improved-top-k", "improved-top-k(reuse=True)",
+              "racing", "racing(rounds=50, beyond=False, widths='bernstein')"]  # fmt: skip
+BUDGET = ["adaptive-top-k", "opt-mai", "opt-mai(reuse=True)", "racing(widths='hoeffding')"]
+
+
+def sampler(law: str = "gaussian", arms: int = 6, spread: float = 0.2, **mean: Any) -> dict[str, Any]:
+    given = {} if law == "bernoulli" else {"spread": spread}
+    return {"sampler": {"law": law, "arms": arms, "mean": mean or {"uniform": [0.0, 1.0]}, **given}}
+
+
+def twin_of(agent: Any) -> Twin:
+    """The twin of an agent, on its task."""
+    task = agent.task
+    n, k, eps, delta, W = task.K, agent.k, task.parameters["epsilon"], task.delta, 2 * task.sigma
+    if agent.name == "racing":
+        support = task.support or (-math.inf, math.inf)
+        return racing_twin(n, k, agent.R, delta, agent.W, WIDTHS[agent.kind], agent.beyond, support)
+    if agent.name == "opt-mai":
+        return opt_mai_twin(n, k, task.budget, agent.reuse)
+    if agent.name == "improved-top-k":
+        return improved_top_k(n, k, eps, delta, W, agent.reuse)
+    if agent.name == "incremental":
+        return incremental(n, k, eps, delta, 4.0 if task.support == (0.0, 1.0) else 8 * task.sigma**2)
+    if agent.name == "adaptive-top-k" and task.budget is not None:
+        return adaptive_top_k_budget(n, k, delta, W, task.budget)
+    return {"direct": direct, "halving": halving, "adaptive-top-k": adaptive_top_k}[agent.name](n, k, eps, delta, W)
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def test_pulls_of_direct() -> None:
+    assert direct_module.pulls_per_arm(10, 0.2, 0.1) == 231  # 2 / .04 ln(10 / .1) = 50 * 4.60517
+    assert direct_module.pulls_per_arm(10, 0.2, 0.1, width=2.0) == 922  # four times 230.26
+
+
+def test_schedule_of_halving() -> None:
+    # e = .1, d = .05: 200 ln(6 / .05) = 957.50; e = .075, d = .025: 355.56 ln(6 / .025) = 1948.67; 5 -> 3 -> max(2, 2)
+    assert halving_module.schedule(5, 2, 0.4, 0.1) == [(5, 958), (3, 1949)]
+    assert [size for size, _ in halving_module.schedule(1000, 100, 0.1, 0.1)] == [1000, 500, 250, 125]
+    assert [len(halving_module.schedule(n, 3, 0.1, 0.1)) for n in (4, 6, 7, 12, 13)] == [1, 1, 2, 2, 3]  # log2(n / 3)
+
+
+def test_pulls_of_incremental() -> None:
+    # Median Elimination at 1/2, 1/16: 8293 pulls of three arms, then 2338 of the two that remain
+    assert incremental_pulls(3, 2, 0.5, 1 / 8, 4) == 8293 + 2338
+
+
+def test_pulls_of_adaptive_top_k() -> None:
+    # n = 1000, delta = .01: 4 ln(2e5) = 48.8; 16 ln(8e5) = 217.5; 64 ln(18e5) = 921.8
+    assert [adaptive.pulls_per_arm(r, 1000, 0.01) for r in (1, 2, 3)] == [49, 218, 922]
+
+
+def test_schedule_of_improved_top_k() -> None:
+    # R = ceil(log2(16 / .07)) = ceil(7.84); q = .01 * .01 * 100 / (16 * 1000 * 8) = 7.8e-8: 2 ln(2 / q) = 34.1
+    schedule = improved.schedule(1000, 100, 0.01, 0.01)
+    assert len(schedule) == 8
+    assert schedule[:3] == [35, 137, 546]
+    assert len(improved.schedule(1000, 100, 3.0, 0.01)) == 1  # a tolerance beyond the width of the rewards
+
+
+def test_schedule_of_opt_mai() -> None:
+    assert pytest.approx(0.916052, abs=1e-6) == opt_mai.BETA
+    # n = 8, K = 1, Q = 1000: rounds of 83.9, 76.9, 70.4, 64.5, 59.1, 54.2; QE while |S| >= 4 (8, 6, 5, 4), AR (3, 2)
+    sizes = [8, 6, 5, 4, 3, 2]
+    assert [int(opt_mai.pulls_per_arm(r, 1000, size)) for r, size in enumerate(sizes)] == [10, 12, 14, 16, 19, 27]
+    _, plays = record("opt-mai", BEST_ARM, 3, instance=sampler(arms=8), budget=1000)
+    for pulls, _, answer in plays:
+        assert [times for _, times in pulls] == [10] * 8 + [12] * 6 + [14] * 5 + [16] * 4 + [19] * 3 + [27] * 2
+        assert answer is not None
+
+
+def test_decisions_of_opt_mai() -> None:
+    S = np.array([[True, True, True, True, True, False]])
+    m = np.array([[5.0, 1.0, 3.0, 3.5, 4.0, 9.0]])
+    assert opt_mai.quartile_elimination(m, S).astype(int).tolist() == [[1, 0, 1, 1, 1, 0]]  # floor(5 / 4) = 1 leaves
+    # K' = 2: ranks 5 4 | 3.5 3 1; gaps 5 - 3.5, 4 - 1, 4 - 3, .5, .5; ceil(5 / 4) = 2 arms: 1 (out), 0 (in)
+    left, T = opt_mai.accept_reject(m, S, np.zeros_like(S), 2)
+    assert left.astype(int).tolist() == [[0, 0, 1, 1, 1, 0]]
+    assert T.astype(int).tolist() == [[1, 0, 0, 0, 0, 0]]
+
+
+def test_accepted_and_rejected_arms() -> None:
+    m = np.array([[5.0, 1.0, 3.0, 3.5, 4.0, 9.0]])
+    S, A = np.array([[True, True, True, True, True, False]]), np.array([[False] * 5 + [True]])
+    # K = 3, one accepted: a = 3.5, b = 4; accepted above 3.5 + 1.2, rejected below 4 - 1.2
+    S, A = adaptive.accept_and_reject(m, S, A, 3, 1.2)
+    assert S.astype(int).tolist() == [[0, 0, 1, 1, 1, 0]]
+    assert A.astype(int).tolist() == [[1, 0, 0, 0, 0, 1]]
+    S, A = adaptive.accept_and_reject(m, S, A, 3, 0.5)  # one place left: a = 3.5, b = 4; strictly more than the margin
+    assert (S.astype(int).tolist(), A.astype(int).tolist()) == ([[0, 0, 0, 1, 1, 0]], [[1, 0, 0, 0, 0, 1]])
+
+
+def test_best_arms_of_a_set() -> None:
+    S = np.array([[True, True, False, True], [True, True, True, True]])
+    m = np.array([[1.0, 2.0, 9.0, 2.0], [0.0, 0.0, 0.0, 0.0]])
+    assert best_of(m, S, np.array([1, 3])).astype(int).tolist() == [[0, 1, 0, 0], [1, 1, 1, 0]]  # ties: the lowest
+    A = np.array([[False, False, True, False], [False] * 4])
+    assert with_best(m, S, A, 2).astype(int).tolist() == [[0, 1, 1, 0], [1, 1, 0, 0]]
+
+
+def test_widths_of_racing() -> None:
+    # delta = 2 e^-2: ln(2 / delta) = 2, so W sqrt(2 / 2t) = 2 / sqrt 4; 3 e^-2: .5 sqrt(4 / 4) + 3 * 2 * 2 / 4
+    assert half_width(HOEFFDING, 4.0, 0.5, 2.0, 1.0, 2 * math.exp(-2)) == pytest.approx(1.0)
+    assert half_width(BERNSTEIN, 4.0, 0.5, 2.0, 1.0, 3 * math.exp(-2)) == pytest.approx(3.5)
+    for t, sd in ((50.0, 0.5), (5000.0, 0.01)):  # the smaller of the two, each at half of delta
+        both = [half_width(kind, t, sd, 1.0, 7.0, 0.05) for kind in (HOEFFDING, BERNSTEIN)]
+        assert half_width(TIGHTEST, t, sd, 1.0, 7.0, 0.1) == min(both)
+    assert both[1] < both[0]
+
+
+def test_tests_counted_by_racing() -> None:
+    """Four arms, R = 2: nb = 2 * 4; two arms are known after a round, then 4 + 2, and so it stays."""
+    arms = Instance(Gaussian(np.array([0.5001, 0.5, 9.0, 0.0]), 1e-6))
+    env: Any = gym.make(TOP_K, instance=arms, k=2, delta=0.1, actions="full")
+    agent = agents.make("racing(rounds=2, width=0.05)", env)
+    observation, state, seen = env.reset(seed=0)[0], None, []
+    for _ in range(11):
+        action, state = agent.predict(observation, state)
+        seen.append((action["arm"], int(state.tests[0]), int(state.round[0])))
+        observation = env.step(action)[0]
+    assert seen == [(0, 0, 1), (1, 0, 1), (2, 0, 1), (3, 0, 1), (0, 8, 2), (1, 8, 2), (0, 6, 3), (1, 6, 3), (0, 6, 4),
+                    (1, 6, 4), (0, 6, 5)]  # fmt: skip
+    assert agent.recommend({k: v[None] for k, v in observation.items()}, state).tolist() == [[True, False, True, False]]
+
+
+def test_select_smallest() -> None:
+    generator = np.random.default_rng(0)
+    for n in (1, 2, 3, 10, 57):
+        for values in (generator.normal(size=n), generator.integers(0, 3, n).astype(float)):
+            found = [select_smallest(values.copy(), n, q) for q in range(1, n + 1)]
+            assert found == np.sort(values).tolist()
+
+
+# --- the twins -------------------------------------------------------------------------------------------------------
+
+
+def compare(name: str, env_id: str, episodes: int, ended: int, **kwargs: Any) -> list[set[int]]:
+    """The agent and its twin pull the same arms as often and answer the same; at least `ended` episodes end."""
+    agent, plays = record(name, env_id, episodes, **kwargs)
+    assert sum(answer is not None for *_, answer in plays) >= ended
+    for pulls, samples, answer in plays:
+        assert replay(twin_of(agent), samples) == (pulls, answer)
+    return [answer for *_, answer in plays if answer is not None]
+
+
+@pytest.mark.parametrize(("law", "k", "arms"), [("gaussian", 2, 7), ("bernoulli", 3, 5), ("uniform", 1, 4)])
+@pytest.mark.parametrize("name", CONFIDENCE)
+def test_twins_at_a_confidence_level(name: str, law: str, k: int, arms: int) -> None:
+    race = "racing" in name
+    rules = {"epsilon": 0.2, "k": k, "criterion": "each", "max_pulls": 1500 if race else None}
+    answers = compare(
+        name, TOP_K, 100, 10 if race else 100, instance=sampler(law, arms, 0.05 if race else 0.5), **rules
+    )
+    assert len({frozenset(answer) for answer in answers}) > 1
+
+
+@pytest.mark.parametrize("k", [1, 3, 5, 8])
+@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("name", BUDGET[:3])
+def test_twins_within_a_budget(name: str, law: str, k: int) -> None:
+    for budget in (7, 150, 1111):
+        answers = compare(name, TOP_K, 50, 50, instance=sampler(law, 9), k=k, budget=budget)
+        assert len({frozenset(answer) for answer in answers}) > 1 or budget == 7
+
+
+@pytest.mark.parametrize("widths", WIDTHS)
+@pytest.mark.parametrize("rounds", [1, 40])
+def test_twins_of_racing(widths: str, rounds: int) -> None:
+    name = f"racing(rounds={rounds}, widths={widths!r}, width=0.1)"  # so narrow that bounds cross
+    for law in ("bernoulli", "gaussian"):
+        compare(name, TOP_K, 60, 5, instance=sampler(law, 7, 0.1), k=3, max_pulls=900)
+
+
+@pytest.mark.parametrize("name", CONFIDENCE)
+def test_arm_form_repeats_arms(name: str) -> None:
+    agent, plays = record(name, TOP_K, 10, instance=sampler(arms=4, spread=0.02), k=2, epsilon=0.2, actions="arm",
+                          max_pulls=4000)  # fmt: skip
+    assert any(answer is not None for *_, answer in plays) or name == "incremental"
+    for pulls, samples, answer in plays:
+        asked, own = replay(singly(twin_of(agent)), samples)
+        assert asked == pulls
+        assert (own is None) == (answer is None)
+
+
+# --- episodes --------------------------------------------------------------------------------------------------------
+
+
+def rules_of(name: str) -> dict[str, Any]:
+    """An environment for an agent of either list."""
+    common = {"instance": sampler(arms=6, spread=0.05, choice=[0.0, 0.3, 1.0]), "k": 2, "epsilon": 0.2, "delta": 0.1}
+    return common | ({"budget": 700} if name in BUDGET else {"max_pulls": 900} if "racing" in name else {})
+
+
+@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[1:]])
+def test_slots_take_the_next_episode(name: str) -> None:
+    rules = rules_of(name)
+    frames = [agents.evaluate(name, TOP_K, episodes=9, env_kwargs=rules, batch=batch).episodes for batch in (9, 2)]
+    assert frames[0].equals(frames[1])
+
+
+@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[1:]])
+def test_memory_is_plain_data(name: str) -> None:
+    """Copies and pickles of the memory go on alike, over several episodes of each slot."""
+    rules = rules_of(name)
+    envs: Any = gym.make_vec(TOP_K, 3, actions="full", **rules)
+    agent, state = agents.make(name, envs), None
+    observation, _ = envs.reset(seed=0)
+    ended = steps = 0
+    while ended < 6 and steps < 6000:
+        before = pickle.loads(pickle.dumps(copy.deepcopy(state))) if steps % 5 == 0 else None
+        action, state = agent.predict(observation, state)
+        if before is not None:
+            again, _ = pickle.loads(pickle.dumps(agent)).predict(observation, before)
+            assert all(np.array_equal(action[key], again[key]) for key in action)
+        observation, _, terminated, truncated, _ = envs.step(action)
+        ended, steps = ended + int((terminated | truncated).sum()), steps + 1
+    assert ended == 6
+
+
+@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[1:]])
+def test_met_in_the_middle(name: str) -> None:
+    """Without its memory an algorithm begins anew from what has been seen, and ends with a good answer."""
+    kwargs: dict[str, Any] = rules_of(name) | {"actions": "full", "autoreset_mode": "Disabled", "max_pulls": 200_000}
+    kwargs["instance"] = Instance(Gaussian(np.array([0.0, 1.0, 0.3, 0.1, 1.2, 0.0]), 0.05))
+    envs: Any = gym.make_vec(TOP_K, 8, **kwargs)
+    agent = agents.make(name, envs)
+    observation, _ = envs.reset(seed=0)
+    generator = np.random.default_rng(0)
+    for _ in range(7):
+        arm = generator.integers(agent.task.K, size=8)
+        observation, *_ = envs.step({"arm": arm, "times": np.full(8, 3), "answer": np.zeros((8, 6), np.int8)})
+    plug_in = agent.recommend(observation)
+    assert (plug_in.sum(axis=1) == 2).all()
+    state, over, correct = None, np.zeros(8, np.bool_), np.zeros(8, np.bool_)
+    while not over.all():
+        action, state = agent.predict(observation, state)
+        assert (agent.recommend(observation, state).sum(axis=1) == 2).all()
+        observation, _, terminated, truncated, info = envs.step(action)
+        if "correct" in info:
+            correct |= info["correct"] & info["_correct"]
+        over |= terminated | truncated
+    assert correct.all()
+
+
+def test_a_budget_of_adaptive_top_k_is_spent_to_the_end() -> None:
+    for budget in (3, 100, 999, 5000):
+        rows = agents.evaluate("adaptive-top-k", TOP_K, episodes=20, env_kwargs={"budget": budget, "delta": 0.1,
+                               "instance": {"law": "bernoulli", "mean": [0.5] * 9}}).episodes  # fmt: skip
+        assert (rows["total_pulls"] == budget).all()
+    easy = Instance(Gaussian(np.arange(6.0), 0.1))
+    early = agents.evaluate("adaptive-top-k", TOP_K, episodes=20, env_kwargs={"budget": 999, "instance": easy,
+                            "delta": 0.1}).episodes  # fmt: skip
+    assert (early["total_pulls"] < 999).all()
+    assert early["correct"].all()
+
+
+def test_unfinished_answers_hold_what_is_accepted() -> None:
+    """A budget that ends in the middle of a round: accepted arms stay, rejected ones stay out."""
+    agent = agents.make("racing", Task("TopK", {"k": 2, "epsilon": 0.0, "criterion": "exact"}, K=4, delta=0.1))
+    seen = {"pulls": np.full((1, 4), 5), "mean": np.array([[0.9, 0.1, 0.8, 0.7]])}
+    seen |= {"total": seen["mean"] * 5, "variance": seen["mean"] * 0, "remaining": np.array([[9]]),
+             "public_seed": np.array([[0]])}  # fmt: skip
+    _, state = agent.predict(seen)
+    state.A[0], state.S[0] = [False, True, False, False], [False, False, True, True]
+    assert agent.recommend(seen, state).tolist() == [[False, True, True, False]]
+    assert agent.recommend(seen).tolist() == [[True, False, True, False]]  # without memory: the plug-in answer
+
+
+# --- reductions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[1:3]])
+def test_with_k_1_top_k_is_best_arm(name: str) -> None:
+    rules = {"instance": sampler("bernoulli", 6), "epsilon": 0.2, "delta": 0.2}
+    rules |= {"budget": 900} if name in BUDGET else {"max_pulls": 500} if "racing" in name else {}
+    one, other = (record(name, env_id, 30, **rules, **k)[1] for env_id, k in ((TOP_K, {"k": 1}), (BEST_ARM, {})))
+    assert one == other
+
+
+def test_with_k_1_the_algorithms_of_2010_are_median_elimination() -> None:
+    rules = {"instance": sampler("bernoulli", 7), "epsilon": 0.2, "delta": 0.2}
+    printed, scaled = (record(f"median-elimination{form}", BEST_ARM, 30, **rules)[1] for form in ("", "(sigma=0.5)"))
+    assert record("incremental", BEST_ARM, 30, **rules)[1] == printed  # the constant 4 as printed
+    assert record("halving", BEST_ARM, 30, **rules)[1] == scaled  # which needs half of it
+
+
+def mirrored(name: str, k: int, budget: int | None, seed: int) -> tuple[list[int], list[int]]:
+    """The agent's arms on an episode, and those of the agent that wants the n - k best of its negated samples."""
+    n = 9
+    task = Task("TopK", {"k": k, "epsilon": 0.0, "criterion": "exact"}, K=n, budget=budget, delta=0.1, law="gaussian",
+                support=None, sigma=0.1)  # fmt: skip
+    agent, mirror = agents.make(name, task), agents.make(name, task.replace(parameters=task.parameters | {"k": n - k}))
+    means = np.random.default_rng(seed).permutation(n) / 8
+    env: Any = gym.make(TOP_K, instance=Instance(Gaussian(means, 0.1)), k=k, budget=budget, actions="full")
+    observation, state, other, over = env.reset(seed=seed)[0], None, None, False
+    while not over:
+        negated = observation | {key: -observation[key] for key in ("total", "mean")}
+        action, state = agent.predict(observation, state)
+        reaction, other = mirror.predict(negated, other)
+        assert (action["arm"], action["times"]) == (reaction["arm"], reaction["times"])
+        answers = action["answer"].tolist(), reaction["answer"].tolist()
+        observation, _, terminated, truncated, _ = env.step(action)
+        over = terminated or truncated
+    return answers
+
+
+@pytest.mark.parametrize("k", [1, 3, 4, 6])
+@pytest.mark.parametrize(
+    ("name", "budget"),
+    [
+        ("adaptive-top-k", None),
+        ("adaptive-top-k", 500),
+        ("opt-mai", 500),
+        ("racing(width=0.2)", None),
+        ("racing(rounds=30)", 500),
+    ],
+)
+def test_the_best_k_are_the_worst_of_the_negated(name: str, budget: int | None, k: int) -> None:
+    for seed in range(5):
+        best, worst = mirrored(name, k, budget, seed)
+        assert sum(best) == k
+        assert [1 - x for x in best] == worst
+
+
+def test_direct_and_halving_agree_where_one_round_is_enough() -> None:
+    """With k >= n / 2 HALVING is DIRECT with another number of pulls: the same answers on noiseless arms."""
+    rules = {"instance": sampler(arms=6, spread=1e-9), "k": 3, "epsilon": 0.1}
+    for a, b in zip(*(record(name, TOP_K, 20, **rules)[1] for name in ("direct", "halving")), strict=True):
+        assert [arm for arm, _ in a[0]] == [arm for arm, _ in b[0]] == list(range(6))
+        assert a[2] == b[2]
+
+
+# --- speed -----------------------------------------------------------------------------------------------------------
+
+
+class Single(Exception):
+    """A pull of one sample, where bulk is asked for."""
+
+
+@pytest.mark.parametrize("name", ["direct", "halving", "adaptive-top-k"])
+@pytest.mark.parametrize("law", ["bernoulli", "gaussian", "categorical"])
+def test_a_billion_samples_take_few_pulls(name: str, law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of actions of a run does not grow with its samples: at most n per round."""
+    means, steps = np.repeat([0.8, 0.5, 0.2], [3, 17, 20]), []  # 7 of the 17 are to be answered
+    ratings = Categorical([0.0, 0.5, 1.0], np.stack([0.9 - means, 0 * means + 0.2, means - 0.1], axis=1))
+    arms = {"bernoulli": Bernoulli(means), "gaussian": Gaussian(means, 0.5), "categorical": ratings}[law]
+    advance = Simulator.advance
+    monkeypatch.setattr(Simulator, "advance", lambda self, *args: steps.append(1) or advance(self, *args))
+    rules = {"instance": Instance(arms), "k": 10, "epsilon": 0.0005, "delta": 0.1}
+    rows = agents.evaluate(name, TOP_K, episodes=4, env_kwargs=rules).episodes
+    assert (rows["total_pulls"] > 10**9).all()
+    assert rows["correct"].all()
+    assert len(steps) <= 40 * 12 + 2
+
+
+# --- error probabilities ---------------------------------------------------------------------------------------------
+
+EPISODES, DELTA = 400, 0.1
+LIMIT = int(stats.binom.isf(1e-6, EPISODES, DELTA))  # 71: a rate of delta exceeds it once in 10^6 runs
+CLOSE = Instance(Gaussian(np.array([0.0, 0.3, 0.0, 0.0, 0.3, 0.0, 0.0, 0.0]), 1.0), "close")
+PAC: dict[str, dict[str, Any]] = {  # each under its own criterion, where one wrong arm of the two is an error
+    "direct": {"criterion": "each", "epsilon": 0.25},
+    "incremental": {"criterion": "each", "epsilon": 0.25},
+    "halving": {"criterion": "each", "epsilon": 0.25},
+    "adaptive-top-k": {"criterion": "aggregate", "epsilon": 0.14},
+    "improved-top-k": {"criterion": "aggregate", "epsilon": 0.14},
+    "improved-top-k(reuse=True)": {"criterion": "aggregate", "epsilon": 0.14},
+}
+
+
+def errors(name: str, **rules: Any) -> int:
+    """Wrong answers in EPISODES episodes."""
+    rules = {"instance": CLOSE, "k": 2, "delta": DELTA} | rules
+    rows = agents.evaluate(name, TOP_K, episodes=EPISODES, env_kwargs=rules).episodes
+    assert not rows["truncated"].any()
+    return EPISODES - int(rows["correct"].sum())
+
+
+@pytest.mark.parametrize("name", PAC)
+def test_errors_are_at_most_delta(name: str) -> None:
+    assert LIMIT == 71
+    assert errors(name, **PAC[name]) <= LIMIT
+
+
+@pytest.mark.parametrize("name", PAC)
+def test_limit_has_teeth(name: str) -> None:
+    """The same algorithm, told that samples spread a tenth as far, or less, breaks the limit."""
+    weaker = f"{name[:-1]}, sigma=0.02)" if "(" in name else f"{name}(sigma=0.02)"
+    assert errors(weaker, **PAC[name]) > LIMIT
+
+
+@pytest.mark.parametrize("widths", WIDTHS)
+def test_errors_of_racing(widths: str) -> None:
+    """Planned for as many rounds as it needs, it selects exactly the best, but for a rate of delta."""
+    near = Instance(Uniform(np.array([0.5, 0.8, 0.5, 0.5, 0.8, 0.5]), 1.0), "near")
+    rules = {"instance": near, "criterion": "exact"}
+    assert errors(f"racing(rounds=5000, beyond=False, widths={widths!r})", **rules) <= LIMIT
+    assert errors(f"racing(rounds=5000, beyond=False, widths={widths!r}, width=0.001)", **rules) > LIMIT
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("direct", {"delta": None}, "direct needs delta"),
+        ("halving", {"delta": None}, "halving needs delta"),
+        ("incremental(delta=1)", {}, r"delta must be a number in \(0, 1\), got 1"),
+        ("adaptive-top-k", {"delta": None}, "adaptive-top-k needs delta"),
+        ("adaptive-top-k(sigma=0)", {}, r"sigma must be a number in \(0, inf\), got 0"),
+        ("direct", {"epsilon": 0.0}, "direct needs a TopK problem with epsilon > 0, got epsilon=0"),
+        ("incremental", {"epsilon": 0.0}, "incremental needs a TopK problem with epsilon > 0"),
+        ("halving", {"epsilon": 0.0}, "halving needs a TopK problem with epsilon > 0"),
+        ("improved-top-k", {"epsilon": 0.0}, "improved-top-k needs a TopK problem with epsilon > 0"),
+        *(
+            (name, {"epsilon": 1e-9}, f"{name} at epsilon=1e-09 needs .* pulls of an arm, at most 2\\^40")
+            for name in ("direct", "incremental", "halving", "improved-top-k")
+        ),
+        ("improved-top-k(reuse=1)", {}, "reuse must be True or False, got 1"),
+        ("opt-mai", {}, "opt-mai needs an environment with a budget"),
+        ("opt-mai(reuse='yes')", {"budget": 100}, "reuse must be True or False, got 'yes'"),
+        ("racing(rounds=0)", {}, r"rounds must be an integer in \[1, \d+\], got 0"),
+        ("racing(widths='lil')", {}, "widths must be one of .*, got 'lil'"),
+        ("racing(width=-1)", {}, r"width must be a number in \(0, inf\), got -1"),
+        ("racing(beyond=None)", {}, "beyond must be True or False, got None"),
+    ],
+)
+def test_bad_parameters(name: str, changes: dict[str, Any], said: str) -> None:
+    parameters = {"k": 2, "epsilon": changes.pop("epsilon", 0.1), "criterion": "each"}
+    task = Task("TopK", parameters, K=4, **({"delta": 0.1} | changes))
+    with pytest.raises(ValueError, match=said):
+        agents.make(name, task)
+
+
+@pytest.mark.parametrize("name", ["direct", "incremental", "halving", "adaptive-top-k", "improved-top-k", "racing"])
+def test_other_problems_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} solves TopK, BestArm, not Threshold"):
+        agents.make(name, Task("Threshold", {"threshold": 0.5, "tolerance": 0.0}, K=4, delta=0.1))
+
+
+def test_widths_of_other_laws() -> None:
+    task = Task("TopK", {"k": 2, "epsilon": 0.1, "criterion": "each"}, K=4, delta=0.1)
+    ratings = task.replace(law="categorical", support=(1.0, 3.0), sigma=1.0)
+    normal, uniform = (task.replace(law=law, support=None, sigma=0.5) for law in ("gaussian", "uniform"))
+    assert [agents.make("racing", one).W for one in (task, ratings, normal, uniform)] == [1, 2, 3, 1]
+    one, two = (agents.make("direct", t).times for t in (task, ratings))
+    assert (one, two) == (math.ceil(200 * math.log(40)), math.ceil(800 * math.log(40)))
+    tight, wide = (agents.make("adaptive-top-k", t) for t in (task, ratings))
+    assert tight.times.tolist() == wide.times.tolist()
+    assert (2 * tight.margin).tolist() == wide.margin.tolist()
