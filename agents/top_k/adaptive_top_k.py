@@ -93,8 +93,8 @@ class Memory(SetMemory):
     owed: Ints  # (E,) arms that get one pull more when the budget ends; -1 before its last round
 
     @classmethod
-    def of(cls, E: int, K: int) -> dict[str, Any]:
-        return {**super().of(E, K), "owed": np.full(E, -1)}
+    def blank(cls, E: int, K: int) -> dict[str, Any]:
+        return {**super().blank(E, K), "owed": np.full(E, -1)}
 
 
 class AdaptiveTopK(AcceptReject):

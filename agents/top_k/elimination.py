@@ -77,8 +77,9 @@ class SetMemory(RoundMemory):
     drawn: Ints  # (E, K) pulls at the mark
 
     @classmethod
-    def of(cls, E: int, K: int) -> dict[str, Any]:
-        return {**super().of(E, K), "S": np.ones((E, K), np.bool_), "A": np.zeros((E, K), np.bool_),
+    def blank(cls, E: int, K: int) -> dict[str, Any]:
+        """The fields before the first choice; subclasses add their own."""
+        return {**cls.of(E, K), "S": np.ones((E, K), np.bool_), "A": np.zeros((E, K), np.bool_),
                 "round": np.zeros(E, np.int64), "origin": np.zeros((E, K)),
                 "drawn": np.zeros((E, K), np.int64)}  # fmt: skip
 
@@ -110,7 +111,7 @@ class SetPolicy(RoundPolicy):
         self.k = size_of_answer(self.task)
 
     def remember(self, observation: Observation) -> Any:
-        return self.memory(**self.memory.of(*observation["pulls"].shape))
+        return self.memory(**self.memory.blank(*observation["pulls"].shape))
 
     def start(self, observation: Observation, memory: Any, slots: Ints) -> None:
         memory.S[slots], memory.A[slots], memory.round[slots] = True, False, 0

@@ -33,8 +33,8 @@ class Memory(SetMemory):
     survivors: Bools  # (E, K) arms of S that Median Elimination has left
 
     @classmethod
-    def of(cls, E: int, K: int) -> dict[str, Any]:
-        return {**super().of(E, K), "survivors": np.ones((E, K), np.bool_)}
+    def blank(cls, E: int, K: int) -> dict[str, Any]:
+        return {**super().blank(E, K), "survivors": np.ones((E, K), np.bool_)}
 
 
 class Incremental(SetPolicy):

@@ -61,8 +61,8 @@ class Memory(SetMemory):
     Q: Ints  # (E,) budget
 
     @classmethod
-    def of(cls, E: int, K: int) -> dict[str, Any]:
-        return {**super().of(E, K), "Q": np.zeros(E, np.int64)}
+    def blank(cls, E: int, K: int) -> dict[str, Any]:
+        return {**super().blank(E, K), "Q": np.zeros(E, np.int64)}
 
 
 class OptMAI(SetPolicy):

@@ -151,9 +151,9 @@ class Memory(SetMemory):
     tests: Ints  # (E,) nb
 
     @classmethod
-    def of(cls, E: int, K: int) -> dict[str, Any]:
+    def blank(cls, E: int, K: int) -> dict[str, Any]:
         bounds = {name: np.zeros((E, K)) for name in ("low", "high")}
-        return {**super().of(E, K), **bounds, "past": np.zeros(E, np.int64), "tests": np.zeros(E, np.int64)}
+        return {**super().blank(E, K), **bounds, "past": np.zeros(E, np.int64), "tests": np.zeros(E, np.int64)}
 
 
 class Racing(SetPolicy):
