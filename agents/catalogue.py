@@ -14,14 +14,22 @@ from .all_good import ST2, UCB, APTOracle, East, Fareast, UniformElimination
 from .baselines import Random, Uniform
 from .thresholding import APT, LSA, SAR, UCBE, OptKG
 from .top_k import (
+    CLUCB,
+    KLLUCB,
     LUCB,
+    Adapt,
     AdaptiveTopK,
     Direct,
     Halving,
     ImprovedTopK,
     Incremental,
+    LilUCB,
     MedianElimination,
+    OCBAm,
     OptMAI,
+    Pi1,
+    Pi2,
+    Pi3,
     Racing,
 )
 
@@ -30,7 +38,8 @@ __all__ = ["AGENTS", "ALIASES", "make", "names"]
 AGENTS: dict[str, type[Agent]] = {
     row.name: row
     for row in (Uniform, Random, LSA, APT, UCBE, SAR, OptKG, ST2, Fareast, East, UniformElimination, UCB, APTOracle,
-                LUCB, MedianElimination, Direct, Incremental, Halving, AdaptiveTopK, ImprovedTopK, OptMAI, Racing)
+                LUCB, MedianElimination, Direct, Incremental, Halving, AdaptiveTopK, ImprovedTopK, OptMAI, Racing,
+                Pi1, Pi2, Pi3, Adapt, OCBAm, CLUCB, KLLUCB, LilUCB)
 }  # fmt: skip
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 

@@ -6,10 +6,12 @@ estimate reaches a moving boundary), the largest upper bound among the others. A
 when the boundary moves, the arms that it crosses change sides. Ties go to the lowest arm.
 
 A node is 8 numbers, the maxima over the arms below it of: upper bound, lower bound, estimate; of the arms inside minus
-the lower bound and minus the estimate (their minima, negated); of the arms outside upper bound and estimate; and one to
-fill the line. A leaf is the same of one arm, so that a node is one vector maximum of its 8 children, which lie
-together. The trees of a batch are one flat float64 array; a kernel says where the tree of its episode begins (`t`), and
-where in it each level does (`levels`: leaves first, the root last). Tests hold the tree to a plain scan.
+the lower bound and minus the estimate (their minima, negated); of the arms outside upper bound and estimate; and the
+spread, by which an arm's bounds widen per unit of a growth common to all arms: `grown_lower_inside` and
+`grown_upper_outside` find the extremes under a growth without touching the tree, by branch and bound. A leaf is the
+same of one arm, so that a node is one vector maximum of its 8 children, which lie together. The trees of a batch are
+one flat float64 array; a kernel says where the tree of its episode begins (`t`), and where in it each level does
+(`levels`: leaves first, the root last). Tests hold the tree to a plain scan.
 """
 
 from __future__ import annotations
@@ -25,15 +27,17 @@ from numpy.typing import NDArray
 
 from bandit_envs.compiled import inlined, jit
 
-__all__ = ["argmax_upper", "argmax_upper_outside", "argmin_lower_inside", "build", "forest", "levels_of", "lower",
-           "max_estimate", "max_lower", "max_upper", "next_unpulled", "put", "refresh", "settle",
-           "settle_best", "upper"]  # fmt: skip
+__all__ = ["argmax_upper", "argmax_upper_outside", "argmin_lower_inside", "build", "forest", "grown_lower_inside",
+           "grown_upper_outside", "levels_of", "lower", "max_estimate", "max_lower", "max_upper", "next_unpulled",
+           "put", "put_spread", "refresh", "settle", "settle_best", "upper"]  # fmt: skip
 
 WIDTH = 8
-_1, _8 = np.uint64(1), np.uint64(8)
+_1, _3, _8 = np.uint64(1), np.uint64(3), np.uint64(8)
 _INF = math.inf
 
-UPPER, LOWER, ESTIMATE, NEG_LOWER_IN, NEG_ESTIMATE_IN, UPPER_OUT, ESTIMATE_OUT = (np.uint64(q) for q in range(7))
+UPPER, LOWER, ESTIMATE, NEG_LOWER_IN, NEG_ESTIMATE_IN, UPPER_OUT, ESTIMATE_OUT, SPREAD = (
+    np.uint64(q) for q in range(8)
+)
 
 
 def levels_of(K: int, width: int = WIDTH) -> NDArray[np.uint64]:
@@ -80,6 +84,12 @@ def put(tree: Any, t: Any, i: Any, estimate: Any, lower: Any, upper: Any, inside
     tree[o], tree[o + LOWER], tree[o + ESTIMATE] = upper, lower, estimate
     tree[o + NEG_LOWER_IN], tree[o + NEG_ESTIMATE_IN] = (-lower, -estimate) if inside else (-_INF, -_INF)
     tree[o + UPPER_OUT], tree[o + ESTIMATE_OUT] = (-_INF, -_INF) if inside else (upper, estimate)
+
+
+@inlined
+def put_spread(tree: Any, t: Any, i: Any, spread: Any) -> Any:
+    """Set the spread of the leaf of arm i, >= 0; `refresh` takes it over."""
+    tree[t + np.uint64(i) * _8 + SPREAD] = spread
 
 
 @inlined
@@ -253,3 +263,44 @@ def argmin_lower_inside(tree: Any, t: Any, levels: Any) -> Any:
 def argmax_upper_outside(tree: Any, t: Any, levels: Any) -> Any:
     """The arm outside with the largest upper bound; -1 if none is outside."""
     return -1 if _root(tree, t, levels, UPPER_OUT) == -_INF else _first(tree, t, levels, UPPER_OUT)
+
+
+@jit
+def _grown(tree: Any, t: Any, levels: Any, what: Any, growth: Any) -> Any:
+    """The lowest arm that maximises a number + growth * its spread, and the maximum; -1 if no arm has one.
+
+    A node's maxima bound those of the arms below it, so that only nodes that could hold a better arm are visited; the
+    search begins from the arm that is extreme without growth.
+    """
+    if _root(tree, t, levels, what) == -_INF:
+        return np.int64(-1), -_INF
+    top = len(levels) - 2
+    which = _first(tree, t, levels, what)
+    o = t + np.uint64(which) * _8
+    best = tree[o + what] + growth * tree[o + SPREAD]
+    level, j = top, np.uint64(0)
+    while True:
+        o = t + (levels[level] + j) * _8
+        value = tree[o + what] + growth * tree[o + SPREAD]
+        if value > best or (value == best and j << (_3 * np.uint64(level)) < np.uint64(which)):
+            if level > 0:
+                level, j = level - 1, j * _8
+                continue
+            best, which = value, np.int64(j)
+        while level < top and j % _8 == np.uint64(7):
+            level, j = level + 1, j // _8
+        if level == top:
+            return which, best
+        j += _1
+
+
+@inlined
+def grown_lower_inside(tree: Any, t: Any, levels: Any, growth: Any) -> Any:
+    """The arm inside with the least lower bound - growth * spread, and that, negated; -1 if none is inside."""
+    return _grown(tree, t, levels, NEG_LOWER_IN, growth)
+
+
+@inlined
+def grown_upper_outside(tree: Any, t: Any, levels: Any, growth: Any) -> Any:
+    """The arm outside with the largest upper bound + growth * spread, and that; -1 if none is outside."""
+    return _grown(tree, t, levels, UPPER_OUT, growth)

@@ -40,7 +40,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _5, _6, _8, _24, _26, _32 = (np.uint64(x) for x in (5, 6, 8, 24, 26, 32))
-_BULK = np.uint64(BULK)
+_BULK, _AGENT = np.uint64(BULK), np.uint64(AGENT)
 _BLOCK = np.uint64(16)  # one block further, above the 4 bits of the stream
 _UNIT = 2.0**-53
 _HALF = 2.0**-54
@@ -272,6 +272,14 @@ def gamma(counter: Any, shape: Any) -> Any:
 
 
 # --- whole batches of uniforms ---------------------------------------------------------------------------------------
+
+
+@inlined
+def agent_uniform(public_seed: Any, draw: Any, seed: Any) -> Any:
+    """`agent_uniforms` of one episode, inside a kernel."""
+    word, t = np.uint64(public_seed), np.uint64(draw)
+    w0, w1, _, _ = philox(t & _LOW, (t >> _32) << _24, np.uint64(seed), _AGENT, word & _LOW, word >> _32)
+    return to_uniform(w0, w1)
 
 
 @jit

@@ -229,6 +229,13 @@ class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
         """
         return self._core.assess(slots, answers)[1]
 
+    def certify(self, slots: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """What the statistics of the slots (n,) certify of their plug-in answers: `Problem.certificate`, (n,) each."""
+        sim = self._sim
+        if not self.problem.certificate_names:
+            return {}
+        return self.problem.certificate(sim.pulls[slots], sim.mean[slots], sim.variance[slots], width=self.task.width)
+
     def action_masks(self) -> NDArray[np.bool_]:
         """Allowed actions of the arm form, (N, K + 1): pulls always, stop only where `delta` or `pull_cost` is set."""
         return self._core.masks()

@@ -114,7 +114,7 @@ def test_one_row_per_agent_checkpoint_and_episode() -> None:
 @pytest.mark.parametrize("problem", ENVIRONMENTS)
 def test_every_problem_has_its_metrics(problem: str) -> None:
     rows = evaluate("uniform", ENVIRONMENTS[problem].id, episodes=3, env_kwargs={}).episodes
-    assert list(rows.columns) == [*ROWS, *PROBLEMS[problem].metric_names]
+    assert list(rows.columns) == [*ROWS, *PROBLEMS[problem].metric_names, *PROBLEMS[problem].certificate_names]
     assert rows["at"].isna().all()
     assert set(rows["total_pulls"]) == {200}
 

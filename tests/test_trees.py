@@ -15,6 +15,8 @@ from agents.trees import (
     argmin_lower_inside,
     build,
     forest,
+    grown_lower_inside,
+    grown_upper_outside,
     is_inside,
     levels_of,
     lower,
@@ -22,6 +24,7 @@ from agents.trees import (
     max_lower,
     max_upper,
     put,
+    put_spread,
     refresh,
     settle,
     settle_best,
@@ -45,6 +48,16 @@ def _leaf(tree: Any, t: Any, i: Any) -> Any:
 @jit
 def _extremes(tree: Any, t: Any, levels: Any) -> Any:
     return max_upper(tree, t, levels), max_lower(tree, t, levels), max_estimate(tree, t, levels)
+
+
+@jit
+def _spread(tree: Any, t: Any, i: Any, spread: Any) -> Any:
+    put_spread(tree, t, i, spread)
+
+
+@jit
+def _grown(tree: Any, t: Any, levels: Any, growth: Any) -> Any:
+    return grown_lower_inside(tree, t, levels, growth), grown_upper_outside(tree, t, levels, growth)
 
 
 class Plain:
@@ -208,3 +221,26 @@ def test_the_check_has_teeth() -> None:
     pair.plain.inside[4] ^= True
     with pytest.raises(AssertionError):
         pair.check()
+
+
+@pytest.mark.parametrize("K", [2, 8, 9, 64, 65, 300, 600])
+def test_extremes_under_growth(K: int) -> None:
+    """As a scan finds them, ties to the lowest arm; the tree itself holds the bounds before the growth."""
+    g, levels, t = np.random.default_rng(K), levels_of(K), np.uint64(0)
+    for trial in range(40):
+        tree = forest(1, K).reshape(-1)
+        coarse = trial % 2 == 0  # many ties
+        m = g.integers(0, 4, K) / 4 if coarse else g.random(K)
+        spread = 1 / np.sqrt(g.integers(1, 4 if coarse else 400, K))
+        inside = g.random(K) < g.choice([0.1, 0.5, 0.9])
+        growth = float(g.choice([0.0, 0.01, 0.5, 4.0]))
+        for i in range(K):
+            _put(tree, t, i, m[i], m[i] - spread[i], m[i] + spread[i], bool(inside[i]))
+            _spread(tree, t, i, spread[i])
+        build(tree, t, levels)
+        (h, low), (rival, high) = _grown(tree, t, levels, growth)
+        lows = np.where(inside, -(m - spread) + growth * spread, -np.inf)
+        highs = np.where(inside, -np.inf, m + spread + growth * spread)
+        for found, values in (((h, low), lows), ((rival, high), highs)):
+            expected = (int(np.argmax(values)), values.max()) if values.max() > -np.inf else (-1, -np.inf)
+            assert found == expected

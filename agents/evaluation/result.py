@@ -32,6 +32,12 @@ def _pandas() -> Any:
     return require("pandas", "a table")
 
 
+def _score_names(problem: str) -> list[str]:
+    """The columns that score a row: of the answer, and of what the statistics certify."""
+    kind = PROBLEMS[problem]
+    return ["correct", "score", *kind.metric_names, *kind.certificate_names]
+
+
 @dataclass(eq=False)
 class Run:
     """The rows of one agent at one budget: C checkpoints (or the end alone, C = 1) of each episode."""
@@ -50,7 +56,7 @@ class Run:
     def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None) -> Run:
         """Room for the rows of so many episodes."""
         C = 1 if at is None else len(at)
-        names = ["correct", "score", *PROBLEMS[task.problem].metric_names]
+        names = _score_names(task.problem)
         kinds: dict[str, Any] = {"correct": np.bool_, "truncated": np.bool_, "total_pulls": np.int64,
                                  "misclassified": np.int64, "misidentified": np.int64}  # fmt: skip
         columns = {name: np.zeros((episodes, C), kinds.get(name, np.float64))
@@ -125,7 +131,7 @@ def check_metric(problem: str, metric: str) -> None:
     Raises:
         ValueError: for an unknown metric, with the known ones.
     """
-    known = ["error_rate", "score", *PROBLEMS[problem].metric_names, "total_pulls", "correct", "truncated"]
+    known = ["error_rate", *_score_names(problem)[1:], "total_pulls", "correct", "truncated"]
     if metric not in (*known, "error"):
         raise ValueError(f"metric must be one of {', '.join(known)}, got {metric!r}")
 
@@ -300,7 +306,7 @@ class Evaluation:
                 raise ValueError(f"{folder} was altered: the rows of {form['agent']} are not those of settings.json")
             columns = {name: np.ascontiguousarray(part[name].to_numpy().reshape(C, n).T)
                        for name in part.columns if name not in (*KEYS, "episode")}  # fmt: skip
-            scores = ["correct", "score", *PROBLEMS[task.problem].metric_names]
+            scores = _score_names(task.problem)
             bound = math.nan if form["lower_bound"] is None else form["lower_bound"]
             total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)
             runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound))

@@ -244,6 +244,7 @@ def _plan(
         observation, _ = envs.reset(seed=0)
         envs.step(policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)[0])
         envs.assess(np.zeros(1, np.int64))
+        envs.certify(np.zeros(1, np.int64))
     finally:
         envs.close()
     return _Plan(label, policy, env_id, kwargs, handcrafted, form, slots, checks, bound)
@@ -321,7 +322,7 @@ class _Lockstep:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommend(observation, state, slots) if self.handcrafted else None
-        verdict = self.envs.assess(slots, answers)
+        verdict = self.envs.assess(slots, answers) | self.envs.certify(slots)
         self.result.write(self.episode[slots], self.next_check[slots], verdict, self.spent[slots])
         self.result.count_pulls(self.next_check[slots], self._pulls(slots))
         self.next_check[slots] += 1
@@ -329,7 +330,8 @@ class _Lockstep:
 
     def _record(self, over: NDArray[np.int64], info: dict[str, Any], truncated: NDArray[np.bool_]) -> None:
         """The rows of ended episodes: the end itself, or every checkpoint not reached."""
-        verdict = {name: info[name][over] for name in self.result.names}
+        known = self.envs.certify(over)
+        verdict = known | {name: info[name][over] for name in self.result.names if name not in known}
         pulls, total, cut = self._pulls(over), info["total_pulls"][over], truncated[over]
         if len(self.checks) == 0:
             column = np.zeros(len(over), np.int64)

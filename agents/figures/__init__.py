@@ -1,11 +1,12 @@
 """The figures of the papers: one short declaration each."""
 
-from . import chen2017, katz_samuels2018, mason2020, tao2019
-from .claims import Claim, Growth, Printed
+from . import chen2017, kalyanakrishnan2010, katz_samuels2018, mason2020, tao2019
+from .claims import Claim, Growth, Level, Peaks, Printed
 from .figure import Figure, Reproduction, reproduce
-from .panels import AnyPanel, Panel, Sweep
+from .panels import Allocation, AnyPanel, Panel, Sweep
 
-__all__ = ["FIGURES", "AnyPanel", "Claim", "Figure", "Growth", "Panel", "Printed", "Reproduction", "Sweep", "reproduce"]
+__all__ = ["FIGURES", "Allocation", "AnyPanel", "Claim", "Figure", "Growth", "Level", "Panel", "Peaks", "Printed",
+           "Reproduction", "Sweep", "reproduce"]  # fmt: skip
 
-MODULES = (tao2019, chen2017, mason2020, katz_samuels2018)
+MODULES = (tao2019, chen2017, kalyanakrishnan2010, mason2020, katz_samuels2018)
 FIGURES: dict[str, Figure] = {figure.name: figure for module in MODULES for figure in module.FIGURES}

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .panels import AnyPanel, Panel, Sweep
+from ..evaluation.statistics import bootstrap_mean
+from .panels import Allocation, AnyPanel, Panel, Sweep
 
-__all__ = ["Claim", "Growth", "Printed"]
+__all__ = ["AnyClaim", "Claim", "Growth", "Level", "Peaks", "Printed"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,52 @@ class Growth:
 
 
 @dataclass(frozen=True)
+class Level:
+    """In a panel, an agent's mean of the panel's metric is at most (`above`: above) a value at a number of pulls."""
+
+    panel: str
+    agent: str
+    value: float
+    x: float
+    above: bool = False
+
+    @property
+    def text(self) -> str:
+        return f"{self.agent} {'above' if self.above else 'at most'} {self.value:g} at {self.x:g}"
+
+    def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
+        """One row: the mean."""
+        evaluation, place = next((e, place) for x, e, place in panel.points(result) if x == self.x)
+        values = evaluation.column(self.agent, panel.metric, **place)
+        low, high = bootstrap_mean(values[:, None], level)
+        below, over = ("no", "yes") if self.above else ("yes", "no")
+        verdict = below if high[0] <= self.value else over if low[0] > self.value else "open"
+        return [{"x": self.x, "estimate": values.mean(), "low": low[0], "high": high[0], "p_value": np.nan,
+                 "verdict": verdict}]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """In a panel of pulls by rank, an agent pulls the arms of these ranks most, counted from 1."""
+
+    panel: str
+    agent: str
+    ranks: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        return f"{self.agent} pulls ranks {' and '.join(map(str, self.ranks))} most"
+
+    def test(self, panel: Allocation, result: Any, level: float) -> list[dict[str, Any]]:
+        """One row: how many of these ranks are among as many most pulled ones."""
+        pulls = panel.by_rank(result, self.agent)
+        most = np.argsort(-pulls, kind="stable")[: len(self.ranks)] + 1
+        found = len(set(most.tolist()) & set(self.ranks))
+        return [{"x": np.nan, "estimate": found, "low": np.nan, "high": np.nan, "p_value": np.nan,
+                 "verdict": "yes" if found == len(self.ranks) else "no"}]  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Printed:
     """In a panel without chance, a number that the paper prints: a column of the one-row summary."""
 
@@ -101,3 +148,6 @@ class Printed:
         found = float(result.summary()[self.column].iloc[0])
         return [{"x": np.nan, "estimate": found, "low": found, "high": found, "p_value": np.nan,
                  "verdict": "yes" if found == self.value else "no"}]  # fmt: skip
+
+
+AnyClaim = Claim | Growth | Level | Peaks | Printed

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..evaluation.result import _pandas
-from .claims import Claim, Growth, Printed
+from .claims import AnyClaim
 from .panels import AnyPanel, Transform
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Figure:
     name: str
     source: str
     panels: Sequence[AnyPanel]
-    claims: Sequence[Claim | Growth | Printed]
+    claims: Sequence[AnyClaim]
     transform: Transform = lambda mean, K: mean
 
 

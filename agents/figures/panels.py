@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["AnyPanel", "Panel", "Sweep", "Swept", "Transform"]
+__all__ = ["Allocation", "AnyPanel", "Panel", "Sweep", "Swept", "Transform"]
 
 Transform = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
 
@@ -87,6 +88,29 @@ class Panel(AnyPanel):
         K = result.runs[0].task.K
         series = series_of(result, self.metric, level, lambda mean: transform(mean, K), order)
         draw(ax, series, f"{self.label} ({100 * level:.4g} % interval)", pulls_label(result), False, True)
+
+
+@dataclass(frozen=True)
+class Allocation(Panel):
+    """How the pulls of the last point spread over the arms, in decreasing order of their means, of a fixed instance."""
+
+    metric: str = ""
+    label: str = "mean pulls"
+
+    def by_rank(self, result: Evaluation, agent: str) -> NDArray[np.float64]:
+        """Mean pulls of an agent by the rank of the arm, (K,)."""
+        envs: Any = gym.make_vec(self.env_id, num_envs=1, **self.env_kwargs)
+        table, column = result.pulls, "at" if self.at else "budget"
+        pulls = table[(table["agent"] == agent) & (table[column] == self.budgets[-1])].sort_values("arm")["pulls"]
+        ranked: NDArray[np.float64] = pulls.to_numpy()[np.argsort(-envs.unwrapped.instance.arms.means, kind="stable")]
+        return ranked
+
+    def draw(self, ax: Axes, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> None:
+        none = np.full(result.runs[0].task.K, np.nan)  # sums over the episodes have no interval
+        rank = np.arange(1.0, len(none) + 1)
+        series = [Series(agent, order.index(agent), rank, self.by_rank(result, agent), none, none)
+                  for agent in result.agents]  # fmt: skip
+        draw(ax, series, self.label, "arm, by decreasing mean", False, True)
 
 
 @dataclass(eq=False)

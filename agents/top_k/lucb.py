@@ -6,6 +6,9 @@ departures  D1 ties go to the lowest arm
             D2 samples of sub-Gaussian scale sigma: W = 2 sigma
             D3 widths="lil": the widths and running bounds of the experiments of Mason et al., NeurIPS 2020; they do not
                change with t, so that a tree finds h and l in far less than n steps
+            D4 with a budget line 5 is left out, and delta is 0.01 where nobody names one
+            D5 all widths grow with t: the tree holds those of an earlier round, and a search by branch and bound allows
+               for what they have grown since; after .3 % they are all put in anew
 
 On AllGood it is the oracle of those experiments: given k, it never stops and answers High.
 """
@@ -28,11 +31,14 @@ from ..trees import (
     argmin_lower_inside,
     build,
     forest,
+    grown_lower_inside,
+    grown_upper_outside,
     is_inside,
     levels_of,
     lower,
     next_unpulled,
     put,
+    put_spread,
     refresh,
     settle_best,
     upper,
@@ -43,6 +49,7 @@ __all__ = ["LUCB"]
 
 WIDTHS = ("hoeffding", "lil")
 K1 = 1.25
+MOST_GROWTH = 0.003  # of the widths, since they were last put into the tree
 
 
 @dataclass
@@ -51,6 +58,7 @@ class Memory:
 
     tree: Floats  # (E * nodes * 8,): bounds of the arms; High is inside
     levels: NDArray[np.uint64]  # where the levels of a tree begin
+    scale: Floats  # (E,) Hoeffding: of the widths in the tree, scale / sqrt(N); those of the round are a little wider
     pair: Ints  # (E * 2,) h and l of this round
     next: Ints  # (E,) place in the pair
     round: Ints  # (E,) t; 0 while every arm is pulled once
@@ -65,18 +73,17 @@ def _measure(m: Any, N: Any, tree: Any, t: Any, i: Any, level: Any, factor: Any)
 
 
 @jit
-def _rebound(pulls: Any, mean: Any, e: Any, K: Any, tree: Any, t: Any, levels: Any, beta: Any) -> Any:
-    """Estimates and bounds of all arms for a round in which all widths change."""
-    for i in range(K):
-        m, C = mean[e, i], math.sqrt(beta / float(pulls[e, i]))
-        put(tree, t, i, m, m - C, m + C, is_inside(tree, t, i))
-    build(tree, t, levels)
+def _rebound(m: Any, N: Any, tree: Any, t: Any, i: Any, scale: Any) -> Any:
+    """Estimate and bounds of arm i after N pulls, by widths scale / sqrt(N)."""
+    spread = 1.0 / math.sqrt(N)
+    put(tree, t, i, m, m - scale * spread, m + scale * spread, is_inside(tree, t, i))
+    put_spread(tree, t, i, spread)
 
 
 @jit
 def _rounds(
     pulls: Any, mean: Any, K: Any, k: Any, epsilon: Any, stops: Any, lil: Any, level: Any, factor: Any, tree: Any,
-    levels: Any, pair: Any, following: Any, rounds: Any, last: Any, out: Any,
+    levels: Any, scale: Any, pair: Any, following: Any, rounds: Any, last: Any, out: Any,
 ) -> Any:  # fmt: skip
     """The next arm of each episode, K to stop."""
     uK, _1, _2 = np.uint64(K), np.uint64(1), np.uint64(2)
@@ -104,19 +111,36 @@ def _rounds(
                     _measure(mean[e, i], float(pulls[e, i]), tree, t, i, level, factor)
             if lil:
                 build(tree, t, levels)
+            scale[e] = 0.0
             rounds[e] = (made - K) // 2  # 0, unless the memory was built in the middle of an episode
-        elif lil:
+        else:
             for j in range(2):
                 i = np.uint64(pair[e * _2 + np.uint64(j)])
-                _measure(mean[e, i], float(pulls[e, i]), tree, t, i, level, factor)
+                m, N = mean[e, i], float(pulls[e, i])
+                if lil:
+                    _measure(m, N, tree, t, i, level, factor)
+                else:
+                    _rebound(m, N, tree, t, i, scale[e])
                 refresh(tree, t, levels, i)
         rounds[e] += 1
+        growth = 0.0
         if not lil:  # line 2
-            beta = 2.0 * factor * (math.log(level) + 4.0 * math.log(float(rounds[e])))
-            _rebound(pulls, mean, e, uK, tree, t, levels, beta)
+            width = math.sqrt(2.0 * factor * (math.log(level) + 4.0 * math.log(float(rounds[e]))))
+            growth = width - scale[e]
+            if growth > MOST_GROWTH * scale[e]:
+                scale[e], growth = width, 0.0
+                for i in range(uK):
+                    _rebound(mean[e, i], float(pulls[e, i]), tree, t, i, width)
+                build(tree, t, levels)
         settle_best(tree, t, levels)  # line 3
-        h, l = argmin_lower_inside(tree, t, levels), argmax_upper_outside(tree, t, levels)  # line 4  # noqa: E741
-        if stops and upper(tree, t, l) - lower(tree, t, h) < epsilon:  # line 5
+        if lil:  # line 4
+            h, l = argmin_lower_inside(tree, t, levels), argmax_upper_outside(tree, t, levels)  # noqa: E741
+            gap = upper(tree, t, l) - lower(tree, t, h)
+        else:
+            h, low = grown_lower_inside(tree, t, levels, growth)
+            l, high = grown_upper_outside(tree, t, levels, growth)  # noqa: E741
+            gap = high + low
+        if stops and gap < epsilon:  # line 5
             out[e] = K
             rounds[e] -= 1
             continue
@@ -157,10 +181,11 @@ class LUCB(Agent):
         if widths not in WIDTHS:
             raise ValueError(f"widths must be one of {list(WIDTHS)}, got {widths!r}")
         self.lil = widths == "lil"
-        delta, scale = confidence(self.name, self.task, delta), scale_of(self.task, sigma)
+        oracle = self.task.problem == "AllGood"
+        delta = confidence(self.name, self.task, delta, with_budget=None if oracle else 0.01)  # D4
+        scale = scale_of(self.task, sigma)
         self.level = delta / K if self.lil else K1 * K / delta
         self.factor = (number("c", c, 0, above=True) if self.lil else 1.0) * scale**2
-        oracle = self.task.problem == "AllGood"
         self.epsilon = number("epsilon", parameters["epsilon"] if epsilon is None else epsilon, 0)
         self.stops = not oracle and self.task.budget is None
 
@@ -168,7 +193,7 @@ class LUCB(Agent):
         E, K = observation["pulls"].shape
         last = np.argmax(observation["pulls"], axis=1)
         pair, following, rounds = np.zeros(2 * E, np.int64), np.zeros(E, np.int64), np.zeros(E, np.int64)
-        return Memory(forest(E, K).reshape(-1), levels_of(K), pair, following, rounds, last)
+        return Memory(forest(E, K).reshape(-1), levels_of(K), np.zeros(E), pair, following, rounds, last)
 
     def choose(self, observation: Observation, state: Memory) -> Ints:
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
@@ -177,7 +202,7 @@ class LUCB(Agent):
             raise unfit(pulls, mean, len(state.last))
         m, out = state, np.empty(len(pulls), np.int64)
         _rounds(pulls, mean, self.task.K, self.k, self.epsilon, self.stops, self.lil, self.level, self.factor,
-                m.tree, m.levels, m.pair, m.next, m.round, m.last, out)  # fmt: skip
+                m.tree, m.levels, m.scale, m.pair, m.next, m.round, m.last, out)  # fmt: skip
         return out
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:

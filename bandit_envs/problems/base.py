@@ -61,6 +61,7 @@ class Problem(ABC):
     name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
     metric_names: ClassVar[tuple[str, ...]]
+    certificate_names: ClassVar[tuple[str, ...]] = ()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -114,8 +115,17 @@ class Problem(ABC):
         verdict = self.verdict(answer, self.truth(means))
         return {name: verdict[name] for name in self.metric_names}
 
-    def certificate(self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> dict[str, NDArray[Any]]:
-        """What a policy can know of itself from its statistics; empty where nothing is defined."""
+    def certificate(
+        self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike, *, width: float = 1.0
+    ) -> dict[str, NDArray[Any]]:
+        """What a policy can know of its plug-in answer from its statistics, (..., K) each; names: `certificate_names`.
+
+        Args:
+            pulls, mean, variance (divisor N): of the arms. width: the range of a sample (`Task.width`).
+
+        Returns:
+            Arrays (...,); an empty dict where nothing is defined.
+        """
         return {}
 
     @abstractmethod

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .base import Bools, Floats, Problem, integer, number
+from .certificates import certify
 
 __all__ = ["BestArm", "TopK"]
 
@@ -33,6 +34,7 @@ class TopK(Problem):
     name = "TopK"
     parameters: ClassVar[tuple[str, ...]] = ("k", "epsilon", "criterion")
     metric_names = ("aggregate_regret", "normalised_sum", "misidentified")
+    certificate_names = ("delta_c",)
 
     def __init__(self, k: int = 3, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
         self.k = integer("k", k, 1, 2**62)
@@ -90,6 +92,25 @@ class TopK(Problem):
         }[self.criterion]
         return {"correct": correct, "score": np.clip(nss, 0.0, 1.0), "aggregate_regret": regret,
                 "normalised_sum": nss, "misidentified": misidentified}  # fmt: skip
+
+    def certificate(
+        self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike, *, width: float = 1.0
+    ) -> dict[str, NDArray[Any]]:
+        """`delta_c`: ADAPT's running bound on the probability that an answered arm is below the k-th best - epsilon.
+
+        By the tightest of Hoeffding's and the empirical Bernstein bound (Kalyanakrishnan & Stone 2010, section 4), for
+        whatever policy pulled the arms; 1 where an arm has never been pulled. Nominal: see `certificates`.
+        """
+        W = number("width", width, 0, above=True)
+        T, m, v = (np.asarray(x) for x in (pulls, mean, variance))
+        if not T.shape == m.shape == v.shape or T.ndim == 0 or T.shape[-1] <= self.k:
+            shapes = T.shape, m.shape, v.shape
+            raise ValueError(f"pulls, mean and variance are of K > {self.k} arms, got shapes {shapes}")
+        K = T.shape[-1]
+        T, m, v = (np.array(x, kind).reshape(-1, K) for x, kind in ((T, np.int64), (m, np.float64), (v, np.float64)))
+        delta_c = np.empty(len(T))
+        certify(T, m, v, self.plug_in(np.where(T > 0, m, np.nan)), self.epsilon, W, delta_c)
+        return {"delta_c": delta_c.reshape(np.shape(pulls)[:-1])}
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The measures of Chen et al. 2017, section 1.1, of one instance, means (K,).

@@ -275,3 +275,52 @@ def test_samples_alone(race: Race, N: int) -> None:
             draw(word, arm, word, key, MEANS, out)
 
     race(stepper(vector(N, budget=10**6), actions), samples, against="Philox4x32-10 and the law")
+
+
+# --- adaptive agents for the k best ----------------------------------------------------------------------------------
+
+TOP_K = "bandit_envs/TopK-v0"
+ADAPTIVE = ["lucb", "clucb", "kl-lucb", "pi1", "pi2", "pi3", "adapt", "ocba-m"]
+
+
+def pulls_for(agent: str, arms: int, T: int, N: int = 200) -> Callable[[], None]:
+    """T pulls of an agent in each of N episodes, from 20 pulls per arm on, where it has found its rhythm."""
+    rules: dict[str, Any] = {"instance": {"sampler": {"law": "bernoulli", "arms": arms}}, "k": 3 * arms // 10,
+                             "epsilon": 0.1, "budget": 10**9, "delta": 0.1}  # fmt: skip
+    envs: Any = gym.make_vec(TOP_K, num_envs=N, copy=False, actions="full", **rules)
+    policy, (observation, _), state = agents.make(agent, envs), envs.reset(seed=0), None
+    answer = np.zeros((N, arms), np.int8)
+    for arm in range(arms):
+        envs.step({"arm": np.full(N, arm), "times": np.full(N, 20), "answer": answer})
+
+    def run() -> None:
+        nonlocal observation, state
+        for _ in range(T):
+            action, state = policy.predict(observation, state)
+            observation, *_ = envs.step(action)
+
+    run()
+    return run
+
+
+@speed(group="g. adaptive top-k, K = 50, times as fast as asked (3 or 0.5 million pulls a second)")
+@pytest.mark.parametrize(("name", "rate"), [("lucb", 3e6), ("clucb", 3e6), ("ocba-m", 5e5), ("pi3", 5e5),
+                                            ("adapt", 5e5)])  # fmt: skip
+def test_adaptive_rates(race: Race, name: str, rate: float) -> None:
+    N, T = 1000, 300
+
+    def wait() -> None:
+        until = clock() + N * T / rate
+        while clock() < until:
+            pass
+
+    race(pulls_for(name, 50, T, N), wait, against=f"{rate / 1e6:g} million pulls a second", at_least=1.0, rounds=3)
+
+
+@speed(group="h. adaptive top-k, times as long per pull as at K = 50")
+@pytest.mark.parametrize("arms", [200, 1000])
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_adaptive_growth(race: Race, name: str, arms: int) -> None:
+    """Less than K / 50; linear where all numbers of a decision change with every pull (see docs/performance.md)."""
+    ours, reference = pulls_for(name, arms, 200), pulls_for(name, 50, 200)
+    race(ours, reference, against="the same with 50 arms", at_most=arms / 50, rounds=5)

@@ -1,0 +1,83 @@
+"""lil'UCB: Jamieson, Malloy, Nowak & Bubeck, COLT 2014.
+
+symbols     e and b (epsilon and beta of the paper), lam (lambda); T_i pulls
+            "theory": e = .01, b = 1, lam = ((2 + b) / b)^2 = 9; "heuristic": e = 0, b = 1/2, lam = 1 + 10/n
+departures  D1 ties go to the lowest arm
+            D2 the inner logarithm is ln((1 + e) T + 2), which keeps it positive at T = 1
+            D3 delta goes into the index as it is, as in the paper's experiments; its theorem promises a failure
+               probability that is much larger than that delta
+            D4 with a budget it does not stop by itself
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..agent import Bools, Floats, Ints, Observation
+from ..index import IndexMemory, IndexPolicy
+from ..widths import confidence, scale_of
+
+__all__ = ["LilUCB"]
+
+
+@dataclass
+class Memory(IndexMemory):
+    """Memory of lil'UCB for E episodes."""
+
+    made: Ints  # (E,) pulls so far
+
+
+class LilUCB(IndexPolicy):
+    """lil'UCB (Jamieson et al. 2014): the best arm, which is the arm that has been pulled most.
+
+    Args:
+        task: a task or an environment. delta: None takes the task's, or 0.01 with a budget.
+        constants: "theory" or "heuristic". sigma: sub-Gaussian scale; None takes the task's.
+    """
+
+    name, source, solves, stops = "lil-ucb", "Jamieson, Malloy, Nowak & Bubeck, COLT 2014", ("BestArm",), True
+
+    def __init__(
+        self, task: Any, delta: float | None = None, constants: str = "theory", sigma: float | None = None
+    ) -> None:
+        super().__init__(task)
+        sets = {"theory": (0.01, 1.0, 9.0), "heuristic": (0.0, 0.5, 1.0 + 10.0 / self.task.K)}
+        if constants not in sets:
+            raise ValueError(f"constants must be one of {list(sets)}, got {constants!r:.200}")
+        self.e, self.b, self.lam = sets[constants]
+        self.delta = confidence(self.name, self.task, delta, with_budget=0.01)
+        self.sigma = scale_of(self.task, sigma)
+
+    def value(self, T: Floats, x: Floats) -> Floats:
+        """Minus the upper bound.   [line 3]"""
+        e, b = self.e, self.b
+        inner = np.log(np.log((1 + e) * T + 2) / self.delta)
+        bound: Floats = x + (1 + b) * (1 + np.sqrt(e)) * np.sqrt(2 * self.sigma**2 * (1 + e) * inner / T)
+        return -bound
+
+    def index(self, T: Floats, D: Floats) -> Floats:
+        return self.value(T, D)
+
+    def remember(self, observation: Observation) -> Memory:
+        memory = vars(super().remember(observation))
+        return Memory(**memory, made=observation["pulls"].sum(axis=1))
+
+    def choose(self, observation: Observation, state: Any) -> Ints:
+        before = state.last.copy()
+        arms = super().choose(observation, state)
+        state.made[state.fresh] = 0
+        if self.task.budget is None:
+            most = state.T - self.lam * (state.made - state.T) >= 1
+            over = most & (state.made >= self.task.K)  # line 2
+            arms[over], state.last[over] = self.task.K, before[over]
+        state.made += arms < self.task.K
+        return arms
+
+    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
+        """The arm that has been pulled most.   [line 4]"""
+        pulls = observation["pulls"] if slots is None else observation["pulls"][slots]
+        answer: Bools = np.arange(self.task.K) == pulls.argmax(axis=-1)[..., None]
+        return answer
