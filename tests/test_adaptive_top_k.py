@@ -451,9 +451,9 @@ def test_limit_of_lil_ucb_has_teeth() -> None:
 def test_the_promise_of_adapt_is_nominal() -> None:
     """Two arms 1e-9 apart and epsilon 0: whatever stops tosses a coin, and a rule that holds at all times never stops.
 
-    delta^c falls to delta where the difference of the means is 3.45 of its standard errors, 2 sqrt(ln(1 / .0513)), which
-    happens sooner or later (law of the iterated logarithm): the promise is nominal. But that bound is loose (Hoeffding's,
-    for each arm by itself), and within 20,000 pulls few episodes stop: measured, 6 of 400 wrongly, below delta.
+    delta^c falls to delta where the difference of the means is 3.45 of its standard errors, 2 sqrt(ln(1 / .0513)),
+    which happens sooner or later (law of the iterated logarithm): the promise is nominal. But that bound is loose
+    (Hoeffding's, for each arm by itself), and within 20,000 pulls few episodes stop: 6 of 400 wrongly, below delta.
     """
     rules: Case = {"instance": {"law": "bernoulli", "mean": [0.5, 0.5 - 1e-9]}, "epsilon": 0.0, "criterion": "exact",
                    "delta": DELTA, "max_pulls": 20_000}  # fmt: skip
