@@ -23,7 +23,7 @@ from ..widths import confidence, scale_of
 __all__ = ["LilUCB"]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Memory(IndexMemory):
     """Memory of lil'UCB for E episodes."""
 
