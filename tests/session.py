@@ -62,6 +62,7 @@ def run(env_id: str, **settings: object) -> None:
         if (over | cut).any():
             frozen.reset(options={"reset_mask": over | cut})
     many.unwrapped.assess(np.arange(3))
+    many.unwrapped.certify(np.arange(3))
     many.unwrapped.assess(np.array([1]), many.unwrapped._core.problem.plug_in(many.unwrapped._core.seen(np.array([1]))))
     pickle.loads(pickle.dumps(single)).reset()
 
