@@ -11,14 +11,11 @@ from numpy import int64
 from numpy.typing import NDArray
 
 from . import rng
-from .episodes import Episodes
-from .instances import Instance
-from .problems import Problem
+from .episodes import Episodes, Face
 from .problems.base import integer
 from .rendering import MODES, image, text
 from .setting import resolve
 from .simulator import PULLED
-from .task import Task
 
 __all__ = ["PureExplorationEnv", "episode_number"]
 
@@ -40,7 +37,7 @@ def read_options(options: Any) -> Mapping[str, Any]:
     return options or {}
 
 
-class PureExplorationEnv(gym.Env[Any, Any]):
+class PureExplorationEnv(Face, gym.Env[Any, Any]):
     """A pure-exploration bandit, one episode at a time: pull arms, then stop and answer.
 
     Action: `actions="arm"`: an arm 0 .. K - 1, or K to stop with the plug-in answer; a spent budget ends the episode
@@ -75,6 +72,7 @@ class PureExplorationEnv(gym.Env[Any, Any]):
     """
 
     metadata = {"render_modes": list(MODES), "render_fps": 4}
+    bound = ("_core", "_row", "_arm", "_advance", "_sample", "_views")
 
     def __init__(self, problem: str, *, render_mode: str | None = None, **settings: Any) -> None:
         if not (render_mode is None or isinstance(render_mode, str) and render_mode in MODES):
@@ -96,33 +94,6 @@ class PureExplorationEnv(gym.Env[Any, Any]):
         self._paid = 0.0 - self.task.pull_cost  # the reward of a single pull
         self._full, self._plain = self._core.full, self.task.observation == "statistics"
         self._views = tuple(view[0] for view in self._core.observe(copy=False).values()) if self._plain else ()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Attributes but those of `_bind`, which share memory: a copy would tear them apart."""
-        bound = ("_core", "_row", "_arm", "_advance", "_sample", "_views")
-        kept = {name: value for name, value in vars(self).items() if name not in bound}
-        return kept | {"_state": self._core.state()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        episodes = state.pop("_state")
-        vars(self).update(state)
-        self._bind()
-        self._core.restore(episodes)
-
-    @property
-    def task(self) -> Task:
-        """What an agent may know."""
-        return self.setting.task
-
-    @property
-    def problem(self) -> Problem:
-        """What is asked: scores, margins, hardness."""
-        return self.setting.problem
-
-    @property
-    def instance(self) -> Instance | None:
-        """The true instance where it is the same in every episode (for oracles and reports), else None."""
-        return self.setting.fixed
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode: number 0 of root `seed`; without a seed, the next one.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium.error import ResetNeeded
@@ -10,11 +11,14 @@ from numpy.typing import NDArray
 
 from . import rng
 from .compiled import jit
+from .instances import Instance
 from .observations import FEATURES, features
+from .problems import Problem
 from .setting import Setting
 from .simulator import ENDED, SPENT, Simulator
+from .task import Task
 
-__all__ = ["Episodes"]
+__all__ = ["Episodes", "Face"]
 
 _INT64 = np.dtype(np.int64)  # one object: comparing identity is quicker
 
@@ -240,3 +244,44 @@ class Episodes:
     @staticmethod
     def need_reset() -> ResetNeeded:
         return ResetNeeded("the episode has ended (or not begun): call reset() before step()")
+
+
+class Face(ABC):
+    """What the single and the vector environment share: a setting, and slots, which a copy must not tear apart.
+
+    Attributes:
+        setting: problem, arms and rules. bound: names of the attributes that `_bind` makes, which share memory.
+    """
+
+    setting: Setting
+    bound: ClassVar[tuple[str, ...]]
+    _core: Episodes
+
+    @abstractmethod
+    def _bind(self) -> None:
+        """Make the slots."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in vars(self).items() if name not in self.bound}
+        return kept | {"_state": self._core.state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        episodes = state.pop("_state")
+        vars(self).update(state)
+        self._bind()
+        self._core.restore(episodes)
+
+    @property
+    def task(self) -> Task:
+        """What an agent may know."""
+        return self.setting.task
+
+    @property
+    def problem(self) -> Problem:
+        """What is asked: scores, margins, hardness."""
+        return self.setting.problem
+
+    @property
+    def instance(self) -> Instance | None:
+        """The true instance where it is the same in every episode (for oracles and reports), else None."""
+        return self.setting.fixed

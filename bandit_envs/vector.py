@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 
 from . import rng
 from .env import episode_number, fresh_root, read_options
-from .episodes import Episodes
-from .instances import Instance
-from .problems import Problem
+from .episodes import Episodes, Face
 from .problems.base import integer
 from .setting import flag, resolve
 from .simulator import ENDED, PULLED
-from .task import Task
 
 __all__ = ["PureExplorationVectorEnv"]
 
@@ -30,7 +27,7 @@ def _autoreset(mode: Any) -> AutoresetMode:
     return AutoresetMode(mode)
 
 
-class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
+class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
     """The native vector form of `PureExplorationEnv`: slot i gives bit for bit what a single environment would.
 
     Args:
@@ -42,6 +39,7 @@ class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
+    bound = ("_core", "_sim", "_all")
 
     def __init__(
         self, num_envs: int = 1, *, problem: str, autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -72,32 +70,6 @@ class PureExplorationVectorEnv(VectorEnv[Any, Any, Any]):
         self._sim = self._core.simulator
         self._all = np.ones(self.num_envs, np.bool_)
         self._all.setflags(write=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Attributes but those of `_bind`, which share memory: a copy would tear them apart."""
-        kept = {name: value for name, value in vars(self).items() if name not in ("_core", "_sim", "_all")}
-        return kept | {"_state": self._core.state()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        episodes = state.pop("_state")
-        vars(self).update(state)
-        self._bind()
-        self._core.restore(episodes)
-
-    @property
-    def task(self) -> Task:
-        """What an agent may know."""
-        return self.setting.task
-
-    @property
-    def problem(self) -> Problem:
-        """What is asked: scores, margins, hardness."""
-        return self.setting.problem
-
-    @property
-    def instance(self) -> Instance | None:
-        """The true instance where it is the same in every episode (for oracles and reports), else None."""
-        return self.setting.fixed
 
     @property
     def pulls(self) -> NDArray[np.int64]:
