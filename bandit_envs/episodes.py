@@ -84,6 +84,7 @@ class Episodes:
         self._features = task.observation == "features"
         if self._features:
             self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
+            self._known = np.full((count, task.stop, 2), -1.0)
             known = task.parameters if task.problem == "Threshold" and task.law == "bernoulli" else None
             self._exact = {} if known is None else {"theta": known["threshold"], "tolerance": known["tolerance"]}
 
@@ -124,7 +125,7 @@ class Episodes:
             margin = self.problem.margin(self.seen())
             margin = np.repeat(margin, self.stop // self.K, axis=1)  # a row for each coordinate, where they are pulled
             features(sim.pulls, margin, sim.variance, sim.remaining, sigma=task.sigma,
-                     scale=self.setting.scale, out=self._matrix, **self._exact)  # fmt: skip
+                     scale=self.setting.scale, out=self._matrix, known=self._known, **self._exact)  # fmt: skip
             flat = self._matrix.reshape(self.E, -1)
             return flat.copy() if copy else flat
         if copy:

@@ -24,6 +24,7 @@ from .problems.base import integer, number
 __all__ = ["INSTANCES", "SAMPLERS", "Instance", "Polyhedra", "Sampler", "find", "names"]
 
 Floats = NDArray[np.float64]
+KINDS = {"uniform": 2, "normal": 2, "choice": 0, "around": 3}  # laws of the means, how many numbers each takes; 0: any
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,8 @@ class Sampler:
     Args:
         law: "bernoulli", "gaussian" or "uniform".
         arms: K.
-        mean: law of the means, one of {"uniform": [low, high]}, {"normal": [mean, sd]}, {"choice": [values ...]}.
+        mean: law of the means, one of {"uniform": [low, high]}, {"normal": [mean, sd]}, {"choice": [values ...]},
+            {"around": [centre, least, most]}: at a distance from the centre, on either side, uniform on [least, most].
         dimensions: D.
         spread: standard deviation ("gaussian") or width ("uniform") of the arms.
     """
@@ -78,19 +80,29 @@ class Sampler:
         self.D = integer("dimensions", dimensions, 1, 4096)
         self.spread = number("spread", spread, 0, LARGEST, above=True)
         mean = {"uniform": [0.0, 1.0]} if mean is None else mean
-        if not isinstance(mean, Mapping) or len(mean) != 1 or next(iter(mean)) not in ("uniform", "normal", "choice"):
-            raise ValueError(f'mean must be {{"uniform": ..}}, {{"normal": ..}} or {{"choice": ..}}, got {mean!r:.200}')
+        if not isinstance(mean, Mapping) or len(mean) != 1 or next(iter(mean)) not in KINDS:
+            forms = ", ".join(f'{{"{kind}": ..}}' for kind in KINDS)
+            raise ValueError(f"mean must be one of {forms}, got {mean!r:.200}")
         self._kind, values = next(iter(mean.items()))
         if isinstance(values, (str, bytes)) or not np.iterable(values):
             raise ValueError(f"the law {self._kind!r} of the means takes a list of numbers, got {values!r}")
         self._values = [number(self._kind, value, -LARGEST, LARGEST) for value in values]
-        if self._kind != "choice" and len(self._values) != 2 or not self._values:
-            raise ValueError(f"the law {self._kind!r} of the means takes 2 numbers, got {self._values}")
+        count = KINDS[self._kind]
+        if len(self._values) != count if count else not self._values:
+            wanted = f"{count} numbers" if count else "at least one number"
+            raise ValueError(f"the law {self._kind!r} of the means takes {wanted}, got {self._values}")
         if self._kind == "uniform" and not self._values[0] <= self._values[1]:
             raise ValueError(f"uniform means need low <= high, got {self._values}")
         if self._kind == "normal" and (self._values[1] <= 0 or law == "bernoulli"):
             raise ValueError(f"normal means need sd > 0 and arms that are not Bernoulli, got {self._values}, {law!r}")
-        if law == "bernoulli" and not all(0 <= value <= 1 for value in self._values):
+        if self._kind == "around":
+            centre, least, most = self._values
+            if not 0 <= least <= most:
+                raise ValueError(f"means around a centre need 0 <= least <= most, got {self._values}")
+            self._range = centre - most, centre + most
+        else:
+            self._range = min(self._values), max(self._values)
+        if law == "bernoulli" and not 0 <= self._range[0] <= self._range[1] <= 1:
             raise ValueError(f"the means of Bernoulli arms lie in [0, 1], got {self._values}")
         # Arms of the same law: they carry what is common to all instances (kernel code, support, scale, columns).
         ones = np.full((self.K, self.D) if self.D > 1 else self.K, self._values[0])
@@ -99,8 +111,8 @@ class Sampler:
     @property
     def positive(self) -> bool:
         """Whether every instance has a best mean > 0."""
-        low, high = min(self._values), max(self._values)
-        return low >= 0 and high > 0 if self._kind == "uniform" else self._kind == "choice" and low > 0
+        low, high = self._range
+        return low >= 0 and high > 0 if self._kind == "uniform" else self._kind != "normal" and low > 0
 
     def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
         """Means (E, K) or (E, K, D), and kernel parameters (E, K, P), of the episodes (E,) with keys (2, E)."""
@@ -108,6 +120,10 @@ class Sampler:
         if self._kind == "uniform":
             low, high = self._values
             means = low + (high - low) * u
+        elif self._kind == "around":
+            centre, least, most = self._values
+            side = 2.0 * u - 1.0
+            means = centre + np.copysign(least + (most - least) * np.abs(side), side)
         elif self._kind == "normal":
             means = self._values[0] + self._values[1] * rng.normal_quantiles(u)
         else:

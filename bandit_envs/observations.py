@@ -61,7 +61,7 @@ def _beta_below(x: Any, a: Any, b: Any) -> Any:
 @jit
 def _features(
     pulls: Any, margin: Any, variance: Any, remaining: Any, sigma: Any, scale: Any, theta: Any, tolerance: Any, D: Any,
-    out: Any,
+    known: Any, out: Any,
 ) -> Any:  # fmt: skip
     E, K = pulls.shape
     unit = 1.0 / math.log1p(scale)
@@ -81,6 +81,7 @@ def _features(
             z = m * (math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY)))
             z = max(min(z, HUGE), -HUGE)
             f = out[e, k]
+            f[7], f[8] = share_left, horizon
             f[0] = min(math.log1p(n) * unit, 1.0)
             f[1] = n / max(spent, 1)
             f[2] = 1.0 / math.sqrt(1.0 + n)
@@ -90,29 +91,32 @@ def _features(
                 error = 0.5 * math.erfc(abs(z) * 0.7071067811865476)
             else:
                 ones = math.floor((m + theta) * n + 0.5)
+                if known[e, k, 0] == n and known[e, k, 1] == ones:
+                    continue
+                known[e, k, 0], known[e, k, 1] = n, ones
                 if n > 0.0 and m >= 0.0:
                     error = _beta_below(theta - tolerance, ones + 1.0, n - ones + 1.0)
                 else:
                     error = _beta_below(1.0 - theta - tolerance, n - ones + 1.0, ones + 1.0)
             f[5] = min(error, 1.0)
             f[6] = min(4.0 / (4.0 - math.log(max(2.0 * error, TINY))), 1.0)
-            f[7] = share_left
-            f[8] = horizon
 
 
 def features(
     pulls: NDArray[np.int64], margin: NDArray[np.float64], variance: NDArray[np.float64],
     remaining: NDArray[np.int64], *, sigma: float, scale: float, out: NDArray[np.float32], theta: float = math.nan,
-    tolerance: float = 0.0,
+    tolerance: float = 0.0, known: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Fill `out` (E, K, F) float32 with the features of `FEATURES`, all in [-1, 1].
 
     Args:
         pulls: (E, K). margin: (E, K), of the empirical means. variance: (E, K) or (E, K, D). remaining: (E, 1).
         sigma: sub-Gaussian scale of a sample. scale: pulls at which the feature `pulls` reaches 1.
+        known: (E, K, 2), of the caller to keep with `out`, -1 at first: at which pulls and ones the errors in `out` were
+            computed, since one arm of many changes at a step and the exact error is what costs most.
         theta, tolerance: of Threshold over scalar Bernoulli arms, whose errors are then exact; NaN: anything else.
     """
     E, K = pulls.shape
     spread = np.ascontiguousarray(variance).reshape(E, -1)
     _features(pulls, np.ascontiguousarray(margin), spread, remaining, sigma, scale, theta, tolerance,
-              spread.shape[1] // K, out)  # fmt: skip
+              spread.shape[1] // K, known, out)  # fmt: skip

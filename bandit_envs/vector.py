@@ -158,6 +158,13 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
             ValueError: for an action of wrong type, shape or range; no episode is then touched.
             gymnasium.error.ResetNeeded: before the first reset.
         """
+        outcome = self.advance(actions)
+        return self._core.observe(self.copy), *outcome
+
+    def advance(
+        self, actions: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """`step` without its observations, which cost the most where they are features."""
         if self._roots is None:
             raise self._core.need_reset()
         sim = self._sim
@@ -187,8 +194,7 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
         if restart is not None:
             self._episode[restart] += 1
             self._begin(restart)
-        reward, terminated, truncated = sim.reward.copy(), sim.terminated.copy(), sim.truncated.copy()
-        return self._core.observe(self.copy), reward, terminated, truncated, info
+        return sim.reward.copy(), sim.terminated.copy(), sim.truncated.copy(), info
 
     def assess(self, slots: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> dict[str, NDArray[Any]]:
         """What answers would score if they were given now, without ending anything.

@@ -136,13 +136,16 @@ class NativeVecEnv(VecEnv):
 
     def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Observations, rewards (N,) float32, dones (N,) and infos after one action in every slot."""
-        observation, reward, terminated, truncated, info = self.envs.step(self._actions)
-        ends = [info] if "answer" in info else []
+        reward, ends = np.zeros(self.num_envs), []
         for _ in range(1, self.pulls_per_action):  # slots that have ended stay as they are
-            observation, more, terminated, truncated, info = self.envs.step(self._actions)
+            more, _, _, info = self.envs.advance(self._actions)
             reward += more
             if "answer" in info:
                 ends.append(info)
+        observation, more, terminated, truncated, info = self.envs.step(self._actions)
+        reward += more
+        if "answer" in info:
+            ends.append(info)
         done = terminated | truncated
         self._length += 1
         self._return += reward
