@@ -196,6 +196,10 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
             self._begin(restart)
         return sim.reward.copy(), sim.terminated.copy(), sim.truncated.copy(), info
 
+    def means(self, slots: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Empirical means of the given slots (None: all), (n, K) or (n, K, D), NaN for arms never pulled."""
+        return self._core.seen(slots)
+
     def assess(self, slots: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> dict[str, NDArray[Any]]:
         """What answers would score if they were given now, without ending anything.
 

@@ -19,12 +19,27 @@ from stable_baselines3 import A2C, DQN, PPO
 from bandit_envs.observations import FEATURES
 
 from ..agent import task_of
+from ..extras import require
 from .policy import Equivariant
 
-__all__ = ["Trained", "load"]
+__all__ = ["Repeated", "Trained", "load"]
 
 # The first of these that a file stores tells its class.
 _SIGNS: dict[str, Any] = {"clip_range": PPO, "exploration_fraction": DQN, "gae_lambda": A2C}
+_CONTRIB = {"maskable": "MaskablePPO", "recurrent": "RecurrentPPO"}  # a word in the module of the policy tells these
+
+
+def _kind(data: dict[str, Any]) -> Any:
+    """The class of SB3 or sb3-contrib that has written these data.
+
+    Raises:
+        StopIteration: if none has.
+    """
+    module = str(data.get("policy_class", {}).get("__module__", ""))
+    for word, name in _CONTRIB.items():
+        if word in module and "clip_range" in data:
+            return getattr(require("sb3_contrib", f"a model of {name}", "training"), name)
+    return next(kind for sign, kind in _SIGNS.items() if sign in data)
 _PASSING = ("_last_obs", "_last_episode_starts", "_last_original_obs", "ep_info_buffer", "ep_success_buffer")
 
 
@@ -86,6 +101,32 @@ class Trained:
         return model
 
 
+class Repeated:
+    """A learned agent that repeats each of its actions so many times, as it did while it was trained.
+
+    Args:
+        agent: the learned agent. times: pulls per action.
+    """
+
+    observation, anytime = "features", False
+
+    def __init__(self, agent: Any, times: int) -> None:
+        self.agent, self.times, self.stops = agent, times, getattr(agent, "stops", True)
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[Any, Any]:
+        """As `Trained.predict`; the state is the arms (E,) and how often each is still to be pulled (E,)."""
+        arms, left = (np.zeros(len(observation), np.int64), np.zeros(len(observation), np.int64)) if state is None \
+            else state  # fmt: skip
+        if episode_start is not None:
+            left[episode_start] = 0
+        if (new := np.flatnonzero(left == 0)).size:
+            arms[new], left[new] = self.agent.predict(observation[new], deterministic=deterministic)[0], self.times
+        left -= 1
+        return arms.copy(), (arms, left)
+
+
 def _paths(out: str | Path) -> tuple[Path, Path]:
     """Where the model and the card are; `out` may or may not have the suffix of the model."""
     path = Path(out)
@@ -113,10 +154,10 @@ def load(path: str | Path, env_or_task: Any = None) -> Trained:
     try:
         with zipfile.ZipFile(file) as archive:
             data = json.loads(archive.read("data"))
-        kind = next(kind for sign, kind in _SIGNS.items() if sign in data)
+        kind = _kind(data)
         model = kind.load(file, device="cpu")
     except (zipfile.BadZipFile, KeyError, ValueError, StopIteration, AssertionError, TypeError) as error:
-        known = ", ".join(kind.__name__ for kind in _SIGNS.values())
+        known = ", ".join([*(kind.__name__ for kind in _SIGNS.values()), *_CONTRIB.values()])
         raise ValueError(f"{file} holds no model of Stable-Baselines3 ({known}): {error}") from error
     arms, F = int(getattr(model.action_space, "n", 1)) - 1, len(FEATURES)
     if model.observation_space.shape != (arms * F,):

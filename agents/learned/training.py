@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,29 +28,40 @@ from bandit_envs.observations import FEATURES
 from bandit_envs.problems.base import integer, number
 from bandit_envs.rng import root_number
 
-from ..catalogue import AGENTS
-from ..evaluation import Evaluation, evaluate
-from ..evaluation.statistics import bootstrap_mean
+from ..extras import require
+from .judging import Judge
+from .mixture import Mixture
 from .model import Trained, load
-from .policy import EquivariantPolicy
-from .vec_env import SHAPED, NativeVecEnv, make_vec_env
+from .policy import Equivariant, EquivariantPolicy
+from .resuming import Saved
 
 __all__ = ["ALGORITHMS", "load", "train"]
 
 STEPS = 1_000_000  # about a minute on one core, evaluations included
 FLOOR = 0.02  # of the learning rate: where its decline ends
+SAVE_EVERY = 30.0  # seconds between two states for a resumption
 EARLIEST = 0.4  # share of the run before which no checkpoint is looked at
-RIVALS = ("uniform", "lsa")
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A class of SB3, its policy, the hyperparameters that differ from SB3's own, and episodes side by side."""
+    """A class of SB3, its policy, the hyperparameters that differ from SB3's own, and episodes side by side.
 
-    kind: type[Any]
-    policy: Any
+    A class of sb3-contrib, and a policy made for one, are names to import.
+    """
+
+    class_: Any
+    policy_: Any
     defaults: Mapping[str, Any]
     num_envs: int = 256
+
+    @property
+    def kind(self) -> Any:
+        return _imported(self.class_)
+
+    @property
+    def policy(self) -> Any:
+        return _imported(self.policy_)
 
     @property
     def allowed(self) -> list[str]:
@@ -60,13 +72,22 @@ class Algorithm:
     def settings(self, task: bandit_envs.Task, num_envs: int, given: Mapping[str, Any]) -> dict[str, Any]:
         """All hyperparameters that are handed to SB3."""
         chosen = {**self.defaults, **given}
-        if self.kind is PPO:
+        if "n_epochs" in self.allowed:
             rollout = num_envs * chosen["n_steps"]
             chosen.setdefault("batch_size", rollout // 4 if rollout % 4 == 0 else rollout)
-        if self.policy is EquivariantPolicy:
+        if isinstance(self.policy, type) and issubclass(self.policy, Equivariant):
             wanted = task.delta is not None or task.pull_cost > 0
             chosen["policy_kwargs"] = {"stop": wanted, **chosen.get("policy_kwargs", {})}
         return chosen
+
+
+def _imported(name: Any) -> Any:
+    """What "module:name" names; anything else as it is."""
+    if not isinstance(name, str) or ":" not in name:
+        return name
+    module, _, attribute = name.partition(":")
+    require("sb3_contrib", attribute, "training")
+    return getattr(importlib.import_module(module, __package__), attribute)
 
 
 _COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
@@ -74,6 +95,10 @@ ALGORITHMS: dict[str, Algorithm] = {
     "ppo": Algorithm(PPO, EquivariantPolicy, _COMMON | {"n_steps": 32, "n_epochs": 4}),
     "a2c": Algorithm(A2C, EquivariantPolicy,
                      _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True}),
+    "maskable-ppo": Algorithm("sb3_contrib:MaskablePPO", ".maskable:MaskableEquivariantPolicy",
+                              _COMMON | {"n_steps": 32, "n_epochs": 4}),
+    "recurrent-ppo": Algorithm("sb3_contrib:RecurrentPPO", "MlpLstmPolicy",
+                               _COMMON | {"n_steps": 64, "n_epochs": 4}, num_envs=32),
     "dqn": Algorithm(DQN, "MlpPolicy", {"gamma": 0.97, "learning_rate": 1e-3, "buffer_size": 200_000,
                                         "batch_size": 256, "learning_starts": 10_000}, num_envs=16),
 }  # fmt: skip
@@ -82,9 +107,10 @@ ALGORITHMS: dict[str, Algorithm] = {
 def train(
     algorithm: str = "ppo", env_id: str = "bandit_envs/Threshold-v0", *, steps: int | None = None,
     seconds: float | None = None, seed: int = 0, num_envs: int | None = None,
-    env_kwargs: Mapping[str, Any] | None = None, out: str | Path | None = None, progress: bool | None = None,
-    shaping: bool | None = None, pulls_per_action: int = 1, checkpoints: int = 5,
-    held_out: int = 2000, **hyperparameters: Any,
+    env_kwargs: Mapping[str, Any] | None = None, mix: Sequence[Mapping[str, Any]] | None = None, curriculum: float = 0.0,
+    out: str | Path | None = None, resume: bool = False, progress: bool | None = None, shaping: bool | None = None,
+    expected: bool | None = None, pulls_per_action: int = 1, checkpoints: int = 5, held_out: int = 2000,
+    **hyperparameters: Any,
 ) -> Trained:  # fmt: skip
     """Train an agent. Every episode has a fresh instance, where `env_kwargs` do not fix one.
 
@@ -96,19 +122,25 @@ def train(
     gets and how the learning rate falls: such a run cannot be repeated to the bit.
 
     Args:
-        algorithm: "ppo" or "a2c", with the equivariant policy; "dqn", with SB3's MlpPolicy, for one K only.
+        algorithm: "ppo", "a2c" or "maskable-ppo", with the equivariant policy; "dqn" and "recurrent-ppo", with SB3's
+            own, for one K only. Those of sb3-contrib are "maskable-ppo" and "recurrent-ppo".
         env_id: a registered environment.
         steps: actions in all episodes together; None: 1,000,000, or what `seconds` allow (dqn needs a number).
         seconds: wall time of the whole call, evaluations included; kept roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
-        num_envs: episodes side by side; None: 256 (dqn: 16).
+        num_envs: episodes side by side; None: 256 (dqn: 16, recurrent-ppo: 32).
         env_kwargs: of the environment, without `actions` and `observation`.
-        out: write the model `<out>.zip` and its card `<out>.json`.
+        mix: several environments with one K, to learn on side by side: for each the keyword arguments that it adds to
+            `env_kwargs`, and `pulls_per_action` and `slots` (its share of the episodes, a number, 1 by default) where
+            wanted. Rewards are in units of how far the last handcrafted agent of `judging.RIVALS` stays below 1.
+        curriculum: share of the run in which the environments of the mix come in one after the other, as listed.
+        out: write the model `<out>.zip` and its card `<out>.json`. Meanwhile `<out>.resume` is kept.
+        resume: go on from `<out>.resume`, if it is there, to the model that an undisturbed run would have reached.
         progress: a line on standard error for each checkpoint; None: if that is a terminal.
-        shaping, pulls_per_action: of the training environment, see `NativeVecEnv`; shaping=None: where defined.
+        shaping, expected, pulls_per_action: of the training environment, see `NativeVecEnv`; None: where defined.
         checkpoints: how many, in the later part of the run. held_out: episodes that choose among them, >= 2.
-        **hyperparameters: of SB3's class: `n_steps`, `gamma`, `ent_coef`, `policy_kwargs={"hidden": 64}`, ... A number
-            as `learning_rate` falls linearly to 2 % of itself.
+        **hyperparameters: of SB3's class: `n_steps`, `gamma`, `ent_coef`, `policy_kwargs={"hidden": 64}`,
+            `tensorboard_log="runs"`, ... A number as `learning_rate` falls linearly to 2 % of itself.
 
     Raises:
         ValueError: naming the value and what is allowed.
@@ -117,8 +149,6 @@ def train(
     if algorithm not in ALGORITHMS:
         raise unknown("algorithm", str(algorithm), ALGORITHMS)
     row, kwargs = ALGORITHMS[algorithm], dict(env_kwargs or {})
-    if taken := sorted({"actions", "observation"} & set(kwargs)):
-        raise ValueError(f"train chooses {taken[0]!r} itself; take it out of env_kwargs")
     if surplus := sorted(set(hyperparameters) - set(row.allowed)):
         raise unknown(f"hyperparameter of {algorithm}", surplus[0], row.allowed)
     if steps is None and seconds is None:
@@ -129,40 +159,67 @@ def train(
     seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
     num_envs = row.num_envs if num_envs is None else integer("num_envs", num_envs, 1, 2**31)
     checkpoints, held_out = integer("checkpoints", checkpoints, 1, 10**6), integer("held_out", held_out, 2, 10**9)
+    curriculum = number("curriculum", curriculum, 0, 1, below=True)
+    if resume and out is None:
+        raise ValueError("resume needs out, whose <out>.resume it reads")
     roots = _roots(seed)
-    if shaping is None:
-        shaping = make_vec_env(env_id, 1, **kwargs).task.problem in SHAPED
-    envs = make_vec_env(env_id, num_envs, shaping=shaping, pulls_per_action=pulls_per_action,
-                        observation="features", **kwargs)  # fmt: skip
-    settings = row.settings(envs.task, num_envs, hyperparameters)
-    judge = _Judge(env_id, kwargs, envs)
-    run = _Run(judge, steps, seconds, begun, checkpoints, held_out, roots["choosing"], progress)
-    rate = settings["learning_rate"]
-    falling = rate if callable(rate) else _Falling(number("learning_rate", rate, 0, above=True), run.time_left)
+    plan = Mixture(env_id, kwargs, mix, num_envs, shaping, expected, pulls_per_action)
+    settings = row.settings(plan.parts[0].task, num_envs, hyperparameters)
+    own = {"num_envs": num_envs, "shaping": plan.shaping, "expected": plan.expected,
+           "pulls_per_action": pulls_per_action, "mix": mix, "curriculum": curriculum or None,
+           "checkpoints": checkpoints, "held_out": held_out}  # fmt: skip
+    call = {"steps": steps, "seconds": seconds, "seed": seed, "env_kwargs": kwargs or None, **own, **hyperparameters}
+    saved = None if out is None else Saved(Path(str(out).removesuffix(".zip") + ".resume"), call)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the fastest for nets as small as these, and one order of every sum
+    rate = settings["learning_rate"]
     try:
-        model = row.kind(row.policy, envs, seed=roots["learning"] % 2**32, device="cpu",
-                         **settings | {"learning_rate": falling})  # fmt: skip
-        envs.seed(roots["learning"])
-        model.learn(sys.maxsize if steps is None else steps, callback=run)
+        judge = plan.judge(held_out, roots["choosing"])
+        if resume and saved is not None and saved.path.is_file():
+            model, run = saved.read()
+            run.go_on(judge, saved, begun, progress)
+        else:
+            run = _Run(judge, steps, seconds, begun, checkpoints, progress, saved)
+            falling = rate if callable(rate) else _Falling(number("learning_rate", rate, 0, above=True), run)
+            first = plan.envs(judge, curriculum, 0)
+            model = row.kind(row.policy, first, seed=roots["learning"] % 2**32, device="cpu",
+                             **settings | {"learning_rate": falling})  # fmt: skip
+            first.seed(roots["learning"])
+        _learn(model, run, plan, judge, curriculum, roots["learning"])
         story = run.finish()
         result = judge.report(Trained(model), 2 * held_out, roots["judging"])
     finally:
         torch.set_num_threads(threads)
     model.learning_rate, model.lr_schedule = rate, FloatSchedule(rate)
-    own = {"num_envs": num_envs, "shaping": shaping, "pulls_per_action": pulls_per_action,
-           "checkpoints": checkpoints, "held_out": held_out}  # fmt: skip
-    call = {"steps": steps, "seconds": seconds, "seed": seed, "env_kwargs": kwargs or None, **own, **hyperparameters}
     listed = ", ".join(f"{name}={value!r}" for name, value in call.items() if value is not None)
     card = {"call": f"agents.train({algorithm!r}, {env_id!r}, {listed})", "algorithm": algorithm, "env_id": env_id,
             "env_kwargs": kwargs, "features": list(FEATURES), "seed": seed, "roots": roots,
             "hyperparameters": own | settings, **story, "result": result, "versions": _versions()}  # fmt: skip
-    card["seconds"] = round(time.perf_counter() - begun, 1)
+    card["seconds"] = round(time.perf_counter() - run.begun, 1)
+    card["cpu_seconds"] = round(run.cpu + time.process_time() - run.cpu_begun, 1)
     trained = Trained(model, card)
     if out is not None:
         trained.save(out)
+    if saved is not None:
+        saved.remove()
     return trained
+
+
+def _learn(model: Any, run: _Run, plan: Mixture, judge: Judge, curriculum: float, root: int) -> None:
+    """Learn, stage after stage of the curriculum."""
+    while not run.over:
+        if run.stage > 0 and not run.resumed:
+            envs = plan.envs(judge, curriculum, run.stage)
+            envs.seed(_roots(root + run.stage)["learning"])
+            model.set_env(envs)
+        run.resumed = False
+        run.until = plan.ends(curriculum)[run.stage]
+        steps = sys.maxsize if run.steps is None else math.ceil(run.steps * run.until)
+        if steps > model.num_timesteps:
+            fresh = model.num_timesteps == 0
+            model.learn(steps if fresh else steps - model.num_timesteps, callback=run, reset_num_timesteps=fresh)
+        run.stage += 1
+        run.over = run.stage == len(plan.ends(curriculum))
 
 
 def _roots(seed: int) -> dict[str, int]:
@@ -180,77 +237,51 @@ def _versions() -> dict[str, str]:
 class _Falling:
     """A learning rate that falls linearly with the steps or with the clock, whichever is further, down to `FLOOR`."""
 
-    def __init__(self, start: float, time_left: Callable[[], float]) -> None:
-        self.start, self.time_left = start, time_left
+    def __init__(self, start: float, run: _Run) -> None:
+        self.start, self.run = start, run
 
     def __call__(self, left: float) -> float:
-        return self.start * max(min(left, self.time_left()), FLOOR)
-
-
-@dataclass(frozen=True)
-class _Judge:
-    """Who does how well, on episodes of a given root, all agents on the same ones."""
-
-    env_id: str
-    kwargs: Mapping[str, Any]
-    envs: NativeVecEnv
-
-    @property
-    def rivals(self) -> list[str]:
-        return [name for name in RIVALS if self.envs.task.problem in AGENTS[name].solves]
-
-    def evaluate(self, agents: Any, episodes: int, root: int) -> Evaluation:
-        return evaluate(agents, self.env_id, episodes=episodes, seed=root, env_kwargs=self.kwargs, progress=False)
-
-    def returns(self, evaluation: Evaluation) -> dict[str, NDArray[np.float64]]:
-        """The undiscounted returns of each agent, (episodes,)."""
-        prize, cost = self.envs.envs.setting.reward, self.envs.task.pull_cost
-        gains = {}
-        for run in evaluation.runs:
-            column = {name: values[:, 0] for name, values in run.columns.items()}
-            gains[run.agent] = np.where(column["truncated"], 0.0, column[prize]) - cost * column["total_pulls"]
-        return gains
-
-    def report(self, agent: Trained, episodes: int, root: int) -> dict[str, Any]:
-        """JSON-able: of each agent the means with 95 % intervals, and the paired differences to the rivals."""
-        evaluation = self.evaluate({agent.name: agent, **{name: name for name in self.rivals}}, episodes, root)
-        metrics = ["score", self.envs.task.make_problem().metric_names[0]]
-        rows: dict[str, dict[str, Any]] = {}
-        differences: dict[str, dict[str, Any]] = {}
-        for run, gains in zip(evaluation.runs, self.returns(evaluation).values(), strict=True):
-            rows[run.agent] = {"return": float(gains.mean()), "total_pulls": float(run.columns["total_pulls"].mean()),
-                               "error_rate": float(1 - run.columns["correct"].mean())}  # fmt: skip
-            for metric in metrics:
-                values = run.columns[metric][:, 0].astype(np.float64)
-                low, high = bootstrap_mean(values)
-                rows[run.agent][metric] = {"mean": float(values.mean()), "low": float(low), "high": float(high)}
-        for rival in self.rivals:
-            for metric in metrics:
-                paired = evaluation.compare(agent.name, rival, metric)
-                differences.setdefault(rival, {})[metric] = {
-                    "difference": paired.difference, "low": paired.low, "high": paired.high, "p": paired.p_value,
-                }  # fmt: skip
-        return {"episodes": episodes, "root": root, "agents": rows, "differences": differences}
+        return self.start * max(1.0 - self.run.share(), FLOOR)
 
 
 class _Run(BaseCallback):
-    """Keeps the clock, looks at checkpoints and remembers their weights."""
+    """Keeps the clock, looks at checkpoints and remembers their weights, and stores what a resumed run needs."""
 
     def __init__(
-        self, judge: _Judge, steps: int | None, seconds: float | None, begun: float, checkpoints: int, held_out: int,
-        root: int, progress: bool | None,
+        self, judge: Judge, steps: int | None, seconds: float | None, begun: float, checkpoints: int,
+        progress: bool | None, saved: Saved | None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.judge, self.steps, self.seconds, self.begun = judge, steps, seconds, begun
-        self.held_out, self.root = held_out, root
+        self.steps, self.seconds = steps, seconds
         self.due = [EARLIEST + (1 - EARLIEST) * k / checkpoints for k in range(1, checkpoints)]  # the last is the end
-        self.show = sys.stderr.isatty() if progress is None else progress
         self.changed = False  # since the last look
         self.price = 0.0  # seconds of a look
-        self.looks: list[dict[str, float]] = []
-        self.returns: list[NDArray[np.float64]] = []  # of each look, (held_out,)
+        self.looks: list[dict[str, Any]] = []
+        self.values: list[NDArray[np.float64]] = []  # of each look, one number per held-out episode
         self.weights: list[dict[str, torch.Tensor]] = []
-        self.rivals = judge.returns(judge.evaluate(judge.rivals, held_out, root)) if self.show else {}
+        self.stage, self.until, self.over, self.resumed = 0, 1.0, False, False
+        self.elapsed, self.cpu = 0.0, 0.0  # seconds before a resumption
+        self._attach(judge, saved, begun, progress)
+
+    def _attach(self, judge: Judge, saved: Saved | None, begun: float, progress: bool | None) -> None:
+        self.judge, self.saved, self.begun, self.written = judge, saved, begun - self.elapsed, time.perf_counter()
+        self.cpu_begun = time.process_time()
+        self.show = sys.stderr.isatty() if progress is None else progress
+
+    def go_on(self, judge: Judge, saved: Saved, begun: float, progress: bool | None) -> None:
+        """After a resumption."""
+        self.resumed = True
+        self._attach(judge, saved, begun, progress)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a resumed run needs: `go_on` brings the rest."""
+        own = {name: value for name, value in vars(self).items() if name not in ("judge", "saved")}
+        return own | {"elapsed": time.perf_counter() - self.begun,
+                      "cpu": self.cpu + time.process_time() - self.cpu_begun}  # fmt: skip
+
+    def share(self) -> float:
+        """The share of the run that is over, by steps or by the clock, whichever is further."""
+        return max(0.0 if self.steps is None else self.num_timesteps / self.steps, 1.0 - self.time_left())
 
     def time_left(self) -> float:
         """The share of the time that is left for learning; 1 where the clock does not matter."""
@@ -260,45 +291,56 @@ class _Run(BaseCallback):
         return max(0.0, 1.0 - (time.perf_counter() - self.begun) / learning)
 
     def _on_training_start(self) -> None:
-        if self.seconds is not None:  # what will a look cost? A tenth of it costs about a fifth.
+        if self.seconds is not None and self.price == 0.0:  # what will a look cost? A tenth of it costs about a fifth.
             began = time.perf_counter()
-            self.judge.evaluate(Trained(self.model), max(2, self.held_out // 10), self.root)
+            self.judge.look(Trained(self.model), max(2, self.judge.episodes // 10))
             self.price = 5 * (time.perf_counter() - began)
 
     def _on_step(self) -> bool:
-        return self.time_left() > 0
+        return self.seconds is None or 1.0 - self.time_left() < self.until
 
     def _on_rollout_end(self) -> None:
         self.changed = True
 
     def _on_rollout_start(self) -> None:
-        steps = 0.0 if self.steps is None else self.num_timesteps / self.steps
-        coming = [share for share in self.due if share > max(steps, 1.0 - self.time_left())]
+        share = self.share()
+        coming = [due for due in self.due if due > share]
         if len(coming) < len(self.due):
             self.due = coming
             if self.seconds is None or self.price < 0.05 * self.seconds:  # else the look at the end must do
                 self._look()
+        if self.saved is not None and time.perf_counter() - self.written >= SAVE_EVERY:
+            self.saved.write(self.model, self)
+            self.written = time.perf_counter()
 
     def _look(self) -> None:
         """Evaluate the policy as it is, and remember it."""
         began = time.perf_counter()
-        [returns] = self.judge.returns(self.judge.evaluate(Trained(self.model), self.held_out, self.root)).values()
+        returns = self.judge.look(Trained(self.model))
         now = time.perf_counter()
         self.price, self.changed = now - began, False
-        value = float(returns.mean())
-        self.looks.append({"steps": self.num_timesteps, "seconds": round(now - self.begun, 1), "return": value})
-        self.returns.append(returns)
+        means = [float(own.mean()) for own in returns]
+        ratios = [(1 - mean) / self.judge.distance(i) for i, mean in enumerate(means)]
+        self.looks.append({"steps": self.num_timesteps, "seconds": round(now - self.begun, 1),
+                           "return": means[0] if len(means) == 1 else means})  # fmt: skip
+        self.values.append(self.judge.value(returns))
         self.weights.append({name: weight.clone() for name, weight in self.model.policy.state_dict().items()})
+        for i, (mean, ratio) in enumerate(zip(means, ratios, strict=True)):
+            name = f"held_out/{self.judge.courts[i].label}" if len(means) > 1 else "held_out"
+            self.logger.record(f"{name}/return", mean)
+            self.logger.record(f"{name}/loss_over_{list(self.judge.rivals[i])[-1]}", ratio)
         if self.show:
-            others = ", ".join(f"{name} {gain.mean():.4f}" for name, gain in self.rivals.items())
-            print(f"{now - self.begun:6.0f} s  {self.num_timesteps:12,} steps  return {value:.4f}  ({others})",
-                  file=sys.stderr, flush=True)  # fmt: skip
+            text = "; ".join(
+                f"return {mean:.4f} ({', '.join(f'{name} {gain.mean():.4f}' for name, gain in others.items())})"
+                for mean, others in zip(means, self.judge.rivals, strict=True)
+            )
+            print(f"{now - self.begun:6.0f} s  {self.num_timesteps:12,} steps  {text}", file=sys.stderr, flush=True)
 
     def finish(self) -> dict[str, Any]:
         """Look at the end, put the weights of the checkpoint that is kept into the model, and tell what happened."""
         if self.changed or not self.looks:
             self._look()
-        kept = latest_of_the_best(np.stack(self.returns))
+        kept = latest_of_the_best(np.stack(self.values))
         self.model.policy.load_state_dict(self.weights[kept])
         return {"steps": self.num_timesteps, "kept": self.looks[kept]["steps"], "checkpoints": self.looks}
 

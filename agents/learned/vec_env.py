@@ -29,8 +29,9 @@ from bandit_envs.problems.base import integer, number
 from bandit_envs.rng import root_number
 
 from ..evaluation.run import check_environment
+from .posterior import known, wrong
 
-__all__ = ["SHAPED", "NativeVecEnv", "make_vec_env"]
+__all__ = ["SHAPED", "JoinedVecEnv", "NativeVecEnv", "make_vec_env"]
 
 SHAPED = ("Threshold", "Feasible")  # the problems where an arm's posterior error tells the score to be expected
 _ERROR = FEATURES.index("error")
@@ -51,14 +52,18 @@ class NativeVecEnv(VecEnv):
         gamma: of the shaping term, in (0, 1]. 1 keeps the optimum of the undiscounted return, the one that counts here;
             an algorithm's own discount then only trades bias for variance.
         pulls_per_action: how often each action is repeated, >= 1.
+        expected: at the end, pay the score that is to be expected given all samples and the law of the instances, not
+            the score itself: the same mean for every policy, less noise. For Threshold on samplers of Bernoulli arms.
+        reward_scale: factor of all rewards, > 0.
 
     Raises:
         ValueError: naming what is not as it must be.
     """
 
     def __init__(
-        self, envs: PureExplorationVectorEnv, *, shaping: bool = False, gamma: float = 1.0, pulls_per_action: int = 1
-    ) -> None:
+        self, envs: PureExplorationVectorEnv, *, shaping: bool = False, gamma: float = 1.0, pulls_per_action: int = 1,
+        expected: bool = False, reward_scale: float = 1.0,
+    ) -> None:  # fmt: skip
         task = envs.task
         if task.actions != "arm":
             raise ValueError(f"SB3 takes actions='arm', not {task.actions!r}")
@@ -68,7 +73,10 @@ class NativeVecEnv(VecEnv):
             raise ValueError(f"shaping is defined for {' and '.join(SHAPED)}, not for {task.problem}")
         if shaping and task.observation != "features":
             raise ValueError(f"shaping needs observation='features', got {task.observation!r}")
-        self.envs, self.shaping = envs, bool(shaping)
+        if expected and not (known(task, envs.setting.source) and envs.setting.reward == "score"):
+            raise ValueError("expected scores are defined for Threshold on samplers of Bernoulli arms, reward='score'")
+        self.envs, self.shaping, self.expected = envs, bool(shaping), bool(expected)
+        self.reward_scale = number("reward_scale", reward_scale, 0, above=True)
         self.gamma = number("gamma", gamma, 0, 1, above=True)
         self.pulls_per_action = integer("pulls_per_action", pulls_per_action, 1, 2**31)
         self._root: int | None = None  # for the next reset
@@ -95,6 +103,14 @@ class NativeVecEnv(VecEnv):
         error = observation.reshape(len(observation), self.task.stop, -1)[:, :, _ERROR].astype(np.float64)
         phi: NDArray[np.float64] = 1 - error.mean(1) if self.envs.setting.reward == "score" else np.prod(1 - error, 1)
         return phi
+
+    def _expected_scores(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
+        """The scores to be expected of the plug-in answers of these slots, (n,)."""
+        sampler: Any = self.envs.setting.source
+        seen = np.nan_to_num(self.envs.means(slots))
+        errors = wrong(sampler, self.task.parameters["threshold"], self.envs.pulls[slots], seen)
+        score: NDArray[np.float64] = 1 - errors.mean(1)
+        return score
 
     # --- SB3's VecEnv -------------------------------------------------------------------------------------------------
 
@@ -156,6 +172,9 @@ class NativeVecEnv(VecEnv):
             phi = self.potential(observation)
             reward += np.where(terminated, 0.0, self.gamma * phi) - self._potential
             self._potential = phi
+        if self.expected and (over := np.flatnonzero(terminated)).size:
+            reward[over] += self._expected_scores(over) - [infos[i]["score"] for i in over]
+        reward *= self.reward_scale
         if done.any():
             observation = self._begin(done)
         return observation, reward.astype(np.float32), done, infos
@@ -201,14 +220,104 @@ class NativeVecEnv(VecEnv):
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]
 
 
+class JoinedVecEnv(VecEnv):
+    """Several `NativeVecEnv`s as one, so that a policy learns on a mix of budgets and laws; slots in the order given.
+
+    Each part has a root seed of its own, made from the one that `seed` is given.
+
+    Args:
+        parts: with the same K and problem; rewards and observations are those of each.
+
+    Raises:
+        ValueError: if the spaces of the parts differ, or there is none.
+    """
+
+    def __init__(self, parts: Sequence[NativeVecEnv]) -> None:
+        if not parts:
+            raise ValueError("a mix needs at least one environment")
+        self.parts = list(parts)
+        first = self.parts[0]
+        for part in self.parts[1:]:
+            if part.action_space != first.action_space or part.observation_space != first.observation_space:
+                raise ValueError(f"the environments of a mix need the same K, got {first.task.K} and {part.task.K}")
+            if part.task.problem != first.task.problem:
+                raise ValueError(f"a mix is of one problem, got {first.task.problem} and {part.task.problem}")
+        self._ends = np.cumsum([part.num_envs for part in self.parts])
+        super().__init__(int(self._ends[-1]), first.observation_space, first.action_space)
+
+    @property
+    def task(self) -> Task:
+        """What an agent may know of the first part."""
+        return self.parts[0].task
+
+    def _deal(self, indices: Any) -> list[tuple[NativeVecEnv, list[int]]]:
+        """The parts, and which of their slots are asked for."""
+        wanted = np.array(list(self._get_indices(indices)), np.intp)
+        dealt, start = [], 0
+        for part, end in zip(self.parts, self._ends.tolist(), strict=True):
+            dealt.append((part, (wanted[(wanted >= start) & (wanted < end)] - start).tolist()))
+            start = end
+        return dealt
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """The root from which those of the parts are made; None: fresh ones."""
+        root = fresh_root() if seed is None else root_number(seed)
+        words = np.random.SeedSequence([root, len(self.parts)]).generate_state(len(self.parts), np.uint64)
+        return [each for part, word in zip(self.parts, (words >> np.uint64(1)).tolist(), strict=True)
+                for each in part.seed(word)]  # fmt: skip
+
+    def set_options(self, options: Any = None) -> None:
+        """Nothing but None or {}, as `NativeVecEnv`."""
+        for part in self.parts:
+            part.set_options(options)
+
+    def reset(self) -> Any:
+        """Start the next episode in every slot; returns the observations."""
+        self.reset_infos = [{} for _ in range(self.num_envs)]
+        return np.concatenate([part.reset() for part in self.parts])
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Keep the actions (N,) for `step_wait`."""
+        for part, own in zip(self.parts, np.split(actions, self._ends[:-1]), strict=True):
+            part.step_async(own)
+
+    def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+        """Observations, rewards (N,) float32, dones (N,) and infos after one action in every slot."""
+        observations, rewards, dones, infos = zip(*(part.step_wait() for part in self.parts), strict=True)
+        return (np.concatenate(observations), np.concatenate(rewards), np.concatenate(dones),
+                [info for each in infos for info in each])  # fmt: skip
+
+    def close(self) -> None:
+        """Close the environments."""
+        for part in self.parts:
+            part.close()
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """The attribute of each slot's environment."""
+        return [value for part, own in self._deal(indices) for value in part.get_attr(attr_name, own)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Refused, as in `NativeVecEnv`."""
+        self.parts[0].set_attr(attr_name, value, indices)
+
+    def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
+        """`action_masks`, one row (K + 1,) for each slot asked for."""
+        return [row for part, own in self._deal(indices) for row in part.env_method(method_name, indices=own)]
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Any = None) -> list[bool]:
+        """True for Monitor, as in `NativeVecEnv`."""
+        return [wrapper_class is Monitor for _ in self._get_indices(indices)]
+
+
 def make_vec_env(
     env_id: str, num_envs: int, *, shaping: bool = False, gamma: float = 1.0, pulls_per_action: int = 1,
-    **env_kwargs: Any,
+    expected: bool = False, reward_scale: float = 1.0, **env_kwargs: Any,
 ) -> NativeVecEnv:  # fmt: skip
     """A registered environment as an SB3 VecEnv.
 
     Args:
-        env_id: e.g. "bandit_envs/Threshold-v0". num_envs: N. shaping, gamma, pulls_per_action: see `NativeVecEnv`.
+        env_id: e.g. "bandit_envs/Threshold-v0". num_envs: N.
+        shaping, gamma, pulls_per_action, expected, reward_scale: see `NativeVecEnv`.
         **env_kwargs: of the environment; SB3's policies want `observation="features"` in most cases.
 
     Raises:
@@ -216,4 +325,5 @@ def make_vec_env(
     """
     check_environment(env_id)
     envs: Any = gym.make_vec(env_id, num_envs=num_envs, autoreset_mode=AutoresetMode.DISABLED, **env_kwargs)
-    return NativeVecEnv(envs, shaping=shaping, gamma=gamma, pulls_per_action=pulls_per_action)
+    return NativeVecEnv(envs, shaping=shaping, gamma=gamma, pulls_per_action=pulls_per_action, expected=expected,
+                        reward_scale=reward_scale)  # fmt: skip

@@ -1,0 +1,76 @@
+"""The chance that the plug-in answer is wrong about an arm, given its samples and the law that its mean was drawn from.
+
+Where instances are drawn from a known law, the number of misclassified arms may be replaced by its expectation given
+all samples: the same mean over episodes for every policy, whatever it does, with far less noise (Rao & Blackwell). Both
+the evolution of an index and the rewards of PPO use it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import Task
+from bandit_envs.instances import Sampler
+
+from ..extras import require
+
+__all__ = ["known", "wrong"]
+
+Floats = NDArray[np.float64]
+FAINT = 1e-280  # likelihoods below this are compared at the ends of the intervals instead
+
+
+def known(task: Task, source: Any) -> bool:
+    """Whether `wrong` is defined: Threshold without tolerance, Bernoulli arms of a sampler with a density or choices."""
+    return (
+        task.problem == "Threshold" and task.parameters.get("tolerance") == 0.0
+        and isinstance(source, Sampler) and source.law == "bernoulli" and source.D == 1
+    )  # fmt: skip
+
+
+def _pieces(sampler: Sampler) -> list[tuple[float, float]]:
+    """The intervals over which the means are uniform."""
+    [(kind, values)] = sampler.to_dict()["sampler"]["mean"].items()
+    if kind == "uniform":
+        low, high = values
+        return [(low, high)]
+    if kind == "around":
+        centre, least, most = values
+        return [(centre - most, centre - least), (centre + least, centre + most)]
+    return [(value, value) for value in values]
+
+
+def wrong(sampler: Sampler, threshold: float, pulls: NDArray[np.int64], mean: Floats) -> Floats:
+    """P(the plug-in answer is wrong about the arm | its samples), elementwise.
+
+    Args:
+        sampler: the law of the instances, one that `known` accepts. threshold: theta.
+        pulls, mean: (...,) of the arms; one never pulled is answered as below.
+    """
+    special: Any = require("scipy.special", "a posterior")
+    ones = np.rint(pulls * mean)
+    zeros = pulls - ones
+    with np.errstate(divide="ignore"):
+        peak = special.xlogy(ones, ones / np.maximum(pulls, 1)) + special.xlogy(zeros, zeros / np.maximum(pulls, 1))
+
+    def likelihood(x: float) -> Floats:
+        density: Floats = np.exp(special.xlogy(ones, x) + special.xlog1py(zeros, -x) - peak)
+        return density
+
+    below, above = np.zeros(pulls.shape), np.zeros(pulls.shape)
+    beta = special.betaln(ones + 1, zeros + 1) - peak
+    for low, high in _pieces(sampler):
+        for start, end, mass in ((low, min(high, threshold), below), (max(low, threshold), high, above)):
+            if start == end and low == high:
+                if (start < threshold) == (mass is below):
+                    mass += likelihood(start)
+            elif start < end:
+                weight = special.betainc(ones + 1, zeros + 1, end) - special.betainc(ones + 1, zeros + 1, start)
+                mass += np.maximum(weight, 0.0) * np.exp(beta) + FAINT * (likelihood(start) + likelihood(end))
+    answered = (pulls > 0) & (mean >= threshold)
+    total = below + above
+    share: Floats = np.where(answered, below, above) / np.where(total > 0, total, 1.0)
+    return np.where(total > 0, share, 0.5)
