@@ -12,7 +12,7 @@ from bandit_envs.problems import PROBLEMS
 from .agent import Agent, task_of
 from .all_good import ST2, UCB, APTOracle, East, Fareast, UniformElimination
 from .baselines import Random, Uniform
-from .thresholding import APT, LSA, SAR, UCBE, OptKG
+from .thresholding import APT, LSA, SAR, UCBE, DPIndex, OptKG
 from .top_k import (
     CLUCB,
     KLLUCB,
@@ -37,9 +37,9 @@ __all__ = ["AGENTS", "ALIASES", "make", "names"]
 
 AGENTS: dict[str, type[Agent]] = {
     row.name: row
-    for row in (Uniform, Random, LSA, APT, UCBE, SAR, OptKG, ST2, Fareast, East, UniformElimination, UCB, APTOracle,
-                LUCB, MedianElimination, Direct, Incremental, Halving, AdaptiveTopK, ImprovedTopK, OptMAI, Racing,
-                Pi1, Pi2, Pi3, Adapt, OCBAm, CLUCB, KLLUCB, LilUCB)
+    for row in (Uniform, Random, LSA, APT, UCBE, SAR, OptKG, DPIndex, ST2, Fareast, East, UniformElimination, UCB,
+                APTOracle, LUCB, MedianElimination, Direct, Incremental, Halving, AdaptiveTopK, ImprovedTopK, OptMAI,
+                Racing, Pi1, Pi2, Pi3, Adapt, OCBAm, CLUCB, KLLUCB, LilUCB)
 }  # fmt: skip
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 

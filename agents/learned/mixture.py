@@ -9,7 +9,7 @@ from bandit_envs import PureExplorationVectorEnv
 from bandit_envs.problems.base import number
 
 from .judging import Court, Judge
-from .posterior import known
+from ..posterior import known
 from .vec_env import SHAPED, JoinedVecEnv, NativeVecEnv, make_vec_env
 
 __all__ = ["Mixture"]
@@ -50,6 +50,13 @@ class Mixture:
         self.shaping = self.parts[0].task.problem in SHAPED if shaping is None else bool(shaping)
         defined = all(map(_expectable, able)) and self.shaping
         self.expected = defined if expected is None else bool(expected)
+        # Without a mix there is nothing to weigh; with shaping the buffer does it.
+        self.relative = self.shaping or len(rows) == 1
+
+    @property
+    def stops(self) -> bool:
+        """Whether stopping is ever wanted."""
+        return any(part.task.delta is not None or part.task.pull_cost > 0 for part in self.parts)
 
     def judge(self, held_out: int, root: int) -> Judge:
         """Compares policies on all environments."""
@@ -68,7 +75,7 @@ class Mixture:
         bounds = [round(self.num_envs * sum(self.slots[:i]) / share) for i in range(count + 1)]
         envs = [make_vec_env(self.env_id, max(bounds[i + 1] - bounds[i], 1), shaping=self.shaping,
                              expected=self.expected, pulls_per_action=self.repeat[i], observation="features",
-                             reward_scale=1.0 if len(self.parts) == 1 else 1.0 / judge.distance(i), **self.kwargs[i])
+                             reward_scale=1.0 if self.relative else 1.0 / judge.distance(i), **self.kwargs[i])
                 for i in range(count)]  # fmt: skip
         return envs[0] if len(self.parts) == 1 else JoinedVecEnv(envs)
 

@@ -29,6 +29,7 @@ from bandit_envs.problems.base import integer, number
 from bandit_envs.rng import root_number
 
 from ..extras import require
+from .buffer import RelativeBuffer
 from .judging import Judge
 from .mixture import Mixture
 from .model import Trained, load
@@ -40,7 +41,7 @@ __all__ = ["ALGORITHMS", "load", "train"]
 STEPS = 1_000_000  # about a minute on one core, evaluations included
 FLOOR = 0.02  # of the learning rate: where its decline ends
 SAVE_EVERY = 30.0  # seconds between two states for a resumption
-EARLIEST = 0.4  # share of the run before which no checkpoint is looked at
+EARLIEST = 0.1  # share of the run before which no checkpoint is looked at
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Algorithm:
     policy_: Any
     defaults: Mapping[str, Any]
     num_envs: int = 256
+    relative: bool = False  # whether it can use `RelativeBuffer`
 
     @property
     def kind(self) -> Any:
@@ -92,9 +94,9 @@ def _imported(name: Any) -> Any:
 
 _COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
 ALGORITHMS: dict[str, Algorithm] = {
-    "ppo": Algorithm(PPO, EquivariantPolicy, _COMMON | {"n_steps": 32, "n_epochs": 4}),
+    "ppo": Algorithm(PPO, EquivariantPolicy, _COMMON | {"n_steps": 32, "n_epochs": 4}, relative=True),
     "a2c": Algorithm(A2C, EquivariantPolicy,
-                     _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True}),
+                     _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True}, relative=True),
     "maskable-ppo": Algorithm("sb3_contrib:MaskablePPO", ".maskable:MaskableEquivariantPolicy",
                               _COMMON | {"n_steps": 32, "n_epochs": 4}),
     "recurrent-ppo": Algorithm("sb3_contrib:RecurrentPPO", "MlpLstmPolicy",
@@ -165,6 +167,8 @@ def train(
     roots = _roots(seed)
     plan = Mixture(env_id, kwargs, mix, num_envs, shaping, expected, pulls_per_action)
     settings = row.settings(plan.parts[0].task, num_envs, hyperparameters)
+    if plan.shaping and row.relative and not plan.stops:
+        settings.setdefault("rollout_buffer_class", RelativeBuffer)
     own = {"num_envs": num_envs, "shaping": plan.shaping, "expected": plan.expected,
            "pulls_per_action": pulls_per_action, "mix": mix, "curriculum": curriculum or None,
            "checkpoints": checkpoints, "held_out": held_out}  # fmt: skip

@@ -29,7 +29,7 @@ from bandit_envs.problems.base import integer, number
 from bandit_envs.rng import root_number
 
 from ..evaluation.run import check_environment
-from .posterior import known, wrong
+from ..posterior import known, wrong
 
 __all__ = ["SHAPED", "JoinedVecEnv", "NativeVecEnv", "make_vec_env"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bandit_envs import Task
 from bandit_envs.instances import Sampler
 
-from ..extras import require
+from .extras import require
 
 __all__ = ["known", "wrong"]
 

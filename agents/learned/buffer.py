@@ -1,0 +1,45 @@
+"""`RelativeBuffer`: advantages in units of the error that is left, so that late decisions count as much as early ones.
+
+With shaped rewards the first pulls of an episode bring most of what can be won, and the last ones, where policies
+differ, hardly anything: on their scale the noise of the first would drown the last. Let e(s) be the mean posterior error
+of the arms in state s. The critic predicts U(s) = V(s) / e(s), and the advantage of an action in s is divided by e(s):
+a positive factor that depends on the state alone, which leaves the best action in each state what it is. With
+V(s) = r + gamma V(s'), U(s) = r / e(s) + gamma (e(s') / e(s)) U(s'), and generalised advantages likewise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import RolloutBuffer
+
+from bandit_envs.observations import FEATURES
+
+__all__ = ["RelativeBuffer"]
+
+_ERROR = FEATURES.index("error")
+LEAST = 1e-5  # errors below this are taken for it
+
+
+class RelativeBuffer(RolloutBuffer):
+    """SB3's rollout buffer, for shaped rewards of `NativeVecEnv` with gamma = 1 and features as observations."""
+
+    def compute_returns_and_advantage(self, last_values: Any, dones: NDArray[Any]) -> None:
+        """As in SB3, with a discount that depends on the states."""
+        last: NDArray[np.float32] = last_values.clone().cpu().numpy().flatten()
+        steps, n = self.rewards.shape
+        error = self.observations.reshape(steps, n, -1, len(FEATURES))[..., _ERROR].mean(2, dtype=np.float64)
+        after = np.maximum(error - self.rewards, LEAST)  # the reward is the drop
+        error = np.maximum(error, LEAST)
+        running = np.zeros(n)
+        for step in reversed(range(steps)):
+            final = step == steps - 1
+            goes_on = 1.0 - (dones if final else self.episode_starts[step + 1])
+            value = last if final else self.values[step + 1]
+            discount = self.gamma * goes_on * after[step] / error[step]
+            delta = self.rewards[step] / error[step] + discount * value - self.values[step]
+            running = delta + discount * self.gae_lambda * running
+            self.advantages[step] = running
+        self.returns = self.advantages + self.values

@@ -1,0 +1,202 @@
+"""dp-index: the Whittle-type index of a Bernoulli arm under a Beta prior, by dynamic programming. Fixed budget.
+
+The arms are independent but for the budget. Relaxed to hold on average, with a price lambda per pull, the problem falls
+apart into one problem of optimal stopping per arm (Whittle, Journal of Applied Probability 25A, 1988):
+
+    V(a, b) = min(L(a, b), lambda + p V(a + 1, b) + (1 - p) V(a, b + 1))                               (1)
+
+The index of a state is the price at which pulling once more, and going on as is best, costs as much as stopping; it is
+the largest drop of the error per pull that any rule to stop can bring, with myopic rules the least of them (Opt-KG looks
+one pull ahead). The policy pulls the arm with the largest index. `bound` is what the relaxation says of any policy.
+
+symbols     Beta(a, b) posterior of an arm's mean, p = a / (a + b), theta threshold, N the horizon: pulls of an arm
+            L(a, b) = min(P(mean < theta), P(mean >= theta)) the error of stopping
+departures  D1 ties go to the lowest index
+            D2 indices are computed for a grid of prices, secants between
+            D3 states beyond the horizon, or whose index lies below the grid, go by ln L - ln n, below all others
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bandit_envs.compiled import jit
+from bandit_envs.observations import _beta_below
+from bandit_envs.problems.base import integer, number
+
+from ..agent import Floats, Ints
+from ..index import IndexPolicy
+
+__all__ = ["DPIndex", "bound", "index_table"]
+
+HORIZON = 6000  # the largest table: 1.9 million states, some two seconds
+BAND = 3.0  # states with |s - theta n| <= BAND sqrt(n + 1) are looked at: six standard deviations, errors of 1e-9
+LEAST, RATIO = 1e-12, 1.3  # the grid of prices: LEAST, LEAST * RATIO, ... to 1/2
+NEVER = -1e4  # of a logarithm that is not finite
+
+
+@jit
+def _band(theta: Any, N: Any, low: Any, start: Any) -> Any:
+    """Least s of each n in 0 .. N, and where its states start in a table; start[N + 1] is the size."""
+    start[0] = 0
+    for n in range(N + 1):
+        width = BAND * math.sqrt(n + 1.0)
+        low[n] = max(0, int(math.floor(theta * n - width)))
+        start[n + 1] = start[n] + min(n, int(math.ceil(theta * n + width))) - low[n] + 1
+
+
+@jit
+def _losses(theta: Any, a0: Any, b0: Any, low: Any, start: Any, out: Any) -> Any:
+    """L of all states of the table."""
+    for n in range(len(low)):
+        for i in range(start[n + 1] - start[n]):
+            a, b = a0 + low[n] + i, b0 + n - low[n] - i
+            out[start[n] + i] = min(_beta_below(theta, a, b), _beta_below(1.0 - theta, b, a))
+
+
+@jit
+def _value(losses: Any, a0: Any, b0: Any, low: Any, start: Any, price: Any, row: Any, gain: Any) -> Any:
+    """V of the prior at this price [1]; `gain` gets what going on saves, against stopping, in each state, n < N."""
+    N = len(low) - 1
+    row[:] = 0.0  # outside the band the loss is taken to be none; row[s + 1] holds s
+    for i in range(start[N + 1] - start[N]):
+        row[low[N] + i + 1] = losses[start[N] + i]
+    for n in range(N - 1, -1, -1):
+        count = start[n + 1] - start[n]
+        for i in range(count):
+            s = low[n] + i
+            p = (a0 + s) / (a0 + b0 + n)
+            on, stop = price + p * row[s + 2] + (1.0 - p) * row[s + 1], losses[start[n] + i]
+            gain[start[n] + i] = stop - on
+            row[s + 1] = min(stop, on)
+        row[low[n]] = 0.0
+        row[low[n] + count + 1 :] = 0.0
+    return row[1]
+
+
+@jit
+def _indices(losses: Any, a0: Any, b0: Any, low: Any, start: Any, prices: Any, out: Any) -> Any:
+    """The index of every state with n < N, NaN below the least price; prices in descending order."""
+    states = start[len(low) - 1]
+    row, gain, before = np.zeros(len(low) + 2), np.empty(states), np.empty(states)
+    for j in range(len(prices)):
+        _value(losses, a0, b0, low, start, prices[j], row, gain)
+        for i in range(states):
+            if gain[i] > 0.0 and math.isnan(out[i]):
+                dear = prices[j - 1] if j > 0 else prices[0]
+                share = gain[i] / (gain[i] - before[i]) if j > 0 else 0.0
+                out[i] = prices[j] + share * (dear - prices[j])
+            before[i] = gain[i]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Numbers of the states with n <= N pulls and s ones near theta n, at start[n] + s - low[n]."""
+
+    low: Ints  # (N + 1,)
+    start: Ints  # (N + 2,)
+    losses: Floats  # (S,)
+
+    @classmethod
+    def of(cls, threshold: float, prior: tuple[float, float], horizon: int) -> Table:
+        """The losses up to N = `horizon`."""
+        low, start = np.empty(horizon + 1, np.int64), np.empty(horizon + 2, np.int64)
+        _band(threshold, horizon, low, start)
+        losses = np.empty(start[-1])
+        _losses(threshold, *prior, low, start, losses)
+        return cls(low, start, losses)
+
+
+def _prices() -> Floats:
+    count = math.ceil(math.log(0.5 / LEAST) / math.log(RATIO))
+    return LEAST * RATIO ** np.arange(count, -1, -1.0)
+
+
+@functools.lru_cache(maxsize=8)
+def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> tuple[Table, Floats]:
+    """ln of the index of the states of a table, (S,), read-only.
+
+    Args:
+        threshold: theta. prior: (a0, b0). horizon: N >= 1, the pulls that an arm can get at most.
+    """
+    table = Table.of(threshold, prior, horizon)
+    index = np.full(len(table.losses), np.nan)
+    _indices(table.losses, *prior, table.low, table.start, _prices(), index)
+    n = np.repeat(np.arange(horizon + 1), np.diff(table.start))
+    with np.errstate(divide="ignore"):
+        late = np.maximum(np.log(table.losses) - np.log(n + 1.0), NEVER) + math.log(LEAST)  # D3
+        logs: Floats = np.where(np.isnan(index), late, np.log(index))
+    logs.setflags(write=False)
+    return table, logs
+
+
+def bound(arms: int, budget: int, threshold: float = 0.5, prior: tuple[float, float] = (1.0, 1.0)) -> float:
+    """What no policy can fall below: expected misclassified arms, for means drawn from the prior.
+
+    A price for pulls turns the budget into a mean budget, which can only help: max over lambda of K V(prior) - lambda T.
+
+    Args:
+        arms: K. budget: T. threshold: theta. prior: (a0, b0), the law of the means.
+    """
+    horizon = min(budget, HORIZON)
+    table = Table.of(threshold, prior, horizon)
+    if horizon < budget:  # pulls beyond the table are free and tell all: the bound stays one
+        table.losses[table.start[horizon] :] = 0.0
+    row, gain = np.zeros(horizon + 3), np.empty(len(table.losses))
+
+    def dual(log_price: float) -> float:
+        price = math.exp(log_price)
+        value = float(_value(table.losses, *prior, table.low, table.start, price, row, gain))
+        return arms * value - price * budget
+
+    low, high = math.log(LEAST), math.log(0.5)
+    golden = (math.sqrt(5) - 1) / 2
+    for _ in range(60):  # concave in the price, so unimodal in its logarithm
+        one, two = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, two) if dual(one) > dual(two) else (one, high)
+    return max(dual((low + high) / 2), 0.0)
+
+
+class DPIndex(IndexPolicy):
+    """The index of each arm by dynamic programming, the arm with the largest next.
+
+    Args:
+        task: a task or an environment: Threshold in (0, 1) with Bernoulli arms.
+        prior: (a0, b0) of the Beta prior, both > 0.
+        horizon: pulls of an arm that the table covers, >= 2; None: the budget, at most 6000.
+    """
+
+    name, source, solves = "dp-index", "Whittle, Journal of Applied Probability 1988, for the loss here", ("Threshold",)
+    anytime = False
+
+    def __init__(self, task: Any, prior: tuple[float, float] = (1.0, 1.0), horizon: int | None = None) -> None:
+        super().__init__(task)
+        if self.task.law != "bernoulli":
+            raise ValueError(f"dp-index needs Bernoulli arms, got {self.task.law}")
+        self.threshold = number("threshold", self.task.parameters["threshold"], 0, 1, above=True, below=True)
+        if not isinstance(prior, (tuple, list)) or len(prior) != 2:
+            raise ValueError(f"prior must be a pair (a, b) of numbers > 0, got {prior!r}")
+        self.prior = number("prior", prior[0], 0, above=True), number("prior", prior[1], 0, above=True)
+        most = min(self.task.budget or HORIZON, HORIZON)
+        self.horizon = max(most, 2) if horizon is None else integer("horizon", horizon, 2, 20_000)
+        self._table, self._logs = index_table(self.threshold, self.prior, self.horizon)
+        self.first = float(-self._logs[0])  # no initial pulls
+
+    def index(self, T: Floats, D: Floats) -> Floats:
+        return self.value(T, D + self.threshold)
+
+    def value(self, T: Floats, x: Floats) -> Floats:
+        n, table = T.astype(np.int64), self._table
+        at = np.minimum(n, self.horizon)
+        i = np.rint(T * x).astype(np.int64) - table.low[at]
+        there = (n == at) & (i >= 0) & (i < table.start[at + 1] - table.start[at])
+        found: Floats = -self._logs[table.start[at] + np.where(there, i, 0)]
+        if there.all():
+            return found
+        z2 = T * (x - self.threshold) ** 2 / (2 * self.threshold * (1 - self.threshold))  # -ln L, roughly
+        return np.where(there, found, z2 + np.log(T + 1.0) - math.log(LEAST))  # D3
