@@ -260,3 +260,14 @@ def _check_resamples(resamples: int) -> None:
 def _proper(p: float) -> float:
     """A p-value is never 0: below the smallest float it is that float."""
     return float(min(1.0, max(p, sys.float_info.min)))
+
+
+def latest_of_the_best(returns: NDArray[np.float64]) -> int:
+    """Which of the checkpoints with these returns (C, episodes) to keep: the one-standard-error rule.
+
+    The last one whose mean return is at most one standard error of the paired difference below the best. The best
+    itself would often be the luckiest, and late checkpoints have gained from a lower learning rate.
+    """
+    deficit = returns[returns.mean(1).argmax()] - returns
+    error = deficit.std(1, ddof=1) / math.sqrt(returns.shape[1])
+    return int(np.flatnonzero(deficit.mean(1) <= error).max())

@@ -1,8 +1,8 @@
 """evolved: an index of 14 parameters that CMA-ES has tuned on random instances. Fixed budget.
 
-    index = alpha w + beta ln n + sum over j = 1, 2 of c_j tanh(p_j ln(1 + w) + q_j ln n + r_j ln(n K / T) + s_j)     (1)
+    index = alpha w + beta ln n + sum over j = 1, 2 of c_j f(p_j ln(1 + w) + q_j ln n + r_j ln(n K / T) + s_j)        (1)
 
-and the arm with the smallest index is pulled. Nothing in it has a scale: w counts samples in units of what tells an arm
+with f(x) = x / (1 + |x|), and the arm with the smallest index is pulled. Nothing in it has a scale: w counts samples in units of what tells an arm
 from the boundary. With alpha = 0.675, beta = 1/2 and nothing else it is LSA (Tao et al. 2019) with its alpha = 1.35; the
 tuning starts there.
 
@@ -27,6 +27,7 @@ __all__ = ["LSA", "PARAMETERS", "all_indices", "indices"]
 Floats = NDArray[np.float64]
 PARAMETERS = ("alpha", "beta", "rho", "kappa", *(f"{name}{j}" for j in (1, 2) for name in "cpqrs"))
 LSA = (0.675, 0.5, *[0.0] * 12)  # the index of LSA with alpha = 1.35
+TOP_K, ALL_GOOD, MULTIPLICATIVE = 0, 1, 2
 CLOSE = 1e-3  # variances below this share of sigma^2 are taken for it
 
 
@@ -40,13 +41,12 @@ def _index(n: Any, d: Any, centre: Any, side: Any, sigma2: Any, fair: Any, g: An
         rho = min(max(g[row, 2], 0.0), 1.0)
         v = max((1.0 - rho) * sigma2 + rho * m * (1.0 - m), CLOSE * sigma2)
     w = n * drawn * drawn / (2.0 * v)
-    ln_n, ln_w = math.log(n), math.log1p(w)
+    ln_n, ln_w = math.log(n), math.log(1.0 + w)
     index = g[row, 0] * w + g[row, 1] * ln_n
     for j in (4, 9):
         if g[row, j] != 0.0:
-            index += g[row, j] * math.tanh(
-                g[row, j + 1] * ln_w + g[row, j + 2] * ln_n + g[row, j + 3] * (ln_n - fair) + g[row, j + 4]
-            )
+            x = g[row, j + 1] * ln_w + g[row, j + 2] * ln_n + g[row, j + 3] * (ln_n - fair) + g[row, j + 4]
+            index += g[row, j] * x / (1.0 + abs(x))
     return index
 
 
@@ -64,23 +64,82 @@ def indices(n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any
 
 
 @jit
+def _top_k(pulls: Any, mean: Any, k: Any, margin: Any) -> None:
+    """Distance of each arm (K,) from the nearest empirical mean on the other side, positive for the k best."""
+    K = len(mean)
+    inside = np.zeros(K, np.bool_)
+    for _ in range(k):
+        best = -1
+        for i in range(K):
+            if not inside[i] and (best < 0 or mean[i] > mean[best]):
+                best = i
+        inside[best] = True
+    last, first = math.inf, -math.inf  # of those inside the least, of those outside the largest
+    for i in range(K):
+        if inside[i]:
+            last = min(last, mean[i])
+        else:
+            first = max(first, mean[i])
+    for i in range(K):
+        margin[i] = mean[i] - first if inside[i] else mean[i] - last
+
+
+@jit
+def _all_good(pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, margin: Any) -> None:
+    """How far each arm (K,) must move for an answer to change, positive for the good ones.
+
+    An arm's mean decides on the arm; the best one, and those that may be the best, also move the boundary.
+    """
+    K, best = len(mean), 0
+    for i in range(K):
+        if mean[i] > mean[best]:
+            best = i
+    top = mean[best]
+    boundary = min((1.0 - epsilon) * top, top) if multiplicative else top - epsilon
+    up, down = math.inf, math.inf  # how far the boundary moves until it meets an arm
+    for i in range(K):
+        margin[i] = mean[i] - boundary
+        if i != best:
+            if margin[i] >= 0.0:
+                up = min(up, margin[i])
+            else:
+                down = min(down, -margin[i])
+    for i in range(K):
+        far = top - mean[i] + up
+        if i == best:
+            margin[i] = min(margin[i], up, down)
+        elif margin[i] >= 0.0:
+            margin[i] = min(margin[i], far)
+
+
+@jit
 def all_indices(
-    pulls: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any, per_row: Any, arm: Any, least: Any
-) -> None:
+    pulls: Any, mean: Any, rule: Any, size: Any, bernoulli: Any, sigma2: Any, fair: Any, genes: Any, per_row: Any,
+    margin: Any, arm: Any, least: Any,
+) -> None:  # fmt: skip
     """The arm (E,) with the smallest index in each episode, arms never pulled first, and that index (E,).
 
     Args:
-        pulls, margin: (E, K). centre: (E, K), the boundary of each arm for Bernoulli arms, else NaN.
+        pulls, mean: (E, K). rule: TOP_K, with size the k, or ALL_GOOD or MULTIPLICATIVE, with size the epsilon.
+        bernoulli: whether variances follow from means. margin: (E, K), filled.
     """
     E, K = pulls.shape
     for e in range(E):
-        arm[e], least[e] = 0, math.inf
+        arm[e], least[e] = -1, math.inf
         for k in range(K):
-            n = pulls[e, k]
-            if n == 0:
+            if pulls[e, k] == 0:
                 arm[e], least[e] = k, -math.inf
                 break
+        if arm[e] >= 0:
+            continue
+        if rule == TOP_K:
+            _top_k(pulls[e], mean[e], int(size), margin[e])
+        else:
+            _all_good(pulls[e], mean[e], size, rule == MULTIPLICATIVE, margin[e])
+        for k in range(K):
+            d = abs(margin[e, k])
             side = 1.0 if margin[e, k] >= 0.0 else -1.0
-            value = _index(float(n), abs(margin[e, k]), centre[e, k], side, sigma2, fair, genes, e // per_row)
-            if value < least[e]:
+            centre = mean[e, k] - side * d if bernoulli else math.nan
+            value = _index(float(pulls[e, k]), d, centre, side, sigma2, fair, genes, e // per_row)
+            if value < least[e] or arm[e] < 0:
                 arm[e], least[e] = k, value

@@ -24,7 +24,15 @@ LEAST = 1e-5  # errors below this are taken for it
 
 
 class RelativeBuffer(RolloutBuffer):
-    """SB3's rollout buffer, for shaped rewards of `NativeVecEnv` with gamma = 1 and features as observations."""
+    """SB3's rollout buffer, for shaped rewards of `NativeVecEnv` with gamma = 1 and features as observations.
+
+    Args:
+        *args, **kwargs: of SB3's. power: e(s) is the mean error to this power; 0 is SB3's own buffer.
+    """
+
+    def __init__(self, *args: Any, power: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.power = power
 
     def compute_returns_and_advantage(self, last_values: Any, dones: NDArray[Any]) -> None:
         """As in SB3, with a discount that depends on the states."""
@@ -38,8 +46,9 @@ class RelativeBuffer(RolloutBuffer):
             final = step == steps - 1
             goes_on = 1.0 - (dones if final else self.episode_starts[step + 1])
             value = last if final else self.values[step + 1]
-            discount = self.gamma * goes_on * after[step] / error[step]
-            delta = self.rewards[step] / error[step] + discount * value - self.values[step]
+            unit = error[step] ** self.power
+            discount = self.gamma * goes_on * after[step] ** self.power / unit
+            delta = self.rewards[step] / unit + discount * value - self.values[step]
             running = delta + discount * self.gae_lambda * running
             self.advantages[step] = running
         self.returns = self.advantages + self.values

@@ -28,6 +28,7 @@ from bandit_envs.observations import FEATURES
 from bandit_envs.problems.base import integer, number
 from bandit_envs.rng import root_number
 
+from ..evaluation.statistics import latest_of_the_best
 from ..extras import require
 from .buffer import RelativeBuffer
 from .judging import Judge
@@ -36,7 +37,7 @@ from .model import Trained, load
 from .policy import Equivariant, EquivariantPolicy
 from .resuming import Saved
 
-__all__ = ["ALGORITHMS", "load", "train"]
+__all__ = ["ALGORITHMS", "latest_of_the_best", "load", "train"]
 
 STEPS = 1_000_000  # about a minute on one core, evaluations included
 FLOOR = 0.02  # of the learning rate: where its decline ends
@@ -347,14 +348,3 @@ class _Run(BaseCallback):
         kept = latest_of_the_best(np.stack(self.values))
         self.model.policy.load_state_dict(self.weights[kept])
         return {"steps": self.num_timesteps, "kept": self.looks[kept]["steps"], "checkpoints": self.looks}
-
-
-def latest_of_the_best(returns: NDArray[np.float64]) -> int:
-    """Which of the checkpoints with these returns (C, episodes) to keep: the one-standard-error rule.
-
-    The last one whose mean return is at most one standard error of the paired difference below the best. The best
-    itself would often be the luckiest, and late checkpoints have gained from a lower learning rate.
-    """
-    deficit = returns[returns.mean(1).argmax()] - returns
-    error = deficit.std(1, ddof=1) / math.sqrt(returns.shape[1])
-    return int(np.flatnonzero(deficit.mean(1) <= error).max())

@@ -1,0 +1,110 @@
+"""`Evolved`: the agent that pulls by an evolved index; see `index` for the formula.
+
+Threshold, Feasible: margins are the problem's, and a pull changes one index. TopK, BestArm, AllGood: a pull may change
+them all. Where a pull has a price and there is no budget (AllGood), it stops once the smallest index passes
+tau0 - tau1 ln(price), two more parameters, and ln(T / K) is -ln(price K).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs.problems.base import number
+
+from ..agent import Floats, Ints, Observation
+from ..index import IndexPolicy
+from .index import ALL_GOOD, MULTIPLICATIVE, PARAMETERS, TOP_K, all_indices, indices
+from .stored import stored_genes
+
+__all__ = ["STOPPING", "Evolved"]
+
+STOPPING = ("tau0", "tau1")
+LOCAL = ("Threshold", "Feasible")  # problems where an arm's margin depends on that arm alone
+
+
+@dataclass
+class WideMemory:
+    """Scratch of an evolved index on E episodes where a pull changes all indices."""
+
+    margin: Floats  # (E, K)
+    arm: Ints  # (E,)
+    least: Floats  # (E,)
+
+
+class Evolved(IndexPolicy):
+    """An evolved index.
+
+    Args:
+        task: a task or an environment, with a budget or a price of a pull.
+        genes: the 14 parameters of `index.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop; (P, 14) for
+            P candidates, each for an equal share of the episodes in a row. None: the stored ones of the problem.
+
+    Raises:
+        ValueError: where no genes are stored for the task, telling how to evolve some.
+    """
+
+    name, source = "evolved", "this package: an index of 14 parameters, tuned by CMA-ES on random instances"
+    solves = ("Threshold", "Feasible", "TopK", "BestArm", "AllGood")
+    anytime = False
+
+    def __init__(self, task: Any, genes: Sequence[float] | None = None) -> None:
+        super().__init__(task)
+        task = self.task
+        if task.budget is None and task.pull_cost == 0:
+            raise ValueError("evolved needs a budget, or a pull_cost > 0")
+        self.stops = task.budget is None
+        table = np.atleast_2d(np.array(stored_genes(task) if genes is None else genes, np.float64))
+        wanted = len(PARAMETERS) + (len(STOPPING) if self.stops else 0)
+        if table.shape[-1] != wanted or not np.isfinite(table).all():
+            raise ValueError(f"evolved takes {wanted} finite genes here, got {genes!r:.200}")
+        self.genes = table
+        scale = 1.0 / task.pull_cost if task.budget is None else float(task.budget)
+        self.fair = math.log(scale / task.K)
+        self.sigma2 = number("sigma", task.sigma, 0, above=True) ** 2
+        bernoulli, threshold = task.law == "bernoulli" and task.D == 1, task.parameters.get("threshold")
+        self._centre = float(threshold) if bernoulli and threshold is not None else math.nan
+        self._wide = task.problem not in LOCAL
+        self._rule, self._size = self._boundary()
+        self._bernoulli = bernoulli
+
+    def _boundary(self) -> tuple[int, float]:
+        """The rule of the margins where they depend on all arms, and its number."""
+        if self.task.problem == "AllGood":
+            rule = MULTIPLICATIVE if self.task.parameters["multiplicative"] else ALL_GOOD
+            return rule, float(self.task.parameters["epsilon"])
+        return TOP_K, float(getattr(self.problem, "k", 1))
+
+    def index(self, T: Floats, D: Floats) -> Floats:
+        out = np.empty(len(T))
+        rows = len(T) // len(self.genes)
+        indices(T, D, self._centre, self.sigma2, self.fair, self.genes, max(rows, 1), out)
+        return out
+
+    def remember(self, observation: Observation) -> Any:
+        if not self._wide:
+            return super().remember(observation)
+        E, K = observation["pulls"].shape
+        return WideMemory(np.zeros((E, K)), np.zeros(E, np.int64), np.zeros(E))
+
+    def choose(self, observation: Observation, state: Any) -> Ints:
+        if not self._wide:
+            arm, least = super().choose(observation, state), None
+            if self.stops:
+                least = state.table.min(0) if len(state.levels) == 0 else state.table[:, -1]
+        else:
+            pulls = np.ascontiguousarray(observation["pulls"], np.int64)
+            mean = np.ascontiguousarray(observation["mean"], np.float64)
+            all_indices(pulls, mean, self._rule, self._size, self._bernoulli, self.sigma2, self.fair, self.genes,
+                        max(len(pulls) // len(self.genes), 1), state.margin, state.arm, state.least)  # fmt: skip
+            arm, least = state.arm.copy(), state.least
+        if self.stops:
+            rows = np.arange(len(arm)) // max(len(arm) // len(self.genes), 1)
+            limit = self.genes[rows, -2] - self.genes[rows, -1] * math.log(self.task.pull_cost)
+            arm[least > limit] = self.task.K
+        return arm

@@ -1,0 +1,42 @@
+"""The genes that come with the package: one JSON file for each kind of task, its card included."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bandit_envs import Task
+
+__all__ = ["FOLDER", "kind_of", "stored_card", "stored_genes"]
+
+FOLDER = Path(__file__).parent.parent / "models"
+
+
+def kind_of(task: Task) -> str:
+    """The name of the stored models for a task: its problem, and whether pulls are limited by a budget or a price."""
+    problem = "TopK" if task.problem == "BestArm" else task.problem
+    return f"{problem}-{'cost' if task.budget is None else 'budget'}".lower()
+
+
+def stored_card(name: str, task: Task) -> dict[str, Any]:
+    """The card of the stored model.
+
+    Raises:
+        ValueError: if there is none, telling how to train one.
+    """
+    path = FOLDER / f"{name}-{kind_of(task)}.json"
+    if not path.is_file():
+        there = sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json"))
+        raise ValueError(
+            f"no model of {name} is stored for {kind_of(task)}, only for {', '.join(there) or 'nothing'}; make one: "
+            f"bandit-envs train {task.problem} --algorithm {name} --out results/{name}"
+        )
+    card: dict[str, Any] = json.loads(path.read_text())
+    return card
+
+
+def stored_genes(task: Task) -> list[float]:
+    """The genes of `evolved` for a task."""
+    genes: list[float] = stored_card("evolved", task)["genes"]
+    return genes
