@@ -14,6 +14,7 @@ from .catalogue import make, names  # noqa: E402
 from .evaluation import Evaluation, evaluate  # noqa: E402
 
 if TYPE_CHECKING:
+    from .evolved.evolution import evolve as evolve
     from .learned import load as load
     from .learned import train as train
 
@@ -21,7 +22,11 @@ __all__ = ["Agent", "Evaluation", "evaluate", "make", "names"]
 
 
 def __getattr__(name: str) -> Any:
-    """`train` and `load` come with PyTorch and Stable-Baselines3, so that they are imported on use."""
+    """`train` and `load` come with PyTorch and Stable-Baselines3, `evolve` with cmaes: they are imported on use."""
+    if name == "evolve":
+        from .evolved.evolution import evolve
+
+        return evolve
     if name in ("load", "train"):
         from . import learned
 

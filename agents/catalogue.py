@@ -12,6 +12,8 @@ from bandit_envs.problems import PROBLEMS
 from .agent import Agent, task_of
 from .all_good import ST2, UCB, APTOracle, East, Fareast, UniformElimination
 from .baselines import Random, Uniform
+from .evolved import Evolved
+from .stored import stored_card
 from .thresholding import APT, LSA, SAR, UCBE, DPIndex, OptKG
 from .top_k import (
     CLUCB,
@@ -33,14 +35,15 @@ from .top_k import (
     Racing,
 )
 
-__all__ = ["AGENTS", "ALIASES", "make", "names"]
+__all__ = ["AGENTS", "ALIASES", "LEARNED", "make", "names"]
 
 AGENTS: dict[str, type[Agent]] = {
     row.name: row
     for row in (Uniform, Random, LSA, APT, UCBE, SAR, OptKG, DPIndex, ST2, Fareast, East, UniformElimination, UCB,
                 APTOracle, LUCB, MedianElimination, Direct, Incremental, Halving, AdaptiveTopK, ImprovedTopK, OptMAI,
-                Racing, Pi1, Pi2, Pi3, Adapt, OCBAm, CLUCB, KLLUCB, LilUCB)
+                Racing, Pi1, Pi2, Pi3, Adapt, OCBAm, CLUCB, KLLUCB, LilUCB, Evolved)
 }  # fmt: skip
+LEARNED = ("ppo",)  # networks that come with the package, see `stored`; PyTorch runs them
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 
 
@@ -67,8 +70,8 @@ def _fixed_instance(source: Any) -> Any:
     return source if source is not None and hasattr(source, "arms") else None
 
 
-def make(name: str, env_or_task: Any, **parameters: Any) -> Agent:
-    """The agent of this name for an environment or a task.
+def make(name: str, env_or_task: Any, **parameters: Any) -> Any:
+    """The agent of this name for an environment or a task: an `Agent`, or for a name of `LEARNED` a trained one.
 
     Args:
         name: a name of `names()`, possibly with parameters: "apt(tolerance=0.05)".
@@ -77,15 +80,24 @@ def make(name: str, env_or_task: Any, **parameters: Any) -> Agent:
         **parameters: the algorithm's own; they override those in the name.
 
     Raises:
-        ValueError: for an unknown name (with the nearest ones), an agent that does not solve the problem (naming those
+        ValueError: for an unknown name (with the nearest ones), a learned agent of which no model is stored for the
+            task (telling how to train one), an agent that does not solve the problem (naming those
             it does), unknown parameters or values out of range, and oracles without their truth.
     """
     if not isinstance(name, str):
         raise ValueError(f"an agent's name is text, got {name!r:.200}")
     bare, own = parse_call(name)
     bare = ALIASES.get(bare, bare)
+    if bare in LEARNED:
+        if own or parameters:
+            raise ValueError(f"{bare} has no parameter {next(iter(own | parameters))!r}; it takes none")
+        task = task_of(env_or_task)
+        stored_card(bare, task)  # a clear error comes before the import of PyTorch
+        from .learned.stored import load_stored
+
+        return load_stored(bare, task)
     if bare not in AGENTS:
-        raise unknown("agent", bare, [*AGENTS, *ALIASES])
+        raise unknown("agent", bare, [*AGENTS, *LEARNED, *ALIASES])
     kind, task = AGENTS[bare], task_of(env_or_task)
     given = own | parameters
     allowed = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "task")]

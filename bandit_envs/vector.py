@@ -161,9 +161,7 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
         outcome = self.advance(actions)
         return self._core.observe(self.copy), *outcome
 
-    def advance(
-        self, actions: Any
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    def advance(self, actions: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """`step` without its observations, which cost the most where they are features."""
         if self._roots is None:
             raise self._core.need_reset()

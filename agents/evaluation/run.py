@@ -223,6 +223,9 @@ def _plan(
     batch: int | None,
 ) -> _Plan:  # fmt: skip
     """The run of one agent at one budget, after all checks that can be made without running it."""
+    if isinstance(policy, str) and parse_call(policy)[0] in catalogue.LEARNED:
+        with closing(_make_envs(env_id, 1, False, "features", kwargs)) as envs:
+            policy = catalogue.make(policy, envs)
     handcrafted = isinstance(policy, (str, Agent))
     space = getattr(policy, "observation_space", None)
     reads = "statistics" if handcrafted or isinstance(space, spaces.Dict) else "features"

@@ -1,6 +1,5 @@
-"""An index with a few parameters, tuned by an evolution strategy on random instances."""
+"""An index with a few parameters, tuned by an evolution strategy on random instances (`evolution.evolve`)."""
 
 from .agent import Evolved
-from .evolution import evolve
 
-__all__ = ["Evolved", "evolve"]
+__all__ = ["Evolved"]

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs.problems.base import number
 
 from ..agent import Floats, Ints, Observation
 from ..index import IndexPolicy
+from ..stored import stored_genes
 from .index import ALL_GOOD, MULTIPLICATIVE, PARAMETERS, TOP_K, all_indices, indices
-from .stored import stored_genes
 
 __all__ = ["STOPPING", "Evolved"]
 

@@ -53,7 +53,9 @@ class Course:
         table = np.array(genes, np.float64)
         slots = len(table) * count
         envs = self._environments(slots)
-        observation, _ = envs.reset(seed=root, options={"episode": np.tile(np.arange(first, first + count), len(table))})
+        observation, _ = envs.reset(
+            seed=root, options={"episode": np.tile(np.arange(first, first + count), len(table))}
+        )
         player = Evolved(envs.task, table)  # type: ignore[arg-type]
         state, returns, ended = None, np.zeros(slots), np.zeros(slots, np.bool_)
         while not ended.all():

@@ -8,8 +8,8 @@ from typing import Any
 from bandit_envs import PureExplorationVectorEnv
 from bandit_envs.problems.base import number
 
-from .judging import Court, Judge
 from ..posterior import known
+from .judging import Court, Judge
 from .vec_env import SHAPED, JoinedVecEnv, NativeVecEnv, make_vec_env
 
 __all__ = ["Mixture"]

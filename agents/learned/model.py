@@ -40,6 +40,8 @@ def _kind(data: dict[str, Any]) -> Any:
         if word in module and "clip_range" in data:
             return getattr(require("sb3_contrib", f"a model of {name}", "training"), name)
     return next(kind for sign, kind in _SIGNS.items() if sign in data)
+
+
 _PASSING = ("_last_obs", "_last_episode_starts", "_last_original_obs", "ep_info_buffer", "ep_success_buffer")
 
 
@@ -60,7 +62,7 @@ class Trained:
     @property
     def name(self) -> str:
         """The algorithm that trained it."""
-        return type(self.model).__name__.lower()
+        return str(getattr(self.model, "name", type(self.model).__name__.lower()))
 
     @property
     def stops(self) -> bool:

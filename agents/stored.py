@@ -1,4 +1,4 @@
-"""The genes that come with the package: one JSON file for each kind of task, its card included."""
+"""The models that come with the package: for each kind of task a card, and beside it the weights of a network."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bandit_envs import Task
 
-__all__ = ["FOLDER", "kind_of", "stored_card", "stored_genes"]
+__all__ = ["FOLDER", "kind_of", "stored_card", "stored_genes", "stored_weights"]
 
-FOLDER = Path(__file__).parent.parent / "models"
+FOLDER = Path(__file__).parent / "models"
 
 
 def kind_of(task: Task) -> str:
@@ -34,6 +37,17 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
         )
     card: dict[str, Any] = json.loads(path.read_text())
     return card
+
+
+def stored_weights(name: str, task: Task) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
+    """The card of the stored network, and its weights by name: numbers only, no pickles.
+
+    Raises:
+        ValueError: if there is none, telling how to train one.
+    """
+    card = stored_card(name, task)
+    with np.load(FOLDER / f"{name}-{kind_of(task)}.npz", allow_pickle=False) as archive:
+        return card, dict(archive)
 
 
 def stored_genes(task: Task) -> list[float]:

@@ -1,0 +1,70 @@
+"""Networks that come with the package: weights as plain numbers, so that loading one runs no code of its maker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from bandit_envs import Task
+from bandit_envs.observations import FEATURES
+
+from ..stored import stored_weights
+from .model import Trained
+from .policy import Equivariant, EquivariantPolicy
+
+__all__ = ["Frozen", "load_stored", "store"]
+
+
+class Frozen:
+    """A policy without the algorithm that trained it: it predicts, and that is all.
+
+    Args:
+        policy: the policy. name: of the algorithm.
+    """
+
+    def __init__(self, policy: EquivariantPolicy, name: str) -> None:
+        self.policy, self.name = policy, name
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[Any, Any]:
+        """As SB3's."""
+        return self.policy.predict(observation, state, episode_start, deterministic)
+
+
+def load_stored(name: str, task: Task) -> Trained:
+    """The stored network of this name for a task; a network runs on any number of arms.
+
+    Raises:
+        ValueError: if there is none, telling how to train one.
+    """
+    card, weights = stored_weights(name, task)
+    box = spaces.Box(-1.0, 1.0, (task.K * len(FEATURES),), np.float32)
+    policy = EquivariantPolicy(box, spaces.Discrete(task.K + 1), lambda _: 0.0, **card["network"])
+    policy.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})
+    return Trained(Frozen(policy, name), card)
+
+
+def store(trained: Trained, path: str | Path) -> Path:
+    """Write the weights `<path>.npz` and the card `<path>.json` of an agent with an equivariant policy; returns the first.
+
+    Raises:
+        ValueError: for another policy.
+    """
+    policy = trained.model.policy
+    if not isinstance(policy, Equivariant):
+        raise ValueError(f"only equivariant policies are stored, got {type(policy).__name__}")
+    out = Path(str(path).removesuffix(".npz"))
+    weights: dict[str, NDArray[np.float32]] = {
+        key: value.detach().numpy() for key, value in policy.state_dict().items()
+    }
+    np.savez_compressed(out.with_name(out.name + ".npz"), **weights)  # type: ignore[arg-type]
+    card = trained.card | {"network": {"hidden": policy.hidden, "stop": policy.stop}}
+    out.with_name(out.name + ".json").write_text(json.dumps(card, indent=1, default=repr) + "\n")
+    return out.with_name(out.name + ".npz")
