@@ -24,7 +24,7 @@ FAINT = 1e-280  # likelihoods below this are compared at the ends of the interva
 
 
 def known(task: Task, source: Any) -> bool:
-    """Whether `wrong` is defined: Threshold without tolerance, Bernoulli arms of a sampler with a density or choices."""
+    """Whether `wrong` is defined: Threshold without tolerance, Bernoulli arms of a sampler."""
     return (
         task.problem == "Threshold" and task.parameters.get("tolerance") == 0.0
         and isinstance(source, Sampler) and source.law == "bernoulli" and source.D == 1

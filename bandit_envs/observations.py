@@ -112,8 +112,8 @@ def features(
     Args:
         pulls: (E, K). margin: (E, K), of the empirical means. variance: (E, K) or (E, K, D). remaining: (E, 1).
         sigma: sub-Gaussian scale of a sample. scale: pulls at which the feature `pulls` reaches 1.
-        known: (E, K, 2), of the caller to keep with `out`, -1 at first: at which pulls and ones the errors in `out` were
-            computed, since one arm of many changes at a step and the exact error is what costs most.
+        known: (E, K, 2), of the caller to keep with `out`, -1 at first: at which pulls and ones the errors in `out`
+            were computed, since one arm of many changes at a step and the exact error is what costs most.
         theta, tolerance: of Threshold over scalar Bernoulli arms, whose errors are then exact; NaN: anything else.
     """
     E, K = pulls.shape

@@ -3,8 +3,8 @@
     index = alpha w + beta ln n + sum over j = 1, 2 of c_j f(p_j ln(1 + w) + q_j ln n + r_j ln(n K / T) + s_j)       (1)
 
 with f(x) = x / (1 + |x|), and the arm with the smallest index is pulled. Nothing in it has a scale: w counts samples in
-units of what tells an arm from the boundary. With alpha = 0.675, beta = 1/2 and nothing else it is LSA (Tao et al. 2019)
-with its alpha = 1.35; the tuning starts there.
+units of what tells an arm from the boundary. With alpha = 0.675, beta = 1/2 and nothing else it is LSA (Tao et al. 2019
+with its alpha = 1.35); the tuning starts there.
 
 symbols     n pulls of the arm, d its distance from the boundary, K arms, T budget, sigma the sub-Gaussian scale
             w = n (d n / (n + kappa))^2 / (2 v): shrunk by kappa samples on the boundary

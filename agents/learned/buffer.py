@@ -1,9 +1,9 @@
 """`RelativeBuffer`: advantages in units of the error that is left, so that late decisions count as much as early ones.
 
 With shaped rewards the first pulls of an episode bring most of what can be won, and the last ones, where policies
-differ, hardly anything: on their scale the noise of the first would drown the last. Let e(s) be the mean posterior error
-of the arms in state s. The critic predicts U(s) = V(s) / e(s), and the advantage of an action in s is divided by e(s):
-a positive factor that depends on the state alone, which leaves the best action in each state what it is. With
+differ, hardly anything: on their scale the noise of the first would drown the last. Let e(s) be the mean posterior
+error of the arms in state s, to some power. The critic predicts U(s) = V(s) / e(s), and the advantage of an action in s
+is divided by e(s): a positive factor of the state alone, which leaves the best action in each state what it is. With
 V(s) = r + gamma V(s'), U(s) = r / e(s) + gamma (e(s') / e(s)) U(s'), and generalised advantages likewise.
 """
 

@@ -47,8 +47,9 @@ class Court:
         """The agents on the same episodes; learned ones repeat their actions as in training."""
         times = self.envs.pulls_per_action
         if times > 1 and not isinstance(agents, list):
+            labelled = agents if isinstance(agents, dict) else {agents.name: agents}
             agents = {label: agent if isinstance(agent, str) else Repeated(agent, times)
-                      for label, agent in (agents if isinstance(agents, dict) else {agents.name: agents}).items()}  # fmt: skip
+                      for label, agent in labelled.items()}  # fmt: skip
         return evaluate(agents, self.env_id, episodes=episodes, seed=root, env_kwargs=self.kwargs, progress=False)
 
     def returns(self, evaluation: Evaluation) -> dict[str, Floats]:

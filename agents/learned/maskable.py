@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from typing import Any
+
+from sb3_contrib.common.maskable import policies
 
 from .policy import Equivariant
 
+_Base: Any = policies.MaskableActorCriticPolicy
 __all__ = ["MaskableEquivariantPolicy"]
 
 
-class MaskableEquivariantPolicy(Equivariant, MaskableActorCriticPolicy):
+class MaskableEquivariantPolicy(Equivariant, _Base):
     """For MaskablePPO: `MaskablePPO(MaskableEquivariantPolicy, env)`, observations in `features` form."""

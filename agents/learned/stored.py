@@ -52,10 +52,10 @@ def load_stored(name: str, task: Task) -> Trained:
 
 
 def store(trained: Trained, path: str | Path) -> Path:
-    """Write the weights `<path>.npz` and the card `<path>.json` of an agent with an equivariant policy; returns the first.
+    """Write the weights `<path>.npz` and the card `<path>.json`; returns the first.
 
     Raises:
-        ValueError: for another policy.
+        ValueError: for a policy that is not equivariant.
     """
     policy = trained.model.policy
     if not isinstance(policy, Equivariant):

@@ -6,8 +6,8 @@ apart into one problem of optimal stopping per arm (Whittle, Journal of Applied 
     V(a, b) = min(L(a, b), lambda + p V(a + 1, b) + (1 - p) V(a, b + 1))                               (1)
 
 The index of a state is the price at which pulling once more, and going on as is best, costs as much as stopping; it is
-the largest drop of the error per pull that any rule to stop can bring, with myopic rules the least of them (Opt-KG looks
-one pull ahead). The policy pulls the arm with the largest index. `bound` is what the relaxation says of any policy.
+the largest drop of the error per pull that any stopping rule can bring (Opt-KG looks one pull ahead). The policy pulls
+the arm with the largest index. `bound` is what the relaxation says of any policy.
 
 symbols     Beta(a, b) posterior of an arm's mean, p = a / (a + b), theta threshold, N the horizon: pulls of an arm
             L(a, b) = min(P(mean < theta), P(mean >= theta)) the error of stopping
@@ -138,7 +138,7 @@ def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> t
 def bound(arms: int, budget: int, threshold: float = 0.5, prior: tuple[float, float] = (1.0, 1.0)) -> float:
     """What no policy can fall below: expected misclassified arms, for means drawn from the prior.
 
-    A price for pulls turns the budget into a mean budget, which can only help: max over lambda of K V(prior) - lambda T.
+    A price for pulls turns the budget into a mean budget, which can only help: the largest K V(prior) - lambda T.
 
     Args:
         arms: K. budget: T. threshold: theta. prior: (a0, b0), the law of the means.
