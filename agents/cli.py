@@ -291,26 +291,34 @@ def _all_that_can_run(problem: str, env: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class Train(Debug):
-    """Train an agent by reinforcement learning; write the model and its card.
+    """Train an agent by reinforcement learning, or evolve an index; write the model and its card.
+
+    What only one algorithm has is given by --hyperparameters: `population` of evolved, `learning_rate` of the others.
 
     examples:
       bandit-envs train Threshold --seconds 60 --out results/ppo
       bandit-envs train Threshold --algorithm ppo --instance "sampler(arms=20)" --budget 400 --steps 1000000 \\
           --hyperparameters learning_rate=0.001
+      bandit-envs train TopK --algorithm evolved --instance "sampler(arms=20)" --k 5 --budget 1000 --seconds 120
+      bandit-envs train Threshold --mix '[{"budget": 200}, {"budget": 1000, "pulls_per_action": 8}]' --resume
     """
 
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]] = "bandit_envs/Threshold-v0"
     """A name (see `bandit-envs list environments`), as Threshold or bandit_envs/Threshold-v0."""
     algorithm: Annotated[str, arg(metavar="NAME")] = "ppo"
-    """The algorithm of Stable-Baselines3."""
+    """ppo, a2c, dqn, maskable-ppo or recurrent-ppo of Stable-Baselines3, or evolved: an index tuned by CMA-ES."""
     steps: Count = None
-    """Pulls to train for."""
+    """Pulls to train for; of evolved, generations."""
     seconds: Number = None
-    """Time to train for."""
+    """Time to train for: on the clock, of evolved on the processor."""
     seed: Annotated[int, arg(metavar="N")] = 0
     """Root seed."""
     num_envs: Count = None
     """Episodes side by side."""
+    mix: Json = None
+    """Environments to learn on side by side: a list of what each adds to the options below."""
+    resume: Switch = False
+    """Go on where an earlier call with this --out was killed."""
     hyperparameters: Annotated[tuple[str, ...], arg(metavar="KEY=VALUE ...", help_behavior_hint="")] = ()
     """Of the algorithm."""
     out: Place = None
@@ -328,15 +336,39 @@ class Train(Debug):
         out = Path("results") / self.algorithm if self.out is None else self.out
         out = out.with_suffix("") if out.suffix == ".zip" else out
         model, card = (out.with_name(out.name + suffix) for suffix in (".zip", ".json"))
-        _refuse_to_overwrite([model, card], self.force)
         given = dict(_assignment(text) for text in self.hyperparameters)
+        if self.mix is not None:
+            given["mix"] = _from_json("mix", self.mix)
+        common = {"seconds": self.seconds, "seed": self.seed, "env_kwargs": kwargs, "out": out,
+                  "progress": None if self.progress else False}  # fmt: skip
+        if self.algorithm == "evolved":
+            _refuse_to_overwrite([card], self.force)
+            if self.resume or self.num_envs is not None:
+                raise ValueError("evolved takes neither --resume nor --num-envs")
+            _evolve(env_id, generations=self.steps, **common, **given)
+            print(f"wrote {card}")
+            return
+        _refuse_to_overwrite([model, card], self.force)
         if self.num_envs is not None:
             given["num_envs"] = self.num_envs
         from .learned.training import train
 
-        train(self.algorithm, env_id, steps=self.steps, seconds=self.seconds, seed=self.seed, env_kwargs=kwargs,
-              out=out, progress=None if self.progress else False, **given)  # fmt: skip
+        train(self.algorithm, env_id, steps=self.steps, resume=self.resume, **common, **given)
         print(f"wrote {model} and {card}")
+
+
+def _evolve(env_id: str, **given: Any) -> None:
+    """`agents.evolve`, for ten minutes if nothing else is said.
+
+    Raises:
+        ValueError: for a hyperparameter that it does not have.
+    """
+    known = set(inspect.signature(agents.evolve).parameters)
+    if surplus := sorted(set(given) - known):
+        raise unknown("hyperparameter of evolved", surplus[0], known)
+    if given["seconds"] is None and given["generations"] is None:
+        given["seconds"] = 600.0
+    agents.evolve(env_id, **given)
 
 
 def _assignment(text: str) -> tuple[str, Any]:

@@ -112,8 +112,8 @@ def train(
     seconds: float | None = None, seed: int = 0, num_envs: int | None = None,
     env_kwargs: Mapping[str, Any] | None = None, mix: Sequence[Mapping[str, Any]] | None = None,
     curriculum: float = 0.0, out: str | Path | None = None, resume: bool = False, progress: bool | None = None,
-    shaping: bool | None = None, expected: bool | None = None, pulls_per_action: int = 1, checkpoints: int = 5, held_out: int = 2000,
-    **hyperparameters: Any,
+    shaping: bool | None = None, expected: bool | None = None, pulls_per_action: int = 1, checkpoints: int = 5,
+    held_out: int = 2000, **hyperparameters: Any,
 ) -> Trained:  # fmt: skip
     """Train an agent. Every episode has a fresh instance, where `env_kwargs` do not fix one.
 
