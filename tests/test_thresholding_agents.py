@@ -19,6 +19,7 @@ from twins import TWINS, by_betaincc, by_fractions, follow, opt_kg, play
 
 import agents
 from agents.catalogue import AGENTS, ALIASES
+from agents.evolved.evolution import START
 from agents.index import SCAN, IndexPolicy
 from agents.thresholding.opt_kg import log_gain
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
@@ -61,7 +62,7 @@ def test_every_thresholding_agent_has_a_twin() -> None:
         name for name, kind in AGENTS.items() if "Threshold" in kind.solves and name != "sar"
     ]  # test_feasible_agents
     assert sorted(rows) == NAMES
-    assert len(rows) == len(COMPARED) == 6
+    assert len(rows) == len(COMPARED) == 8
     assert sorted(COMPARED) == NAMES
     for name, kind in AGENTS.items():
         assert kind.name == name
@@ -259,10 +260,12 @@ COMPARED: dict[str, Callable[[Any, np.random.Generator], dict[str, Any]]] = {
     "apt": lambda env, g: {"tolerance": float(g.choice([0, 0.025, 0.1]))},
     "ucbe": ucbe_parameters,
     "opt-kg": lambda env, g: {"prior": [(1.0, 1.0), (0.5, 0.5), (2.0, 1.0), (0.1, 0.7), (1.1, 2.3)][g.integers(5)]},
+    "dp-index": no_parameters,
+    "evolved": lambda env, g: {"genes": (np.array(START) + 0.2 * g.standard_normal(14)).tolist()},
 }
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "opt-kg"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("opt-kg", "dp-index")])
 def test_agent_is_its_twin(name: str) -> None:
     """The same arms and the same answer on 300 random instances."""
     g, scanned = np.random.default_rng(1), 0
@@ -277,6 +280,9 @@ def test_agent_is_its_twin(name: str) -> None:
         observation, _ = env.reset(seed=3, options={"episode": episode})
         if name == "random":
             of_twin["public_seed"] = int(observation["public_seed"][0])
+        if name == "evolved":
+            of_twin["sigma"] = env.task.sigma
+            of_twin["centre"] = case["threshold"] if env.task.law == "bernoulli" else None
         mine = play(env, agent, observation)
         env.reset(seed=3, options={"episode": episode})
         twin = TWINS[name](K, budget, from_threshold(case["threshold"]), **of_twin)

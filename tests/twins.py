@@ -139,8 +139,80 @@ def by_fractions(threshold: Fraction) -> Callable[[int, int], Fraction]:
     return above
 
 
+def dp_indices(above: Callable[[int, int], Fraction], horizon: int) -> dict[tuple[int, int], Fraction]:
+    """The index of each posterior Beta(a, b) from a uniform prior after n < horizon pulls, exactly.
+
+    The largest (L(a, b) - E L(at the end)) / E(pulls) over stopping rules that pull at least once and stop at the
+    horizon: at the best ratio, the best rule against a price of that ratio saves nothing. Dinkelbach's iteration.
+    """
+
+    def loss(a: int, b: int) -> Fraction:
+        return min(above(a, b), 1 - above(a, b))
+
+    def best(a: int, b: int, price: Fraction, must: bool) -> tuple[Fraction, Fraction, Fraction]:
+        """Least loss + price * pulls from here on, and the two apart."""
+        stop = (loss(a, b), loss(a, b), Fraction(0))
+        if a + b - 2 == horizon:
+            return stop
+        p = Fraction(a, a + b)
+        hit, miss = best(a + 1, b, price, False), best(a, b + 1, price, False)
+        on = tuple(p * x + (1 - p) * y + extra for x, y, extra in zip(hit, miss, (price, 0, 1), strict=True))
+        return on if must or on[0] < stop[0] else stop  # type: ignore[return-value]
+
+    indices = {}
+    for n in range(horizon):
+        for s in range(n + 1):
+            a, b, price, last = s + 1, n - s + 1, Fraction(0), None
+            while price != last:
+                last = price
+                _, end, pulls = best(a, b, price, True)
+                price = max((loss(a, b) - end) / pulls, price)
+            indices[a, b] = price
+    return indices
+
+
+def evolved(K: int, budget: int, margin: Margin, genes: list[float], sigma: float, centre: float | None = None) -> Twin:
+    """The formula at the head of agents/evolved/index.py; centre: the threshold, where arms are Bernoulli."""
+    alpha, beta, rho, kappa, *hidden = genes
+    total: list[Any] = [0.0] * K
+    T = [0] * K
+
+    def index(n: int, mean: float) -> float:
+        d = abs(margin(mean)) * n / (n + abs(kappa))
+        v = sigma**2
+        if centre is not None:
+            m = min(max(centre + math.copysign(1.0, margin(mean)) * d, 0.0), 1.0)
+            r = min(max(rho, 0.0), 1.0)
+            v = max((1 - r) * sigma**2 + r * m * (1 - m), 0.001 * sigma**2)
+        w = n * d * d / (2 * v)
+        value = alpha * w + beta * math.log(n)
+        for c, p, q, r, s in (hidden[:5], hidden[5:]):
+            x = p * math.log(1 + w) + q * math.log(n) + r * (math.log(n) - math.log(budget / K)) + s
+            value += c * x / (1 + abs(x))
+        return value
+
+    for t in range(budget):
+        arm = t if t < K else min(range(K), key=lambda i: index(T[i], total[i] / T[i]))
+        total[arm] = total[arm] + (yield arm)
+        T[arm] += 1
+    return _above(K, T, total, margin)
+
+
+def by_index(K: int, budget: int, indices: Callable[[int, int], float]) -> Twin:
+    """Pulls the arm whose posterior has the largest index, the lowest of those; uniform prior, threshold 1/2."""
+    a, b = [1] * K, [1] * K
+    for _ in range(budget):
+        arm = max(range(K), key=lambda i: indices(a[i], b[i]))
+        if (yield arm) == 1:
+            a[arm] += 1
+        else:
+            b[arm] += 1
+    return {i for i in range(K) if a[i] + b[i] > 2 and a[i] >= b[i]}
+
+
 TWINS: dict[str, Callable[..., Twin]] = {
     "uniform": uniform, "random": random, "lsa": lsa, "apt": apt, "ucbe": ucbe, "opt-kg": opt_kg,
+    "dp-index": by_index, "evolved": evolved,
 }  # fmt: skip
 
 

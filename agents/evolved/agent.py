@@ -95,7 +95,7 @@ class Evolved(IndexPolicy):
         if not self._wide:
             arm, least = super().choose(observation, state), None
             if self.stops:
-                least = state.table.min(0) if len(state.levels) == 0 else state.table[:, -1]
+                least = state.table.min(0) if len(state.levels) == 0 else state.table[:, state.levels[-2] :].min(1)
         else:
             pulls = np.ascontiguousarray(observation["pulls"], np.int64)
             mean = np.ascontiguousarray(observation["mean"], np.float64)

@@ -42,7 +42,7 @@ __all__ = ["ALGORITHMS", "latest_of_the_best", "load", "train"]
 STEPS = 1_000_000  # about a minute on one core, evaluations included
 FLOOR = 0.02  # of the learning rate: where its decline ends
 SAVE_EVERY = 30.0  # seconds between two states for a resumption
-EARLIEST = 0.1  # share of the run before which no checkpoint is looked at
+EARLIEST = 0.4  # share of the run before which no checkpoint is looked at
 
 
 @dataclass(frozen=True)

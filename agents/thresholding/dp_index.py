@@ -7,12 +7,13 @@ apart into one problem of optimal stopping per arm (Whittle, Journal of Applied 
 
 The index of a state is the price at which pulling once more, and going on as is best, costs as much as stopping; it is
 the largest drop of the error per pull that any stopping rule can bring (Opt-KG looks one pull ahead). The policy pulls
-the arm with the largest index. `bound` is what the relaxation says of any policy.
+the arm with the largest index. `bounds.relaxed` is what the relaxation says of any policy.
 
 symbols     Beta(a, b) posterior of an arm's mean, p = a / (a + b), theta threshold, N the horizon: pulls of an arm
             L(a, b) = min(P(mean < theta), P(mean >= theta)) the error of stopping
 departures  D1 ties go to the lowest index
-            D2 indices are computed for a grid of prices, secants between
+            D2 rules are optimised for a grid of prices; an index is the drop per pull of the best rule at the price
+               below it or above it, whichever is larger: low by less than 1 %
             D3 states beyond the horizon, or whose index lies below the grid, go by ln L - ln n, below all others
 """
 
@@ -32,20 +33,20 @@ from bandit_envs.problems.base import integer, number
 from ..agent import Floats, Ints
 from ..index import IndexPolicy
 
-__all__ = ["DPIndex", "bound", "index_table"]
+__all__ = ["HORIZON", "DPIndex", "Table", "index_table"]
 
 HORIZON = 6000  # the largest table: 1.9 million states, some two seconds
 BAND = 3.0  # states with |s - theta n| <= BAND sqrt(n + 1) are looked at: six standard deviations, errors of 1e-9
-LEAST, RATIO = 1e-12, 1.3  # the grid of prices: LEAST, LEAST * RATIO, ... to 1/2
+LEAST, RATIO = 1e-12, 1.2  # the grid of prices: LEAST, LEAST * RATIO, ... to 1/2
 NEVER = -1e4  # of a logarithm that is not finite
 
 
 @jit
-def _band(theta: Any, N: Any, low: Any, start: Any) -> Any:
+def _band(theta: Any, N: Any, band: Any, low: Any, start: Any) -> Any:
     """Least s of each n in 0 .. N, and where its states start in a table; start[N + 1] is the size."""
     start[0] = 0
     for n in range(N + 1):
-        width = BAND * math.sqrt(n + 1.0)
+        width = band * math.sqrt(n + 1.0)
         low[n] = max(0, int(math.floor(theta * n - width)))
         start[n + 1] = start[n] + min(n, int(math.ceil(theta * n + width))) - low[n] + 1
 
@@ -60,10 +61,17 @@ def _losses(theta: Any, a0: Any, b0: Any, low: Any, start: Any, out: Any) -> Any
 
 
 @jit
-def _value(losses: Any, a0: Any, b0: Any, low: Any, start: Any, price: Any, row: Any, gain: Any) -> Any:
-    """V of the prior at this price [1]; `gain` gets what going on saves, against stopping, in each state, n < N."""
+def value_of_prior(
+    losses: Any, a0: Any, b0: Any, low: Any, start: Any, price: Any, row: Any, length: Any, gain: Any, pulls: Any
+) -> Any:
+    """V of the prior at this price [1].
+
+    Args:
+        row, length: scratch (N + 3,). gain, pulls: (S,) get, for n < N, what going on saves in each state against
+            stopping, and the pulls that it takes on average.
+    """
     N = len(low) - 1
-    row[:] = 0.0  # outside the band the loss is taken to be none; row[s + 1] holds s
+    row[:], length[:] = 0.0, 0.0  # outside the band the loss is taken to be none; row[s + 1] holds s
     for i in range(start[N + 1] - start[N]):
         row[low[N] + i + 1] = losses[start[N] + i]
     for n in range(N - 1, -1, -1):
@@ -72,26 +80,26 @@ def _value(losses: Any, a0: Any, b0: Any, low: Any, start: Any, price: Any, row:
             s = low[n] + i
             p = (a0 + s) / (a0 + b0 + n)
             on, stop = price + p * row[s + 2] + (1.0 - p) * row[s + 1], losses[start[n] + i]
-            gain[start[n] + i] = stop - on
-            row[s + 1] = min(stop, on)
-        row[low[n]] = 0.0
-        row[low[n] + count + 1 :] = 0.0
+            more = 1.0 + p * length[s + 2] + (1.0 - p) * length[s + 1]
+            gain[start[n] + i], pulls[start[n] + i] = stop - on, more
+            row[s + 1], length[s + 1] = (on, more) if on < stop else (stop, 0.0)
+        row[low[n]], length[low[n]] = 0.0, 0.0
+        row[low[n] + count + 1 :], length[low[n] + count + 1 :] = 0.0, 0.0
     return row[1]
 
 
 @jit
 def _indices(losses: Any, a0: Any, b0: Any, low: Any, start: Any, prices: Any, out: Any) -> Any:
     """The index of every state with n < N, NaN below the least price; prices in descending order."""
-    states = start[len(low) - 1]
-    row, gain, before = np.zeros(len(low) + 2), np.empty(states), np.empty(states)
+    states, N = start[len(low) - 1], len(low) - 1
+    row, length, gain, pulls = np.zeros(N + 3), np.zeros(N + 3), np.empty(states), np.empty(states)
+    above = np.zeros(states)  # the drop per pull of the best rule at the price above
     for j in range(len(prices)):
-        _value(losses, a0, b0, low, start, prices[j], row, gain)
+        value_of_prior(losses, a0, b0, low, start, prices[j], row, length, gain, pulls)
         for i in range(states):
             if gain[i] > 0.0 and math.isnan(out[i]):
-                dear = prices[j - 1] if j > 0 else prices[0]
-                share = gain[i] / (gain[i] - before[i]) if j > 0 else 0.0
-                out[i] = prices[j] + share * (dear - prices[j])
-            before[i] = gain[i]
+                out[i] = max(prices[j] + gain[i] / pulls[i], above[i])
+            above[i] = prices[j] + gain[i] / pulls[i]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +111,10 @@ class Table:
     losses: Floats  # (S,)
 
     @classmethod
-    def of(cls, threshold: float, prior: tuple[float, float], horizon: int) -> Table:
-        """The losses up to N = `horizon`."""
+    def of(cls, threshold: float, prior: tuple[float, float], horizon: int, whole: bool = False) -> Table:
+        """The losses up to N = `horizon`; `whole`: of all states, however far away."""
         low, start = np.empty(horizon + 1, np.int64), np.empty(horizon + 2, np.int64)
-        _band(threshold, horizon, low, start)
+        _band(threshold, horizon, math.sqrt(horizon) + 1.0 if whole else BAND, low, start)
         losses = np.empty(start[-1])
         _losses(threshold, *prior, low, start, losses)
         return cls(low, start, losses)
@@ -133,33 +141,6 @@ def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> t
         logs: Floats = np.where(np.isnan(index), late, np.log(index))
     logs.setflags(write=False)
     return table, logs
-
-
-def bound(arms: int, budget: int, threshold: float = 0.5, prior: tuple[float, float] = (1.0, 1.0)) -> float:
-    """What no policy can fall below: expected misclassified arms, for means drawn from the prior.
-
-    A price for pulls turns the budget into a mean budget, which can only help: the largest K V(prior) - lambda T.
-
-    Args:
-        arms: K. budget: T. threshold: theta. prior: (a0, b0), the law of the means.
-    """
-    horizon = min(budget, HORIZON)
-    table = Table.of(threshold, prior, horizon)
-    if horizon < budget:  # pulls beyond the table are free and tell all: the bound stays one
-        table.losses[table.start[horizon] :] = 0.0
-    row, gain = np.zeros(horizon + 3), np.empty(len(table.losses))
-
-    def dual(log_price: float) -> float:
-        price = math.exp(log_price)
-        value = float(_value(table.losses, *prior, table.low, table.start, price, row, gain))
-        return arms * value - price * budget
-
-    low, high = math.log(LEAST), math.log(0.5)
-    golden = (math.sqrt(5) - 1) / 2
-    for _ in range(60):  # concave in the price, so unimodal in its logarithm
-        one, two = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, two) if dual(one) > dual(two) else (one, high)
-    return max(dual((low + high) / 2), 0.0)
 
 
 class DPIndex(IndexPolicy):

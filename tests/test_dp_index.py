@@ -1,0 +1,145 @@
+"""dp-index and its bound: by hand, against exact arithmetic, and what they are worth."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from twins import by_fractions, by_index, dp_indices, follow, play
+
+import agents
+from agents.thresholding.bounds import best, relaxed
+from agents.thresholding.dp_index import BAND, Table, index_table
+
+THRESHOLD = "bandit_envs/Threshold-v0"
+UNIFORM = (1.0, 1.0)
+
+
+def indices(horizon: int, threshold: float = 0.5) -> np.ndarray:
+    """The indices themselves, in the order (0 of 0), (0 of 1), (1 of 1), (0 of 2), ..."""
+    return np.exp(index_table(threshold, UNIFORM, horizon)[1])
+
+
+def test_indices_by_hand() -> None:
+    # One pull, horizon 1: the loss falls from 1/2 to P(Beta(2, 1) < 1/2) = 1/4.
+    assert indices(1)[0] == pytest.approx(1 / 4, rel=1e-9)
+    # Horizon 2, after one success: another leaves 1/8 (2/3 of the time), a failure 1/2; nothing is won.
+    assert indices(2)[1:3] == pytest.approx([0, 0], abs=1e-12)
+    # Horizon 3, after one success: pull, and after a failure once more, from 1/2 to P(Beta(3, 2) < 1/2) = 5/16. The
+    # gain is 1/3 * 3/16 = 1/16 for 1 + 1/3 pulls: 3/64. In Beta(2, 2) itself it is 3/16.
+    assert indices(3)[:3] == pytest.approx([1 / 4, 3 / 64, 3 / 64], rel=0.01)  # D2
+    assert indices(3)[4] == pytest.approx(3 / 16, rel=0.01)
+
+
+@pytest.mark.parametrize("threshold", [Fraction(1, 2), Fraction(3, 10)])
+def test_indices_are_those_of_exact_arithmetic(threshold: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
+    horizon = 8
+    exact = dp_indices(by_fractions(threshold), horizon)
+    coarse = indices(horizon, float(threshold))
+    monkeypatch.setattr("agents.thresholding.dp_index.RATIO", 1.002)
+    index_table.cache_clear()
+    mine = indices(horizon, float(threshold))
+    index_table.cache_clear()
+    for (a, b), index in exact.items():
+        n = a + b - 2
+        here = mine[n * (n + 1) // 2 + a - 1]
+        assert here == pytest.approx(float(index), rel=1e-5 if index > 0 else 0, abs=1e-11)
+        assert 0.99 * here - 1e-11 <= coarse[n * (n + 1) // 2 + a - 1] <= 1.000001 * here + 1e-11  # D2
+
+
+def test_the_band_leaves_out_nothing_that_matters() -> None:
+    narrow = Table.of(0.5, UNIFORM, 200)
+    inside = [200 * 0.5 - BAND * math.sqrt(201), 200 * 0.5 + BAND * math.sqrt(201)]
+    assert narrow.low[200] == math.floor(inside[0])
+    assert narrow.losses[narrow.start[200]] < 1e-8  # outside it the loss is taken to be none
+    value = relaxed(10, 200)
+    assert value == pytest.approx(0.4690912, abs=1e-6)
+
+
+def test_agent_is_its_exact_twin() -> None:
+    """The same arms and the same answer on random instances, indices in fractions."""
+    budget, K = 9, 3
+    above = by_fractions(Fraction(1, 2))
+    exact = dp_indices(above, budget)
+    least = float(min(index for index in exact.values() if index > 0))
+
+    def index(a: int, b: int) -> float:
+        if exact.get((a, b), 0) > 0:
+            return float(exact[a, b])
+        return least * 1e-6 * float(min(above(a, b), 1 - above(a, b))) / (a + b - 1)  # D3
+
+    for episode in range(60):
+        env = gym.make(THRESHOLD, instance=f"sampler(arms={K})", budget=budget, actions="full").unwrapped
+        mine = play(env, agents.make("dp-index", env), env.reset(seed=6, options={"episode": episode})[0])
+        env.reset(seed=6, options={"episode": episode})
+        assert mine == follow(env, by_index(K, budget, index)), episode
+
+
+def test_states_beyond_the_horizon_come_last() -> None:
+    agent = agents.make("dp-index", gym.make(THRESHOLD, budget=400, actions="full"), horizon=50)
+    value = agent.value(np.array([40.0, 51.0, 200.0, 200.0]), np.array([0.5, 0.5, 0.5, 1.0]))
+    assert (np.diff(value) > 0).all()
+
+
+def test_it_is_better_than_lsa_on_random_instances() -> None:
+    """20,000 episodes: the ratio is 0.984 and a 95 % interval has a half width of 0.006."""
+    result = agents.evaluate(["lsa", "dp-index"], THRESHOLD, episodes=20_000, seed=3,
+                             env_kwargs={"instance": "tao2019-1", "budget": 200})  # fmt: skip
+    assert result.compare("dp-index", "lsa", "misclassified").difference < 0
+
+
+# --- what any policy can reach ---------------------------------------------------------------------------------------
+
+
+def by_brute_force(K: int, budget: int) -> Fraction:
+    """The least expected misclassified arms of any policy under uniform priors, by plain recursion in fractions."""
+    above = by_fractions(Fraction(1, 2))
+    known: dict[tuple[tuple[int, int], ...], Fraction] = {}
+
+    def value(state: tuple[tuple[int, int], ...], left: int) -> Fraction:
+        state = tuple(sorted(state))
+        if left == 0:
+            return sum((min(above(a, b), 1 - above(a, b)) for a, b in state), Fraction(0))
+        if state not in known:
+            options = []
+            for i, (a, b) in enumerate(state):
+                others = state[:i] + state[i + 1 :]
+                p = Fraction(a, a + b)
+                hit, miss = value((*others, (a + 1, b)), left - 1), value((*others, (a, b + 1)), left - 1)
+                options.append(p * hit + (1 - p) * miss)
+            known[state] = min(options)
+        return known[state]
+
+    return value(((1, 1),) * K, budget)
+
+
+def test_the_best_policy_by_hand() -> None:
+    # One pull of one of two arms: its loss falls from 1/2 to 1/4.
+    assert best(2, 1) == pytest.approx(3 / 4)
+    assert best(2, 2) == pytest.approx(1 / 2)
+    assert float(by_brute_force(2, 2)) == 1 / 2
+
+
+@pytest.mark.parametrize(("K", "budget"), [(2, 7), (3, 6)])
+def test_the_best_policy_is_that_of_brute_force(K: int, budget: int) -> None:
+    assert best(K, budget) == pytest.approx(float(by_brute_force(K, budget)), rel=1e-12)
+
+
+@pytest.mark.parametrize(("K", "budget"), [(2, 12), (3, 12), (2, 30)])
+def test_the_relaxation_is_a_bound_and_policies_stay_above(K: int, budget: int) -> None:
+    least = best(K, budget)
+    assert relaxed(K, budget) <= least
+    kwargs = {"instance": f"sampler(arms={K})", "budget": budget}
+    result = agents.evaluate(["lsa", "dp-index", "uniform"], THRESHOLD, episodes=20_000, seed=0, env_kwargs=kwargs)
+    logs = index_table(0.5, UNIFORM, budget)[1]
+    assert len(logs) == (budget + 1) * (budget + 2) // 2  # no band yet
+    exact = {"dp-index": best(K, budget, index=-logs)}
+    for run in result.runs:
+        losses = run.values("misclassified")
+        if run.agent in exact:
+            assert abs(losses.mean() - exact[run.agent]) < 5 * losses.std() / math.sqrt(len(losses))
+            assert least <= exact[run.agent] < 1.03 * least
+        assert losses.mean() > least - 5 * losses.std() / math.sqrt(len(losses))  # false alarms: 3e-7
