@@ -1,0 +1,233 @@
+"""The evolved index: the formula by hand, all arms at once, stopping, the evolution itself, stored genes."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agents
+from agents.evolved.agent import Evolved
+from agents.evolved.evolution import START, evolve, starting_point
+from agents.evolved.index import LSA, PARAMETERS, _all_good, _top_k
+from agents.evolved.race import Course
+from agents.stored import FOLDER, kind_of
+from bandit_envs import rng
+from bandit_envs.instances import Sampler
+
+THRESHOLD = "bandit_envs/Threshold-v0"
+GENES = (0.6, 0.5, 0.5, 1.0, 0.4, 1.0, -1.0, 0.5, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def test_the_index_by_hand() -> None:
+    env = gym.make(THRESHOLD, budget=40, instance={"law": "bernoulli", "mean": [0.4] * 10}, actions="full")
+    agent = agents.make("evolved", env, genes=GENES)
+    # n = 3, mean 1: d = 1/2 * 3/4 = 3/8; m = 7/8, v = (1/4 + 7/64) / 2 = 23/128; w = 3 (9/64) / (23/64) = 27/23.
+    # Inside f: ln(50/23) - ln 3 + (ln 3 - ln 4) / 2 + 1/5.
+    x = math.log(50 / 23) - math.log(3) + (math.log(3) - math.log(4)) / 2 + 0.2
+    index = 0.6 * 27 / 23 + 0.5 * math.log(3) + 0.4 * x / (1 + abs(x))
+    assert agent.value(np.array([3.0]), np.array([1.0])) == pytest.approx([index], rel=1e-14)
+    assert len(PARAMETERS) == len(GENES) == len(LSA) == 14
+
+
+def test_the_starting_point_is_lsa() -> None:
+    genes, start, scales = starting_point(False)
+    kwargs = {"instance": "tao2019-1", "budget": 200, "threshold": 0.4321}  # no ties, which rounding would break
+    env = gym.make(THRESHOLD, actions="full", **kwargs)
+    result = agents.evaluate({"evolved": Evolved(env, genes), "lsa": "lsa"}, THRESHOLD, episodes=200, env_kwargs=kwargs)
+    one, other = (run.pulls for run in result.runs)
+    assert np.array_equal(one, other)
+    assert len(genes) == len(start) == len(scales)
+    assert [len(part) for part in starting_point(True)] == [16, 16, 16]
+
+
+def test_margins_of_the_k_best() -> None:
+    margin, mean = np.empty(5), np.array([0.9, 0.2, 0.7, 0.4, 0.65])
+    _top_k(np.ones(5, np.int64), mean, 2, margin)
+    # The two best are 0 and 2; the best of the others is 4 with .65, the worst of the two .7.
+    assert margin == pytest.approx([0.25, -0.5, 0.05, -0.3, -0.05])
+
+
+def test_margins_of_all_good_arms() -> None:
+    margin = np.empty(4)
+    _all_good(np.ones(4, np.int64), np.array([1.0, 0.85, 0.5, 0.1]), 0.3, False, margin)
+    # The boundary is .7: plain margins .3, .15, -.2, -.6. The best arm moves it: down by .2 it meets arm 2, up by .15
+    # arm 1. Arm 1 would have to rise by .15 to be the best, and .15 further to push itself out: its own margin is less.
+    assert margin == pytest.approx([0.15, 0.15, -0.2, -0.6])
+    _all_good(np.ones(4, np.int64), np.array([1.0, 0.99, 0.75, 0.1]), 0.3, False, margin)
+    # Arm 1 may be the best: .01 to the top and .05 until the boundary meets arm 2.
+    assert margin == pytest.approx([0.05, 0.06, 0.05, -0.6])
+
+
+def by_hand_top_k(pulls: np.ndarray, mean: np.ndarray, k: int, fair: float) -> int:
+    """The arm with the least index, TopK, Bernoulli arms, in plain Python."""
+    if (pulls == 0).any():
+        return int((pulls == 0).argmax())
+    order = sorted(range(len(mean)), key=lambda i: (-mean[i], i))
+    alpha, beta, rho, kappa, c, p, q, r, s = GENES[:9]
+    values = []
+    for i, (n, m) in enumerate(zip(pulls.tolist(), mean.tolist(), strict=True)):
+        boundary = mean[order[k]] if i in order[:k] else mean[order[k - 1]]
+        side = 1 if m - boundary >= 0 and i in order[:k] or m - boundary > 0 else (1 if m == boundary else -1)
+        d = abs(m - boundary) * n / (n + kappa)
+        centre = m - side * abs(m - boundary)
+        shrunk = min(max(centre + side * d, 0), 1)
+        v = max((1 - rho) / 4 + rho * shrunk * (1 - shrunk), 0.00025)
+        w = n * d * d / (2 * v)
+        x = p * math.log(1 + w) + q * math.log(n) + r * (math.log(n) - fair) + s
+        values.append(alpha * w + beta * math.log(n) + c * x / (1 + abs(x)))
+    return int(np.argmin(values))
+
+
+def test_top_k_is_its_twin() -> None:
+    """The same arms on 40 random instances."""
+    for episode in range(40):
+        K, k = 4 + episode % 5, 1 + episode % 3
+        kwargs = {"instance": f"sampler(arms={K})", "k": k, "budget": 15 * K}
+        env = gym.make("bandit_envs/TopK-v0", actions="full", **kwargs)
+        agent = Evolved(env, GENES)
+        observation, _ = env.reset(seed=4, options={"episode": episode})
+        state, over = None, False
+        while not over:
+            action, state = agent.predict(observation, state)
+            if observation["remaining"][0] > 0:
+                wanted = by_hand_top_k(observation["pulls"], observation["mean"], k, math.log(15))
+                assert action["arm"] == wanted
+            observation, _, over, _, _ = env.step(action)
+
+
+def test_it_stops_where_a_pull_costs_more_than_it_brings() -> None:
+    genes = starting_point(True)[0]
+    pulls = {}
+    for cost in (0.01, 0.001):
+        kwargs = {"instance": {"sampler": {"law": "gaussian", "arms": 5}}, "epsilon": 0.3, "pull_cost": cost,
+                  "max_pulls": 5000}  # fmt: skip
+        env = gym.make("bandit_envs/AllGood-v0", actions="full", **kwargs)
+        result = agents.evaluate({"evolved": Evolved(env, genes)}, "bandit_envs/AllGood-v0", episodes=50,
+                                 env_kwargs=kwargs)  # fmt: skip
+        pulls[cost] = result.episodes["total_pulls"].mean()
+        assert not result.episodes["truncated"].any()
+    assert 5 <= pulls[0.01] < pulls[0.001]
+
+
+@pytest.mark.parametrize("env_id", ["bandit_envs/Threshold-v0", "bandit_envs/AllGood-v0"])
+def test_candidates_side_by_side_play_as_each_alone(env_id: str) -> None:
+    course = Course(env_id, {"instance": "sampler(arms=4)", "budget": 40}, 30)
+    both = course.losses([LSA, START], 5, 7)
+    assert both.shape == (2, 30)
+    assert np.array_equal(both[0], course.losses([LSA], 5, 7)[0])
+    assert np.array_equal(both[1], course.losses([START], 5, 7)[0])
+    assert not np.array_equal(both[0], both[1])
+
+
+TINY: dict[str, Any] = {"generations": 4, "population": 6, "every": 2, "episodes": 60, "progress": False,
+                        "env_kwargs": {"instance": "sampler(arms=4)", "budget": 30}}  # fmt: skip
+
+
+def test_one_seed_one_index(tmp_path: Any) -> None:
+    genes, card = evolve(**TINY, out=tmp_path / "index")
+    again, _ = evolve(**TINY)
+    other, _ = evolve(**TINY, seed=1)
+    assert genes == again != other
+    stored = json.loads((tmp_path / "index.json").read_text())
+    assert stored["genes"] == genes
+    assert stored["names"] == list(PARAMETERS)
+    assert [look["generation"] for look in card["looks"]] == [0, 2, 4]
+    assert card["kept"] in (0, 2, 4)
+    assert card["result"][0]["low"] <= card["result"][0]["ratio"] <= card["result"][0]["high"]
+    assert eval(card["call"])[0] == genes
+
+
+def test_evolution_finds_what_is_better() -> None:
+    """Means far away or near: from an index that neglects all but the pulls, CMA-ES comes to use the margin."""
+    kwargs = {"instance": {"sampler": {"arms": 6, "mean": {"choice": [0.05, 0.95, 0.4, 0.6]}}}, "budget": 90}
+    genes, _ = evolve(**TINY | {"generations": 12, "population": 8, "episodes": 300, "env_kwargs": kwargs})
+    course = Course(THRESHOLD, kwargs, 3000)
+    pulls_only = (0.0, 1.0, *[0.0] * 12)
+    mine, plain, lsa = course.losses([genes, pulls_only, LSA], 99, 0).mean(1)
+    assert mine < 0.8 * plain
+    assert mine < 1.02 * lsa
+
+
+def test_expected_losses_are_those_that_happen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """20,000 episodes; |z| > 5 happens by chance with probability 6e-7."""
+    for mean in (
+        {"uniform": [0.0, 1.0]},
+        {"uniform": [0.3, 0.6]},
+        {"around": [0.5, 0.05, 0.2]},
+        {"choice": [0.3, 0.55]},
+    ):
+        kwargs = {"instance": {"sampler": {"arms": 4, "mean": mean}}, "budget": 40}
+        expected = Course(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
+        with monkeypatch.context() as patch:
+            patch.setattr("agents.evolved.race.known", lambda *_: False)
+            happened = Course(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
+        difference = expected - happened
+        assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference)), mean
+        assert expected.std() < 0.85 * happened.std()
+
+
+def test_means_around_a_centre() -> None:
+    sampler = Sampler(arms=8, mean={"around": [0.5, 0.1, 0.3]})
+    means, _ = sampler.draw(np.repeat(rng.root_key(0)[:, None], 4000, 1), np.arange(4000, dtype=np.uint64))
+    far = np.abs(means - 0.5)
+    assert 0.1 <= far.min() < 0.1001
+    assert 0.2999 < far.max() <= 0.3
+    assert abs((means > 0.5).mean() - 0.5) < 5 * 0.5 / math.sqrt(means.size)
+    assert abs(far.mean() - 0.2) < 5 * 0.2 / math.sqrt(12 * means.size)
+    for values, message in (([0.5, 0.3, 0.1], "0 <= least <= most"), ([0.5, 0.1], "takes 3 numbers"),
+                            ([0.9, 0.1, 0.3], "lie in")):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            Sampler(mean={"around": values})
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"generations": None}, "evolve needs seconds or generations"),
+    ({"population": 3}, "population must be an integer"),
+    ({"env_kwargs": {}}, "evolved needs a budget, or a pull_cost > 0"),
+    ({"seconds": 0}, "seconds must be a number"),
+])  # fmt: skip
+def test_refused(change: dict[str, Any], message: str) -> None:
+    if change == {"env_kwargs": {}}:
+        change = {"env_kwargs": {"instance": "sampler(arms=3)", "delta": 0.1, "max_pulls": 50}}
+    with pytest.raises(ValueError, match=message):
+        evolve(**TINY | change)
+
+
+def test_genes_are_checked() -> None:
+    env = gym.make(THRESHOLD)
+    with pytest.raises(ValueError, match="takes 14 finite genes"):
+        Evolved(env, [1.0, 2.0])
+    with pytest.raises(ValueError, match="takes 14 finite genes"):
+        Evolved(env, [math.nan] * 14)
+
+
+# --- what comes with the package -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("evolved-*.json")), ids=lambda path: path.stem)
+def test_stored_genes_run(path: Any) -> None:
+    card = json.loads(path.read_text())
+    assert card["call"].startswith("agents.evolve(")
+    assert card["cpu_seconds"] <= 600
+    assert all(part["high"] < 1.02 for part in card["result"])
+    kwargs = {**card["env_kwargs"], **(card["mix"] or [{}])[0]}
+    kwargs.pop("episodes", None)
+    env = gym.make(card["env_id"], actions="full", **kwargs)
+    agent = agents.make("evolved", env)
+    assert path.stem == f"evolved-{kind_of(agent.task)}"
+    assert agent.genes.tolist() == [card["genes"]]
+    assert len(agents.evaluate("evolved", card["env_id"], episodes=3, env_kwargs=kwargs).episodes) == 3
+
+
+def test_where_nothing_is_stored_the_error_tells_how_to_train() -> None:
+    env = gym.make(THRESHOLD, instance="sampler(arms=3)", pull_cost=0.01, delta=0.1)
+    for name in ("evolved", "ppo"):
+        with pytest.raises(
+            ValueError, match=f"no model of {name} is stored .*bandit-envs train Threshold --algorithm {name}"
+        ):
+            agents.make(name, env)
