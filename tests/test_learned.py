@@ -19,12 +19,19 @@ pytest.importorskip("stable_baselines3")
 
 import torch
 from stable_baselines3 import PPO
+from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 import agents
 from agents.learned import EquivariantPolicy, NativeVecEnv, Trained, make_vec_env
+from agents.learned.buffer import RelativeBuffer
+from agents.learned.model import Repeated
+from agents.learned.resuming import Saved
+from agents.learned.stored import store
 from agents.learned.training import ALGORITHMS, latest_of_the_best
+from agents.learned.vec_env import JoinedVecEnv
+from agents.stored import FOLDER, kind_of
 from bandit_envs import PureExplorationVectorEnv
 from bandit_envs.catalogue import ENVIRONMENTS
 from bandit_envs.observations import FEATURES
@@ -588,6 +595,198 @@ def test_a_minute_of_training_beats_uniform_and_comes_near_lsa(seed):
     means = result.summary().set_index("agent")["misclassified"]
     assert result.compare("ppo", "uniform", "misclassified").high < -0.25
     assert means["ppo"] < 1.05 * means["lsa"]
+
+
+# --- mixes, resumption, baselines ------------------------------------------------------------------------------------
+
+MIX = [{"budget": 12}, {"budget": 24, "pulls_per_action": 4, "slots": 3.0}]
+
+
+def test_a_joined_environment_is_its_parts_side_by_side():
+    def parts() -> list[NativeVecEnv]:
+        return [make_vec_env(THRESHOLD, n, observation="features", shaping=True, **FOUR | {"budget": T})
+                for n, T in ((3, 12), (5, 20))]  # fmt: skip
+
+    joined, (one, other) = JoinedVecEnv(parts()), parts()
+    roots = joined.seed(4)
+    assert len(set(roots)) == 2
+    one.seed(roots[0])
+    other.seed(roots[-1])
+    assert same(joined.reset(), np.concatenate([one.reset(), other.reset()]))
+    random = np.random.default_rng(0)
+    for _ in range(30):
+        actions = random.integers(0, 4, 8)
+        together, apart = joined.step(actions), [one.step(actions[:3]), other.step(actions[3:])]
+        for i in range(3):
+            assert same(together[i], np.concatenate([part[i] for part in apart]))
+        assert [bool(info) for info in together[3]] == together[2].tolist()
+    assert joined.num_envs == 8
+    assert len(joined.env_method("action_masks", indices=[0, 7])) == 2
+    assert joined.get_attr("num_envs", indices=[1, 6]) == [3, 5]
+    with pytest.raises(ValueError, match="same K, got 4 and 5"):
+        JoinedVecEnv([one, make_vec_env(THRESHOLD, 2, observation="features", instance="sampler(arms=5)")])
+    with pytest.raises(ValueError, match="at least one environment"):
+        JoinedVecEnv([])
+
+
+def test_expected_scores_have_the_mean_of_the_scores_and_less_noise():
+    """3000 random episodes; |z| > 5 happens by chance with probability 6e-7."""
+    rewards = {}
+    for expected in (False, True):
+        envs = make_vec_env(THRESHOLD, 500, observation="features", expected=expected, **FOUR)
+        envs.seed(8)
+        rewards[expected] = np.array([episode[-1]["reward"] for episode in played(envs, 72)])
+    difference = rewards[True] - rewards[False]
+    assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference))
+    assert rewards[True].std() < 0.8 * rewards[False].std()
+    with pytest.raises(ValueError, match="expected scores are defined for Threshold"):
+        make_vec_env("bandit_envs/TopK-v0", 1, observation="features", expected=True)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_relative_advantages_are_advantages_over_the_error_left(power):
+    """Of SB3's own buffer in the unit of rewards, for values that are the same in both units."""
+    envs = make_vec_env(THRESHOLD, 6, observation="features", shaping=True, **FOUR)
+    shape = (10, envs.observation_space, envs.action_space, "cpu", 0.9, 0.8, 6)
+    own, plain = (
+        RelativeBuffer(*shape[:4], shape[5], shape[4], 6, power=power),
+        RolloutBuffer(*shape[:4], shape[5], shape[4], 6),
+    )
+    envs.seed(2)
+    observation, starts = envs.reset(), np.ones(6)
+    random = np.random.default_rng(0)
+    units = []
+    for _ in range(10):
+        unit = observation.reshape(6, 4, -1)[..., ERROR].mean(1, dtype=np.float64) ** power
+        values, actions = random.random(6), random.integers(0, 4, 6)
+        after, rewards, dones, _ = envs.step(actions)
+        for buffer, scale in ((own, unit), (plain, np.ones(6))):
+            buffer.add(observation, actions[:, None], rewards, starts, torch.as_tensor(values / scale), torch.zeros(6))
+        units.append(unit)
+        observation, starts = after, dones.astype(float)
+    last = random.random(6)
+    unit = np.maximum(observation.reshape(6, 4, -1)[..., ERROR].mean(1, dtype=np.float64), 1e-5) ** power
+    own.compute_returns_and_advantage(torch.as_tensor(last / unit), dones)
+    plain.compute_returns_and_advantage(torch.as_tensor(last), dones)
+    assert own.advantages * np.stack(units) == pytest.approx(plain.advantages, abs=1e-4)
+
+
+def test_one_policy_for_a_mix_of_budgets():
+    trained = agents.train(**TINY, mix=MIX, curriculum=0.5)
+    assert [len(look["return"]) for look in trained.card["checkpoints"]] == [2] * len(trained.card["checkpoints"])
+    assert len(trained.card["result"]) == 2
+    again = eval(trained.card["call"])
+    assert all(torch.equal(weight, weights(again)[name]) for name, weight in weights(trained).items())
+    with pytest.raises(ValueError, match="mix must be a list"):
+        agents.train(**TINY, mix={"budget": 3})
+    with pytest.raises(ValueError, match="num_envs must be at least 2"):
+        agents.train(**TINY | {"num_envs": 1}, mix=MIX)
+
+
+class Killed(Exception):
+    """Stands for a kill."""
+
+
+@pytest.mark.parametrize(("algorithm", "extra"), [
+    ("ppo", {}), ("ppo", {"mix": MIX, "curriculum": 0.5}), ("dqn", {"learning_starts": 100}),
+])  # fmt: skip
+def test_a_killed_training_resumes_to_the_same_model(algorithm, extra, tmp_path, monkeypatch):
+    call = TINY | {"steps": 4096} | extra
+    whole = agents.train(algorithm, **call)
+    monkeypatch.setattr("agents.learned.training.SAVE_EVERY", 0.0)
+    write, written = Saved.write, []
+
+    def write_and_die(self: Saved, model: Any, run: Any) -> None:
+        write(self, model, run)
+        written.append(model.num_timesteps)
+        if written[-1] >= 2500:
+            raise Killed
+
+    monkeypatch.setattr(Saved, "write", write_and_die)
+    with pytest.raises(Killed):
+        agents.train(algorithm, **call, out=tmp_path / "model")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.resume"]
+    monkeypatch.setattr(Saved, "write", write)
+    with pytest.raises(ValueError, match="belongs to another call"):
+        agents.train(algorithm, **call | {"seed": 5}, out=tmp_path / "model", resume=True)
+    torch.rand(5)
+    resumed = agents.train(algorithm, **call, out=tmp_path / "model", resume=True)
+    assert all(torch.equal(weight, weights(resumed)[name]) for name, weight in weights(whole).items())
+    assert [look["return"] for look in resumed.card["checkpoints"]] == [
+        look["return"] for look in whole.card["checkpoints"]
+    ]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model.json", "model.zip"]
+    with pytest.raises(ValueError, match="resume needs out"):
+        agents.train(**TINY, resume=True)
+
+
+def test_curves_go_to_tensorboard(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    agents.train(**TINY | {"checkpoints": 4}, tensorboard_log=str(tmp_path))
+    [run] = tmp_path.iterdir()
+    curves = EventAccumulator(str(run)).Reload().Tags()["scalars"]
+    assert {"held_out/return", "held_out/loss_over_lsa", "rollout/ep_rew_mean"} <= set(curves)
+
+
+@pytest.mark.parametrize("algorithm", ["maskable-ppo", "recurrent-ppo"])
+def test_baselines_of_sb3_contrib(algorithm, tmp_path):
+    pytest.importorskip("sb3_contrib")
+    trained = agents.train(algorithm, **TINY, out=tmp_path / algorithm)
+    loaded = agents.load(tmp_path / algorithm)
+    assert type(loaded.model).__name__.lower() == algorithm.replace("-", "")
+    x = observations(4)
+    assert np.array_equal(loaded.predict(x)[0], trained.predict(x)[0])
+    if algorithm == "maskable-ppo":  # equivariant, so it runs on other numbers of arms
+        wide = agents.load(tmp_path / algorithm, gym.make(THRESHOLD, instance="sampler(arms=7)"))
+        assert wide.predict(observations(7))[0].shape == (32,)
+
+
+def test_actions_are_repeated_as_in_training(tiny):
+    result = agents.evaluate({"once": tiny, "thrice": Repeated(tiny, 3)}, THRESHOLD, episodes=20, env_kwargs=FOUR)
+    env = gym.make(THRESHOLD, observation="features", **FOUR)
+    scores = []
+    for e in range(20):
+        observation, _ = env.reset(seed=0, options={"episode": e})
+        for t in range(12):
+            if t % 3 == 0:
+                action, _ = tiny.predict(observation)
+            observation, _, _, _, info = env.step(action)
+        scores.append(info["score"])
+    assert scores == result.episodes.query("agent == 'thrice'")["score"].tolist()
+
+
+# --- what comes with the package -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("ppo-*.json")), ids=lambda path: path.stem)
+def test_stored_networks_run(path):
+    card = json.loads(path.read_text())
+    assert path.with_suffix(".npz").stat().st_size < 300_000
+    assert card["call"].startswith("agents.train('ppo'")
+    assert card["cpu_seconds"] <= 600
+    kwargs = {**card["env_kwargs"], **((card["hyperparameters"]["mix"] or [{}])[0])}
+    kwargs = {name: value for name, value in kwargs.items() if name not in ("pulls_per_action", "slots")}
+    env = gym.make(card["env_id"], **kwargs)
+    agent = agents.make("ppo", env)
+    assert agent.name == "ppo"
+    assert path.stem == f"ppo-{kind_of(env.unwrapped.task)}"
+    result = agents.evaluate(["ppo", "uniform"], card["env_id"], episodes=20, env_kwargs=kwargs | {"max_pulls": 50})
+    assert len(result.episodes) == 40
+
+
+def test_storing_keeps_every_decision(tmp_path, tiny, monkeypatch):
+    store(tiny, tmp_path / "ppo-threshold-budget")
+    monkeypatch.setattr("agents.stored.FOLDER", tmp_path)
+    env = gym.make(THRESHOLD, **FOUR)
+    again = agents.make("ppo", env)
+    x = observations(4)
+    assert np.array_equal(again.predict(x)[0], tiny.predict(x)[0])
+    assert again.card["call"] == tiny.card["call"]
+    assert agents.make("ppo", gym.make(THRESHOLD)).predict(observations(10))[0].shape == (32,)
+    with pytest.raises(ValueError, match="ppo has no parameter 'alpha'"):
+        agents.make("ppo(alpha=1)", env)
 
 
 # --- the extra --------------------------------------------------------------------------------------------------------
