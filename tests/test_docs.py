@@ -43,7 +43,10 @@ def test_tables_name_what_exists():
     assert set(re.findall(r"^\| \[?`([\w-]+)`", agents, re.MULTILINE)) == set(AGENTS)
 
 
-EXAMPLES = {"compare": [], "gymnasium_loop": [], "sb3_ppo": ["2048"]}
+EXAMPLES = {
+    "cleanrl_ppo": ["8192"], "compare": [], "gymnasium_loop": [], "learned_table": ["0.0004", "evolved|dp-index"],
+    "rl_zoo": ["2048"], "sb3_dqn": ["2000"], "sb3_ppo": ["2048"], "sb3_recurrent_ppo": ["1024"],
+}  # fmt: skip
 
 
 def test_no_example_is_left_out():
@@ -52,6 +55,9 @@ def test_no_example_is_left_out():
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run(name, tmp_path, monkeypatch, capsys):
+    for module, user in (("rl_zoo3", "rl_zoo"), ("sb3_contrib", "sb3_recurrent_ppo")):
+        if name == user:
+            pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [name, *EXAMPLES[name]])
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
