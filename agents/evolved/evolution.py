@@ -33,7 +33,7 @@ __all__ = ["START", "evolve", "starting_point"]
 
 Floats = NDArray[np.float64]
 START = (*LSA[:4], 0.3, 0.5, -0.5, 0.0, 0.0, -0.3, 0.3, 0.5, 0.5, 0.0)  # LSA, bent a little
-SCALES = (0.15, 0.15, 0.4, 1.0, *(0.5, 0.4, 0.4, 0.4, 0.8) * 2)  # how far the search looks at first, by parameter
+SCALES = (0.15, 0.15, 0.4, 1.0, *(0.8, 0.6, 0.5, 0.5, 0.8) * 2)  # how far the search looks at first, by parameter
 STOP_START, STOP_SCALES = (0.0, 0.5), (0.7, 0.15)
 LEAST = 1e-12  # of a mean loss
 

@@ -39,8 +39,8 @@ class RelativeBuffer(RolloutBuffer):
         last: NDArray[np.float32] = last_values.clone().cpu().numpy().flatten()
         steps, n = self.rewards.shape
         error = self.observations.reshape(steps, n, -1, len(FEATURES))[..., _ERROR].mean(2, dtype=np.float64)
-        after = np.maximum(error - self.rewards, LEAST)  # the reward is the drop
         error = np.maximum(error, LEAST)
+        after = np.append(error[1:], error[-1:], axis=0)  # of the observation after the last nothing is known here
         running = np.zeros(n)
         for step in reversed(range(steps)):
             final = step == steps - 1

@@ -53,7 +53,8 @@ class NativeVecEnv(VecEnv):
             an algorithm's own discount then only trades bias for variance.
         pulls_per_action: how often each action is repeated, >= 1.
         expected: at the end, pay the score that is to be expected given all samples and the law of the instances, not
-            the score itself: the same mean for every policy, less noise. For Threshold on samplers of Bernoulli arms.
+            the score itself: the same mean for every policy, less noise. With shaping, Phi is that expected score at
+            every step. For Threshold on samplers of Bernoulli arms.
         reward_scale: factor of all rewards, > 0.
 
     Raises:
@@ -84,6 +85,8 @@ class NativeVecEnv(VecEnv):
         N = envs.num_envs
         self._number, self._length, self._return = np.full(N, -1), np.zeros(N, np.int64), np.zeros(N)
         self._potential, self._actions = np.zeros(N), np.zeros(N, np.int64)
+        self._seen = np.full((2, N, envs.task.K), -1.0)  # pulls and means that `_wrong` belongs to
+        self._wrong = np.zeros((N, envs.task.K))
         self._begun = time.perf_counter()
         super().__init__(N, envs.single_observation_space, envs.single_action_space)
         self.seed()
@@ -104,13 +107,20 @@ class NativeVecEnv(VecEnv):
         phi: NDArray[np.float64] = 1 - error.mean(1) if self.envs.setting.reward == "score" else np.prod(1 - error, 1)
         return phi
 
-    def _expected_scores(self, slots: NDArray[np.intp]) -> NDArray[np.float64]:
-        """The scores to be expected of the plug-in answers of these slots, (n,)."""
+    def _expected_scores(self) -> NDArray[np.float64]:
+        """The scores to be expected of the plug-in answers as of now, (N,); one arm of many changes at a step."""
         sampler: Any = self.envs.setting.source
-        seen = np.nan_to_num(self.envs.means(slots))
-        errors = wrong(sampler, self.task.parameters["threshold"], self.envs.pulls[slots], seen)
-        score: NDArray[np.float64] = 1 - errors.mean(1)
+        now = np.stack([self.envs.pulls, np.nan_to_num(self.envs.means())])
+        changed = (now != self._seen).any(0)
+        pulls, means = now[0][changed].astype(np.int64), now[1][changed]
+        self._wrong[changed] = wrong(sampler, self.task.parameters["threshold"], pulls, means)
+        self._seen = now
+        score: NDArray[np.float64] = 1 - self._wrong.mean(1)
         return score
+
+    def _phi(self, observation: Any) -> NDArray[np.float64]:
+        """The potential of all slots, (N,)."""
+        return self._expected_scores() if self.expected else self.potential(observation)
 
     # --- SB3's VecEnv -------------------------------------------------------------------------------------------------
 
@@ -143,7 +153,7 @@ class NativeVecEnv(VecEnv):
         options: dict[str, Any] = {"reset_mask": mask, "episode": self._number}
         observation, _ = self.envs.reset(seed=root, options=options)
         if self.shaping:
-            self._potential[mask] = self.potential(observation[mask])
+            self._potential[mask] = self._phi(observation)[mask]
         return observation
 
     def step_async(self, actions: NDArray[Any]) -> None:
@@ -168,12 +178,12 @@ class NativeVecEnv(VecEnv):
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for end in ends:
             self._tell(end, observation, truncated, infos)
+        if self.expected and (over := np.flatnonzero(terminated)).size:
+            reward[over] += self._expected_scores()[over] - [infos[i]["score"] for i in over]
         if self.shaping:
-            phi = self.potential(observation)
+            phi = self._phi(observation)
             reward += np.where(terminated, 0.0, self.gamma * phi) - self._potential
             self._potential = phi
-        if self.expected and (over := np.flatnonzero(terminated)).size:
-            reward[over] += self._expected_scores(over) - [infos[i]["score"] for i in over]
         reward *= self.reward_scale
         if done.any():
             observation = self._begin(done)
