@@ -339,7 +339,7 @@ class Train(Debug):
         given = dict(_assignment(text) for text in self.hyperparameters)
         if self.mix is not None:
             given["mix"] = _from_json("mix", self.mix)
-        common = {"seconds": self.seconds, "seed": self.seed, "env_kwargs": kwargs, "out": out,
+        common: dict[str, Any] = {"seconds": self.seconds, "seed": self.seed, "env_kwargs": kwargs, "out": out,
                   "progress": None if self.progress else False}  # fmt: skip
         if self.algorithm == "evolved":
             _refuse_to_overwrite([card], self.force)

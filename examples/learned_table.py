@@ -45,8 +45,9 @@ for label, name in AGENTS.items():
     texts = []
     for instance, budget, episodes in CELLS:
         count = episodes * SHARE * (FEWER.get(label, 1.0) if episodes * budget > 10**8 else 1.0)
+        kwargs = {"instance": instance, "budget": budget}
         result = agents.evaluate({"it": name, "LSA": "lsa"}, "bandit_envs/Threshold-v0", episodes=max(int(count), 20),
-                                 seed=2026, env_kwargs={"instance": instance, "budget": budget}, progress=False)  # fmt: skip
+                                 seed=2026, env_kwargs=kwargs, progress=False)  # fmt: skip
         share, error = ratio(result, "it", "LSA")
         texts.append(f"{share:.3f} [{share - 1.96 * error:.3f}, {share + 1.96 * error:.3f}]")
     print(f"| {label} |", " | ".join(texts), "|", flush=True)

@@ -214,7 +214,7 @@ def test_stored_genes_run(path: Any) -> None:
     card = json.loads(path.read_text())
     assert card["call"].startswith("agents.evolve(")
     assert card["cpu_seconds"] <= 600
-    assert all(part["high"] < 1.02 for part in card["result"])
+    assert all(part["low"] < 1.0 for part in card["result"])  # nowhere significantly worse than the start
     kwargs = {**card["env_kwargs"], **(card["mix"] or [{}])[0]}
     kwargs.pop("episodes", None)
     env = gym.make(card["env_id"], actions="full", **kwargs)
