@@ -32,7 +32,7 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
     if not path.is_file():
         there = sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json"))
         raise ValueError(
-            f"no model of {name} is stored for {kind_of(task)}, only for {', '.join(there) or 'nothing'}; make one: "
+            f"{name} has no stored model for {kind_of(task)}, only for {', '.join(there) or 'nothing'}; make one: "
             f"bandit-envs train {task.problem} --algorithm {name} --out results/{name}"
         )
     card: dict[str, Any] = json.loads(path.read_text())

@@ -192,8 +192,10 @@ def test_train_calls_the_function(capsys: Output, tmp_path: Path, monkeypatch: p
     assert err == f"bandit-envs: {out}.zip is there already: give another --out, or --force to overwrite it\n"
     run(capsys, f"train Threshold --budget 50 --instance 'sampler(arms=3)' --steps 9 --num-envs 4 --out {out}.zip"
                 " --force --no-progress --hyperparameters learning_rate=1e-3 policy=big")  # fmt: skip
-    usual = {"steps": None, "seconds": 60.0, "seed": 3, "env_kwargs": {}, "out": out, "progress": None}
-    special = {"steps": 9, "seconds": None, "seed": 0, "env_kwargs": {"budget": 50, "instance": "sampler(arms=3)"},
+    usual = {"steps": None, "resume": False, "seconds": 60.0, "seed": 3, "env_kwargs": {}, "out": out,
+                 "progress": None}  # fmt: skip
+    special = {"steps": 9, "resume": False, "seconds": None, "seed": 0,
+                   "env_kwargs": {"budget": 50, "instance": "sampler(arms=3)"},
                "out": out, "progress": False, "num_envs": 4, "learning_rate": 1e-3, "policy": "big"}  # fmt: skip
     assert calls == [("ppo", "bandit_envs/Threshold-v0", usual), ("ppo", "bandit_envs/Threshold-v0", special)]
     _, err = run(capsys, f"train --out {tmp_path / 'new'} --hyperparameters big", 2)
