@@ -199,7 +199,8 @@ def train(
     listed = ", ".join(f"{name}={value!r}" for name, value in call.items() if value is not None)
     card = {"call": f"agents.train({algorithm!r}, {env_id!r}, {listed})", "algorithm": algorithm, "env_id": env_id,
             "env_kwargs": kwargs, "features": list(FEATURES), "seed": seed, "roots": roots,
-            "hyperparameters": own | settings, **story, "result": result, "versions": _versions()}  # fmt: skip
+            "hyperparameters": own | {key: getattr(value, "__name__", value) for key, value in settings.items()},
+            **story, "result": result, "versions": _versions()}  # fmt: skip
     card["seconds"] = round(time.perf_counter() - run.begun, 1)
     card["cpu_seconds"] = round(run.cpu + time.process_time() - run.cpu_begun, 1)
     trained = Trained(model, card)
