@@ -45,8 +45,8 @@ def load_stored(name: str, task: Task) -> Trained:
         ValueError: if there is none, telling how to train one.
     """
     card, weights = stored_weights(name, task)
-    box = spaces.Box(-1.0, 1.0, (task.K * len(FEATURES),), np.float32)
-    policy = EquivariantPolicy(box, spaces.Discrete(task.K + 1), lambda _: 0.0, **card["network"])
+    box = spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
+    policy = EquivariantPolicy(box, spaces.Discrete(task.stop + 1), lambda _: 0.0, **card["network"])
     policy.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})
     return Trained(Frozen(policy, name), card)
 
