@@ -158,11 +158,11 @@ def paired_difference(
 ) -> PairedDifference:
     """Mean of a - b over episodes that both agents met, with its confidence interval and a two-sided p-value.
 
-    0-1 data       test: McNemar's mid-p; interval: Wald's after adding one disagreement of either kind [Bonett & Price,
-                   JEBS 37(4), 2012], which keeps a width when few episodes, or none, disagree
-    n <= LARGE     test: random signs of the differences (a and b trade places at random in each episode), the data
-                   counted among the resamples: exact for symmetric differences; interval: `bootstrap_mean`
-    n > LARGE      the normal limit of both
+    - 0-1 data: McNemar's mid-p test; Wald's interval after adding one disagreement of either kind [Bonett & Price, JEBS
+      37(4), 2012], which keeps a width when few episodes, or none, disagree.
+    - n <= LARGE: random signs of the differences (a and b trade places at random in each episode), the data counted among
+      the resamples, an exact test for symmetric differences; the interval of `bootstrap_mean`.
+    - n > LARGE: the normal limit of both.
 
     The bootstrap's resamples would give a p-value as well, but not an honest one: for five differences of one sign it
     is 1 / 1000, while fair coins agree once in 16 times. The price is that interval and test may disagree at the edge.
