@@ -160,8 +160,8 @@ def paired_difference(
 
     - 0-1 data: McNemar's mid-p test; Wald's interval after adding one disagreement of either kind [Bonett & Price, JEBS
       37(4), 2012], which keeps a width when few episodes, or none, disagree.
-    - n <= LARGE: random signs of the differences (a and b trade places at random in each episode), the data counted among
-      the resamples, an exact test for symmetric differences; the interval of `bootstrap_mean`.
+    - n <= LARGE: random signs of the differences (a and b trade places at random in each episode), the data counted
+      among the resamples, an exact test for symmetric differences; the interval of `bootstrap_mean`.
     - n > LARGE: the normal limit of both.
 
     The bootstrap's resamples would give a p-value as well, but not an honest one: for five differences of one sign it
