@@ -124,8 +124,7 @@ class PureExplorationEnv(Face, gym.Env[Any, Any]):
         if self._over:
             raise self._core.need_reset()
         if self._full:
-            arms, times, answers = self._core.split(self._batch(action), (1,))
-            ended = self._core.simulator.advance(arms, times)
+            ended, answers = self._core.advance(self._batch(action), (1,))
             paid = self._core.simulator.reward.item(0)
         else:
             answers = None

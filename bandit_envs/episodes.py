@@ -15,7 +15,7 @@ from .instances import Instance
 from .observations import FEATURES, features
 from .problems import Problem
 from .setting import Setting
-from .simulator import ENDED, SPENT, Simulator
+from .simulator import ENDED, SPENT, UNREADY, Simulator
 from .task import Task
 
 __all__ = ["Episodes", "Face"]
@@ -37,15 +37,6 @@ def _seen(rows: Any, pulls: Any, mean: Any, out: Any) -> Any:
             for k in range(K):
                 for d in range(D):
                     out[np.uint64(i), k * D + d] = mean[e, k * D + d] if pulls[e, k] != 0 else np.nan
-
-
-@jit
-def _stops(arms: Any, status: Any, K: Any) -> Any:
-    """Whether any slot ends with this action, by its own answer."""
-    for e in range(len(arms)):  # noqa: SIM110 (Numba has no `any` of a generator)
-        if status[e] == SPENT or (arms[e] == K and status[e] != ENDED):
-            return True
-    return False
 
 
 class Episodes:
@@ -213,24 +204,27 @@ class Episodes:
         # One kind of array for the kernels: another would be compiled anew.
         return array if array.flags.carray else np.require(array, requirements=["C", "W"]).reshape(shape)
 
-    def split(self, action: Any, lead: tuple[int, ...]) -> tuple[Any, Any, Any]:
-        """Arms (E,), times (E,) and answers (E, K) or None of an action, or of a batch of them."""
+    def advance(self, action: Any, lead: tuple[int, ...]) -> tuple[int, Any]:
+        """One step of all slots by an action, or a batch of them: how many ended, and the answers (E, K) or None.
+
+        Raises:
+            ValueError: for an action of wrong type, shape or range; no episode has then been touched.
+        """
         if not self.full:
-            return self.integers("an action", action, lead).reshape(-1), self.once, None
+            return self.simulator.advance(self.integers("an action", action, lead).reshape(-1), self.once), None
         try:
             arms, times, answers = action["arm"], action["times"], action["answer"]
         except (TypeError, KeyError, IndexError):
             raise ValueError(f"a full action is a dict of arm, times and answer, got {action!r:.200}") from None
         arms, times = self.integers("arm", arms, lead), self.integers("times", times, lead)
-        if not lead:
-            arms, times = arms.reshape(1), times.reshape(1)
         if type(answers) is not np.ndarray or answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
             answers = self._read_answers(answers, lead)
-        if not _stops(arms, self.simulator.status, self.stop):
-            return arms, times, None
+        count = self.simulator.advance(arms, times, False)
+        if count != UNREADY:
+            return count, None
         answers = answers.reshape(-1, self.K)
         self.check_answers(arms, answers)
-        return arms, times, answers
+        return self.simulator.advance(arms, times), answers
 
     def _read_answers(self, value: Any, lead: tuple[int, ...]) -> NDArray[Any]:
         """Answers that are no array of the batch's own shape."""

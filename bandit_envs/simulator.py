@@ -33,7 +33,7 @@ from .rng import (
     to_uniform,
 )  # fmt: skip
 
-__all__ = ["Simulator"]
+__all__ = ["UNREADY", "Simulator"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,6 +44,7 @@ _32, _PUBLIC = np.uint64(32), np.uint64(rng.PUBLIC)
 _NEXT = np.uint64(16)  # the next block of a draw, above the 4 bits of the stream
 
 LIVE, ENDED, SPENT = 0, 1, 2  # a slot: runs; waits for `begin`; has no budget left and owes its answer
+UNREADY = -(2**62)  # what `advance` returns where it would end episodes by answers that nobody has looked at
 PULLED, STOPPED, SKIPPED = 0, 1, 2  # what an episode did in a step
 MOST_TIMES = 2**31 - 1  # pulls of one action
 
@@ -162,11 +163,12 @@ def _pull_bulk(
 @jit
 def _advance(
     rules: Any, cost: Any, identity: Any, parameters: Any, data: Any, pulls: Any, statistics: Any, counts: Any,
-    flags: Any, outcome: Any, arms: Any, times: Any,
+    flags: Any, outcome: Any, arms: Any, times: Any, ready: Any,
 ) -> Any:  # fmt: skip
     """One step of every live episode. Returns how many ended; their slots are in `ended`, the third row of `counts`.
 
-    Nothing is touched, and -1 - e returned, when the action of the live episode e is out of range.
+    Nothing is touched, and -1 - e returned, when the action of the live episode e is out of range; UNREADY, when an
+    episode ends with its own answer but is not `ready` for that.
     """
     law, K, D, full, budget, limit = rules[0], rules[1], rules[2], rules[3], rules[4], rules[5]
     columns, stride = rules[6], rules[7]
@@ -189,6 +191,10 @@ def _advance(
         lowest, highest = min(lowest, arms[i]), max(highest, arms[i])
     for i in range(E):
         least, most = min(least, times[i]), max(most, times[i])
+    answering = False
+    if not ready:
+        for i in range(E):
+            answering |= (status[i] == SPENT) | ((arms[i] == K) & (status[i] != ENDED))
     single = highest < K and most == 1  # nobody stops, or pulls in bulk
     if lowest < 0 or highest > K or least < 1 or most > MOST_TIMES:
         for e in range(E):
@@ -196,6 +202,8 @@ def _advance(
                 return -1 - e
             if status[e] == LIVE and arms[e] < K and (times[e] < 1 or times[e] > MOST_TIMES):
                 return -1 - e
+    if answering:
+        return UNREADY
     for start in range(0, E, _BLOCK):
         stop = min(start + _BLOCK, E)
         n, base = stop - start, np.uint64(start)
@@ -431,23 +439,24 @@ class Simulator:
 
     def bind(self, arms: Ints, times: Ints) -> Callable[[], int]:
         """`advance` on these two arrays, which the caller fills with actions that it has checked itself."""
-        return functools.partial(_advance, *self._bound, arms, times)
+        return functools.partial(_advance, *self._bound, arms, times, True)
 
     def no_action(self, action: Any) -> str:
         """What is wrong with an action that is out of range."""
         return f"an action is {self.pulled} 0 .. {self.K - 1}, or {self.K} to stop, got {action}"
 
-    def advance(self, arms: Ints, times: Ints) -> int:
+    def advance(self, arms: Ints, times: Ints, ready: bool = True) -> int:
         """One step of all live episodes: pull arms[e] times[e] times, or stop where arms[e] == K.
 
         Returns how many episodes ended; their slots are the first entries of `ended`. `terminated` and `truncated` of
-        slots that had ended before stay as they are.
+        slots that had ended before stay as they are. Or UNREADY, and no episode has been touched, where one ends with
+        an answer of its own and the caller is not `ready`, having yet to look at the answers.
 
         Raises:
             ValueError: naming the first action that is out of range; no episode has then been touched.
         """
-        count: int = _advance(*self._bound, arms, times)
-        if count >= 0:
+        count: int = _advance(*self._bound, arms, times, ready)
+        if count >= 0 or count == UNREADY:
             return count
         e = -1 - count
         if not 0 <= arms[e] <= self.K:

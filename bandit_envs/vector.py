@@ -166,10 +166,9 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
         if self._roots is None:
             raise self._core.need_reset()
         sim = self._sim
-        arms, times, answers = self._core.split(actions, (self.num_envs,))
         restart = np.flatnonzero(sim.status == ENDED) if self._waiting and self._next else None
         everyone = self._waiting == 0
-        count = sim.advance(arms, times)
+        count, answers = self._core.advance(actions, (self.num_envs,))
         info: dict[str, Any] = {}
         if count:
             over = np.zeros(self.num_envs, np.bool_)
