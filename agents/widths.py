@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bandit_envs import Task
-from bandit_envs.compiled import jit
+from bandit_envs.compiled import inlined, jit
 from bandit_envs.problems.base import number
 
-__all__ = ["BOUNDS", "bounds_of", "confidence", "lil_width", "scale_of", "width_of"]
+__all__ = ["BOUNDS", "bounds_of", "confidence", "lil_table", "lil_width", "scale_of", "tabulated", "width_of"]
 
 BOUNDS = ("current", "running")
 
@@ -18,6 +21,25 @@ BOUNDS = ("current", "running")
 def lil_width(t: Any, level: Any, factor: Any) -> Any:
     """sqrt(factor ln(log2(2t) / level) / t): of t samples, with factor = c sigma^2. [Mason et al. 2020, section 3]"""
     return math.sqrt(factor * math.log(math.log2(2.0 * t) / level) / t)
+
+
+@jit
+def _tabulate(level: Any, factor: Any, table: Any) -> Any:
+    for t in range(1, len(table)):
+        table[t] = lil_width(float(t), level, factor)
+
+
+def lil_table(level: float, factor: float, length: int = 8192) -> NDArray[np.float64]:
+    """`lil_width` after 0 .. length - 1 pulls, infinite after none."""
+    table = np.full(length, np.inf)
+    _tabulate(level, factor, table)
+    return table
+
+
+@inlined
+def tabulated(t: Any, level: Any, factor: Any, table: Any) -> Any:
+    """`lil_width` after t pulls, an integer, from a table of it as far as that goes."""
+    return table[np.uint64(t)] if t < len(table) else lil_width(float(t), level, factor)
 
 
 def confidence(name: str, task: Task, delta: float | None, with_budget: float | None = None) -> float:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from .problems import PROBLEMS, Problem
@@ -42,12 +43,12 @@ class Task:
     observation: str = "statistics"
     pull: str = "arm"
 
-    @property
+    @cached_property
     def stop(self) -> int:
         """The action that stops: K, or K * D where the actions below it are arm * D + coordinate."""
         return self.K * self.D if self.pull == "coordinate" else self.K
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of the counts `pulls` of one episode: (K,), or (K, D) where coordinates are pulled."""
         return (self.K, self.D) if self.pull == "coordinate" else (self.K,)

@@ -44,7 +44,7 @@ from ..trees import (
     settle,
     upper,
 )
-from ..widths import bounds_of, confidence, lil_width, scale_of
+from ..widths import bounds_of, confidence, lil_table, scale_of, tabulated
 
 __all__ = ["ST2"]
 
@@ -67,10 +67,10 @@ class Memory:
 
 @jit
 def _measure(
-    m: Any, T: Any, tree: Any, t: Any, i: Any, level: Any, factor: Any, running: Any, boundary: Any
+    m: Any, T: Any, tree: Any, t: Any, i: Any, level: Any, factor: Any, table: Any, running: Any, boundary: Any
 ) -> Any:  # fmt: skip
     """Give arm i its estimate m and bounds after T pulls, and its side of a boundary, which `settle` may yet move."""
-    C = lil_width(T, level, factor)
+    C = tabulated(T, level, factor, table)
     low, high = m - C, m + C
     if running:
         low, high = max(low, lower(tree, t, i)), min(high, upper(tree, t, i))
@@ -99,7 +99,7 @@ def _scan(tree: Any, t: Any, K: Any, U: Any, L: Any, inside: Any) -> Any:
 @jit
 def _rounds(
     pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, slack: Any, level: Any, factor: Any, running: Any,
-    tree: Any, levels: Any, memory: Any, threshold: Any, out: Any,
+    table: Any, tree: Any, levels: Any, memory: Any, threshold: Any, out: Any,
 ) -> Any:  # fmt: skip
     """The next arm of each episode, K to stop."""
     K = np.uint64(pulls.shape[1])
@@ -123,15 +123,15 @@ def _rounds(
                 continue
             for i in range(K):
                 put(tree, t, i, 0.0, -math.inf, math.inf, False)
-                m, T = mean[e, i], float(pulls[e, i])
-                _measure(m, T, tree, t, i, level, factor, running, math.inf)
+                m, T = mean[e, i], pulls[e, i]
+                _measure(m, T, tree, t, i, level, factor, table, running, math.inf)
             build(tree, t, levels)
         else:
             boundary = _boundary(max_estimate(tree, t, levels), epsilon, multiplicative)
             for j in range(size):
                 i = np.uint64(memory[e, QUEUE + np.uint64(j)])
-                m, T = mean[e, i], float(pulls[e, i])
-                _measure(m, T, tree, t, i, level, factor, running, boundary)
+                m, T = mean[e, i], pulls[e, i]
+                _measure(m, T, tree, t, i, level, factor, table, running, boundary)
                 refresh(tree, t, levels, i)
         # lines 2-5 and 10
         settle(tree, t, levels, _boundary(max_estimate(tree, t, levels), epsilon, multiplicative))
@@ -184,6 +184,7 @@ class ST2(Agent):
         self.delta = confidence(self.name, self.task, delta)
         self.level = self.delta / self.task.K
         self.factor = number("c", c, 0, above=True) * scale_of(self.task, sigma) ** 2
+        self.table = lil_table(self.level, self.factor)
         p = self.task.parameters
         self.rules = (float(p["epsilon"]), p["multiplicative"], float(p["slack"]), self.level, self.factor,
                       bounds_of(bounds))  # fmt: skip
@@ -200,7 +201,7 @@ class ST2(Agent):
         if len(pulls) != len(state.round) or mean.shape != pulls.shape:
             raise unfit(pulls, mean, len(state.round))
         out = np.empty(len(pulls), np.int64)
-        _rounds(pulls, mean, *self.rules, state.tree, state.levels, state.round, state.threshold, out)
+        _rounds(pulls, mean, *self.rules, self.table, state.tree, state.levels, state.round, state.threshold, out)
         return out
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
