@@ -38,6 +38,7 @@ from .result import Evaluation, Run
 __all__ = ["evaluate"]
 
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
+_INT64 = np.dtype(np.int64)
 _NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
 
 
@@ -291,9 +292,11 @@ class _Lockstep:
         while left:
             action, state = self.policy.predict(observation, state, begins, deterministic=True)
             arm, times = (action["arm"], action["times"]) if self.handcrafted else (action, one)
-            if checked and np.shape(arm) == shape:  # the environment refuses other shapes
-                arm, times = np.ascontiguousarray(arm, np.int64), np.ascontiguousarray(times, np.int64)
-                while _passes(arm, times, stop, self.most, self.spent, self.limit):
+            if checked:
+                if getattr(arm, "dtype", None) is not _INT64 or times.dtype is not _INT64:
+                    arm, times = np.ascontiguousarray(arm, np.int64), np.ascontiguousarray(times, np.int64)
+                # Other shapes are refused by the environment.
+                while arm.shape == shape and _passes(arm, times, stop, self.most, self.spent, self.limit):
                     self._score_checkpoint(observation, state, np.where(arm == stop, 0, times))
             observation, _, terminated, truncated, info = envs.step(action)
             if shown:
