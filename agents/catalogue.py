@@ -13,7 +13,7 @@ from .agent import Agent, task_of
 from .all_good import ST2, UCB, APTOracle, East, Fareast, UniformElimination
 from .baselines import Random, Uniform
 from .evolved import Evolved
-from .stored import stored_card
+from .stored import is_stored, stored_card
 from .thresholding import APT, LSA, SAR, UCBE, DPIndex, OptKG
 from .top_k import (
     CLUCB,
@@ -43,19 +43,21 @@ AGENTS: dict[str, type[Agent]] = {
                 APTOracle, LUCB, MedianElimination, Direct, Incremental, Halving, AdaptiveTopK, ImprovedTopK, OptMAI,
                 Racing, Pi1, Pi2, Pi3, Adapt, OCBAm, CLUCB, KLLUCB, LilUCB, Evolved)
 }  # fmt: skip
-LEARNED = ("ppo",)  # networks that come with the package, see `stored`; PyTorch runs them
+# Networks that come with the package, see `stored`; PyTorch runs them.
+LEARNED = {"ppo": "this package: a network for each arm, trained by PPO on random instances"}
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 
 
 def names(problem: str | None = None) -> list[str]:
-    """Names that `make` accepts, of the agents that solve `problem` (None: of all).
+    """Names that `make` accepts, of the agents that solve `problem` (None: of all); learned ones come last.
 
     Raises:
         ValueError: for an unknown problem.
     """
     if problem is not None and problem not in PROBLEMS:
         raise unknown("problem", problem, PROBLEMS)
-    return [name for name, kind in AGENTS.items() if problem is None or problem in kind.solves]
+    written = [name for name, kind in AGENTS.items() if problem is None or problem in kind.solves]
+    return written + [name for name in LEARNED if problem is None or is_stored(name, problem)]
 
 
 def _fixed_instance(source: Any) -> Any:

@@ -29,7 +29,7 @@ from bandit_envs import catalogue, instances
 from bandit_envs.naming import unknown
 from bandit_envs.problems import PROBLEMS
 
-from .catalogue import AGENTS, ALIASES
+from .catalogue import AGENTS, ALIASES, LEARNED
 from .evaluation.report import report, table
 from .evaluation.run import check_environment
 
@@ -195,6 +195,9 @@ def _agents() -> tuple[list[str], list[list[str]]]:
         needs += [f"the true {parameter}" for parameter in kind.oracles]
         solves = "all" if set(kind.solves) == set(PROBLEMS) else ", ".join(kind.solves)
         rows.append([", ".join([name, *also]), solves, " and ".join(needs) or "-", kind.source])
+    for name, source in LEARNED.items():
+        solves = ", ".join(problem for problem in PROBLEMS if name in agents.names(problem))
+        rows.append([name, solves, "the budget or a price", source])
     return ["agent", "problems", "needs", "source"], rows
 
 
@@ -214,7 +217,7 @@ class Evaluate(Debug):
     """A name (see `bandit-envs list environments`), as Threshold or bandit_envs/Threshold-v0."""
     agents: Words = None
     """Names (see `bandit-envs list agents`), possibly with parameters, and paths of saved models (.zip). Left out: all
-    that can run."""
+    that can run, but no networks."""
     episodes: Annotated[int, arg(metavar="N")] = 1000
     """Episodes, the same for all agents."""
     seed: Annotated[int, arg(metavar="N")] = 0
@@ -271,13 +274,18 @@ class Evaluate(Debug):
 
 
 def _all_that_can_run(problem: str, env: Any) -> list[str]:
-    """The agents that solve the problem and accept this environment; a note tells why others do not.
+    """The agents that solve the problem and accept this environment; a note tells why others are left out.
+
+    Networks are, for their time: at each pull they look at all arms.
 
     Raises:
         ValueError: if there is none.
     """
     able = []
     for name in agents.names(problem):
+        if name in LEARNED:
+            _note(f"left out: {name} is a network and takes long; give it by name")
+            continue
         try:
             agents.make(name, env)
         except ValueError as error:

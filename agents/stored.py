@@ -11,15 +11,24 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task
 
-__all__ = ["FOLDER", "kind_of", "stored_card", "stored_genes", "stored_weights"]
+__all__ = ["FOLDER", "is_stored", "kind_of", "stored_card", "stored_genes", "stored_weights"]
 
 FOLDER = Path(__file__).parent / "models"
 
 
+def _trained_for(problem: str) -> str:
+    """The problem whose models serve this one."""
+    return "topk" if problem == "BestArm" else problem.lower()
+
+
 def kind_of(task: Task) -> str:
     """The name of the stored models for a task: its problem, and whether pulls are limited by a budget or a price."""
-    problem = "TopK" if task.problem == "BestArm" else task.problem
-    return f"{problem}-{'cost' if task.budget is None else 'budget'}".lower()
+    return f"{_trained_for(task.problem)}-{'cost' if task.budget is None else 'budget'}"
+
+
+def is_stored(name: str, problem: str) -> bool:
+    """Whether there is a model of this name for some task of the problem."""
+    return any(FOLDER.glob(f"{name}-{_trained_for(problem)}-*.json"))
 
 
 def stored_card(name: str, task: Task) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -79,7 +80,8 @@ def test_evaluate_takes_all_agents_that_can_run_where_none_is_named(capsys: Outp
         noted = {line.split()[3] for line in err.splitlines() if line.startswith("note: left out: ")}
         assert set(agents_in(out)) | noted == set(agents.names(problem))
     out, err = run(capsys, "evaluate Threshold --budgets 12 30 --instance tao2019-1 --episodes 2")
-    assert set(agents_in(out)) == set(agents.names("Threshold"))
+    assert set(agents_in(out)) == set(agents.names("Threshold")) - {"ppo"}
+    assert "left out: ppo is a network" in err
     out, err = run(capsys, "evaluate Threshold --budgets 5 30 --instance tao2019-1 --episodes 2")
     assert "left out: ucbe needs a budget > K = 10, got 5" in err
 
@@ -168,6 +170,7 @@ def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPat
     for name, kind in AGENTS.items():
         (line,) = [line for line in shown["agents"].splitlines() if line.split()[0].rstrip(",") == name]
         assert kind.source in line
+    assert re.search("^ppo +Threshold, AllGood ", shown["agents"], re.MULTILINE)
     assert "the budget and the true H" in shown["agents"]
     monkeypatch.setenv("COLUMNS", "100")
     assert max(map(len, run(capsys, "list agents")[0].splitlines())) <= 100

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.catalogue import AGENTS
+from agents.catalogue import AGENTS, LEARNED
 from bandit_envs.catalogue import ENVIRONMENTS
 from bandit_envs.instances import INSTANCES, SAMPLERS
 
@@ -40,11 +40,12 @@ def test_tables_name_what_exists():
     assert set(re.findall(r"`bandit_envs/(\w+)-v0` \|", environments)) == set(ENVIRONMENTS)
     table = instances.partition("Names may carry")[0]
     assert set(re.findall(r"^\| `([\w.-]+)`", table, re.MULTILINE)) == {*INSTANCES, *SAMPLERS}
-    assert set(re.findall(r"^\| \[?`([\w-]+)`", agents, re.MULTILINE)) == set(AGENTS)
+    assert set(re.findall(r"^\| \[?`([\w-]+)`", agents, re.MULTILINE)) == {*AGENTS, *LEARNED}
 
 
 EXAMPLES = {
-    "cleanrl_ppo": ["8192"], "compare": [], "gymnasium_loop": [], "learned_table": ["0.0004", "evolved|dp-index"],
+    "cleanrl_ppo": ["8192"], "compare": [], "gymnasium_loop": [], "learned_instances": ["2", "katz-samuels2018-5|mason"],
+    "learned_table": ["0.0004", "evolved|dp-index"],
     "rl_zoo": ["2048"], "sb3_dqn": ["2000"], "sb3_ppo": ["2048"], "sb3_recurrent_ppo": ["1024"],
 }  # fmt: skip
 

@@ -657,7 +657,8 @@ def test_the_same_decisions_with_arm_actions_and_in_sb3(name: str) -> None:
 
 def test_names() -> None:
     assert set(NAMES) <= set(agents.names())
-    assert sorted(agents.names("Threshold")) == sorted([*NAMES, "sar"])
+    assert sorted(agents.names("Threshold")) == sorted([*NAMES, "sar", "ppo"])
+    assert "ppo" in agents.names()
     assert "opt-kg" not in agents.names("Feasible")
     assert {"uniform", "random"} <= set(agents.names("TopK"))
     assert "lsa" not in agents.names("TopK")
