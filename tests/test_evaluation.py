@@ -526,3 +526,15 @@ def test_ratings_of_captions(data_folder: Path, monkeypatch: pytest.MonkeyPatch)
         evaluate("ucbe", env_kwargs=kwargs)
     with pytest.raises(ValueError, match="opt-kg needs Bernoulli arms, got categorical"):
         evaluate("opt-kg", env_kwargs=kwargs)
+
+
+def test_an_agent_that_is_cut_is_scored_on_what_it_recommends() -> None:
+    """APT with the true boundary answers by that, not by the best empirical mean: cut or out of budget alike."""
+    rows = {}
+    for rule in ("budget", "max_pulls"):
+        kwargs = {"instance": "mason2020-3a(n=25)", "delta": None, rule: 300}
+        rows[rule] = agents.evaluate("apt-oracle", "bandit_envs/AllGood-v0", episodes=50, env_kwargs=kwargs).episodes
+    assert rows["max_pulls"]["truncated"].all()
+    assert not rows["budget"]["truncated"].any()
+    for metric in ("correct", "score", "f1", "misclassified", "total_pulls"):
+        assert rows["max_pulls"][metric].tolist() == rows["budget"][metric].tolist()

@@ -305,7 +305,7 @@ class _Lockstep:
                 begins = running
                 continue
             over = np.flatnonzero(info["_answer"])
-            self._record(over, info, truncated)
+            self._record(over, info, truncated, observation, state)
             bar.ended(len(over))
             left -= len(over)
             begins = terminated | truncated
@@ -334,11 +334,20 @@ class _Lockstep:
         self.next_check[slots] += 1
         self.limit[slots] = self.limits[self.next_check[slots]]
 
-    def _record(self, over: NDArray[np.int64], info: dict[str, Any], truncated: NDArray[np.bool_]) -> None:
-        """The rows of ended episodes: the end itself, or every checkpoint not reached."""
+    def _record(
+        self, over: NDArray[np.int64], info: dict[str, Any], truncated: NDArray[np.bool_], observation: Any, state: Any
+    ) -> None:
+        """The rows of ended episodes: the end itself, or every checkpoint not reached.
+
+        An episode that was cut has not been asked for an answer: an agent's is what it recommends then.
+        """
         known = self.envs.certify(over)
         verdict = known | {name: info[name][over] for name in self.result.names if name not in known}
         pulls, total, cut = self._pulls(over), info["total_pulls"][over], truncated[over]
+        if self.handcrafted and cut.any():
+            asked = self.envs.assess(over[cut], self.policy.recommend(observation, state, over[cut]))
+            for name in asked.keys() & verdict.keys():
+                verdict[name][cut] = asked[name]
         if len(self.checks) == 0:
             column = np.zeros(len(over), np.int64)
             self.result.write(self.episode[over], column, verdict, total, cut)
