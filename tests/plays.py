@@ -1,7 +1,9 @@
-"""Plays of agents that pull in bulk, side by side, and their replay by literal twins."""
+"""Plays of agents side by side: replay by literal twins, and copies on the way."""
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Generator
 from typing import Any
 
@@ -63,3 +65,17 @@ def singly(twin: Twin) -> Twin:
             arm, times = twin.send(total / times)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+
+
+def copies_decide_alike(agent: Any, envs: Any, steps: int) -> None:
+    """Copies and pickles of an agent and its memory, made on the way, decide as they would; a pickle goes on."""
+    observation, _ = envs.reset(seed=4)
+    state = None
+    for t in range(steps):
+        others = [copy.deepcopy((agent, state)), pickle.loads(pickle.dumps((agent, state)))] if t % 20 == 10 else []
+        ahead = [one.predict(observation, memory) for one, memory in others]
+        arms, state = agent.predict(observation, state)
+        assert all(action.tolist() == arms.tolist() for action, _ in ahead)
+        if ahead:
+            agent, state = others[1][0], ahead[1][1]
+        observation, *_ = envs.step(arms)

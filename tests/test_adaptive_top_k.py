@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import math
-import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from plays import copies_decide_alike
 from scipy import stats
 from twins_all_good import play
 from twins_top_k import (
@@ -568,17 +567,7 @@ def test_a_run_goes_on_without_its_memory(name: str) -> None:
 def test_agents_can_be_pickled_and_copied(name: str) -> None:
     env_id, rules = best_of(name, SPREAD)
     envs = gym.make_vec(env_id, num_envs=3, actions="arm", **rules)
-    agent = make(name, envs)
-    observation, _ = envs.reset(seed=4)
-    state = None
-    for t in range(100):
-        others = [copy.deepcopy((agent, state)), pickle.loads(pickle.dumps((agent, state)))] if t % 20 == 10 else []
-        ahead = [one.predict(observation, memory) for one, memory in others]
-        arms, state = agent.predict(observation, state)
-        assert all(action.tolist() == arms.tolist() for action, _ in ahead)
-        if ahead:  # the copy goes on
-            agent, state = others[1][0], ahead[1][1]
-        observation, *_ = envs.step(arms)
+    copies_decide_alike(make(name, envs), envs, 100)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import math
-import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
+from plays import copies_decide_alike
 from scipy import stats
 from twins_all_good import apt_oracle, follow, lil, lucb, play, st2, ucb
 
@@ -459,17 +458,7 @@ def test_lucb_keeps_its_round_without_its_memory() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_agents_can_be_pickled_and_copied(name: str) -> None:
     envs = gym.make_vec(ALL_GOOD, num_envs=N, actions="arm", **STOPPING)
-    agent = make(name, envs)
-    observation, _ = envs.reset(seed=4)
-    state = None
-    for t in range(300):
-        others = [copy.deepcopy((agent, state)), pickle.loads(pickle.dumps((agent, state)))] if t % 20 == 10 else []
-        ahead = [one.predict(observation, memory) for one, memory in others]
-        arms, state = agent.predict(observation, state)
-        assert all(action.tolist() == arms.tolist() for action, _ in ahead)
-        if ahead:  # the copy goes on
-            agent, state = others[1][0], ahead[1][1]
-        observation, *_ = envs.step(arms)
+    copies_decide_alike(make(name, envs), envs, 300)
 
 
 @pytest.mark.parametrize("name", NAMES)
