@@ -105,5 +105,5 @@ class Evolved(IndexPolicy):
         if self.stops:
             rows = np.arange(len(arm)) // max(len(arm) // len(self.genes), 1)
             limit = self.genes[rows, -2] - self.genes[rows, -1] * math.log(self.task.pull_cost)
-            arm[least > limit] = self.task.K
+            arm[least > limit] = self.task.stop
         return arm
