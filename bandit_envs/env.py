@@ -124,7 +124,7 @@ class PureExplorationEnv(Face, gym.Env[Any, Any]):
         if self._over:
             raise self._core.need_reset()
         if self._full:
-            ended, answers = self._core.advance(self._batch(action), (1,))
+            ended, answers = self._core.advance(self._batch(action))
             paid = self._core.simulator.reward.item(0)
         else:
             answers = None

@@ -204,36 +204,36 @@ class Episodes:
         # One kind of array for the kernels: another would be compiled anew.
         return array if array.flags.carray else np.require(array, requirements=["C", "W"]).reshape(shape)
 
-    def advance(self, action: Any, lead: tuple[int, ...]) -> tuple[int, Any]:
+    def advance(self, action: Any) -> tuple[int, Any]:
         """One step of all slots by an action, or a batch of them: how many ended, and the answers (E, K) or None.
 
         Raises:
             ValueError: for an action of wrong type, shape or range; no episode has then been touched.
         """
         if not self.full:
-            return self.simulator.advance(self.integers("an action", action, lead).reshape(-1), self.once), None
+            return self.simulator.advance(self.integers("an action", action, self.once.shape), self.once), None
         try:
             arms, times, answers = action["arm"], action["times"], action["answer"]
         except (TypeError, KeyError, IndexError):
             raise ValueError(f"a full action is a dict of arm, times and answer, got {action!r:.200}") from None
-        arms, times = self.integers("arm", arms, lead), self.integers("times", times, lead)
+        shape = self.once.shape
+        arms, times = self.integers("arm", arms, shape), self.integers("times", times, shape)
         if type(answers) is not np.ndarray or answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
-            answers = self._read_answers(answers, lead)
+            answers = self._read_answers(answers)
         count = self.simulator.advance(arms, times, False)
         if count != UNREADY:
             return count, None
-        answers = answers.reshape(-1, self.K)
         self.check_answers(arms, answers)
         return self.simulator.advance(arms, times), answers
 
-    def _read_answers(self, value: Any, lead: tuple[int, ...]) -> NDArray[Any]:
+    def _read_answers(self, value: Any) -> NDArray[Any]:
         """Answers that are no array of the batch's own shape."""
         try:
             answers = np.asarray(value)
         except (TypeError, ValueError):  # ragged
             answers = np.empty(0)
-        if answers.shape != (*lead, self.K) or answers.dtype.kind not in "biu":
-            raise ValueError(f"an answer is a mask of 0 and 1 of shape {(*lead, self.K)}, got {value!r:.200}")
+        if answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
+            raise ValueError(f"an answer is a mask of 0 and 1 of shape {self._answers_shape}, got {value!r:.200}")
         return answers
 
     @staticmethod

@@ -168,7 +168,7 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
         sim = self._sim
         restart = np.flatnonzero(sim.status == ENDED) if self._waiting and self._next else None
         everyone = self._waiting == 0
-        count, answers = self._core.advance(actions, (self.num_envs,))
+        count, answers = self._core.advance(actions)
         info: dict[str, Any] = {}
         if count:
             over = np.zeros(self.num_envs, np.bool_)

@@ -78,6 +78,13 @@ class _Elimination(RoundPolicy):
             least = self._fewest(N, memory, slots)
         memory.write_all(slots, memory.A[slots] & (N[slots] == least[:, None]), 1, total)
 
+    def _threshold(self, top: Floats, C: Floats, slack: float) -> tuple[Floats, Floats]:
+        """Bounds on the threshold from the best mean and its width: U, lowered by the slack, and L."""
+        keep = 1.0 - self.epsilon
+        if self.multiplicative:
+            return (keep - slack) * (top + C), keep * (top - C)
+        return top + C - self.epsilon - slack, top - C - self.epsilon
+
     @staticmethod
     def _fewest(N: Ints, memory: Memory, slots: Ints) -> Ints:
         """The fewest pulls of an active arm, (S,)."""
@@ -96,12 +103,9 @@ class East(_Elimination):
     name, source = "east", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 2 without its bad filter"
 
     def test(self, memory: Memory, slots: Ints, m: Floats, C: Floats) -> None:
-        A, G, B, keep = memory.A[slots], memory.G[slots], memory.B[slots], 1.0 - self.epsilon
+        A, G, B = memory.A[slots], memory.G[slots], memory.B[slots]
         top = np.where(A, m, -np.inf).max(axis=1, keepdims=True)
-        if self.multiplicative:
-            U, L = keep * (top + C), keep * (top - C)
-        else:
-            U, L = top + C - self.epsilon, top - C - self.epsilon
+        U, L = self._threshold(top, C, 0.0)
         G |= A & (m - C >= U)
         bad = A & (m + C <= L)
         B |= bad
@@ -122,11 +126,7 @@ class UniformElimination(_Elimination):
     name, source = "uniform-elimination", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, section 5"
 
     def test(self, memory: Memory, slots: Ints, m: Floats, C: Floats) -> None:
-        top, keep = m.max(axis=1, keepdims=True), 1.0 - self.epsilon
-        if self.multiplicative:
-            U, L = (keep - self.gamma) * (top + C), keep * (top - C)
-        else:
-            U, L = top + C - self.epsilon - self.gamma, top - C - self.epsilon
+        U, L = self._threshold(m.max(axis=1, keepdims=True), C, self.gamma)
         good = m - C > U
         over = (good | (m + C < L)).all(axis=1)
         memory.stop(slots[over], good[over])

@@ -19,7 +19,7 @@ import numpy as np
 
 from bandit_envs.compiled import jit
 from bandit_envs.problems.base import integer
-from bandit_envs.problems.certificates import cutoff
+from bandit_envs.problems.certificates import at_boundary, cutoff
 from bandit_envs.rng import agent_uniform
 
 from ..agent import Ints, Observation
@@ -42,19 +42,14 @@ class Memory(SelectionMemory):
 def _targets(pulls: Any, mean: Any, variance: Any, e: Any, inside: Any, total: Any, target: Any) -> Any:
     """Fill target (K,) with the allotment of `total` pulls.   [lines 3-5]"""
     K = np.uint64(mean.shape[1])
-    high, low = math.inf, -math.inf
     i: Any  # an arm
-    h: Any = np.uint64(0)
-    l: Any = np.uint64(0)  # noqa: E741
     for i in range(K):
-        N, m = float(pulls[e, i]), mean[e, i]
+        N = float(pulls[e, i])
         target[i] = max(variance[e, i] * (N / (N - 1.0)), LEAST_VARIANCE)  # s_i^2
-        if inside[e, i]:
-            if m <= high:
-                high, h = m, i
-        elif m > low:
-            low, l = m, i  # noqa: E741
-    c = cutoff(low, high, math.sqrt(target[l] / float(pulls[e, l])), math.sqrt(target[h] / float(pulls[e, h])))
+    l, h = at_boundary(mean, e, inside)  # noqa: E741
+    c = cutoff(
+        mean[e, l], mean[e, h], math.sqrt(target[l] / float(pulls[e, l])), math.sqrt(target[h] / float(pulls[e, h]))
+    )
     weights = 0.0
     for i in range(K):
         gap = max(abs(mean[e, i] - c), LEAST_DISTANCE)

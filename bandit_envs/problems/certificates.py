@@ -21,7 +21,7 @@ import numpy as np
 
 from ..compiled import inlined, jit
 
-__all__ = ["bernstein", "certify", "cutoff", "deviations", "hoeffding", "standard_error"]
+__all__ = ["at_boundary", "bernstein", "certify", "cutoff", "deviations", "hoeffding", "standard_error"]
 
 _LN3 = math.log(3.0)
 
@@ -53,6 +53,22 @@ def cutoff(low: Any, high: Any, error_low: Any, error_high: Any) -> Any:
     return low + (high - low) * (error_low / both if both > 0.0 else 0.5)
 
 
+@inlined
+def at_boundary(mean: Any, e: Any, inside: Any) -> Any:
+    """The best arm of Low, ties to the lowest, and the worst of High, ties to the highest."""
+    high, low = math.inf, -math.inf
+    h: Any = np.uint64(0)
+    l: Any = np.uint64(0)  # noqa: E741
+    for i in range(np.uint64(mean.shape[1])):
+        m = mean[e, i]
+        if inside[e, i]:
+            if m <= high:
+                high, h = m, i
+        elif m > low:
+            low, l = m, i  # noqa: E741
+    return l, h
+
+
 @jit
 def deviations(
     pulls: Any, mean: Any, variance: Any, e: Any, inside: Any, epsilon: Any, W: Any, tightest: Any, reach: Any, d: Any
@@ -64,20 +80,11 @@ def deviations(
         reach: bounds smaller than exp(-reach) times the largest are set to 0 (60: no double tells the difference).
     """
     K = np.uint64(mean.shape[1])
-    high, low = math.inf, -math.inf
     i: Any  # an arm
-    h: Any = np.uint64(0)
-    l: Any = np.uint64(0)  # noqa: E741
-    for i in range(K):
-        m = mean[e, i]
-        if inside[e, i]:
-            if m <= high:
-                high, h = m, i
-        elif m > low:
-            low, l = m, i  # noqa: E741
+    l, h = at_boundary(mean, e, inside)  # noqa: E741
     error_high = standard_error(variance[e, h], float(pulls[e, h]))
     error_low = standard_error(variance[e, l], float(pulls[e, l]))
-    c = cutoff(low, high + epsilon, error_low, error_high)
+    c = cutoff(mean[e, l], mean[e, h] + epsilon, error_low, error_high)
     if tightest:
         for i in range(K):
             g = (mean[e, i] + epsilon) - c if inside[e, i] else c - mean[e, i]
