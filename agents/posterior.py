@@ -51,16 +51,17 @@ def wrong(sampler: Sampler, threshold: float, pulls: NDArray[np.int64], mean: Fl
         pulls, mean: (...,) of the arms; one never pulled is answered as below.
     """
     special: Any = require("scipy.special", "a posterior")
-    ones = np.rint(pulls * mean)
-    zeros = pulls - ones
+    states, where = np.unique(pulls + 1j * np.rint(pulls * mean), return_inverse=True)  # many arms share a state
+    n, ones = states.real, states.imag
+    zeros = n - ones
     with np.errstate(divide="ignore"):
-        peak = special.xlogy(ones, ones / np.maximum(pulls, 1)) + special.xlogy(zeros, zeros / np.maximum(pulls, 1))
+        peak = special.xlogy(ones, ones / np.maximum(n, 1)) + special.xlogy(zeros, zeros / np.maximum(n, 1))
 
     def likelihood(x: float) -> Floats:
         density: Floats = np.exp(special.xlogy(ones, x) + special.xlog1py(zeros, -x) - peak)
         return density
 
-    below, above = np.zeros(pulls.shape), np.zeros(pulls.shape)
+    below, above = np.zeros(len(states)), np.zeros(len(states))
     beta = special.betaln(ones + 1, zeros + 1) - peak
     for low, high in _pieces(sampler):
         for start, end, mass in ((low, min(high, threshold), below), (max(low, threshold), high, above)):
@@ -71,6 +72,6 @@ def wrong(sampler: Sampler, threshold: float, pulls: NDArray[np.int64], mean: Fl
                 weight = special.betainc(ones + 1, zeros + 1, end) - special.betainc(ones + 1, zeros + 1, start)
                 mass += np.maximum(weight, 0.0) * np.exp(beta) + FAINT * (likelihood(start) + likelihood(end))
     answered = (pulls > 0) & (mean >= threshold)
-    total = below + above
-    share: Floats = np.where(answered, below, above) / np.where(total > 0, total, 1.0)
-    return np.where(total > 0, share, 0.5)
+    total = (below + above)[where].reshape(pulls.shape)
+    lost = np.where(answered, below[where].reshape(pulls.shape), above[where].reshape(pulls.shape))
+    return np.where(total > 0, lost / np.where(total > 0, total, 1.0), 0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,8 @@ def stored_weights(name: str, task: Task) -> tuple[dict[str, Any], dict[str, NDA
         return card, dict(archive)
 
 
-def stored_genes(task: Task) -> list[float]:
-    """The genes of `evolved` for a task."""
-    genes: list[float] = stored_card("evolved", task)["genes"]
-    return genes
+def stored_genes(task: Task, names: Sequence[str]) -> list[float]:
+    """The genes of `evolved` of these names for a task; 0, which leaves an index as it was, where a card has none."""
+    card = stored_card("evolved", task)
+    genes: dict[str, float] = dict(zip(card["names"], card["genes"], strict=True))
+    return [genes.get(name, 0.0) for name in names]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import agents
-from agents.evolved.agent import Evolved
+from agents.evolved.agent import STOPPING, Evolved
 from agents.evolved.evolution import START, evolve, starting_point
 from agents.evolved.index import LSA, PARAMETERS, _all_good, _top_k
 from agents.evolved.race import Course
@@ -20,18 +20,19 @@ from bandit_envs import rng
 from bandit_envs.instances import Sampler
 
 THRESHOLD = "bandit_envs/Threshold-v0"
-GENES = (0.6, 0.5, 0.5, 1.0, 0.4, 1.0, -1.0, 0.5, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0)
+GENES = (0.6, 0.5, 0.5, 1.0, 0.3, 0.2, 0.4, 1.0, -1.0, 0.5, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_the_index_by_hand() -> None:
     env = gym.make(THRESHOLD, budget=40, instance={"law": "bernoulli", "mean": [0.4] * 10}, actions="full")
     agent = agents.make("evolved", env, genes=GENES)
-    # n = 3, mean 1: d = 1/2 * 3/4 = 3/8; m = 7/8, v = (1/4 + 7/64) / 2 = 23/128; w = 3 (9/64) / (23/64) = 27/23.
-    # Inside f: ln(50/23) - ln 3 + (ln 3 - ln 4) / 2 + 1/5.
-    x = math.log(50 / 23) - math.log(3) + (math.log(3) - math.log(4)) / 2 + 0.2
-    index = 0.6 * 27 / 23 + 0.5 * math.log(3) + 0.4 * x / (1 + abs(x))
+    # n = 3, mean 1: d = 1/2 * 3/4 = 3/8, m = 7/8. 3 d^2 / (2 / 4) = 27/32; 3 kl(7/8, 1/2) = 3 (7/8 ln 7 - 2 ln 2), as
+    # ln(7/4) = ln 7 - 2 ln 2 and ln(1/4) = -2 ln 2; w is half of each. In f: ln(1 + w) - ln 3 + ln(3 / 4) / 2 + 1/5.
+    w = 27 / 64 + 1.5 * (0.875 * math.log(7) - 2 * math.log(2))
+    x = math.log(1 + w) - math.log(3) + math.log(0.75) / 2 + 0.2
+    index = 0.6 * w + 0.5 * math.log(3) + 0.3 * math.log(w + 0.201 / 3) + 0.4 * x / (1 + abs(x))
     assert agent.value(np.array([3.0]), np.array([1.0])) == pytest.approx([index], rel=1e-14)
-    assert len(PARAMETERS) == len(GENES) == len(LSA) == 14
+    assert len(PARAMETERS) == len(GENES) == len(LSA) == 16
 
 
 def test_the_starting_point_is_lsa() -> None:
@@ -42,7 +43,7 @@ def test_the_starting_point_is_lsa() -> None:
     one, other = (run.pulls for run in result.runs)
     assert np.array_equal(one, other)
     assert len(genes) == len(start) == len(scales)
-    assert [len(part) for part in starting_point(True)] == [16, 16, 16]
+    assert [len(part) for part in starting_point(True)] == [18, 18, 18]
 
 
 def test_margins_of_the_k_best() -> None:
@@ -68,18 +69,19 @@ def by_hand_top_k(pulls: np.ndarray, mean: np.ndarray, k: int, fair: float) -> i
     if (pulls == 0).any():
         return int((pulls == 0).argmax())
     order = sorted(range(len(mean)), key=lambda i: (-mean[i], i))
-    alpha, beta, rho, kappa, c, p, q, r, s = GENES[:9]
+    alpha, beta, rho, kappa, gamma, delta, c, p, q, r, s = GENES[:11]
     values = []
     for i, (n, m) in enumerate(zip(pulls.tolist(), mean.tolist(), strict=True)):
         boundary = mean[order[k]] if i in order[:k] else mean[order[k - 1]]
-        side = 1 if m - boundary >= 0 and i in order[:k] or m - boundary > 0 else (1 if m == boundary else -1)
-        d = abs(m - boundary) * n / (n + kappa)
-        centre = m - side * abs(m - boundary)
-        shrunk = min(max(centre + side * d, 0), 1)
-        v = max((1 - rho) / 4 + rho * shrunk * (1 - shrunk), 0.00025)
-        w = n * d * d / (2 * v)
+        margin = m - boundary
+        d = abs(margin) * n / (n + kappa)
+        side = 1 if margin >= 0 else -1
+        near, shrunk = min(max(boundary, 0.001), 0.999), min(max(boundary + side * d, 0), 1)
+        kl = sum(a * math.log(a / b) for a, b in ((shrunk, near), (1 - shrunk, 1 - near)) if a > 0)
+        w = (1 - rho) * n * d * d * 2 + rho * n * max(kl, 0)
         x = p * math.log(1 + w) + q * math.log(n) + r * (math.log(n) - fair) + s
-        values.append(alpha * w + beta * math.log(n) + c * x / (1 + abs(x)))
+        value = alpha * w + beta * math.log(n) + gamma * math.log(w + (delta + 0.001) / n)
+        values.append(value + c * x / (1 + abs(x)))
     return int(np.argmin(values))
 
 
@@ -147,7 +149,7 @@ def test_evolution_finds_what_is_better() -> None:
     kwargs = {"instance": {"sampler": {"arms": 6, "mean": {"choice": [0.05, 0.95, 0.4, 0.6]}}}, "budget": 90}
     genes, _ = evolve(**TINY | {"generations": 12, "population": 8, "episodes": 300, "env_kwargs": kwargs})
     course = Course(THRESHOLD, kwargs, 3000)
-    pulls_only = (0.0, 1.0, *[0.0] * 12)
+    pulls_only = (0.0, 1.0, *[0.0] * 14)
     mine, plain, lsa = course.losses([genes, pulls_only, LSA], 99, 0).mean(1)
     assert mine < 0.8 * plain
     assert mine < 1.02 * lsa
@@ -200,10 +202,10 @@ def test_refused(change: dict[str, Any], message: str) -> None:
 
 def test_genes_are_checked() -> None:
     env = gym.make(THRESHOLD)
-    with pytest.raises(ValueError, match="takes 14 finite genes"):
+    with pytest.raises(ValueError, match="takes 16 finite genes"):
         Evolved(env, [1.0, 2.0])
-    with pytest.raises(ValueError, match="takes 14 finite genes"):
-        Evolved(env, [math.nan] * 14)
+    with pytest.raises(ValueError, match="takes 16 finite genes"):
+        Evolved(env, [math.nan] * 16)
 
 
 # --- what comes with the package -------------------------------------------------------------------------------------
@@ -220,7 +222,10 @@ def test_stored_genes_run(path: Any) -> None:
     env = gym.make(card["env_id"], actions="full", **kwargs)
     agent = agents.make("evolved", env)
     assert path.stem == f"evolved-{kind_of(agent.task)}"
-    assert agent.genes.tolist() == [card["genes"]]
+    names = [*PARAMETERS, *(STOPPING if agent.stops else ())]
+    given = dict(zip(card["names"], card["genes"], strict=True))
+    assert set(given) <= set(names)
+    assert agent.genes.tolist() == [[given.get(name, 0.0) for name in names]]
     assert len(agents.evaluate("evolved", card["env_id"], episodes=3, env_kwargs=kwargs).episodes) == 3
 
 

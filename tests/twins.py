@@ -173,19 +173,20 @@ def dp_indices(above: Callable[[int, int], Fraction], horizon: int) -> dict[tupl
 
 def evolved(K: int, budget: int, margin: Margin, genes: list[float], sigma: float, centre: float | None = None) -> Twin:
     """The formula at the head of agents/evolved/index.py; centre: the threshold, where arms are Bernoulli."""
-    alpha, beta, rho, kappa, *hidden = genes
+    alpha, beta, rho, kappa, gamma, delta, *hidden = genes
     total: list[Any] = [0.0] * K
     T = [0] * K
 
+    def kl(m: float, b: float) -> float:
+        return sum(p * math.log(p / q) for p, q in ((m, b), (1 - m, 1 - b)) if p > 0)
+
     def index(n: int, mean: float) -> float:
-        d = abs(margin(mean)) * n / (n + abs(kappa))
-        v = sigma**2
+        d = margin(mean) * n / (n + abs(kappa))
+        w = n * d * d / (2 * sigma**2)
         if centre is not None:
-            m = min(max(centre + math.copysign(1.0, margin(mean)) * d, 0.0), 1.0)
             r = min(max(rho, 0.0), 1.0)
-            v = max((1 - r) * sigma**2 + r * m * (1 - m), 0.001 * sigma**2)
-        w = n * d * d / (2 * v)
-        value = alpha * w + beta * math.log(n)
+            w += r * (n * kl(min(max(centre + d, 0.0), 1.0), centre) - w)
+        value = alpha * w + beta * math.log(n) + gamma * (math.log(n * w + abs(delta) + 0.001) - math.log(n))
         for c, p, q, r, s in (hidden[:5], hidden[5:]):
             x = p * math.log(1 + w) + q * math.log(n) + r * (math.log(n) - math.log(budget / K)) + s
             value += c * x / (1 + abs(x))

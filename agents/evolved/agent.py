@@ -41,14 +41,14 @@ class Evolved(IndexPolicy):
 
     Args:
         task: a task or an environment, with a budget or a price of a pull.
-        genes: the 14 parameters of `index.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop; (P, 14) for
+        genes: the 16 parameters of `index.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop; (P, 16) for
             P candidates, each for an equal share of the episodes in a row. None: the stored ones of the problem.
 
     Raises:
         ValueError: where no genes are stored for the task, telling how to evolve some.
     """
 
-    name, source = "evolved", "this package: an index of 14 parameters, tuned by CMA-ES on random instances"
+    name, source = "evolved", "this package: an index of 16 parameters, tuned by CMA-ES on random instances"
     solves = ("Threshold", "Feasible", "TopK", "BestArm", "AllGood")
     anytime = False
 
@@ -58,8 +58,9 @@ class Evolved(IndexPolicy):
         if task.budget is None and task.pull_cost == 0:
             raise ValueError("evolved needs a budget, or a pull_cost > 0")
         self.stops = task.budget is None
-        table = np.atleast_2d(np.array(stored_genes(task) if genes is None else genes, np.float64))
-        wanted = len(PARAMETERS) + (len(STOPPING) if self.stops else 0)
+        names = (*PARAMETERS, *(STOPPING if self.stops else ()))
+        table = np.atleast_2d(np.array(stored_genes(task, names) if genes is None else genes, np.float64))
+        wanted = len(names)
         if table.shape[-1] != wanted or not np.isfinite(table).all():
             raise ValueError(f"evolved takes {wanted} finite genes here, got {genes!r:.200}")
         self.genes = table

@@ -1,8 +1,9 @@
 """`evolve`: CMA-ES on the parameters of the index, all candidates on the same samples of fresh random instances.
 
 The fitness of a candidate is the mean, over the environments of the training mix, of the logarithm of its loss as a
-multiple of what the starting point (LSA) loses on the same episodes. The mean of the search distribution is compared
-with itself at earlier generations on held-out instances, and the latest of the best is kept.
+multiple of what LSA loses on the same episodes. The mean of the search distribution, averaged over some generations
+since it wanders with the noise, is compared with itself at earlier ones on held-out instances, and the latest of the
+best is kept.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from .race import Course
 __all__ = ["START", "evolve", "starting_point"]
 
 Floats = NDArray[np.float64]
-START = (*LSA[:4], 0.3, 0.5, -0.5, 0.0, 0.0, -0.3, 0.3, 0.5, 0.5, 0.0)  # LSA, bent a little
-SCALES = (0.15, 0.15, 0.4, 1.0, *(0.8, 0.6, 0.5, 0.5, 0.8) * 2)  # how far the search looks at first, by parameter
+START = (1.0, 1.0, 1.0, 2.0, 0.5, 0.1, 0.5, 0.5, 0.0, 0.5, -1.0, 0.5, 1.0, 0.0, -0.5, 0.0)  # error per pull, bent
+SCALES = (0.15, 0.15, 0.2, 0.5, 0.15, 0.1, *(0.8, 0.6, 0.3, 0.5, 0.8) * 2)  # how far the search looks at first
 STOP_START, STOP_SCALES = (0.0, 0.5), (0.7, 0.15)
 LEAST = 1e-12  # of a mean loss
 
 
 def starting_point(stops: bool) -> tuple[list[float], list[float], list[float]]:
-    """LSA, the start of the search, and its scales."""
+    """The index of LSA, to measure by; where the search starts; and its scales."""
     own = list(STOP_START) if stops else []
     return [*LSA, *own], [*START, *own], [*SCALES, *(STOP_SCALES if stops else ())]
 
@@ -60,7 +61,8 @@ def evolve(
         seed: of the search and of all episodes. population: candidates of a generation, >= 4.
         mix: several environments: for each the keyword arguments it adds, and `episodes` where wanted.
         episodes: of each candidate on each environment in a generation.
-        held_out: looks at the mean of the search take so many times as many episodes. every: generations between looks.
+        held_out: looks at the mean of the search take so many times as many episodes. every: generations between looks,
+            over which that mean is averaged.
         out: write the card with the genes as `<out>.json`.
         progress: a line on standard error for each look; None: if that is a terminal.
 
@@ -98,7 +100,8 @@ def evolve(
         return [float(v) for v in np.array(start) + scale * x]
 
     def look(generation: int) -> None:
-        genes.append(there(strategy.mean))
+        genes.append(there(np.mean(means, axis=0)))
+        means.clear()
         ratios, parts = [], []
         for course in courses:
             loss = course.losses([lsa, genes[-1]], choosing, 0, held_out * course.episodes)
@@ -112,16 +115,17 @@ def evolve(
         if show:
             print(f"{spent:6.0f} s  generation {generation:4}  {looks[-1]['ratios']}", file=sys.stderr, flush=True)
 
-    generation = 0
+    generation, means = 0, [strategy.mean.copy()]
     look(0)
     while generation < generations and (seconds is None or time.process_time() - began < 0.93 * seconds):
         asked = [strategy.ask() for _ in range(population)]
         candidates = [lsa, *map(there, asked)]
         fitness = np.zeros(population)
         for course in courses:
-            means = np.maximum(course.losses(candidates, racing, generation * course.episodes).mean(1), LEAST)
-            fitness += np.log(means[1:] / means[0]) / len(courses)
+            loss = np.maximum(course.losses(candidates, racing, generation * course.episodes).mean(1), LEAST)
+            fitness += np.log(loss[1:] / loss[0]) / len(courses)
         strategy.tell([(x, float(f)) for x, f in zip(asked, fitness, strict=True)])
+        means.append(strategy.mean.copy())
         generation += 1
         if generation % every == 0:
             look(generation)

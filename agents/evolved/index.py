@@ -1,14 +1,19 @@
-"""evolved: an index of 14 parameters that CMA-ES has tuned on random instances. Fixed budget.
+"""evolved: an index of 16 parameters that CMA-ES has tuned on random instances. Fixed budget.
 
-    index = alpha w + beta ln n + sum over j = 1, 2 of c_j f(p_j ln(1 + w) + q_j ln n + r_j ln(n K / T) + s_j)       (1)
+    index = alpha w + beta ln n + gamma ln(w + delta / n)
+            + sum over j = 1, 2 of c_j f(p_j ln(1 + w) + q_j ln n + r_j ln(n K / T) + s_j)                           (1)
 
 with f(x) = x / (1 + |x|), and the arm with the smallest index is pulled. Nothing in it has a scale: w counts samples in
-units of what tells an arm from the boundary. With alpha = 0.675, beta = 1/2 and nothing else it is LSA (Tao et al. 2019
-with its alpha = 1.35); the tuning starts there.
+units of what tells an arm from the boundary.
+
+With alpha = 0.675, beta = 1/2 and nothing else it is LSA (Tao et al. 2019 with its alpha = 1.35). With alpha = beta = 1
+and gamma = 1/2 it is, roughly, the index of `dp-index` far from the horizon: the error of an arm, e^-w / sqrt(w), per
+pull made, except that for an arm on the boundary, w = 0, a single pull tells more; delta is where that begins.
 
 symbols     n pulls of the arm, d its distance from the boundary, K arms, T budget, sigma the sub-Gaussian scale
-            w = n (d n / (n + kappa))^2 / (2 v): shrunk by kappa samples on the boundary
-            v = (1 - rho) sigma^2 + rho m (1 - m), m the shrunk mean, for Bernoulli arms; sigma^2 for all others
+            m the mean of the arm, its distance shrunk to d n / (n + |kappa|): by kappa samples on the boundary
+            w = (1 - rho) n (d n / (n + |kappa|))^2 / (2 sigma^2) + rho n kl(m, boundary), kl that of Bernoulli laws;
+               rho = 0 for all other arms
 departures  none: this is the source
 """
 
@@ -25,25 +30,34 @@ from bandit_envs.compiled import inlined, jit
 __all__ = ["LSA", "PARAMETERS", "all_indices", "indices"]
 
 Floats = NDArray[np.float64]
-PARAMETERS = ("alpha", "beta", "rho", "kappa", *(f"{name}{j}" for j in (1, 2) for name in "cpqrs"))
-LSA = (0.675, 0.5, *[0.0] * 12)  # the index of LSA with alpha = 1.35
+PARAMETERS = ("alpha", "beta", "rho", "kappa", "gamma", "delta", *(f"{name}{j}" for j in (1, 2) for name in "cpqrs"))
+LSA = (0.675, 0.5, *[0.0] * 14)  # the index of LSA with alpha = 1.35
 TOP_K, ALL_GOOD, MULTIPLICATIVE = 0, 1, 2
-CLOSE = 1e-3  # variances below this share of sigma^2 are taken for it
+CLOSE = 1e-3  # boundaries of Bernoulli arms nearer to 0 or 1 are taken for it, and |delta| is larger by it
+
+
+@inlined
+def _kl(m: Any, b: Any) -> Any:
+    """kl(m, b) of Bernoulli laws, 0 < b < 1."""
+    one = m * math.log(m / b) if m > 0.0 else 0.0
+    zero = (1.0 - m) * math.log((1.0 - m) / (1.0 - b)) if m < 1.0 else 0.0
+    return max(one + zero, 0.0)
 
 
 @inlined
 def _index(n: Any, d: Any, centre: Any, side: Any, sigma2: Any, fair: Any, g: Any, row: Any) -> Any:
     """The index [1]; centre: of Bernoulli arms the boundary, else NaN; side * d = mean - centre; fair = ln(T / K)."""
     drawn = d * n / (n + abs(g[row, 3]))
-    v = sigma2
-    if not math.isnan(centre):
-        m = min(max(centre + side * drawn, 0.0), 1.0)
-        rho = min(max(g[row, 2], 0.0), 1.0)
-        v = max((1.0 - rho) * sigma2 + rho * m * (1.0 - m), CLOSE * sigma2)
-    w = n * drawn * drawn / (2.0 * v)
+    w = n * drawn * drawn / (2.0 * sigma2)
+    rho = min(max(g[row, 2], 0.0), 1.0)
+    if rho > 0.0 and not math.isnan(centre):
+        boundary = min(max(centre, CLOSE), 1.0 - CLOSE)
+        w += rho * (n * _kl(min(max(centre + side * drawn, 0.0), 1.0), boundary) - w)
     ln_n, ln_w = math.log(n), math.log(1.0 + w)
     index = g[row, 0] * w + g[row, 1] * ln_n
-    for j in (4, 9):
+    if g[row, 4] != 0.0:
+        index += g[row, 4] * (math.log(n * w + abs(g[row, 5]) + CLOSE) - ln_n)
+    for j in (6, 11):
         if g[row, j] != 0.0:
             x = g[row, j + 1] * ln_w + g[row, j + 2] * ln_n + g[row, j + 3] * (ln_n - fair) + g[row, j + 4]
             index += g[row, j] * x / (1.0 + abs(x))
@@ -56,7 +70,7 @@ def indices(n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any
 
     Args:
         n, margin: (m,), n >= 1. centre: boundary of Bernoulli arms, else NaN. sigma2, fair: sigma^2, ln(T / K).
-        genes: (P, 14). per_row: how many arms in a row have the same genes. out: (m,).
+        genes: (P, 16). per_row: how many arms in a row have the same genes. out: (m,).
     """
     for i in range(len(n)):
         side = 1.0 if margin[i] >= 0.0 else -1.0
