@@ -20,7 +20,7 @@ from bandit_envs import rng
 from bandit_envs.instances import Sampler
 
 THRESHOLD = "bandit_envs/Threshold-v0"
-GENES = (0.6, 0.5, 0.5, 1.0, 0.3, 0.2, 0.4, 1.0, -1.0, 0.5, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0)
+GENES = (0.6, 0.5, 0.5, 1.0, 0.3, 0.2, 0.1, 0.4, 1.0, -1.0, 0.5, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_the_index_by_hand() -> None:
@@ -30,9 +30,9 @@ def test_the_index_by_hand() -> None:
     # ln(7/4) = ln 7 - 2 ln 2 and ln(1/4) = -2 ln 2; w is half of each. In f: ln(1 + w) - ln 3 + ln(3 / 4) / 2 + 1/5.
     w = 27 / 64 + 1.5 * (0.875 * math.log(7) - 2 * math.log(2))
     x = math.log(1 + w) - math.log(3) + math.log(0.75) / 2 + 0.2
-    index = 0.6 * w + 0.5 * math.log(3) + 0.3 * math.log(w + 0.201 / 3) + 0.4 * x / (1 + abs(x))
+    index = 0.6 * w + (0.5 + 0.1 * math.log(4)) * math.log(3) + 0.3 * math.log(w + 0.201 / 3) + 0.4 * x / (1 + abs(x))
     assert agent.value(np.array([3.0]), np.array([1.0])) == pytest.approx([index], rel=1e-14)
-    assert len(PARAMETERS) == len(GENES) == len(LSA) == 16
+    assert len(PARAMETERS) == len(GENES) == len(LSA) == 17
 
 
 def test_the_starting_point_is_lsa() -> None:
@@ -43,7 +43,7 @@ def test_the_starting_point_is_lsa() -> None:
     one, other = (run.pulls for run in result.runs)
     assert np.array_equal(one, other)
     assert len(genes) == len(start) == len(scales)
-    assert [len(part) for part in starting_point(True)] == [18, 18, 18]
+    assert [len(part) for part in starting_point(True)] == [19, 19, 19]
 
 
 def test_margins_of_the_k_best() -> None:
@@ -69,7 +69,7 @@ def by_hand_top_k(pulls: np.ndarray, mean: np.ndarray, k: int, fair: float) -> i
     if (pulls == 0).any():
         return int((pulls == 0).argmax())
     order = sorted(range(len(mean)), key=lambda i: (-mean[i], i))
-    alpha, beta, rho, kappa, gamma, delta, c, p, q, r, s = GENES[:11]
+    alpha, beta, rho, kappa, gamma, delta, eta, c, p, q, r, s = GENES[:12]
     values = []
     for i, (n, m) in enumerate(zip(pulls.tolist(), mean.tolist(), strict=True)):
         boundary = mean[order[k]] if i in order[:k] else mean[order[k - 1]]
@@ -78,9 +78,10 @@ def by_hand_top_k(pulls: np.ndarray, mean: np.ndarray, k: int, fair: float) -> i
         side = 1 if margin >= 0 else -1
         near, shrunk = min(max(boundary, 0.001), 0.999), min(max(boundary + side * d, 0), 1)
         kl = sum(a * math.log(a / b) for a, b in ((shrunk, near), (1 - shrunk, 1 - near)) if a > 0)
-        w = (1 - rho) * n * d * d * 2 + rho * n * max(kl, 0)
+        w = n * d * d * 2
+        w += rho * (n * max(kl, 0) - w)
         x = p * math.log(1 + w) + q * math.log(n) + r * (math.log(n) - fair) + s
-        value = alpha * w + beta * math.log(n) + gamma * math.log(w + (delta + 0.001) / n)
+        value = alpha * w + (beta + eta * fair) * math.log(n) + gamma * (math.log(n * w + delta + 0.001) - math.log(n))
         values.append(value + c * x / (1 + abs(x)))
     return int(np.argmin(values))
 
@@ -149,7 +150,7 @@ def test_evolution_finds_what_is_better() -> None:
     kwargs = {"instance": {"sampler": {"arms": 6, "mean": {"choice": [0.05, 0.95, 0.4, 0.6]}}}, "budget": 90}
     genes, _ = evolve(**TINY | {"generations": 12, "population": 8, "episodes": 300, "env_kwargs": kwargs})
     course = Course(THRESHOLD, kwargs, 3000)
-    pulls_only = (0.0, 1.0, *[0.0] * 14)
+    pulls_only = (0.0, 1.0, *[0.0] * 15)
     mine, plain, lsa = course.losses([genes, pulls_only, LSA], 99, 0).mean(1)
     assert mine < 0.8 * plain
     assert mine < 1.02 * lsa
@@ -202,10 +203,10 @@ def test_refused(change: dict[str, Any], message: str) -> None:
 
 def test_genes_are_checked() -> None:
     env = gym.make(THRESHOLD)
-    with pytest.raises(ValueError, match="takes 16 finite genes"):
+    with pytest.raises(ValueError, match="takes 17 finite genes"):
         Evolved(env, [1.0, 2.0])
-    with pytest.raises(ValueError, match="takes 16 finite genes"):
-        Evolved(env, [math.nan] * 16)
+    with pytest.raises(ValueError, match="takes 17 finite genes"):
+        Evolved(env, [math.nan] * 17)
 
 
 # --- what comes with the package -------------------------------------------------------------------------------------

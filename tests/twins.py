@@ -173,7 +173,7 @@ def dp_indices(above: Callable[[int, int], Fraction], horizon: int) -> dict[tupl
 
 def evolved(K: int, budget: int, margin: Margin, genes: list[float], sigma: float, centre: float | None = None) -> Twin:
     """The formula at the head of agents/evolved/index.py; centre: the threshold, where arms are Bernoulli."""
-    alpha, beta, rho, kappa, gamma, delta, *hidden = genes
+    alpha, beta, rho, kappa, gamma, delta, eta, *hidden = genes
     total: list[Any] = [0.0] * K
     T = [0] * K
 
@@ -186,7 +186,11 @@ def evolved(K: int, budget: int, margin: Margin, genes: list[float], sigma: floa
         if centre is not None:
             r = min(max(rho, 0.0), 1.0)
             w += r * (n * kl(min(max(centre + d, 0.0), 1.0), centre) - w)
-        value = alpha * w + beta * math.log(n) + gamma * (math.log(n * w + abs(delta) + 0.001) - math.log(n))
+        value = (
+            alpha * w
+            + (beta + eta * math.log(budget / K)) * math.log(n)
+            + gamma * (math.log(n * w + abs(delta) + 0.001) - math.log(n))
+        )
         for c, p, q, r, s in (hidden[:5], hidden[5:]):
             x = p * math.log(1 + w) + q * math.log(n) + r * (math.log(n) - math.log(budget / K)) + s
             value += c * x / (1 + abs(x))

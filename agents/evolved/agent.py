@@ -41,14 +41,14 @@ class Evolved(IndexPolicy):
 
     Args:
         task: a task or an environment, with a budget or a price of a pull.
-        genes: the 16 parameters of `index.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop; (P, 16) for
+        genes: the 17 parameters of `index.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop; (P, 17) for
             P candidates, each for an equal share of the episodes in a row. None: the stored ones of the problem.
 
     Raises:
         ValueError: where no genes are stored for the task, telling how to evolve some.
     """
 
-    name, source = "evolved", "this package: an index of 16 parameters, tuned by CMA-ES on random instances"
+    name, source = "evolved", "this package: an index of 17 parameters, tuned by CMA-ES on random instances"
     solves = ("Threshold", "Feasible", "TopK", "BestArm", "AllGood")
     anytime = False
 

@@ -1,6 +1,6 @@
-"""evolved: an index of 16 parameters that CMA-ES has tuned on random instances. Fixed budget.
+"""evolved: an index of 17 parameters that CMA-ES has tuned on random instances. Fixed budget.
 
-    index = alpha w + beta ln n + gamma ln(w + delta / n)
+    index = alpha w + (beta + eta ln(T / K)) ln n + gamma ln(w + delta / n)
             + sum over j = 1, 2 of c_j f(p_j ln(1 + w) + q_j ln n + r_j ln(n K / T) + s_j)                           (1)
 
 with f(x) = x / (1 + |x|), and the arm with the smallest index is pulled. Nothing in it has a scale: w counts samples in
@@ -8,7 +8,8 @@ units of what tells an arm from the boundary.
 
 With alpha = 0.675, beta = 1/2 and nothing else it is LSA (Tao et al. 2019 with its alpha = 1.35). With alpha = beta = 1
 and gamma = 1/2 it is, roughly, the index of `dp-index` far from the horizon: the error of an arm, e^-w / sqrt(w), per
-pull made, except that for an arm on the boundary, w = 0, a single pull tells more; delta is where that begins.
+pull made, except that for an arm on the boundary, w = 0, a single pull tells more; delta is where that begins. The more
+pulls there are, the smaller the gaps that they are spent on, and the sooner arms in vain are given up: eta.
 
 symbols     n pulls of the arm, d its distance from the boundary, K arms, T budget, sigma the sub-Gaussian scale
             m the mean of the arm, its distance shrunk to d n / (n + |kappa|): by kappa samples on the boundary
@@ -30,8 +31,17 @@ from bandit_envs.compiled import inlined, jit
 __all__ = ["LSA", "PARAMETERS", "all_indices", "indices"]
 
 Floats = NDArray[np.float64]
-PARAMETERS = ("alpha", "beta", "rho", "kappa", "gamma", "delta", *(f"{name}{j}" for j in (1, 2) for name in "cpqrs"))
-LSA = (0.675, 0.5, *[0.0] * 14)  # the index of LSA with alpha = 1.35
+PARAMETERS = (
+    "alpha",
+    "beta",
+    "rho",
+    "kappa",
+    "gamma",
+    "delta",
+    "eta",
+    *(f"{name}{j}" for j in (1, 2) for name in "cpqrs"),
+)
+LSA = (0.675, 0.5, *[0.0] * 15)  # the index of LSA with alpha = 1.35
 TOP_K, ALL_GOOD, MULTIPLICATIVE = 0, 1, 2
 CLOSE = 1e-3  # boundaries of Bernoulli arms nearer to 0 or 1 are taken for it, and |delta| is larger by it
 
@@ -54,10 +64,10 @@ def _index(n: Any, d: Any, centre: Any, side: Any, sigma2: Any, fair: Any, g: An
         boundary = min(max(centre, CLOSE), 1.0 - CLOSE)
         w += rho * (n * _kl(min(max(centre + side * drawn, 0.0), 1.0), boundary) - w)
     ln_n, ln_w = math.log(n), math.log(1.0 + w)
-    index = g[row, 0] * w + g[row, 1] * ln_n
+    index = g[row, 0] * w + (g[row, 1] + g[row, 6] * fair) * ln_n
     if g[row, 4] != 0.0:
         index += g[row, 4] * (math.log(n * w + abs(g[row, 5]) + CLOSE) - ln_n)
-    for j in (6, 11):
+    for j in (7, 12):
         if g[row, j] != 0.0:
             x = g[row, j + 1] * ln_w + g[row, j + 2] * ln_n + g[row, j + 3] * (ln_n - fair) + g[row, j + 4]
             index += g[row, j] * x / (1.0 + abs(x))
@@ -70,7 +80,7 @@ def indices(n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any
 
     Args:
         n, margin: (m,), n >= 1. centre: boundary of Bernoulli arms, else NaN. sigma2, fair: sigma^2, ln(T / K).
-        genes: (P, 16). per_row: how many arms in a row have the same genes. out: (m,).
+        genes: (P, 17). per_row: how many arms in a row have the same genes. out: (m,).
     """
     for i in range(len(n)):
         side = 1.0 if margin[i] >= 0.0 else -1.0
