@@ -15,6 +15,7 @@ from agents.evolved.agent import STOPPING, Evolved
 from agents.evolved.evolution import START, evolve, starting_point
 from agents.evolved.index import LSA, PARAMETERS, _all_good, _top_k
 from agents.evolved.race import Course
+from agents.posterior import wrong
 from agents.stored import FOLDER, kind_of
 from bandit_envs import rng
 from bandit_envs.instances import Sampler
@@ -30,7 +31,8 @@ def test_the_index_by_hand() -> None:
     # ln(7/4) = ln 7 - 2 ln 2 and ln(1/4) = -2 ln 2; w is half of each. In f: ln(1 + w) - ln 3 + ln(3 / 4) / 2 + 1/5.
     w = 27 / 64 + 1.5 * (0.875 * math.log(7) - 2 * math.log(2))
     x = math.log(1 + w) - math.log(3) + math.log(0.75) / 2 + 0.2
-    index = 0.6 * w + (0.5 + 0.1 * math.log(4)) * math.log(3) + 0.3 * math.log(w + 0.201 / 3) + 0.4 * x / (1 + abs(x))
+    # T / K = 4 pulls per arm, a twenty-fifth of a hundred.
+    index = 0.6 * w + (0.5 - 0.1 * math.log(25)) * math.log(3) + 0.3 * math.log(w + 0.201 / 3) + 0.4 * x / (1 + abs(x))
     assert agent.value(np.array([3.0]), np.array([1.0])) == pytest.approx([index], rel=1e-14)
     assert len(PARAMETERS) == len(GENES) == len(LSA) == 17
 
@@ -81,7 +83,8 @@ def by_hand_top_k(pulls: np.ndarray, mean: np.ndarray, k: int, fair: float) -> i
         w = n * d * d * 2
         w += rho * (n * max(kl, 0) - w)
         x = p * math.log(1 + w) + q * math.log(n) + r * (math.log(n) - fair) + s
-        value = alpha * w + (beta + eta * fair) * math.log(n) + gamma * (math.log(n * w + delta + 0.001) - math.log(n))
+        value = alpha * w + (beta + eta * (fair - math.log(100))) * math.log(n)
+        value += gamma * (math.log(n * w + delta + 0.001) - math.log(n))
         values.append(value + c * x / (1 + abs(x)))
     return int(np.argmin(values))
 
@@ -136,6 +139,7 @@ def test_one_seed_one_index(tmp_path: Any) -> None:
     again, _ = evolve(**TINY)
     other, _ = evolve(**TINY, seed=1)
     assert genes == again != other
+    assert (genes[0], genes[2], genes[12:]) == (1.0, 1.0, [0.0] * 5)  # not searched
     stored = json.loads((tmp_path / "index.json").read_text())
     assert stored["genes"] == genes
     assert stored["names"] == list(PARAMETERS)
@@ -172,6 +176,14 @@ def test_expected_losses_are_those_that_happen(monkeypatch: pytest.MonkeyPatch) 
         difference = expected - happened
         assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference)), mean
         assert expected.std() < 0.85 * happened.std()
+
+
+def test_the_chance_of_an_error_by_hand() -> None:
+    """Two means: after two ones in three samples the odds of .3 to .6 are .3^2 .7 to .6^2 .4; none leaves even odds."""
+    two = Sampler(arms=2, mean={"choice": [0.3, 0.6]})
+    pulls, mean = np.array([[3, 0], [3, 3]]), np.array([[2 / 3, 0.0], [1 / 3, 2 / 3]])
+    one, other = 0.063 / (0.063 + 0.144), 0.6 * 0.16 / (0.6 * 0.16 + 0.3 * 0.49)
+    assert wrong(two, 0.5, pulls, mean) == pytest.approx(np.array([[one, 0.5], [other, one]]), rel=1e-12)
 
 
 def test_means_around_a_centre() -> None:

@@ -188,7 +188,7 @@ def evolved(K: int, budget: int, margin: Margin, genes: list[float], sigma: floa
             w += r * (n * kl(min(max(centre + d, 0.0), 1.0), centre) - w)
         value = (
             alpha * w
-            + (beta + eta * math.log(budget / K)) * math.log(n)
+            + (beta + eta * math.log(budget / (100 * K))) * math.log(n)
             + gamma * (math.log(n * w + abs(delta) + 0.001) - math.log(n))
         )
         for c, p, q, r, s in (hidden[:5], hidden[5:]):

@@ -1,6 +1,6 @@
 """evolved: an index of 17 parameters that CMA-ES has tuned on random instances. Fixed budget.
 
-    index = alpha w + (beta + eta ln(T / K)) ln n + gamma ln(w + delta / n)
+    index = alpha w + (beta + eta ln(T / 100 K)) ln n + gamma ln(w + delta / n)
             + sum over j = 1, 2 of c_j f(p_j ln(1 + w) + q_j ln n + r_j ln(n K / T) + s_j)                           (1)
 
 with f(x) = x / (1 + |x|), and the arm with the smallest index is pulled. Nothing in it has a scale: w counts samples in
@@ -43,6 +43,7 @@ PARAMETERS = (
 )
 LSA = (0.675, 0.5, *[0.0] * 15)  # the index of LSA with alpha = 1.35
 TOP_K, ALL_GOOD, MULTIPLICATIVE = 0, 1, 2
+HUNDRED = math.log(100.0)  # pulls per arm at which beta is the weight of ln n
 CLOSE = 1e-3  # boundaries of Bernoulli arms nearer to 0 or 1 are taken for it, and |delta| is larger by it
 
 
@@ -64,7 +65,7 @@ def _index(n: Any, d: Any, centre: Any, side: Any, sigma2: Any, fair: Any, g: An
         boundary = min(max(centre, CLOSE), 1.0 - CLOSE)
         w += rho * (n * _kl(min(max(centre + side * drawn, 0.0), 1.0), boundary) - w)
     ln_n, ln_w = math.log(n), math.log(1.0 + w)
-    index = g[row, 0] * w + (g[row, 1] + g[row, 6] * fair) * ln_n
+    index = g[row, 0] * w + (g[row, 1] + g[row, 6] * (fair - HUNDRED)) * ln_n
     if g[row, 4] != 0.0:
         index += g[row, 4] * (math.log(n * w + abs(g[row, 5]) + CLOSE) - ln_n)
     for j in (7, 12):
