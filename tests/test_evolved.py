@@ -149,6 +149,16 @@ def test_one_seed_one_index(tmp_path: Any) -> None:
     assert eval(card["call"])[0] == genes
 
 
+def test_what_is_not_searched_stays() -> None:
+    genes, card = evolve(**TINY, searched=["eta", "beta"])
+    moved = [name for name, gene, start in zip(PARAMETERS, genes, START, strict=True) if gene != start]
+    assert moved == ["beta", "eta"]
+    assert eval(card["call"])[0] == genes
+    for wrong_names in (["beta"], ["beta", "alpha"], ["beta", "tau0"]):
+        with pytest.raises(ValueError, match="searched must name at least two of beta, kappa, gamma, delta, eta, c1"):
+            evolve(**TINY, searched=wrong_names)
+
+
 def test_evolution_finds_what_is_better() -> None:
     """Means far away or near: from an index that neglects all but the pulls, CMA-ES comes to use the margin."""
     kwargs = {"instance": {"sampler": {"arms": 6, "mean": {"choice": [0.05, 0.95, 0.4, 0.6]}}}, "budget": 90}

@@ -51,7 +51,7 @@ def evolve(
     env_id: str = "bandit_envs/Threshold-v0", *, seconds: float | None = None, generations: int | None = None,
     seed: int = 0, population: int = 12, env_kwargs: Mapping[str, Any] | None = None,
     mix: Sequence[Mapping[str, Any]] | None = None, episodes: int = 1000, held_out: int = 4, every: int = 5,
-    out: str | Path | None = None, progress: bool | None = None,
+    searched: Sequence[str] | None = None, out: str | Path | None = None, progress: bool | None = None,
 ) -> tuple[list[float], dict[str, Any]]:  # fmt: skip
     """Tune the index.
 
@@ -65,6 +65,8 @@ def evolve(
         episodes: of each candidate on each environment in a generation.
         held_out: looks at the mean of the search take so many times as many episodes. every: generations between looks,
             over which that mean is averaged.
+        searched: the parameters to tune, by name, at least two; the others stay where the search starts. None: all but
+            alpha, rho and the second bend.
         out: write the card with the genes as `<out>.json`.
         progress: a line on standard error for each look; None: if that is a terminal.
 
@@ -91,8 +93,13 @@ def evolve(
         courses.append(Course(env_id, own, count))
     stops = courses[0].task.budget is None
     lsa, start, scales = starting_point(stops)
-    scale = np.array(scales)
+    scale, names = np.array(scales), [*PARAMETERS, *(STOPPING if stops else ())]
     moving = np.flatnonzero(scale)
+    if searched is not None:
+        free = [names[i] for i in moving]
+        if len(set(searched)) < 2 or not set(searched) <= set(free):
+            raise ValueError(f"searched must name at least two of {', '.join(free)}, got {searched!r}")
+        moving = np.array([i for i in moving if names[i] in searched])
     strategy = cmaes.CMA(mean=np.zeros(len(moving)), sigma=0.7, seed=search % 2**32, population_size=population)
     show = sys.stderr.isatty() if progress is None else progress
     looks: list[dict[str, Any]] = []
@@ -139,7 +146,7 @@ def evolve(
     kept = latest_of_the_best(-np.stack(values))
     card: dict[str, Any] = {
         "algorithm": "evolved", "env_id": env_id, "genes": [float(f"{gene:.6g}") for gene in genes[kept]],
-        "names": [*PARAMETERS, *(STOPPING if stops else ())], "kept": looks[kept]["generation"], "looks": looks,
+        "names": names, "kept": looks[kept]["generation"], "looks": looks,
         "generations": generation, "population": population, "seed": seed, "env_kwargs": kwargs, "mix": mix,
         "result": [_report(course, lsa, genes[kept], judging, held_out) for course in courses],
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "cmaes": cmaes.__version__,
@@ -148,7 +155,7 @@ def evolve(
     card["cpu_seconds"] = round(time.process_time() - began, 1)
     given = {"seconds": seconds, "generations": None if seconds else generations, "seed": seed,
              "population": population, "env_kwargs": kwargs or None, "mix": mix, "episodes": episodes,
-             "held_out": held_out, "every": every}  # fmt: skip
+             "held_out": held_out, "every": every, "searched": searched}  # fmt: skip
     listed = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
     card["call"] = f"agents.evolve({env_id!r}, {listed})"
     if out is not None:
