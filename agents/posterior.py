@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task
+from bandit_envs import PureExplorationVectorEnv, Task
 from bandit_envs.instances import Sampler
 
 from .extras import require
 
-__all__ = ["known", "wrong"]
+__all__ = ["known", "losses", "wrong"]
 
 Floats = NDArray[np.float64]
 FAINT = 1e-280  # likelihoods below this are compared at the ends of the intervals instead
@@ -75,3 +75,27 @@ def wrong(sampler: Sampler, threshold: float, pulls: NDArray[np.int64], mean: Fl
     total = (below + above)[where].reshape(pulls.shape)
     lost = np.where(answered, below[where].reshape(pulls.shape), above[where].reshape(pulls.shape))
     return np.where(total > 0, lost / np.where(total > 0, total, 1.0), 0.5)
+
+
+def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDArray[np.int64]) -> Floats:
+    """What an agent loses in each slot's episode, (N,): 1 - return, or its expectation given all samples if `known`.
+
+    Args:
+        envs: with actions="arm", autoreset DISABLED, and observations in the form that the agent reads.
+        root, episodes: of the episodes, their numbers (N,).
+    """
+    observation, _ = envs.reset(seed=root, options={"episode": episodes})
+    begins, state = np.ones(len(episodes), np.bool_), None
+    returns, ended = np.zeros(len(episodes)), np.zeros(len(episodes), np.bool_)
+    while not ended.all():
+        arms, state = agent.predict(observation, state, begins, deterministic=True)
+        observation, reward, terminated, truncated, _ = envs.step(arms)
+        returns += reward
+        begins, ended = np.zeros_like(begins), terminated | truncated
+    source: Any = envs.setting.source
+    if not (known(envs.task, source) and envs.setting.reward == "score"):
+        return 1.0 - returns
+    seen = np.nan_to_num(envs.means())
+    cost = envs.task.pull_cost * envs.pulls.sum(1)
+    expected: Floats = cost + wrong(source, envs.task.parameters["threshold"], envs.pulls, seen).mean(1)
+    return expected

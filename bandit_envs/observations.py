@@ -73,17 +73,18 @@ def _features(
         share_left = left / max(left + spent, 1.0)
         horizon = min(math.log1p(left / K) * unit, 1.0)
         for k in range(K):
-            n, m, v = float(pulls[e, k]), margin[e, k], 0.0
-            for d in range(D):
-                v += variance[e, k * D + d] / D
+            n, m, f = float(pulls[e, k]), margin[e, k], out[e, k]
+            f[1], f[7], f[8] = n / max(spent, 1), share_left, horizon
             if n == 0.0 or math.isnan(m):
                 m = 0.0
+            if known[e, k, 0] == n and known[e, k, 1] == m:
+                continue
+            known[e, k, 0], known[e, k, 1], v = n, m, 0.0
+            for d in range(D):
+                v += variance[e, k * D + d] / D
             z = m * (math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY)))
             z = max(min(z, HUGE), -HUGE)
-            f = out[e, k]
-            f[7], f[8] = share_left, horizon
             f[0] = min(math.log1p(n) * unit, 1.0)
-            f[1] = n / max(spent, 1)
             f[2] = 1.0 / math.sqrt(1.0 + n)
             f[3] = m / (abs(m) + sigma)
             f[4] = z / (1.0 + abs(z))
@@ -91,9 +92,6 @@ def _features(
                 error = 0.5 * math.erfc(abs(z) * 0.7071067811865476)
             else:
                 ones = math.floor((m + theta) * n + 0.5)
-                if known[e, k, 0] == n and known[e, k, 1] == ones:
-                    continue
-                known[e, k, 0], known[e, k, 1] = n, ones
                 if n > 0.0 and m >= 0.0:
                     error = _beta_below(theta - tolerance, ones + 1.0, n - ones + 1.0)
                 else:
@@ -112,8 +110,8 @@ def features(
     Args:
         pulls: (E, K). margin: (E, K), of the empirical means. variance: (E, K) or (E, K, D). remaining: (E, 1).
         sigma: sub-Gaussian scale of a sample. scale: pulls at which the feature `pulls` reaches 1.
-        known: (E, K, 2), of the caller to keep with `out`, -1 at first: at which pulls and ones the errors in `out`
-            were computed, since one arm of many changes at a step and the exact error is what costs most.
+        known: (E, K, 2), of the caller to keep with `out`, -1 at first: at which pulls and margins the features in
+            `out` were computed, since one arm of many changes at a step.
         theta, tolerance: of Threshold over scalar Bernoulli arms, whose errors are then exact; NaN: anything else.
     """
     E, K = pulls.shape

@@ -18,6 +18,7 @@ import scipy.stats
 pytest.importorskip("stable_baselines3")
 
 import torch
+from gymnasium.vector import AutoresetMode
 from stable_baselines3 import PPO
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -31,6 +32,7 @@ from agents.learned.resuming import Saved
 from agents.learned.stored import store
 from agents.learned.training import ALGORITHMS, latest_of_the_best
 from agents.learned.vec_env import JoinedVecEnv
+from agents.posterior import losses
 from agents.stored import FOLDER, kind_of
 from bandit_envs import PureExplorationVectorEnv
 from bandit_envs.catalogue import ENVIRONMENTS
@@ -145,6 +147,40 @@ def test_infos_are_nobody_elses():
         assert not any("mine" in info for info in infos)
         for info in infos:
             info["mine"] = True
+
+
+def test_siblings_play_the_same_episode_with_the_same_samples():
+    envs = make_vec_env(THRESHOLD, 12, observation="features", siblings=4, **FOUR)
+    envs.seed(5)
+    envs.reset()
+    random, following = np.random.default_rng(0), 0
+    for _ in range(3):
+        assert envs.episodes.tolist() == np.repeat(np.arange(following, following + 3), 4).tolist()
+        following += 3
+        orders = [random.permutation(np.repeat(np.arange(4), 3)) for _ in range(12)]
+        for t in range(12):
+            _, _, dones, infos = envs.step(np.array([order[t] for order in orders]))
+        assert dones.all()
+        last = np.stack([info["terminal_observation"] for info in infos]).reshape(3, 4, -1)
+        assert (last == last[:, :1]).all()  # each arm has had three pulls, in whatever order
+        assert (last != last[:1]).any()
+
+
+@pytest.mark.parametrize(("kwargs", "message"), [
+    ({"siblings": 5}, "siblings must divide the number of slots, 12, got 5"),
+    ({"siblings": 0}, "siblings"),
+    ({"siblings": 4, "delta": 0.1}, "siblings end together: they need a budget"),
+])  # fmt: skip
+def test_refused_siblings(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        make_vec_env(THRESHOLD, 12, observation="features", **FOUR, **kwargs)
+
+
+def test_siblings_that_come_apart_are_refused():
+    envs = make_vec_env(THRESHOLD, 4, observation="features", siblings=2, **FOUR)
+    envs.reset()
+    with pytest.raises(ValueError, match="none may stop before"):
+        envs.step(np.array([4, 0, 0, 0]))
 
 
 def test_truncation_is_told():
@@ -283,9 +319,9 @@ def test_the_limit_on_the_potential_has_teeth(monkeypatch):
 # --- the policy -------------------------------------------------------------------------------------------------------
 
 
-def untrained(envs: NativeVecEnv, stop: bool = True, **kwargs: Any) -> PPO:
+def untrained(envs: NativeVecEnv, stop: bool = True, context: bool = True) -> PPO:
     return PPO(EquivariantPolicy, envs, n_steps=8, batch_size=32, seed=3, device="cpu",
-               policy_kwargs={"hidden": 16, "stop": stop}, **kwargs)  # fmt: skip
+               policy_kwargs={"hidden": 16, "stop": stop, "context": context})  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -349,6 +385,58 @@ def test_stopping_is_out_of_the_question_where_nobody_wants_it():
     wants = untrained(envs, stop=True)
     with torch.no_grad():
         assert (wants.policy(x)[0] == 10).any()
+
+
+def indexed(K: int, stop: bool = False) -> Trained:
+    """An untrained network without context for K arms."""
+    return Trained(untrained(make_vec_env(THRESHOLD, 4, observation="features", instance=f"sampler(arms={K})"),
+                             stop=stop, context=False))  # fmt: skip
+
+
+def test_without_context_a_logit_depends_on_its_arm_alone():
+    x = torch.as_tensor(observations(10)).reshape(32, 10, -1)
+    changed = x.clone()
+    changed[:, 1:] = x[:, :-1]
+    own, other = indexed(10).model.policy.mlp_extractor, untrained(make_vec_env(THRESHOLD, 4, observation="features"))
+    with torch.no_grad():
+        assert torch.allclose(own.forward_actor(x)[:, 0], own.forward_actor(changed)[:, 0], atol=1e-4)
+        network = other.policy.mlp_extractor
+        assert (network.forward_actor(x)[:, 0] - network.forward_actor(changed)[:, 0]).abs().max() > 1e-4
+
+
+def test_an_untrained_network_pulls_by_error_and_pulls():
+    """Its logits are -4 (-ln(2 error) + ln(1 + pulls)), but for a network whose last layer is small."""
+    x = observations(10)
+    network = indexed(10).model.policy.mlp_extractor
+    with torch.no_grad():
+        network.arm_logit.weight.zero_()
+        network.arm_logit.bias.zero_()
+        logits = network.forward_actor(torch.as_tensor(x))[:, :-1].numpy()
+    features = x.reshape(32, 10, -1).astype(np.float64)
+    pulls = features[..., FEATURES.index("width")] ** -2 - 1
+    assert logits == pytest.approx(4 * np.log(2 * features[..., ERROR]) - 4 * np.log1p(pulls), abs=1e-2)
+
+
+@pytest.mark.parametrize(("env_id", "kwargs"), [
+    (THRESHOLD, {"instance": {"sampler": {"arms": 7}}, "budget": 90}),
+    ("bandit_envs/TopK-v0", {"instance": {"sampler": {"arms": 7}}, "k": 2, "budget": 90}),
+    ("bandit_envs/Feasible-v0", {"instance": "dose-finding", "budget": 90}),
+])  # fmt: skip
+def test_arms_that_have_not_changed_need_not_be_looked_at_again(env_id, kwargs):
+    """A network without context remembers logits; with `state=None` it computes all of them."""
+    envs = make_vec_env(env_id, 16, observation="features", **kwargs)
+    agent, random = indexed(envs.task.K), np.random.default_rng(0)
+    envs.seed(1)
+    observation, state, counts = envs.reset(), None, []
+    for _ in range(250):  # episodes begin anew on the way
+        actions, state = agent.predict(observation, state)
+        assert np.array_equal(actions, agent.predict(observation)[0])
+        assert np.array_equal(actions, agent.model.policy.predict(observation, deterministic=True)[0])
+        counts.append(len(np.unique(actions)))
+        if random.random() < 0.1:  # others may act in its place
+            actions = random.integers(0, envs.task.K, 16)
+        observation, *_ = envs.step(actions)
+    assert max(counts) > 1
 
 
 def test_a_mask_keeps_actions_away(ten):
@@ -479,9 +567,12 @@ def test_the_card_tells_all(tiny, tmp_path):
 
 def test_the_kept_weights_are_those_of_the_kept_checkpoint(tiny):
     root = tiny.card["roots"]["choosing"]
-    again = agents.evaluate({"ppo": tiny}, THRESHOLD, episodes=40, seed=root, env_kwargs=FOUR)
+    envs: Any = gym.make_vec(THRESHOLD, num_envs=40, actions="arm", observation="features",
+                             autoreset_mode=AutoresetMode.DISABLED, **FOUR)  # fmt: skip
+    lost = losses(envs, tiny, root, np.arange(40))
+    assert len(np.unique(lost)) > 5  # expected, not counted
     [kept] = [look for look in tiny.card["checkpoints"] if look["steps"] == tiny.card["kept"]]
-    assert again.episodes["score"].mean() == kept["return"]
+    assert 1 - lost.mean() == pytest.approx(kept["return"], abs=1e-12)
 
 
 def test_the_latest_of_the_best_is_kept():
@@ -669,6 +760,37 @@ def test_relative_advantages_are_advantages_over_the_error_left(power):
     own.compute_returns_and_advantage(torch.as_tensor(last / unit), dones)
     plain.compute_returns_and_advantage(torch.as_tensor(last), dones)
     assert own.advantages * np.stack(units) == pytest.approx(plain.advantages, abs=1e-4)
+
+
+def test_advantages_are_compared_among_siblings():
+    """Each less the mean of its siblings', by hand; the critic's targets are what they are without siblings."""
+    envs = make_vec_env(THRESHOLD, 6, observation="features", siblings=3, **FOUR)
+    shape = (4, envs.observation_space, envs.action_space, "cpu", 0.9, 0.8, 6)
+    own, plain = (RelativeBuffer(*shape, power=0.0, siblings=n) for n in (3, 1))
+    observation, random = envs.reset(), np.random.default_rng(0)
+    for t in range(4):
+        values, rewards = random.random(6), random.random(6)
+        for buffer in (own, plain):
+            buffer.add(
+                observation, np.zeros((6, 1)), rewards, np.full(6, t == 0), torch.as_tensor(values), torch.zeros(6)
+            )
+    for buffer in (own, plain):
+        buffer.compute_returns_and_advantage(torch.zeros(6), np.ones(6))
+    assert np.array_equal(own.returns, plain.returns)
+    for t in range(4):
+        for i in range(6):
+            others = [plain.advantages[t, j] for j in range(i // 3 * 3, i // 3 * 3 + 3) if j != i]
+            assert own.advantages[t, i] == pytest.approx(plain.advantages[t, i] - np.mean(others), abs=1e-5)
+
+
+def test_siblings_in_training():
+    trained = agents.train(**TINY | {"num_envs": 24}, mix=MIX, siblings=4)
+    assert trained.card["hyperparameters"]["siblings"] == 4
+    assert "siblings=4" in trained.card["call"]
+    with pytest.raises(ValueError, match="siblings must divide num_envs = 30"):
+        agents.train(**TINY | {"num_envs": 30}, siblings=4)
+    with pytest.raises(ValueError, match="are for ppo, a2c, got 2 for maskable-ppo"):
+        agents.train("maskable-ppo", **TINY | {"num_envs": 30}, siblings=2)
 
 
 def test_one_policy_for_a_mix_of_budgets():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bandit_envs import PureExplorationVectorEnv
 from bandit_envs.problems.base import integer
 
-from ..posterior import known, wrong
+from ..posterior import losses
 from .agent import Evolved
 
 __all__ = ["Course"]
@@ -51,22 +51,7 @@ class Course:
         """
         count = self.episodes if episodes is None else episodes
         table = np.array(genes, np.float64)
-        slots = len(table) * count
-        envs = self._environments(slots)
-        observation, _ = envs.reset(
-            seed=root, options={"episode": np.tile(np.arange(first, first + count), len(table))}
-        )
+        envs = self._environments(len(table) * count)
         player = Evolved(envs.task, table)  # type: ignore[arg-type]
-        state, returns, ended = None, np.zeros(slots), np.zeros(slots, np.bool_)
-        while not ended.all():
-            arms, state = player.predict(observation, state)
-            observation, reward, terminated, truncated, _ = envs.step(arms)
-            returns += reward
-            ended = terminated | truncated
-        losses = 1.0 - returns
-        source: Any = envs.setting.source
-        if known(envs.task, source) and envs.setting.reward == "score":
-            cost = envs.task.pull_cost * envs.pulls.sum(1)
-            seen = np.nan_to_num(envs.means())
-            losses = cost + wrong(source, envs.task.parameters["threshold"], envs.pulls, seen).mean(1)
-        return losses.reshape(len(table), count)
+        numbers = np.tile(np.arange(first, first + count), len(table))
+        return losses(envs, player, root, numbers).reshape(len(table), count)

@@ -1,10 +1,15 @@
-"""`RelativeBuffer`: advantages in units of the error that is left, so that late decisions count as much as early ones.
+"""`RelativeBuffer`: advantages in units of the error that is left, compared among episodes that share their samples.
 
 With shaped rewards the first pulls of an episode bring most of what can be won, and the last ones, where policies
 differ, hardly anything: on their scale the noise of the first would drown the last. Let e(s) be the mean posterior
 error of the arms in state s, to some power. The critic predicts U(s) = V(s) / e(s), and the advantage of an action in s
 is divided by e(s): a positive factor of the state alone, which leaves the best action in each state what it is. With
 V(s) = r + gamma V(s'), U(s) = r / e(s) + gamma (e(s') / e(s)) U(s'), and generalised advantages likewise.
+
+Most of the noise of an advantage is the luck of the instance and of its samples. Siblings, slots that play the same
+episode, share it: the m-th sample of an arm is the same for all of them, whenever they pull it. The mean advantage of
+its siblings at the same time is therefore a good baseline for an action. It has been taken without knowledge of the
+action, so that the policy gradient keeps its mean (a baseline that depends on the input: Mao et al., ICLR 2019).
 """
 
 from __future__ import annotations
@@ -24,15 +29,16 @@ LEAST = 1e-5  # errors below this are taken for it
 
 
 class RelativeBuffer(RolloutBuffer):
-    """SB3's rollout buffer, for shaped rewards of `NativeVecEnv` with gamma = 1 and features as observations.
+    """SB3's rollout buffer, for `NativeVecEnv` with features; a power is for shaped rewards with gamma = 1.
 
     Args:
-        *args, **kwargs: of SB3's. power: e(s) is the mean error to this power; 0 is SB3's own buffer.
+        *args, **kwargs: of SB3's. power: e(s) is the mean error to this power; 0: no units, as in SB3's own buffer.
+        siblings: so many slots in a row play the same episode; their number divides that of the slots.
     """
 
-    def __init__(self, *args: Any, power: float = 1.0, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, power: float = 1.0, siblings: int = 1, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.power = power
+        self.power, self.siblings = power, siblings
 
     def compute_returns_and_advantage(self, last_values: Any, dones: NDArray[Any]) -> None:
         """As in SB3, with a discount that depends on the states."""
@@ -52,3 +58,7 @@ class RelativeBuffer(RolloutBuffer):
             running = delta + discount * self.gae_lambda * running
             self.advantages[step] = running
         self.returns = self.advantages + self.values
+        if self.siblings > 1:
+            families = self.advantages.reshape(steps, -1, self.siblings)
+            families -= families.mean(2, keepdims=True)
+            families *= self.siblings / (self.siblings - 1)

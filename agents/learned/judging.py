@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
+from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from bandit_envs.instances import Sampler
 
-from ..catalogue import AGENTS
+from ..catalogue import AGENTS, make
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.statistics import bootstrap_mean
+from ..posterior import known, losses
 from .model import Repeated
 from .vec_env import NativeVecEnv
 
@@ -43,16 +46,18 @@ class Court:
         """Handcrafted agents to compare with."""
         return [name for name in RIVALS if self.envs.task.problem in AGENTS[name].solves]
 
-    def evaluate(self, agents: Any, episodes: int, root: int) -> Evaluation:
-        """The agents on the same episodes; learned ones repeat their actions as in training."""
+    def as_played(self, agent: Any) -> Any:
+        """The agent as it is judged: a network with context repeats its actions as in training, which takes less time;
+        all others pull one by one."""
         times = self.envs.pulls_per_action
-        if times > 1 and not isinstance(agents, list):
-            labelled = agents if isinstance(agents, dict) else {agents.name: agents}
-            agents = {label: agent if isinstance(agent, str) else Repeated(agent, times)
-                      for label, agent in labelled.items()}  # fmt: skip
-        return evaluate(agents, self.env_id, episodes=episodes, seed=root, env_kwargs=self.kwargs, progress=False)
+        return agent if times == 1 or isinstance(agent, str) or agent.by_index else Repeated(agent, times)
 
-    def returns(self, evaluation: Evaluation) -> dict[str, Floats]:
+    def evaluate(self, agents: Mapping[str, Any], episodes: int, root: int) -> Evaluation:
+        """The agents on the same episodes."""
+        played = {label: self.as_played(agent) for label, agent in agents.items()}
+        return evaluate(played, self.env_id, episodes=episodes, seed=root, env_kwargs=self.kwargs, progress=False)
+
+    def gains(self, evaluation: Evaluation) -> dict[str, Floats]:
         """The undiscounted returns of each agent, (episodes,)."""
         prize, cost = self.envs.envs.setting.reward, self.envs.task.pull_cost
         gains = {}
@@ -61,13 +66,26 @@ class Court:
             gains[run.agent] = np.where(column["truncated"], 0.0, column[prize]) - cost * column["total_pulls"]
         return gains
 
+    def returns(self, agents: Mapping[str, Any], episodes: int, root: int) -> dict[str, Floats]:
+        """The same on the same episodes; where the law of the instances allows it, expected given all samples."""
+        if not known(self.envs.task, self.envs.envs.setting.source):
+            return self.gains(self.evaluate(agents, episodes, root))
+        returns = {}
+        for label, agent in agents.items():
+            form = "statistics" if isinstance(agent, str) else "features"
+            envs: Any = gym.make_vec(self.env_id, num_envs=episodes, copy=False, actions="arm", observation=form,
+                                     autoreset_mode=AutoresetMode.DISABLED, **self.kwargs)  # fmt: skip
+            player = make(agent, envs) if isinstance(agent, str) else self.as_played(agent)
+            returns[label] = 1.0 - losses(envs, player, root, np.arange(episodes))
+        return returns
+
     def report(self, agent: Any, episodes: int, root: int) -> dict[str, Any]:
         """JSON-able: of each agent the means with 95 % intervals, and the paired differences to the rivals."""
         evaluation = self.evaluate({agent.name: agent, **{name: name for name in self.rivals}}, episodes, root)
         metrics = ["score", self.envs.task.make_problem().metric_names[0]]
         rows: dict[str, dict[str, Any]] = {}
         differences: dict[str, dict[str, Any]] = {}
-        for run, gains in zip(evaluation.runs, self.returns(evaluation).values(), strict=True):
+        for run, gains in zip(evaluation.runs, self.gains(evaluation).values(), strict=True):
             rows[run.agent] = {"return": float(gains.mean()), "total_pulls": float(run.columns["total_pulls"].mean()),
                                "error_rate": float(1 - run.columns["correct"].mean())}  # fmt: skip
             for metric in metrics:
@@ -96,15 +114,16 @@ class Judge:
 
     @property
     def rivals(self) -> list[dict[str, Floats]]:
-        """Of each environment, the returns of the handcrafted agents, (episodes,) each."""
+        """Of each environment, the returns of the handcrafted agents, (episodes,) each, as `Court.returns`."""
         if self._rivals is None:
-            self._rivals = [one.returns(one.evaluate(one.rivals, self.episodes, self.root)) for one in self.courts]
+            self._rivals = [one.returns({name: name for name in one.rivals}, self.episodes, self.root)
+                            for one in self.courts]  # fmt: skip
         return self._rivals
 
     def look(self, agent: Any, episodes: int | None = None) -> list[Floats]:
-        """The returns of a learned agent on each environment, (episodes,) each."""
+        """The returns of a learned agent on each environment, (episodes,) each, as `Court.returns`."""
         count = self.episodes if episodes is None else episodes
-        return [next(iter(one.returns(one.evaluate(agent, count, self.root)).values())) for one in self.courts]
+        return [one.returns({agent.name: agent}, count, self.root)[agent.name] for one in self.courts]
 
     def value(self, returns: list[Floats]) -> Floats:
         """One number per episode, the larger the better, its mean that of the environments, all of the same weight.

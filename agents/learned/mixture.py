@@ -29,11 +29,11 @@ class Mixture:
 
     def __init__(
         self, env_id: str, kwargs: Mapping[str, Any], mix: Sequence[Mapping[str, Any]] | None, num_envs: int,
-        shaping: bool | None, expected: bool | None, pulls_per_action: int,
+        shaping: bool | None, expected: bool | None, pulls_per_action: int, siblings: int = 1,
     ) -> None:  # fmt: skip
         if mix is not None and (isinstance(mix, (str, Mapping)) or not all(isinstance(one, Mapping) for one in mix)):
             raise ValueError(f"mix must be a list of keyword arguments, got {mix!r:.200}")
-        self.env_id, self.num_envs = env_id, num_envs
+        self.env_id, self.num_envs, self.siblings = env_id, num_envs, siblings
         rows = [{}] if mix is None else list(mix)
         self.kwargs = [{**kwargs, **{name: one[name] for name in one if name not in OWN}} for one in rows]
         for one in self.kwargs:
@@ -72,8 +72,9 @@ class Mixture:
         """The environments of a stage: the first one of the mix, the first two, ..., at last all."""
         count = stage + 1 if curriculum else len(self.parts)
         share = sum(self.slots[:count])
-        bounds = [round(self.num_envs * sum(self.slots[:i]) / share) for i in range(count + 1)]
-        envs = [make_vec_env(self.env_id, max(bounds[i + 1] - bounds[i], 1), shaping=self.shaping,
+        families, each = self.num_envs // self.siblings, self.siblings
+        bounds = [round(families * sum(self.slots[:i]) / share) for i in range(count + 1)]
+        envs = [make_vec_env(self.env_id, each * max(bounds[i + 1] - bounds[i], 1), shaping=self.shaping, siblings=each,
                              expected=self.expected, pulls_per_action=self.repeat[i], observation="features",
                              reward_scale=1.0 if self.relative else 1.0 / judge.distance(i), **self.kwargs[i])
                 for i in range(count)]  # fmt: skip

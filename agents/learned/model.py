@@ -20,7 +20,7 @@ from bandit_envs.observations import FEATURES
 
 from ..agent import task_of
 from ..extras import require
-from .policy import Equivariant
+from .policy import Equivariant, Indices
 
 __all__ = ["Repeated", "Trained", "load"]
 
@@ -69,6 +69,12 @@ class Trained:
         """Whether it was trained where stopping is wanted."""
         return bool(getattr(self.model.policy, "stop", True))
 
+    @property
+    def by_index(self) -> bool:
+        """Whether the logit of an arm depends on that arm alone."""
+        policy = self.model.policy
+        return isinstance(policy, Equivariant) and not policy.context
+
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[Any, Any]:
@@ -78,7 +84,8 @@ class Trained:
             observation: features (E, K * F), or (K * F,); an equivariant policy takes any K.
 
         Returns:
-            Arms (E,), or (), K to stop; and None, the state of a policy without memory.
+            Arms (E,), or (), K to stop; and the state: None, or for a network without context the logits of all arms,
+            so that only those whose features change are computed anew.
 
         Raises:
             ValueError: for an observation of another shape.
@@ -86,6 +93,10 @@ class Trained:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # the fastest for nets as small as these
         try:
+            if deterministic and self.by_index and np.ndim(observation) == 2:
+                x = np.ascontiguousarray(observation, np.float32).reshape(len(observation), -1, len(FEATURES))
+                indices = Indices(self.model.policy, *x.shape[:2]) if state is None else state
+                return indices.choose(x), indices
             action, state = self.model.predict(observation, state, episode_start, deterministic)
         finally:
             torch.set_num_threads(threads)

@@ -12,18 +12,29 @@ rounds differently in batches of different sizes, and an episode must not depend
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
+from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor, nn
 
+from bandit_envs.compiled import jit
+from bandit_envs.observations import FEATURES
+
 __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 
+_PULLS, _WIDTH, _DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATURES.index("doubt")
+LOCAL = [FEATURES.index(name) for name in ("pulls", "width", "margin", "score", "error", "doubt")]
+_LOCAL = np.array(LOCAL)
+OPENED = 3
+HALF = torch.tensor([15.0, 8.0, 8.0])
+STEEP = 4.0
 NEVER = -1e8  # the logit of an action that is not to be taken: its probability is 0, its share of the entropy too
-CLOSE, TIE = 1e-3, 1e-9  # far above the rounding errors of single and of double precision
+CLOSE, TIE = 1e-2, 1e-9  # far above the rounding errors of single and of double precision
 
 
 class ArmNetwork(nn.Module):
@@ -31,32 +42,51 @@ class ArmNetwork(nn.Module):
 
     Args:
         features: F. hidden: width of the layers. stop: whether stopping is ever wanted; False: its logit is `NEVER`.
+        context: whether the logit of an arm depends on the other arms and on the time; False: an index policy.
     """
 
-    def __init__(self, features: int, hidden: int, stop: bool) -> None:
+    def __init__(self, features: int, hidden: int, stop: bool, context: bool) -> None:
         super().__init__()
-        self.features, self.stop = features, stop
+        self.features, self.stop, self.has_context = features, stop, context
         self.latent_dim_pi, self.latent_dim_vf = 1, hidden  # what SB3 asks for to build its heads
-        self.encoder = nn.Sequential(nn.Linear(features, hidden), nn.SiLU(), nn.Linear(hidden, hidden), nn.SiLU())
+        inputs = features + OPENED
+        self.encoder = nn.Sequential(nn.Linear(inputs, hidden), nn.SiLU(), nn.Linear(hidden, hidden), nn.SiLU())
         self.context = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.SiLU())
-        self.arm, self.surroundings = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden, bias=False)
+        own = hidden if context else len(LOCAL) + OPENED
+        self.own = nn.Identity() if context else nn.Sequential(nn.Linear(own, hidden), nn.SiLU())
+        self.arm = nn.Linear(hidden, hidden)
+        self.surroundings = nn.Linear(hidden, hidden, bias=False) if context else None
         self.arm_logit, self.stop_logit = nn.Linear(hidden, 1), nn.Linear(hidden, 1)
+        self.slopes = nn.Linear(2, 1, bias=False)
+        nn.init.constant_(self.slopes.weight, -1.0)
         self.value = nn.Sequential(nn.Linear(hidden, hidden), nn.SiLU())
 
-    def _read(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The codes of the arms (n, K, hidden) and the context (n, hidden)."""
-        codes = self.encoder(x.reshape(len(x), -1, self.features))
-        return codes, self.context(torch.cat([codes.mean(1), codes.amax(1)], 1))
+    def _read(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Features (n, K, F), codes of the arms (n, K, hidden) and the context (n, hidden)."""
+        x = x.reshape(len(x), -1, self.features)
+        codes = self.encoder(torch.cat([x, _closed(_opened(x))], 2))
+        return x, codes, self.context(torch.cat([codes.mean(1), codes.amax(1)], 1))
 
-    def _logits(self, codes: Tensor, context: Tensor) -> Tensor:
-        arms = self.arm_logit(nn.functional.silu(self.arm(codes) + self.surroundings(context)[:, None]))[..., 0]
-        stop = self.stop_logit(context) if self.stop else arms.new_full((len(arms), 1), NEVER)
-        return torch.cat([arms, stop], 1)
+    def forward_arms(self, x: Tensor, codes: Tensor | None = None, context: Tensor | None = None) -> Tensor:
+        """Logits of the arms (n, K) from features (n, K, F); codes and context: where they are wanted."""
+        opened = _opened(x)
+        if self.surroundings is None:
+            hidden = self.arm(self.own(torch.cat([x[..., LOCAL], _closed(opened)], 2)))
+        else:
+            hidden = self.arm(codes) + self.surroundings(context)[:, None]
+        index: Tensor = self.arm_logit(nn.functional.silu(hidden)) + self.slopes(opened[..., :2])
+        return STEEP * index[..., 0]
+
+    def _logits(self, x: Tensor, codes: Tensor, context: Tensor) -> Tensor:
+        arms = self.forward_arms(x, codes, context)
+        if not self.stop:
+            return torch.cat([arms, arms.new_full((len(arms), 1), NEVER)], 1)
+        return torch.cat([arms - arms.amax(1, keepdim=True), self.stop_logit(context)], 1)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, K + 1) and the latent of the value (n, hidden)."""
-        codes, context = self._read(x)
-        return self._logits(codes, context), self.value(context)
+        x, codes, context = self._read(x)
+        return self._logits(x, codes, context), self.value(context)
 
     def forward_actor(self, x: Tensor) -> Tensor:
         """Logits alone."""
@@ -64,8 +94,19 @@ class ArmNetwork(nn.Module):
 
     def forward_critic(self, x: Tensor) -> Tensor:
         """The latent of the value alone."""
-        latent: Tensor = self.value(self._read(x)[1])
+        latent: Tensor = self.value(self._read(x)[-1])
         return latent
+
+
+def _opened(x: Tensor) -> Tensor:
+    """-ln(2 error), ln(1 + pulls) and ln(1 + scale) (0 of an arm never pulled), (..., 3), of features (..., F)."""
+    ln_pulls = -2.0 * torch.log(x[..., _WIDTH])
+    return torch.stack([4.0 / x[..., _DOUBT] - 4.0, ln_pulls, ln_pulls / x[..., _PULLS].clamp_min(1e-6)], -1)
+
+
+def _closed(opened: Tensor) -> Tensor:
+    """The same in [0, 1)."""
+    return opened / (opened + HALF.to(opened))
 
 
 if TYPE_CHECKING:
@@ -82,13 +123,13 @@ class Equivariant(_Base):
         *args, **kwargs: of the policy class.
     """
 
-    def __init__(self, *args: Any, hidden: int = 32, stop: bool = True, **kwargs: Any) -> None:
-        self.hidden, self.stop = hidden, stop
+    def __init__(self, *args: Any, hidden: int = 32, stop: bool = True, context: bool = True, **kwargs: Any) -> None:
+        self.hidden, self.stop, self.context = hidden, stop, context
         super().__init__(*args, **{"ortho_init": False, **kwargs})
 
     def _build_mlp_extractor(self) -> None:
         space: Any = self.action_space
-        network: Any = ArmNetwork(self.features_dim // (int(space.n) - 1), self.hidden, self.stop)
+        network: Any = ArmNetwork(self.features_dim // (int(space.n) - 1), self.hidden, self.stop, self.context)
         self.mlp_extractor = network
 
     def _build(self, lr_schedule: Any) -> None:
@@ -98,7 +139,7 @@ class Equivariant(_Base):
         self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        own = {"hidden": self.hidden, "stop": self.stop}
+        own = {"hidden": self.hidden, "stop": self.stop, "context": self.context}
         return dict(super()._get_constructor_parameters(), **own)
 
     def obs_to_tensor(self, observation: Any) -> Any:
@@ -131,6 +172,51 @@ def _best(logits: Tensor, allowed: Tensor | None, slack: float) -> tuple[Tensor,
         logits = logits.masked_fill(~allowed, NEVER)
     good = logits >= logits.amax(1, keepdim=True) - slack
     return good.to(torch.uint8).argmax(1), good.sum(1) > 1
+
+
+@jit
+def _changed(x: Any, local: Any, seen: Any, where: Any) -> Any:
+    """How many arms of x (E, K, F) differ from `seen` (E, K, L) in the features `local` (L,); takes them over.
+
+    `where` (E * K,) gets their places e K + k.
+    """
+    E, K, _ = x.shape
+    count = 0
+    for e in range(E):
+        for k in range(K):
+            differs = False
+            for j in range(len(local)):
+                differs |= seen[e, k, j] != x[e, k, local[j]]
+            if differs:
+                for j in range(len(local)):
+                    seen[e, k, j] = x[e, k, local[j]]
+                where[count] = e * K + k
+                count += 1
+    return count
+
+
+class Indices:
+    """The decisions of a policy without context on E episodes: only arms whose features have changed are looked at.
+
+    They are those of `deterministic=True`, all logits in double precision.
+
+    Args:
+        policy: the policy. E, K: episodes and arms.
+    """
+
+    def __init__(self, policy: Equivariant, E: int, K: int) -> None:
+        self.network = copy.deepcopy(policy.mlp_extractor).double()
+        self.logits = np.zeros((E, K))
+        self._seen, self._where = np.full((E, K, len(LOCAL)), np.nan, np.float32), np.zeros(E * K, np.int64)
+
+    def choose(self, x: NDArray[np.float32]) -> NDArray[np.int64]:
+        """The next arm of each episode (E,). x: features (E, K, F)."""
+        where = self._where[: _changed(x, _LOCAL, self._seen, self._where)]
+        rows = torch.from_numpy(x.reshape(-1, x.shape[2])[where]).double()
+        with torch.no_grad():
+            self.logits.reshape(-1)[where] = self.network.forward_arms(rows[:, None])[:, 0].numpy()
+        arms: NDArray[np.int64] = (self.logits >= self.logits.max(1, keepdims=True) - TIE).argmax(1)
+        return arms
 
 
 class EquivariantPolicy(Equivariant, ActorCriticPolicy):

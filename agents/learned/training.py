@@ -113,7 +113,8 @@ def train(
     env_kwargs: Mapping[str, Any] | None = None, mix: Sequence[Mapping[str, Any]] | None = None,
     curriculum: float = 0.0, out: str | Path | None = None, resume: bool = False, progress: bool | None = None,
     shaping: bool | None = None, expected: bool | None = None, pulls_per_action: int = 1, checkpoints: int = 5,
-    held_out: int = 2000, **hyperparameters: Any,
+    held_out: int = 2000, siblings: int = 1,
+    **hyperparameters: Any,
 ) -> Trained:  # fmt: skip
     """Train an agent. Every episode has a fresh instance, where `env_kwargs` do not fix one.
 
@@ -142,6 +143,8 @@ def train(
         progress: a line on standard error for each checkpoint; None: if that is a terminal.
         shaping, expected, pulls_per_action: of the training environment, see `NativeVecEnv`; None: where defined.
         checkpoints: how many, in the later part of the run. held_out: episodes that choose among them, >= 2.
+        siblings: so many episodes side by side share their samples, so that advantages are compared among them, see
+            `RelativeBuffer`; for ppo and a2c with a budget.
         **hyperparameters: of SB3's class: `n_steps`, `gamma`, `ent_coef`, `policy_kwargs={"hidden": 64}`,
             `tensorboard_log="runs"`, ... A number as `learning_rate` falls linearly to 2 % of itself.
 
@@ -161,17 +164,26 @@ def train(
     steps = None if steps is None else integer("steps", steps, 1, 2**53)
     seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
     num_envs = row.num_envs if num_envs is None else integer("num_envs", num_envs, 1, 2**31)
+    siblings = integer("siblings", siblings, 1, num_envs)
+    if siblings > 1 and (num_envs % siblings or not row.relative):
+        able = ", ".join(name for name, one in ALGORITHMS.items() if one.relative)
+        raise ValueError(
+            f"siblings must divide num_envs = {num_envs} and are for {able}, got {siblings} for {algorithm}"
+        )
     checkpoints, held_out = integer("checkpoints", checkpoints, 1, 10**6), integer("held_out", held_out, 2, 10**9)
     curriculum = number("curriculum", curriculum, 0, 1, below=True)
     if resume and out is None:
         raise ValueError("resume needs out, whose <out>.resume it reads")
     roots = _roots(seed)
-    plan = Mixture(env_id, kwargs, mix, num_envs, shaping, expected, pulls_per_action)
+    plan = Mixture(env_id, kwargs, mix, num_envs, shaping, expected, pulls_per_action, siblings)
     settings = row.settings(plan.parts[0].task, num_envs, hyperparameters)
-    if plan.shaping and row.relative and not plan.stops:
+    if row.relative and not plan.stops and (plan.shaping or siblings > 1):
         settings.setdefault("rollout_buffer_class", RelativeBuffer)
+        own = {"power": 1.0 if plan.shaping else 0.0, "siblings": siblings}
+        settings["rollout_buffer_kwargs"] = own | settings.get("rollout_buffer_kwargs", {})
     own = {"num_envs": num_envs, "shaping": plan.shaping, "expected": plan.expected,
            "pulls_per_action": pulls_per_action, "mix": mix, "curriculum": curriculum or None,
+           "siblings": siblings if siblings > 1 else None,
            "checkpoints": checkpoints, "held_out": held_out}  # fmt: skip
     call = {"steps": steps, "seconds": seconds, "seed": seed, "env_kwargs": kwargs or None, **own, **hyperparameters}
     saved = None if out is None else Saved(Path(str(out).removesuffix(".zip") + ".resume"), call)
@@ -328,7 +340,8 @@ class _Run(BaseCallback):
         means = [float(own.mean()) for own in returns]
         ratios = [(1 - mean) / self.judge.distance(i) for i, mean in enumerate(means)]
         self.looks.append({"steps": self.num_timesteps, "seconds": round(now - self.begun, 1),
-                           "return": means[0] if len(means) == 1 else means})  # fmt: skip
+                           "return": means[0] if len(means) == 1 else means,
+                           "loss_over_yardstick": [round(ratio, 5) for ratio in ratios]})  # fmt: skip
         self.values.append(self.judge.value(returns))
         self.weights.append({name: weight.clone() for name, weight in self.model.policy.state_dict().items()})
         for i, (mean, ratio) in enumerate(zip(means, ratios, strict=True)):

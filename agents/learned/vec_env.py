@@ -56,6 +56,7 @@ class NativeVecEnv(VecEnv):
             the score itself: the same mean for every policy, less noise. With shaping, Phi is that expected score at
             every step. For Threshold on samplers of Bernoulli arms.
         reward_scale: factor of all rewards, > 0.
+        siblings: so many slots in a row play the same episode, with the same samples, see `RelativeBuffer`.
 
     Raises:
         ValueError: naming what is not as it must be.
@@ -63,7 +64,7 @@ class NativeVecEnv(VecEnv):
 
     def __init__(
         self, envs: PureExplorationVectorEnv, *, shaping: bool = False, gamma: float = 1.0, pulls_per_action: int = 1,
-        expected: bool = False, reward_scale: float = 1.0,
+        expected: bool = False, reward_scale: float = 1.0, siblings: int = 1,
     ) -> None:  # fmt: skip
         task = envs.task
         if task.actions != "arm":
@@ -76,6 +77,11 @@ class NativeVecEnv(VecEnv):
             raise ValueError(f"shaping needs observation='features', got {task.observation!r}")
         if expected and not (known(task, envs.setting.source) and envs.setting.reward == "score"):
             raise ValueError("expected scores are defined for Threshold on samplers of Bernoulli arms, reward='score'")
+        self.siblings = integer("siblings", siblings, 1, envs.num_envs)
+        if envs.num_envs % self.siblings:
+            raise ValueError(f"siblings must divide the number of slots, {envs.num_envs}, got {siblings}")
+        if self.siblings > 1 and (task.budget is None or task.delta is not None or task.pull_cost > 0):
+            raise ValueError("siblings end together: they need a budget, and no reason to stop before")
         self.envs, self.shaping, self.expected = envs, bool(shaping), bool(expected)
         self.reward_scale = number("reward_scale", reward_scale, 0, above=True)
         self.gamma = number("gamma", gamma, 0, 1, above=True)
@@ -146,9 +152,11 @@ class NativeVecEnv(VecEnv):
 
     def _begin(self, mask: NDArray[np.bool_], root: int | None = None) -> Any:
         """Start the next episodes in the slots of `mask` (N,); returns all observations."""
-        count = int(np.count_nonzero(mask))
-        self._number[mask] = np.arange(self._following, self._following + count)
-        self._following += count
+        count, each = int(np.count_nonzero(mask)), self.siblings
+        if each > 1 and (mask.reshape(-1, each) != mask[::each, None]).any():
+            raise ValueError("siblings end together: none may stop before the budget is spent")
+        self._number[mask] = self._following + np.arange(count) // each
+        self._following += count // each
         self._length[mask], self._return[mask] = 0, 0.0
         options: dict[str, Any] = {"reset_mask": mask, "episode": self._number}
         observation, _ = self.envs.reset(seed=root, options=options)
@@ -321,13 +329,13 @@ class JoinedVecEnv(VecEnv):
 
 def make_vec_env(
     env_id: str, num_envs: int, *, shaping: bool = False, gamma: float = 1.0, pulls_per_action: int = 1,
-    expected: bool = False, reward_scale: float = 1.0, **env_kwargs: Any,
+    expected: bool = False, reward_scale: float = 1.0, siblings: int = 1, **env_kwargs: Any,
 ) -> NativeVecEnv:  # fmt: skip
     """A registered environment as an SB3 VecEnv.
 
     Args:
         env_id: e.g. "bandit_envs/Threshold-v0". num_envs: N.
-        shaping, gamma, pulls_per_action, expected, reward_scale: see `NativeVecEnv`.
+        shaping, gamma, pulls_per_action, expected, reward_scale, siblings: see `NativeVecEnv`.
         **env_kwargs: of the environment; SB3's policies want `observation="features"` in most cases.
 
     Raises:
@@ -336,4 +344,4 @@ def make_vec_env(
     check_environment(env_id)
     envs: Any = gym.make_vec(env_id, num_envs=num_envs, autoreset_mode=AutoresetMode.DISABLED, **env_kwargs)
     return NativeVecEnv(envs, shaping=shaping, gamma=gamma, pulls_per_action=pulls_per_action, expected=expected,
-                        reward_scale=reward_scale)  # fmt: skip
+                        reward_scale=reward_scale, siblings=siblings)  # fmt: skip
