@@ -759,7 +759,8 @@ def test_relative_advantages_are_advantages_over_the_error_left(power):
     unit = units[-1]  # that of the state before, see `after`
     own.compute_returns_and_advantage(torch.as_tensor(last / unit), dones)
     plain.compute_returns_and_advantage(torch.as_tensor(last), dones)
-    assert own.advantages * np.stack(units) == pytest.approx(plain.advantages, abs=1e-4)
+    relative = plain.advantages / np.stack(units)
+    assert own.advantages == pytest.approx(relative / relative.std(), abs=1e-3)
 
 
 def test_advantages_are_compared_among_siblings():
@@ -777,10 +778,24 @@ def test_advantages_are_compared_among_siblings():
     for buffer in (own, plain):
         buffer.compute_returns_and_advantage(torch.zeros(6), np.ones(6))
     assert np.array_equal(own.returns, plain.returns)
+    own_mean = np.zeros((4, 6))
     for t in range(4):
         for i in range(6):
             others = [plain.advantages[t, j] for j in range(i // 3 * 3, i // 3 * 3 + 3) if j != i]
-            assert own.advantages[t, i] == pytest.approx(plain.advantages[t, i] - np.mean(others), abs=1e-5)
+            own_mean[t, i] = plain.advantages[t, i] - np.mean(others)
+    assert own.advantages == pytest.approx(own_mean / own_mean.std(), abs=1e-5)
+
+
+def test_no_environment_of_a_mix_drowns_the_others():
+    envs = make_vec_env(THRESHOLD, 6, observation="features", **FOUR)
+    buffer = RelativeBuffer(4, envs.observation_space, envs.action_space, "cpu", 0.9, 0.8, 6, power=0.0)
+    buffer.parts, observation, random = [2, 4], envs.reset(), np.random.default_rng(0)
+    for t in range(4):
+        rewards, starts = random.random(6) * [1, 1, 1e-3, 1e-3, 1e-3, 1e-3], np.full(6, t == 0)
+        buffer.add(observation, np.zeros((6, 1)), rewards, starts, torch.zeros(6), torch.zeros(6))
+    buffer.compute_returns_and_advantage(torch.zeros(6), np.ones(6))
+    assert buffer.returns[:, :2].std() > 100 * buffer.returns[:, 2:].std()
+    assert [buffer.advantages[:, :2].std(), buffer.advantages[:, 2:].std()] == pytest.approx([1, 1], abs=1e-3)
 
 
 def test_siblings_in_training():

@@ -10,6 +10,8 @@ Most of the noise of an advantage is the luck of the instance and of its samples
 episode, share it: the m-th sample of an arm is the same for all of them, whenever they pull it. The mean advantage of
 its siblings at the same time is therefore a good baseline for an action. It has been taken without knowledge of the
 action, so that the policy gradient keeps its mean (a baseline that depends on the input: Mao et al., ICLR 2019).
+
+On a mix, the advantages of each environment are divided by their standard deviation, so that none drowns the others.
 """
 
 from __future__ import annotations
@@ -34,11 +36,14 @@ class RelativeBuffer(RolloutBuffer):
     Args:
         *args, **kwargs: of SB3's. power: e(s) is the mean error to this power; 0: no units, as in SB3's own buffer.
         siblings: so many slots in a row play the same episode; their number divides that of the slots.
+
+    Attributes:
+        parts: how many slots in a row belong to each environment of a mix.
     """
 
     def __init__(self, *args: Any, power: float = 1.0, siblings: int = 1, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.power, self.siblings = power, siblings
+        self.power, self.siblings, self.parts = power, siblings, [self.n_envs]
 
     def compute_returns_and_advantage(self, last_values: Any, dones: NDArray[Any]) -> None:
         """As in SB3, with a discount that depends on the states."""
@@ -62,3 +67,5 @@ class RelativeBuffer(RolloutBuffer):
             families = self.advantages.reshape(steps, -1, self.siblings)
             families -= families.mean(2, keepdims=True)
             families *= self.siblings / (self.siblings - 1)
+        for part in np.split(self.advantages, np.cumsum(self.parts)[:-1], axis=1):
+            part /= max(float(part.std()), 1e-8)

@@ -71,9 +71,9 @@ class Trained:
 
     @property
     def by_index(self) -> bool:
-        """Whether the logit of an arm depends on that arm alone."""
+        """Whether it is an index policy: the logit of an arm depends on that arm alone, and it never stops."""
         policy = self.model.policy
-        return isinstance(policy, Equivariant) and not policy.context
+        return isinstance(policy, Equivariant) and not policy.context and not policy.stop
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True

@@ -5,6 +5,17 @@ maximum of the codes over the arms are the context. An arm's logit comes from it
 stopping and the value from the context alone (deep sets: Zaheer et al., NeurIPS 2017). No weight depends on K, and the
 policy reads observations of any number of arms.
 
+With `context=False` the logit of an arm depends on what is known of that arm alone: an index. That is enough where the
+arms are independent but for the budget (Whittle, 1988), generalises from one K and budget to others, and is quick to
+play, since only arms whose features have changed are computed anew.
+
+In both cases a logit is `STEEP` times
+
+    a ln(2 error) - (b + c ln(scale / 1000)) ln(1 + pulls) + the network's output,
+
+with slopes a and b that begin at 1, and c at 0; scale is that of the feature `pulls`, the budget if there is one. So an
+untrained policy pulls where the posterior error per pull made is largest, and it learns by how much that is wrong.
+
 `deterministic=True` takes the arm with the largest logit. Where others come close, as arms with equal features do, the
 logits are computed again in double precision, and the lowest arm within `TIE` of the best is taken: single precision
 rounds differently in batches of different sizes, and an episode must not depend on the batch it is in.
@@ -13,6 +24,7 @@ rounds differently in batches of different sizes, and an episode must not depend
 from __future__ import annotations
 
 import copy
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,11 +40,13 @@ from bandit_envs.observations import FEATURES
 __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 
 _PULLS, _WIDTH, _DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATURES.index("doubt")
+# What tells of an arm alone.
 LOCAL = [FEATURES.index(name) for name in ("pulls", "width", "margin", "score", "error", "doubt")]
 _LOCAL = np.array(LOCAL)
-OPENED = 3
-HALF = torch.tensor([15.0, 8.0, 8.0])
-STEEP = 4.0
+OPENED = 3  # features without bounds, see `_opened`
+HALF = torch.tensor([15.0, 8.0, 8.0])  # where they are half of what they can be, when brought into [0, 1)
+STEEP = 4.0  # so that the actions of an untrained policy come close to those with the largest logit
+LN_1000 = math.log(1000.0)
 NEVER = -1e8  # the logit of an action that is not to be taken: its probability is 0, its share of the entropy too
 CLOSE, TIE = 1e-2, 1e-9  # far above the rounding errors of single and of double precision
 
@@ -57,8 +71,8 @@ class ArmNetwork(nn.Module):
         self.arm = nn.Linear(hidden, hidden)
         self.surroundings = nn.Linear(hidden, hidden, bias=False) if context else None
         self.arm_logit, self.stop_logit = nn.Linear(hidden, 1), nn.Linear(hidden, 1)
-        self.slopes = nn.Linear(2, 1, bias=False)
-        nn.init.constant_(self.slopes.weight, -1.0)
+        self.slopes = nn.Linear(3, 1, bias=False)
+        nn.init.zeros_(self.slopes.weight)
         self.value = nn.Sequential(nn.Linear(hidden, hidden), nn.SiLU())
 
     def _read(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -74,8 +88,9 @@ class ArmNetwork(nn.Module):
             hidden = self.arm(self.own(torch.cat([x[..., LOCAL], _closed(opened)], 2)))
         else:
             hidden = self.arm(codes) + self.surroundings(context)[:, None]
-        index: Tensor = self.arm_logit(nn.functional.silu(hidden)) + self.slopes(opened[..., :2])
-        return STEEP * index[..., 0]
+        index = self.arm_logit(nn.functional.silu(hidden)) + self.slopes(_rising(opened))
+        logits: Tensor = STEEP * (index[..., 0] - opened[..., 0] - opened[..., 1])
+        return logits
 
     def _logits(self, x: Tensor, codes: Tensor, context: Tensor) -> Tensor:
         arms = self.forward_arms(x, codes, context)
@@ -100,8 +115,14 @@ class ArmNetwork(nn.Module):
 
 def _opened(x: Tensor) -> Tensor:
     """-ln(2 error), ln(1 + pulls) and ln(1 + scale) (0 of an arm never pulled), (..., 3), of features (..., F)."""
-    ln_pulls = -2.0 * torch.log(x[..., _WIDTH])
-    return torch.stack([4.0 / x[..., _DOUBT] - 4.0, ln_pulls, ln_pulls / x[..., _PULLS].clamp_min(1e-6)], -1)
+    pulls = -2.0 * torch.log(x[..., _WIDTH])
+    return torch.stack([4.0 / x[..., _DOUBT] - 4.0, pulls, pulls / x[..., _PULLS].clamp_min(1e-6)], -1)
+
+
+def _rising(opened: Tensor) -> Tensor:
+    """What the slopes multiply, (..., 3): -ln(2 error), ln(1 + pulls), and the same times how large the scale is."""
+    error, pulls, scale = opened.unbind(-1)
+    return torch.stack([error, pulls, pulls * (scale - LN_1000)], -1)
 
 
 def _closed(opened: Tensor) -> Tensor:
@@ -119,12 +140,16 @@ class Equivariant(_Base):
     """Puts `ArmNetwork` into SB3's ActorCriticPolicy; a mixin that fits sb3-contrib's MaskableActorCriticPolicy too.
 
     Args:
-        hidden: width of the layers. stop: whether stopping is ever wanted.
+        hidden: width of the layers. stop: whether stopping is ever wanted. context: see above.
+        decay: of all weights, times the learning rate at each step (AdamW): what is learned fades, and the policy goes
+            back to the untrained one, unless gradients keep asking for it. Noise fades, what is worth learning stays.
         *args, **kwargs: of the policy class.
     """
 
-    def __init__(self, *args: Any, hidden: int = 32, stop: bool = True, context: bool = True, **kwargs: Any) -> None:
-        self.hidden, self.stop, self.context = hidden, stop, context
+    def __init__(
+        self, *args: Any, hidden: int = 32, stop: bool = True, context: bool = True, decay: float = 0.0, **kwargs: Any
+    ) -> None:
+        self.hidden, self.stop, self.context, self.decay = hidden, stop, context, decay
         super().__init__(*args, **{"ortho_init": False, **kwargs})
 
     def _build_mlp_extractor(self) -> None:
@@ -135,11 +160,12 @@ class Equivariant(_Base):
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
         self.action_net = nn.Identity()  # the network has given the logits
-        optimizer: Any = self.optimizer_class
-        self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+        optimizer: Any = torch.optim.AdamW if self.decay else self.optimizer_class
+        fading = {"weight_decay": self.decay} if self.decay else {}
+        self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **{**self.optimizer_kwargs, **fading})
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        own = {"hidden": self.hidden, "stop": self.stop, "context": self.context}
+        own = {"hidden": self.hidden, "stop": self.stop, "context": self.context, "decay": self.decay}
         return dict(super()._get_constructor_parameters(), **own)
 
     def obs_to_tensor(self, observation: Any) -> Any:
@@ -205,7 +231,7 @@ class Indices:
     """
 
     def __init__(self, policy: Equivariant, E: int, K: int) -> None:
-        self.network = copy.deepcopy(policy.mlp_extractor).double()
+        self.network: ArmNetwork = copy.deepcopy(policy.mlp_extractor).double()  # type: ignore[assignment]
         self.logits = np.zeros((E, K))
         self._seen, self._where = np.full((E, K, len(LOCAL)), np.nan, np.float32), np.zeros(E * K, np.int64)
 

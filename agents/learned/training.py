@@ -179,8 +179,8 @@ def train(
     settings = row.settings(plan.parts[0].task, num_envs, hyperparameters)
     if row.relative and not plan.stops and (plan.shaping or siblings > 1):
         settings.setdefault("rollout_buffer_class", RelativeBuffer)
-        own = {"power": 1.0 if plan.shaping else 0.0, "siblings": siblings}
-        settings["rollout_buffer_kwargs"] = own | settings.get("rollout_buffer_kwargs", {})
+        unit = {"power": 1.0 if plan.shaping else 0.0, "siblings": siblings}
+        settings["rollout_buffer_kwargs"] = unit | settings.get("rollout_buffer_kwargs", {})
     own = {"num_envs": num_envs, "shaping": plan.shaping, "expected": plan.expected,
            "pulls_per_action": pulls_per_action, "mix": mix, "curriculum": curriculum or None,
            "siblings": siblings if siblings > 1 else None,
@@ -231,6 +231,8 @@ def _learn(model: Any, run: _Run, plan: Mixture, judge: Judge, curriculum: float
             envs.seed(_roots(root + run.stage)["learning"])
             model.set_env(envs)
         run.resumed = False
+        if isinstance(getattr(model, "rollout_buffer", None), RelativeBuffer):
+            model.rollout_buffer.parts = getattr(model.get_env(), "widths", [model.n_envs])
         run.until = plan.ends(curriculum)[run.stage]
         steps = sys.maxsize if run.steps is None else math.ceil(run.steps * run.until)
         if steps > model.num_timesteps:

@@ -268,6 +268,11 @@ class JoinedVecEnv(VecEnv):
         """What an agent may know of the first part."""
         return self.parts[0].task
 
+    @property
+    def widths(self) -> list[int]:
+        """How many slots each part has."""
+        return [part.num_envs for part in self.parts]
+
     def _deal(self, indices: Any) -> list[tuple[NativeVecEnv, list[int]]]:
         """The parts, and which of their slots are asked for."""
         wanted = np.array(list(self._get_indices(indices)), np.intp)
