@@ -96,7 +96,7 @@ class ArmNetwork(nn.Module):
         arms = self.forward_arms(x, codes, context)
         if not self.stop:
             return torch.cat([arms, arms.new_full((len(arms), 1), NEVER)], 1)
-        return torch.cat([arms - arms.amax(1, keepdim=True), self.stop_logit(context)], 1)
+        return torch.cat([arms - arms.amax(1, keepdim=True), STEEP * self.stop_logit(context)], 1)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, K + 1) and the latent of the value (n, hidden)."""
