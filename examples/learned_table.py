@@ -26,7 +26,7 @@ AGENTS = {
     "Opt-KG": "opt-kg",
     "uniform": "uniform",
 }
-FEWER = {"ppo": 0.05}  # a network takes longer: in cells of more than 10^8 pulls this share of the episodes
+FEWER = {"ppo": 0.5}  # a network takes longer: in cells of more than 10^8 pulls this share of the episodes
 
 
 def ratio(evaluation, agent, reference):
