@@ -12,21 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PureExplorationVectorEnv, Task
+from bandit_envs import PureExplorationVectorEnv
 from bandit_envs.instances import Sampler
 
 from .extras import require
 
-__all__ = ["known", "losses", "wrong"]
+__all__ = ["expectable", "losses", "wrong"]
 
 Floats = NDArray[np.float64]
 FAINT = 1e-280  # likelihoods below this are compared at the ends of the intervals instead
 
 
-def known(task: Task, source: Any) -> bool:
-    """Whether `wrong` is defined: Threshold without tolerance, Bernoulli arms of a sampler."""
+def expectable(envs: PureExplorationVectorEnv) -> bool:
+    """Whether `wrong` tells the expected return: scores on Threshold without tolerance, Bernoulli arms of a sampler."""
+    task, source = envs.task, envs.setting.source
     return (
-        task.problem == "Threshold" and task.parameters.get("tolerance") == 0.0
+        envs.setting.reward == "score" and task.problem == "Threshold" and task.parameters.get("tolerance") == 0.0
         and isinstance(source, Sampler) and source.law == "bernoulli" and source.D == 1
     )  # fmt: skip
 
@@ -78,7 +79,7 @@ def wrong(sampler: Sampler, threshold: float, pulls: NDArray[np.int64], mean: Fl
 
 
 def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDArray[np.int64]) -> Floats:
-    """What an agent loses in each slot's episode, (N,): 1 - return, or its expectation given all samples if `known`.
+    """What an agent loses in each slot's episode, (N,): 1 - return; if `expectable`, its expectation given all samples.
 
     Args:
         envs: with actions="arm", autoreset DISABLED, and observations in the form that the agent reads.
@@ -92,9 +93,9 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
         observation, reward, terminated, truncated, _ = envs.step(arms)
         returns += reward
         begins, ended = np.zeros_like(begins), terminated | truncated
-    source: Any = envs.setting.source
-    if not (known(envs.task, source) and envs.setting.reward == "score"):
+    if not expectable(envs):
         return 1.0 - returns
+    source: Any = envs.setting.source
     seen = np.nan_to_num(envs.means())
     cost = envs.task.pull_cost * envs.pulls.sum(1)
     expected: Floats = cost + wrong(source, envs.task.parameters["threshold"], envs.pulls, seen).mean(1)

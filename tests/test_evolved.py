@@ -181,7 +181,7 @@ def test_expected_losses_are_those_that_happen(monkeypatch: pytest.MonkeyPatch) 
         kwargs = {"instance": {"sampler": {"arms": 4, "mean": mean}}, "budget": 40}
         expected = Course(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
         with monkeypatch.context() as patch:
-            patch.setattr("agents.posterior.known", lambda *_: False)
+            patch.setattr("agents.posterior.expectable", lambda *_: False)
             happened = Course(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
         difference = expected - happened
         assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference)), mean

@@ -16,7 +16,7 @@ from bandit_envs.instances import Sampler
 from ..catalogue import AGENTS, make
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.statistics import bootstrap_mean
-from ..posterior import known, losses
+from ..posterior import expectable, losses
 from .model import Repeated
 from .vec_env import NativeVecEnv
 
@@ -68,7 +68,7 @@ class Court:
 
     def returns(self, agents: Mapping[str, Any], episodes: int, root: int) -> dict[str, Floats]:
         """The same on the same episodes; where the law of the instances allows it, expected given all samples."""
-        if not known(self.envs.task, self.envs.envs.setting.source):
+        if not expectable(self.envs.envs):
             return self.gains(self.evaluate(agents, episodes, root))
         returns = {}
         for label, agent in agents.items():

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bandit_envs import PureExplorationVectorEnv
 from bandit_envs.problems.base import number
 
-from ..posterior import known
+from ..posterior import expectable
 from .judging import Court, Judge
 from .vec_env import SHAPED, JoinedVecEnv, NativeVecEnv, make_vec_env
 
@@ -48,7 +47,7 @@ class Mixture:
             raise ValueError(f"num_envs must be at least {len(rows)}, the length of the mix, got {num_envs}")
         able = [part.envs for part in self.parts]
         self.shaping = self.parts[0].task.problem in SHAPED if shaping is None else bool(shaping)
-        defined = all(map(_expectable, able)) and self.shaping
+        defined = all(map(expectable, able)) and self.shaping
         self.expected = defined if expected is None else bool(expected)
         # Without a mix there is nothing to weigh; with shaping the buffer does it.
         self.relative = self.shaping or len(rows) == 1
@@ -79,7 +78,3 @@ class Mixture:
                              reward_scale=1.0 if self.relative else 1.0 / judge.distance(i), **self.kwargs[i])
                 for i in range(count)]  # fmt: skip
         return envs[0] if len(self.parts) == 1 else JoinedVecEnv(envs)
-
-
-def _expectable(envs: PureExplorationVectorEnv) -> bool:
-    return known(envs.task, envs.setting.source) and envs.setting.reward == "score"

@@ -41,8 +41,7 @@ __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 
 _PULLS, _WIDTH, _DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATURES.index("doubt")
 # What tells of an arm alone.
-LOCAL = [FEATURES.index(name) for name in ("pulls", "width", "margin", "score", "error", "doubt")]
-_LOCAL = np.array(LOCAL)
+LOCAL = np.array([FEATURES.index(name) for name in ("pulls", "width", "margin", "score", "error", "doubt")])
 OPENED = 3  # features without bounds, see `_opened`
 HALF = torch.tensor([15.0, 8.0, 8.0])  # where they are half of what they can be, when brought into [0, 1)
 STEEP = 4.0  # so that the actions of an untrained policy come close to those with the largest logit
@@ -61,13 +60,13 @@ class ArmNetwork(nn.Module):
 
     def __init__(self, features: int, hidden: int, stop: bool, context: bool) -> None:
         super().__init__()
-        self.features, self.stop, self.has_context = features, stop, context
+        self.features, self.stop = features, stop
         self.latent_dim_pi, self.latent_dim_vf = 1, hidden  # what SB3 asks for to build its heads
         inputs = features + OPENED
         self.encoder = nn.Sequential(nn.Linear(inputs, hidden), nn.SiLU(), nn.Linear(hidden, hidden), nn.SiLU())
         self.context = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.SiLU())
-        own = hidden if context else len(LOCAL) + OPENED
-        self.own = nn.Identity() if context else nn.Sequential(nn.Linear(own, hidden), nn.SiLU())
+        if not context:
+            self.own = nn.Sequential(nn.Linear(len(LOCAL) + OPENED, hidden), nn.SiLU())
         self.arm = nn.Linear(hidden, hidden)
         self.surroundings = nn.Linear(hidden, hidden, bias=False) if context else None
         self.arm_logit, self.stop_logit = nn.Linear(hidden, 1), nn.Linear(hidden, 1)
@@ -75,33 +74,35 @@ class ArmNetwork(nn.Module):
         nn.init.zeros_(self.slopes.weight)
         self.value = nn.Sequential(nn.Linear(hidden, hidden), nn.SiLU())
 
-    def _read(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Features (n, K, F), codes of the arms (n, K, hidden) and the context (n, hidden)."""
+    def _read(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Features (n, K, F), those without bounds, codes of the arms (n, K, hidden) and the context (n, hidden)."""
         x = x.reshape(len(x), -1, self.features)
-        codes = self.encoder(torch.cat([x, _closed(_opened(x))], 2))
-        return x, codes, self.context(torch.cat([codes.mean(1), codes.amax(1)], 1))
-
-    def forward_arms(self, x: Tensor, codes: Tensor | None = None, context: Tensor | None = None) -> Tensor:
-        """Logits of the arms (n, K) from features (n, K, F); codes and context: where they are wanted."""
         opened = _opened(x)
+        codes = self.encoder(torch.cat([x, _closed(opened)], 2))
+        return x, opened, codes, self.context(torch.cat([codes.mean(1), codes.amax(1)], 1))
+
+    def forward_arms(
+        self, x: Tensor, opened: Tensor, codes: Tensor | None = None, context: Tensor | None = None
+    ) -> Tensor:
+        """Logits of the arms (n, K) from what `_read` returns; a network without context needs the first two."""
         if self.surroundings is None:
-            hidden = self.arm(self.own(torch.cat([x[..., LOCAL], _closed(opened)], 2)))
+            hidden = self.arm(self.own(torch.cat([x[..., LOCAL], _closed(opened)], -1)))
         else:
             hidden = self.arm(codes) + self.surroundings(context)[:, None]
         index = self.arm_logit(nn.functional.silu(hidden)) + self.slopes(_rising(opened))
         logits: Tensor = STEEP * (index[..., 0] - opened[..., 0] - opened[..., 1])
         return logits
 
-    def _logits(self, x: Tensor, codes: Tensor, context: Tensor) -> Tensor:
-        arms = self.forward_arms(x, codes, context)
+    def _logits(self, x: Tensor, opened: Tensor, codes: Tensor, context: Tensor) -> Tensor:
+        arms = self.forward_arms(x, opened, codes, context)
         if not self.stop:
             return torch.cat([arms, arms.new_full((len(arms), 1), NEVER)], 1)
         return torch.cat([arms - arms.amax(1, keepdim=True), STEEP * self.stop_logit(context)], 1)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, K + 1) and the latent of the value (n, hidden)."""
-        x, codes, context = self._read(x)
-        return self._logits(x, codes, context), self.value(context)
+        read = self._read(x)
+        return self._logits(*read), self.value(read[-1])
 
     def forward_actor(self, x: Tensor) -> Tensor:
         """Logits alone."""
@@ -237,10 +238,10 @@ class Indices:
 
     def choose(self, x: NDArray[np.float32]) -> NDArray[np.int64]:
         """The next arm of each episode (E,). x: features (E, K, F)."""
-        where = self._where[: _changed(x, _LOCAL, self._seen, self._where)]
+        where = self._where[: _changed(x, LOCAL, self._seen, self._where)]
         rows = torch.from_numpy(x.reshape(-1, x.shape[2])[where]).double()
         with torch.no_grad():
-            self.logits.reshape(-1)[where] = self.network.forward_arms(rows[:, None])[:, 0].numpy()
+            self.logits.reshape(-1)[where] = self.network.forward_arms(rows, _opened(rows)).numpy()
         arms: NDArray[np.int64] = (self.logits >= self.logits.max(1, keepdims=True) - TIE).argmax(1)
         return arms
 

@@ -232,7 +232,7 @@ def _learn(model: Any, run: _Run, plan: Mixture, judge: Judge, curriculum: float
             model.set_env(envs)
         run.resumed = False
         if isinstance(getattr(model, "rollout_buffer", None), RelativeBuffer):
-            model.rollout_buffer.parts = getattr(model.get_env(), "widths", [model.n_envs])
+            model.rollout_buffer.parts = model.get_env().widths
         run.until = plan.ends(curriculum)[run.stage]
         steps = sys.maxsize if run.steps is None else math.ceil(run.steps * run.until)
         if steps > model.num_timesteps:

@@ -29,7 +29,7 @@ from bandit_envs.problems.base import integer, number
 from bandit_envs.rng import root_number
 
 from ..evaluation.run import check_environment
-from ..posterior import known, wrong
+from ..posterior import expectable, wrong
 
 __all__ = ["SHAPED", "JoinedVecEnv", "NativeVecEnv", "make_vec_env"]
 
@@ -75,7 +75,7 @@ class NativeVecEnv(VecEnv):
             raise ValueError(f"shaping is defined for {' and '.join(SHAPED)}, not for {task.problem}")
         if shaping and task.observation != "features":
             raise ValueError(f"shaping needs observation='features', got {task.observation!r}")
-        if expected and not (known(task, envs.setting.source) and envs.setting.reward == "score"):
+        if expected and not expectable(envs):
             raise ValueError("expected scores are defined for Threshold on samplers of Bernoulli arms, reward='score'")
         self.siblings = integer("siblings", siblings, 1, envs.num_envs)
         if envs.num_envs % self.siblings:
@@ -101,6 +101,11 @@ class NativeVecEnv(VecEnv):
     def task(self) -> Task:
         """What an agent may know."""
         return self.envs.task
+
+    @property
+    def widths(self) -> list[int]:
+        """How many slots there are, as the only part of a mix."""
+        return [self.num_envs]
 
     @property
     def episodes(self) -> NDArray[np.int64]:
