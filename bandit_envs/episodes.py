@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -76,8 +77,9 @@ class Episodes:
         if self._features:
             self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
             self._known = np.full((count, task.stop, 2), -1.0)
-            known = task.parameters if task.problem == "Threshold" and task.law == "bernoulli" else None
-            self._exact = {} if known is None else {"theta": known["threshold"], "tolerance": known["tolerance"]}
+            exact = task.problem == "Threshold" and task.law == "bernoulli"
+            theta = task.parameters["threshold"] if exact else math.nan
+            self._boundary = {"theta": theta, "tolerance": task.parameters.get("tolerance", 0.0)}
 
     def begin(self, rows: NDArray[np.int64], key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start the slots `rows` (n,) as their `episode` (E,) of the root with their `key` (2, E)."""
@@ -116,7 +118,7 @@ class Episodes:
             margin = self.problem.margin(self.seen())
             margin = np.repeat(margin, self.stop // self.K, axis=1)  # a row for each coordinate, where they are pulled
             features(sim.pulls, margin, sim.variance, sim.remaining, sigma=task.sigma,
-                     scale=self.setting.scale, out=self._matrix, known=self._known, **self._exact)  # fmt: skip
+                     scale=self.setting.scale, out=self._matrix, known=self._known, **self._boundary)  # fmt: skip
             flat = self._matrix.reshape(self.E, -1)
             return flat.copy() if copy else flat
         if copy:

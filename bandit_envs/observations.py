@@ -27,8 +27,9 @@ FEATURES = (
 )
 
 
-# The error of a scalar Bernoulli arm of Threshold is exact under a uniform prior (its posterior is a Beta law),
-# tolerance included; for more than EXACT pulls, and for all other arms, it is Phi(-|z|), and 1/2 if never pulled.
+# The error of a scalar Bernoulli arm of Threshold is exact under a uniform prior (its posterior is a Beta law); for
+# more than EXACT pulls, and for all other arms, it is Phi(-z), z the distance from the boundary and the tolerance
+# beyond it in standard errors, and 1/2 if never pulled.
 EXACT = 10_000
 
 
@@ -82,14 +83,14 @@ def _features(
             known[e, k, 0], known[e, k, 1], v = n, m, 0.0
             for d in range(D):
                 v += variance[e, k * D + d] / D
-            z = m * (math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY)))
-            z = max(min(z, HUGE), -HUGE)
+            precision = math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY))
+            z = max(min(m * precision, HUGE), -HUGE)
             f[0] = min(math.log1p(n) * unit, 1.0)
             f[2] = 1.0 / math.sqrt(1.0 + n)
             f[3] = m / (abs(m) + sigma)
             f[4] = z / (1.0 + abs(z))
             if math.isnan(theta) or n > EXACT:
-                error = 0.5 * math.erfc(abs(z) * 0.7071067811865476)
+                error = 0.5 * math.erfc((abs(z) + tolerance * precision) * 0.7071067811865476)
             else:
                 ones = math.floor((m + theta) * n + 0.5)
                 if n > 0.0 and m >= 0.0:
@@ -112,7 +113,8 @@ def features(
         sigma: sub-Gaussian scale of a sample. scale: pulls at which the feature `pulls` reaches 1.
         known: (E, K, 2), of the caller to keep with `out`, -1 at first: at which pulls and margins the features in
             `out` were computed, since one arm of many changes at a step.
-        theta, tolerance: of Threshold over scalar Bernoulli arms, whose errors are then exact; NaN: anything else.
+        theta: of Threshold over scalar Bernoulli arms, whose errors are then exact; NaN: anything else.
+        tolerance: an arm nearer to the boundary may be classified either way; 0 where a problem has none.
     """
     E, K = pulls.shape
     spread = np.ascontiguousarray(variance).reshape(E, -1)

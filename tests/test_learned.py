@@ -25,7 +25,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 import agents
-from agents.learned import EquivariantPolicy, NativeVecEnv, Trained, make_vec_env
+from agents.learned import EquivariantPolicy, NativeVecEnv, Trained, make_vec_env, training
 from agents.learned.buffer import RelativeBuffer
 from agents.learned.model import Repeated
 from agents.learned.resuming import Saved
@@ -417,6 +417,18 @@ def test_an_untrained_network_pulls_by_error_and_pulls():
     assert logits == pytest.approx(4 * np.log(2 * features[..., ERROR]) - 4 * np.log1p(pulls), abs=1e-2)
 
 
+def test_without_context_only_the_budget_per_arm_counts():
+    """The same arms beside as many others, with twice the budget: the same logits, though not the same features."""
+    few = torch.as_tensor(observations(10)).reshape(32, 10, -1)
+    many = torch.cat([few, few], 1)
+    many[..., FEATURES.index("pulls")] *= math.log(201) / math.log(402)  # 1 + 200 pulls for 10 arms, 1 + 401 for 20
+    network = indexed(10).model.policy.mlp_extractor
+    with torch.no_grad():
+        network.slopes.weight.copy_(torch.tensor([[0.1, -0.2, 0.3]]))
+        assert torch.allclose(network.forward_actor(many)[:, :10], network.forward_actor(few)[:, :10], atol=1e-3)
+        assert not torch.allclose(network.forward_actor(few), network.forward_actor(few * 0.99), atol=1e-1)
+
+
 @pytest.mark.parametrize(("env_id", "kwargs"), [
     (THRESHOLD, {"instance": {"sampler": {"arms": 7}}, "budget": 90}),
     ("bandit_envs/TopK-v0", {"instance": {"sampler": {"arms": 7}}, "k": 2, "budget": 90}),
@@ -573,6 +585,24 @@ def test_the_kept_weights_are_those_of_the_kept_checkpoint(tiny):
     assert len(np.unique(lost)) > 5  # expected, not counted
     [kept] = [look for look in tiny.card["checkpoints"] if look["steps"] == tiny.card["kept"]]
     assert 1 - lost.mean() == pytest.approx(kept["return"], abs=1e-12)
+
+
+def test_a_checkpoint_is_the_mean_of_the_weights_since_the_one_before(monkeypatch):
+    """Two checkpoints, at .7 and 1 of 10 rollouts: the means over .4 to .7 and over the rest."""
+    seen: list[dict[str, torch.Tensor]] = []
+    average = training._Run._average
+
+    def recorded(run: Any) -> None:
+        seen.append({name: weight.clone() for name, weight in run.model.policy.state_dict().items()})
+        average(run)
+
+    monkeypatch.setattr(training._Run, "_average", recorded)
+    trained = agents.train(**TINY | {"steps": 5120}, n_steps=32)
+    assert len(seen) == 7  # after 4, ..., 10 rollouts
+    kept = seen[:4] if trained.card["kept"] < 5120 else seen[4:]
+    for name, weight in weights(trained).items():
+        assert torch.allclose(weight, torch.stack([one[name] for one in kept]).mean(0), atol=1e-6)
+    assert not torch.allclose(weights(trained)["value_net.weight"], kept[-1]["value_net.weight"], atol=1e-6)
 
 
 def test_the_latest_of_the_best_is_kept():

@@ -11,10 +11,11 @@ play, since only arms whose features have changed are computed anew.
 
 In both cases a logit is `STEEP` times
 
-    a ln(2 error) - (b + c ln(scale / 1000)) ln(1 + pulls) + the network's output,
+    a ln(2 error) - (b + c ln(scale / 100 K)) ln(1 + pulls) + the network's output,
 
 with slopes a and b that begin at 1, and c at 0; scale is that of the feature `pulls`, the budget if there is one. So an
-untrained policy pulls where the posterior error per pull made is largest, and it learns by how much that is wrong.
+untrained policy pulls where the posterior error per pull made is largest, and it learns by how much that is wrong. What
+is known of the budget is how many pulls there are per arm.
 
 `deterministic=True` takes the arm with the largest logit. Where others come close, as arms with equal features do, the
 logits are computed again in double precision, and the lowest arm within `TIE` of the best is taken: single precision
@@ -41,11 +42,11 @@ __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 
 _PULLS, _WIDTH, _DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATURES.index("doubt")
 # What tells of an arm alone.
-LOCAL = np.array([FEATURES.index(name) for name in ("pulls", "width", "margin", "score", "error", "doubt")])
+LOCAL = np.array([FEATURES.index(name) for name in ("width", "margin", "score", "error", "doubt")])
 OPENED = 3  # features without bounds, see `_opened`
-HALF = torch.tensor([15.0, 8.0, 8.0])  # where they are half of what they can be, when brought into [0, 1)
+HALF = torch.tensor([15.0, 8.0, 5.0])  # where they are half of what they can be, when brought into [0, 1)
 STEEP = 4.0  # so that the actions of an untrained policy come close to those with the largest logit
-LN_1000 = math.log(1000.0)
+LN_100 = math.log(100.0)
 NEVER = -1e8  # the logit of an action that is not to be taken: its probability is 0, its share of the entropy too
 CLOSE, TIE = 1e-2, 1e-9  # far above the rounding errors of single and of double precision
 
@@ -77,7 +78,7 @@ class ArmNetwork(nn.Module):
     def _read(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Features (n, K, F), those without bounds, codes of the arms (n, K, hidden) and the context (n, hidden)."""
         x = x.reshape(len(x), -1, self.features)
-        opened = _opened(x)
+        opened = _opened(x, x.shape[1])
         codes = self.encoder(torch.cat([x, _closed(opened)], 2))
         return x, opened, codes, self.context(torch.cat([codes.mean(1), codes.amax(1)], 1))
 
@@ -114,16 +115,17 @@ class ArmNetwork(nn.Module):
         return latent
 
 
-def _opened(x: Tensor) -> Tensor:
-    """-ln(2 error), ln(1 + pulls) and ln(1 + scale) (0 of an arm never pulled), (..., 3), of features (..., F)."""
+def _opened(x: Tensor, K: int) -> Tensor:
+    """-ln(2 error), ln(1 + pulls), and ln((1 + scale) / K) (0 of an arm never pulled) (..., 3). x: (..., F)."""
     pulls = -2.0 * torch.log(x[..., _WIDTH])
-    return torch.stack([4.0 / x[..., _DOUBT] - 4.0, pulls, pulls / x[..., _PULLS].clamp_min(1e-6)], -1)
+    fair = pulls / x[..., _PULLS].clamp_min(1e-6) - math.log(K)
+    return torch.stack([4.0 / x[..., _DOUBT] - 4.0, pulls, fair.clamp_min(0.0)], -1)
 
 
 def _rising(opened: Tensor) -> Tensor:
-    """What the slopes multiply, (..., 3): -ln(2 error), ln(1 + pulls), and the same times how large the scale is."""
-    error, pulls, scale = opened.unbind(-1)
-    return torch.stack([error, pulls, pulls * (scale - LN_1000)], -1)
+    """What the slopes multiply, (..., 3): -ln(2 error), ln(1 + pulls), and the same times how many pulls there are."""
+    error, pulls, fair = opened.unbind(-1)
+    return torch.stack([error, pulls, pulls * (fair - LN_100)], -1)
 
 
 def _closed(opened: Tensor) -> Tensor:
@@ -142,8 +144,9 @@ class Equivariant(_Base):
 
     Args:
         hidden: width of the layers. stop: whether stopping is ever wanted. context: see above.
-        decay: of all weights, times the learning rate at each step (AdamW): what is learned fades, and the policy goes
-            back to the untrained one, unless gradients keep asking for it. Noise fades, what is worth learning stays.
+        decay: of all weights but the slopes, times the learning rate at each step (AdamW): what is learned fades, and
+            the policy goes back to the untrained one, unless gradients keep asking for it. Noise fades, what is worth
+            learning stays.
         *args, **kwargs: of the policy class.
     """
 
@@ -162,8 +165,11 @@ class Equivariant(_Base):
         super()._build(lr_schedule)
         self.action_net = nn.Identity()  # the network has given the logits
         optimizer: Any = torch.optim.AdamW if self.decay else self.optimizer_class
+        slopes: Any = self.mlp_extractor.slopes.weight  # type: ignore[union-attr]
+        groups = [{"params": [one for one in self.parameters() if one is not slopes]},
+                  {"params": [slopes], **({"weight_decay": 0.0} if self.decay else {})}]  # fmt: skip
         fading = {"weight_decay": self.decay} if self.decay else {}
-        self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **{**self.optimizer_kwargs, **fading})
+        self.optimizer = optimizer(groups, lr=lr_schedule(1), **{**self.optimizer_kwargs, **fading})
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         own = {"hidden": self.hidden, "stop": self.stop, "context": self.context, "decay": self.decay}
@@ -241,7 +247,7 @@ class Indices:
         where = self._where[: _changed(x, LOCAL, self._seen, self._where)]
         rows = torch.from_numpy(x.reshape(-1, x.shape[2])[where]).double()
         with torch.no_grad():
-            self.logits.reshape(-1)[where] = self.network.forward_arms(rows, _opened(rows)).numpy()
+            self.logits.reshape(-1)[where] = self.network.forward_arms(rows, _opened(rows, x.shape[1])).numpy()
         arms: NDArray[np.int64] = (self.logits >= self.logits.max(1, keepdims=True) - TIE).argmax(1)
         return arms
 

@@ -279,6 +279,8 @@ class _Run(BaseCallback):
         self.looks: list[dict[str, Any]] = []
         self.values: list[NDArray[np.float64]] = []  # of each look, one number per held-out episode
         self.weights: list[dict[str, torch.Tensor]] = []
+        self.mean: dict[str, torch.Tensor] = {}  # of the weights, over so many rollouts since the last one was due
+        self.passes = 0
         self.stage, self.until, self.over, self.resumed = 0, 1.0, False, False
         self.elapsed, self.cpu = 0.0, 0.0  # seconds before a resumption
         self._attach(judge, saved, begun, progress)
@@ -323,20 +325,36 @@ class _Run(BaseCallback):
         self.changed = True
 
     def _on_rollout_start(self) -> None:
+        # First of all, for a resumed run begins with this rollout.
+        if self.saved is not None and time.perf_counter() - self.written >= SAVE_EVERY:
+            self.saved.write(self.model, self)
+            self.written = time.perf_counter()
         share = self.share()
+        if share >= EARLIEST:
+            self._average()
         coming = [due for due in self.due if due > share]
         if len(coming) < len(self.due):
             self.due = coming
             if self.seconds is None or self.price < 0.05 * self.seconds:  # else the look at the end must do
                 self._look()
-        if self.saved is not None and time.perf_counter() - self.written >= SAVE_EVERY:
-            self.saved.write(self.model, self)
-            self.written = time.perf_counter()
+            self.mean, self.passes = {}, 0
+
+    def _average(self) -> None:
+        """Take the weights as they are into the mean."""
+        self.passes += 1
+        for name, weight in self.model.policy.state_dict().items():
+            mean = self.mean.setdefault(name, torch.zeros_like(weight))
+            mean += (weight - mean) / self.passes
 
     def _look(self) -> None:
-        """Evaluate the policy as it is, and remember it."""
+        """Evaluate the mean of the weights since the checkpoint before, and remember it."""
         began = time.perf_counter()
+        policy = self.model.policy
+        present = {name: weight.clone() for name, weight in policy.state_dict().items()}
+        self.weights.append({name: weight.clone() for name, weight in (self.mean or present).items()})
+        policy.load_state_dict(self.weights[-1])
         returns = self.judge.look(Trained(self.model))
+        policy.load_state_dict(present)
         now = time.perf_counter()
         self.price, self.changed = now - began, False
         means = [float(own.mean()) for own in returns]
@@ -345,7 +363,6 @@ class _Run(BaseCallback):
                            "return": means[0] if len(means) == 1 else means,
                            "loss_over_yardstick": [round(ratio, 5) for ratio in ratios]})  # fmt: skip
         self.values.append(self.judge.value(returns))
-        self.weights.append({name: weight.clone() for name, weight in self.model.policy.state_dict().items()})
         for i, (mean, ratio) in enumerate(zip(means, ratios, strict=True)):
             name = f"held_out/{self.judge.courts[i].label}" if len(means) > 1 else "held_out"
             self.logger.record(f"{name}/return", mean)
@@ -360,6 +377,7 @@ class _Run(BaseCallback):
     def finish(self) -> dict[str, Any]:
         """Look at the end, put the weights of the checkpoint that is kept into the model, and tell what happened."""
         if self.changed or not self.looks:
+            self._average()
             self._look()
         kept = latest_of_the_best(np.stack(self.values))
         self.model.policy.load_state_dict(self.weights[kept])
