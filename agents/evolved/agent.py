@@ -19,7 +19,7 @@ from bandit_envs.problems.base import number
 from ..agent import Floats, Ints, Observation
 from ..index import IndexPolicy
 from ..stored import stored_genes
-from .index import ALL_GOOD, MULTIPLICATIVE, PARAMETERS, TOP_K, all_indices, indices
+from .index import ALL_GOOD, MULTIPLICATIVE, PARAMETERS, TOP_K, all_indices, at_budget, indices
 
 __all__ = ["STOPPING", "Evolved"]
 
@@ -41,14 +41,14 @@ class Evolved(IndexPolicy):
 
     Args:
         task: a task or an environment, with a budget or a price of a pull.
-        genes: the 17 parameters of `index.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop; (P, 17) for
+        genes: the 18 parameters of `index.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop; (P, 18) for
             P candidates, each for an equal share of the episodes in a row. None: the stored ones of the problem.
 
     Raises:
         ValueError: where no genes are stored for the task, telling how to evolve some.
     """
 
-    name, source = "evolved", "this package: an index of 17 parameters, tuned by CMA-ES on random instances"
+    name, source = "evolved", "this package: an index of 18 parameters, tuned by CMA-ES on random instances"
     solves = ("Threshold", "Feasible", "TopK", "BestArm", "AllGood")
     anytime = False
 
@@ -66,6 +66,7 @@ class Evolved(IndexPolicy):
         self.genes = table
         scale = 1.0 / task.pull_cost if task.budget is None else float(task.budget)
         self.fair = math.log(scale / task.K)
+        self._own = at_budget(table, self.fair)
         self.sigma2 = number("sigma", task.sigma, 0, above=True) ** 2
         bernoulli, threshold = task.law == "bernoulli" and task.D == 1, task.parameters.get("threshold")
         self._centre = float(threshold) if bernoulli and threshold is not None else math.nan
@@ -83,7 +84,7 @@ class Evolved(IndexPolicy):
     def index(self, T: Floats, D: Floats) -> Floats:
         out = np.empty(len(T))
         rows = len(T) // len(self.genes)
-        indices(T, D, self._centre, self.sigma2, self.fair, self.genes, max(rows, 1), out)
+        indices(T, D, self._centre, self.sigma2, self.fair, self._own, max(rows, 1), out)
         return out
 
     def remember(self, observation: Observation) -> Any:
@@ -100,7 +101,7 @@ class Evolved(IndexPolicy):
         else:
             pulls = np.ascontiguousarray(observation["pulls"], np.int64)
             mean = np.ascontiguousarray(observation["mean"], np.float64)
-            all_indices(pulls, mean, self._rule, self._size, self._bernoulli, self.sigma2, self.fair, self.genes,
+            all_indices(pulls, mean, self._rule, self._size, self._bernoulli, self.sigma2, self.fair, self._own,
                         max(len(pulls) // len(self.genes), 1), state.margin, state.arm, state.least)  # fmt: skip
             arm, least = state.arm.copy(), state.least
         if self.stops:

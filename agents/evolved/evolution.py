@@ -35,8 +35,8 @@ __all__ = ["START", "evolve", "starting_point"]
 Floats = NDArray[np.float64]
 # Where the search starts, and how far it looks at first; a parameter of scale 0 stays: alpha, as only the order of the
 # indices counts, rho, and the second bend.
-START = (1.0, 1.0, 1.0, 2.0, 0.5, 0.1, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, *[0.0] * 5)
-SCALES = (0.0, 0.2, 0.0, 0.5, 0.2, 0.1, 0.1, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)
+START = (1.0, 1.0, 1.0, 2.0, 0.5, 0.1, 0.0, 0.5, 0.0, 1.0, 0.0, 1.0, 0.0, *[0.0] * 5)
+SCALES = (0.0, 0.2, 0.0, 0.5, 0.2, 0.1, 0.1, 0.3, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)
 STOP_START, STOP_SCALES = (0.0, 0.5), (0.7, 0.15)
 LEAST = 1e-12  # of a mean loss
 

@@ -1,4 +1,4 @@
-"""evolved: an index of 17 parameters that CMA-ES has tuned on random instances. Fixed budget.
+"""evolved: an index of 18 parameters that CMA-ES has tuned on random instances. Fixed budget.
 
     index = alpha w + (beta + eta ln(T / 100 K)) ln n + gamma ln(w + delta / n)
             + sum over j = 1, 2 of c_j f(p_j ln(1 + w) + q_j ln n + r_j ln(n K / T) + s_j)                           (1)
@@ -9,11 +9,13 @@ units of what tells an arm from the boundary.
 With alpha = 0.675, beta = 1/2 and nothing else it is LSA (Tao et al. 2019 with its alpha = 1.35). With alpha = beta = 1
 and gamma = 1/2 it is, roughly, the index of `dp-index` far from the horizon: the error of an arm, e^-w / sqrt(w), per
 pull made, except that for an arm on the boundary, w = 0, a single pull tells more; delta is where that begins. The more
-pulls there are, the smaller the gaps that they are spent on, and the sooner arms in vain are given up: eta.
+pulls there are, the smaller the gaps that they are spent on: arms in vain are given up sooner, eta, and distances far
+larger than those gaps, early in an episode, are luck rather than news, mu.
 
 symbols     n pulls of the arm, d its distance from the boundary, K arms, T budget, sigma the sub-Gaussian scale
-            m the mean of the arm, its distance shrunk to d n / (n + |kappa|): by kappa samples on the boundary
-            w = (1 - rho) n (d n / (n + |kappa|))^2 / (2 sigma^2) + rho n kl(m, boundary), kl that of Bernoulli laws;
+            m the mean of the arm, its distance shrunk to d n / (n + nu): by nu = |kappa| (T / 100 K)^mu samples on the
+               boundary
+            w = (1 - rho) n (d n / (n + nu))^2 / (2 sigma^2) + rho n kl(m, boundary), kl that of Bernoulli laws;
                rho = 0 for all other arms
 departures  none: this is the source
 """
@@ -28,7 +30,7 @@ from numpy.typing import NDArray
 
 from bandit_envs.compiled import inlined, jit
 
-__all__ = ["LSA", "PARAMETERS", "all_indices", "indices"]
+__all__ = ["LSA", "PARAMETERS", "all_indices", "at_budget", "indices"]
 
 Floats = NDArray[np.float64]
 PARAMETERS = (
@@ -39,12 +41,21 @@ PARAMETERS = (
     "gamma",
     "delta",
     "eta",
+    "mu",
     *(f"{name}{j}" for j in (1, 2) for name in "cpqrs"),
 )
-LSA = (0.675, 0.5, *[0.0] * 15)  # the index of LSA with alpha = 1.35
+LSA = (0.675, 0.5, *[0.0] * 16)  # the index of LSA with alpha = 1.35
 TOP_K, ALL_GOOD, MULTIPLICATIVE = 0, 1, 2
 HUNDRED = math.log(100.0)  # pulls per arm at which beta is the weight of ln n
 CLOSE = 1e-3  # boundaries of Bernoulli arms nearer to 0 or 1 are taken for it, and |delta| is larger by it
+
+
+def at_budget(genes: Floats, fair: float) -> Floats:
+    """The same genes (P, 18), with the weight of ln n for beta, and nu for kappa. fair: ln(T / K)."""
+    own = genes.copy()
+    own[:, 1] += genes[:, 6] * (fair - HUNDRED)
+    own[:, 3] = np.abs(genes[:, 3]) * np.exp(genes[:, 7] * (fair - HUNDRED))
+    return own
 
 
 @inlined
@@ -57,18 +68,18 @@ def _kl(m: Any, b: Any) -> Any:
 
 @inlined
 def _index(n: Any, d: Any, centre: Any, side: Any, sigma2: Any, fair: Any, g: Any, row: Any) -> Any:
-    """The index [1]; centre: of Bernoulli arms the boundary, else NaN; side * d = mean - centre; fair = ln(T / K)."""
-    drawn = d * n / (n + abs(g[row, 3]))
+    """The index [1]; centre: of Bernoulli arms the boundary, else NaN; side * d = mean - centre; g as of `at_budget`."""
+    drawn = d * n / (n + g[row, 3])
     w = n * drawn * drawn / (2.0 * sigma2)
     rho = min(max(g[row, 2], 0.0), 1.0)
     if rho > 0.0 and not math.isnan(centre):
         boundary = min(max(centre, CLOSE), 1.0 - CLOSE)
         w += rho * (n * _kl(min(max(centre + side * drawn, 0.0), 1.0), boundary) - w)
     ln_n, ln_w = math.log(n), math.log(1.0 + w)
-    index = g[row, 0] * w + (g[row, 1] + g[row, 6] * (fair - HUNDRED)) * ln_n
+    index = g[row, 0] * w + g[row, 1] * ln_n
     if g[row, 4] != 0.0:
         index += g[row, 4] * (math.log(n * w + abs(g[row, 5]) + CLOSE) - ln_n)
-    for j in (7, 12):
+    for j in (8, 13):
         if g[row, j] != 0.0:
             x = g[row, j + 1] * ln_w + g[row, j + 2] * ln_n + g[row, j + 3] * (ln_n - fair) + g[row, j + 4]
             index += g[row, j] * x / (1.0 + abs(x))
@@ -81,7 +92,7 @@ def indices(n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any
 
     Args:
         n, margin: (m,), n >= 1. centre: boundary of Bernoulli arms, else NaN. sigma2, fair: sigma^2, ln(T / K).
-        genes: (P, 17). per_row: how many arms in a row have the same genes. out: (m,).
+        genes: (P, 18), as of `at_budget`. per_row: how many arms in a row have the same genes. out: (m,).
     """
     for i in range(len(n)):
         side = 1.0 if margin[i] >= 0.0 else -1.0
