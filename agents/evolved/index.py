@@ -68,7 +68,7 @@ def _kl(m: Any, b: Any) -> Any:
 
 @inlined
 def _index(n: Any, d: Any, centre: Any, side: Any, sigma2: Any, fair: Any, g: Any, row: Any) -> Any:
-    """The index [1]; centre: of Bernoulli arms the boundary, else NaN; side * d = mean - centre; g as of `at_budget`."""
+    """The index [1]; centre: of Bernoulli arms the boundary, else NaN; side * d = mean - centre; g: of `at_budget`."""
     drawn = d * n / (n + g[row, 3])
     w = n * drawn * drawn / (2.0 * sigma2)
     rho = min(max(g[row, 2], 0.0), 1.0)

@@ -9,7 +9,7 @@ With `context=False` the logit of an arm depends on what is known of that arm al
 arms are independent but for the budget (Whittle, 1988), generalises from one K and budget to others, and is quick to
 play, since only arms whose features have changed are computed anew.
 
-In both cases a logit is `STEEP` times
+In both cases a logit is `steep` times
 
     a ln(2 error) - (b + c ln(scale / 100 K)) ln(1 + pulls) + the network's output,
 
@@ -45,8 +45,9 @@ _PULLS, _WIDTH, _DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATU
 LOCAL = np.array([FEATURES.index(name) for name in ("width", "margin", "score", "error", "doubt")])
 OPENED = 3  # features without bounds, see `_opened`
 HALF = torch.tensor([15.0, 8.0, 5.0])  # where they are half of what they can be, when brought into [0, 1)
-STEEP = 4.0  # so that the actions of an untrained policy come close to those with the largest logit
 LN_100 = math.log(100.0)
+# What `decay` works on: the way from an arm's code to its logit, but for the slopes; not what the critic needs.
+FADING = tuple(f"mlp_extractor.{part}." for part in ("own", "arm", "surroundings", "arm_logit"))
 NEVER = -1e8  # the logit of an action that is not to be taken: its probability is 0, its share of the entropy too
 CLOSE, TIE = 1e-2, 1e-9  # far above the rounding errors of single and of double precision
 
@@ -57,11 +58,12 @@ class ArmNetwork(nn.Module):
     Args:
         features: F. hidden: width of the layers. stop: whether stopping is ever wanted; False: its logit is `NEVER`.
         context: whether the logit of an arm depends on the other arms and on the time; False: an index policy.
+        steep: factor of all logits: the larger, the nearer are the actions drawn to those with the largest logit.
     """
 
-    def __init__(self, features: int, hidden: int, stop: bool, context: bool) -> None:
+    def __init__(self, features: int, hidden: int, stop: bool, context: bool, steep: float) -> None:
         super().__init__()
-        self.features, self.stop = features, stop
+        self.features, self.stop, self.steep = features, stop, steep
         self.latent_dim_pi, self.latent_dim_vf = 1, hidden  # what SB3 asks for to build its heads
         inputs = features + OPENED
         self.encoder = nn.Sequential(nn.Linear(inputs, hidden), nn.SiLU(), nn.Linear(hidden, hidden), nn.SiLU())
@@ -91,14 +93,14 @@ class ArmNetwork(nn.Module):
         else:
             hidden = self.arm(codes) + self.surroundings(context)[:, None]
         index = self.arm_logit(nn.functional.silu(hidden)) + self.slopes(_rising(opened))
-        logits: Tensor = STEEP * (index[..., 0] - opened[..., 0] - opened[..., 1])
+        logits: Tensor = self.steep * (index[..., 0] - opened[..., 0] - opened[..., 1])
         return logits
 
     def _logits(self, x: Tensor, opened: Tensor, codes: Tensor, context: Tensor) -> Tensor:
         arms = self.forward_arms(x, opened, codes, context)
         if not self.stop:
             return torch.cat([arms, arms.new_full((len(arms), 1), NEVER)], 1)
-        return torch.cat([arms - arms.amax(1, keepdim=True), STEEP * self.stop_logit(context)], 1)
+        return torch.cat([arms - arms.amax(1, keepdim=True), self.steep * self.stop_logit(context)], 1)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, K + 1) and the latent of the value (n, hidden)."""
@@ -143,37 +145,40 @@ class Equivariant(_Base):
     """Puts `ArmNetwork` into SB3's ActorCriticPolicy; a mixin that fits sb3-contrib's MaskableActorCriticPolicy too.
 
     Args:
-        hidden: width of the layers. stop: whether stopping is ever wanted. context: see above.
-        decay: of all weights but the slopes, times the learning rate at each step (AdamW): what is learned fades, and
-            the policy goes back to the untrained one, unless gradients keep asking for it. Noise fades, what is worth
+        hidden: width of the layers. stop: whether stopping is ever wanted. context, steep: see above. A policy that
+            draws its actions learns what is best for one that does: the steeper it is, the nearer to what is deployed.
+        decay: of the weights of `FADING`, times the learning rate at each step (AdamW): what is learned fades, and the
+            policy goes back to the untrained one, unless gradients keep asking for it. Noise fades, what is worth
             learning stays.
         *args, **kwargs: of the policy class.
     """
 
     def __init__(
-        self, *args: Any, hidden: int = 32, stop: bool = True, context: bool = True, decay: float = 0.0, **kwargs: Any
-    ) -> None:
-        self.hidden, self.stop, self.context, self.decay = hidden, stop, context, decay
+        self, *args: Any, hidden: int = 32, stop: bool = True, context: bool = True, steep: float = 4.0,
+        decay: float = 0.0, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        self.hidden, self.stop, self.context, self.steep, self.decay = hidden, stop, context, steep, decay
         super().__init__(*args, **{"ortho_init": False, **kwargs})
 
     def _build_mlp_extractor(self) -> None:
         space: Any = self.action_space
-        network: Any = ArmNetwork(self.features_dim // (int(space.n) - 1), self.hidden, self.stop, self.context)
-        self.mlp_extractor = network
+        features = self.features_dim // (int(space.n) - 1)
+        self.mlp_extractor: Any = ArmNetwork(features, self.hidden, self.stop, self.context, self.steep)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
         self.action_net = nn.Identity()  # the network has given the logits
-        optimizer: Any = torch.optim.AdamW if self.decay else self.optimizer_class
-        slopes: Any = self.mlp_extractor.slopes.weight  # type: ignore[union-attr]
-        groups = [{"params": [one for one in self.parameters() if one is not slopes]},
-                  {"params": [slopes], **({"weight_decay": 0.0} if self.decay else {})}]  # fmt: skip
-        fading = {"weight_decay": self.decay} if self.decay else {}
-        self.optimizer = optimizer(groups, lr=lr_schedule(1), **{**self.optimizer_kwargs, **fading})
+        kinds: Any = torch.optim.AdamW if self.decay else self.optimizer_class
+        groups: dict[bool, list[nn.Parameter]] = {False: [], True: []}
+        for name, weight in self.named_parameters():
+            groups[name.startswith(FADING)].append(weight)
+        rows = [{"params": own, **({"weight_decay": self.decay * fades} if self.decay else {})}
+                for fades, own in groups.items()]  # fmt: skip
+        self.optimizer = kinds(rows, lr=lr_schedule(1), **self.optimizer_kwargs)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        own = {"hidden": self.hidden, "stop": self.stop, "context": self.context, "decay": self.decay}
-        return dict(super()._get_constructor_parameters(), **own)
+        own = ("hidden", "stop", "context", "steep", "decay")
+        return dict(super()._get_constructor_parameters(), **{name: getattr(self, name) for name in own})
 
     def obs_to_tensor(self, observation: Any) -> Any:
         """As SB3's, for any number of arms: the spaces follow the observation (..., K * F)."""
@@ -238,7 +243,7 @@ class Indices:
     """
 
     def __init__(self, policy: Equivariant, E: int, K: int) -> None:
-        self.network: ArmNetwork = copy.deepcopy(policy.mlp_extractor).double()  # type: ignore[assignment]
+        self.network: ArmNetwork = copy.deepcopy(policy.mlp_extractor).double()
         self.logits = np.zeros((E, K))
         self._seen, self._where = np.full((E, K, len(LOCAL)), np.nan, np.float32), np.zeros(E * K, np.int64)
 

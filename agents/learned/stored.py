@@ -65,6 +65,7 @@ def store(trained: Trained, path: str | Path) -> Path:
         key: value.detach().numpy() for key, value in policy.state_dict().items()
     }
     np.savez_compressed(out.with_name(out.name + ".npz"), **weights)  # type: ignore[arg-type]
-    card = trained.card | {"network": {"hidden": policy.hidden, "stop": policy.stop, "context": policy.context}}
+    network = {name: getattr(policy, name) for name in ("hidden", "stop", "context", "steep")}
+    card = trained.card | {"network": network}
     out.with_name(out.name + ".json").write_text(json.dumps(card, indent=1, default=repr) + "\n")
     return out.with_name(out.name + ".npz")
