@@ -314,6 +314,30 @@ def test_the_error_of_a_bernoulli_arm_is_its_posterior(threshold: float, toleran
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.parametrize("problem", ["Threshold", "Feasible"])
+def test_the_error_of_other_arms_is_the_normal_tail_beyond_the_tolerance(problem: str) -> None:
+    """Phi(-(d + tolerance) / s), s^2 the empirical variance with a sample of the prior, by n + 1; SciPy's."""
+    law = {"law": "gaussian", "mean": [0.1, 0.5, 0.9], "sd": 2.0}
+    rule: dict[str, Any] = {"threshold": 0.4}
+    if problem == "Feasible":
+        law, rule = {**law, "mean": [[0.1], [0.5], [0.9]]}, {"A": [[-1.0]], "b": [-0.4]}
+    errors = {}
+    for tolerance in (0.0, 0.3):
+        env = gym.make_vec(f"bandit_envs/{problem}-v0", 1, instance=law, observation="features", tolerance=tolerance,
+                           **rule)  # fmt: skip
+        env.reset(seed=3)
+        for arm in (0, 1, 1, 1, 1):
+            seen = env.step(np.array([arm]))[0]
+        errors[tolerance] = seen.reshape(3, len(FEATURES))[:, FEATURES.index("error")]
+        sim = env.unwrapped._sim  # type: ignore[attr-defined]
+        n, mean = sim.pulls.ravel()[:2], sim.mean.ravel()[:2]
+        scale = np.sqrt((n * sim.variance.ravel()[:2] + 4.0) / (n * (n + 1)))  # the prior is worth one sample
+        expected = stats.norm.sf((np.abs(mean - 0.4) + tolerance) / scale)
+        np.testing.assert_allclose(errors[tolerance][:2], expected, rtol=1e-6)
+        assert errors[tolerance][2] == 0.5
+    assert (errors[0.3][:2] < errors[0.0][:2]).all()
+
+
 @pytest.mark.parametrize(
     "instance",
     [

@@ -13,7 +13,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-import scipy.stats
 
 pytest.importorskip("stable_baselines3")
 
@@ -278,22 +277,6 @@ def test_a_truncated_episode_keeps_its_last_potential():
         first, last = (envs.potential(x[None])[0] for x in (episode[0]["before"], episode[-1]["after"]))
         shaped = sum(0.9**t * step["reward"] for t, step in enumerate(episode))
         assert shaped == pytest.approx(0.9**5 * last - first, abs=1e-6)
-
-
-def test_the_error_of_a_bernoulli_arm_is_that_of_its_beta_posterior():
-    for theta, tolerance in ((0.5, 0.0), (0.3, 0.05)):
-        envs = gym.make_vec(THRESHOLD, num_envs=32, observation="features", threshold=theta, tolerance=tolerance)
-        observation, _ = envs.reset(seed=0)
-        random = np.random.default_rng(1)
-        for _ in range(60):
-            observation, *_ = envs.step(random.integers(0, 10, 32))
-        n, hits = envs.pulls, envs._sim.total
-        a, b = hits + 1, n - hits + 1
-        inside = (n > 0) & (hits >= theta * n)
-        wrong = np.where(
-            inside, scipy.stats.beta.cdf(theta - tolerance, a, b), scipy.stats.beta.sf(theta + tolerance, a, b)
-        )
-        assert observation.reshape(32, 10, -1)[:, :, ERROR] == pytest.approx(wrong, abs=1e-6)
 
 
 def surplus(problem: dict[str, Any]) -> float:
