@@ -2,9 +2,11 @@
 
 With shaped rewards the first pulls of an episode bring most of what can be won, and the last ones, where policies
 differ, hardly anything: on their scale the noise of the first would drown the last. Let e(s) be the mean posterior
-error of the arms in state s, to some power. The critic predicts U(s) = V(s) / e(s), and the advantage of an action in s
-is divided by e(s): a positive factor of the state alone, which leaves the best action in each state what it is. With
-V(s) = r + gamma V(s'), U(s) = r / e(s) + gamma (e(s') / e(s)) U(s'), and generalised advantages likewise.
+error of the arms in state s, to some power. The critic predicts U(s) = V(s) / e(s); with V(s) = r + gamma V(s'), it is
+U(s) = r / e(s) + gamma (e(s') / e(s)) U(s'), and generalised advantages likewise. An advantage that is handed to the
+algorithm is in units of the mean of e over all slots at the same time, so that early and late decisions count alike,
+but an episode by how much is at stake in it: an index, which sees one arm at a time, cannot tell the few episodes that
+make most of the loss from the many that make none, and must serve the few.
 
 Most of the noise of an advantage is the luck of the instance and of its samples. Siblings, slots that play the same
 episode, share it: the m-th sample of an arm is the same for all of them, whenever they pull it. The mean advantage of
@@ -63,9 +65,12 @@ class RelativeBuffer(RolloutBuffer):
             running = delta + discount * self.gae_lambda * running
             self.advantages[step] = running
         self.returns = self.advantages + self.values
+        ends = np.cumsum(self.parts)[:-1]  # slots of a part are at the same time of their episodes
+        for own, unit in zip(np.split(self.advantages, ends, 1), np.split(error**self.power, ends, 1), strict=True):
+            own *= unit / unit.mean(1, keepdims=True)
         if self.siblings > 1:
             families = self.advantages.reshape(steps, -1, self.siblings)
             families -= families.mean(2, keepdims=True)
             families *= self.siblings / (self.siblings - 1)
-        for part in np.split(self.advantages, np.cumsum(self.parts)[:-1], axis=1):
+        for part in np.split(self.advantages, ends, 1):
             part /= max(float(part.std()), 1e-8)
