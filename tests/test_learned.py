@@ -388,7 +388,10 @@ def test_without_context_a_logit_depends_on_its_arm_alone():
 
 
 def test_an_untrained_network_pulls_by_error_and_pulls():
-    """Its logits are -4 (-ln(2 error) + ln(1 + pulls)), but for a network whose last layer is small."""
+    """Its logits are -4 (-ln(2 error) (n / (n + nu))^2 + ln(1 + n)), but for a network whose last layer is small.
+
+    200 pulls for 10 arms, a fifth of 100 per arm: nu = (201 / 1000)^1.5.
+    """
     x = observations(10)
     network = indexed(10).model.policy.mlp_extractor
     with torch.no_grad():
@@ -397,7 +400,8 @@ def test_an_untrained_network_pulls_by_error_and_pulls():
         logits = network.forward_actor(torch.as_tensor(x))[:, :-1].numpy()
     features = x.reshape(32, 10, -1).astype(np.float64)
     pulls = features[..., FEATURES.index("width")] ** -2 - 1
-    assert logits == pytest.approx(4 * np.log(2 * features[..., ERROR]) - 4 * np.log1p(pulls), abs=1e-2)
+    shrunk = np.log(2 * features[..., ERROR]) * (pulls / (pulls + 0.201**1.5)) ** 2
+    assert logits == pytest.approx(4 * shrunk - 4 * np.log1p(pulls), abs=1e-2)
 
 
 def test_without_context_only_the_budget_per_arm_counts():

@@ -11,11 +11,14 @@ play, since only arms whose features have changed are computed anew.
 
 In both cases a logit is `steep` times
 
-    a ln(2 error) - (b + c ln(scale / 100 K)) ln(1 + pulls) + the network's output,
+    a ln(2 error) (pulls / (pulls + nu))^2 - (b + c ln(scale / 100 K)) ln(1 + pulls) + the network's output,
+    nu = exp(p + q ln(scale / 100 K)),
 
 with slopes a and b that begin at 1, and c at 0; scale is that of the feature `pulls`, the budget if there is one. So an
-untrained policy pulls where the posterior error per pull made is largest, and it learns by how much that is wrong. What
-is known of the budget is how many pulls there are per arm.
+untrained policy pulls where the posterior error per pull made is largest, and it learns by how much that is wrong. The
+errors are those of a flat prior; nu is how many more samples on the boundary the prior is worth: where there are many
+pulls, they are spent on small gaps, and large distances after a few samples are luck. It begins at 1 for 100 pulls per
+arm and grows with them to the power of 1.5. Only the pulls per arm are known of the budget.
 
 `deterministic=True` takes the arm with the largest logit. Where others come close, as arms with equal features do, the
 logits are computed again in double precision, and the lowest arm within `TIE` of the best is taken: single precision
@@ -45,8 +48,8 @@ _PULLS, _WIDTH, _DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATU
 LOCAL = np.array([FEATURES.index(name) for name in ("width", "margin", "score", "error", "doubt")])
 OPENED = 3  # features without bounds, see `_opened`
 HALF = torch.tensor([15.0, 8.0, 5.0])  # where they are half of what they can be, when brought into [0, 1)
-LN_100 = math.log(100.0)
-# What `decay` works on: the way from an arm's code to its logit, but for the slopes; not what the critic needs.
+LN_100, MOST = math.log(100.0), 3.0  # nu grows no more from e^MOST * 100 pulls per arm on
+# What `decay` works on: the way from an arm's code to its logit, not the five numbers, not what the critic needs.
 FADING = tuple(f"mlp_extractor.{part}." for part in ("own", "arm", "surroundings", "arm_logit"))
 NEVER = -1e8  # the logit of an action that is not to be taken: its probability is 0, its share of the entropy too
 CLOSE, TIE = 1e-2, 1e-9  # far above the rounding errors of single and of double precision
@@ -75,6 +78,7 @@ class ArmNetwork(nn.Module):
         self.arm_logit, self.stop_logit = nn.Linear(hidden, 1), nn.Linear(hidden, 1)
         self.slopes = nn.Linear(3, 1, bias=False)
         nn.init.zeros_(self.slopes.weight)
+        self.prior = nn.Parameter(torch.tensor([0.0, 1.5]))  # p and q
         self.value = nn.Sequential(nn.Linear(hidden, hidden), nn.SiLU())
 
     def _read(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -92,8 +96,12 @@ class ArmNetwork(nn.Module):
             hidden = self.arm(self.own(torch.cat([x[..., LOCAL], _closed(opened)], -1)))
         else:
             hidden = self.arm(codes) + self.surroundings(context)[:, None]
-        index = self.arm_logit(nn.functional.silu(hidden)) + self.slopes(_rising(opened))
-        logits: Tensor = self.steep * (index[..., 0] - opened[..., 0] - opened[..., 1])
+        evidence, pulls, fair = opened.unbind(-1)
+        n, rich = torch.expm1(pulls), fair - LN_100
+        evidence = evidence * (n / (n + torch.exp(self.prior[0] + self.prior[1] * rich.clamp_max(MOST)))) ** 2
+        rising = torch.stack([evidence, pulls, pulls * rich], -1)
+        index = self.arm_logit(nn.functional.silu(hidden)) + self.slopes(rising)
+        logits: Tensor = self.steep * (index[..., 0] - evidence - pulls)
         return logits
 
     def _logits(self, x: Tensor, opened: Tensor, codes: Tensor, context: Tensor) -> Tensor:
@@ -122,12 +130,6 @@ def _opened(x: Tensor, K: int) -> Tensor:
     pulls = -2.0 * torch.log(x[..., _WIDTH])
     fair = pulls / x[..., _PULLS].clamp_min(1e-6) - math.log(K)
     return torch.stack([4.0 / x[..., _DOUBT] - 4.0, pulls, fair.clamp_min(0.0)], -1)
-
-
-def _rising(opened: Tensor) -> Tensor:
-    """What the slopes multiply, (..., 3): -ln(2 error), ln(1 + pulls), and the same times how many pulls there are."""
-    error, pulls, fair = opened.unbind(-1)
-    return torch.stack([error, pulls, pulls * (fair - LN_100)], -1)
 
 
 def _closed(opened: Tensor) -> Tensor:
