@@ -455,6 +455,21 @@ def test_an_update_reaches_every_weight():
     assert unmoved == []
 
 
+def test_what_the_network_adds_to_its_start_fades_and_nothing_else():
+    """One step of AdamW without any gradient: weights of the way to the logits lose lr * decay = 0.2 of themselves."""
+    envs = make_vec_env(THRESHOLD, 4, observation="features", budget=20)
+    for context, parts in ((False, {"own", "arm", "arm_logit"}), (True, {"arm", "surroundings", "arm_logit"})):
+        kwargs = {"hidden": 8, "stop": False, "context": context, "decay": 2.0}
+        policy = PPO(EquivariantPolicy, envs, learning_rate=0.1, seed=0, policy_kwargs=kwargs, device="cpu").policy
+        before = {name: weight.clone() for name, weight in policy.named_parameters()}
+        for weight in policy.parameters():
+            weight.grad = torch.zeros_like(weight)
+        policy.optimizer.step()
+        for name, weight in policy.named_parameters():
+            left = 0.8 if name.split(".")[1] in parts else 1.0
+            assert torch.allclose(weight, left * before[name]), name
+
+
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
