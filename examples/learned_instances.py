@@ -1,4 +1,4 @@
-"""The table of docs/learned.md on the papers' instances: the stored `evolved` against handcrafted agents.
+"""The tables of docs/learned.md on the papers' instances: the stored `evolved` and `ppo` against handcrafted agents.
 
 All play the same episodes. The best handcrafted agent is the best on these very episodes, which favours it. The first
 argument is the number of episodes (default 1000), the second, if any, a regular expression for rows.
@@ -12,6 +12,7 @@ import bandit_envs  # noqa: F401  (registers the environments)
 
 EPISODES = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
 ROWS = re.compile(sys.argv[2] if len(sys.argv) > 2 else ".")
+LEARNED = ["evolved", "ppo"]
 TOP_K = ["adapt", "ocba-m", "ocba-m(n0=5)", "clucb", "lucb(delta=0.1)", "opt-mai", "kl-lucb", "racing(delta=0.1)",
          "adaptive-top-k"]  # fmt: skip
 ALL_GOOD = ["st2(delta=0.1)", "ucb(delta=0.1)"]
@@ -38,39 +39,42 @@ def play(names, problem, **kwargs):
 
 
 def verdict(difference, sign):
-    """Whether `evolved` is better (sign 1: the larger the better)."""
+    """Whether the learned agent is better (sign 1: the larger the better)."""
     low, high = sorted((sign * difference.low, sign * difference.high))
     return "better" if low > 0 else "worse" if high < 0 else "level"
 
 
 def line(cell, result, metric, sign, rivals, digits=4):
-    """A row of the table."""
+    """A row for each learned agent."""
     means = {run.agent: run.values(metric)[:, -1].mean() for run in result.runs}
     best = max((name for name in rivals if name in means), key=lambda name: sign * means[name])
-    gap = result.compare("evolved", best, metric)
-    print(f"| {cell} | {metric} | {means['evolved']:.{digits}f} | `{best}` {means[best]:.{digits}f} |",
-          f"{gap.difference:+.{digits}f} [{gap.low:.{digits}f}, {gap.high:.{digits}f}] | {verdict(gap, sign)} |",
-          "; ".join(f"{name} {mean:.{digits}f}" for name, mean in means.items()), flush=True)  # fmt: skip
+    for name in LEARNED:
+        if name in means:
+            gap = result.compare(name, best, metric)
+            interval = f"{gap.difference:+.{digits}f} [{gap.low:.{digits}f}, {gap.high:.{digits}f}]"
+            print(f"| {cell} | {metric} | `{name}` {means[name]:.{digits}f} | `{best}` {means[best]:.{digits}f} |",
+                  f"{interval} | {verdict(gap, sign)} |",
+                  "; ".join(f"{other} {mean:.{digits}f}" for other, mean in means.items()), flush=True)  # fmt: skip
 
 
 for pulls in PULLS:
     for instance, arms in INSTANCES.items():
         if ROWS.match(instance):
-            result = play(["evolved", *TOP_K, "uniform"], "bandit_envs/TopK-v0", instance=instance,
+            result = play([*LEARNED, *TOP_K, "uniform"], "bandit_envs/TopK-v0", instance=instance,
                           budget=pulls * arms, shuffle_arms=True)  # fmt: skip
             line(f"`{instance}`, {pulls * arms}", result, "normalised_sum", 1, TOP_K)
 for instance, budget in PAPER.items():
     for pulls in (budget // 2, budget):
         if ROWS.match(instance):
-            result = play(["evolved", *FEASIBLE, "uniform"], "bandit_envs/Feasible-v0", instance=instance, budget=pulls,
+            result = play([*LEARNED, *FEASIBLE, "uniform"], "bandit_envs/Feasible-v0", instance=instance, budget=pulls,
                           shuffle_arms=True)  # fmt: skip
             line(f"`{instance}`, {pulls}", result, "misclassified", -1, FEASIBLE)
 for cost in COSTS:
-    if ROWS.match("mason2020-3a"):
+    for name in LEARNED if ROWS.match("mason2020-3a") else []:
         fixed = {"instance": "mason2020-3a(n=25)", "shuffle_arms": True}
-        evolved = play(["evolved"], "bandit_envs/AllGood-v0", **fixed, pull_cost=cost, max_pulls=20_000)
-        mean = round(evolved.runs[0].values("total_pulls").mean())
+        learned = play([name], "bandit_envs/AllGood-v0", **fixed, pull_cost=cost, max_pulls=20_000)
+        mean = round(learned.runs[0].values("total_pulls").mean())
         rivals = play([*ALL_GOOD, "apt-oracle"], "bandit_envs/AllGood-v0", **fixed, budget=mean)
-        result = agents.evaluation.Evaluation(evolved.runs + rivals.runs, evolved.settings)
+        result = agents.evaluation.Evaluation(learned.runs + rivals.runs, learned.settings)
         for names in (ALL_GOOD, ["apt-oracle"]):  # the second is told the true boundary
             line(f"`mason2020-3a(n=25)`, {cost:g}: {mean} pulls", result, "f1", 1, names)
