@@ -187,17 +187,21 @@ def _instances() -> tuple[list[str], list[list[str]]]:
     return ["instance", "made for", "source"], rows
 
 
+def _listed(problems: Sequence[str]) -> str:
+    """Their names, or that they are all."""
+    return "all" if set(problems) == set(PROBLEMS) else ", ".join(problems)
+
+
 def _agents() -> tuple[list[str], list[list[str]]]:
     rows = []
     for name, kind in AGENTS.items():
         also = [alias for alias, real in ALIASES.items() if real == name]
         needs = [] if kind.anytime else ["the budget"]
         needs += [f"the true {parameter}" for parameter in kind.oracles]
-        solves = "all" if set(kind.solves) == set(PROBLEMS) else ", ".join(kind.solves)
-        rows.append([", ".join([name, *also]), solves, " and ".join(needs) or "-", kind.source])
+        rows.append([", ".join([name, *also]), _listed(kind.solves), " and ".join(needs) or "-", kind.source])
     for name, source in LEARNED.items():
-        solves = ", ".join(problem for problem in PROBLEMS if name in agents.names(problem))
-        rows.append([name, solves, "the budget or a price", source])
+        solved = [problem for problem in PROBLEMS if name in agents.names(problem)]
+        rows.append([name, _listed(solved), "the budget or a price", source])
     return ["agent", "problems", "needs", "source"], rows
 
 

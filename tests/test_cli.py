@@ -170,7 +170,7 @@ def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPat
     for name, kind in AGENTS.items():
         (line,) = [line for line in shown["agents"].splitlines() if line.split()[0].rstrip(",") == name]
         assert kind.source in line
-    assert re.search("^ppo +Threshold, AllGood, TopK, Feasible, BestArm ", shown["agents"], re.MULTILINE)
+    assert re.search("^ppo +all ", shown["agents"], re.MULTILINE)
     assert "the budget and the true H" in shown["agents"]
     monkeypatch.setenv("COLUMNS", "100")
     assert max(map(len, run(capsys, "list agents")[0].splitlines())) <= 100

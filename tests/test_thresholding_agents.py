@@ -261,7 +261,7 @@ COMPARED: dict[str, Callable[[Any, np.random.Generator], dict[str, Any]]] = {
     "ucbe": ucbe_parameters,
     "opt-kg": lambda env, g: {"prior": [(1.0, 1.0), (0.5, 0.5), (2.0, 1.0), (0.1, 0.7), (1.1, 2.3)][g.integers(5)]},
     "dp-index": no_parameters,
-    "evolved": lambda env, g: {"genes": (np.array(START) + 0.2 * g.standard_normal(17)).tolist()},
+    "evolved": lambda env, g: {"genes": (np.array(START) + 0.2 * g.standard_normal(len(START))).tolist()},
 }
 
 

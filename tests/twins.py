@@ -173,7 +173,9 @@ def dp_indices(above: Callable[[int, int], Fraction], horizon: int) -> dict[tupl
 
 def evolved(K: int, budget: int, margin: Margin, genes: list[float], sigma: float, centre: float | None = None) -> Twin:
     """The formula at the head of agents/evolved/index.py; centre: the threshold, where arms are Bernoulli."""
-    alpha, beta, rho, kappa, gamma, delta, eta, *hidden = genes
+    alpha, beta, rho, kappa, gamma, delta, eta, mu, *hidden = genes
+    # exp and log as in the agent: another rounding would decide otherwise between arms that are mirror images.
+    nu = abs(kappa) * math.exp(mu * (math.log(budget / K) - math.log(100)))
     total: list[Any] = [0.0] * K
     T = [0] * K
 
@@ -181,7 +183,7 @@ def evolved(K: int, budget: int, margin: Margin, genes: list[float], sigma: floa
         return sum(p * math.log(p / q) for p, q in ((m, b), (1 - m, 1 - b)) if p > 0)
 
     def index(n: int, mean: float) -> float:
-        d = margin(mean) * n / (n + abs(kappa))
+        d = margin(mean) * n / (n + nu)
         w = n * d * d / (2 * sigma**2)
         if centre is not None:
             r = min(max(rho, 0.0), 1.0)

@@ -54,7 +54,7 @@ def at_budget(genes: Floats, fair: float) -> Floats:
     """The same genes (P, 18), with the weight of ln n for beta, and nu for kappa. fair: ln(T / K)."""
     own = genes.copy()
     own[:, 1] += genes[:, 6] * (fair - HUNDRED)
-    own[:, 3] = np.abs(genes[:, 3]) * np.exp(genes[:, 7] * (fair - HUNDRED))
+    own[:, 3] = [abs(kappa) * math.exp(mu * (fair - HUNDRED)) for kappa, mu in genes[:, [3, 7]].tolist()]
     return own
 
 
