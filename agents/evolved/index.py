@@ -47,6 +47,7 @@ PARAMETERS = (
 LSA = (0.675, 0.5, *[0.0] * 16)  # the index of LSA with alpha = 1.35
 TOP_K, ALL_GOOD, MULTIPLICATIVE = 0, 1, 2
 HUNDRED = math.log(100.0)  # pulls per arm at which beta is the weight of ln n
+MOST = 600.0  # an exponent that does not overflow
 CLOSE = 1e-3  # boundaries of Bernoulli arms nearer to 0 or 1 are taken for it, and |delta| is larger by it
 
 
@@ -54,7 +55,7 @@ def at_budget(genes: Floats, fair: float) -> Floats:
     """The same genes (P, 18), with the weight of ln n for beta, and nu for kappa. fair: ln(T / K)."""
     own = genes.copy()
     own[:, 1] += genes[:, 6] * (fair - HUNDRED)
-    own[:, 3] = [abs(kappa) * math.exp(mu * (fair - HUNDRED)) for kappa, mu in genes[:, [3, 7]].tolist()]
+    own[:, 3] = [abs(kappa) * math.exp(min(mu * (fair - HUNDRED), MOST)) for kappa, mu in genes[:, [3, 7]].tolist()]
     return own
 
 
