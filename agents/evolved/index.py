@@ -46,7 +46,7 @@ PARAMETERS = (
 )
 LSA = (0.675, 0.5, *[0.0] * 16)  # the index of LSA with alpha = 1.35
 TOP_K, ALL_GOOD, MULTIPLICATIVE = 0, 1, 2
-HUNDRED = math.log(100.0)  # pulls per arm at which beta is the weight of ln n
+HUNDRED = math.log(100.0)  # pulls per arm at which beta is the weight of ln n, and |kappa| is nu
 MOST = 600.0  # an exponent that does not overflow
 CLOSE = 1e-3  # boundaries of Bernoulli arms nearer to 0 or 1 are taken for it, and |delta| is larger by it
 

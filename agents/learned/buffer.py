@@ -52,22 +52,21 @@ class RelativeBuffer(RolloutBuffer):
         last: NDArray[np.float32] = last_values.clone().cpu().numpy().flatten()
         steps, n = self.rewards.shape
         error = self.observations.reshape(steps, n, -1, len(FEATURES))[..., _ERROR].mean(2, dtype=np.float64)
-        error = np.maximum(error, LEAST)
-        after = np.append(error[1:], error[-1:], axis=0)  # of the observation after the last nothing is known here
+        unit = np.maximum(error, LEAST) ** self.power
+        after = np.append(unit[1:], unit[-1:], axis=0)  # of the observation after the last nothing is known here
         running = np.zeros(n)
         for step in reversed(range(steps)):
             final = step == steps - 1
             goes_on = 1.0 - (dones if final else self.episode_starts[step + 1])
             value = last if final else self.values[step + 1]
-            unit = error[step] ** self.power
-            discount = self.gamma * goes_on * after[step] ** self.power / unit
-            delta = self.rewards[step] / unit + discount * value - self.values[step]
+            discount = self.gamma * goes_on * after[step] / unit[step]
+            delta = self.rewards[step] / unit[step] + discount * value - self.values[step]
             running = delta + discount * self.gae_lambda * running
             self.advantages[step] = running
         self.returns = self.advantages + self.values
         ends = np.cumsum(self.parts)[:-1]  # slots of a part are at the same time of their episodes
-        for own, unit in zip(np.split(self.advantages, ends, 1), np.split(error**self.power, ends, 1), strict=True):
-            own *= unit / unit.mean(1, keepdims=True)
+        for part, own in zip(np.split(self.advantages, ends, 1), np.split(unit, ends, 1), strict=True):
+            part *= own / own.mean(1, keepdims=True)
         if self.siblings > 1:
             families = self.advantages.reshape(steps, -1, self.siblings)
             families -= families.mean(2, keepdims=True)

@@ -351,8 +351,8 @@ class _Run(BaseCallback):
         began = time.perf_counter()
         policy = self.model.policy
         present = {name: weight.clone() for name, weight in policy.state_dict().items()}
-        self.weights.append({name: weight.clone() for name, weight in (self.mean or present).items()})
-        policy.load_state_dict(self.weights[-1])
+        self.weights.append(self.mean)
+        policy.load_state_dict(self.mean)
         returns = self.judge.look(Trained(self.model))
         policy.load_state_dict(present)
         now = time.perf_counter()
