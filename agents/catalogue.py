@@ -39,10 +39,41 @@ __all__ = ["AGENTS", "ALIASES", "LEARNED", "make", "names"]
 
 AGENTS: dict[str, type[Agent]] = {
     row.name: row
-    for row in (Uniform, Random, LSA, APT, UCBE, SAR, OptKG, DPIndex, ST2, Fareast, East, UniformElimination, UCB,
-                APTOracle, LUCB, MedianElimination, Direct, Incremental, Halving, AdaptiveTopK, ImprovedTopK, OptMAI,
-                Racing, Pi1, Pi2, Pi3, Adapt, OCBAm, CLUCB, KLLUCB, LilUCB, Evolved)
-}  # fmt: skip
+    for row in (
+        Uniform,
+        Random,
+        LSA,
+        APT,
+        UCBE,
+        SAR,
+        OptKG,
+        DPIndex,
+        ST2,
+        Fareast,
+        East,
+        UniformElimination,
+        UCB,
+        APTOracle,
+        LUCB,
+        MedianElimination,
+        Direct,
+        Incremental,
+        Halving,
+        AdaptiveTopK,
+        ImprovedTopK,
+        OptMAI,
+        Racing,
+        Pi1,
+        Pi2,
+        Pi3,
+        Adapt,
+        OCBAm,
+        CLUCB,
+        KLLUCB,
+        LilUCB,
+        Evolved,
+    )
+}
 # Networks that come with the package, see `stored`; PyTorch runs them.
 LEARNED = {"ppo": "this package: a network for each arm, trained by PPO on random instances"}
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}

@@ -173,8 +173,10 @@ class List(Debug):
 
 
 def _environments() -> tuple[list[str], list[list[str]]]:
-    rows = [[row.id, row.asks, ", ".join(PROBLEMS[row.problem].parameters), row.source]
-            for row in catalogue.ENVIRONMENTS.values()]  # fmt: skip
+    rows = [
+        [row.id, row.asks, ", ".join(PROBLEMS[row.problem].parameters), row.source]
+        for row in catalogue.ENVIRONMENTS.values()
+    ]
     return ["environment", "the answer", "parameters", "source"], rows
 
 
@@ -265,9 +267,16 @@ class Evaluate(Debug):
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"--reference must be one of the agents {', '.join(names)}, got {self.reference!r}")
         result = agents.evaluate(
-            names, env_id, episodes=self.episodes, seed=self.seed, at=self.at, budgets=self.budgets, env_kwargs=kwargs,
-            batch=self.batch, progress=None if self.progress else False,
-        )  # fmt: skip
+            names,
+            env_id,
+            episodes=self.episodes,
+            seed=self.seed,
+            at=self.at,
+            budgets=self.budgets,
+            env_kwargs=kwargs,
+            batch=self.batch,
+            progress=None if self.progress else False,
+        )
         print(report(result, self.metric, self.reference))
         written = [] if self.out is None else [result.save(self.out)]
         if self.figure is not None:
@@ -351,8 +360,13 @@ class Train(Debug):
         given = dict(_assignment(text) for text in self.hyperparameters)
         if self.mix is not None:
             given["mix"] = _from_json("mix", self.mix)
-        common: dict[str, Any] = {"seconds": self.seconds, "seed": self.seed, "env_kwargs": kwargs, "out": out,
-                  "progress": None if self.progress else False}  # fmt: skip
+        common: dict[str, Any] = {
+            "seconds": self.seconds,
+            "seed": self.seed,
+            "env_kwargs": kwargs,
+            "out": out,
+            "progress": None if self.progress else False,
+        }
         if self.algorithm == "evolved":
             _refuse_to_overwrite([card], self.force)
             if self.resume or self.num_envs is not None:
@@ -460,8 +474,13 @@ class Reproduce(Debug):
 
         if self.out is not None:
             _refuse_to_overwrite([self.out], self.force)
-        result = figures.reproduce(self.figure, episodes=self.episodes, seed=self.seed, panels=self.panels,
-                                   progress=None if self.progress else False)  # fmt: skip
+        result = figures.reproduce(
+            self.figure,
+            episodes=self.episodes,
+            seed=self.seed,
+            panels=self.panels,
+            progress=None if self.progress else False,
+        )
         for title, reason in result.skipped.items():
             print(f"skipped {title}: {reason}", file=sys.stderr)
         card = result.scorecard()
@@ -473,8 +492,13 @@ class Reproduce(Debug):
 
 
 Command = List | Evaluate | Train | Plot | Reproduce
-COMMANDS: dict[str, type[Command]] = {"list": List, "evaluate": Evaluate, "train": Train, "plot": Plot,
-                                      "reproduce": Reproduce}  # fmt: skip
+COMMANDS: dict[str, type[Command]] = {
+    "list": List,
+    "evaluate": Evaluate,
+    "train": Train,
+    "plot": Plot,
+    "reproduce": Reproduce,
+}
 
 DESCRIPTION = """Pure-exploration bandits: run the papers' algorithms and trained agents on the same episodes.
 
@@ -504,9 +528,12 @@ def parse(argv: Sequence[str] | None = None) -> Command:
         one = Annotated[kind, tyro.conf.subcommand(name, description=text)]
         kinds = one if kinds is None else kinds | one
     command: Command = tyro.cli(
-        kinds, prog="bandit-envs", description=DESCRIPTION, args=words,
+        kinds,
+        prog="bandit-envs",
+        description=DESCRIPTION,
+        args=words,
         config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.DisallowNone),
-    )  # fmt: skip
+    )
     return command
 
 

@@ -27,9 +27,13 @@ def expectable(envs: PureExplorationVectorEnv) -> bool:
     """Whether `wrong` tells the expected return: scores on Threshold without tolerance, Bernoulli arms of a sampler."""
     task, source = envs.task, envs.setting.source
     return (
-        envs.setting.reward == "score" and task.problem == "Threshold" and task.parameters.get("tolerance") == 0.0
-        and isinstance(source, Sampler) and source.law == "bernoulli" and source.D == 1
-    )  # fmt: skip
+        envs.setting.reward == "score"
+        and task.problem == "Threshold"
+        and task.parameters.get("tolerance") == 0.0
+        and isinstance(source, Sampler)
+        and source.law == "bernoulli"
+        and source.D == 1
+    )
 
 
 def _pieces(sampler: Sampler) -> list[tuple[float, float]]:

@@ -40,9 +40,15 @@ class RoundMemory:
     def of(cls, E: int, K: int, D: int = 1) -> dict[str, Any]:
         """The fields before the first choice."""
         counts = {name: np.zeros(E, np.int64) for name in ("size", "place", "times", "left")}
-        return {**counts, "plan": np.zeros((E, K), np.int64), "base": np.zeros((E, K) if D == 1 else (E, K, D)),
-                "last": np.full(E, K), "fresh": np.ones(E, np.bool_), "stopped": np.zeros(E, np.bool_),
-                "answer": np.zeros((E, K), np.bool_)}  # fmt: skip
+        return {
+            **counts,
+            "plan": np.zeros((E, K), np.int64),
+            "base": np.zeros((E, K) if D == 1 else (E, K, D)),
+            "last": np.full(E, K),
+            "fresh": np.ones(E, np.bool_),
+            "stopped": np.zeros(E, np.bool_),
+            "answer": np.zeros((E, K), np.bool_),
+        }
 
     def write(self, slot: int, arms: Any, times: int, total: Floats) -> None:
         """The next plan of one episode: pull each of these arms `times` times."""
@@ -75,9 +81,22 @@ class RoundMemory:
 
 @jit
 def _deal(
-    pulls: Any, K: Any, most: Any, plan: Any, size: Any, place: Any, times: Any, left: Any, last: Any, fresh: Any,
-    stopped: Any, rows: Any, arms: Any, counts: Any, due: Any,
-) -> Any:  # fmt: skip
+    pulls: Any,
+    K: Any,
+    most: Any,
+    plan: Any,
+    size: Any,
+    place: Any,
+    times: Any,
+    left: Any,
+    last: Any,
+    fresh: Any,
+    stopped: Any,
+    rows: Any,
+    arms: Any,
+    counts: Any,
+    due: Any,
+) -> Any:
     """Arm and number of pulls, at most `most`, of each slot in `rows`; how many plans are over (their slots in `due`).
 
     pulls (E * K,); an arm chosen last that has no pulls tells that a new episode has begun.
@@ -138,8 +157,23 @@ class RoundPolicy(Agent):
         m, due = state, np.empty(len(rows), np.int64)
         pulls = np.ascontiguousarray(observation["pulls"], np.int64).reshape(-1)
         most = 1 if self.task.actions == "arm" else MOST_TIMES
-        n = _deal(pulls, self.task.K, most, m.plan, m.size, m.place, m.times, m.left, m.last, m.fresh, m.stopped, rows,
-                  arms, counts, due)  # fmt: skip
+        n = _deal(
+            pulls,
+            self.task.K,
+            most,
+            m.plan,
+            m.size,
+            m.place,
+            m.times,
+            m.left,
+            m.last,
+            m.fresh,
+            m.stopped,
+            rows,
+            arms,
+            counts,
+            due,
+        )
         due = due[:n]
         begun, over = due[m.fresh[due]], due[~m.fresh[due]]
         if len(begun):

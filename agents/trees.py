@@ -27,9 +27,27 @@ from numpy.typing import NDArray
 
 from bandit_envs.compiled import inlined, jit
 
-__all__ = ["argmax_upper", "argmax_upper_outside", "argmin_lower_inside", "build", "forest", "grown_lower_inside",
-           "grown_upper_outside", "levels_of", "lower", "max_estimate", "max_lower", "max_upper", "next_unpulled",
-           "put", "put_spread", "refresh", "settle", "settle_best", "upper"]  # fmt: skip
+__all__ = [
+    "argmax_upper",
+    "argmax_upper_outside",
+    "argmin_lower_inside",
+    "build",
+    "forest",
+    "grown_lower_inside",
+    "grown_upper_outside",
+    "levels_of",
+    "lower",
+    "max_estimate",
+    "max_lower",
+    "max_upper",
+    "next_unpulled",
+    "put",
+    "put_spread",
+    "refresh",
+    "settle",
+    "settle_best",
+    "upper",
+]
 
 WIDTH = 8
 _1, _3, _8 = np.uint64(1), np.uint64(3), np.uint64(8)

@@ -14,10 +14,25 @@ from .vector import PureExplorationVectorEnv
 
 __version__ = "0.1.0"
 __all__ = [
-    "AllGood", "Arms", "Bernoulli", "BestArm", "Categorical", "Feasible", "Gaussian", "Instance", "Polyhedra",
-    "Problem", "PureExplorationEnv", "PureExplorationVectorEnv", "Resampled", "Sampler", "Task", "Threshold", "TopK",
+    "AllGood",
+    "Arms",
+    "Bernoulli",
+    "BestArm",
+    "Categorical",
+    "Feasible",
+    "Gaussian",
+    "Instance",
+    "Polyhedra",
+    "Problem",
+    "PureExplorationEnv",
+    "PureExplorationVectorEnv",
+    "Resampled",
+    "Sampler",
+    "Task",
+    "Threshold",
+    "TopK",
     "Uniform",
-]  # fmt: skip
+]
 
 for _row in ENVIRONMENTS.values():
     if _row.id not in gym.registry:

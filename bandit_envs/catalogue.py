@@ -37,13 +37,22 @@ SQUARE = {"instance": {"sampler": {"dimensions": 2}}, "A": [[-1.0, 0.0], [0.0, 1
 ENVIRONMENTS: dict[str, Row] = {
     row.problem: row
     for row in (
-        Row("Threshold", 0, "all arms with mean at least a threshold",
-            "Locatelli, Gutzeit & Carpentier 2016; Tao, Blanco, Peng & Zhou 2019", BUDGET),
+        Row(
+            "Threshold",
+            0,
+            "all arms with mean at least a threshold",
+            "Locatelli, Gutzeit & Carpentier 2016; Tao, Blanco, Peng & Zhou 2019",
+            BUDGET,
+        ),
         Row("AllGood", 0, "all arms nearly as good as the best", "Mason, Jain, Tripathy & Nowak 2020", BUDGET),
-        Row("TopK", 0, "the k best arms",
-            "Kalyanakrishnan & Stone 2010; Chen, Chen, Zhang & Zhou 2017", BUDGET),
-        Row("Feasible", 0, "all arms whose mean vector lies in a polyhedron", "Katz-Samuels & Scott 2018",
-            BUDGET | SQUARE),
+        Row("TopK", 0, "the k best arms", "Kalyanakrishnan & Stone 2010; Chen, Chen, Zhang & Zhou 2017", BUDGET),
+        Row(
+            "Feasible",
+            0,
+            "all arms whose mean vector lies in a polyhedron",
+            "Katz-Samuels & Scott 2018",
+            BUDGET | SQUARE,
+        ),
         Row("BestArm", 0, "the best arm", "Even-Dar, Mannor & Mansour 2006", BUDGET),
     )
-}  # fmt: skip
+}

@@ -167,8 +167,14 @@ class PureExplorationEnv(Face, gym.Env[Any, Any]):
         if not self._plain:
             return self._core.observe(copy=True)[0]
         pulls, total, mean, variance, remaining, public_seed = self._views
-        return {"pulls": pulls.copy(), "total": total.copy(), "mean": mean.copy(), "variance": variance.copy(),
-                "remaining": remaining.copy(), "public_seed": public_seed.copy()}  # fmt: skip
+        return {
+            "pulls": pulls.copy(),
+            "total": total.copy(),
+            "mean": mean.copy(),
+            "variance": variance.copy(),
+            "remaining": remaining.copy(),
+            "public_seed": public_seed.copy(),
+        }
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Allowed actions of the arm form, (K + 1,): pulls always, stop only where `delta` or `pull_cost` is set."""

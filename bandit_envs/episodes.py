@@ -65,14 +65,27 @@ class Episodes:
         else:
             self.means, self.truth = np.zeros((count, *arms.means.shape)), np.zeros((count, task.K))
             self._rows = np.zeros((count, *pulled.parameters.shape))
-        self.simulator = sim = Simulator(pulled, count, self._rows, budget=task.budget, max_pulls=task.max_pulls,
-                                         full=self.full, pull_cost=task.pull_cost)  # fmt: skip
+        self.simulator = sim = Simulator(
+            pulled,
+            count,
+            self._rows,
+            budget=task.budget,
+            max_pulls=task.max_pulls,
+            full=self.full,
+            pull_cost=task.pull_cost,
+        )
         sim.pulled = "an arm" if self._split is None else "arm * D + coordinate"
         self.pulls = sim.pulls.reshape(count, *task.shape)
         total, mean, variance = (x.reshape(count, *arms.means.shape) for x in (sim.total, sim.mean, sim.variance))
         self.mean, self.variance = mean, variance
-        self._live = {"pulls": self.pulls, "total": total, "mean": mean, "variance": variance,
-                      "remaining": sim.remaining, "public_seed": sim.public_seed}  # fmt: skip
+        self._live = {
+            "pulls": self.pulls,
+            "total": total,
+            "mean": mean,
+            "variance": variance,
+            "remaining": sim.remaining,
+            "public_seed": sim.public_seed,
+        }
         self._features = task.observation == "features"
         if self._features:
             self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
@@ -117,8 +130,17 @@ class Episodes:
             sim, task = self.simulator, self.setting.task
             margin = self.problem.margin(self.seen())
             margin = np.repeat(margin, self.stop // self.K, axis=1)  # a row for each coordinate, where they are pulled
-            features(sim.pulls, margin, sim.variance, sim.remaining, sigma=task.sigma,
-                     scale=self.setting.scale, out=self._matrix, known=self._known, **self._boundary)  # fmt: skip
+            features(
+                sim.pulls,
+                margin,
+                sim.variance,
+                sim.remaining,
+                sigma=task.sigma,
+                scale=self.setting.scale,
+                out=self._matrix,
+                known=self._known,
+                **self._boundary,
+            )
             flat = self._matrix.reshape(self.E, -1)
             return flat.copy() if copy else flat
         if copy:
@@ -174,8 +196,13 @@ class Episodes:
         answer, verdict = self.assess(rows, given)
         prize = verdict["score"] if self.setting.reward == "score" else verdict["correct"]
         sim.reward[rows] += np.where(sim.truncated[rows], 0.0, prize)
-        end = {"answer": answer, "correct": verdict["correct"], "is_success": verdict["correct"],
-               "score": verdict["score"], "total_pulls": sim.spent[rows]}  # fmt: skip
+        end = {
+            "answer": answer,
+            "correct": verdict["correct"],
+            "is_success": verdict["correct"],
+            "score": verdict["score"],
+            "total_pulls": sim.spent[rows],
+        }
         return end | {name: verdict[name] for name in self.problem.metric_names}
 
     def masks(self) -> NDArray[np.bool_]:

@@ -80,9 +80,18 @@ def _drop(i: int, n: int, multiplier: Floats, R: Floats, Q: Floats) -> None:
 
 @inlined
 def _active_set(
-    x: Floats, rows: Floats, b: Floats, unit: Floats, limit: int,
-    y: Floats, slack: Floats, multiplier: Floats, w: Floats, R: Floats, Q: Floats,
-) -> Any:  # fmt: skip
+    x: Floats,
+    rows: Floats,
+    b: Floats,
+    unit: Floats,
+    limit: int,
+    y: Floats,
+    slack: Floats,
+    multiplier: Floats,
+    w: Floats,
+    R: Floats,
+    Q: Floats,
+) -> Any:
     """Project x, slack being b - A x, onto y; False if undecided after `limit` steps. [Goldfarb & Idnani 1983, sec. 3]
 
     Of the n active rows, Q[:n] is an orthonormal basis and R[:n, :n] the coordinates in it; z is in Q[n], its norm
@@ -166,9 +175,17 @@ def _contains(points: Floats, rows: Floats, b: Floats, out: NDArray[np.bool_]) -
 
 @jit
 def _measure(
-    points: Floats, start: int, rows: Floats, b: Floats, unit: Floats, bounds: Floats, kind: int, limit: int,
-    margins: Floats, nearest: Floats,
-) -> int:  # fmt: skip
+    points: Floats,
+    start: int,
+    rows: Floats,
+    b: Floats,
+    unit: Floats,
+    bounds: Floats,
+    kind: int,
+    limit: int,
+    margins: Floats,
+    nearest: Floats,
+) -> int:
     """Margins (N,) and projections of points[start:]; the first point left undecided, -1 if there is none.
 
     `nearest` may be shorter than `points`: its last row is then overwritten by point after point.

@@ -70,9 +70,13 @@ class Sampler:
     defaults: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
     def __init__(
-        self, law: str = "bernoulli", arms: int = 10, mean: Mapping[str, Any] | None = None, dimensions: int = 1,
+        self,
+        law: str = "bernoulli",
+        arms: int = 10,
+        mean: Mapping[str, Any] | None = None,
+        dimensions: int = 1,
         spread: float = 1.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         samplable = {name: one for name, one in LAWS.items() if hasattr(one, "pack")}
         if not isinstance(law, str) or law not in samplable:
             raise ValueError(f"a sampler's law must be one of {sorted(samplable)}, got {law!r:.200}")
@@ -133,8 +137,13 @@ class Sampler:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `find` reads."""
-        form = {"law": self.law, "arms": self.K, "mean": {self._kind: self._values}, "dimensions": self.D,
-                "spread": self.spread}  # fmt: skip
+        form = {
+            "law": self.law,
+            "arms": self.K,
+            "mean": {self._kind: self._values},
+            "dimensions": self.D,
+            "spread": self.spread,
+        }
         return {"sampler": form}
 
     def __repr__(self) -> str:
@@ -159,9 +168,16 @@ class Polyhedra(Sampler):
     name = "polyhedra"
 
     def __init__(
-        self, law: str = "gaussian", arms: int = 10, dimensions: int = 3, rows: int | None = None, seed: int = 0,
-        reach: float = 0.5, spread: float = 0.5, budget: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        law: str = "gaussian",
+        arms: int = 10,
+        dimensions: int = 3,
+        rows: int | None = None,
+        seed: int = 0,
+        reach: float = 0.5,
+        spread: float = 0.5,
+        budget: int | None = None,
+    ) -> None:
         super().__init__(law, arms, {"choice": [0.5]}, integer("dimensions", dimensions, 2, 4096), spread)
         self.seed = integer("seed", seed, 0, 2**63 - 1)
         self.rows = 2 * self.D if rows is None else integer("rows", rows, 1, 2**20)
@@ -194,8 +210,16 @@ class Polyhedra(Sampler):
         return means, type(self.arms).pack(means, self.spread)  # type: ignore[attr-defined]
 
     def to_dict(self) -> dict[str, Any]:
-        form = {"law": self.law, "arms": self.K, "dimensions": self.D, "rows": self.rows, "seed": self.seed,
-                "reach": self.reach, "spread": self.spread, "budget": self.budget}  # fmt: skip
+        form = {
+            "law": self.law,
+            "arms": self.K,
+            "dimensions": self.D,
+            "rows": self.rows,
+            "seed": self.seed,
+            "reach": self.reach,
+            "spread": self.spread,
+            "budget": self.budget,
+        }
         return {self.name: form}
 
 
@@ -265,9 +289,10 @@ def _katz(experiment: int, tolerance: float) -> Callable[..., Instance]:
     arms = {
         1: _groups((2, 0.8), (2, 0.9), (2, 1.1), (2, 1.2), (1, 0.975), (1, 1.025), (10, 0.3)),
         2: _groups((2, 0.8), (2, 0.9), (2, 1.1), (2, 1.2), (1, 0.95), (1, 1.05), (10, 0.3)),
-        3: _groups(*((1, 0.75 + s) for s in steps), (1, 0.975), (1, 1.025), *((1, 1.25 - s) for s in steps),
-                   (10, 1.15)),
-    }[experiment]  # fmt: skip
+        3: _groups(
+            *((1, 0.75 + s) for s in steps), (1, 0.975), (1, 1.025), *((1, 1.25 - s) for s in steps), (10, 1.15)
+        ),
+    }[experiment]
 
     def build(tolerance: float = tolerance) -> Instance:
         return _feasible(arms, f"katz-samuels2018-{experiment}", polyhedra.cube(5), 2000, tolerance=tolerance)
@@ -288,8 +313,13 @@ def _katz_simplex(normalise: bool = False) -> Instance:
 
 def _katz_ordered() -> Instance:
     """Experiment 5, on {x_1 <= .. <= x_5}."""
-    means = ([0, 0.2, 0.4, 0.6, 0.8], [0, 0.15, 0.3, 0.45, 0.6], [0, 0.2, 0.15, 0.6, 0.8], [0, 0.2, 0.05, 0.6, 0.8],
-             [0, 0.2, 0.4, 0.2, 0])  # fmt: skip
+    means = (
+        [0, 0.2, 0.4, 0.6, 0.8],
+        [0, 0.15, 0.3, 0.45, 0.6],
+        [0, 0.2, 0.15, 0.6, 0.8],
+        [0, 0.2, 0.05, 0.6, 0.8],
+        [0, 0.2, 0.4, 0.2, 0],
+    )
     arms = _groups(*((4, mean) for mean in means))
     return _feasible(arms, "katz-samuels2018-5", polyhedra.ordered(5), 2000, tolerance=0.1)
 

@@ -61,9 +61,18 @@ def _beta_below(x: Any, a: Any, b: Any) -> Any:
 
 @jit
 def _features(
-    pulls: Any, margin: Any, variance: Any, remaining: Any, sigma: Any, scale: Any, theta: Any, tolerance: Any, D: Any,
-    known: Any, out: Any,
-) -> Any:  # fmt: skip
+    pulls: Any,
+    margin: Any,
+    variance: Any,
+    remaining: Any,
+    sigma: Any,
+    scale: Any,
+    theta: Any,
+    tolerance: Any,
+    D: Any,
+    known: Any,
+    out: Any,
+) -> Any:
     E, K = pulls.shape
     unit = 1.0 / math.log1p(scale)
     for e in range(E):
@@ -102,10 +111,18 @@ def _features(
 
 
 def features(
-    pulls: NDArray[np.int64], margin: NDArray[np.float64], variance: NDArray[np.float64],
-    remaining: NDArray[np.int64], *, sigma: float, scale: float, out: NDArray[np.float32], theta: float = math.nan,
-    tolerance: float = 0.0, known: NDArray[np.float64],
-) -> None:  # fmt: skip
+    pulls: NDArray[np.int64],
+    margin: NDArray[np.float64],
+    variance: NDArray[np.float64],
+    remaining: NDArray[np.int64],
+    *,
+    sigma: float,
+    scale: float,
+    out: NDArray[np.float32],
+    theta: float = math.nan,
+    tolerance: float = 0.0,
+    known: NDArray[np.float64],
+) -> None:
     """Fill `out` (E, K, F) float32 with the features of `FEATURES`, all in [-1, 1].
 
     Args:
@@ -118,5 +135,16 @@ def features(
     """
     E, K = pulls.shape
     spread = np.ascontiguousarray(variance).reshape(E, -1)
-    _features(pulls, np.ascontiguousarray(margin), spread, remaining, sigma, scale, theta, tolerance,
-              spread.shape[1] // K, known, out)  # fmt: skip
+    _features(
+        pulls,
+        np.ascontiguousarray(margin),
+        spread,
+        remaining,
+        sigma,
+        scale,
+        theta,
+        tolerance,
+        spread.shape[1] // K,
+        known,
+        out,
+    )

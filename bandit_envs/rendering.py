@@ -16,9 +16,7 @@ MODES = ("ansi", "rgb_array")
 SHOWN = 20
 
 
-def text(
-    setting: Setting, pulls: NDArray[np.int64], mean: NDArray[np.float64], remaining: int, over: bool
-) -> str:  # fmt: skip
+def text(setting: Setting, pulls: NDArray[np.int64], mean: NDArray[np.float64], remaining: int, over: bool) -> str:
     """A table of the arms: pulls (K,) or of coordinates (K, D), means, margins, plug-in answer; at most 20 rows."""
     seen = mean.copy()
     seen[pulls == 0] = np.nan
@@ -66,8 +64,7 @@ def image(
     canvas: Any = FigureCanvasAgg(figure)
     top, bottom = figure.subplots(2, 1, sharex=True)
     top.axhline(0.0, color="#7F7F7F", linewidth=1)
-    top.vlines(pulled, *(margin[pulled] + sign * reach[pulled] for sign in (-1, 1)),
-               colors=list(colours[pulled]))  # fmt: skip
+    top.vlines(pulled, *(margin[pulled] + sign * reach[pulled] for sign in (-1, 1)), colors=list(colours[pulled]))
     top.scatter(pulled, margin[pulled], c=list(colours[pulled]), s=18)
     top.set_ylabel("margin")
     top.set_title(f"{setting.problem.name}: {pulls.sum()} pulls{', ended' if over else ''}", fontsize=10)

@@ -91,10 +91,20 @@ def flag(name: str, value: Any) -> bool:
 
 
 def resolve(
-    problem: str, *, instance: Any = None, budget: int | None = None, delta: float | None = None,
-    max_pulls: int | None = None, pull_cost: float = 0.0, reward: str = "score", actions: str = "arm",
-    observation: str = "statistics", shuffle_arms: bool = False, pull: str = "arm", **parameters: Any,
-) -> Setting:  # fmt: skip
+    problem: str,
+    *,
+    instance: Any = None,
+    budget: int | None = None,
+    delta: float | None = None,
+    max_pulls: int | None = None,
+    pull_cost: float = 0.0,
+    reward: str = "score",
+    actions: str = "arm",
+    observation: str = "statistics",
+    shuffle_arms: bool = False,
+    pull: str = "arm",
+    **parameters: Any,
+) -> Setting:
     """The setting of an environment; see `PureExplorationEnv` for the arguments.
 
     What is not given comes from the instance's source, as far as it names it for this problem; its budget only where

@@ -31,7 +31,7 @@ from .rng import (
     open_counter,
     philox,
     to_uniform,
-)  # fmt: skip
+)
 
 __all__ = ["UNREADY", "Simulator"]
 
@@ -89,9 +89,25 @@ def _merge(o: Any, n: Any, times: Any, s: Any, m2: Any, total: Any, mean: Any, v
 
 @jit
 def _pull_bulk(
-    law: Any, k0: Any, k1: Any, episode: Any, arm: Any, n: Any, times: Any, o: Any, at: Any, columns: Any,
-    parameters: Any, data: Any, total: Any, mean: Any, variance: Any, sample: Any, e: Any, D: Any,
-) -> Any:  # fmt: skip
+    law: Any,
+    k0: Any,
+    k1: Any,
+    episode: Any,
+    arm: Any,
+    n: Any,
+    times: Any,
+    o: Any,
+    at: Any,
+    columns: Any,
+    parameters: Any,
+    data: Any,
+    total: Any,
+    mean: Any,
+    variance: Any,
+    sample: Any,
+    e: Any,
+    D: Any,
+) -> Any:
     """Add `times` samples of one arm at a cost that does not grow with `times`, exact in law.
 
     Bernoulli: binomial. Gaussian: normal sum, chi-square spread. Categorical and resampled: multinomial, one binomial
@@ -162,9 +178,20 @@ def _pull_bulk(
 
 @jit
 def _advance(
-    rules: Any, cost: Any, identity: Any, parameters: Any, data: Any, pulls: Any, statistics: Any, counts: Any,
-    flags: Any, outcome: Any, arms: Any, times: Any, ready: Any,
-) -> Any:  # fmt: skip
+    rules: Any,
+    cost: Any,
+    identity: Any,
+    parameters: Any,
+    data: Any,
+    pulls: Any,
+    statistics: Any,
+    counts: Any,
+    flags: Any,
+    outcome: Any,
+    arms: Any,
+    times: Any,
+    ready: Any,
+) -> Any:
     """One step of every live episode. Returns how many ended; their slots are in `ended`, the third row of `counts`.
 
     Nothing is touched, and -1 - e returned, when the action of the live episode e is out of range; UNREADY, when an
@@ -263,8 +290,26 @@ def _advance(
                 pulls[o] = m + count
                 if count > 1:
                     at = (stride * e * K + a) * columns
-                    _pull_bulk(law, key0[e], key1[e], episode[e], a, m, count, np.int64(o), at, columns, parameters,
-                               data, total, mean, variance, sample, e, D)  # fmt: skip
+                    _pull_bulk(
+                        law,
+                        key0[e],
+                        key1[e],
+                        episode[e],
+                        a,
+                        m,
+                        count,
+                        np.int64(o),
+                        at,
+                        columns,
+                        parameters,
+                        data,
+                        total,
+                        mean,
+                        variance,
+                        sample,
+                        e,
+                        D,
+                    )
                     continue
                 slot[n], offset[n] = e, o
                 c0[n], c1[n], c2[n] = m, a, episode[e]
@@ -358,9 +403,18 @@ def _advance(
 
 @jit
 def _begin(
-    rows: Any, budget: Any, key0: Any, key1: Any, episode: Any, identity: Any, pulls: Any, statistics: Any, counts: Any,
-    flags: Any, public: Any,
-) -> Any:  # fmt: skip
+    rows: Any,
+    budget: Any,
+    key0: Any,
+    key1: Any,
+    episode: Any,
+    identity: Any,
+    pulls: Any,
+    statistics: Any,
+    counts: Any,
+    flags: Any,
+    public: Any,
+) -> Any:
     """Forget all of the given slots, and give them their keys and episodes."""
     E = len(public)
     K, width = np.uint64(len(pulls) // E), np.uint64(statistics.shape[1] // E)
@@ -400,9 +454,16 @@ class Simulator:
     """
 
     def __init__(
-        self, arms: Arms, episodes: int, rows: Floats | None = None, *, budget: int | None, max_pulls: int | None,
-        full: bool, pull_cost: float,
-    ) -> None:  # fmt: skip
+        self,
+        arms: Arms,
+        episodes: int,
+        rows: Floats | None = None,
+        *,
+        budget: int | None,
+        max_pulls: int | None,
+        full: bool,
+        pull_cost: float,
+    ) -> None:
         E, K, D = episodes, arms.K, arms.D
         shape = (E, K) if D == 1 else (E, K, D)
         self.E, self.K, self.D, self.pulled = E, K, D, "an arm"
@@ -424,14 +485,34 @@ class Simulator:
         columns = arms.parameters.shape[1]
         rules = [arms.code, K, D, full, self.budget, limit, columns, rows is not None]
         table = arms.parameters.copy() if rows is None else rows  # one signature: writable arrays throughout
-        self._bound = (np.array(rules, np.int64), float(pull_cost), self._identity, table.reshape(-1),
-                       arms.data.copy().reshape(-1), self._pulls, self._statistics, self._counts, self._flags,
-                       self._outcome)  # fmt: skip
+        self._bound = (
+            np.array(rules, np.int64),
+            float(pull_cost),
+            self._identity,
+            table.reshape(-1),
+            arms.data.copy().reshape(-1),
+            self._pulls,
+            self._statistics,
+            self._counts,
+            self._flags,
+            self._outcome,
+        )
 
     def begin(self, rows: Ints, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start the slots `rows` (n,) afresh, as their `episode` (E,) of the root with their `key` (2, E)."""
-        _begin(rows, self.budget, key[0], key[1], episode, self._identity, self._pulls, self._statistics, self._counts,
-               self._flags, self._public)  # fmt: skip
+        _begin(
+            rows,
+            self.budget,
+            key[0],
+            key[1],
+            episode,
+            self._identity,
+            self._pulls,
+            self._statistics,
+            self._counts,
+            self._flags,
+            self._public,
+        )
 
     def state(self) -> list[NDArray[Any]]:
         """The arrays behind all attributes, themselves."""

@@ -42,9 +42,16 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
     bound = ("_core", "_sim", "_all")
 
     def __init__(
-        self, num_envs: int = 1, *, problem: str, autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        copy: bool = True, render_mode: str | None = None, max_episode_steps: int | None = None, **settings: Any,
-    ) -> None:  # fmt: skip
+        self,
+        num_envs: int = 1,
+        *,
+        problem: str,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        render_mode: str | None = None,
+        max_episode_steps: int | None = None,
+        **settings: Any,
+    ) -> None:
         if render_mode is not None:
             raise ValueError(f"the vector environment does not render: render_mode must be None, got {render_mode!r}")
         if max_episode_steps is not None:

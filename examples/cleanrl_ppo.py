@@ -91,6 +91,7 @@ for update in range(max(1, STEPS // (N * HORIZON))):
             optimizer.step()
     if update % 25 == 0 and scores:
         print(f"{(update + 1) * N * HORIZON:9,} steps  score of the last 500 episodes {np.mean(scores[-500:]):.3f}")
-result = agents.evaluate({"PPO": policy, "LSA": "lsa", "uniform": "uniform"}, "bandit_envs/Threshold-v0", episodes=500,
-                         env_kwargs=KWARGS)  # fmt: skip
+result = agents.evaluate(
+    {"PPO": policy, "LSA": "lsa", "uniform": "uniform"}, "bandit_envs/Threshold-v0", episodes=500, env_kwargs=KWARGS
+)
 print(result.summary()[["agent", "misclassified", "error_rate", "error_low", "error_high"]])

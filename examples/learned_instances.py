@@ -13,8 +13,17 @@ import bandit_envs  # noqa: F401  (registers the environments)
 EPISODES = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
 ROWS = re.compile(sys.argv[2] if len(sys.argv) > 2 else ".")
 LEARNED = ["evolved", "ppo"]
-TOP_K = ["adapt", "ocba-m", "ocba-m(n0=5)", "clucb", "lucb(delta=0.1)", "opt-mai", "kl-lucb", "racing(delta=0.1)",
-         "adaptive-top-k"]  # fmt: skip
+TOP_K = [
+    "adapt",
+    "ocba-m",
+    "ocba-m(n0=5)",
+    "clucb",
+    "lucb(delta=0.1)",
+    "opt-mai",
+    "kl-lucb",
+    "racing(delta=0.1)",
+    "adaptive-top-k",
+]
 ALL_GOOD = ["st2(delta=0.1)", "ucb(delta=0.1)"]
 FEASIBLE = ["md-apt", "md-sar", "lsa", "md-ucbe(scale=10)"]
 PULLS = (10, 50, 200)  # budgets of TopK, in pulls per arm
@@ -52,22 +61,35 @@ def line(cell, result, metric, sign, rivals, digits=4):
         if name in means:
             gap = result.compare(name, best, metric)
             interval = f"{gap.difference:+.{digits}f} [{gap.low:.{digits}f}, {gap.high:.{digits}f}]"
-            print(f"| {cell} | {metric} | `{name}` {means[name]:.{digits}f} | `{best}` {means[best]:.{digits}f} |",
-                  f"{interval} | {verdict(gap, sign)} |",
-                  "; ".join(f"{other} {mean:.{digits}f}" for other, mean in means.items()), flush=True)  # fmt: skip
+            print(
+                f"| {cell} | {metric} | `{name}` {means[name]:.{digits}f} | `{best}` {means[best]:.{digits}f} |",
+                f"{interval} | {verdict(gap, sign)} |",
+                "; ".join(f"{other} {mean:.{digits}f}" for other, mean in means.items()),
+                flush=True,
+            )
 
 
 for pulls in PULLS:
     for instance, arms in INSTANCES.items():
         if ROWS.match(instance):
-            result = play([*LEARNED, *TOP_K, "uniform"], "bandit_envs/TopK-v0", instance=instance,
-                          budget=pulls * arms, shuffle_arms=True)  # fmt: skip
+            result = play(
+                [*LEARNED, *TOP_K, "uniform"],
+                "bandit_envs/TopK-v0",
+                instance=instance,
+                budget=pulls * arms,
+                shuffle_arms=True,
+            )
             line(f"`{instance}`, {pulls * arms}", result, "normalised_sum", 1, TOP_K)
 for instance, budget in PAPER.items():
     for pulls in (budget // 2, budget):
         if ROWS.match(instance):
-            result = play([*LEARNED, *FEASIBLE, "uniform"], "bandit_envs/Feasible-v0", instance=instance, budget=pulls,
-                          shuffle_arms=True)  # fmt: skip
+            result = play(
+                [*LEARNED, *FEASIBLE, "uniform"],
+                "bandit_envs/Feasible-v0",
+                instance=instance,
+                budget=pulls,
+                shuffle_arms=True,
+            )
             line(f"`{instance}`, {pulls}", result, "misclassified", -1, FEASIBLE)
 for cost in COSTS:
     for name in LEARNED if ROWS.match("mason2020-3a") else []:

@@ -14,8 +14,14 @@ import bandit_envs  # noqa: F401  (registers the environments)
 SHARE = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
 ROWS = re.compile(sys.argv[2] if len(sys.argv) > 2 else ".")
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 2026
-CELLS = [("tao2019-1", 200, 50_000), ("tao2019-1", 500, 50_000), ("tao2019-1", 1000, 300_000),
-         ("tao2019-2", 5000, 8_000), ("tao2019-2", 20_000, 8_000), ("tao2019-3", 20_000, 8_000)]  # fmt: skip
+CELLS = [
+    ("tao2019-1", 200, 50_000),
+    ("tao2019-1", 500, 50_000),
+    ("tao2019-1", 1000, 300_000),
+    ("tao2019-2", 5000, 8_000),
+    ("tao2019-2", 20_000, 8_000),
+    ("tao2019-3", 20_000, 8_000),
+]
 AGENTS = {
     "evolved": "evolved",
     "ppo": "ppo",
@@ -47,8 +53,14 @@ for label, name in AGENTS.items():
     for instance, budget, episodes in CELLS:
         count = max(int(episodes * SHARE), 20)
         kwargs = {"instance": instance, "budget": budget}
-        result = agents.evaluate({"it": name, "LSA": "lsa"}, "bandit_envs/Threshold-v0", episodes=count,
-                                 seed=SEED, env_kwargs=kwargs, progress=False)  # fmt: skip
+        result = agents.evaluate(
+            {"it": name, "LSA": "lsa"},
+            "bandit_envs/Threshold-v0",
+            episodes=count,
+            seed=SEED,
+            env_kwargs=kwargs,
+            progress=False,
+        )
         share, error = ratio(result, "it", "LSA")
         texts.append(f"{share:.3f} [{share - 1.96 * error:.3f}, {share + 1.96 * error:.3f}]")
     print(f"| {label} |", " | ".join(texts), "|", flush=True)

@@ -15,6 +15,7 @@ kwargs = {"budget": 50}
 envs = make_vec_env("bandit_envs/Threshold-v0", n_envs=16, env_kwargs=kwargs | {"observation": "features"})
 model = PPO("MlpPolicy", envs, n_steps=128, batch_size=512, gamma=0.99, seed=0)
 model.learn(steps)
-result = agents.evaluate({"PPO, MLP": model, "LSA": "lsa", "uniform": "uniform"}, "bandit_envs/Threshold-v0",
-                         episodes=500, env_kwargs=kwargs)  # fmt: skip
+result = agents.evaluate(
+    {"PPO, MLP": model, "LSA": "lsa", "uniform": "uniform"}, "bandit_envs/Threshold-v0", episodes=500, env_kwargs=kwargs
+)
 print(result.summary()[["agent", "misclassified", "error_rate", "error_low", "error_high"]])

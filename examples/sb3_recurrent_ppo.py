@@ -41,8 +41,15 @@ torch.set_num_threads(1)  # the fastest for nets as small as these
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
 kwargs = {"budget": 20, "instance": "sampler(arms=3)"}
 make = {"env_id": "bandit_envs/Threshold-v0", "n_envs": 8, "env_kwargs": kwargs}
-model = RecurrentPPO("MlpLstmPolicy", make_vec_env(**make, wrapper_class=LastSample), n_steps=128, batch_size=256,
-                     gamma=0.99, seed=0, policy_kwargs={"lstm_hidden_size": 32})  # fmt: skip
+model = RecurrentPPO(
+    "MlpLstmPolicy",
+    make_vec_env(**make, wrapper_class=LastSample),
+    n_steps=128,
+    batch_size=256,
+    gamma=0.99,
+    seed=0,
+    policy_kwargs={"lstm_hidden_size": 32},
+)
 model.learn(steps)
 mean, sd = evaluate_policy(model, make_vec_env(**make, wrapper_class=LastSample, seed=1), n_eval_episodes=200)
 print(f"RecurrentPPO: score {mean:.3f} (standard deviation of an episode {sd:.3f})")

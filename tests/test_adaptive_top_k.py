@@ -52,8 +52,14 @@ def seen(
     """What an agent sees of one episode after such pulls."""
     T, m = np.array(pulls), np.array(mean, np.float64)
     v = m * 0 if variance is None else np.array(variance, np.float64)
-    return {"pulls": T, "total": T * m, "mean": m, "variance": v, "remaining": np.array([-1]),
-            "public_seed": np.array([public])}  # fmt: skip
+    return {
+        "pulls": T,
+        "total": T * m,
+        "mean": m,
+        "variance": v,
+        "remaining": np.array([-1]),
+        "public_seed": np.array([public]),
+    }
 
 
 def make(name: str, source: Any, **parameters: Any) -> Any:
@@ -120,8 +126,13 @@ def test_certificate_refuses() -> None:
 
 def test_delta_c_is_a_column_for_every_policy() -> None:
     rules: Case = {"instance": {"law": "bernoulli", "mean": [0.9, 0.8, 0.3, 0.1]}, "k": 2, "epsilon": 0.1}
-    done = agents.evaluate(["uniform", "random", "ocba-m(n0=5)", "clucb"], TOP_K, episodes=30, at=[3, 40, 200],
-                           env_kwargs=rules | {"budget": 200})  # fmt: skip
+    done = agents.evaluate(
+        ["uniform", "random", "ocba-m(n0=5)", "clucb"],
+        TOP_K,
+        episodes=30,
+        at=[3, 40, 200],
+        env_kwargs=rules | {"budget": 200},
+    )
     table = done.summary().set_index(["agent", "at"])["delta_c"]
     assert (done.episodes["delta_c"].between(0, 1)).all()
     assert table["uniform", 3] == 1.0  # an arm has not been pulled yet
@@ -139,8 +150,10 @@ def test_pulls_of_direct() -> None:
     assert make("pi1", task()).predict(seen([28, 28, 28], [0.0, 1.0, 0.5]))[0]["arm"] == 3
 
 
-@pytest.mark.parametrize(("name", "rounds"), [("pi1", 1), ("pi2", 1), ("clucb", 1), ("kl-lucb", 1), ("pi3", 2),
-                                              ("adapt", 2), ("ocba-m(n0=3)", 3)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "rounds"),
+    [("pi1", 1), ("pi2", 1), ("clucb", 1), ("kl-lucb", 1), ("pi3", 2), ("adapt", 2), ("ocba-m(n0=3)", 3)],
+)
 def test_arms_are_first_pulled_in_turn(name: str, rounds: int) -> None:
     agent, state = make(name, task(actions="arm")), None
     pulls = [0, 0, 0]
@@ -180,8 +193,10 @@ def test_adapt_by_hand() -> None:
     # y^2 = 31.5, 3 exp(-31.5)
     wide: Case = {"width": 10.0, "delta": 1e-15}
     odd = seen([2000] * 3, [1.0, 0.2, 0.2], [1e-6, 1e-6, 1.0])
-    counts = {name: [make(name, task(), **wide).predict(odd | {"public_seed": np.array([p])})[0]["arm"]
-                     for p in range(200)] for name in ("pi3", "adapt")}  # fmt: skip
+    counts = {
+        name: [make(name, task(), **wide).predict(odd | {"public_seed": np.array([p])})[0]["arm"] for p in range(200)]
+        for name in ("pi3", "adapt")
+    }
     assert len(set(counts["pi3"])) == 3
     assert set(counts["adapt"]) == {2}
 
@@ -238,8 +253,16 @@ def test_kl_by_hand() -> None:
 
 
 def test_lil_ucb_by_hand() -> None:
-    best = Task("BestArm", {"epsilon": 0.0, "criterion": "exact"}, K=3, law="gaussian", sigma=1.0, delta=0.1,
-                max_pulls=1000, actions="arm")  # fmt: skip
+    best = Task(
+        "BestArm",
+        {"epsilon": 0.0, "criterion": "exact"},
+        K=3,
+        law="gaussian",
+        sigma=1.0,
+        delta=0.1,
+        max_pulls=1000,
+        actions="arm",
+    )
     agent = make("lil-ucb", best)
     # 2 * 1.1 * sqrt(2 * 1.01 ln(10 ln(1.01 + 2)) / 1) at T = 1: ln(3.01) = 1.10194, ln(11.0194) = 2.39966; 4.8436
     assert -agent.value(np.ones(1), np.zeros(1))[0] == pytest.approx(4.84361, abs=1e-4)
@@ -399,8 +422,13 @@ def test_lil_ucb_is_its_twin() -> None:
 EPISODES, DELTA = 400, 0.1
 LIMIT = 71  # binom.isf(1e-6, n=400, p=0.1)
 # Two means within .05 of the boundary, one on each side; sub-Gaussian scale .2.
-HARD: Case = {"instance": {"law": "gaussian", "mean": [1.0, 0.55, 0.45, 0.85], "sd": 0.2}, "k": 3, "epsilon": 0.06,
-              "delta": DELTA, "max_pulls": 200_000}  # fmt: skip
+HARD: Case = {
+    "instance": {"law": "gaussian", "mean": [1.0, 0.55, 0.45, 0.85], "sd": 0.2},
+    "k": 3,
+    "epsilon": 0.06,
+    "delta": DELTA,
+    "max_pulls": 200_000,
+}
 BEST: Case = {"instance": {"law": "bernoulli", "mean": [0.5, 0.7, 0.55, 0.4]}, "delta": DELTA, "max_pulls": 200_000}
 
 
@@ -417,11 +445,25 @@ def test_limit() -> None:
 
 # W = 6 sd is no bound on Gaussian samples, only the paper's number: the policies are held to their promise on
 # two-valued samples too, where W = 1 is one.
-@pytest.mark.parametrize(("name", "rules"), [
-    *((name, HARD) for name in ("pi2", "pi3", "adapt", "clucb", "kl-lucb")),
-    *((name, BEST | {"epsilon": 0.1}) for name in (*POLICIES, "clucb", "kl-lucb", "kl-lucb(threshold='lil')",
-                                                   "adapt(cap=True)", "lil-ucb", "lil-ucb(constants='heuristic')")),
-], ids=lambda x: x if isinstance(x, str) else "gaussian" if x is HARD else "bernoulli")  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        *((name, HARD) for name in ("pi2", "pi3", "adapt", "clucb", "kl-lucb")),
+        *(
+            (name, BEST | {"epsilon": 0.1})
+            for name in (
+                *POLICIES,
+                "clucb",
+                "kl-lucb",
+                "kl-lucb(threshold='lil')",
+                "adapt(cap=True)",
+                "lil-ucb",
+                "lil-ucb(constants='heuristic')",
+            )
+        ),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "gaussian" if x is HARD else "bernoulli",
+)
 def test_delta_correct(name: str, rules: Case) -> None:
     """All answered arms are within epsilon of the k-th best, but in a share delta of the episodes."""
     if rules is HARD:
@@ -435,8 +477,9 @@ def test_clucb_is_delta_correct_by_every_criterion(criterion: str) -> None:
     assert errors("clucb", criterion=criterion) <= LIMIT
 
 
-@pytest.mark.parametrize("name", ["pi2(width=.06)", "pi3(width=.05)", "adapt(width=.05)", "clucb(sigma=.02)",
-                                  "kl-lucb(sigma=.02)"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["pi2(width=.06)", "pi3(width=.05)", "adapt(width=.05)", "clucb(sigma=.02)", "kl-lucb(sigma=.02)"]
+)
 def test_limit_has_teeth(name: str) -> None:
     """Samples taken for much less wide than they are make every algorithm stop too soon."""
     assert errors(name, criterion="each") > LIMIT
@@ -454,8 +497,13 @@ def test_the_promise_of_adapt_is_nominal() -> None:
     which happens sooner or later (law of the iterated logarithm): the promise is nominal. But that bound is loose
     (Hoeffding's, for each arm by itself), and within 20,000 pulls few episodes stop: 6 of 400 wrongly, below delta.
     """
-    rules: Case = {"instance": {"law": "bernoulli", "mean": [0.5, 0.5 - 1e-9]}, "epsilon": 0.0, "criterion": "exact",
-                   "delta": DELTA, "max_pulls": 20_000}  # fmt: skip
+    rules: Case = {
+        "instance": {"law": "bernoulli", "mean": [0.5, 0.5 - 1e-9]},
+        "epsilon": 0.0,
+        "criterion": "exact",
+        "delta": DELTA,
+        "max_pulls": 20_000,
+    }
     stopped, wrong = {}, {}
     for name in ("pi3", "adapt", "clucb"):
         table = agents.evaluate(name, BEST_ARM, episodes=EPISODES, env_kwargs=rules).episodes
@@ -472,8 +520,12 @@ def test_the_promise_of_adapt_is_nominal() -> None:
 
 @pytest.mark.parametrize("name", ["lucb", *NAMES])
 def test_top_1_is_best_arm(name: str) -> None:
-    rules: Case = {"instance": {"sampler": {"law": "bernoulli", "arms": 6}}, "budget": 300, "delta": 0.1,
-                   "epsilon": 0.2}  # fmt: skip
+    rules: Case = {
+        "instance": {"sampler": {"law": "bernoulli", "arms": 6}},
+        "budget": 300,
+        "delta": 0.1,
+        "epsilon": 0.2,
+    }
     one = agents.evaluate(name, TOP_K, episodes=40, env_kwargs=rules | {"k": 1})
     best = agents.evaluate(name, BEST_ARM, episodes=40, env_kwargs=rules)
     assert one.pulls["pulls"].tolist() == best.pulls["pulls"].tolist()
@@ -491,15 +543,19 @@ def test_the_best_k_are_the_rest_of_the_worst(name: str) -> None:
         forms = [task(K=K, parameters={"k": j, "epsilon": epsilon, "criterion": "each"}) for j in (k, K - k)]
         pulls, mean, variance = g.integers(20, 90, K), g.normal(size=K), g.random(K) / 4
         if name == "kl-lucb":  # which of h and l goes first is the one thing that is not symmetric
-            pairs = [make(name, form).predict(seen(pulls, sign * mean, variance))
-                     for form, sign in zip(forms, (1, -1), strict=True)]  # fmt: skip
+            pairs = [
+                make(name, form).predict(seen(pulls, sign * mean, variance))
+                for form, sign in zip(forms, (1, -1), strict=True)
+            ]
             arms = [action["arm"] for action, _ in pairs]
             if arms[0] < K:
                 assert pairs[0][1].pair[0].tolist() == pairs[1][1].pair[0, ::-1].tolist()
             assert (arms[0] == K) == (arms[1] == K)
         else:
-            arms = [make(name, form).predict(seen(pulls, sign * mean, variance))[0]["arm"]
-                    for form, sign in zip(forms, (1, -1), strict=True)]  # fmt: skip
+            arms = [
+                make(name, form).predict(seen(pulls, sign * mean, variance))[0]["arm"]
+                for form, sign in zip(forms, (1, -1), strict=True)
+            ]
             assert arms[0] == arms[1]
         stopped += arms[0] == K
     assert stopped < 290
@@ -507,8 +563,14 @@ def test_the_best_k_are_the_rest_of_the_worst(name: str) -> None:
 
 # --- the contract ----------------------------------------------------------------------------------------------------
 
-SPREAD: Case = {"instance": {"law": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.05}, "k": 2, "epsilon": 0.1,
-                "criterion": "each", "delta": 0.1, "max_pulls": 600}  # fmt: skip
+SPREAD: Case = {
+    "instance": {"law": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.05},
+    "k": 2,
+    "epsilon": 0.1,
+    "criterion": "each",
+    "delta": 0.1,
+    "max_pulls": 600,
+}
 
 
 def best_of(name: str, rules: Case) -> tuple[str, Case]:
@@ -598,7 +660,7 @@ BAD: list[tuple[str, Case, str]] = [
     ("ocba-m", {"Delta": 0}, r"Delta must be an integer in \[1, 2147483647\], got 0"),
     ("clucb", {"sigma": -1}, r"sigma must be a number in \(0, inf\), got -1"),
     ("kl-lucb", {"threshold": "2017"}, r"threshold must be one of \['2013', 'lil'\], got '2017'"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "parameters", "message"), BAD)
@@ -637,8 +699,13 @@ def test_which_need_delta() -> None:
 
 
 def test_a_budget_is_spent() -> None:
-    rules: Case = {"instance": {"law": "bernoulli", "mean": [0.9, 0.8, 0.2, 0.1]}, "k": 2, "epsilon": 0.5,
-                   "delta": 0.5, "budget": 400}  # fmt: skip
+    rules: Case = {
+        "instance": {"law": "bernoulli", "mean": [0.9, 0.8, 0.2, 0.1]},
+        "k": 2,
+        "epsilon": 0.5,
+        "delta": 0.5,
+        "budget": 400,
+    }
     names = ["pi3", "adapt", "ocba-m", "lucb", "kl-lucb"]
     table = agents.evaluate(names, TOP_K, episodes=20, env_kwargs=rules).episodes
     assert (table["total_pulls"] == 400).all()

@@ -35,8 +35,14 @@ def task(**changes: Any) -> Task:
 def seen(pulls: Sequence[int], mean: Sequence[float]) -> dict[str, Any]:
     """What an agent sees of one episode after such pulls."""
     T, m = np.array(pulls), np.array(mean, np.float64)
-    return {"pulls": T, "total": T * m, "mean": m, "variance": m * 0, "remaining": np.array([-1]),
-            "public_seed": np.array([7])}  # fmt: skip
+    return {
+        "pulls": T,
+        "total": T * m,
+        "mean": m,
+        "variance": m * 0,
+        "remaining": np.array([-1]),
+        "public_seed": np.array([7]),
+    }
 
 
 def make(name: str, source: Any, **parameters: Any) -> Any:
@@ -113,8 +119,16 @@ def test_st2_stops_and_answers_what_is_certified() -> None:
 
 
 def test_lucb_first_rounds() -> None:
-    best = Task("TopK", {"k": 1, "epsilon": 0.5, "criterion": "each"}, K=3, law="gaussian", sigma=1.0, delta=0.1,
-                max_pulls=1000, actions="arm")  # fmt: skip
+    best = Task(
+        "TopK",
+        {"k": 1, "epsilon": 0.5, "criterion": "each"},
+        K=3,
+        law="gaussian",
+        sigma=1.0,
+        delta=0.1,
+        max_pulls=1000,
+        actions="arm",
+    )
     agent, state = make("lucb", best), None
     arms = []
     # Means 1, 0, 2: h = 2. One pull each, so that l = 0, the better of the others.
@@ -138,8 +152,13 @@ def test_oracles_know_the_truth() -> None:
     env = gym.make(ALL_GOOD, instance={"law": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]}, epsilon=0.25, budget=50)
     assert make("apt-oracle", env).threshold == pytest.approx(0.95)
     assert make("lucb", env, delta=0.1).k == 2
-    share = gym.make(ALL_GOOD, instance={"law": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]}, epsilon=0.25, budget=50,
-                     multiplicative=True)  # fmt: skip
+    share = gym.make(
+        ALL_GOOD,
+        instance={"law": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]},
+        epsilon=0.25,
+        budget=50,
+        multiplicative=True,
+    )
     assert make("apt-oracle", share).threshold == pytest.approx(0.9)
 
 
@@ -173,8 +192,17 @@ def cases(seed: int) -> Iterator[tuple[np.random.Generator, Case]]:
         high = 0.9 if multiplicative else 0.6
         slack = float(g.choice([0.0, g.uniform(0, 0.3)]))
         epsilon, delta = float(g.uniform(0.05, high)), float(g.choice([0.1, 0.01]))
-        yield g, {"instance": instance, "epsilon": epsilon, "multiplicative": multiplicative, "slack": slack,
-                  "delta": delta, "max_pulls": int(K + g.integers(400))}  # fmt: skip
+        yield (
+            g,
+            {
+                "instance": instance,
+                "epsilon": epsilon,
+                "multiplicative": multiplicative,
+                "slack": slack,
+                "delta": delta,
+                "max_pulls": int(K + g.integers(400)),
+            },
+        )
 
 
 def test_st2_is_its_twin() -> None:
@@ -203,8 +231,9 @@ def test_st2_is_its_twin_in_trees_of_every_depth(K: int) -> None:
     for episode in range(2):
         slack, bounds = (0.0, "current") if episode else (0.1, "running")
         instance = Instance(Gaussian(g.random(K), 0.3))
-        env: Any = gym.make(ALL_GOOD, instance=instance, epsilon=0.2, slack=slack, delta=0.1, max_pulls=K + 300,
-                            actions="full").unwrapped  # fmt: skip
+        env: Any = gym.make(
+            ALL_GOOD, instance=instance, epsilon=0.2, slack=slack, delta=0.1, max_pulls=K + 300, actions="full"
+        ).unwrapped
         mine = play(env, make("st2", env, bounds=bounds), env.reset(seed=3, options={"episode": episode})[0])
         env.reset(seed=3, options={"episode": episode})
         twin = st2(K, 0.2, False, slack, 0.1, c=4.0, sigma=0.3, running=bounds == "running")
@@ -221,8 +250,16 @@ def test_ucb_is_its_twin() -> None:
         observation, _ = env.reset(seed=5, options={"episode": episode})
         mine = play(env, make("ucb", env, delta=case["delta"], bounds=bounds), observation)
         env.reset(seed=5, options={"episode": episode})
-        twin = ucb(env.task.K, budget, case["epsilon"], case["multiplicative"], case["delta"], c=2.08,
-                   sigma=env.task.sigma, running=bounds == "running")  # fmt: skip
+        twin = ucb(
+            env.task.K,
+            budget,
+            case["epsilon"],
+            case["multiplicative"],
+            case["delta"],
+            c=2.08,
+            sigma=env.task.sigma,
+            running=bounds == "running",
+        )
         assert (mine[0], mine[1]) == follow(env, twin), (episode, case, budget)
 
 
@@ -267,8 +304,9 @@ def test_lucb_is_its_twin() -> None:
         assert agent.k == k
         mine = play(env, agent, env.reset(seed=9, options={"episode": episode})[0])
         env.reset(seed=9, options={"episode": episode})
-        twin = lucb(K, k, epsilon, case["delta"], env.task.sigma, stops=problem != ALL_GOOD,
-                    c=2.08 if widths == "lil" else None)  # fmt: skip
+        twin = lucb(
+            K, k, epsilon, case["delta"], env.task.sigma, stops=problem != ALL_GOOD, c=2.08 if widths == "lil" else None
+        )
         assert mine == follow(env, twin), (episode, rules, widths)
         stopped += mine[1] is not None
     assert stopped >= 40
@@ -315,10 +353,16 @@ def test_limit() -> None:
     assert stats.binom.isf(1e-6, EPISODES, DELTA) == LIMIT
 
 
-@pytest.mark.parametrize("rules", [
-    {"epsilon": 0.5}, {"epsilon": 0.5, "multiplicative": True}, {"epsilon": 0.42, "slack": 0.06},
-    {"epsilon": 0.42, "slack": 0.06, "multiplicative": True},
-], ids=["additive", "multiplicative", "slack", "multiplicative-slack"])  # fmt: skip
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"epsilon": 0.5},
+        {"epsilon": 0.5, "multiplicative": True},
+        {"epsilon": 0.42, "slack": 0.06},
+        {"epsilon": 0.42, "slack": 0.06, "multiplicative": True},
+    ],
+    ids=["additive", "multiplicative", "slack", "multiplicative-slack"],
+)
 @pytest.mark.parametrize("name", ["st2", "st2(bounds='running')"])
 def test_st2_is_delta_correct(name: str, rules: Case) -> None:
     """All good arms are returned, and never one worse than epsilon + slack, but in a share delta of the episodes."""
@@ -491,7 +535,7 @@ BAD: list[tuple[str, Case, str]] = [
     ("lucb", {"k": 3}, r"k must be an integer in \[1, 2\], got 3"),
     ("lucb", {"k": 1, "widths": "wide"}, r"widths must be one of \['hoeffding', 'lil'\], got 'wide'"),
     ("lucb", {"k": 1, "epsilon": -1}, r"epsilon must be a number in \[0, inf\), got -1"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "parameters", "message"), BAD)
@@ -520,7 +564,11 @@ def test_oracles_without_truth() -> None:
 
 def test_problem_not_solved() -> None:
     threshold = gym.make("bandit_envs/Threshold-v0")
-    for name, solves in (("st2", "AllGood"), ("ucb", "AllGood, BestArm"), ("apt-oracle", "AllGood"),
-                         ("lucb", "TopK, BestArm, AllGood")):  # fmt: skip
+    for name, solves in (
+        ("st2", "AllGood"),
+        ("ucb", "AllGood, BestArm"),
+        ("apt-oracle", "AllGood"),
+        ("lucb", "TopK, BestArm, AllGood"),
+    ):
         with pytest.raises(ValueError, match=f"{name} solves {solves}, not Threshold"):
             make(name, threshold)

@@ -35,7 +35,7 @@ LAWS: dict[str, Arms] = {
     "categorical, 12 values": Categorical(WIDE**2, [WIDE, WIDE[::-1], np.eye(12)[3] + np.eye(12)[11]]),
     "resampled": Resampled([[0.0, 1.0, 5.0, 5.0], [2.0, 3.0], [0.25]]),
     "resampled 2-D": Resampled(PAIRS),
-}  # fmt: skip
+}
 both = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
 
 
@@ -259,12 +259,23 @@ def test_arms_are_read_only_and_independent_of_what_they_were_made_of() -> None:
 
 HUGE = 10**400
 NUMBERS = [  # nothing that `mean` (and every other array of numbers) takes, and what is said
-    (None, r"\(\)"), ("0.5", "'0.5'"), (["0.1", "0.2"], r"\['0.1', '0.2'\]"), ([0.1, None], "nan"),
-    ([0.1, [0.2]], "0.2"), ([0.1, np.nan], r"finite.*nan at index \[1\]"),
-    ([np.inf, 0.1], r"finite.*inf at index \[0\]"), ([0.1, 1j], "1j"),
-    ([HUGE, 0.1], "1000"), ([0.1, 1e101], r"1e\+101 at index \[1\]"), ({}, "{}"), ([True, False], "True"),
-    (0.5, r"\(\)"), ([], r"\(0,\)"), (np.zeros((2, 0)), r"\(2, 0\)"), (np.zeros((2, 2, 2)), r"\(2, 2, 2\)"),
-]  # fmt: skip
+    (None, r"\(\)"),
+    ("0.5", "'0.5'"),
+    (["0.1", "0.2"], r"\['0.1', '0.2'\]"),
+    ([0.1, None], "nan"),
+    ([0.1, [0.2]], "0.2"),
+    ([0.1, np.nan], r"finite.*nan at index \[1\]"),
+    ([np.inf, 0.1], r"finite.*inf at index \[0\]"),
+    ([0.1, 1j], "1j"),
+    ([HUGE, 0.1], "1000"),
+    ([0.1, 1e101], r"1e\+101 at index \[1\]"),
+    ({}, "{}"),
+    ([True, False], "True"),
+    (0.5, r"\(\)"),
+    ([], r"\(0,\)"),
+    (np.zeros((2, 0)), r"\(2, 0\)"),
+    (np.zeros((2, 2, 2)), r"\(2, 2, 2\)"),
+]
 
 
 @pytest.mark.parametrize(("mean", "said"), NUMBERS)

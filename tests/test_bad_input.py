@@ -114,14 +114,22 @@ def test_problem_names(problem: Any, said: str) -> None:
 
 
 SETTINGS: list[tuple[str, dict[str, Any], str]] = [
-    *[("Threshold", {"budget": bad}, r"budget must be an integer in \[1, 1099511627775\], got")
-      for bad in (0, -1, 2.0, "10", True, 2**40, HUGE, [10], np.nan, np.array([1, 2]))],
-    *[("Threshold", {"delta": bad}, r"delta must be a number in \(0, 1\), got")
-      for bad in (0, 1, -0.1, 1.5, np.nan, "0.1", True, HUGE, [0.1], 1j)],
-    *[("Threshold", {"max_pulls": bad}, r"max_pulls must be an integer in \[1, 1099511627775\], got")
-      for bad in (0, 1.5, "9")],
-    *[("Threshold", {"pull_cost": bad}, r"pull_cost must be a number in \[0, inf\), got")
-      for bad in (-0.1, np.inf, np.nan, None, "0")],
+    *[
+        ("Threshold", {"budget": bad}, r"budget must be an integer in \[1, 1099511627775\], got")
+        for bad in (0, -1, 2.0, "10", True, 2**40, HUGE, [10], np.nan, np.array([1, 2]))
+    ],
+    *[
+        ("Threshold", {"delta": bad}, r"delta must be a number in \(0, 1\), got")
+        for bad in (0, 1, -0.1, 1.5, np.nan, "0.1", True, HUGE, [0.1], 1j)
+    ],
+    *[
+        ("Threshold", {"max_pulls": bad}, r"max_pulls must be an integer in \[1, 1099511627775\], got")
+        for bad in (0, 1.5, "9")
+    ],
+    *[
+        ("Threshold", {"pull_cost": bad}, r"pull_cost must be a number in \[0, inf\), got")
+        for bad in (-0.1, np.inf, np.nan, None, "0")
+    ],
     *[("Threshold", {"shuffle_arms": bad}, "shuffle_arms must be True or False, got") for bad in (1, "yes", None)],
     ("Threshold", {"reward": "f1"}, r"reward must be one of \['score', 'correct'\], got 'f1'"),
     ("Threshold", {"actions": None}, r"actions must be one of \['arm', 'full'\], got None"),
@@ -136,8 +144,10 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("AllGood", {"slack": "0"}, "slack must be a number.*got '0'"),
     ("AllGood", {"multiplicative": 1}, "multiplicative must be True or False, got 1"),
     ("AllGood", {"multiplicative": True, "instance": {"law": "gaussian", "mean": [-1, 0]}}, "best mean > 0, got 0"),
-    *[("AllGood", {"multiplicative": True, "instance": f"sampler({bad})"}, "best mean > 0 in every episode, got")
-      for bad in ("law='gaussian', mean={'normal': [5, 1]}", "mean={'choice': [0, 1]}", "mean={'uniform': [0, 0]}")],
+    *[
+        ("AllGood", {"multiplicative": True, "instance": f"sampler({bad})"}, "best mean > 0 in every episode, got")
+        for bad in ("law='gaussian', mean={'normal': [5, 1]}", "mean={'choice': [0, 1]}", "mean={'uniform': [0, 0]}")
+    ],
     *[("TopK", {"k": bad}, rf"k must be an integer in .*got {bad!r}") for bad in (0, -1, 10, 2.0, "2")],
     ("TopK", {"k": HUGE}, "k must be an integer in .*got 1000"),
     ("TopK", {"k": 2, "instance": "sampler(arms=2)"}, r"k must be an integer in \[1, 1\], got 2"),
@@ -148,7 +158,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("Feasible", {"A": "ab"}, "A must be numbers"),
     ("Feasible", {"instance": "sampler(dimensions=2)"}, "Feasible needs A and b"),
     ("Feasible", {"instance": "sampler(dimensions=2)", "A": [[1, 0]]}, "Feasible needs b"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("problem", "kwargs", "said"), SETTINGS)
@@ -221,13 +231,29 @@ def rejected(env: Any, action: Any, said: str) -> None:
 
 RAGGED = [0, [1]]
 ARMS: list[tuple[Any, str]] = [
-    (-1, r"arm 0 .. 2, or 3 to stop, got -1"), (4, r"got 4"), (2**70, "got 11805916207174113"), (HUGE, "got 1000"),
-    (1.0, "integers, got float64: 1.0"), (np.float32(1), "integers, got float32"), (np.nan, "float64: nan"),
-    ("1", "integers, got <U1: '1'"), (b"1", "integers"), (None, "integers, got object: None"), (True, "got bool"),
-    ([1], r"shape \(\), got \(1,\)"), (np.array([1]), r"shape \(\), got \(1,\)"), ([[1]], "shape"), ([], "shape"),
-    (RAGGED, r"integers of shape \(\), got \[0, \[1\]\]"), ({}, "integers"), ({1}, "integers"), (1j, "complex"),
-    (np.uint64(2**64 - 1), "integers"), (object(), "integers"), (np.array("1"), "integers"),
-]  # fmt: skip
+    (-1, r"arm 0 .. 2, or 3 to stop, got -1"),
+    (4, r"got 4"),
+    (2**70, "got 11805916207174113"),
+    (HUGE, "got 1000"),
+    (1.0, "integers, got float64: 1.0"),
+    (np.float32(1), "integers, got float32"),
+    (np.nan, "float64: nan"),
+    ("1", "integers, got <U1: '1'"),
+    (b"1", "integers"),
+    (None, "integers, got object: None"),
+    (True, "got bool"),
+    ([1], r"shape \(\), got \(1,\)"),
+    (np.array([1]), r"shape \(\), got \(1,\)"),
+    ([[1]], "shape"),
+    ([], "shape"),
+    (RAGGED, r"integers of shape \(\), got \[0, \[1\]\]"),
+    ({}, "integers"),
+    ({1}, "integers"),
+    (1j, "complex"),
+    (np.uint64(2**64 - 1), "integers"),
+    (object(), "integers"),
+    (np.array("1"), "integers"),
+]
 
 
 @pytest.mark.parametrize(("action", "said"), ARMS)
@@ -236,16 +262,25 @@ def test_arm_actions(action: Any, said: str) -> None:
 
 
 FULL: list[tuple[Any, str]] = [
-    *[({"arm": arm}, "arm" if isinstance(arm, (int, np.uint64)) and not isinstance(arm, bool) else "arm must")
-      for arm, _ in ARMS],
-    ({"times": 0}, r"times must be in 1 .. 2147483647, got 0"), ({"times": -1}, "got -1"),
-    ({"times": 2**31}, "got 2147483648"), ({"times": 1.0}, "times must be integers"), ({"times": [1]}, "shape"),
+    *[
+        ({"arm": arm}, "arm" if isinstance(arm, (int, np.uint64)) and not isinstance(arm, bool) else "arm must")
+        for arm, _ in ARMS
+    ],
+    ({"times": 0}, r"times must be in 1 .. 2147483647, got 0"),
+    ({"times": -1}, "got -1"),
+    ({"times": 2**31}, "got 2147483648"),
+    ({"times": 1.0}, "times must be integers"),
+    ({"times": [1]}, "shape"),
     *[({"times": bad}, "times must be integers") for bad in (None, 2**70, True, "1")],
-    ({"answer": None}, r"mask of 0 and 1 of shape \(1, 3\)"), ({"answer": [0, 1]}, "mask of 0 and 1 of shape"),
-    ({"answer": [0, 1, 1, 1]}, "mask of 0 and 1 of shape"), ({"answer": [0.0, 1.0, 1.0]}, "mask of 0 and 1 of shape"),
-    ({"answer": "011"}, "mask of 0 and 1 of shape"), ({"answer": [0, [1], 1]}, r"answer must be .*got \[0, \[1\], 1\]"),
-    ({"answer": [0, HUGE, 1]}, "mask of 0 and 1 of shape"), ({"answer": [None] * 3}, "mask of 0 and 1 of shape"),
-]  # fmt: skip
+    ({"answer": None}, r"mask of 0 and 1 of shape \(1, 3\)"),
+    ({"answer": [0, 1]}, "mask of 0 and 1 of shape"),
+    ({"answer": [0, 1, 1, 1]}, "mask of 0 and 1 of shape"),
+    ({"answer": [0.0, 1.0, 1.0]}, "mask of 0 and 1 of shape"),
+    ({"answer": "011"}, "mask of 0 and 1 of shape"),
+    ({"answer": [0, [1], 1]}, r"answer must be .*got \[0, \[1\], 1\]"),
+    ({"answer": [0, HUGE, 1]}, "mask of 0 and 1 of shape"),
+    ({"answer": [None] * 3}, "mask of 0 and 1 of shape"),
+]
 
 
 @pytest.mark.parametrize(("part", "said"), FULL)
@@ -253,10 +288,15 @@ def test_full_actions(part: dict[str, Any], said: str) -> None:
     rejected(begun("full"), full(1, 1, K=3) | part, said)
 
 
-@pytest.mark.parametrize(("answer", "said"), [
-    ([0, 1, 2], "mask of 0 and 1, got values 0 .. 2"), ([-1, 1, 1], "got values -1 .. 1"),
-    (np.full(3, 255, np.uint8), "got values 255 .. 255"), (np.full(3, 2**63, np.uint64), "got values 92233720368547"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ([0, 1, 2], "mask of 0 and 1, got values 0 .. 2"),
+        ([-1, 1, 1], "got values -1 .. 1"),
+        (np.full(3, 255, np.uint8), "got values 255 .. 255"),
+        (np.full(3, 2**63, np.uint64), "got values 92233720368547"),
+    ],
+)
 def test_answers_that_stop(answer: Any, said: str) -> None:
     rejected(begun("full"), full(3, 1, answer, K=3), said)
     both = {"arm": np.array([0, 3]), "times": np.array([1, 1]), "answer": np.stack([np.array(answer) * 0, answer])}
@@ -269,23 +309,44 @@ def test_full_actions_are_dicts_of_three(action: Any) -> None:
     rejected(begun("full", 2), action, "a full action is a dict of arm, times and answer, got")
 
 
-@pytest.mark.parametrize(("action", "said"), [
-    (0, r"shape \(2,\), got \(\)"), ([0], r"shape \(2,\), got \(1,\)"), ([0, 1, 2], r"got \(3,\)"), (None, "shape"),
-    ([0.0, 1.0], "integers, got float64"), ([0, None], "integers, got object"), (["0", "1"], "integers, got <U1"),
-    ([True, False], "integers, got bool"), ([0, HUGE], "integers, got object"), (RAGGED, r"integers of shape \(2,\)"),
-    ([0, -1], r"got -1 \(slot 1\)"), ([4, 0], r"got 4 \(slot 0\)"), (np.array([0, 2**63], np.uint64), "got uint64"),
-    ([[0, 1]], "shape"), ({}, "shape"), ("01", "shape"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        (0, r"shape \(2,\), got \(\)"),
+        ([0], r"shape \(2,\), got \(1,\)"),
+        ([0, 1, 2], r"got \(3,\)"),
+        (None, "shape"),
+        ([0.0, 1.0], "integers, got float64"),
+        ([0, None], "integers, got object"),
+        (["0", "1"], "integers, got <U1"),
+        ([True, False], "integers, got bool"),
+        ([0, HUGE], "integers, got object"),
+        (RAGGED, r"integers of shape \(2,\)"),
+        ([0, -1], r"got -1 \(slot 1\)"),
+        ([4, 0], r"got 4 \(slot 0\)"),
+        (np.array([0, 2**63], np.uint64), "got uint64"),
+        ([[0, 1]], "shape"),
+        ({}, "shape"),
+        ("01", "shape"),
+    ],
+)
 def test_vector_actions(action: Any, said: str) -> None:
     rejected(begun(slots=2), action, said)
 
 
-@pytest.mark.parametrize(("part", "said"), [
-    ({"arm": [0, 4]}, r"got 4 \(slot 1\)"), ({"arm": 0}, r"arm must have shape \(2,\)"),
-    ({"times": [1, 0]}, r"got 0 \(slot 1\)"), ({"times": [1.0, 1.0]}, "times must be integers"),
-    ({"times": [[1], [1]]}, r"times must have shape \(2,\)"),
-    ({"answer": mask(3)}, r"shape \(2, 3\)"), ({"answer": np.zeros((2, 3))}, "shape"), ({"answer": None}, "mask"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"arm": [0, 4]}, r"got 4 \(slot 1\)"),
+        ({"arm": 0}, r"arm must have shape \(2,\)"),
+        ({"times": [1, 0]}, r"got 0 \(slot 1\)"),
+        ({"times": [1.0, 1.0]}, "times must be integers"),
+        ({"times": [[1], [1]]}, r"times must have shape \(2,\)"),
+        ({"answer": mask(3)}, r"shape \(2, 3\)"),
+        ({"answer": np.zeros((2, 3))}, "shape"),
+        ({"answer": None}, "mask"),
+    ],
+)
 def test_full_vector_actions(part: dict[str, Any], said: str) -> None:
     action = {"arm": np.array([0, 1]), "times": np.array([1, 2]), "answer": np.zeros((2, 3), np.int8)}
     rejected(begun("full", 2), action | part, said)
@@ -300,22 +361,34 @@ def test_top_k_answers_of_another_size() -> None:
 SOME = np.array([True, False])
 
 
-@pytest.mark.parametrize(("rules", "said"), [
-    ({"seed": -1}, "a seed is an integer >= 0, got -1"), ({"seed": 1.0}, "got 1.0"), ({"seed": "1"}, "got '1'"),
-    ({"seed": True}, "got True"), ({"seed": [1]}, r"one per slot \(2\), got 1"), ({"seed": [1, -2]}, "got -2"),
-    ({"seed": [1, "a"]}, "got 'a'"), ({"seed": [1.5, 2]}, "got 1.5"), ({"seed": [[1], [2]]}, r"got \[1\]"),
-    ({"options": 3}, "options must be a dict or None, got 3"),
-    ({"options": {"episode": -1}}, r"\[0, 4294967295\], got -1"), ({"options": {"episode": [0, 2**32]}}, "got 429496"),
-    ({"options": {"episode": [0, 1, 2]}}, r"shape \(2,\), got \(3,\)"),
-    ({"options": {"episode": [0.0, 1.0]}}, "integers, got float64"), ({"options": {"episode": "0"}}, "shape"),
-    ({"options": {"episode": RAGGED}}, "integers of shape"), ({"options": {"episode": True}}, "integers"),
-    ({"options": {"reset_mask": [True, False]}}, r"bool array of shape \(2,\), got \[True, False\]"),
-    ({"options": {"reset_mask": np.array([1, 0])}}, "bool array"),
-    ({"options": {"reset_mask": np.ones(3, bool)}}, "bool array"),
-    ({"options": {"reset_mask": np.zeros(2, bool)}}, "at least one slot"),
-    ({"seed": [1, -2], "options": {"reset_mask": SOME}}, "got -2"),
-    ({"seed": 5, "options": {"episode": [-1, 0]}}, "got -1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ({"seed": -1}, "a seed is an integer >= 0, got -1"),
+        ({"seed": 1.0}, "got 1.0"),
+        ({"seed": "1"}, "got '1'"),
+        ({"seed": True}, "got True"),
+        ({"seed": [1]}, r"one per slot \(2\), got 1"),
+        ({"seed": [1, -2]}, "got -2"),
+        ({"seed": [1, "a"]}, "got 'a'"),
+        ({"seed": [1.5, 2]}, "got 1.5"),
+        ({"seed": [[1], [2]]}, r"got \[1\]"),
+        ({"options": 3}, "options must be a dict or None, got 3"),
+        ({"options": {"episode": -1}}, r"\[0, 4294967295\], got -1"),
+        ({"options": {"episode": [0, 2**32]}}, "got 429496"),
+        ({"options": {"episode": [0, 1, 2]}}, r"shape \(2,\), got \(3,\)"),
+        ({"options": {"episode": [0.0, 1.0]}}, "integers, got float64"),
+        ({"options": {"episode": "0"}}, "shape"),
+        ({"options": {"episode": RAGGED}}, "integers of shape"),
+        ({"options": {"episode": True}}, "integers"),
+        ({"options": {"reset_mask": [True, False]}}, r"bool array of shape \(2,\), got \[True, False\]"),
+        ({"options": {"reset_mask": np.array([1, 0])}}, "bool array"),
+        ({"options": {"reset_mask": np.ones(3, bool)}}, "bool array"),
+        ({"options": {"reset_mask": np.zeros(2, bool)}}, "at least one slot"),
+        ({"seed": [1, -2], "options": {"reset_mask": SOME}}, "got -2"),
+        ({"seed": 5, "options": {"episode": [-1, 0]}}, "got -1"),
+    ],
+)
 def test_vector_resets(rules: dict[str, Any], said: str) -> None:
     env = begun(slots=2)
     before = state(env)
@@ -334,9 +407,14 @@ def test_vector_resets(rules: dict[str, Any], said: str) -> None:
 small = st.integers(-3, 12)
 numbers = st.one_of(small, st.floats(), st.floats(-1, 2), st.sampled_from([2**31, 2**63, 2**64, -(10**30), HUGE]))
 things = st.one_of(
-    numbers, st.none(), st.booleans(), st.text(max_size=4), st.binary(max_size=2), st.complex_numbers(),
+    numbers,
+    st.none(),
+    st.booleans(),
+    st.text(max_size=4),
+    st.binary(max_size=2),
+    st.complex_numbers(),
     st.sampled_from([print, object(), ..., {1}, "sampler", "tao2019-1", "full", "arm", np.float32(1), np.int8(1)]),
-)  # fmt: skip
+)
 junk = st.one_of(
     things,
     st.recursive(things, lambda inner: st.lists(inner, max_size=4), max_leaves=8),
@@ -352,33 +430,49 @@ LAWS = {  # parameters that are right more often than not
     "bernoulli": {"mean": means},
     "gaussian": {"mean": means, "sd": st.one_of(st.floats(0.1, 2), extreme)},
     "uniform": {"mean": means, "width": st.one_of(st.floats(0.1, 2), extreme)},
-    "categorical": {"values": st.one_of(st.just([1, 2, 4]), st.lists(extreme, max_size=3, unique=True).map(sorted)),
-                    "probabilities": st.one_of(st.just([[1, 2, 3], [0, 1, 0]]), st.lists(st.lists(extreme)))},
+    "categorical": {
+        "values": st.one_of(st.just([1, 2, 4]), st.lists(extreme, max_size=3, unique=True).map(sorted)),
+        "probabilities": st.one_of(st.just([[1, 2, 3], [0, 1, 0]]), st.lists(st.lists(extreme))),
+    },
     "resampled": {"rows": st.one_of(st.just([[1, 2], [3]]), st.lists(st.lists(extreme, min_size=1), min_size=2))},
-}  # fmt: skip
+}
 laws = st.sampled_from([*LAWS]).flatmap(lambda law: st.fixed_dictionaries({"law": st.just(law), **LAWS[law]}))
 samplers = st.fixed_dictionaries(
     {"law": st.sampled_from(["bernoulli", "gaussian", "uniform"])},
     optional={
-        "arms": st.integers(2, 9), "dimensions": st.integers(1, 3), "spread": st.one_of(st.floats(0.1, 2), extreme),
+        "arms": st.integers(2, 9),
+        "dimensions": st.integers(1, 3),
+        "spread": st.one_of(st.floats(0.1, 2), extreme),
         "mean": st.one_of(
-            st.just({"uniform": [0.25, 0.5]}), st.just({"normal": [0.0, 1.0]}), st.just({"choice": [0.5, 1.0]}),
+            st.just({"uniform": [0.25, 0.5]}),
+            st.just({"normal": [0.0, 1.0]}),
+            st.just({"choice": [0.5, 1.0]}),
             st.dictionaries(st.sampled_from(["uniform", "normal", "choice"]), st.one_of(some, st.lists(extreme))),
         ),
     },
-)  # fmt: skip
+)
 instances = st.one_of(laws, samplers.map(lambda form: {"sampler": form}), st.just("sampler(arms=4)"))
 keywords = {
-    "instance": instances, "budget": st.integers(1, 99), "delta": st.floats(0.01, 0.9), "max_pulls": st.integers(1, 99),
-    "pull_cost": st.sampled_from([0, 0.1, 1e300]), "reward": st.sampled_from(["score", "correct"]),
-    "actions": st.sampled_from(["arm", "full"]), "observation": st.sampled_from(["statistics", "features"]),
-    "shuffle_arms": st.booleans(), "threshold": st.one_of(st.floats(0, 1), extreme),
-    "tolerance": st.sampled_from([0, 0.1, 1e300]), "epsilon": st.one_of(st.floats(0.01, 0.9), extreme),
-    "multiplicative": st.booleans(), "slack": st.sampled_from([0, 0.1, 1e300]), "k": st.integers(1, 4),
-    "criterion": st.sampled_from(["each", "aggregate", "exact"]), "normalise": st.booleans(),
+    "instance": instances,
+    "budget": st.integers(1, 99),
+    "delta": st.floats(0.01, 0.9),
+    "max_pulls": st.integers(1, 99),
+    "pull_cost": st.sampled_from([0, 0.1, 1e300]),
+    "reward": st.sampled_from(["score", "correct"]),
+    "actions": st.sampled_from(["arm", "full"]),
+    "observation": st.sampled_from(["statistics", "features"]),
+    "shuffle_arms": st.booleans(),
+    "threshold": st.one_of(st.floats(0, 1), extreme),
+    "tolerance": st.sampled_from([0, 0.1, 1e300]),
+    "epsilon": st.one_of(st.floats(0.01, 0.9), extreme),
+    "multiplicative": st.booleans(),
+    "slack": st.sampled_from([0, 0.1, 1e300]),
+    "k": st.integers(1, 4),
+    "criterion": st.sampled_from(["each", "aggregate", "exact"]),
+    "normalise": st.booleans(),
     "A": st.one_of(st.just([[1]]), st.lists(st.tuples(extreme), min_size=1), st.lists(st.tuples(extreme, extreme))),
     "b": st.one_of(st.just([1]), st.lists(extreme, max_size=3)),
-}  # fmt: skip
+}
 COMMON = ("instance", "budget", "delta", "max_pulls", "pull_cost", "reward", "actions", "observation", "shuffle_arms")
 
 
@@ -496,9 +590,13 @@ def test_steps_survive_anything_for_long(form: tuple[str, int | None], action: A
     steps(form, action)
 
 
-@given(st.sampled_from([*ENVS]), st.one_of(junk, st.just(3)), st.one_of(
-    junk, st.fixed_dictionaries({}, optional={"episode": slotted, "reset_mask": st.one_of(junk, st.just(SOME))})
-))  # fmt: skip
+@given(
+    st.sampled_from([*ENVS]),
+    st.one_of(junk, st.just(3)),
+    st.one_of(
+        junk, st.fixed_dictionaries({}, optional={"episode": slotted, "reset_mask": st.one_of(junk, st.just(SOME))})
+    ),
+)
 @broken
 def test_resets_survive_anything(form: tuple[str, int | None], seed: Any, options: Any) -> None:
     env = ENVS[form]

@@ -64,8 +64,14 @@ def test_evaluate_real_ratings(capsys: Output, data_folder: Path, monkeypatch: p
 def test_evaluate_prints_what_the_function_returns(capsys: Output) -> None:
     line = "evaluate Threshold --instance tao2019-1 --agents lsa uniform --at 20 60 --episodes 40 --seed 7"
     out, err = run(capsys, line)
-    result = agents.evaluate(["lsa", "uniform"], "bandit_envs/Threshold-v0", episodes=40, seed=7, at=[20, 60],
-                             env_kwargs={"instance": "tao2019-1"})  # fmt: skip
+    result = agents.evaluate(
+        ["lsa", "uniform"],
+        "bandit_envs/Threshold-v0",
+        episodes=40,
+        seed=7,
+        at=[20, 60],
+        env_kwargs={"instance": "tao2019-1"},
+    )
     assert agents_in(out) == ["lsa", "lsa", "uniform", "uniform"]
     for _, row in result.summary().iterrows():
         assert f"{row['error_rate']:.4f} [{row['error_low']:.4f}, {row['error_high']:.4f}]" in out
@@ -112,21 +118,34 @@ def test_evaluate_writes_results_that_plot_reads(capsys: Output, tmp_path: Path)
     ("options", "kwargs"),
     [
         ("Threshold --threshold 0.3 --tolerance 0.1", {"threshold": 0.3, "tolerance": 0.1}),
-        ("Threshold --threshold -0.5 --instance '{\"law\": \"gaussian\", \"mean\": [-1, 1]}'",
-         {"threshold": -0.5, "instance": {"law": "gaussian", "mean": [-1, 1]}}),
+        (
+            'Threshold --threshold -0.5 --instance \'{"law": "gaussian", "mean": [-1, 1]}\'',
+            {"threshold": -0.5, "instance": {"law": "gaussian", "mean": [-1, 1]}},
+        ),
         ("AllGood --epsilon 0.2 --multiplicative --slack 0.1", {"epsilon": 0.2, "multiplicative": True, "slack": 0.1}),
-        ("AllGood --no-multiplicative --instance 'sampler(arms=4)'",
-         {"multiplicative": False, "instance": "sampler(arms=4)"}),
+        (
+            "AllGood --no-multiplicative --instance 'sampler(arms=4)'",
+            {"multiplicative": False, "instance": "sampler(arms=4)"},
+        ),
         ("TopK --k 4 --criterion each --epsilon 0.05", {"k": 4, "criterion": "each", "epsilon": 0.05}),
         ("BestArm --criterion exact --shuffle-arms", {"criterion": "exact", "shuffle_arms": True}),
-        ("Feasible --A '[[1, 0], [0, -1]]' --b '[0.5, -0.2]' --tolerance 0.1 --no-normalise"
-         " --instance '{\"sampler\": {\"dimensions\": 2}}'",
-         {"A": [[1, 0], [0, -1]], "b": [0.5, -0.2], "tolerance": 0.1, "normalise": False,
-          "instance": {"sampler": {"dimensions": 2}}}),
-        ("Threshold --delta 0.1 --max-pulls 25 --pull-cost 0.01 --reward correct",
-         {"delta": 0.1, "max_pulls": 25, "pull_cost": 0.01, "reward": "correct", "budget": 30}),
+        (
+            "Feasible --A '[[1, 0], [0, -1]]' --b '[0.5, -0.2]' --tolerance 0.1 --no-normalise"
+            ' --instance \'{"sampler": {"dimensions": 2}}\'',
+            {
+                "A": [[1, 0], [0, -1]],
+                "b": [0.5, -0.2],
+                "tolerance": 0.1,
+                "normalise": False,
+                "instance": {"sampler": {"dimensions": 2}},
+            },
+        ),
+        (
+            "Threshold --delta 0.1 --max-pulls 25 --pull-cost 0.01 --reward correct",
+            {"delta": 0.1, "max_pulls": 25, "pull_cost": 0.01, "reward": "correct", "budget": 30},
+        ),
     ],
-)  # fmt: skip
+)
 def test_evaluate_hands_options_to_the_environment(capsys: Output, options: str, kwargs: dict[str, Any]) -> None:
     line = shlex.split(f"evaluate {options} --budget 30 --agents uniform --episodes 3")
     command = parse(line)
@@ -193,13 +212,24 @@ def test_train_calls_the_function(capsys: Output, tmp_path: Path, monkeypatch: p
     assert text == f"wrote {out}.zip and {out}.json\n"
     _, err = run(capsys, f"train --seconds 60 --out {out}.zip", 2)
     assert err == f"bandit-envs: {out}.zip is there already: give another --out, or --force to overwrite it\n"
-    run(capsys, f"train Threshold --budget 50 --instance 'sampler(arms=3)' --steps 9 --num-envs 4 --out {out}.zip"
-                " --force --no-progress --hyperparameters learning_rate=1e-3 policy=big")  # fmt: skip
-    usual = {"steps": None, "resume": False, "seconds": 60.0, "seed": 3, "env_kwargs": {}, "out": out,
-                 "progress": None}  # fmt: skip
-    special = {"steps": 9, "resume": False, "seconds": None, "seed": 0,
-                   "env_kwargs": {"budget": 50, "instance": "sampler(arms=3)"},
-               "out": out, "progress": False, "num_envs": 4, "learning_rate": 1e-3, "policy": "big"}  # fmt: skip
+    run(
+        capsys,
+        f"train Threshold --budget 50 --instance 'sampler(arms=3)' --steps 9 --num-envs 4 --out {out}.zip"
+        " --force --no-progress --hyperparameters learning_rate=1e-3 policy=big",
+    )
+    usual = {"steps": None, "resume": False, "seconds": 60.0, "seed": 3, "env_kwargs": {}, "out": out, "progress": None}
+    special = {
+        "steps": 9,
+        "resume": False,
+        "seconds": None,
+        "seed": 0,
+        "env_kwargs": {"budget": 50, "instance": "sampler(arms=3)"},
+        "out": out,
+        "progress": False,
+        "num_envs": 4,
+        "learning_rate": 1e-3,
+        "policy": "big",
+    }
     assert calls == [("ppo", "bandit_envs/Threshold-v0", usual), ("ppo", "bandit_envs/Threshold-v0", special)]
     _, err = run(capsys, f"train --out {tmp_path / 'new'} --hyperparameters big", 2)
     assert err == "bandit-envs: --hyperparameters takes name=value, got 'big'\n"
@@ -255,8 +285,18 @@ def test_debug_shows_where_an_error_comes_from() -> None:
         main(["evaluate", "Nothing", "--debug"])
 
 
-@pytest.mark.parametrize("line", ["", "evaluate", "evaluate Threshold --episodes many", "evaluate Threshold --boost 3",
-                                  "list things", "nonsense", "plot"])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "evaluate",
+        "evaluate Threshold --episodes many",
+        "evaluate Threshold --boost 3",
+        "list things",
+        "nonsense",
+        "plot",
+    ],
+)
 def test_command_lines_that_cannot_be_read(capsys: Output, line: str) -> None:
     out, err = run(capsys, line, 2)
     assert out == ""

@@ -265,10 +265,13 @@ def test_uniform_goes_round_the_coordinates() -> None:
 SHAPES: dict[str, tuple[Any, Any, Callable[[Any], Any]]] = {
     "quadrant": ([[-1.0, 0.0], [0.0, 1.0]], [-0.4, 0.5], lambda x: [max(x[0], 0.4), min(x[1], 0.5)]),
     # uneven, so that no two coordinates gain the same but for rounding
-    "half-plane": ([[0.6, 0.8]], [0.7], lambda x: [z - a * (0.6 * x[0] + 0.8 * x[1] - 0.7)
-                                                   for z, a in zip(x, (0.6, 0.8), strict=True)]),
+    "half-plane": (
+        [[0.6, 0.8]],
+        [0.7],
+        lambda x: [z - a * (0.6 * x[0] + 0.8 * x[1] - 0.7) for z, a in zip(x, (0.6, 0.8), strict=True)],
+    ),
     "cube": (*cube(3), lambda x: [min(max(z, 0.0), 1.0) for z in x]),
-}  # fmt: skip
+}
 RULES: dict[str, Callable[[float, float], float]] = {
     "apt(tolerance=0.05)": lambda T, D: T**0.5 * (abs(D) + 0.05),
     "ucbe(a=0.5)": lambda T, D: abs(D) - (0.5 / T) ** 0.5,

@@ -44,10 +44,16 @@ def test_tables_name_what_exists():
 
 
 EXAMPLES = {
-    "cleanrl_ppo": ["8192"], "compare": [], "gymnasium_loop": [],
-    "learned_instances": ["2", "katz-samuels2018-5|mason"], "learned_table": ["0.0004", "evolved|dp-index"],
-    "rl_zoo": ["2048"], "sb3_dqn": ["2000"], "sb3_ppo": ["2048"], "sb3_recurrent_ppo": ["1024"],
-}  # fmt: skip
+    "cleanrl_ppo": ["8192"],
+    "compare": [],
+    "gymnasium_loop": [],
+    "learned_instances": ["2", "katz-samuels2018-5|mason"],
+    "learned_table": ["0.0004", "evolved|dp-index"],
+    "rl_zoo": ["2048"],
+    "sb3_dqn": ["2000"],
+    "sb3_ppo": ["2048"],
+    "sb3_recurrent_ppo": ["1024"],
+}
 
 
 def test_no_example_is_left_out():

@@ -86,8 +86,9 @@ def test_states_beyond_the_horizon_come_last() -> None:
 
 def test_it_is_better_than_lsa_on_random_instances() -> None:
     """20,000 episodes: the ratio is 0.984 and a 95 % interval has a half width of 0.006."""
-    result = agents.evaluate(["lsa", "dp-index"], THRESHOLD, episodes=20_000, seed=3,
-                             env_kwargs={"instance": "tao2019-1", "budget": 200})  # fmt: skip
+    result = agents.evaluate(
+        ["lsa", "dp-index"], THRESHOLD, episodes=20_000, seed=3, env_kwargs={"instance": "tao2019-1", "budget": 200}
+    )
     assert result.compare("dp-index", "lsa", "misclassified").difference < 0
 
 

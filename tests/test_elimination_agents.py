@@ -29,7 +29,7 @@ MODES: dict[str, dict[str, Any]] = {
     "multiplicative": {"epsilon": 0.3, "multiplicative": True},
     "slack": {"epsilon": 0.3, "slack": 0.2},
     "multiplicative slack": {"epsilon": 0.3, "multiplicative": True, "slack": 0.2},
-}  # fmt: skip
+}
 
 
 def twin_of(agent: Any) -> Twin:
@@ -60,8 +60,14 @@ def seen(pulls: list[int], total: list[float]) -> dict[str, Any]:
     """What an agent sees of one episode after such pulls."""
     N, s = np.array(pulls), np.array(total, np.float64)
     mean = s / np.maximum(N, 1)
-    return {"pulls": N, "total": s, "mean": mean, "variance": mean * 0, "remaining": np.array([-1]),
-            "public_seed": np.array([7])}  # fmt: skip
+    return {
+        "pulls": N,
+        "total": s,
+        "mean": mean,
+        "variance": mean * 0,
+        "remaining": np.array([-1]),
+        "public_seed": np.array([7]),
+    }
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
@@ -147,8 +153,9 @@ def test_twins_of_fareast(name: str, mode: str) -> None:
 
 @pytest.mark.parametrize(("law", "arms"), [("gaussian", 7), ("bernoulli", 4), ("bernoulli", 2)])
 def test_twins_of_median_elimination(law: str, arms: int) -> None:
-    compare("median-elimination", BEST_ARM, 300, 300, instance=noisy(law, arms, uniform=[0.0, 1.0]), epsilon=0.2,
-            delta=0.2)  # fmt: skip
+    compare(
+        "median-elimination", BEST_ARM, 300, 300, instance=noisy(law, arms, uniform=[0.0, 1.0]), epsilon=0.2, delta=0.2
+    )
 
 
 ONE_BAD = {"instance": noisy(arms=24, spread=0.02, choice=[1.0] * 10 + [0.005, 0.03]), "epsilon": 0.955}

@@ -299,8 +299,15 @@ def test_features_by_hand() -> None:
 @pytest.mark.parametrize(("threshold", "tolerance"), [(0.5, 0.0), (0.3, 0.05), (0.9, 0.2), (0.001, 0.0), (1.0, 0.0)])
 def test_the_error_of_a_bernoulli_arm_is_its_posterior(threshold: float, tolerance: float) -> None:
     """The mass of Beta(1 + ones, 1 + zeros) on the other side of the threshold, beyond the tolerance; by SciPy."""
-    envs = gym.make_vec("bandit_envs/Threshold-v0", 40, instance="sampler(arms=6)", observation="features",
-                        actions="full", threshold=threshold, tolerance=tolerance)  # fmt: skip
+    envs = gym.make_vec(
+        "bandit_envs/Threshold-v0",
+        40,
+        instance="sampler(arms=6)",
+        observation="features",
+        actions="full",
+        threshold=threshold,
+        tolerance=tolerance,
+    )
     envs.reset(seed=0)
     counts = np.random.default_rng(0).integers(1, 40, (6, 40)) ** 2
     answer, sim = np.zeros((40, 6), np.int8), envs.unwrapped._sim
@@ -323,8 +330,9 @@ def test_the_error_of_other_arms_is_the_normal_tail_beyond_the_tolerance(problem
         law, rule = {**law, "mean": [[0.1], [0.5], [0.9]]}, {"A": [[-1.0]], "b": [-0.4]}
     errors = {}
     for tolerance in (0.0, 0.3):
-        env = gym.make_vec(f"bandit_envs/{problem}-v0", 1, instance=law, observation="features", tolerance=tolerance,
-                           **rule)  # fmt: skip
+        env = gym.make_vec(
+            f"bandit_envs/{problem}-v0", 1, instance=law, observation="features", tolerance=tolerance, **rule
+        )
         env.reset(seed=3)
         for arm in (0, 1, 1, 1, 1):
             seen = env.step(np.array([arm]))[0]
@@ -522,9 +530,14 @@ def test_a_rejected_reset_changes_nothing() -> None:
         one.reset(seed=3)
         one.step(1)
     for bad in (
-        {"seed": 4, "options": {"episode": -1}}, {"seed": -1}, {"seed": True}, {"seed": "a"}, {"options": [1]},
-        {"options": {"episode": 2**32}}, {"options": {"episode": 1.0}},
-    ):  # fmt: skip
+        {"seed": 4, "options": {"episode": -1}},
+        {"seed": -1},
+        {"seed": True},
+        {"seed": "a"},
+        {"options": [1]},
+        {"options": {"episode": 2**32}},
+        {"options": {"episode": 1.0}},
+    ):
         with pytest.raises((ValueError, gym.error.Error)):
             env.reset(**bad)
     assert same(env.step(1), twin.step(1))
@@ -620,8 +633,13 @@ def test_pictures() -> None:
     assert "remaining 999" in lines[0]
     assert re.match(r" +7 +1 ", lines[2])  # the most pulled arm first
     assert len(lines) == 2 + 10
-    wide = made(instance="sampler(arms=30, dimensions=2)", env_id="bandit_envs/Feasible-v0", A=[[1, 0]], b=[0.5],
-                render_mode="ansi")  # fmt: skip
+    wide = made(
+        instance="sampler(arms=30, dimensions=2)",
+        env_id="bandit_envs/Feasible-v0",
+        A=[[1, 0]],
+        b=[0.5],
+        render_mode="ansi",
+    )
     wide.reset(seed=0)
     assert "and 10 more arms" in wide.render().splitlines()[-1]
     assert "remaining" not in wide.render()

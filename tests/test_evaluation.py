@@ -367,10 +367,12 @@ class Never(Agent):
         (Model(10), {"env_kwargs": {"delta": 0.1}}, "may never stop"),
         ("ucbe", {"env_kwargs": FRESH}, "ucbe is an oracle: it needs H="),
         ("ucbe", {"budgets": [5, 100]}, "ucbe needs a budget > K = 10, got 5"),
-        *[("lsa", {"env_kwargs": TAO | {name: 1}}, f"evaluate chooses {name!r} itself")
-          for name in ("actions", "observation", "num_envs", "autoreset_mode", "copy")],
+        *[
+            ("lsa", {"env_kwargs": TAO | {name: 1}}, f"evaluate chooses {name!r} itself")
+            for name in ("actions", "observation", "num_envs", "autoreset_mode", "copy")
+        ],
     ],
-)  # fmt: skip
+)
 def test_refusals(names: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         evaluate(names, **arguments)
@@ -409,9 +411,25 @@ def test_all_agents_are_checked_before_the_first_one_runs(monkeypatch: pytest.Mo
 def test_summary_is_what_the_rows_say() -> None:
     result = evaluate(["lsa", "uniform"], at=[20, 60], episodes=200)
     table = result.summary(level=0.9)
-    expected = ["agent", "budget", "at", "episodes", "total_pulls", "total_pulls_50", "total_pulls_95", "error_rate",
-                "error_low", "error_high", "score", "score_low", "score_high", "truncated", "lower_bound_ratio",
-                *METRICS, "pulls_per_second"]  # fmt: skip
+    expected = [
+        "agent",
+        "budget",
+        "at",
+        "episodes",
+        "total_pulls",
+        "total_pulls_50",
+        "total_pulls_95",
+        "error_rate",
+        "error_low",
+        "error_high",
+        "score",
+        "score_low",
+        "score_high",
+        "truncated",
+        "lower_bound_ratio",
+        *METRICS,
+        "pulls_per_second",
+    ]
     assert list(table.columns) == expected
     assert len(table) == 4
     for _, row in table.iterrows():

@@ -112,11 +112,16 @@ def test_it_stops_where_a_pull_costs_more_than_it_brings() -> None:
     genes = starting_point(True)[0]
     pulls = {}
     for cost in (0.01, 0.001):
-        kwargs = {"instance": {"sampler": {"law": "gaussian", "arms": 5}}, "epsilon": 0.3, "pull_cost": cost,
-                  "max_pulls": 5000}  # fmt: skip
+        kwargs = {
+            "instance": {"sampler": {"law": "gaussian", "arms": 5}},
+            "epsilon": 0.3,
+            "pull_cost": cost,
+            "max_pulls": 5000,
+        }
         env = gym.make("bandit_envs/AllGood-v0", actions="full", **kwargs)
-        result = agents.evaluate({"evolved": Evolved(env, genes)}, "bandit_envs/AllGood-v0", episodes=50,
-                                 env_kwargs=kwargs)  # fmt: skip
+        result = agents.evaluate(
+            {"evolved": Evolved(env, genes)}, "bandit_envs/AllGood-v0", episodes=50, env_kwargs=kwargs
+        )
         pulls[cost] = result.episodes["total_pulls"].mean()
         assert not result.episodes["truncated"].any()
     assert 5 <= pulls[0.01] < pulls[0.001]
@@ -132,8 +137,14 @@ def test_candidates_side_by_side_play_as_each_alone(env_id: str) -> None:
     assert not np.array_equal(both[0], both[1])
 
 
-TINY: dict[str, Any] = {"generations": 4, "population": 6, "every": 2, "episodes": 60, "progress": False,
-                        "env_kwargs": {"instance": "sampler(arms=4)", "budget": 30}}  # fmt: skip
+TINY: dict[str, Any] = {
+    "generations": 4,
+    "population": 6,
+    "every": 2,
+    "episodes": 60,
+    "progress": False,
+    "env_kwargs": {"instance": "sampler(arms=4)", "budget": 30},
+}
 
 
 def test_one_seed_one_index(tmp_path: Any) -> None:
@@ -207,18 +218,24 @@ def test_means_around_a_centre() -> None:
     assert 0.2999 < far.max() <= 0.3
     assert abs((means > 0.5).mean() - 0.5) < 5 * 0.5 / math.sqrt(means.size)
     assert abs(far.mean() - 0.2) < 5 * 0.2 / math.sqrt(12 * means.size)
-    for values, message in (([0.5, 0.3, 0.1], "0 <= least <= most"), ([0.5, 0.1], "takes 3 numbers"),
-                            ([0.9, 0.1, 0.3], "lie in")):  # fmt: skip
+    for values, message in (
+        ([0.5, 0.3, 0.1], "0 <= least <= most"),
+        ([0.5, 0.1], "takes 3 numbers"),
+        ([0.9, 0.1, 0.3], "lie in"),
+    ):
         with pytest.raises(ValueError, match=message):
             Sampler(mean={"around": values})
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"generations": None}, "evolve needs seconds or generations"),
-    ({"population": 3}, "population must be an integer"),
-    ({"env_kwargs": {}}, "evolved needs a budget, or a pull_cost > 0"),
-    ({"seconds": 0}, "seconds must be a number"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"generations": None}, "evolve needs seconds or generations"),
+        ({"population": 3}, "population must be an integer"),
+        ({"env_kwargs": {}}, "evolved needs a budget, or a pull_cost > 0"),
+        ({"seconds": 0}, "seconds must be a number"),
+    ],
+)
 def test_refused(change: dict[str, Any], message: str) -> None:
     if change == {"env_kwargs": {}}:
         change = {"env_kwargs": {"instance": "sampler(arms=3)", "delta": 0.1, "max_pulls": 50}}

@@ -18,8 +18,16 @@ from bandit_envs import Bernoulli, Gaussian, Instance, Task
 from bandit_envs.polyhedra import cube
 
 THRESHOLD, FEASIBLE = "bandit_envs/Threshold-v0", "bandit_envs/Feasible-v0"
-MD = ["md-apt", "md-sar", "uniform", "lsa", "md-ucbe(scale=.1)", "md-ucbe(scale=1)", "md-ucbe(scale=10)",
-      "md-ucbe(scale=100)"]  # fmt: skip
+MD = [
+    "md-apt",
+    "md-sar",
+    "uniform",
+    "lsa",
+    "md-ucbe(scale=.1)",
+    "md-ucbe(scale=1)",
+    "md-ucbe(scale=10)",
+    "md-ucbe(scale=100)",
+]
 
 
 # --- MD-SAR by hand ---------------------------------------------------------------------------------------------------
@@ -140,8 +148,10 @@ def test_sar_on_a_half_line_is_thresholding() -> None:
 
 def test_results_do_not_depend_on_the_batch() -> None:
     kwargs = {"instance": "katz-samuels2018-1", "budget": 300}
-    tables = [agents.evaluate(["sar", "apt"], FEASIBLE, episodes=30, env_kwargs=kwargs, batch=size).episodes
-              for size in (1, 7, 30)]  # fmt: skip
+    tables = [
+        agents.evaluate(["sar", "apt"], FEASIBLE, episodes=30, env_kwargs=kwargs, batch=size).episodes
+        for size in (1, 7, 30)
+    ]
     assert tables[0].equals(tables[1])
     assert tables[0].equals(tables[2])
 
@@ -247,18 +257,27 @@ def test_every_algorithm_runs_on_the_cube(name: str) -> None:
 CHECKS: dict[str, Callable[[Any], bool]] = {
     "katz-samuels2018-1": lambda m: m[8] == pytest.approx(0.025),
     "katz-samuels2018-2": lambda m: m[8] == pytest.approx(0.05) and m[9] == pytest.approx(-0.05 * 5**0.5),
-    "katz-samuels2018-3": lambda m: m[:4] == pytest.approx([0.25, 0.2, 0.15, 0.1])
-    and m[6:10] == pytest.approx([-(0.25 - 0.05 * i) * 5**0.5 for i in range(4)]),
+    "katz-samuels2018-3": lambda m: (
+        m[:4] == pytest.approx([0.25, 0.2, 0.15, 0.1])
+        and m[6:10] == pytest.approx([-(0.25 - 0.05 * i) * 5**0.5 for i in range(4)])
+    ),
     "katz-samuels2018-4": lambda m: m[[0, 5, 10, 15]] == pytest.approx([0.2, 0.15, -0.25 / 5**0.5, 0.05]),
     # gaps of the order: .2, .15, then -.05 and -.15 between two coordinates; (.4, .2, 0) -> three at .2
-    "katz-samuels2018-5": lambda m: m[::4] == pytest.approx(
-        [0.2 / 2**0.5, 0.15 / 2**0.5, -0.05 / 2**0.5, -0.15 / 2**0.5, -(0.08**0.5)]),
+    "katz-samuels2018-5": lambda m: (
+        m[::4] == pytest.approx([0.2 / 2**0.5, 0.15 / 2**0.5, -0.05 / 2**0.5, -0.15 / 2**0.5, -(0.08**0.5)])
+    ),
     "dose-finding": lambda m: m[[0, 2]] == pytest.approx([-((0.06**2 + 0.019**2) ** 0.5), 0.035]),
-}  # fmt: skip
-COUNTS = {"katz-samuels2018-1": (14, 4, 2), "katz-samuels2018-2": (15, 5, 0), "katz-samuels2018-3": (4, 14, 2),
-          "katz-samuels2018-3(tolerance=0)": (5, 15, 0), "katz-samuels2018-4": (10, 5, 5),
-          "katz-samuels2018-4(normalise=True)": (10, 5, 5), "katz-samuels2018-5": (8, 8, 4),
-          "dose-finding": (1, 4, 0)}  # fmt: skip
+}
+COUNTS = {
+    "katz-samuels2018-1": (14, 4, 2),
+    "katz-samuels2018-2": (15, 5, 0),
+    "katz-samuels2018-3": (4, 14, 2),
+    "katz-samuels2018-3(tolerance=0)": (5, 15, 0),
+    "katz-samuels2018-4": (10, 5, 5),
+    "katz-samuels2018-4(normalise=True)": (10, 5, 5),
+    "katz-samuels2018-5": (8, 8, 4),
+    "dose-finding": (1, 4, 0),
+}
 
 
 @pytest.mark.parametrize("name", COUNTS)

@@ -84,8 +84,13 @@ def test_a_sweep_is_drawn_and_saved(tmp_path: Path) -> None:
     )
     result.save(tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        "figure.png", "figure.svg", "points.csv", "scorecard.csv", "settings.json", "verdicts.csv"
-    }  # fmt: skip
+        "figure.png",
+        "figure.svg",
+        "points.csv",
+        "scorecard.csv",
+        "settings.json",
+        "verdicts.csv",
+    }
 
 
 def test_ratings_of_a_contest_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

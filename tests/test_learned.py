@@ -165,11 +165,14 @@ def test_siblings_play_the_same_episode_with_the_same_samples():
         assert (last != last[:1]).any()
 
 
-@pytest.mark.parametrize(("kwargs", "message"), [
-    ({"siblings": 5}, "siblings must divide the number of slots, 12, got 5"),
-    ({"siblings": 0}, "siblings"),
-    ({"siblings": 4, "delta": 0.1}, "siblings end together: they need a budget"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"siblings": 5}, "siblings must divide the number of slots, 12, got 5"),
+        ({"siblings": 0}, "siblings"),
+        ({"siblings": 4, "delta": 0.1}, "siblings end together: they need a budget"),
+    ],
+)
 def test_refused_siblings(kwargs, message):
     with pytest.raises(ValueError, match=message):
         make_vec_env(THRESHOLD, 12, observation="features", **FOUR, **kwargs)
@@ -234,12 +237,15 @@ def test_what_sb3_asks_of_a_vecenv():
     assert len(model.ep_success_buffer) > 0
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"actions": "full"}, "actions='arm'"),
-    ({"shaping": True}, "observation='features'"),
-    ({"shaping": True, "observation": "features", "gamma": 0.0}, r"gamma must be a number in \(0, 1\]"),
-    ({"pulls_per_action": 0}, "pulls_per_action must be an integer"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"actions": "full"}, "actions='arm'"),
+        ({"shaping": True}, "observation='features'"),
+        ({"shaping": True, "observation": "features", "gamma": 0.0}, r"gamma must be a number in \(0, 1\]"),
+        ({"pulls_per_action": 0}, "pulls_per_action must be an integer"),
+    ],
+)
 def test_refused(change, message):
     with pytest.raises(ValueError, match=message):
         make_vec_env(THRESHOLD, 2, **FOUR, **change)
@@ -271,8 +277,9 @@ def test_shaped_rewards_telescope(gamma, reward):
 
 
 def test_a_truncated_episode_keeps_its_last_potential():
-    envs = make_vec_env(THRESHOLD, 2, shaping=True, gamma=0.9, observation="features", max_pulls=5, delta=0.1,
-                        instance=FOUR["instance"])  # fmt: skip
+    envs = make_vec_env(
+        THRESHOLD, 2, shaping=True, gamma=0.9, observation="features", max_pulls=5, delta=0.1, instance=FOUR["instance"]
+    )
     for episode in played(envs, 20):
         first, last = (envs.potential(x[None])[0] for x in (episode[0]["before"], episode[-1]["after"]))
         shaped = sum(0.9**t * step["reward"] for t, step in enumerate(episode))
@@ -303,8 +310,15 @@ def test_the_limit_on_the_potential_has_teeth(monkeypatch):
 
 
 def untrained(envs: NativeVecEnv, stop: bool = True, context: bool = True) -> PPO:
-    return PPO(EquivariantPolicy, envs, n_steps=8, batch_size=32, seed=3, device="cpu",
-               policy_kwargs={"hidden": 16, "stop": stop, "context": context})  # fmt: skip
+    return PPO(
+        EquivariantPolicy,
+        envs,
+        n_steps=8,
+        batch_size=32,
+        seed=3,
+        device="cpu",
+        policy_kwargs={"hidden": 16, "stop": stop, "context": context},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -372,8 +386,11 @@ def test_stopping_is_out_of_the_question_where_nobody_wants_it():
 
 def indexed(K: int, stop: bool = False) -> Trained:
     """An untrained network without context for K arms."""
-    return Trained(untrained(make_vec_env(THRESHOLD, 4, observation="features", instance=f"sampler(arms={K})"),
-                             stop=stop, context=False))  # fmt: skip
+    return Trained(
+        untrained(
+            make_vec_env(THRESHOLD, 4, observation="features", instance=f"sampler(arms={K})"), stop=stop, context=False
+        )
+    )
 
 
 def test_without_context_a_logit_depends_on_its_arm_alone():
@@ -416,11 +433,14 @@ def test_without_context_only_the_budget_per_arm_counts():
         assert not torch.allclose(network.forward_actor(few), network.forward_actor(few * 0.99), atol=1e-1)
 
 
-@pytest.mark.parametrize(("env_id", "kwargs"), [
-    (THRESHOLD, {"instance": {"sampler": {"arms": 7}}, "budget": 90}),
-    ("bandit_envs/TopK-v0", {"instance": {"sampler": {"arms": 7}}, "k": 2, "budget": 90}),
-    ("bandit_envs/Feasible-v0", {"instance": "dose-finding", "budget": 90}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("env_id", "kwargs"),
+    [
+        (THRESHOLD, {"instance": {"sampler": {"arms": 7}}, "budget": 90}),
+        ("bandit_envs/TopK-v0", {"instance": {"sampler": {"arms": 7}}, "k": 2, "budget": 90}),
+        ("bandit_envs/Feasible-v0", {"instance": "dose-finding", "budget": 90}),
+    ],
+)
 def test_arms_that_have_not_changed_need_not_be_looked_at_again(env_id, kwargs):
     """A network without context remembers logits; with `state=None` it computes all of them."""
     envs = make_vec_env(env_id, 16, observation="features", **kwargs)
@@ -478,8 +498,12 @@ def test_sb3_saves_and_loads_the_policy(ten, tmp_path):
     expected, _ = ten.predict(x, deterministic=True)
     ten.save(tmp_path / "model")
     ten.policy.save(tmp_path / "policy")
-    for one in (PPO.load(tmp_path / "model", device="cpu"), EquivariantPolicy.load(tmp_path / "policy", device="cpu"),
-                agents.load(tmp_path / "model"), agents.load(tmp_path / "model.zip")):  # fmt: skip
+    for one in (
+        PPO.load(tmp_path / "model", device="cpu"),
+        EquivariantPolicy.load(tmp_path / "policy", device="cpu"),
+        agents.load(tmp_path / "model"),
+        agents.load(tmp_path / "model.zip"),
+    ):
         assert np.array_equal(one.predict(x, deterministic=True)[0], expected)
     assert EquivariantPolicy.load(tmp_path / "policy", device="cpu").hidden == 16
 
@@ -581,8 +605,9 @@ def test_the_card_tells_all(tiny, tmp_path):
 
 def test_the_kept_weights_are_those_of_the_kept_checkpoint(tiny):
     root = tiny.card["roots"]["choosing"]
-    envs: Any = gym.make_vec(THRESHOLD, num_envs=40, actions="arm", observation="features",
-                             autoreset_mode=AutoresetMode.DISABLED, **FOUR)  # fmt: skip
+    envs: Any = gym.make_vec(
+        THRESHOLD, num_envs=40, actions="arm", observation="features", autoreset_mode=AutoresetMode.DISABLED, **FOUR
+    )
     lost = losses(envs, tiny, root, np.arange(40))
     assert len(np.unique(lost)) > 5  # expected, not counted
     [kept] = [look for look in tiny.card["checkpoints"] if look["steps"] == tiny.card["kept"]]
@@ -656,20 +681,23 @@ def test_where_a_delta_is_asked_stopping_is_learned_with_and_without_shaping():
         assert 0 < trained.card["result"]["agents"]["ppo"]["total_pulls"] < 20
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"algorithm": "pppo"}, "unknown algorithm 'pppo'; did you mean 'ppo'"),
-    ({"learning_rat": 1.0}, "unknown hyperparameter of ppo 'learning_rat'; did you mean 'learning_rate'"),
-    ({"learning_rate": -1.0}, "learning_rate must be a number"),
-    ({"steps": 0}, "steps must be an integer"),
-    ({"algorithm": "dqn", "steps": None, "seconds": 1.0}, "dqn needs steps"),
-    ({"seconds": 0}, "seconds must be a number"),
-    ({"seed": -1}, "a seed is an integer >= 0"),
-    ({"num_envs": 0}, "num_envs must be an integer"),
-    ({"held_out": 1}, "held_out must be an integer"),
-    ({"env_kwargs": {"observation": "features"}}, "train chooses 'observation' itself"),
-    ({"env_id": "CartPole-v1", "env_kwargs": None}, "an environment of bandit_envs is needed"),
-    ({"env_id": "bandit_envs/TopK-v0", "shaping": True, "env_kwargs": {"k": 2}}, "shaping is defined for"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"algorithm": "pppo"}, "unknown algorithm 'pppo'; did you mean 'ppo'"),
+        ({"learning_rat": 1.0}, "unknown hyperparameter of ppo 'learning_rat'; did you mean 'learning_rate'"),
+        ({"learning_rate": -1.0}, "learning_rate must be a number"),
+        ({"steps": 0}, "steps must be an integer"),
+        ({"algorithm": "dqn", "steps": None, "seconds": 1.0}, "dqn needs steps"),
+        ({"seconds": 0}, "seconds must be a number"),
+        ({"seed": -1}, "a seed is an integer >= 0"),
+        ({"num_envs": 0}, "num_envs must be an integer"),
+        ({"held_out": 1}, "held_out must be an integer"),
+        ({"env_kwargs": {"observation": "features"}}, "train chooses 'observation' itself"),
+        ({"env_id": "CartPole-v1", "env_kwargs": None}, "an environment of bandit_envs is needed"),
+        ({"env_id": "bandit_envs/TopK-v0", "shaping": True, "env_kwargs": {"k": 2}}, "shaping is defined for"),
+    ],
+)
 def test_refused_trainings(change, message):
     with pytest.raises(ValueError, match=message):
         agents.train(**TINY | change)
@@ -677,8 +705,10 @@ def test_refused_trainings(change, message):
 
 def test_decisions_are_the_same_in_every_loop(tiny):
     """evaluate in batches of any size, SB3's evaluate_policy, and a plain Gymnasium loop."""
-    result, small = (agents.evaluate({"ppo": tiny}, THRESHOLD, episodes=48, seed=9, env_kwargs=FOUR, batch=batch)
-                     for batch in (48, 5))  # fmt: skip
+    result, small = (
+        agents.evaluate({"ppo": tiny}, THRESHOLD, episodes=48, seed=9, env_kwargs=FOUR, batch=batch)
+        for batch in (48, 5)
+    )
     assert result.episodes.equals(small.episodes)
     assert result.pulls.equals(small.pulls)
     envs = make_vec_env(THRESHOLD, 12, observation="features", **FOUR)
@@ -727,8 +757,10 @@ MIX = [{"budget": 12}, {"budget": 24, "pulls_per_action": 4, "slots": 3.0}]
 
 def test_a_joined_environment_is_its_parts_side_by_side():
     def parts() -> list[NativeVecEnv]:
-        return [make_vec_env(THRESHOLD, n, observation="features", shaping=True, **FOUR | {"budget": T})
-                for n, T in ((3, 12), (5, 20))]  # fmt: skip
+        return [
+            make_vec_env(THRESHOLD, n, observation="features", shaping=True, **FOUR | {"budget": T})
+            for n, T in ((3, 12), (5, 20))
+        ]
 
     joined, (one, other) = JoinedVecEnv(parts()), parts()
     roots = joined.seed(4)
@@ -856,9 +888,14 @@ class Killed(Exception):
     """Stands for a kill."""
 
 
-@pytest.mark.parametrize(("algorithm", "extra"), [
-    ("ppo", {}), ("ppo", {"mix": MIX, "curriculum": 0.5}), ("dqn", {"learning_starts": 100}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("algorithm", "extra"),
+    [
+        ("ppo", {}),
+        ("ppo", {"mix": MIX, "curriculum": 0.5}),
+        ("dqn", {"learning_starts": 100}),
+    ],
+)
 def test_a_killed_training_resumes_to_the_same_model(algorithm, extra, tmp_path, monkeypatch):
     call = TINY | {"steps": 4096} | extra
     whole = agents.train(algorithm, **call)

@@ -101,10 +101,16 @@ def test_sets_are_scored_by_hand(
     problem: Problem, answer: Any, wrong: int, precision: float, recall: float, f1: float
 ) -> None:
     score = f1 if problem.name == "AllGood" else 1 - wrong / 4
-    assert verdict(problem, answer, MEANS) == pytest.approx({
-        "correct": wrong == 0, "score": score, "misclassified": wrong, "precision": precision, "recall": recall,
-        "f1": f1,
-    })  # fmt: skip
+    assert verdict(problem, answer, MEANS) == pytest.approx(
+        {
+            "correct": wrong == 0,
+            "score": score,
+            "misclassified": wrong,
+            "precision": precision,
+            "recall": recall,
+            "f1": f1,
+        }
+    )
 
 
 @pytest.mark.parametrize("kind", ["Threshold", "Feasible"])
@@ -155,10 +161,15 @@ def test_top_k_is_scored_by_hand(answer: Any, regret: float, normalised: float, 
             if not np.isfinite(epsilon):
                 continue
             found = verdict(TopK(2, epsilon, criterion), answer, means)
-            assert found == pytest.approx({
-                "correct": epsilon >= need, "score": normalised, "aggregate_regret": regret,
-                "normalised_sum": normalised, "misidentified": misidentified,
-            })  # fmt: skip
+            assert found == pytest.approx(
+                {
+                    "correct": epsilon >= need,
+                    "score": normalised,
+                    "aggregate_regret": regret,
+                    "normalised_sum": normalised,
+                    "misidentified": misidentified,
+                }
+            )
 
 
 def test_top_k_ties_are_all_right() -> None:
@@ -246,8 +257,10 @@ def test_top_k_with_1_is_best_arm(means: list[float], random: Any) -> None:
 
 @given(
     st.lists(st.integers(-8, 8).map(lambda x: x / 8), min_size=2, max_size=6),
-    st.integers(-8, 8).map(lambda x: x / 8), st.integers(0, 4).map(lambda x: x / 8), st.randoms(use_true_random=False),
-)  # fmt: skip
+    st.integers(-8, 8).map(lambda x: x / 8),
+    st.integers(0, 4).map(lambda x: x / 8),
+    st.randoms(use_true_random=False),
+)
 @settings(deadline=None)
 def test_feasible_on_a_half_line_is_threshold(means: list[float], theta: float, tolerance: float, random: Any) -> None:
     answer = [random.random() < 0.5 for _ in means]
@@ -365,8 +378,9 @@ def test_hardness_by_hand() -> None:
     assert found["H_t_epsilon"] == pytest.approx(4 * 16 + 64 / 9 + 64 / 25, rel=1e-15)
     found = AllGood(0.25).hardness([1.0, 0.875, 0.5, 0.0])  # margins 1/4, 1/8, -1/4, -3/4 from the boundary .75
     # H: the larger of margin^-2 and (1 + alpha - mean)^-2: 16 or 64, 64 or 16, 16 or 2.56, 1.78 or 0.79
-    assert found == pytest.approx({"good": 2, "alpha": 0.125, "beta": 0.25, "H": 64 + 64 + 16 + 16 / 9,
-                                   "H_st2": 64 + 64 + 16 + 16 / 9})  # fmt: skip
+    assert found == pytest.approx(
+        {"good": 2, "alpha": 0.125, "beta": 0.25, "H": 64 + 64 + 16 + 16 / 9, "H_st2": 64 + 64 + 16 + 16 / 9}
+    )
     assert AllGood(0.25).hardness([1.0, 1.0])["beta"] == np.inf
     found = Feasible([[-1]], [-0.5]).hardness([0.75, 1.5, 0.0])  # gaps .25, .5, 1: max of 1 * 16, 2 * 4, 3 * 1
     assert found.pop("margins").tolist() == [0.25, 1.0, 0.5]

@@ -72,7 +72,7 @@ def test_philox_is_its_twin(counter: tuple[int, ...], key: tuple[int, ...]) -> N
 
 @given(
     st.integers(0, 2**130), st.integers(0, 2**32 - 1), st.integers(0, 2**40 - 1), st.integers(0, 5), st.integers(0, 9)
-)  # fmt: skip
+)
 @settings(deadline=None)
 def test_uniforms_are_those_of_the_twin(root: int, episode: int, index: int, stream: int, draw: int) -> None:
     key, where = rng.root_key(root)[:, None], np.array([episode], np.uint64)
@@ -216,10 +216,16 @@ def test_the_tests_of_independence_have_teeth() -> None:
 
 def test_normal_quantile() -> None:
     """Against SciPy's at u + 2^-54, taken in the lower tail where that sum is exact."""
-    u = np.concatenate([
-        np.arange(1, 2**12) / 2**12, 2.0 ** -np.arange(1, 54), 1 - 2.0 ** -np.arange(1, 54), [0.0, 0.075, 0.925],
-        np.arange(9) * 2.0**-53, 0.5 + np.arange(-4, 5) * 2.0**-53,
-    ])  # fmt: skip
+    u = np.concatenate(
+        [
+            np.arange(1, 2**12) / 2**12,
+            2.0 ** -np.arange(1, 54),
+            1 - 2.0 ** -np.arange(1, 54),
+            [0.0, 0.075, 0.925],
+            np.arange(9) * 2.0**-53,
+            0.5 + np.arange(-4, 5) * 2.0**-53,
+        ]
+    )
     tail = np.where(u < 0.5, u + 2.0**-54, (1 - u) - 2.0**-54)
     expected = np.where(u < 0.5, 1, -1) * stats.norm.ppf(tail)
     np.testing.assert_allclose(rng.normal_quantiles(u), expected, rtol=4e-15, atol=3e-16)
@@ -230,9 +236,22 @@ def test_normal_quantile() -> None:
 N = 40_000  # draws per case
 draws = pytest.mark.parametrize("size", [N, pytest.param(50 * N, marks=pytest.mark.slow)])
 COUNTS = [  # (n, p) of a binomial: inversion, rejection, both flips, the border n p = 10, degenerate
-    (2, 0.5), (7, 0.02), (30, 0.3), (40, 0.26), (25, 0.4), (20, 0.5), (1000, 0.009), (1000, 0.5), (100, 0.9),
-    (19, 0.97), (10**6, 0.3), (2**31 - 1, 1e-9), (2**31 - 1, 0.75), (5, 0.0), (5, 1.0),
-]  # fmt: skip
+    (2, 0.5),
+    (7, 0.02),
+    (30, 0.3),
+    (40, 0.26),
+    (25, 0.4),
+    (20, 0.5),
+    (1000, 0.009),
+    (1000, 0.5),
+    (100, 0.9),
+    (19, 0.97),
+    (10**6, 0.3),
+    (2**31 - 1, 1e-9),
+    (2**31 - 1, 0.75),
+    (5, 0.0),
+    (5, 1.0),
+]
 
 
 def bulk(arms: Any, times: int, size: int = N) -> tuple[Any, Any]:

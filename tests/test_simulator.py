@@ -19,7 +19,7 @@ class Twin:
 
     def __init__(
         self, episode: int, low: Any, budget: int | None, max_pulls: int | None, full: bool, cost: float
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.episode, self.low, self.K, self.D = episode, low, *low.shape
         self.budget, self.max_pulls, self.full, self.cost = budget, max_pulls, full, cost
         self.samples: list[list[Any]] = [[] for _ in range(self.K)]
@@ -79,8 +79,9 @@ def test_the_twin_sees_the_same(rules: dict[str, Any], bulk: bool, D: int) -> No
     E, K = 70, 4  # one block of 64 episodes and a part of another
     low = np.arange(K * D, dtype=float).reshape(K, D)
     law = Uniform(low + 0.5 if D > 1 else low[:, 0] + 0.5)
-    sim = simulator(law, E, ROOT, budget=rules["budget"], max_pulls=rules["max_pulls"], full=rules["full"],
-                    pull_cost=rules["cost"])  # fmt: skip
+    sim = simulator(
+        law, E, ROOT, budget=rules["budget"], max_pulls=rules["max_pulls"], full=rules["full"], pull_cost=rules["cost"]
+    )
     twins = [Twin(e, low, **rules) for e in range(E)]
     generator = np.random.default_rng(3)
     for _ in range(60):

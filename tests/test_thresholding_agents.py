@@ -317,8 +317,9 @@ def test_opt_kg_is_its_exact_twin(threshold: Fraction) -> None:
     above = by_fractions(threshold)
     means = [[0.02, 0.97], [0.45, 0.55, 0.5], [0.1, 0.9, 0.3, 0.7], [0.05] * 3 + [0.95] * 3, [0.5] * 8]
     for episode, p in enumerate(means * 2):
-        env = gym.make(THRESHOLD, instance=Instance(Bernoulli(p)), budget=40 * len(p), threshold=float(threshold),
-                       actions="full").unwrapped  # fmt: skip
+        env = gym.make(
+            THRESHOLD, instance=Instance(Bernoulli(p)), budget=40 * len(p), threshold=float(threshold), actions="full"
+        ).unwrapped
         mine = play(env, agents.make("opt-kg", env), env.reset(seed=6, options={"episode": episode})[0])
         env.reset(seed=6, options={"episode": episode})
         assert mine == follow(env, opt_kg(len(p), 40 * len(p), above)), (episode, p)
@@ -371,8 +372,11 @@ def test_feasible_agents_are_their_twins(name: str, K: int) -> None:
     for episode in range(10):
         budget = int(g.integers(1, 6 * K))
         instance = Instance(Gaussian(g.normal(0.45, 0.3, (K, 2)), 0.5))
-        env = core(gym.make(FEASIBLE, instance=instance, A=[[-1.0, 0.0], [0.0, 1.0]], b=[-0.4, 0.5], budget=budget,
-                       actions="full"))  # fmt: skip
+        env = core(
+            gym.make(
+                FEASIBLE, instance=instance, A=[[-1.0, 0.0], [0.0, 1.0]], b=[-0.4, 0.5], budget=budget, actions="full"
+            )
+        )
         given: dict[str, Any] = {"a": 0.5} if name == "ucbe" else {}
         observation, _ = env.reset(seed=10, options={"episode": episode})
         mine = play(env, agents.make(name, env, **given), observation)
@@ -458,8 +462,11 @@ def test_agents_can_be_pickled_and_copied(name: str) -> None:
     state = None
     for t in range(2 * T):
         if t % 20 == 10:  # in the middle of an episode, with the memory
-            twins = [(copy.copy(agent), copy.deepcopy(state)), copy.deepcopy((agent, state)),
-                     pickle.loads(pickle.dumps((agent, state)))]  # fmt: skip
+            twins = [
+                (copy.copy(agent), copy.deepcopy(state)),
+                copy.deepcopy((agent, state)),
+                pickle.loads(pickle.dumps((agent, state))),
+            ]
             ahead = [twin.predict(observation, memory)[0].tolist() for twin, memory in twins]
             agent, state = twins[-1]
             assert ahead[:2] == [ahead[2]] * 2
@@ -670,8 +677,14 @@ def test_names() -> None:
 def test_make_from_every_source(name: str) -> None:
     env, envs = gym.make(THRESHOLD, **PAPER), vector("arm")
     wrapped = gym.wrappers.RecordEpisodeStatistics(env)
-    sources = [env, env.unwrapped, wrapped, envs, gym.wrappers.vector.RecordEpisodeStatistics(envs),
-               SyncVectorEnv([lambda: gym.make(THRESHOLD, **PAPER)] * 2)]  # fmt: skip
+    sources = [
+        env,
+        env.unwrapped,
+        wrapped,
+        envs,
+        gym.wrappers.vector.RecordEpisodeStatistics(envs),
+        SyncVectorEnv([lambda: gym.make(THRESHOLD, **PAPER)] * 2),
+    ]
     made = [agents.make(name, source) for source in sources]
     assert all(agent.task == core(env).task for agent in made)
     assert all(vars(agent).get("a") == vars(made[0]).get("a") for agent in made)
@@ -779,8 +792,14 @@ def test_oracles() -> None:
     assert make("ucbe", vector(budget=3), a=1.0).a == 1.0
     shuffled, straight = vector(shuffle_arms=True), vector()
     assert make("ucbe", shuffled).a == make("ucbe", straight).a
-    feasible = gym.make(FEASIBLE, instance={"law": "gaussian", "mean": [[0.0, 1.0], [2.0, 0.0]]}, A=[[1.0, 0.0]],
-                        b=[1.0], tolerance=0.5, budget=20)  # fmt: skip
+    feasible = gym.make(
+        FEASIBLE,
+        instance={"law": "gaussian", "mean": [[0.0, 1.0], [2.0, 0.0]]},
+        A=[[1.0, 0.0]],
+        b=[1.0],
+        tolerance=0.5,
+        budget=20,
+    )
     # margins 1 and -1, the tolerance added: H = 2 / 1.5^2 = 8/9; a = 18 / (8/9), MD form with 25/36
     assert make("md-ucbe", feasible, scale=1).a == pytest.approx(25 / 36 * 18 * 9 / 8)
 

@@ -30,8 +30,16 @@ from bandit_envs.simulator import Simulator
 
 TOP_K = "bandit_envs/TopK-v0"
 BEST_ARM = "bandit_envs/BestArm-v0"
-CONFIDENCE = ["direct", "incremental", "halving", "adaptive-top-k", "improved-top-k", "improved-top-k(reuse=True)",
-              "racing", "racing(rounds=50, beyond=False, widths='bernstein')"]  # fmt: skip
+CONFIDENCE = [
+    "direct",
+    "incremental",
+    "halving",
+    "adaptive-top-k",
+    "improved-top-k",
+    "improved-top-k(reuse=True)",
+    "racing",
+    "racing(rounds=50, beyond=False, widths='bernstein')",
+]
 BUDGET = ["adaptive-top-k", "opt-mai", "opt-mai(reuse=True)", "racing(widths='hoeffding')"]
 
 
@@ -151,8 +159,19 @@ def test_tests_counted_by_racing() -> None:
         action, state = agent.predict(observation, state)
         seen.append((action["arm"], int(state.tests[0]), int(state.round[0])))
         observation = env.step(action)[0]
-    assert seen == [(0, 0, 1), (1, 0, 1), (2, 0, 1), (3, 0, 1), (0, 8, 2), (1, 8, 2), (0, 6, 3), (1, 6, 3), (0, 6, 4),
-                    (1, 6, 4), (0, 6, 5)]  # fmt: skip
+    assert seen == [
+        (0, 0, 1),
+        (1, 0, 1),
+        (2, 0, 1),
+        (3, 0, 1),
+        (0, 8, 2),
+        (1, 8, 2),
+        (0, 6, 3),
+        (1, 6, 3),
+        (0, 6, 4),
+        (1, 6, 4),
+        (0, 6, 5),
+    ]
     assert agent.recommend({k: v[None] for k, v in observation.items()}, state).tolist() == [[True, False, True, False]]
 
 
@@ -206,8 +225,9 @@ def test_twins_of_racing(widths: str, rounds: int) -> None:
 
 @pytest.mark.parametrize("name", CONFIDENCE)
 def test_arm_form_repeats_arms(name: str) -> None:
-    agent, plays = record(name, TOP_K, 10, instance=sampler(arms=4, spread=0.02), k=2, epsilon=0.2, actions="arm",
-                          max_pulls=4000)  # fmt: skip
+    agent, plays = record(
+        name, TOP_K, 10, instance=sampler(arms=4, spread=0.02), k=2, epsilon=0.2, actions="arm", max_pulls=4000
+    )
     assert any(answer is not None for *_, answer in plays) or name == "incremental"
     for pulls, samples, answer in plays:
         asked, own = replay(singly(twin_of(agent)), samples)
@@ -277,12 +297,17 @@ def test_met_in_the_middle(name: str) -> None:
 
 def test_a_budget_of_adaptive_top_k_is_spent_to_the_end() -> None:
     for budget in (3, 100, 999, 5000):
-        rows = agents.evaluate("adaptive-top-k", TOP_K, episodes=20, env_kwargs={"budget": budget, "delta": 0.1,
-                               "instance": {"law": "bernoulli", "mean": [0.5] * 9}}).episodes  # fmt: skip
+        rows = agents.evaluate(
+            "adaptive-top-k",
+            TOP_K,
+            episodes=20,
+            env_kwargs={"budget": budget, "delta": 0.1, "instance": {"law": "bernoulli", "mean": [0.5] * 9}},
+        ).episodes
         assert (rows["total_pulls"] == budget).all()
     easy = Instance(Gaussian(np.arange(6.0), 0.1))
-    early = agents.evaluate("adaptive-top-k", TOP_K, episodes=20, env_kwargs={"budget": 999, "instance": easy,
-                            "delta": 0.1}).episodes  # fmt: skip
+    early = agents.evaluate(
+        "adaptive-top-k", TOP_K, episodes=20, env_kwargs={"budget": 999, "instance": easy, "delta": 0.1}
+    ).episodes
     assert (early["total_pulls"] < 999).all()
     assert early["correct"].all()
 
@@ -291,8 +316,12 @@ def test_unfinished_answers_hold_what_is_accepted() -> None:
     """A budget that ends in the middle of a round: accepted arms stay, rejected ones stay out."""
     agent = agents.make("racing", Task("TopK", {"k": 2, "epsilon": 0.0, "criterion": "exact"}, K=4, delta=0.1))
     seen = {"pulls": np.full((1, 4), 5), "mean": np.array([[0.9, 0.1, 0.8, 0.7]])}
-    seen |= {"total": seen["mean"] * 5, "variance": seen["mean"] * 0, "remaining": np.array([[9]]),
-             "public_seed": np.array([[0]])}  # fmt: skip
+    seen |= {
+        "total": seen["mean"] * 5,
+        "variance": seen["mean"] * 0,
+        "remaining": np.array([[9]]),
+        "public_seed": np.array([[0]]),
+    }
     _, state = agent.predict(seen)
     state.A[0], state.S[0] = [False, True, False, False], [False, False, True, True]
     assert agent.recommend(seen, state).tolist() == [[False, True, True, False]]
@@ -320,8 +349,16 @@ def test_with_k_1_the_algorithms_of_2010_are_median_elimination() -> None:
 def mirrored(name: str, k: int, budget: int | None, seed: int) -> tuple[list[int], list[int]]:
     """The agent's arms on an episode, and those of the agent that wants the n - k best of its negated samples."""
     n = 9
-    task = Task("TopK", {"k": k, "epsilon": 0.0, "criterion": "exact"}, K=n, budget=budget, delta=0.1, law="gaussian",
-                support=None, sigma=0.1)  # fmt: skip
+    task = Task(
+        "TopK",
+        {"k": k, "epsilon": 0.0, "criterion": "exact"},
+        K=n,
+        budget=budget,
+        delta=0.1,
+        law="gaussian",
+        support=None,
+        sigma=0.1,
+    )
     agent, mirror = agents.make(name, task), agents.make(name, task.replace(parameters=task.parameters | {"k": n - k}))
     means = np.random.default_rng(seed).permutation(n) / 8
     env: Any = gym.make(TOP_K, instance=Instance(Gaussian(means, 0.1)), k=k, budget=budget, actions="full")

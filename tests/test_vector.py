@@ -71,18 +71,43 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "fixed instance": {"problem": "Threshold", "instance": "tao2019-1", "budget": 20},
     "shuffled instance": {"problem": "AllGood", "instance": THREE, "shuffle_arms": True, "max_pulls": 20},
     "shuffled sampler": {"problem": "BestArm", "instance": "sampler(arms=4)", "shuffle_arms": True, "budget": 20},
-    "gaussian sampler": {"problem": "TopK", "instance": "sampler(law='gaussian', arms=5, mean={'normal': [0, 1]})",
-                         "max_pulls": 20, "delta": 0.1, "reward": "correct", "pull_cost": 0.01},
-    "shuffled vectors": {"problem": "Feasible", "instance": "sampler(law='uniform', arms=4, dimensions=3)",
-                         "shuffle_arms": True, "budget": 25, "max_pulls": 20,
-                         "A": [[1, 1, 1], [0, 0, -1]], "b": [1.5, 0]},
-    "fixed vectors": {"problem": "Feasible", "instance": {"law": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.4]]},
-                      "A": [[1, 0]], "b": [0.3], "budget": 20},
-    "categorical": {"problem": "AllGood", "budget": 20, "multiplicative": True,
-                    "instance": {"law": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 4]]}},
-    "resampled": {"problem": "TopK", "budget": 20, "k": 1,
-                  "instance": {"law": "resampled", "rows": [[0, 1, 5], [2, 3]]}},
-}  # fmt: skip
+    "gaussian sampler": {
+        "problem": "TopK",
+        "instance": "sampler(law='gaussian', arms=5, mean={'normal': [0, 1]})",
+        "max_pulls": 20,
+        "delta": 0.1,
+        "reward": "correct",
+        "pull_cost": 0.01,
+    },
+    "shuffled vectors": {
+        "problem": "Feasible",
+        "instance": "sampler(law='uniform', arms=4, dimensions=3)",
+        "shuffle_arms": True,
+        "budget": 25,
+        "max_pulls": 20,
+        "A": [[1, 1, 1], [0, 0, -1]],
+        "b": [1.5, 0],
+    },
+    "fixed vectors": {
+        "problem": "Feasible",
+        "instance": {"law": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.4]]},
+        "A": [[1, 0]],
+        "b": [0.3],
+        "budget": 20,
+    },
+    "categorical": {
+        "problem": "AllGood",
+        "budget": 20,
+        "multiplicative": True,
+        "instance": {"law": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 4]]},
+    },
+    "resampled": {
+        "problem": "TopK",
+        "budget": 20,
+        "k": 1,
+        "instance": {"law": "resampled", "rows": [[0, 1, 5], [2, 3]]},
+    },
+}
 
 
 @pytest.mark.parametrize("size", [1, 3, 70, 200])

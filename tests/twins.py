@@ -97,9 +97,13 @@ def ucbe(K: int, budget: int, margin: Margin, a: float) -> Twin:
 
 
 def opt_kg(
-    K: int, budget: int, above: Callable[[Any, Any], Any], prior: tuple[Any, Any] = (1, 1), tie: Any = 0,
+    K: int,
+    budget: int,
+    above: Callable[[Any, Any], Any],
+    prior: tuple[Any, Any] = (1, 1),
+    tie: Any = 0,
     least: float = 0,
-) -> Twin:  # fmt: skip
+) -> Twin:
     """Chen et al. 2015, Algorithm 1, with I(a, b) = `above`, the probability that Beta(a, b) is at least theta.
 
     Gains within a factor 1 - `tie` of the largest are ties. The twin gives up, and returns nothing, when the largest
@@ -218,9 +222,15 @@ def by_index(K: int, budget: int, indices: Callable[[int, int], float]) -> Twin:
 
 
 TWINS: dict[str, Callable[..., Twin]] = {
-    "uniform": uniform, "random": random, "lsa": lsa, "apt": apt, "ucbe": ucbe, "opt-kg": opt_kg,
-    "dp-index": by_index, "evolved": evolved,
-}  # fmt: skip
+    "uniform": uniform,
+    "random": random,
+    "lsa": lsa,
+    "apt": apt,
+    "ucbe": ucbe,
+    "opt-kg": opt_kg,
+    "dp-index": by_index,
+    "evolved": evolved,
+}
 
 
 # --- episodes -------------------------------------------------------------------------------------------------------

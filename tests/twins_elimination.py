@@ -102,9 +102,17 @@ def uniform_elimination(
 
 
 def fareast(
-    K: int, eps: float, multiplicative: bool, gamma: float, delta: float, sigma: float, c: float = 4.0,
-    finder: str = "median-elimination", kappa: float = 1 / 16, constant: float | None = None,
-) -> Twin:  # fmt: skip
+    K: int,
+    eps: float,
+    multiplicative: bool,
+    gamma: float,
+    delta: float,
+    sigma: float,
+    c: float = 4.0,
+    finder: str = "median-elimination",
+    kappa: float = 1 / 16,
+    constant: float | None = None,
+) -> Twin:
     """Mason et al. 2020, Algorithm 2."""
     everyone = set(range(K))
     G: set[int] = set()

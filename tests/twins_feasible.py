@@ -29,9 +29,14 @@ def sar(K: int, T: int, margin: Callable[[Any], float]) -> Generator[tuple[int, 
 
 
 def by_coordinate(
-    K: int, D: int, budget: int, A: Sequence[Vector], b: Vector, project: Callable[[Vector], Vector],
+    K: int,
+    D: int,
+    budget: int,
+    A: Sequence[Vector],
+    b: Vector,
+    project: Callable[[Vector], Vector],
     rule: Callable[[float, float], float],
-) -> Generator[tuple[int, int], float, set[int]]:  # fmt: skip
+) -> Generator[tuple[int, int], float, set[int]]:
     """The text at the head of `agents.directions`, `rule` being I(T, D)."""
     n, total = [[0] * D for _ in range(K)], [[0.0] * D for _ in range(K)]
 

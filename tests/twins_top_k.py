@@ -217,10 +217,11 @@ def lil_ucb(seen: Seen, delta: float, sigma: float, e: float, b: float, lam: flo
     while not (ends := [i for i in seen.every if seen.N[i] >= 1 + lam * (seen.t - seen.N[i])]):
         bound = [
             seen.m[i]
-            + (1 + b) * (1 + math.sqrt(e))
+            + (1 + b)
+            * (1 + math.sqrt(e))
             * math.sqrt(2 * sigma**2 * (1 + e) * math.log(math.log((1 + e) * seen.N[i] + 2) / delta) / seen.N[i])
             for i in seen.every
-        ]  # fmt: skip
+        ]
         i = min(seen.every, key=lambda i: (-bound[i], i))
         seen.add(i, (yield i))
     return {min(seen.every, key=lambda i: (-seen.N[i], i))} if ends else set()

@@ -70,9 +70,24 @@ class Memory(RoundMemory):
 
 @jit
 def _good_filter(
-    pulls: Any, total: Any, K: Any, epsilon: Any, gamma: Any, multiplicative: Any, level: Any, factor: Any, book: Any,
-    active: Any, sets: Any, outside: Any, last: Any, rows: Any, arms: Any, counts: Any, rest: Any,
-) -> Any:  # fmt: skip
+    pulls: Any,
+    total: Any,
+    K: Any,
+    epsilon: Any,
+    gamma: Any,
+    multiplicative: Any,
+    level: Any,
+    factor: Any,
+    book: Any,
+    active: Any,
+    sets: Any,
+    outside: Any,
+    last: Any,
+    rows: Any,
+    arms: Any,
+    counts: Any,
+    rest: Any,
+) -> Any:
     """Serve the slots of `rows` that are in their good filter, or over; the others are put in `rest`. Flat arrays."""
     uK, n, keep = np.uint64(K), 0, 1.0 - epsilon
     for j in range(len(rows)):
@@ -132,10 +147,29 @@ def _good_filter(
 
 @jit
 def _best_by_lucb(
-    pulls: Any, total: Any, K: Any, level: Any, factor: Any, stage: Any, r: Any, S: Any, before: Any, began: Any,
-    turn: Any, pair: Any, m: Any, low: Any, high: Any, star: Any, found: Any, last: Any, rows: Any, arms: Any,
-    counts: Any, rest: Any,
-) -> Any:  # fmt: skip
+    pulls: Any,
+    total: Any,
+    K: Any,
+    level: Any,
+    factor: Any,
+    stage: Any,
+    r: Any,
+    S: Any,
+    before: Any,
+    began: Any,
+    turn: Any,
+    pair: Any,
+    m: Any,
+    low: Any,
+    high: Any,
+    star: Any,
+    found: Any,
+    last: Any,
+    rows: Any,
+    arms: Any,
+    counts: Any,
+    rest: Any,
+) -> Any:
     """Serve the slots of `rows` whose finder is LUCB; others, and those that have found, are put in `rest`."""
     n = 0
     for j in range(len(rows)):
@@ -197,9 +231,14 @@ class Fareast(RoundPolicy):
     solves, stops = ("AllGood",), True
 
     def __init__(
-        self, task: Any, delta: float | None = None, finder: str = "median-elimination", kappa: float = 1 / 16,
-        c: float = 4.0, sigma: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        task: Any,
+        delta: float | None = None,
+        finder: str = "median-elimination",
+        kappa: float = 1 / 16,
+        c: float = 4.0,
+        sigma: float | None = None,
+    ) -> None:
         super().__init__(task)
         if finder not in FINDERS:
             raise ValueError(f"finder must be one of {list(FINDERS)}, got {finder!r}")
@@ -215,22 +254,66 @@ class Fareast(RoundPolicy):
         ints = {name: np.zeros(E, np.int64) for name in ("r", "found", "star", "turn")}
         tables = {name: np.zeros((E, K)) for name in ("outside", "before", "m", "low", "high")}
         fields: dict[str, Any] = RoundMemory.of(E, K) | ints | tables
-        return Memory(**fields, book=np.zeros((5, E), np.int64), active=np.zeros((E, K), np.int64),
-                      sets=np.zeros((E, K), np.int8), pulls=np.zeros((E, K), np.int64), x_star=np.zeros(E),
-                      S=np.zeros((E, K), np.bool_), pair=np.zeros((E, 2), np.int64))  # fmt: skip
+        return Memory(
+            **fields,
+            book=np.zeros((5, E), np.int64),
+            active=np.zeros((E, K), np.int64),
+            sets=np.zeros((E, K), np.int8),
+            pulls=np.zeros((E, K), np.int64),
+            x_star=np.zeros(E),
+            S=np.zeros((E, K), np.bool_),
+            pair=np.zeros((E, 2), np.int64),
+        )
 
     def serve(self, observation: Observation, state: Memory, rows: Ints, arms: Ints, counts: Ints) -> Ints:
         m, K, rest = state, self.task.K, np.empty(len(rows), np.int64)
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         total = np.ascontiguousarray(observation["total"], np.float64)
-        n = _good_filter(pulls.reshape(-1), total.reshape(-1), K, self.epsilon, self.gamma, self.multiplicative,
-                         self.level, self.factor, m.book, m.active.reshape(-1), m.sets.reshape(-1),
-                         m.outside.reshape(-1), m.last, rows, arms, counts, rest)  # fmt: skip
+        n = _good_filter(
+            pulls.reshape(-1),
+            total.reshape(-1),
+            K,
+            self.epsilon,
+            self.gamma,
+            self.multiplicative,
+            self.level,
+            self.factor,
+            m.book,
+            m.active.reshape(-1),
+            m.sets.reshape(-1),
+            m.outside.reshape(-1),
+            m.last,
+            rows,
+            arms,
+            counts,
+            rest,
+        )
         if n and self.finder == "lucb":
             rows, rest = rest[:n], np.empty(n, np.int64)
-            n = _best_by_lucb(pulls, total, K, self.kappa, self.factor, m.book[STAGE], m.r, m.S, m.before, m.pulls,
-                              m.turn, m.pair, m.m, m.low, m.high, m.star, m.found, m.last, rows, arms, counts,
-                              rest)  # fmt: skip
+            n = _best_by_lucb(
+                pulls,
+                total,
+                K,
+                self.kappa,
+                self.factor,
+                m.book[STAGE],
+                m.r,
+                m.S,
+                m.before,
+                m.pulls,
+                m.turn,
+                m.pair,
+                m.m,
+                m.low,
+                m.high,
+                m.star,
+                m.found,
+                m.last,
+                rows,
+                arms,
+                counts,
+                rest,
+            )
         return super().serve(observation, state, rest[:n], arms, counts) if n else rest[:0]
 
     def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:

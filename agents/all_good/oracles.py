@@ -33,9 +33,13 @@ class UCB(IndexPolicy):
     solves = ("AllGood", "BestArm")
 
     def __init__(
-        self, task: Any, delta: float | None = None, c: float = 2.08, bounds: str = "running",
+        self,
+        task: Any,
+        delta: float | None = None,
+        c: float = 2.08,
+        bounds: str = "running",
         sigma: float | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(task)
         self.level = confidence(self.name, self.task, delta) / self.task.K
         self.factor = number("c", c, 0, above=True) * scale_of(self.task, sigma) ** 2

@@ -68,7 +68,7 @@ class Memory:
 @jit
 def _measure(
     m: Any, T: Any, tree: Any, t: Any, i: Any, level: Any, factor: Any, table: Any, running: Any, boundary: Any
-) -> Any:  # fmt: skip
+) -> Any:
     """Give arm i its estimate m and bounds after T pulls, and its side of a boundary, which `settle` may yet move."""
     C = tabulated(T, level, factor, table)
     low, high = m - C, m + C
@@ -98,9 +98,21 @@ def _scan(tree: Any, t: Any, K: Any, U: Any, L: Any, inside: Any) -> Any:
 
 @jit
 def _rounds(
-    pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, slack: Any, level: Any, factor: Any, running: Any,
-    table: Any, tree: Any, levels: Any, memory: Any, threshold: Any, out: Any,
-) -> Any:  # fmt: skip
+    pulls: Any,
+    mean: Any,
+    epsilon: Any,
+    multiplicative: Any,
+    slack: Any,
+    level: Any,
+    factor: Any,
+    running: Any,
+    table: Any,
+    tree: Any,
+    levels: Any,
+    memory: Any,
+    threshold: Any,
+    out: Any,
+) -> Any:
     """The next arm of each episode, K to stop."""
     K = np.uint64(pulls.shape[1])
     i: Any  # an arm, unsigned or not
@@ -186,8 +198,14 @@ class ST2(Agent):
         self.factor = number("c", c, 0, above=True) * scale_of(self.task, sigma) ** 2
         self.table = lil_table(self.level, self.factor)
         p = self.task.parameters
-        self.rules = (float(p["epsilon"]), p["multiplicative"], float(p["slack"]), self.level, self.factor,
-                      bounds_of(bounds))  # fmt: skip
+        self.rules = (
+            float(p["epsilon"]),
+            p["multiplicative"],
+            float(p["slack"]),
+            self.level,
+            self.factor,
+            bounds_of(bounds),
+        )
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape

@@ -209,9 +209,14 @@ def _number(x: float) -> str:
 
 
 def _draw(
-    ax: Axes, evaluation: Evaluation, metric: str, level: float, log: bool, transform: Transform | None,
+    ax: Axes,
+    evaluation: Evaluation,
+    metric: str,
+    level: float,
+    log: bool,
+    transform: Transform | None,
     label: str | None,
-) -> bool:  # fmt: skip
+) -> bool:
     """Draw an evaluation; returns whether it has lines (and so wants a legend)."""
     series = series_of(evaluation, metric, level, transform, evaluation.agents)
     if label is None:
@@ -261,10 +266,17 @@ def _title(evaluation: Evaluation) -> str:
 
 
 def plot(
-    evaluation: Evaluation, metric: str = "error_rate", *, path: str | Path | None = None, log: bool = False,
-    transform: Transform | None = None, label: str | None = None, title: str | None = None, level: float = 0.95,
+    evaluation: Evaluation,
+    metric: str = "error_rate",
+    *,
+    path: str | Path | None = None,
+    log: bool = False,
+    transform: Transform | None = None,
+    label: str | None = None,
+    title: str | None = None,
+    level: float = 0.95,
     ax: Axes | None = None,
-) -> Figure:  # fmt: skip
+) -> Figure:
     """The mean of a metric for each agent, with confidence limits: lines against pulls or budget, bars for one point.
 
     Args:

@@ -31,8 +31,9 @@ def table(
         widths[-1] = min(widths[-1], max(LEAST_WIDTH, width - others))
     lines = []
     for row in (head, ["─" * n for n in widths], *rows):
-        *cells, last = (text.rjust(n) if i in right else text.ljust(n)
-                        for i, (text, n) in enumerate(zip(row, widths, strict=True)))  # fmt: skip
+        *cells, last = (
+            text.rjust(n) if i in right else text.ljust(n) for i, (text, n) in enumerate(zip(row, widths, strict=True))
+        )
         start = "".join(f"{cell}  " for cell in cells)
         for part in textwrap.wrap(last, widths[-1]) or [""]:
             lines.append((start + part.rjust(widths[-1]) if len(head) - 1 in right else start + part).rstrip())
@@ -90,12 +91,18 @@ def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.
     if "at" not in several or any(row["at"] != row["total_pulls"] for row in rows):
         columns.append(("pulls", True, lambda row: _count(row["total_pulls"])))
     per_cent = f"{100 * level:.4g} %"
-    columns.append((f"error rate [{per_cent}]", True,
-                    lambda row: _interval(row["error_rate"], row["error_low"], row["error_high"])))  # fmt: skip
+    columns.append(
+        (
+            f"error rate [{per_cent}]",
+            True,
+            lambda row: _interval(row["error_rate"], row["error_low"], row["error_high"]),
+        )
+    )
     if "verdict" in rows[0]:
         columns.append(("delta", False, lambda row: row["verdict"]))
-    columns.append((f"score [{per_cent}]", True,
-                    lambda row: _interval(row["score"], row["score_low"], row["score_high"])))  # fmt: skip
+    columns.append(
+        (f"score [{per_cent}]", True, lambda row: _interval(row["score"], row["score_low"], row["score_high"]))
+    )
     columns.append((shown.replace("_", " "), True, lambda row: _short(row[shown])))
     if any(row["truncated"] > 0 for row in rows):
         columns.append(("truncated", True, lambda row: f"{row['truncated']:.4f}"))
@@ -107,9 +114,7 @@ def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.
     return f"{_head(evaluation)}\n\n{table([name for name, _, _ in columns], cells, right=right)}{note}"
 
 
-def comparison(
-    evaluation: Evaluation, metric: str = "score", reference: str | None = None, level: float = 0.95
-) -> str:  # fmt: skip
+def comparison(evaluation: Evaluation, metric: str = "score", reference: str | None = None, level: float = 0.95) -> str:
     """The paired differences of all other agents to one of them, at the last row of each; empty for a single agent.
 
     Args:

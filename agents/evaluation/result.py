@@ -57,16 +57,26 @@ class Run:
         """Room for the rows of so many episodes."""
         C = 1 if at is None else len(at)
         names = _score_names(task.problem)
-        kinds: dict[str, Any] = {"correct": np.bool_, "truncated": np.bool_, "total_pulls": np.int64,
-                                 "misclassified": np.int64, "misidentified": np.int64}  # fmt: skip
-        columns = {name: np.zeros((episodes, C), kinds.get(name, np.float64))
-                   for name in ("total_pulls", "truncated", *names)}  # fmt: skip
+        kinds: dict[str, Any] = {
+            "correct": np.bool_,
+            "truncated": np.bool_,
+            "total_pulls": np.int64,
+            "misclassified": np.int64,
+            "misidentified": np.int64,
+        }
+        columns = {
+            name: np.zeros((episodes, C), kinds.get(name, np.float64)) for name in ("total_pulls", "truncated", *names)
+        }
         return cls(agent, task, None if at is None else np.array(at, np.int64), names, columns, np.zeros((C, task.K)))
 
     def write(
-        self, episode: NDArray[np.int64], column: NDArray[np.int64], verdict: Mapping[str, NDArray[Any]],
-        total_pulls: NDArray[np.int64], truncated: NDArray[np.bool_] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        episode: NDArray[np.int64],
+        column: NDArray[np.int64],
+        verdict: Mapping[str, NDArray[Any]],
+        total_pulls: NDArray[np.int64],
+        truncated: NDArray[np.bool_] | None = None,
+    ) -> None:
         """Fill the cells (episode, column) (n,)."""
         for name in self.names:
             self.columns[name][episode, column] = verdict[name]
@@ -119,10 +129,14 @@ class Run:
     def describe(self) -> dict[str, Any]:
         """All but the rows, JSON-able."""
         numbers = {"at": self.at, "budgets": self.budgets}
-        return {"agent": self.agent, "episodes": len(self.columns["score"]), "seconds": self.seconds,
-                "lower_bound": None if math.isnan(self.lower_bound) else self.lower_bound,
-                "task": json.loads(self.task.to_json()),
-                **{name: None if array is None else array.tolist() for name, array in numbers.items()}}  # fmt: skip
+        return {
+            "agent": self.agent,
+            "episodes": len(self.columns["score"]),
+            "seconds": self.seconds,
+            "lower_bound": None if math.isnan(self.lower_bound) else self.lower_bound,
+            "task": json.loads(self.task.to_json()),
+            **{name: None if array is None else array.tolist() for name, array in numbers.items()},
+        }
 
 
 def check_metric(problem: str, metric: str) -> None:
@@ -165,10 +179,16 @@ class Evaluation:
         for run in self.runs:
             n = len(run.columns["score"])
             for c, (budget, at) in enumerate(run.cells):
-                head = {"agent": [run.agent] * n, "budget": pd.array([budget] * n, dtype="Int64"),
-                        "at": pd.array([at] * n, dtype="Int64"), "episode": np.arange(n)}  # fmt: skip
-                body = {name: run.columns[name][:, c]
-                        for name in ("total_pulls", "correct", "score", "truncated", *run.names[2:])}  # fmt: skip
+                head = {
+                    "agent": [run.agent] * n,
+                    "budget": pd.array([budget] * n, dtype="Int64"),
+                    "at": pd.array([at] * n, dtype="Int64"),
+                    "episode": np.arange(n),
+                }
+                body = {
+                    name: run.columns[name][:, c]
+                    for name in ("total_pulls", "correct", "score", "truncated", *run.names[2:])
+                }
                 parts.append(pd.DataFrame(head | body))
         table: DataFrame = pd.concat(parts, ignore_index=True)
         table["agent"] = pd.Categorical(table["agent"], categories=self.agents)
@@ -182,8 +202,12 @@ class Evaluation:
         for run in self.runs:
             n, K = len(run.columns["score"]), run.task.K
             for c, (budget, at) in enumerate(run.cells):
-                head = {"agent": [run.agent] * K, "budget": pd.array([budget] * K, dtype="Int64"),
-                        "at": pd.array([at] * K, dtype="Int64"), "arm": np.arange(K)}  # fmt: skip
+                head = {
+                    "agent": [run.agent] * K,
+                    "budget": pd.array([budget] * K, dtype="Int64"),
+                    "at": pd.array([at] * K, dtype="Int64"),
+                    "arm": np.arange(K),
+                }
                 parts.append(pd.DataFrame(head | {"pulls": run.pulls[c] / n}))
         table: DataFrame = pd.concat(parts, ignore_index=True)
         return table
@@ -208,14 +232,27 @@ class Evaluation:
             score, score_low, score_high = run.estimate("score", level)
             for c, (budget, at) in enumerate(run.cells):
                 pulls = run.columns["total_pulls"][:, c]
-                row = {"agent": run.agent, "budget": budget, "at": at, "episodes": n, "total_pulls": pulls.mean(),
-                       "total_pulls_50": np.quantile(pulls, 0.5), "total_pulls_95": np.quantile(pulls, 0.95),
-                       "error_rate": rate[c], "error_low": low[c], "error_high": high[c]}  # fmt: skip
+                row = {
+                    "agent": run.agent,
+                    "budget": budget,
+                    "at": at,
+                    "episodes": n,
+                    "total_pulls": pulls.mean(),
+                    "total_pulls_50": np.quantile(pulls, 0.5),
+                    "total_pulls_95": np.quantile(pulls, 0.95),
+                    "error_rate": rate[c],
+                    "error_low": low[c],
+                    "error_high": high[c],
+                }
                 if run.task.delta is not None:
                     row["verdict"] = statistics.verdict(int(errors[c]), n, run.task.delta, level)
-                row |= {"score": score[c], "score_low": score_low[c], "score_high": score_high[c],
-                        "truncated": run.columns["truncated"][:, c].mean(),
-                        "lower_bound_ratio": pulls.mean() / run.lower_bound}  # fmt: skip
+                row |= {
+                    "score": score[c],
+                    "score_low": score_low[c],
+                    "score_high": score_high[c],
+                    "truncated": run.columns["truncated"][:, c].mean(),
+                    "lower_bound_ratio": pulls.mean() / run.lower_bound,
+                }
                 row |= {name: run.columns[name][:, c].mean() for name in run.names[2:]}
                 rows.append(row | {"pulls_per_second": run.pulls_per_second})
         pd = _pandas()
@@ -244,9 +281,16 @@ class Evaluation:
         return run.values(metric)[:, c]
 
     def compare(
-        self, a: str, b: str, metric: str = "score", *, budget: int | None = None, at: int | None = None,
-        level: float = 0.95, seed: int = 0,
-    ) -> statistics.PairedDifference:  # fmt: skip
+        self,
+        a: str,
+        b: str,
+        metric: str = "score",
+        *,
+        budget: int | None = None,
+        at: int | None = None,
+        level: float = 0.95,
+        seed: int = 0,
+    ) -> statistics.PairedDifference:
         """The paired difference a - b over the common episodes: its mean, interval and p-value.
 
         Args:
@@ -304,8 +348,11 @@ class Evaluation:
             at_row, at_pull = at_row + C * n, at_pull + C * task.K
             if len(part) != C * n or len(sums) != C * task.K or set(part["agent"]) != {form["agent"]}:
                 raise ValueError(f"{folder} was altered: the rows of {form['agent']} are not those of settings.json")
-            columns = {name: np.ascontiguousarray(part[name].to_numpy().reshape(C, n).T)
-                       for name in part.columns if name not in (*KEYS, "episode")}  # fmt: skip
+            columns = {
+                name: np.ascontiguousarray(part[name].to_numpy().reshape(C, n).T)
+                for name in part.columns
+                if name not in (*KEYS, "episode")
+            }
             scores = _score_names(task.problem)
             bound = math.nan if form["lower_bound"] is None else form["lower_bound"]
             total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)

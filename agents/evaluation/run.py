@@ -53,10 +53,19 @@ def _passes(arm: Any, times: Any, stop: Any, most: Any, spent: Any, limit: Any) 
 
 
 def evaluate(
-    agents: Any, env_id: str, *, episodes: int, seed: int = 0, at: Sequence[int] | None = None,
-    budgets: Sequence[int] | None = None, env_kwargs: Mapping[str, Any] | None = None, batch: int | None = None,
-    jobs: int = 1, out: str | None = None, progress: bool | None = None,
-) -> Evaluation:  # fmt: skip
+    agents: Any,
+    env_id: str,
+    *,
+    episodes: int,
+    seed: int = 0,
+    at: Sequence[int] | None = None,
+    budgets: Sequence[int] | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    batch: int | None = None,
+    jobs: int = 1,
+    out: str | None = None,
+    progress: bool | None = None,
+) -> Evaluation:
     """Run agents on the same episodes of an environment and score their answers.
 
     Args:
@@ -101,10 +110,24 @@ def evaluate(
             for budget in horizons:
                 plans.append(_plan(label, policy, env_id, kwargs | {"budget": budget}, episodes, None, batch))
     runs = [plan.run(episodes, seed, progress) for plan in plans]
-    versions = {"bandit-envs": bandit_envs.__version__, "gymnasium": gym.__version__, "numpy": np.__version__,
-                "python": platform.python_version()}  # fmt: skip
-    return Evaluation(runs, {"env_id": env_id, "env_kwargs": kwargs, "episodes": episodes, "seed": seed, "at": checks,
-                             "budgets": horizons, "versions": versions})  # fmt: skip
+    versions = {
+        "bandit-envs": bandit_envs.__version__,
+        "gymnasium": gym.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+    return Evaluation(
+        runs,
+        {
+            "env_id": env_id,
+            "env_kwargs": kwargs,
+            "episodes": episodes,
+            "seed": seed,
+            "at": checks,
+            "budgets": horizons,
+            "versions": versions,
+        },
+    )
 
 
 def _pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:
@@ -187,8 +210,15 @@ def check_environment(env_id: str) -> None:
 
 def _make_envs(env_id: str, slots: int, handcrafted: bool, observation: str, kwargs: Any) -> PureExplorationVectorEnv:
     """An environment whose slots are restarted one by one, with observations that are not copied."""
-    envs: Any = gym.make_vec(env_id, num_envs=slots, copy=False, autoreset_mode=AutoresetMode.DISABLED,
-                             actions="full" if handcrafted else "arm", observation=observation, **kwargs)  # fmt: skip
+    envs: Any = gym.make_vec(
+        env_id,
+        num_envs=slots,
+        copy=False,
+        autoreset_mode=AutoresetMode.DISABLED,
+        actions="full" if handcrafted else "arm",
+        observation=observation,
+        **kwargs,
+    )
     return envs  # type: ignore[no-any-return]
 
 
@@ -220,9 +250,14 @@ class _Plan:
 
 
 def _plan(
-    label: str, policy: Any, env_id: str, kwargs: dict[str, Any], episodes: int, checks: list[int] | None,
+    label: str,
+    policy: Any,
+    env_id: str,
+    kwargs: dict[str, Any],
+    episodes: int,
+    checks: list[int] | None,
     batch: int | None,
-) -> _Plan:  # fmt: skip
+) -> _Plan:
     """The run of one agent at one budget, after all checks that can be made without running it."""
     if isinstance(policy, str) and parse_call(policy)[0] in catalogue.LEARNED:
         with closing(_make_envs(env_id, 1, False, "features", kwargs)) as envs:
@@ -258,9 +293,16 @@ class _Lockstep:
     """One pass of an agent over all episodes."""
 
     def __init__(
-        self, label: str, policy: Any, envs: PureExplorationVectorEnv, episodes: int, seed: int,
-        at: Sequence[int] | None, handcrafted: bool, progress: bool | None,
-    ) -> None:  # fmt: skip
+        self,
+        label: str,
+        policy: Any,
+        envs: PureExplorationVectorEnv,
+        episodes: int,
+        seed: int,
+        at: Sequence[int] | None,
+        handcrafted: bool,
+        progress: bool | None,
+    ) -> None:
         self.label, self.policy, self.envs, self.handcrafted = label, policy, envs, handcrafted
         self.episodes, self.seed, self.progress = episodes, seed, progress
         E = envs.num_envs

@@ -101,8 +101,20 @@ class Evolved(IndexPolicy):
         else:
             pulls = np.ascontiguousarray(observation["pulls"], np.int64)
             mean = np.ascontiguousarray(observation["mean"], np.float64)
-            all_indices(pulls, mean, self._rule, self._size, self._bernoulli, self.sigma2, self.fair, self._own,
-                        max(len(pulls) // len(self.genes), 1), state.margin, state.arm, state.least)  # fmt: skip
+            all_indices(
+                pulls,
+                mean,
+                self._rule,
+                self._size,
+                self._bernoulli,
+                self.sigma2,
+                self.fair,
+                self._own,
+                max(len(pulls) // len(self.genes), 1),
+                state.margin,
+                state.arm,
+                state.least,
+            )
             arm, least = state.arm.copy(), state.least
         if self.stops:
             rows = np.arange(len(arm)) // max(len(arm) // len(self.genes), 1)

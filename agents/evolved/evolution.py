@@ -48,11 +48,21 @@ def starting_point(stops: bool) -> tuple[list[float], list[float], list[float]]:
 
 
 def evolve(
-    env_id: str = "bandit_envs/Threshold-v0", *, seconds: float | None = None, generations: int | None = None,
-    seed: int = 0, population: int = 12, env_kwargs: Mapping[str, Any] | None = None,
-    mix: Sequence[Mapping[str, Any]] | None = None, episodes: int = 1000, held_out: int = 4, every: int = 5,
-    searched: Sequence[str] | None = None, out: str | Path | None = None, progress: bool | None = None,
-) -> tuple[list[float], dict[str, Any]]:  # fmt: skip
+    env_id: str = "bandit_envs/Threshold-v0",
+    *,
+    seconds: float | None = None,
+    generations: int | None = None,
+    seed: int = 0,
+    population: int = 12,
+    env_kwargs: Mapping[str, Any] | None = None,
+    mix: Sequence[Mapping[str, Any]] | None = None,
+    episodes: int = 1000,
+    held_out: int = 4,
+    every: int = 5,
+    searched: Sequence[str] | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+) -> tuple[list[float], dict[str, Any]]:
     """Tune the index.
 
     The same `seed` and `generations` give the same genes (on one platform).
@@ -145,17 +155,38 @@ def evolve(
         look(generation)
     kept = latest_of_the_best(-np.stack(values))
     card: dict[str, Any] = {
-        "algorithm": "evolved", "env_id": env_id, "genes": [float(f"{gene:.6g}") for gene in genes[kept]],
-        "names": names, "kept": looks[kept]["generation"], "looks": looks,
-        "generations": generation, "population": population, "seed": seed, "env_kwargs": kwargs, "mix": mix,
+        "algorithm": "evolved",
+        "env_id": env_id,
+        "genes": [float(f"{gene:.6g}") for gene in genes[kept]],
+        "names": names,
+        "kept": looks[kept]["generation"],
+        "looks": looks,
+        "generations": generation,
+        "population": population,
+        "seed": seed,
+        "env_kwargs": kwargs,
+        "mix": mix,
         "result": [_report(course, lsa, genes[kept], judging, held_out) for course in courses],
-        "versions": {"python": platform.python_version(), "numpy": np.__version__, "cmaes": cmaes.__version__,
-                     "bandit-envs": bandit_envs.__version__},
-    }  # fmt: skip
+        "versions": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "cmaes": cmaes.__version__,
+            "bandit-envs": bandit_envs.__version__,
+        },
+    }
     card["cpu_seconds"] = round(time.process_time() - began, 1)
-    given = {"seconds": seconds, "generations": None if seconds else generations, "seed": seed,
-             "population": population, "env_kwargs": kwargs or None, "mix": mix, "episodes": episodes,
-             "held_out": held_out, "every": every, "searched": searched}  # fmt: skip
+    given = {
+        "seconds": seconds,
+        "generations": None if seconds else generations,
+        "seed": seed,
+        "population": population,
+        "env_kwargs": kwargs or None,
+        "mix": mix,
+        "episodes": episodes,
+        "held_out": held_out,
+        "every": every,
+        "searched": searched,
+    }
     listed = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
     card["call"] = f"agents.evolve({env_id!r}, {listed})"
     if out is not None:
@@ -170,6 +201,13 @@ def _report(course: Course, lsa: Sequence[float], genes: Sequence[float], root: 
     start, own = course.losses([lsa, genes], root, 0, times * course.episodes)
     base, ratio = max(float(start.mean()), LEAST), float(own.mean()) / max(float(start.mean()), LEAST)
     error = float((own - ratio * start).std(ddof=1)) / math.sqrt(len(own)) / base  # of a ratio, by linearisation
-    return {"env_kwargs": course.kwargs, "episodes": len(own), "root": root, "loss": float(own.mean()),
-            "start": float(start.mean()), "ratio": round(ratio, 5), "low": round(ratio - 1.96 * error, 5),
-            "high": round(ratio + 1.96 * error, 5)}  # fmt: skip
+    return {
+        "env_kwargs": course.kwargs,
+        "episodes": len(own),
+        "root": root,
+        "loss": float(own.mean()),
+        "start": float(start.mean()),
+        "ratio": round(ratio, 5),
+        "low": round(ratio - 1.96 * error, 5),
+        "high": round(ratio + 1.96 * error, 5),
+    }

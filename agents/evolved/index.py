@@ -151,9 +151,19 @@ def _all_good(pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, margin: 
 
 @jit
 def all_indices(
-    pulls: Any, mean: Any, rule: Any, size: Any, bernoulli: Any, sigma2: Any, fair: Any, genes: Any, per_row: Any,
-    margin: Any, arm: Any, least: Any,
-) -> None:  # fmt: skip
+    pulls: Any,
+    mean: Any,
+    rule: Any,
+    size: Any,
+    bernoulli: Any,
+    sigma2: Any,
+    fair: Any,
+    genes: Any,
+    per_row: Any,
+    margin: Any,
+    arm: Any,
+    least: Any,
+) -> None:
     """The arm (E,) with the smallest index in each episode, arms never pulled first, and that index (E,).
 
     Args:

@@ -36,8 +36,15 @@ class Course:
 
     def _environments(self, count: int) -> PureExplorationVectorEnv:
         if count not in self._envs:
-            envs: Any = gym.make_vec(self.env_id, num_envs=count, copy=False, autoreset_mode=AutoresetMode.DISABLED,
-                                     actions="arm", observation="statistics", **self.kwargs)  # fmt: skip
+            envs: Any = gym.make_vec(
+                self.env_id,
+                num_envs=count,
+                copy=False,
+                autoreset_mode=AutoresetMode.DISABLED,
+                actions="arm",
+                observation="statistics",
+                **self.kwargs,
+            )
             self._envs = {count: envs}
         return self._envs[count]
 

@@ -22,10 +22,18 @@ def _figure(number: int, data: str) -> Figure:
     budgets = range(5_000, DATA[data] + 1, 5_000)
     titles = {K: f"{data}, K = {K}" for K in SIZES}
     panels = [
-        Panel(title, "bandit_envs/TopK-v0", {"instance": f"chen2017-{data}(K={K})", "shuffle_arms": True},
-              list(budgets), AGENTS, 200, "error_rate", "failure probability")
+        Panel(
+            title,
+            "bandit_envs/TopK-v0",
+            {"instance": f"chen2017-{data}(K={K})", "shuffle_arms": True},
+            list(budgets),
+            AGENTS,
+            200,
+            "error_rate",
+            "failure probability",
+        )
         for K, title in titles.items()
-    ]  # fmt: skip
+    ]
     # "AdaptiveTopK outperforms CLUCB-PAC in almost all the datasets."
     claims = [Claim(title, ADAPTIVE, CLUCB) for title in titles.values()]
     if data == "two-group":  # "AdaptiveTopK outperforms other algorithms significantly for all values of K"

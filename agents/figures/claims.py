@@ -47,8 +47,16 @@ class Claim:
             d = evaluation.compare(self.better, self.worse, panel.metric, level=level, **place)
             less, more = ("no", "yes") if self.larger else ("yes", "no")
             verdict = less if d.high < 0 else more if d.low > 0 else "open"
-            rows.append({"x": x, "estimate": d.difference, "low": d.low, "high": d.high, "p_value": d.p_value,
-                         "verdict": verdict})  # fmt: skip
+            rows.append(
+                {
+                    "x": x,
+                    "estimate": d.difference,
+                    "low": d.low,
+                    "high": d.high,
+                    "p_value": d.p_value,
+                    "verdict": verdict,
+                }
+            )
         return rows
 
 
@@ -81,8 +89,16 @@ class Growth:
         slopes = design @ np.log(np.column_stack([fitted, np.array(resampled)])) / (design @ design)
         low, high = np.quantile(slopes[1:], [(1 - level) / 2, (1 + level) / 2])
         inside, outside = self.low <= low and high <= self.high, high < self.low or low > self.high
-        return [{"x": np.nan, "estimate": slopes[0], "low": low, "high": high, "p_value": np.nan,
-                 "verdict": "yes" if inside else "no" if outside else "open"}]  # fmt: skip
+        return [
+            {
+                "x": np.nan,
+                "estimate": slopes[0],
+                "low": low,
+                "high": high,
+                "p_value": np.nan,
+                "verdict": "yes" if inside else "no" if outside else "open",
+            }
+        ]
 
 
 @dataclass(frozen=True)
@@ -106,8 +122,16 @@ class Level:
         low, high = bootstrap_mean(values[:, None], level)
         below, over = ("no", "yes") if self.above else ("yes", "no")
         verdict = below if high[0] <= self.value else over if low[0] > self.value else "open"
-        return [{"x": self.x, "estimate": values.mean(), "low": low[0], "high": high[0], "p_value": np.nan,
-                 "verdict": verdict}]  # fmt: skip
+        return [
+            {
+                "x": self.x,
+                "estimate": values.mean(),
+                "low": low[0],
+                "high": high[0],
+                "p_value": np.nan,
+                "verdict": verdict,
+            }
+        ]
 
 
 @dataclass(frozen=True)
@@ -127,8 +151,16 @@ class Peaks:
         pulls = panel.by_rank(result, self.agent)
         most = np.argsort(-pulls, kind="stable")[: len(self.ranks)] + 1
         found = len(set(most.tolist()) & set(self.ranks))
-        return [{"x": np.nan, "estimate": found, "low": np.nan, "high": np.nan, "p_value": np.nan,
-                 "verdict": "yes" if found == len(self.ranks) else "no"}]  # fmt: skip
+        return [
+            {
+                "x": np.nan,
+                "estimate": found,
+                "low": np.nan,
+                "high": np.nan,
+                "p_value": np.nan,
+                "verdict": "yes" if found == len(self.ranks) else "no",
+            }
+        ]
 
 
 @dataclass(frozen=True)
@@ -146,8 +178,16 @@ class Printed:
     def test(self, panel: AnyPanel, result: Any, level: float) -> list[dict[str, Any]]:
         """One row: the number."""
         found = float(result.summary()[self.column].iloc[0])
-        return [{"x": np.nan, "estimate": found, "low": found, "high": found, "p_value": np.nan,
-                 "verdict": "yes" if found == self.value else "no"}]  # fmt: skip
+        return [
+            {
+                "x": np.nan,
+                "estimate": found,
+                "low": found,
+                "high": found,
+                "p_value": np.nan,
+                "verdict": "yes" if found == self.value else "no",
+            }
+        ]
 
 
 AnyClaim = Claim | Growth | Level | Peaks | Printed

@@ -100,9 +100,13 @@ class Reproduction:
 
 
 def reproduce(
-    figure: Figure | str, *, episodes: int | None = None, seed: int = 0, panels: Sequence[str] | None = None,
+    figure: Figure | str,
+    *,
+    episodes: int | None = None,
+    seed: int = 0,
+    panels: Sequence[str] | None = None,
     progress: bool | None = None,
-) -> Reproduction:  # fmt: skip
+) -> Reproduction:
     """Run a figure of a paper.
 
     Args:

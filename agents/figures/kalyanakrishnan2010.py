@@ -66,9 +66,16 @@ class Stopped:
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """A row per arm: pulls, mean, whether it is in High, delta_i and the width of its bound."""
-        table: pd.DataFrame = _pandas().DataFrame({"arm": np.arange(1, len(self.pulls) + 1), "pulls": self.pulls,
-                                                   "mean": self.mean, "high": self.inside, "delta": self.delta,
-                                                   "width": self.width})  # fmt: skip
+        table: pd.DataFrame = _pandas().DataFrame(
+            {
+                "arm": np.arange(1, len(self.pulls) + 1),
+                "pulls": self.pulls,
+                "mean": self.mean,
+                "high": self.inside,
+                "delta": self.delta,
+                "width": self.width,
+            }
+        )
         return table
 
 
@@ -84,8 +91,9 @@ class Bounds(AnyPanel):
 
     def run(self, episodes: int | None, seed: int, progress: bool | None) -> Stopped:
         """One episode, whatever `episodes` says."""
-        env: Any = gym.make(ENV, instance=_schematic(), k=2, epsilon=self.epsilon, criterion="each", delta=self.delta,
-                            actions="full").unwrapped  # fmt: skip
+        env: Any = gym.make(
+            ENV, instance=_schematic(), k=2, epsilon=self.epsilon, criterion="each", delta=self.delta, actions="full"
+        ).unwrapped
         agent, (observation, _), state, over = catalogue.make(self.agent, env), env.reset(seed=seed), None, False
         while not over:
             action, state = agent.predict(observation, state)
@@ -114,8 +122,15 @@ class Bounds(AnyPanel):
             ax.plot([place[i]], [end[i]], "_", color=colour, markersize=14)
             text = f"{result.delta[i]:.1g}, {result.width[i]:.2g}\nN = {result.pulls[i]:,}"
             above = not result.inside[i]
-            ax.annotate(text, (place[i], end[i]), xytext=(0, 6 if above else -6), textcoords="offset points",
-                        ha="center", va="bottom" if above else "top", fontsize=7)  # fmt: skip
+            ax.annotate(
+                text,
+                (place[i], end[i]),
+                xytext=(0, 6 if above else -6),
+                textcoords="offset points",
+                ha="center",
+                va="bottom" if above else "top",
+                fontsize=7,
+            )
         if np.isfinite(result.cut):
             ax.axhline(result.cut, color="#7F7F7F", linewidth=0.8, linestyle="dashed")
         ax.set_xlim(0.4, 5.6)
@@ -177,8 +192,9 @@ WITH_OCBA = _against_pulls("3a: OCBA-m", BASE | OCBA, "normalised_sum", "NSS")
 WITH_RACING = _against_pulls("3b: RACING", BASE | RACING, "normalised_sum", "NSS")
 ALL_BY_RANK = _by_rank("3c: pulls by rank", {ADAPT: "adapt"} | OCBA | {RACING_1: RACING[RACING_1]})
 GAUSSIAN = _against_pulls("Gaussian arms, epsilon 0", BASE | OCBA, "normalised_sum", "NSS", f"{INSTANCE}-gaussian")
-SMALL = _against_pulls("10 arms, epsilon 0", BASE | {RACING_1: RACING[RACING_1]}, "normalised_sum", "NSS",
-                       f"{INSTANCE}-small")  # fmt: skip
+SMALL = _against_pulls(
+    "10 arms, epsilon 0", BASE | {RACING_1: RACING[RACING_1]}, "normalised_sum", "NSS", f"{INSTANCE}-small"
+)
 
 FIGURE_3 = Figure(
     name="kalyanakrishnan2010-figure-3",

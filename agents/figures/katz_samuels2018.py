@@ -41,10 +41,19 @@ def log_failures(rate: NDArray[np.float64], K: int) -> NDArray[np.float64]:
 
 
 PANELS = [
-    Panel(title, "bandit_envs/Feasible-v0", {"instance": name}, [T * (j + 1) // 10 for j in range(10)], AGENTS, 2000,
-          "error_rate", "ln(failure probability)", at=True)
+    Panel(
+        title,
+        "bandit_envs/Feasible-v0",
+        {"instance": name},
+        [T * (j + 1) // 10 for j in range(10)],
+        AGENTS,
+        2000,
+        "error_rate",
+        "ln(failure probability)",
+        at=True,
+    )
     for title, (name, T) in (PAPER | BESIDE).items()
-]  # fmt: skip
+]
 
 FIGURE_1_7 = Figure(
     name="katz-samuels2018-figures-1-7",
@@ -67,12 +76,18 @@ FIGURE_1_7 = Figure(
         Claim(DOSES, "UA", "MD-UCBE[1]"),
         # "Until roughly time step 3000, MD-APT and MD-UCBE[10] perform the best. Afterwards, MD-SAR does substantially
         # better"; "in the supplementary material .. Gaussian .. the results are very similar"
-        *(Claim(title, name, "MD-SAR", until=2800) for title in (CROWD, "7 with Gaussian workers")
-          for name in ("MD-APT", "MD-UCBE[10]")),
-        *(Claim(title, "MD-SAR", name, since=3200) for title in (CROWD, "7 with Gaussian workers")
-          for name in ("MD-APT", "MD-UCBE[10]")),
+        *(
+            Claim(title, name, "MD-SAR", until=2800)
+            for title in (CROWD, "7 with Gaussian workers")
+            for name in ("MD-APT", "MD-UCBE[10]")
+        ),
+        *(
+            Claim(title, "MD-SAR", name, since=3200)
+            for title in (CROWD, "7 with Gaussian workers")
+            for name in ("MD-APT", "MD-UCBE[10]")
+        ),
     ],
     transform=log_failures,
-)  # fmt: skip
+)
 
 FIGURES = [FIGURE_1_7]

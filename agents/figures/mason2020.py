@@ -87,8 +87,17 @@ class Rated:
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """One row: captions, ratings, best mean, threshold, good captions."""
         counts, best = self.data.counts, self.data.means.max()
-        table: pd.DataFrame = _pandas().DataFrame([{"captions": len(counts), "ratings": counts.sum(), "best": best,
-                                                    "threshold": self.threshold, "good": self.good}])  # fmt: skip
+        table: pd.DataFrame = _pandas().DataFrame(
+            [
+                {
+                    "captions": len(counts),
+                    "ratings": counts.sum(),
+                    "best": best,
+                    "threshold": self.threshold,
+                    "good": self.good,
+                }
+            ]
+        )
         return table
 
 
@@ -150,10 +159,12 @@ BUDGETS = [250_000 * (j + 1) for j in range(12)]
 SHORT = [500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000]
 
 PANELS = [
-    *(Panel(f"Captions 651, {metric}", ENV, {"instance": "captions-651"}, BUDGETS, CAPTIONS, 600, key, metric)
-      for metric, key in (("F1", "f1"), ("precision", "precision"), ("recall", "recall"))),
+    *(
+        Panel(f"Captions 651, {metric}", ENV, {"instance": "captions-651"}, BUDGETS, CAPTIONS, 600, key, metric)
+        for metric, key in (("F1", "f1"), ("precision", "precision"), ("recall", "recall"))
+    ),
     Panel("ACVRL1 inhibitors, F1", ENV, {"instance": "kinase-acvrl1"}, SHORT, DRUGS, 600, "f1", "F1"),
-]  # fmt: skip
+]
 
 FIGURES_4_5 = Figure(
     name="mason2020-figures-4-5",
@@ -162,11 +173,13 @@ FIGURES_4_5 = Figure(
     # "(ST)^2 outperforms all baselines including the oracle APT, and almost matches the performance of the top-k
     # oracle"; k = 23 and 92 "result in a poor performance"; "near-perfect precision quickly, matched only by UCB"
     claims=[
-        *(Claim("Captions 651, F1", "(ST)^2", other, larger=True)
-          for other in ("UCB", "APT (oracle)", "LUCB, k = 23", "LUCB, k = 92")),
+        *(
+            Claim("Captions 651, F1", "(ST)^2", other, larger=True)
+            for other in ("UCB", "APT (oracle)", "LUCB, k = 23", "LUCB, k = 92")
+        ),
         Claim("Captions 651, precision", "(ST)^2", "APT (oracle)", larger=True),
         *(Claim("ACVRL1 inhibitors, F1", "(ST)^2", other, larger=True) for other in RIVALS),
     ],
-)  # fmt: skip
+)
 
 FIGURES = [FIGURE_1, FIGURE_3, FIGURES_4_5]

@@ -77,8 +77,15 @@ class Panel(AnyPanel):
 
     def run(self, episodes: int | None, seed: int, progress: bool | None) -> Evaluation:
         numbers: dict[str, Any] = {"at" if self.at else "budgets": self.budgets}
-        return evaluate(dict(self.agents), self.env_id, episodes=episodes or self.episodes, seed=seed,
-                        env_kwargs=self.env_kwargs, progress=progress, **numbers)  # fmt: skip
+        return evaluate(
+            dict(self.agents),
+            self.env_id,
+            episodes=episodes or self.episodes,
+            seed=seed,
+            env_kwargs=self.env_kwargs,
+            progress=progress,
+            **numbers,
+        )
 
     def points(self, result: Evaluation) -> list[tuple[int, Evaluation, dict[str, int]]]:
         """Per point: the number of pulls, the evaluation that holds it, and where in it."""
@@ -108,8 +115,9 @@ class Allocation(Panel):
     def draw(self, ax: Axes, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> None:
         none = np.full(result.runs[0].task.K, np.nan)  # sums over the episodes have no interval
         rank = np.arange(1.0, len(none) + 1)
-        series = [Series(agent, order.index(agent), rank, self.by_rank(result, agent), none, none)
-                  for agent in result.agents]  # fmt: skip
+        series = [
+            Series(agent, order.index(agent), rank, self.by_rank(result, agent), none, none) for agent in result.agents
+        ]
         draw(ax, series, self.label, "arm, by decreasing mean", False, True)
 
 
@@ -154,9 +162,19 @@ class Sweep(AnyPanel):
     log: bool = False
 
     def run(self, episodes: int | None, seed: int, progress: bool | None) -> Swept:
-        return Swept({x: evaluate(dict(self.agents), self.env_id, episodes=episodes or self.episodes, seed=seed,
-                                  env_kwargs=kwargs, progress=progress)
-                      for x, kwargs in self.sweep.items()})  # fmt: skip
+        return Swept(
+            {
+                x: evaluate(
+                    dict(self.agents),
+                    self.env_id,
+                    episodes=episodes or self.episodes,
+                    seed=seed,
+                    env_kwargs=kwargs,
+                    progress=progress,
+                )
+                for x, kwargs in self.sweep.items()
+            }
+        )
 
     def points(self, result: Swept) -> list[tuple[float, Evaluation, dict[str, int]]]:
         """Per point: x, its evaluation, and no further address."""
@@ -170,6 +188,15 @@ class Sweep(AnyPanel):
             for one in series_of(evaluation, self.metric, level, change, order):
                 columns[one.agent].append(one)
         x, join = np.array(list(result.evaluations), np.float64), np.concatenate
-        series = [Series(agent, parts[0].style, x, join([one.mean for one in parts]), join([one.low for one in parts]),
-                         join([one.high for one in parts])) for agent, parts in columns.items()]  # fmt: skip
+        series = [
+            Series(
+                agent,
+                parts[0].style,
+                x,
+                join([one.mean for one in parts]),
+                join([one.low for one in parts]),
+                join([one.high for one in parts]),
+            )
+            for agent, parts in columns.items()
+        ]
         draw(ax, series, f"{self.label} ({100 * level:.4g} % interval)", self.xlabel, self.log, True)

@@ -24,11 +24,18 @@ COMPETITORS = {
 }
 
 PANELS = [
-    Panel(f"Setup {i}", "bandit_envs/Threshold-v0", {"instance": f"tao2019-{i}"},
-          [T * (j + 1) // 10 for j in range(10)], {"LSA": "lsa", **COMPETITORS}, 5000, "misclassified",
-          "ln(regret / K)")
+    Panel(
+        f"Setup {i}",
+        "bandit_envs/Threshold-v0",
+        {"instance": f"tao2019-{i}"},
+        [T * (j + 1) // 10 for j in range(10)],
+        {"LSA": "lsa", **COMPETITORS},
+        5000,
+        "misclassified",
+        "ln(regret / K)",
+    )
     for i, T in ((1, 1_000), (2, 40_000), (3, 100_000))
-]  # fmt: skip
+]
 
 FIGURE_1 = Figure(
     name="tao2019-figure-1",

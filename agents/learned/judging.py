@@ -73,8 +73,15 @@ class Court:
         returns = {}
         for label, agent in agents.items():
             form = "statistics" if isinstance(agent, str) else "features"
-            envs: Any = gym.make_vec(self.env_id, num_envs=episodes, copy=False, actions="arm", observation=form,
-                                     autoreset_mode=AutoresetMode.DISABLED, **self.kwargs)  # fmt: skip
+            envs: Any = gym.make_vec(
+                self.env_id,
+                num_envs=episodes,
+                copy=False,
+                actions="arm",
+                observation=form,
+                autoreset_mode=AutoresetMode.DISABLED,
+                **self.kwargs,
+            )
             player = make(agent, envs) if isinstance(agent, str) else self.as_played(agent)
             returns[label] = 1.0 - losses(envs, player, root, np.arange(episodes))
         return returns
@@ -86,8 +93,11 @@ class Court:
         rows: dict[str, dict[str, Any]] = {}
         differences: dict[str, dict[str, Any]] = {}
         for run, gains in zip(evaluation.runs, self.gains(evaluation).values(), strict=True):
-            rows[run.agent] = {"return": float(gains.mean()), "total_pulls": float(run.columns["total_pulls"].mean()),
-                               "error_rate": float(1 - run.columns["correct"].mean())}  # fmt: skip
+            rows[run.agent] = {
+                "return": float(gains.mean()),
+                "total_pulls": float(run.columns["total_pulls"].mean()),
+                "error_rate": float(1 - run.columns["correct"].mean()),
+            }
             for metric in metrics:
                 values = run.columns[metric][:, 0].astype(np.float64)
                 low, high = bootstrap_mean(values)
@@ -96,8 +106,11 @@ class Court:
             for metric in metrics:
                 paired = evaluation.compare(agent.name, rival, metric)
                 differences.setdefault(rival, {})[metric] = {
-                    "difference": paired.difference, "low": paired.low, "high": paired.high, "p": paired.p_value,
-                }  # fmt: skip
+                    "difference": paired.difference,
+                    "low": paired.low,
+                    "high": paired.high,
+                    "p": paired.p_value,
+                }
         return {"episodes": episodes, "root": root, "agents": rows, "differences": differences}
 
 
@@ -116,8 +129,9 @@ class Judge:
     def rivals(self) -> list[dict[str, Floats]]:
         """Of each environment, the returns of the handcrafted agents, (episodes,) each, as `Court.returns`."""
         if self._rivals is None:
-            self._rivals = [one.returns({name: name for name in one.rivals}, self.episodes, self.root)
-                            for one in self.courts]  # fmt: skip
+            self._rivals = [
+                one.returns({name: name for name in one.rivals}, self.episodes, self.root) for one in self.courts
+            ]
         return self._rivals
 
     def look(self, agent: Any, episodes: int | None = None) -> list[Floats]:

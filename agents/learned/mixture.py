@@ -27,9 +27,16 @@ class Mixture:
     """
 
     def __init__(
-        self, env_id: str, kwargs: Mapping[str, Any], mix: Sequence[Mapping[str, Any]] | None, num_envs: int,
-        shaping: bool | None, expected: bool | None, pulls_per_action: int, siblings: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        env_id: str,
+        kwargs: Mapping[str, Any],
+        mix: Sequence[Mapping[str, Any]] | None,
+        num_envs: int,
+        shaping: bool | None,
+        expected: bool | None,
+        pulls_per_action: int,
+        siblings: int = 1,
+    ) -> None:
         if mix is not None and (isinstance(mix, (str, Mapping)) or not all(isinstance(one, Mapping) for one in mix)):
             raise ValueError(f"mix must be a list of keyword arguments, got {mix!r:.200}")
         self.env_id, self.num_envs, self.siblings = env_id, num_envs, siblings
@@ -40,8 +47,10 @@ class Mixture:
                 raise ValueError(f"train chooses {taken[0]!r} itself; take it out of env_kwargs")
         self.repeat = [one.get("pulls_per_action", pulls_per_action) for one in rows]
         self.slots = [number("slots", one.get("slots", 1.0), 0, above=True) for one in rows]
-        self.parts = [make_vec_env(env_id, 1, observation="features", pulls_per_action=times, **one)
-                      for one, times in zip(self.kwargs, self.repeat, strict=True)]  # fmt: skip
+        self.parts = [
+            make_vec_env(env_id, 1, observation="features", pulls_per_action=times, **one)
+            for one, times in zip(self.kwargs, self.repeat, strict=True)
+        ]
         JoinedVecEnv(self.parts)  # refuses parts that do not go together
         if num_envs < len(rows):
             raise ValueError(f"num_envs must be at least {len(rows)}, the length of the mix, got {num_envs}")
@@ -73,8 +82,18 @@ class Mixture:
         share = sum(self.slots[:count])
         families, each = self.num_envs // self.siblings, self.siblings
         bounds = [round(families * sum(self.slots[:i]) / share) for i in range(count + 1)]
-        envs = [make_vec_env(self.env_id, each * max(bounds[i + 1] - bounds[i], 1), shaping=self.shaping, siblings=each,
-                             expected=self.expected, pulls_per_action=self.repeat[i], observation="features",
-                             reward_scale=1.0 if self.relative else 1.0 / judge.distance(i), **self.kwargs[i])
-                for i in range(count)]  # fmt: skip
+        envs = [
+            make_vec_env(
+                self.env_id,
+                each * max(bounds[i + 1] - bounds[i], 1),
+                shaping=self.shaping,
+                siblings=each,
+                expected=self.expected,
+                pulls_per_action=self.repeat[i],
+                observation="features",
+                reward_scale=1.0 if self.relative else 1.0 / judge.distance(i),
+                **self.kwargs[i],
+            )
+            for i in range(count)
+        ]
         return envs[0] if len(self.parts) == 1 else JoinedVecEnv(envs)

@@ -130,8 +130,9 @@ class Repeated:
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[Any, Any]:
         """As `Trained.predict`; the state is the arms (E,) and how often each is still to be pulled (E,)."""
-        arms, left = (np.zeros(len(observation), np.int64), np.zeros(len(observation), np.int64)) if state is None \
-            else state  # fmt: skip
+        arms, left = (
+            (np.zeros(len(observation), np.int64), np.zeros(len(observation), np.int64)) if state is None else state
+        )
         if episode_start is not None:
             left[episode_start] = 0
         if (new := np.flatnonzero(left == 0)).size:

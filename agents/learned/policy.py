@@ -156,9 +156,15 @@ class Equivariant(_Base):
     """
 
     def __init__(
-        self, *args: Any, hidden: int = 32, stop: bool = True, context: bool = True, steep: float = 4.0,
-        decay: float = 0.0, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        *args: Any,
+        hidden: int = 32,
+        stop: bool = True,
+        context: bool = True,
+        steep: float = 4.0,
+        decay: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         self.hidden, self.stop, self.context, self.steep, self.decay = hidden, stop, context, steep, decay
         super().__init__(*args, **{"ortho_init": False, **kwargs})
 
@@ -174,8 +180,10 @@ class Equivariant(_Base):
         groups: dict[bool, list[nn.Parameter]] = {False: [], True: []}
         for name, weight in self.named_parameters():
             groups[name.startswith(FADING)].append(weight)
-        rows = [{"params": own, **({"weight_decay": self.decay * fades} if self.decay else {})}
-                for fades, own in groups.items()]  # fmt: skip
+        rows = [
+            {"params": own, **({"weight_decay": self.decay * fades} if self.decay else {})}
+            for fades, own in groups.items()
+        ]
         self.optimizer = kinds(rows, lr=lr_schedule(1), **self.optimizer_kwargs)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:

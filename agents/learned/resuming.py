@@ -32,8 +32,14 @@ class Saved:
         """Store all, under another name first, so that a kill leaves the old file or the new one."""
         logger = model.__dict__.pop("_logger", None)  # holds open files; `learn` makes another
         try:
-            state = {"call": self.call, "model": model, "run": run, "torch": torch.get_rng_state(),
-                     "numpy": np.random.get_state(), "python": random.getstate()}  # fmt: skip  # noqa: NPY002 (SB3's)
+            state = {
+                "call": self.call,
+                "model": model,
+                "run": run,
+                "torch": torch.get_rng_state(),
+                "numpy": np.random.get_state(),  # noqa: NPY002 (SB3's)
+                "python": random.getstate(),
+            }
             text = cloudpickle.dumps(state)
         finally:
             if logger is not None:

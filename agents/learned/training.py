@@ -96,26 +96,49 @@ def _imported(name: Any) -> Any:
 _COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
 ALGORITHMS: dict[str, Algorithm] = {
     "ppo": Algorithm(PPO, EquivariantPolicy, _COMMON | {"n_steps": 32, "n_epochs": 4}, relative=True),
-    "a2c": Algorithm(A2C, EquivariantPolicy,
-                     _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True}, relative=True),
-    "maskable-ppo": Algorithm("sb3_contrib:MaskablePPO", ".maskable:MaskableEquivariantPolicy",
-                              _COMMON | {"n_steps": 32, "n_epochs": 4}),
-    "recurrent-ppo": Algorithm("sb3_contrib:RecurrentPPO", "MlpLstmPolicy",
-                               _COMMON | {"n_steps": 64, "n_epochs": 4}, num_envs=32),
-    "dqn": Algorithm(DQN, "MlpPolicy", {"gamma": 0.97, "learning_rate": 1e-3, "buffer_size": 200_000,
-                                        "batch_size": 256, "learning_starts": 10_000}, num_envs=16),
-}  # fmt: skip
+    "a2c": Algorithm(
+        A2C,
+        EquivariantPolicy,
+        _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True},
+        relative=True,
+    ),
+    "maskable-ppo": Algorithm(
+        "sb3_contrib:MaskablePPO", ".maskable:MaskableEquivariantPolicy", _COMMON | {"n_steps": 32, "n_epochs": 4}
+    ),
+    "recurrent-ppo": Algorithm(
+        "sb3_contrib:RecurrentPPO", "MlpLstmPolicy", _COMMON | {"n_steps": 64, "n_epochs": 4}, num_envs=32
+    ),
+    "dqn": Algorithm(
+        DQN,
+        "MlpPolicy",
+        {"gamma": 0.97, "learning_rate": 1e-3, "buffer_size": 200_000, "batch_size": 256, "learning_starts": 10_000},
+        num_envs=16,
+    ),
+}
 
 
 def train(
-    algorithm: str = "ppo", env_id: str = "bandit_envs/Threshold-v0", *, steps: int | None = None,
-    seconds: float | None = None, seed: int = 0, num_envs: int | None = None,
-    env_kwargs: Mapping[str, Any] | None = None, mix: Sequence[Mapping[str, Any]] | None = None,
-    curriculum: float = 0.0, out: str | Path | None = None, resume: bool = False, progress: bool | None = None,
-    shaping: bool | None = None, expected: bool | None = None, pulls_per_action: int = 1, checkpoints: int = 5,
-    held_out: int = 2000, siblings: int = 1,
+    algorithm: str = "ppo",
+    env_id: str = "bandit_envs/Threshold-v0",
+    *,
+    steps: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    num_envs: int | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    mix: Sequence[Mapping[str, Any]] | None = None,
+    curriculum: float = 0.0,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool | None = None,
+    shaping: bool | None = None,
+    expected: bool | None = None,
+    pulls_per_action: int = 1,
+    checkpoints: int = 5,
+    held_out: int = 2000,
+    siblings: int = 1,
     **hyperparameters: Any,
-) -> Trained:  # fmt: skip
+) -> Trained:
     """Train an agent. Every episode has a fresh instance, where `env_kwargs` do not fix one.
 
     Checkpoints are compared by their returns on the same `held_out` episodes of a second root seed. The latest that is
@@ -181,10 +204,17 @@ def train(
         settings.setdefault("rollout_buffer_class", RelativeBuffer)
         unit = {"power": 1.0 if plan.shaping else 0.0, "siblings": siblings}
         settings["rollout_buffer_kwargs"] = unit | settings.get("rollout_buffer_kwargs", {})
-    own = {"num_envs": num_envs, "shaping": plan.shaping, "expected": plan.expected,
-           "pulls_per_action": pulls_per_action, "mix": mix, "curriculum": curriculum or None,
-           "siblings": siblings if siblings > 1 else None,
-           "checkpoints": checkpoints, "held_out": held_out}  # fmt: skip
+    own = {
+        "num_envs": num_envs,
+        "shaping": plan.shaping,
+        "expected": plan.expected,
+        "pulls_per_action": pulls_per_action,
+        "mix": mix,
+        "curriculum": curriculum or None,
+        "siblings": siblings if siblings > 1 else None,
+        "checkpoints": checkpoints,
+        "held_out": held_out,
+    }
     call = {"steps": steps, "seconds": seconds, "seed": seed, "env_kwargs": kwargs or None, **own, **hyperparameters}
     saved = None if out is None else Saved(Path(str(out).removesuffix(".zip") + ".resume"), call)
     threads = torch.get_num_threads()
@@ -199,8 +229,9 @@ def train(
             run = _Run(judge, steps, seconds, begun, checkpoints, progress, saved)
             falling = rate if callable(rate) else _Falling(number("learning_rate", rate, 0, above=True), run)
             first = plan.envs(judge, curriculum, 0)
-            model = row.kind(row.policy, first, seed=roots["learning"] % 2**32, device="cpu",
-                             **settings | {"learning_rate": falling})  # fmt: skip
+            model = row.kind(
+                row.policy, first, seed=roots["learning"] % 2**32, device="cpu", **settings | {"learning_rate": falling}
+            )
             first.seed(roots["learning"])
         _learn(model, run, plan, judge, curriculum, roots["learning"])
         story = run.finish()
@@ -209,10 +240,19 @@ def train(
         torch.set_num_threads(threads)
     model.learning_rate, model.lr_schedule = rate, FloatSchedule(rate)
     listed = ", ".join(f"{name}={value!r}" for name, value in call.items() if value is not None)
-    card = {"call": f"agents.train({algorithm!r}, {env_id!r}, {listed})", "algorithm": algorithm, "env_id": env_id,
-            "env_kwargs": kwargs, "features": list(FEATURES), "seed": seed, "roots": roots,
-            "hyperparameters": own | {key: getattr(value, "__name__", value) for key, value in settings.items()},
-            **story, "result": result, "versions": _versions()}  # fmt: skip
+    card = {
+        "call": f"agents.train({algorithm!r}, {env_id!r}, {listed})",
+        "algorithm": algorithm,
+        "env_id": env_id,
+        "env_kwargs": kwargs,
+        "features": list(FEATURES),
+        "seed": seed,
+        "roots": roots,
+        "hyperparameters": own | {key: getattr(value, "__name__", value) for key, value in settings.items()},
+        **story,
+        "result": result,
+        "versions": _versions(),
+    }
     card["seconds"] = round(time.perf_counter() - run.begun, 1)
     card["cpu_seconds"] = round(run.cpu + time.process_time() - run.cpu_begun, 1)
     trained = Trained(model, card)
@@ -249,8 +289,13 @@ def _roots(seed: int) -> dict[str, int]:
 
 
 def _versions() -> dict[str, str]:
-    modules = {"numpy": np, "torch": torch, "stable-baselines3": stable_baselines3, "gymnasium": gym,
-               "bandit-envs": bandit_envs}  # fmt: skip
+    modules = {
+        "numpy": np,
+        "torch": torch,
+        "stable-baselines3": stable_baselines3,
+        "gymnasium": gym,
+        "bandit-envs": bandit_envs,
+    }
     return {"python": platform.python_version()} | {name: str(module.__version__) for name, module in modules.items()}
 
 
@@ -268,9 +313,15 @@ class _Run(BaseCallback):
     """Keeps the clock, looks at checkpoints and remembers their weights, and stores what a resumed run needs."""
 
     def __init__(
-        self, judge: Judge, steps: int | None, seconds: float | None, begun: float, checkpoints: int,
-        progress: bool | None, saved: Saved | None,
-    ) -> None:  # fmt: skip
+        self,
+        judge: Judge,
+        steps: int | None,
+        seconds: float | None,
+        begun: float,
+        checkpoints: int,
+        progress: bool | None,
+        saved: Saved | None,
+    ) -> None:
         super().__init__()
         self.steps, self.seconds = steps, seconds
         self.due = [EARLIEST + (1 - EARLIEST) * k / checkpoints for k in range(1, checkpoints)]  # the last is the end
@@ -298,8 +349,10 @@ class _Run(BaseCallback):
     def __getstate__(self) -> dict[str, Any]:
         """What a resumed run needs: `go_on` brings the rest."""
         own = {name: value for name, value in vars(self).items() if name not in ("judge", "saved")}
-        return own | {"elapsed": time.perf_counter() - self.begun,
-                      "cpu": self.cpu + time.process_time() - self.cpu_begun}  # fmt: skip
+        return own | {
+            "elapsed": time.perf_counter() - self.begun,
+            "cpu": self.cpu + time.process_time() - self.cpu_begun,
+        }
 
     def share(self) -> float:
         """The share of the run that is over, by steps or by the clock, whichever is further."""
@@ -359,9 +412,14 @@ class _Run(BaseCallback):
         self.price, self.changed = now - began, False
         means = [float(own.mean()) for own in returns]
         ratios = [(1 - mean) / self.judge.distance(i) for i, mean in enumerate(means)]
-        self.looks.append({"steps": self.num_timesteps, "seconds": round(now - self.begun, 1),
-                           "return": means[0] if len(means) == 1 else means,
-                           "loss_over_yardstick": [round(ratio, 5) for ratio in ratios]})  # fmt: skip
+        self.looks.append(
+            {
+                "steps": self.num_timesteps,
+                "seconds": round(now - self.begun, 1),
+                "return": means[0] if len(means) == 1 else means,
+                "loss_over_yardstick": [round(ratio, 5) for ratio in ratios],
+            }
+        )
         self.values.append(self.judge.value(returns))
         for i, (mean, ratio) in enumerate(zip(means, ratios, strict=True)):
             name = f"held_out/{self.judge.courts[i].label}" if len(means) > 1 else "held_out"

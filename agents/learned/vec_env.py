@@ -63,9 +63,16 @@ class NativeVecEnv(VecEnv):
     """
 
     def __init__(
-        self, envs: PureExplorationVectorEnv, *, shaping: bool = False, gamma: float = 1.0, pulls_per_action: int = 1,
-        expected: bool = False, reward_scale: float = 1.0, siblings: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        envs: PureExplorationVectorEnv,
+        *,
+        shaping: bool = False,
+        gamma: float = 1.0,
+        pulls_per_action: int = 1,
+        expected: bool = False,
+        reward_scale: float = 1.0,
+        siblings: int = 1,
+    ) -> None:
         task = envs.task
         if task.actions != "arm":
             raise ValueError(f"SB3 takes actions='arm', not {task.actions!r}")
@@ -209,11 +216,12 @@ class NativeVecEnv(VecEnv):
         for i in np.flatnonzero(end["_answer"]).tolist():
             infos[i] = {name: value.item() if (value := end[name][i]).ndim == 0 else value.copy() for name in names}
             infos[i] |= {
-                "terminal_observation": last[i].copy() if isinstance(last, np.ndarray)
+                "terminal_observation": last[i].copy()
+                if isinstance(last, np.ndarray)
                 else {name: array[i].copy() for name, array in last.items()},
                 "TimeLimit.truncated": bool(truncated[i]),
                 "episode": {"r": self._return[i].item(), "l": self._length[i].item(), "t": clock},
-            }  # fmt: skip
+            }
 
     def close(self) -> None:
         """Close the environment."""
@@ -291,8 +299,11 @@ class JoinedVecEnv(VecEnv):
         """The root from which those of the parts are made; None: fresh ones."""
         root = fresh_root() if seed is None else root_number(seed)
         words = np.random.SeedSequence([root, len(self.parts)]).generate_state(len(self.parts), np.uint64)
-        return [each for part, word in zip(self.parts, (words >> np.uint64(1)).tolist(), strict=True)
-                for each in part.seed(word)]  # fmt: skip
+        return [
+            each
+            for part, word in zip(self.parts, (words >> np.uint64(1)).tolist(), strict=True)
+            for each in part.seed(word)
+        ]
 
     def set_options(self, options: Any = None) -> None:
         """Nothing but None or {}, as `NativeVecEnv`."""
@@ -312,8 +323,12 @@ class JoinedVecEnv(VecEnv):
     def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Observations, rewards (N,) float32, dones (N,) and infos after one action in every slot."""
         observations, rewards, dones, infos = zip(*(part.step_wait() for part in self.parts), strict=True)
-        return (np.concatenate(observations), np.concatenate(rewards), np.concatenate(dones),
-                [info for each in infos for info in each])  # fmt: skip
+        return (
+            np.concatenate(observations),
+            np.concatenate(rewards),
+            np.concatenate(dones),
+            [info for each in infos for info in each],
+        )
 
     def close(self) -> None:
         """Close the environments."""
@@ -338,9 +353,17 @@ class JoinedVecEnv(VecEnv):
 
 
 def make_vec_env(
-    env_id: str, num_envs: int, *, shaping: bool = False, gamma: float = 1.0, pulls_per_action: int = 1,
-    expected: bool = False, reward_scale: float = 1.0, siblings: int = 1, **env_kwargs: Any,
-) -> NativeVecEnv:  # fmt: skip
+    env_id: str,
+    num_envs: int,
+    *,
+    shaping: bool = False,
+    gamma: float = 1.0,
+    pulls_per_action: int = 1,
+    expected: bool = False,
+    reward_scale: float = 1.0,
+    siblings: int = 1,
+    **env_kwargs: Any,
+) -> NativeVecEnv:
     """A registered environment as an SB3 VecEnv.
 
     Args:
@@ -353,5 +376,12 @@ def make_vec_env(
     """
     check_environment(env_id)
     envs: Any = gym.make_vec(env_id, num_envs=num_envs, autoreset_mode=AutoresetMode.DISABLED, **env_kwargs)
-    return NativeVecEnv(envs, shaping=shaping, gamma=gamma, pulls_per_action=pulls_per_action, expected=expected,
-                        reward_scale=reward_scale, siblings=siblings)  # fmt: skip
+    return NativeVecEnv(
+        envs,
+        shaping=shaping,
+        gamma=gamma,
+        pulls_per_action=pulls_per_action,
+        expected=expected,
+        reward_scale=reward_scale,
+        siblings=siblings,
+    )

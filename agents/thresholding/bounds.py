@@ -82,9 +82,12 @@ def _best(K: Any, budget: Any, losses: Any, up: Any, chance: Any, pulls: Any, in
 
 
 def best(
-    arms: int, budget: int, threshold: float = 0.5, prior: tuple[float, float] = (1.0, 1.0),
+    arms: int,
+    budget: int,
+    threshold: float = 0.5,
+    prior: tuple[float, float] = (1.0, 1.0),
     index: Floats | None = None,
-) -> float:  # fmt: skip
+) -> float:
     """Expected misclassified arms of the best policy, or of one that pulls the arm with the smallest index; exact.
 
     Args:

@@ -15,5 +15,22 @@ from .ocba_m import OCBAm
 from .opt_mai import OptMAI
 from .racing import Racing
 
-__all__ = ["CLUCB", "KLLUCB", "LUCB", "Adapt", "AdaptiveTopK", "Direct", "Halving", "ImprovedTopK", "Incremental",
-           "LilUCB", "MedianElimination", "OCBAm", "OptMAI", "Pi1", "Pi2", "Pi3", "Racing"]  # fmt: skip
+__all__ = [
+    "CLUCB",
+    "KLLUCB",
+    "LUCB",
+    "Adapt",
+    "AdaptiveTopK",
+    "Direct",
+    "Halving",
+    "ImprovedTopK",
+    "Incremental",
+    "LilUCB",
+    "MedianElimination",
+    "OCBAm",
+    "OptMAI",
+    "Pi1",
+    "Pi2",
+    "Pi3",
+    "Racing",
+]

@@ -42,9 +42,20 @@ def direct_pulls(n: int, epsilon: float, delta: float, W: float) -> int:
 
 @jit
 def _pi1(
-    pulls: Any, mean: Any, public: Any, seed: Any, k: Any, epsilon: Any, cap: Any,
-    inside: Any, between: Any, place: Any, made: Any, last: Any, out: Any,
-) -> Any:  # fmt: skip
+    pulls: Any,
+    mean: Any,
+    public: Any,
+    seed: Any,
+    k: Any,
+    epsilon: Any,
+    cap: Any,
+    inside: Any,
+    between: Any,
+    place: Any,
+    made: Any,
+    last: Any,
+    out: Any,
+) -> Any:
     """A random arm among those with fewer than `cap` pulls."""
     K = np.uint64(mean.shape[1])
     for episode in range(len(out)):
@@ -68,9 +79,21 @@ def _pi1(
 
 @jit
 def _pi2(
-    pulls: Any, mean: Any, public: Any, seed: Any, k: Any, epsilon: Any, cap: Any, factor: Any,
-    inside: Any, between: Any, place: Any, made: Any, last: Any, out: Any,
-) -> Any:  # fmt: skip
+    pulls: Any,
+    mean: Any,
+    public: Any,
+    seed: Any,
+    k: Any,
+    epsilon: Any,
+    cap: Any,
+    factor: Any,
+    inside: Any,
+    between: Any,
+    place: Any,
+    made: Any,
+    last: Any,
+    out: Any,
+) -> Any:
     """A random arm among those that collide under Hoeffding's widths sqrt(factor / N)."""
     K = np.uint64(mean.shape[1])
     bound, collides = np.empty(K), np.empty(K, np.int64)
@@ -106,9 +129,24 @@ def _pi2(
 
 @jit
 def _adapt(
-    pulls: Any, mean: Any, public: Any, seed: Any, k: Any, epsilon: Any, cap: Any, variance: Any, W: Any,
-    tightest: Any, delta: Any, inside: Any, between: Any, place: Any, made: Any, last: Any, out: Any,
-) -> Any:  # fmt: skip
+    pulls: Any,
+    mean: Any,
+    public: Any,
+    seed: Any,
+    k: Any,
+    epsilon: Any,
+    cap: Any,
+    variance: Any,
+    W: Any,
+    tightest: Any,
+    delta: Any,
+    inside: Any,
+    between: Any,
+    place: Any,
+    made: Any,
+    last: Any,
+    out: Any,
+) -> Any:
     """An arm drawn with probability proportional to d_i, until delta^c <= delta."""
     K = np.uint64(mean.shape[1])
     d = np.empty(K)
@@ -160,8 +198,22 @@ class _Policy(TopKAgent):
         """The arms that a policy's kernel chooses."""
         m, (pulls, mean) = state, self.read(observation, state)
         public, out = np.ascontiguousarray(observation["public_seed"][:, 0], np.int64), np.empty(len(pulls), np.int64)
-        kernel(pulls, mean, public, self.seed, self.k, self.epsilon, self.cap, *settings,
-               m.inside, m.between, m.place, m.made, m.last, out)  # fmt: skip
+        kernel(
+            pulls,
+            mean,
+            public,
+            self.seed,
+            self.k,
+            self.epsilon,
+            self.cap,
+            *settings,
+            m.inside,
+            m.between,
+            m.place,
+            m.made,
+            m.last,
+            out,
+        )
         return out
 
 

@@ -93,9 +93,22 @@ def _kth(w: Any, K: Any, k: Any, x: Any, room: Any) -> Any:
 
 @jit
 def _rounds(
-    pulls: Any, mean: Any, k: Any, tolerance: Any, level: Any, factor: Any, root: Any, kth: Any, boundary: Any,
-    inside: Any, between: Any, place: Any, made: Any, last: Any, out: Any,
-) -> Any:  # fmt: skip
+    pulls: Any,
+    mean: Any,
+    k: Any,
+    tolerance: Any,
+    level: Any,
+    factor: Any,
+    root: Any,
+    kth: Any,
+    boundary: Any,
+    inside: Any,
+    between: Any,
+    place: Any,
+    made: Any,
+    last: Any,
+    out: Any,
+) -> Any:
     """The next arm of each episode, K to stop."""
     K = np.uint64(mean.shape[1])
     padded = (mean.shape[1] + 3) // 4 * 4
@@ -156,12 +169,26 @@ class CLUCB(TopKAgent):
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape
-        return Memory(**self.blank(observation), root=np.zeros((E, K)), kth=np.zeros(E, np.int64),
-                      boundary=np.zeros(E))  # fmt: skip
+        return Memory(**self.blank(observation), root=np.zeros((E, K)), kth=np.zeros(E, np.int64), boundary=np.zeros(E))
 
     def choose(self, observation: Observation, state: Memory) -> Ints:
         m, (pulls, mean) = state, self.read(observation, state)
         out = np.empty(len(pulls), np.int64)
-        _rounds(pulls, mean, self.k, -math.inf if self.budgeted else self.tolerance, self.level, self.factor,
-                m.root, m.kth, m.boundary, m.inside, m.between, m.place, m.made, m.last, out)  # fmt: skip
+        _rounds(
+            pulls,
+            mean,
+            self.k,
+            -math.inf if self.budgeted else self.tolerance,
+            self.level,
+            self.factor,
+            m.root,
+            m.kth,
+            m.boundary,
+            m.inside,
+            m.between,
+            m.place,
+            m.made,
+            m.last,
+            out,
+        )
         return out

@@ -79,9 +79,14 @@ class SetMemory(RoundMemory):
     @classmethod
     def blank(cls, E: int, K: int) -> dict[str, Any]:
         """The fields before the first choice; subclasses add their own."""
-        return {**cls.of(E, K), "S": np.ones((E, K), np.bool_), "A": np.zeros((E, K), np.bool_),
-                "round": np.zeros(E, np.int64), "origin": np.zeros((E, K)),
-                "drawn": np.zeros((E, K), np.int64)}  # fmt: skip
+        return {
+            **cls.of(E, K),
+            "S": np.ones((E, K), np.bool_),
+            "A": np.zeros((E, K), np.bool_),
+            "round": np.zeros(E, np.int64),
+            "origin": np.zeros((E, K)),
+            "drawn": np.zeros((E, K), np.int64),
+        }
 
     def mark(self, slots: Ints, observation: Observation) -> None:
         """From now on the samples of these episodes count."""

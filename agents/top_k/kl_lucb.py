@@ -79,9 +79,18 @@ def _threshold(N: Any, B: Any, level: Any) -> Any:
 
 @jit
 def _extreme(
-    pulls: Any, mean: Any, e: Any, inside: Any, high: Any, low: Any, width: Any, gaussian: Any, B: Any, level: Any,
+    pulls: Any,
+    mean: Any,
+    e: Any,
+    inside: Any,
+    high: Any,
+    low: Any,
+    width: Any,
+    gaussian: Any,
+    B: Any,
+    level: Any,
     start: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """The arm of Low with the largest U, and U; or of High with the least L, mirrored: 1 - L (Gaussian: -L)."""
     K = np.uint64(mean.shape[1])
     best, which = -math.inf, np.uint64(start)
@@ -106,9 +115,24 @@ def _extreme(
 
 @jit
 def _rounds(
-    pulls: Any, mean: Any, k: Any, epsilon: Any, lil: Any, level: Any, low: Any, width: Any, gaussian: Any, pair: Any,
-    half: Any, inside: Any, between: Any, place: Any, made: Any, last: Any, out: Any,
-) -> Any:  # fmt: skip
+    pulls: Any,
+    mean: Any,
+    k: Any,
+    epsilon: Any,
+    lil: Any,
+    level: Any,
+    low: Any,
+    width: Any,
+    gaussian: Any,
+    pair: Any,
+    half: Any,
+    inside: Any,
+    between: Any,
+    place: Any,
+    made: Any,
+    last: Any,
+    out: Any,
+) -> Any:
     """The next arm of each episode, K to stop."""
     K = np.uint64(mean.shape[1])
     for episode in range(len(out)):
@@ -167,7 +191,23 @@ class KLLUCB(TopKAgent):
     def choose(self, observation: Observation, state: Memory) -> Ints:
         m, (pulls, mean) = state, self.read(observation, state)
         out = np.empty(len(pulls), np.int64)
-        _rounds(pulls, mean, self.k, -math.inf if self.budgeted else self.epsilon / self.width, self.lil, self.level,
-                self.low, self.width, self.gaussian, m.pair, m.half,
-                m.inside, m.between, m.place, m.made, m.last, out)  # fmt: skip
+        _rounds(
+            pulls,
+            mean,
+            self.k,
+            -math.inf if self.budgeted else self.epsilon / self.width,
+            self.lil,
+            self.level,
+            self.low,
+            self.width,
+            self.gaussian,
+            m.pair,
+            m.half,
+            m.inside,
+            m.between,
+            m.place,
+            m.made,
+            m.last,
+            out,
+        )
         return out

@@ -82,9 +82,24 @@ def _rebound(m: Any, N: Any, tree: Any, t: Any, i: Any, scale: Any) -> Any:
 
 @jit
 def _rounds(
-    pulls: Any, mean: Any, K: Any, k: Any, epsilon: Any, stops: Any, lil: Any, level: Any, factor: Any, tree: Any,
-    levels: Any, scale: Any, pair: Any, following: Any, rounds: Any, last: Any, out: Any,
-) -> Any:  # fmt: skip
+    pulls: Any,
+    mean: Any,
+    K: Any,
+    k: Any,
+    epsilon: Any,
+    stops: Any,
+    lil: Any,
+    level: Any,
+    factor: Any,
+    tree: Any,
+    levels: Any,
+    scale: Any,
+    pair: Any,
+    following: Any,
+    rounds: Any,
+    last: Any,
+    out: Any,
+) -> Any:
     """The next arm of each episode, K to stop."""
     uK, _1, _2 = np.uint64(K), np.uint64(1), np.uint64(2)
     i: Any  # an arm, unsigned or not
@@ -168,9 +183,15 @@ class LUCB(Agent):
     }
 
     def __init__(
-        self, task: Any, delta: float | None = None, k: int | None = None, epsilon: float | None = None,
-        widths: str = "hoeffding", c: float = 2.08, sigma: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        task: Any,
+        delta: float | None = None,
+        k: int | None = None,
+        epsilon: float | None = None,
+        widths: str = "hoeffding",
+        c: float = 2.08,
+        sigma: float | None = None,
+    ) -> None:
         super().__init__(task)
         K, parameters = self.task.K, self.task.parameters
         if k is None:
@@ -201,8 +222,25 @@ class LUCB(Agent):
         if len(pulls) != len(state.last) or mean.shape != pulls.shape:
             raise unfit(pulls, mean, len(state.last))
         m, out = state, np.empty(len(pulls), np.int64)
-        _rounds(pulls, mean, self.task.K, self.k, self.epsilon, self.stops, self.lil, self.level, self.factor,
-                m.tree, m.levels, m.scale, m.pair, m.next, m.round, m.last, out)  # fmt: skip
+        _rounds(
+            pulls,
+            mean,
+            self.task.K,
+            self.k,
+            self.epsilon,
+            self.stops,
+            self.lil,
+            self.level,
+            self.factor,
+            m.tree,
+            m.levels,
+            m.scale,
+            m.pair,
+            m.next,
+            m.round,
+            m.last,
+            out,
+        )
         return out
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:

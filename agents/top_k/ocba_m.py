@@ -61,9 +61,23 @@ def _targets(pulls: Any, mean: Any, variance: Any, e: Any, inside: Any, total: A
 
 @jit
 def _next(
-    pulls: Any, mean: Any, variance: Any, public: Any, seed: Any, k: Any, n0: Any, Delta: Any, owed: Any, debt: Any,
-    inside: Any, between: Any, place: Any, made: Any, last: Any, out: Any,
-) -> Any:  # fmt: skip
+    pulls: Any,
+    mean: Any,
+    variance: Any,
+    public: Any,
+    seed: Any,
+    k: Any,
+    n0: Any,
+    Delta: Any,
+    owed: Any,
+    debt: Any,
+    inside: Any,
+    between: Any,
+    place: Any,
+    made: Any,
+    last: Any,
+    out: Any,
+) -> Any:
     """The next arm of each episode."""
     K = np.uint64(mean.shape[1])
     target = np.empty(K)
@@ -121,6 +135,22 @@ class OCBAm(TopKAgent):
     def choose(self, observation: Observation, state: Memory) -> Ints:
         m, (pulls, mean) = state, self.read(observation, state)
         out, public = np.empty(len(pulls), np.int64), np.ascontiguousarray(observation["public_seed"][:, 0], np.int64)
-        _next(pulls, mean, np.ascontiguousarray(observation["variance"], np.float64), public, self.seed, self.k,
-              self.n0, self.Delta, m.owed, m.debt, m.inside, m.between, m.place, m.made, m.last, out)  # fmt: skip
+        _next(
+            pulls,
+            mean,
+            np.ascontiguousarray(observation["variance"], np.float64),
+            public,
+            self.seed,
+            self.k,
+            self.n0,
+            self.Delta,
+            m.owed,
+            m.debt,
+            m.inside,
+            m.between,
+            m.place,
+            m.made,
+            m.last,
+            out,
+        )
         return out

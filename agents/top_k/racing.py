@@ -110,9 +110,23 @@ def _move(gain: Any, loss: Any, U: Any, need: Any, places: Any, work: Any) -> An
 
 @jit
 def _races(
-    rows: Any, pulls: Any, mean: Any, variance: Any, k: Any, R: Any, kind: Any, W: Any, delta: Any, S: Any, A: Any,
-    low: Any, high: Any, rounds: Any, past: Any, tests: Any,
-) -> Any:  # fmt: skip
+    rows: Any,
+    pulls: Any,
+    mean: Any,
+    variance: Any,
+    k: Any,
+    R: Any,
+    kind: Any,
+    W: Any,
+    delta: Any,
+    S: Any,
+    A: Any,
+    low: Any,
+    high: Any,
+    rounds: Any,
+    past: Any,
+    tests: Any,
+) -> Any:
     """Bounds and sets of the episodes `rows` after a round. `low` holds lower bounds, `high` negated upper ones."""
     K = S.shape[1]
     work, loss, before = np.empty(K), np.empty(K), np.empty(K, np.bool_)
@@ -171,9 +185,14 @@ class Racing(SetPolicy):
     solves, stops, memory = ("TopK", "BestArm"), True, Memory
 
     def __init__(
-        self, task: Any, delta: float | None = None, rounds: int = 1, beyond: bool = True, widths: str = "tightest",
+        self,
+        task: Any,
+        delta: float | None = None,
+        rounds: int = 1,
+        beyond: bool = True,
+        widths: str = "tightest",
         width: float | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(task)
         self.delta, self.W = confidence(self.name, self.task, delta), width_of(self.task, width)
         self.R, self.beyond = integer("rounds", rounds, 1, PULLS_LIMIT - 1), flag("beyond", beyond)
@@ -199,6 +218,22 @@ class Racing(SetPolicy):
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean, variance = (np.ascontiguousarray(observation[key], np.float64) for key in ("mean", "variance"))
         m = memory
-        _races(slots, pulls, mean, variance, self.k, self.R, self.kind, self.W, self.delta, m.S, m.A, m.low, m.high,
-               m.round, m.past, m.tests)  # fmt: skip
+        _races(
+            slots,
+            pulls,
+            mean,
+            variance,
+            self.k,
+            self.R,
+            self.kind,
+            self.W,
+            self.delta,
+            m.S,
+            m.A,
+            m.low,
+            m.high,
+            m.round,
+            m.past,
+            m.tests,
+        )
         self.proceed(observation, memory, slots)

@@ -75,7 +75,7 @@ def next_below(pulls: Any, e: Any, K: Any, n: Any, place: Any) -> Any:
 @jit
 def open_round(
     pulls: Any, mean: Any, e: Any, k: Any, n: Any, inside: Any, between: Any, place: Any, made: Any, last: Any
-) -> Any:  # fmt: skip
+) -> Any:
     """The arm of a first pass in which all arms are pulled n times; K once it is over and High is right."""
     K = np.int64(mean.shape[1])
     if pulls[e, np.uint64(last[e])] == 0:  # a new episode has begun
@@ -123,8 +123,13 @@ class TopKAgent(Agent):
     def blank(self, observation: Observation) -> dict[str, Any]:
         """The fields of a `SelectionMemory` before the first choice."""
         E, K = observation["pulls"].shape
-        return {"inside": np.zeros((E, K), np.bool_), "between": np.zeros(E), "place": np.zeros(E, np.int64),
-                "made": np.zeros(E, np.int64), "last": np.argmax(observation["pulls"], axis=1)}  # fmt: skip
+        return {
+            "inside": np.zeros((E, K), np.bool_),
+            "between": np.zeros(E),
+            "place": np.zeros(E, np.int64),
+            "made": np.zeros(E, np.int64),
+            "last": np.argmax(observation["pulls"], axis=1),
+        }
 
     @staticmethod
     def read(observation: Observation, state: Any) -> tuple[Ints, Floats]:

@@ -87,8 +87,13 @@ class AllGood(SetProblem):
             below = (best + beta / keep - m) ** -2.0
             capped = (self.slack * (best if self.multiplicative else 1.0)) ** -2.0 if self.slack else np.inf
         lower = np.maximum(boundary, above)
-        return {"good": len(inside), "alpha": alpha, "beta": beta, "H": float(lower.sum()),
-                "H_st2": float(np.minimum(np.maximum(lower, below), capped).sum())}  # fmt: skip
+        return {
+            "good": len(inside),
+            "alpha": alpha,
+            "beta": beta,
+            "H": float(lower.sum()),
+            "H_st2": float(np.minimum(np.maximum(lower, below), capped).sum()),
+        }
 
     def lower_bound(self, means: ArrayLike, delta: float) -> float:
         """2 ln(1 / (2.4 delta)) H pulls on average, for N(mean, 1) arms (Theorem 2.1; 0 where that is negative).

@@ -186,10 +186,22 @@ class SetProblem(Problem):
             truth = np.broadcast_to(truth, (*lead, K))
         misclassified, ratios = np.empty(lead, np.int64), np.empty((3, *lead))
         flat = mask.view(np.int8) if mask.dtype == np.bool_ and mask.flags.carray else np.array(mask, np.int8)
-        _count(flat.reshape(-1), np.array(truth, np.float64, order="C").reshape(-1),
-               0 if shared else K, K, *self.bands, misclassified.reshape(-1), ratios.reshape(3, -1))  # fmt: skip
-        verdict = {"correct": misclassified == 0, "misclassified": misclassified, "precision": ratios[0],
-                   "recall": ratios[1], "f1": ratios[2]}  # fmt: skip
+        _count(
+            flat.reshape(-1),
+            np.array(truth, np.float64, order="C").reshape(-1),
+            0 if shared else K,
+            K,
+            *self.bands,
+            misclassified.reshape(-1),
+            ratios.reshape(3, -1),
+        )
+        verdict = {
+            "correct": misclassified == 0,
+            "misclassified": misclassified,
+            "precision": ratios[0],
+            "recall": ratios[1],
+            "f1": ratios[2],
+        }
         return verdict | {"score": self._score(verdict, K)}
 
     @abstractmethod

@@ -72,7 +72,7 @@ def at_boundary(mean: Any, e: Any, inside: Any) -> Any:
 @jit
 def deviations(
     pulls: Any, mean: Any, variance: Any, e: Any, inside: Any, epsilon: Any, W: Any, tightest: Any, reach: Any, d: Any
-) -> Any:  # fmt: skip
+) -> Any:
     """Fill d (K,) with the d_i of episode e, all of whose arms have been pulled; returns delta^c = 1 - prod(1 - d_i).
 
     Args:

@@ -19,9 +19,15 @@ from numpy.typing import ArrayLike, NDArray
 from .base import integer, number
 
 __all__ = [
-    "gaussian_norm", "hardness", "hardness_2", "log_lower_bound", "log_minimax_bound", "log_upper_bound_apt",
-    "log_upper_bound_sar", "log_upper_bound_ucbe",
-]  # fmt: skip
+    "gaussian_norm",
+    "hardness",
+    "hardness_2",
+    "log_lower_bound",
+    "log_minimax_bound",
+    "log_upper_bound_apt",
+    "log_upper_bound_sar",
+    "log_upper_bound_ucbe",
+]
 
 Floats = NDArray[np.float64]
 

@@ -90,8 +90,13 @@ class TopK(Problem):
             "each": (misidentified == 0) | (low >= kth - self.epsilon),
             "exact": misidentified == 0,
         }[self.criterion]
-        return {"correct": correct, "score": np.clip(nss, 0.0, 1.0), "aggregate_regret": regret,
-                "normalised_sum": nss, "misidentified": misidentified}  # fmt: skip
+        return {
+            "correct": correct,
+            "score": np.clip(nss, 0.0, 1.0),
+            "aggregate_regret": regret,
+            "normalised_sum": nss,
+            "misidentified": misidentified,
+        }
 
     def certificate(
         self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike, *, width: float = 1.0

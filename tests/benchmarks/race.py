@@ -21,9 +21,16 @@ class Race:
     benchmark: Any
 
     def __call__(
-        self, ours: Callable[[], Any], reference: Callable[[], Any], *, against: str, at_least: float | None = None,
-        at_most: float | None = None, rounds: int = 15, prepare: Callable[[], Any] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        ours: Callable[[], Any],
+        reference: Callable[[], Any],
+        *,
+        against: str,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        rounds: int = 15,
+        prepare: Callable[[], Any] | None = None,
+    ) -> None:
         """Time `ours` and `reference`.
 
         Args:

@@ -32,15 +32,24 @@ def evaluation(env_id: str, **kwargs: Any) -> Callable[[], Any]:
 @pytest.mark.parametrize(("instance", "target"), [(1, 4.7), (4, 8.0), (5, 8.0)], ids=["cube", "simplex", "ordered"])
 def test_md_apt(race: Race, instance: int, target: float) -> None:
     scalar = {"instance": {"law": "gaussian", "mean": np.linspace(0, 1, 20).tolist()}, "threshold": 0.52}
-    race(evaluation(FEASIBLE, instance=f"katz-samuels2018-{instance}"), evaluation(THRESHOLD, **scalar),
-         against="APT, 20 scalar Gaussian arms", at_most=target, rounds=5)  # fmt: skip
+    race(
+        evaluation(FEASIBLE, instance=f"katz-samuels2018-{instance}"),
+        evaluation(THRESHOLD, **scalar),
+        against="APT, 20 scalar Gaussian arms",
+        at_most=target,
+        rounds=5,
+    )
 
 
 @speed(group="g. pulls of coordinates, MD-APT, times as long")
 def test_coordinates(race: Race) -> None:
     instance = {"instance": "katz-samuels2018-5"}
-    race(evaluation(FEASIBLE, pull="coordinate", **instance), evaluation(FEASIBLE, **instance),
-         against="whole arms", rounds=5)  # fmt: skip
+    race(
+        evaluation(FEASIBLE, pull="coordinate", **instance),
+        evaluation(FEASIBLE, **instance),
+        against="whole arms",
+        rounds=5,
+    )
 
 
 # --- h. projections ---------------------------------------------------------------------------------------------------
@@ -68,8 +77,12 @@ def test_projection_against_daqp(race: Race, D: int, M: int) -> None:
     daqp = pytest.importorskip("daqp")
     P, x = projector(D, M)
     rows, ends, lower, sense, unit = P.A.copy(), P.b.copy(), np.full(M, -1e30), np.zeros(M, np.int32), np.eye(D)
-    race(lambda: P.project(x), lambda: [daqp.solve(unit, -y, rows, ends, lower, sense) for y in x],
-         against="daqp, cold start", at_most=1.0)  # fmt: skip
+    race(
+        lambda: P.project(x),
+        lambda: [daqp.solve(unit, -y, rows, ends, lower, sense) for y in x],
+        against="daqp, cold start",
+        at_most=1.0,
+    )
 
 
 @speed(group="h. M = 200, D = 24: a projection, microseconds")

@@ -197,8 +197,14 @@ def test_single_environment(race: Race) -> None:
         for action in actions:
             env.step(action)
 
-    race(lambda: run(env, arms), lambda: run(cart, balance), against="CartPole-v1", at_least=2.0, rounds=201,
-         prepare=lambda: cart.reset(seed=0))  # fmt: skip
+    race(
+        lambda: run(env, arms),
+        lambda: run(cart, balance),
+        against="CartPole-v1",
+        at_least=2.0,
+        rounds=201,
+        prepare=lambda: cart.reset(seed=0),
+    )
 
 
 # --- e. pulling in bulk ---------------------------------------------------------------------------------------------
@@ -285,8 +291,13 @@ ADAPTIVE = ["lucb", "clucb", "kl-lucb", "pi1", "pi2", "pi3", "adapt", "ocba-m"]
 
 def pulls_for(agent: str, arms: int, T: int, N: int = 200) -> Callable[[], None]:
     """T pulls of an agent in each of N episodes, from 20 pulls per arm on, where it has found its rhythm."""
-    rules: dict[str, Any] = {"instance": {"sampler": {"law": "bernoulli", "arms": arms}}, "k": 3 * arms // 10,
-                             "epsilon": 0.1, "budget": 10**9, "delta": 0.1}  # fmt: skip
+    rules: dict[str, Any] = {
+        "instance": {"sampler": {"law": "bernoulli", "arms": arms}},
+        "k": 3 * arms // 10,
+        "epsilon": 0.1,
+        "budget": 10**9,
+        "delta": 0.1,
+    }
     envs: Any = gym.make_vec(TOP_K, num_envs=N, copy=False, actions="full", **rules)
     policy, (observation, _), state = agents.make(agent, envs), envs.reset(seed=0), None
     answer = np.zeros((N, arms), np.int8)
@@ -304,8 +315,9 @@ def pulls_for(agent: str, arms: int, T: int, N: int = 200) -> Callable[[], None]
 
 
 @speed(group="g. adaptive top-k, K = 50, times as fast as asked (3 or 0.5 million pulls a second)")
-@pytest.mark.parametrize(("name", "rate"), [("lucb", 3e6), ("clucb", 3e6), ("ocba-m", 5e5), ("pi3", 5e5),
-                                            ("adapt", 5e5)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "rate"), [("lucb", 3e6), ("clucb", 3e6), ("ocba-m", 5e5), ("pi3", 5e5), ("adapt", 5e5)]
+)
 def test_adaptive_rates(race: Race, name: str, rate: float) -> None:
     N, T = 1000, 300
 
