@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandit_envs import compiled
-
-compiled.watch(Path(__file__).parent)  # kernels here call kernels there: one cache stamp over both
-
-from .agent import Agent  # noqa: E402
-from .catalogue import make, names  # noqa: E402
-from .evaluation import Evaluation, evaluate  # noqa: E402
+from .catalogue import make, names
+from .core.agent import Agent
+from .evaluation import Evaluation, evaluate
 
 if TYPE_CHECKING:
     from .evolved.evolution import evolve as evolve

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import rng
-from bandit_envs.problems import PROBLEMS
-from bandit_envs.problems.base import integer
+from bandit_envs import PROBLEMS, agent_uniforms, integer
 
-from .agent import Agent, Ints, Observation
+from .core.agent import Agent, Ints, Observation
 
 __all__ = ["Random", "Uniform"]
 
@@ -48,5 +46,5 @@ class Random(Agent):
 
     def choose(self, observation: Observation, state: Any) -> Ints:
         public = np.ascontiguousarray(observation["public_seed"][:, 0], np.int64)
-        u = rng.agent_uniforms(public, _spent(self, observation), seed=self.seed)[:, 0]
+        u = agent_uniforms(public, _spent(self, observation), seed=self.seed)[:, 0]
         return np.minimum((u * self.task.stop).astype(np.int64), self.task.stop - 1)

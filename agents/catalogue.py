@@ -5,15 +5,13 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv, Task
-from bandit_envs.naming import parse_call, unknown
-from bandit_envs.problems import PROBLEMS
+from bandit_envs import PROBLEMS, PureExplorationEnv, PureExplorationVectorEnv, Task, parse_call, unknown
 
-from .agent import Agent, task_of
 from .all_good import ST2, UCB, APTOracle, East, Fareast, UniformElimination
 from .baselines import Random, Uniform
+from .core.agent import Agent, task_of
 from .evolved import Evolved
-from .stored import is_stored, stored_card
+from .models.cards import is_stored, stored_card
 from .thresholding import APT, LSA, SAR, UCBE, DPIndex, OptKG
 from .top_k import (
     CLUCB,
@@ -126,7 +124,7 @@ def make(name: str, env_or_task: Any, **parameters: Any) -> Any:
             raise ValueError(f"{bare} has no parameter {next(iter(own | parameters))!r}; it takes none")
         task = task_of(env_or_task)
         stored_card(bare, task)  # a clear error comes before the import of PyTorch
-        from .learned.stored import load_stored
+        from .learned.weights import load_stored
 
         return load_stored(bare, task)
     if bare not in AGENTS:

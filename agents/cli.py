@@ -25,9 +25,7 @@ import gymnasium as gym
 from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 
 import agents
-from bandit_envs import catalogue, instances
-from bandit_envs.naming import unknown
-from bandit_envs.problems import PROBLEMS
+from bandit_envs import PROBLEMS, catalogue, instances, unknown
 
 from .catalogue import AGENTS, ALIASES, LEARNED
 from .evaluation.report import report, table

@@ -3,9 +3,13 @@
 `jit` is `numba.njit(cache=True)` with two gaps closed:
 
 * Numba's cache watches only the file of the compiled function, so that a change in a callee of another file would be
-  served stale. Here every cached kernel carries one stamp over the sources of *all* kernels.
+  served stale. Here a cached kernel carries a stamp over the sources of all kernels that it may call: those of this
+  package, and those of its own package (for kernels of other packages also those of `agents`).
 * Where neither the installation nor a user cache directory can be written to, Numba refuses to import the module; here
   the kernel is cached in a temporary directory of this user instead (`NUMBA_CACHE_DIR` names another place).
+
+`lean` is `jit` for kernels that make no arrays, and `episode_kernel` makes the kernel of a whole batch from a function
+of one episode, so that an algorithm can be written as its paper has it.
 """
 
 from __future__ import annotations
@@ -13,46 +17,62 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import inspect
 import os
+import sys
 import tempfile
+import typing
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.cpu import CPUTargetOptions
 
-__all__ = ["inlined", "jit", "kernel_stamp", "watch"]
+__all__ = ["episode_kernel", "inlined", "jit", "kernel_stamp", "lean"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ROOTS = [Path(__file__).parent]
+_HERE = Path(__file__).parent
+_SIBLING = _HERE.with_name("agents")  # of the same distribution
+_MARKS = (b"@jit", b"@inlined", b"@lean", b"@episode_kernel", b"# kernel constants")
+# A private option of Numba: code that allocates nothing needs no reference counts. Without it, it is only slower.
+_NO_COUNTS: dict[str, Any] = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
 
 
-def watch(root: Path) -> None:
-    """Let the stamp cover the kernels below `root` too (called by packages whose kernels call ours)."""
-    if root not in _ROOTS:
-        _ROOTS.append(root)
-        kernel_stamp.cache_clear()
+def _root(file: Path) -> Path:
+    """The top folder of the package that holds a source file; the file itself where it belongs to none."""
+    root = file
+    while (root.parent / "__init__.py").is_file():
+        root = root.parent
+    return root
 
 
 @functools.cache
-def kernel_stamp() -> str:
-    """A digest over the source files that hold kernels, or constants that kernels read (marked as such)."""
+def kernel_stamp(root: Path = _HERE) -> str:
+    """A digest over the source files whose kernels, or marked constants, the kernels below `root` may use.
+
+    Args:
+        root: a package's folder, or a single source file.
+    """
     digest = hashlib.blake2b(digest_size=16)
-    for root in _ROOTS:
-        for path in sorted(root.rglob("*.py")):
+    for place in dict.fromkeys((_HERE, root) if root in (_HERE, _SIBLING) else (_HERE, _SIBLING, root)):
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
             source = path.read_bytes()
-            if any(mark in source for mark in (b"@jit", b"@inlined", b"# kernel constants")):
-                digest.update(path.relative_to(root).as_posix().encode() + source)
+            if any(mark in source for mark in _MARKS):
+                digest.update(path.relative_to(place.parent).as_posix().encode() + source)
     return digest.hexdigest()
 
 
 class _Stamped:
     """Mixin for Numba's cache locators: freshness is the stamp of all kernels, not the time of one file."""
 
+    _py_file: str
+
     def get_source_stamp(self) -> str:
-        return kernel_stamp()
+        return kernel_stamp(_root(Path(self._py_file).resolve()))
 
 
 class _Temporary:
@@ -91,14 +111,54 @@ class _Cache(FunctionCache):
     _impl_class = _Implementation
 
 
+def _cached(kernel: Any, function: Callable[..., Any]) -> Any:
+    """The compiled function, kept on disk where there is any place to write to."""
+    with contextlib.suppress(RuntimeError, OSError):  # no place at all: it is compiled in every process
+        kernel._cache = _Cache(function)  # type: ignore[no-untyped-call]
+    return kernel
+
+
 def jit(function: F) -> F:
     """Compile `function` at its first call, with NumPy's rules for division, and keep the result on disk."""
-    kernel: Any = numba.njit(error_model="numpy")(function)
-    with contextlib.suppress(RuntimeError, OSError):  # no place at all to write to: compile in every process
-        kernel._cache = _Cache(function)  # type: ignore[no-untyped-call]
-    return cast(F, kernel)
+    return cast(F, _cached(numba.njit(error_model="numpy")(function), function))
 
 
 def inlined(function: F) -> F:
     """Compile `function` into its compiled callers, so that a loop over it can be vectorised."""
     return cast(F, numba.njit(error_model="numpy", inline="always")(function))
+
+
+def lean(function: F) -> F:
+    """`jit` for kernels that make no arrays: they count no references, so that structures of arrays cost nothing."""
+    return cast(F, _cached(numba.njit(error_model="numpy", **_NO_COUNTS)(function), function))
+
+
+def episode_kernel(function: Callable[..., Any]) -> Callable[..., None]:
+    """From a function of one episode, `f(e, ...)`, the kernel of a batch, `f(..., out)`, which sets every out[e].
+
+    An argument whose annotation is a NamedTuple is handed to the kernel field by field, `f(*fields, ..., out)`, since a
+    kernel takes half a microsecond to look at a tuple, and is put together again inside. The function makes no arrays.
+    """
+    one, module = inlined(function), sys.modules[function.__module__]
+    kinds, arguments, built, calls = typing.get_type_hints(function), list[str](), list[str](), list[str]()
+    for name in list(inspect.signature(function).parameters)[1:]:
+        fields = getattr(kinds.get(name), "_fields", None)
+        arguments += [name] if fields is None else [f"{name}_{field}" for field in fields]
+        calls.append(name)
+        if fields is not None:
+            parts = ", ".join(f"{name}_{field}" for field in fields)
+            built.append(f"    {name} = {kinds[name].__name__}({parts})")
+    lines = [
+        f"def batch({', '.join([*arguments, 'out'])}):",
+        *built,
+        "    for episode in range(len(out)):",
+        "        e = uint64(episode)",
+        f"        out[e] = one({', '.join(['e', *calls])})",
+    ]
+    place: dict[str, Any] = {kind.__name__: kind for kind in kinds.values() if isinstance(kind, type)}
+    place |= {"one": one, "uint64": np.uint64, "__name__": module.__name__}
+    exec(compile("\n".join(lines), function.__code__.co_filename, "exec"), place)
+    batch = place["batch"]
+    batch.__module__, batch.__qualname__ = function.__module__, f"{function.__qualname__}.batch"
+    kernel: Callable[..., None] = lean(batch)
+    return kernel

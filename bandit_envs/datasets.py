@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arms import Categorical
+from .checks import integer, number
 from .naming import unknown
-from .problems.base import integer, number
 
 __all__ = ["FILES", "Captions", "PublicFile", "captions", "emotions", "inhibitors", "local_folder", "read_captions"]
 

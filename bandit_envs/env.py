@@ -11,8 +11,8 @@ from numpy import int64
 from numpy.typing import NDArray
 
 from . import rng
+from .checks import integer
 from .episodes import Episodes, Face
-from .problems.base import integer
 from .rendering import MODES, image, text
 from .setting import resolve
 from .simulator import PULLED

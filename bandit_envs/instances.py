@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import datasets, polyhedra, rng
 from .arms import LARGEST, LAWS, Arms, Bernoulli, Gaussian, Resampled, Uniform, from_dict
+from .checks import integer, number
 from .naming import parse_call, unknown
-from .problems.base import integer, number
 
 __all__ = ["INSTANCES", "SAMPLERS", "Instance", "Polyhedra", "Sampler", "find", "names"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .compiled import jit
 
-__all__ = ["FEATURES", "features"]
+__all__ = ["FEATURES", "beta_below", "features"]
 
 TINY, HUGE = 1e-300, 1e300  # so that no feature is 0/0 or inf/inf
 
@@ -34,7 +34,7 @@ EXACT = 10_000
 
 
 @jit
-def _beta_below(x: Any, a: Any, b: Any) -> Any:
+def beta_below(x: Any, a: Any, b: Any) -> Any:
     """P(Beta(a, b) <= x), by the continued fraction of the incomplete beta function (DLMF 8.17.22, Lentz's method)."""
     if x <= 0.0:
         return 0.0
@@ -103,9 +103,9 @@ def _features(
             else:
                 ones = math.floor((m + theta) * n + 0.5)
                 if n > 0.0 and m >= 0.0:
-                    error = _beta_below(theta - tolerance, ones + 1.0, n - ones + 1.0)
+                    error = beta_below(theta - tolerance, ones + 1.0, n - ones + 1.0)
                 else:
-                    error = _beta_below(1.0 - theta - tolerance, n - ones + 1.0, ones + 1.0)
+                    error = beta_below(1.0 - theta - tolerance, n - ones + 1.0, ones + 1.0)
             f[5] = min(error, 1.0)
             f[6] = min(4.0 / (4.0 - math.log(max(2.0 * error, TINY))), 1.0)
 

@@ -11,11 +11,11 @@ from gymnasium import spaces
 
 from . import instances
 from .catalogue import ENVIRONMENTS
+from .checks import choice, flag, integer, number
 from .instances import Instance, Sampler
 from .naming import unknown
 from .observations import FEATURES
 from .problems import PROBLEMS, Problem
-from .problems.base import integer, number
 from .rng import ARMS_LIMIT, PULLS_LIMIT
 from .simulator import MOST_TIMES
 from .task import Task
@@ -76,18 +76,6 @@ class Setting:
             return which
         times, answer = spaces.Box(1, MOST_TIMES, (), np.int64), spaces.MultiBinary(self.task.K)
         return spaces.Dict(arm=which, times=times, answer=answer)
-
-
-def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r:.200}")
-    return value
-
-
-def flag(name: str, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, got {value!r:.200}")
-    return bool(value)
 
 
 def resolve(
@@ -156,12 +144,12 @@ def resolve(
         law=source.arms.law,
         support=support,
         sigma=source.arms.sigma,
-        actions=_choice("actions", actions, ACTIONS),
-        observation=_choice("observation", observation, OBSERVATIONS),
-        pull=_choice("pull", pull, PULLS),
+        actions=choice("actions", actions, ACTIONS),
+        observation=choice("observation", observation, OBSERVATIONS),
+        pull=choice("pull", pull, PULLS),
     )
     if task.pull == "coordinate" and task.D == 1:
         raise ValueError("pull='coordinate' needs arms of 2 dimensions or more, got scalar arms")
     if task.stop > ARMS_LIMIT:
         raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {task.K} * {task.D}")
-    return Setting(question, source, task, _choice("reward", reward, REWARDS), flag("shuffle_arms", shuffle_arms))
+    return Setting(question, source, task, choice("reward", reward, REWARDS), flag("shuffle_arms", shuffle_arms))

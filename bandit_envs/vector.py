@@ -11,10 +11,10 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from . import rng
+from .checks import flag, integer
 from .env import episode_number, fresh_root, read_options
 from .episodes import Episodes, Face
-from .problems.base import integer
-from .setting import flag, resolve
+from .setting import resolve
 from .simulator import ENDED, PULLED
 
 __all__ = ["PureExplorationVectorEnv"]

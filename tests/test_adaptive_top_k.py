@@ -689,7 +689,8 @@ def test_which_need_delta() -> None:
         make(name, free)
     for name in ("lucb", "clucb", "kl-lucb"):
         fixed = make(name, free)
-        assert fixed.level == make(name, task(), delta=0.01).level
+        named = make(name, task(), delta=0.01)
+        assert getattr(fixed, "rules", fixed).level == getattr(named, "rules", named).level
     for name in ("pi1", "pi2", "adapt(cap=True)"):
         with pytest.raises(ValueError, match="needs delta, of the environment or its own"):
             make(name, free)

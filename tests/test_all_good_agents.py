@@ -15,7 +15,7 @@ from scipy import stats
 from twins_all_good import apt_oracle, follow, lil, lucb, play, st2, ucb
 
 import agents
-from agents.widths import lil_width
+from agents.core.confidence import lil_width
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 
 ALL_GOOD, TOP_K, BEST_ARM = (f"bandit_envs/{name}-v0" for name in ("AllGood", "TopK", "BestArm"))
@@ -61,8 +61,8 @@ def test_widths() -> None:
     assert lil(8, 3, 0.1, 4.0, 1.0) == pytest.approx(lil_width(8.0, 1 / 30, 4.0), rel=1e-15)
     # the defaults: the paper's 4; 2.08 of its experiments for the rivals
     agent = make("st2", task())
-    assert (agent.factor, agent.level) == (4.0, pytest.approx(1 / 30))
-    assert make("st2", task(sigma=0.5)).factor == 1.0
+    assert (agent.rules.factor, agent.rules.level) == (4.0, pytest.approx(1 / 30))
+    assert make("st2", task(sigma=0.5)).rules.factor == 1.0
     assert make("ucb", task()).factor == 2.08
     # UCB, T = 8, mean 1/4: -(1/4 + sqrt(2.08 ln(120) / 8)) = -(.25 + sqrt(1.244748)) = -1.365683
     assert make("ucb", task()).value(np.array([8.0]), np.array([0.25])) == pytest.approx(-1.365683, abs=1e-6)
@@ -143,7 +143,7 @@ def test_lucb_first_rounds() -> None:
     assert arms == [2, 0, 2, 1]
     # Without its memory the round is read from the pulls: 18 pulls, (18 - 3) / 2 rounds before this one, t = 8.
     _, state = agent.predict(seen([6, 6, 6], [1.0, 0.0, 2.0]))
-    assert state.round.tolist() == [8]
+    assert state.t.tolist() == [8]
     # t = 4000 - 1: 2 sqrt(ln(37.5 * 3999^4) / 5334) = 2 sqrt(36.800 / 5334) = .166: 1 + .166 - (2 - .166) < .5
     assert agent.predict(seen([2667] * 3, [1.0, 0.0, 2.0]))[0] == 3
 
@@ -493,9 +493,9 @@ def test_lucb_keeps_its_round_without_its_memory() -> None:
     for t in range(200):
         action, state = agent.predict(observation, state)
         if t >= 5 and t % 2 == 1:  # at the beginning of a round: (t - 5) / 2 of them are over
-            assert state.round.tolist() == [(t - 5) // 2 + 1]
+            assert state.t.tolist() == [(t - 5) // 2 + 1]
             again, other = agent.predict(observation, None)
-            assert (again["arm"], other.round.tolist()) == (action["arm"], state.round.tolist())
+            assert (again["arm"], other.t.tolist()) == (action["arm"], state.t.tolist())
         observation, *_ = env.step(action)
 
 

@@ -16,10 +16,10 @@ from twins import apt, follow, play
 from twins_feasible import by_coordinate
 
 import agents
-from agents import directions
 from agents.catalogue import AGENTS
-from agents.directions import judge
-from agents.index import SCAN
+from agents.core import coordinates as directions
+from agents.core.coordinates import judge
+from agents.core.index_policy import SCAN
 from bandit_envs import Bernoulli, Gaussian, Instance, Resampled, Task, Uniform
 from bandit_envs.geometry import Polyhedron
 from bandit_envs.polyhedra import cube

@@ -16,7 +16,7 @@ from twins_elimination import best_arm, east, fareast, uniform_elimination
 
 import agents
 from agents.all_good.fareast import BAD, GOOD, GOOD_ARM, STAGE, bad_filter_pulls
-from agents.rounds import RoundMemory
+from agents.core.round_policy import RoundMemory
 from agents.top_k.median_elimination import elimination_pulls, pulls_per_arm, upper_half, width_constant
 from bandit_envs import Gaussian, Instance, Task
 

@@ -15,7 +15,7 @@ from gymnasium import spaces
 from pandas.testing import assert_frame_equal
 
 import agents
-from agents.agent import Agent
+from agents.core.agent import Agent
 from agents.evaluation import progress, run, statistics
 from agents.evaluation.result import Evaluation
 from bandit_envs import Bernoulli, Instance, Threshold

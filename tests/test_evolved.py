@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import agents
+from agents.evaluation.expected_loss import wrong
 from agents.evolved.agent import STOPPING, Evolved
+from agents.evolved.candidates import Course
 from agents.evolved.evolution import START, evolve, starting_point
-from agents.evolved.index import LSA, PARAMETERS, _all_good, _top_k
-from agents.evolved.race import Course
-from agents.posterior import wrong
-from agents.stored import FOLDER, kind_of
+from agents.evolved.formula import LSA, PARAMETERS, _all_good, _top_k
+from agents.models.cards import FOLDER, kind_of
 from bandit_envs import rng
 from bandit_envs.instances import Sampler
 
@@ -195,7 +195,7 @@ def test_expected_losses_are_those_that_happen(monkeypatch: pytest.MonkeyPatch) 
         kwargs = {"instance": {"sampler": {"arms": 4, "mean": mean}}, "budget": 40}
         expected = Course(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
         with monkeypatch.context() as patch:
-            patch.setattr("agents.posterior.expectable", lambda *_: False)
+            patch.setattr("agents.evaluation.expected_loss.expectable", lambda *_: False)
             happened = Course(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
         difference = expected - happened
         assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference)), mean

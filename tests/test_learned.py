@@ -24,15 +24,15 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 import agents
+from agents.evaluation.expected_loss import losses
 from agents.learned import EquivariantPolicy, NativeVecEnv, Trained, make_vec_env, training
 from agents.learned.buffer import RelativeBuffer
 from agents.learned.model import Repeated
 from agents.learned.resuming import Saved
-from agents.learned.stored import store
 from agents.learned.training import ALGORITHMS, latest_of_the_best
 from agents.learned.vec_env import JoinedVecEnv
-from agents.posterior import losses
-from agents.stored import FOLDER, kind_of
+from agents.learned.weights import store
+from agents.models.cards import FOLDER, kind_of
 from bandit_envs import PureExplorationVectorEnv
 from bandit_envs.catalogue import ENVIRONMENTS
 from bandit_envs.observations import FEATURES
@@ -984,7 +984,7 @@ def test_stored_networks_run(path):
 
 def test_storing_keeps_every_decision(tmp_path, tiny, monkeypatch):
     store(tiny, tmp_path / "ppo-threshold-budget")
-    monkeypatch.setattr("agents.stored.FOLDER", tmp_path)
+    monkeypatch.setattr("agents.models.cards.FOLDER", tmp_path)
     env = gym.make(THRESHOLD, **FOUR)
     again = agents.make("ppo", env)
     x = observations(4)

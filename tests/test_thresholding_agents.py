@@ -19,8 +19,8 @@ from twins import TWINS, by_betaincc, by_fractions, follow, opt_kg, play
 
 import agents
 from agents.catalogue import AGENTS, ALIASES
+from agents.core.index_policy import SCAN, IndexPolicy
 from agents.evolved.evolution import START
-from agents.index import SCAN, IndexPolicy
 from agents.thresholding.opt_kg import log_gain
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 

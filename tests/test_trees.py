@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.trees import (
+from agents.core.trees import (
+    Forest,
+    Tree,
     argmax_upper,
     argmax_upper_outside,
     argmin_lower_inside,
     build,
-    forest,
     grown_lower_inside,
     grown_upper_outside,
     is_inside,
@@ -36,28 +37,28 @@ Floats = NDArray[np.float64]
 
 
 @jit
-def _put(tree: Any, t: Any, i: Any, estimate: Any, low: Any, high: Any, inside: Any) -> Any:
-    put(tree, t, i, estimate, low, high, inside)
+def _put(tree: Any, i: Any, estimate: Any, low: Any, high: Any, inside: Any) -> Any:
+    put(tree, i, estimate, low, high, inside)
 
 
 @jit
-def _leaf(tree: Any, t: Any, i: Any) -> Any:
-    return lower(tree, t, i), upper(tree, t, i), is_inside(tree, t, i)
+def _leaf(tree: Any, i: Any) -> Any:
+    return lower(tree, i), upper(tree, i), is_inside(tree, i)
 
 
 @jit
-def _extremes(tree: Any, t: Any, levels: Any) -> Any:
-    return max_upper(tree, t, levels), max_lower(tree, t, levels), max_estimate(tree, t, levels)
+def _extremes(tree: Any) -> Any:
+    return max_upper(tree), max_lower(tree), max_estimate(tree)
 
 
 @jit
-def _spread(tree: Any, t: Any, i: Any, spread: Any) -> Any:
-    put_spread(tree, t, i, spread)
+def _spread(tree: Any, i: Any, spread: Any) -> Any:
+    put_spread(tree, i, spread)
 
 
 @jit
-def _grown(tree: Any, t: Any, levels: Any, growth: Any) -> Any:
-    return grown_lower_inside(tree, t, levels, growth), grown_upper_outside(tree, t, levels, growth)
+def _grown(tree: Any, growth: Any) -> Any:
+    return grown_lower_inside(tree, growth), grown_upper_outside(tree, growth)
 
 
 class Plain:
@@ -94,25 +95,25 @@ class Pair:
     """A tree and its plain form, the second of three in one array."""
 
     def __init__(self, K: int) -> None:
-        self.K, self.levels, self.plain = K, levels_of(K), Plain(K)
-        self.trees = forest(3, K)
-        self.flat, self.t = self.trees.reshape(-1), np.uint64(self.trees[0].size)
+        self.K, self.plain, forest = K, Plain(K), Forest.of(3, K)
+        self.trees = forest.nodes.reshape(3, -1, 8)
+        self.tree = Tree(forest.nodes, np.uint64(self.trees[0].size), forest.levels)
 
     def set(self, i: int, m: float, low: float, high: float, inside: bool) -> None:
-        _put(self.flat, self.t, i, m, low, high, inside)
+        _put(self.tree, i, m, low, high, inside)
         p = self.plain
         p.m[i], p.low[i], p.high[i], p.inside[i] = m, low, high, inside
 
     def check(self) -> None:
         """The same nodes, and the same answers."""
-        p, tree = self.plain, (self.flat, self.t, self.levels)
+        p, tree = self.plain, self.tree
         assert np.array_equal(self.trees[1], p.nodes())
         assert (self.trees[[0, 2]] == -np.inf).all()  # the neighbours are not touched
-        assert _extremes(*tree) == (p.high.max(), p.low.max(), p.m.max())
-        assert argmax_upper(*tree) == np.argmax(p.high)
+        assert _extremes(tree) == (p.high.max(), p.low.max(), p.m.max())
+        assert argmax_upper(tree) == np.argmax(p.high)
         inside, outside = np.flatnonzero(p.inside), np.flatnonzero(~p.inside)
-        assert argmin_lower_inside(*tree) == (inside[np.argmin(p.low[inside])] if len(inside) else -1)
-        assert argmax_upper_outside(*tree) == (outside[np.argmax(p.high[outside])] if len(outside) else -1)
+        assert argmin_lower_inside(tree) == (inside[np.argmin(p.low[inside])] if len(inside) else -1)
+        assert argmax_upper_outside(tree) == (outside[np.argmax(p.high[outside])] if len(outside) else -1)
 
 
 def drawn(g: np.random.Generator, ties: bool) -> Callable[[], float]:
@@ -125,7 +126,7 @@ def begin(pair: Pair, g: np.random.Generator, values: Callable[[], float]) -> No
     for i in range(pair.K):
         m, width = values(), abs(values())
         pair.set(i, m, m - width, m + width, bool(g.random() < 0.5))
-    build(pair.flat, pair.t, pair.levels)
+    build(pair.tree)
     pair.check()
 
 
@@ -138,7 +139,8 @@ def test_levels() -> None:
     assert levels_of(8).tolist() == [0, 8, 9]
     assert levels_of(9).tolist() == [0, 16, 24, 25]  # 2 blocks, 1 block, the root
     assert levels_of(65).tolist() == [0, 72, 88, 96, 97]  # 9 blocks, 2, 1, the root
-    assert forest(3, 9).shape == (3, 25, 8)
+    assert Forest.of(3, 9).nodes.shape == (3 * 25 * 8,)
+    assert Forest.of(3, 9).leaves(3, 9).shape == (3, 9, 8)
 
 
 def test_by_hand() -> None:
@@ -146,16 +148,16 @@ def test_by_hand() -> None:
     # estimate, bounds: arm 0 in [0, 2], arm 1 in [0, 4], arm 2 in [1, 2]
     for i, (m, low, high) in enumerate([(1.0, 0.0, 2.0), (2.0, 0.0, 4.0), (1.5, 1.0, 2.0)]):
         pair.set(i, m, low, high, False)
-    build(pair.flat, pair.t, pair.levels)
-    tree = (pair.flat, pair.t, pair.levels)
-    assert _extremes(*tree) == (4.0, 1.0, 2.0)
-    assert argmin_lower_inside(*tree) == -1  # nobody is inside
-    settle(*tree, 1.5)
-    assert [bool(_leaf(pair.flat, pair.t, i)[2]) for i in range(3)] == [False, True, True]  # 1.5 >= 1.5 is inside
-    assert (argmin_lower_inside(*tree), argmax_upper_outside(*tree), argmax_upper(*tree)) == (1, 0, 1)
-    settle(*tree, 0.0)
-    assert argmin_lower_inside(*tree) == 0  # arms 0 and 1 tie at 0
-    assert argmax_upper_outside(*tree) == -1
+    build(pair.tree)
+    tree = pair.tree
+    assert _extremes(tree) == (4.0, 1.0, 2.0)
+    assert argmin_lower_inside(tree) == -1  # nobody is inside
+    settle(tree, 1.5)
+    assert [bool(_leaf(pair.tree, i)[2]) for i in range(3)] == [False, True, True]  # 1.5 >= 1.5 is inside
+    assert (argmin_lower_inside(tree), argmax_upper_outside(tree), argmax_upper(tree)) == (1, 0, 1)
+    settle(tree, 0.0)
+    assert argmin_lower_inside(tree) == 0  # arms 0 and 1 tie at 0
+    assert argmax_upper_outside(tree) == -1
 
 
 @pytest.mark.parametrize("K", [*sizes(), 3000])
@@ -164,18 +166,18 @@ def test_moving_boundary(K: int, ties: bool) -> None:
     g, pair = np.random.default_rng(K + ties), Pair(K)
     values = drawn(g, ties)
     begin(pair, g, values)
-    p, tree = pair.plain, (pair.flat, pair.t, pair.levels)
+    p, tree = pair.plain, pair.tree
     moved = empty = 0
     for step in range(60 if K > 1000 else 150):
         for _ in range(3):  # arms pulled
             i, m, width = int(g.integers(K)), values(), abs(values())
             pair.set(i, m, m - width, m + width, bool(g.random() < 0.5) if step % 2 else bool(p.inside[i]))
-            refresh(*tree, i)
+            refresh(tree, i)
             if K <= 200:
                 pair.check()
         boundary = [p.m.max() - 1.0, values(), p.m.min() - 1, p.m.max() + 1][g.choice(4, p=[0.5, 0.3, 0.1, 0.1])]
         before = p.inside
-        settle(*tree, boundary)
+        settle(tree, boundary)
         p.inside = p.m >= boundary
         moved += int((before != p.inside).sum())
         empty += int(p.inside.all() or not p.inside.any())
@@ -190,22 +192,22 @@ def test_the_best_k(K: int, ties: bool) -> None:
     g, pair = np.random.default_rng(K + ties), Pair(K)
     values = drawn(g, ties)
     begin(pair, g, values)
-    p, tree = pair.plain, (pair.flat, pair.t, pair.levels)
+    p, tree = pair.plain, pair.tree
     for k in (int(g.integers(1, K)), 1, K - 1, 0, K):
         for i in range(K):  # any k arms; `settle_best` swaps
             pair.set(i, p.m[i], p.low[i], p.high[i], i >= K - k)
-        build(*tree)
+        build(tree)
         moved = 0
         for _ in range(8 if K > 1000 else 20):
             before = p.inside
-            settle_best(*tree)
+            settle_best(tree)
             p.inside = p.best(k)
             moved += int((before != p.inside).sum())
             pair.check()
             for _ in range(2):
                 i, m, width = int(g.integers(K)), values(), abs(values())
                 pair.set(i, m, m - width, m + width, bool(p.inside[i]))
-                refresh(*tree, i)
+                refresh(tree, i)
         assert moved > 0 or k in (0, K) or K < 4
 
 
@@ -216,7 +218,7 @@ def test_the_check_has_teeth() -> None:
     pair.set(11, 9.0, 8.0, 10.0, True)
     with pytest.raises(AssertionError):
         pair.check()
-    refresh(pair.flat, pair.t, pair.levels, 11)
+    refresh(pair.tree, 11)
     pair.check()
     pair.plain.inside[4] ^= True
     with pytest.raises(AssertionError):
@@ -226,19 +228,19 @@ def test_the_check_has_teeth() -> None:
 @pytest.mark.parametrize("K", [2, 8, 9, 64, 65, 300, 600])
 def test_extremes_under_growth(K: int) -> None:
     """As a scan finds them, ties to the lowest arm; the tree itself holds the bounds before the growth."""
-    g, levels, t = np.random.default_rng(K), levels_of(K), np.uint64(0)
+    g = np.random.default_rng(K)
     for trial in range(40):
-        tree = forest(1, K).reshape(-1)
+        tree = Tree(Forest.of(1, K).nodes, np.uint64(0), levels_of(K))
         coarse = trial % 2 == 0  # many ties
         m = g.integers(0, 4, K) / 4 if coarse else g.random(K)
         spread = 1 / np.sqrt(g.integers(1, 4 if coarse else 400, K))
         inside = g.random(K) < g.choice([0.1, 0.5, 0.9])
         growth = float(g.choice([0.0, 0.01, 0.5, 4.0]))
         for i in range(K):
-            _put(tree, t, i, m[i], m[i] - spread[i], m[i] + spread[i], bool(inside[i]))
-            _spread(tree, t, i, spread[i])
-        build(tree, t, levels)
-        (h, low), (rival, high) = _grown(tree, t, levels, growth)
+            _put(tree, i, m[i], m[i] - spread[i], m[i] + spread[i], bool(inside[i]))
+            _spread(tree, i, spread[i])
+        build(tree)
+        (h, low), (rival, high) = _grown(tree, growth)
         lows = np.where(inside, -(m - spread) + growth * spread, -np.inf)
         highs = np.where(inside, -np.inf, m + spread + growth * spread)
         for found, values in (((h, low), lows), ((rival, high), highs)):

@@ -37,7 +37,7 @@ def by_coordinate(
     project: Callable[[Vector], Vector],
     rule: Callable[[float, float], float],
 ) -> Generator[tuple[int, int], float, set[int]]:
-    """The text at the head of `agents.directions`, `rule` being I(T, D)."""
+    """The text at the head of `agents.core.coordinates`, `rule` being I(T, D)."""
     n, total = [[0] * D for _ in range(K)], [[0.0] * D for _ in range(K)]
 
     def mean(i: int) -> list[float]:

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.problems.base import number
+from bandit_envs import number
 
-from ..agent import Bools, Floats, Ints, Observation
-from ..rounds import RoundMemory, RoundPolicy
-from ..widths import confidence, scale_of
+from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.confidence import delta_of, scale_of
+from ..core.round_policy import RoundMemory, RoundPolicy
 
 __all__ = ["East", "UniformElimination"]
 
@@ -43,7 +43,7 @@ class _Elimination(RoundPolicy):
 
     def __init__(self, task: Any, delta: float | None = None, c: float = 4.0, sigma: float | None = None) -> None:
         super().__init__(task)
-        self.level = confidence(self.name, self.task, delta) / self.task.K
+        self.level = delta_of(self.name, self.task, delta) / self.task.K
         self.factor = number("c", c, 0, above=True) * scale_of(self.task, sigma) ** 2
         p = self.task.parameters
         self.epsilon, self.gamma, self.multiplicative = p["epsilon"], p["slack"], p["multiplicative"]

@@ -25,13 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs.compiled import jit
-from bandit_envs.problems.base import number
+from bandit_envs import jit, number
 
-from ..agent import Bools, Floats, Ints, Observation
-from ..rounds import RoundMemory, RoundPolicy
+from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.confidence import delta_of, lil_width, scale_of
+from ..core.round_policy import RoundMemory, RoundPolicy
 from ..top_k.median_elimination import elimination_pulls, pulls_per_arm, upper_half, width_constant
-from ..widths import confidence, lil_width, scale_of
 
 __all__ = ["Fareast", "bad_filter_pulls"]
 
@@ -243,7 +242,7 @@ class Fareast(RoundPolicy):
         if finder not in FINDERS:
             raise ValueError(f"finder must be one of {list(FINDERS)}, got {finder!r}")
         self.finder, self.kappa = finder, number("kappa", kappa, 0, 1, above=True, below=True)
-        self.delta, self.sigma = confidence(self.name, self.task, delta), scale_of(self.task, sigma)
+        self.delta, self.sigma = delta_of(self.name, self.task, delta), scale_of(self.task, sigma)
         self.level, self.factor = self.delta / (2 * self.task.K), number("c", c, 0, above=True) * self.sigma**2
         self.constant = width_constant(self.task, sigma)  # D6
         p = self.task.parameters

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.problems.base import number
+from bandit_envs import number
 
-from ..agent import Bools, Floats, Ints, Observation, seen_means
-from ..index import IndexPolicy
-from ..widths import bounds_of, confidence, scale_of
+from ..core.agent import Bools, Floats, Ints, Observation, seen_means
+from ..core.confidence import bounds_of, delta_of, scale_of
+from ..core.index_policy import IndexPolicy
 
 __all__ = ["APTOracle", "UCB"]
 
@@ -41,7 +41,7 @@ class UCB(IndexPolicy):
         sigma: float | None = None,
     ) -> None:
         super().__init__(task)
-        self.level = confidence(self.name, self.task, delta) / self.task.K
+        self.level = delta_of(self.name, self.task, delta) / self.task.K
         self.factor = number("c", c, 0, above=True) * scale_of(self.task, sigma) ** 2
         self.running = bounds_of(bounds)
 

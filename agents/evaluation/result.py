@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task
-from bandit_envs.problems import PROBLEMS
+from bandit_envs import PROBLEMS, Task
 
-from ..extras import require
+from ..core.optional import require
 from . import statistics
 
 if TYPE_CHECKING:

@@ -24,14 +24,10 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 import bandit_envs
-from bandit_envs import PureExplorationVectorEnv
-from bandit_envs.compiled import jit
-from bandit_envs.naming import parse_call
-from bandit_envs.problems.base import integer
-from bandit_envs.rng import EPISODES_LIMIT, PULLS_LIMIT, root_number
+from bandit_envs import EPISODES_LIMIT, PULLS_LIMIT, PureExplorationVectorEnv, integer, jit, parse_call, root_number
 
 from .. import catalogue
-from ..agent import Agent
+from ..core.agent import Agent
 from .progress import Progress
 from .result import Evaluation, Run
 

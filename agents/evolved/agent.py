@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.problems.base import number
+from bandit_envs import number
 
-from ..agent import Floats, Ints, Observation
-from ..index import IndexPolicy
-from ..stored import stored_genes
-from .index import ALL_GOOD, MULTIPLICATIVE, PARAMETERS, TOP_K, all_indices, at_budget, indices
+from ..core.agent import Floats, Ints, Observation
+from ..core.index_policy import IndexPolicy
+from ..models.cards import stored_genes
+from .formula import ALL_GOOD, MULTIPLICATIVE, PARAMETERS, TOP_K, all_indices, at_budget, indices
 
 __all__ = ["STOPPING", "Evolved"]
 

@@ -21,14 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit_envs
-from bandit_envs.problems.base import integer, number
-from bandit_envs.rng import root_number
+from bandit_envs import integer, number, root_number
 
+from ..core.optional import require
 from ..evaluation.statistics import latest_of_the_best
-from ..extras import require
 from .agent import STOPPING
-from .index import LSA, PARAMETERS
-from .race import Course
+from .candidates import Course
+from .formula import LSA, PARAMETERS
 
 __all__ = ["START", "evolve", "starting_point"]
 

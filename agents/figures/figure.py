@@ -118,7 +118,7 @@ def reproduce(
     Raises:
         ValueError: for an unknown figure or panel, with the known ones. OSError: if every panel lacks its data.
     """
-    from bandit_envs.naming import unknown
+    from bandit_envs import unknown
 
     from . import FIGURES
 

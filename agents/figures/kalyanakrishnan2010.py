@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from bandit_envs import Categorical, Instance
-from bandit_envs.problems.certificates import deviations
+from bandit_envs import Categorical, Instance, deviations
 
 from .. import catalogue
 from ..evaluation.plots import COLOURS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_envs.datasets import Captions, captions
+from bandit_envs import Captions, captions
 
 from ..evaluation.plots import COLOURS
 from ..evaluation.result import _pandas

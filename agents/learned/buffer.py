@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import RolloutBuffer
 
-from bandit_envs.observations import FEATURES
+from bandit_envs import FEATURES
 
 __all__ = ["RelativeBuffer"]
 

@@ -11,12 +11,12 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from bandit_envs.instances import Sampler
+from bandit_envs import Sampler
 
 from ..catalogue import AGENTS, make
 from ..evaluation import Evaluation, evaluate
+from ..evaluation.expected_loss import expectable, losses
 from ..evaluation.statistics import bootstrap_mean
-from ..posterior import expectable, losses
 from .model import Repeated
 from .vec_env import NativeVecEnv
 

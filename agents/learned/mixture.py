@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bandit_envs.problems.base import number
+from bandit_envs import number
 
-from ..posterior import expectable
+from ..evaluation.expected_loss import expectable
 from .judging import Court, Judge
 from .vec_env import SHAPED, JoinedVecEnv, NativeVecEnv, make_vec_env
 

@@ -16,10 +16,10 @@ import torch
 from gymnasium import spaces
 from stable_baselines3 import A2C, DQN, PPO
 
-from bandit_envs.observations import FEATURES
+from bandit_envs import FEATURES
 
-from ..agent import task_of
-from ..extras import require
+from ..core.agent import task_of
+from ..core.optional import require
 from .policy import Equivariant, Indices
 
 __all__ = ["Repeated", "Trained", "load"]

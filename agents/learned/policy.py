@@ -38,8 +38,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor, nn
 
-from bandit_envs.compiled import jit
-from bandit_envs.observations import FEATURES
+from bandit_envs import FEATURES, jit
 
 __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 

@@ -23,13 +23,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import FloatSchedule
 
 import bandit_envs
-from bandit_envs.naming import unknown
-from bandit_envs.observations import FEATURES
-from bandit_envs.problems.base import integer, number
-from bandit_envs.rng import root_number
+from bandit_envs import FEATURES, integer, number, root_number, unknown
 
+from ..core.optional import require
 from ..evaluation.statistics import latest_of_the_best
-from ..extras import require
 from .buffer import RelativeBuffer
 from .judging import Judge
 from .mixture import Mixture

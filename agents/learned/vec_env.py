@@ -22,14 +22,10 @@ from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
-from bandit_envs import PureExplorationVectorEnv, Task
-from bandit_envs.env import fresh_root
-from bandit_envs.observations import FEATURES
-from bandit_envs.problems.base import integer, number
-from bandit_envs.rng import root_number
+from bandit_envs import FEATURES, PureExplorationVectorEnv, Task, fresh_root, integer, number, root_number
 
+from ..evaluation.expected_loss import expectable, wrong
 from ..evaluation.run import check_environment
-from ..posterior import expectable, wrong
 
 __all__ = ["SHAPED", "JoinedVecEnv", "NativeVecEnv", "make_vec_env"]
 

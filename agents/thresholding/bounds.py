@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.compiled import jit
-from bandit_envs.problems.base import integer
+from bandit_envs import integer, jit
 
-from ..agent import Floats
+from ..core.agent import Floats
 from .dp_index import HORIZON, LEAST, Table, value_of_prior
 
 __all__ = ["best", "relaxed"]

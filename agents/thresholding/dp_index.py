@@ -26,12 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.compiled import jit
-from bandit_envs.observations import _beta_below
-from bandit_envs.problems.base import integer, number
+from bandit_envs import beta_below, integer, jit, number
 
-from ..agent import Floats, Ints
-from ..index import IndexPolicy
+from ..core.agent import Floats, Ints
+from ..core.index_policy import IndexPolicy
 
 __all__ = ["HORIZON", "DPIndex", "Table", "index_table"]
 
@@ -57,7 +55,7 @@ def _losses(theta: Any, a0: Any, b0: Any, low: Any, start: Any, out: Any) -> Any
     for n in range(len(low)):
         for i in range(start[n + 1] - start[n]):
             a, b = a0 + low[n] + i, b0 + n - low[n] - i
-            out[start[n] + i] = min(_beta_below(theta, a, b), _beta_below(1.0 - theta, b, a))
+            out[start[n] + i] = min(beta_below(theta, a, b), beta_below(1.0 - theta, b, a))
 
 
 @jit

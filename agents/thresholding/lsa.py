@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.problems.base import number
+from bandit_envs import number
 
-from ..agent import Floats
-from ..index import IndexPolicy
+from ..core.agent import Floats
+from ..core.index_policy import IndexPolicy
 
 __all__ = ["LSA"]
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.problems.base import number
+from bandit_envs import number
 
-from ..agent import Bools, Floats, Ints, Observation
-from ..extras import require
-from ..index import IndexPolicy
+from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.index_policy import IndexPolicy
+from ..core.optional import require
 
 __all__ = ["OptKG", "log_gain"]
 

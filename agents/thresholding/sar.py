@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..agent import Bools, Ints, Observation, seen_means
-from ..rounds import RoundMemory, RoundPolicy
+from ..core.agent import Bools, Ints, Observation, seen_means
+from ..core.round_policy import RoundMemory, RoundPolicy
 
 __all__ = ["SAR", "phase_ends"]
 

@@ -20,13 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.compiled import jit
-from bandit_envs.problems.base import integer
-from bandit_envs.problems.certificates import deviations
-from bandit_envs.rng import agent_uniform
+from bandit_envs import agent_uniform, deviations, integer, jit
 
-from ..agent import Ints, Observation
-from ..widths import confidence, width_of
+from ..core.agent import Ints, Observation
+from ..core.confidence import delta_of, width_of
 from .selection import SelectionMemory, TopKAgent, open_round
 
 __all__ = ["Adapt", "Pi1", "Pi2", "Pi3", "direct_pulls"]
@@ -191,7 +188,7 @@ class _Policy(TopKAgent):
             raise ValueError(f"cap must be True or False, got {cap!r:.200}")
         if cap and self.epsilon == 0:
             raise ValueError("cap=True needs a problem with epsilon > 0, got epsilon=0")
-        level = confidence(self.name, self.task, delta) if cap else 0.5
+        level = delta_of(self.name, self.task, delta) if cap else 0.5
         return direct_pulls(self.task.K, self.epsilon, level, self.W) if cap else UNLIMITED
 
     def ask(self, kernel: Any, observation: Observation, state: SelectionMemory, *settings: Any) -> Ints:
@@ -229,7 +226,7 @@ class Pi1(_Policy):
 
     def __init__(self, task: Any, delta: float | None = None, width: float | None = None, seed: int = 0) -> None:
         super().__init__(task, width, seed)
-        self.cap = direct_pulls(self.task.K, self.epsilon, confidence(self.name, self.task, delta), self.W)
+        self.cap = direct_pulls(self.task.K, self.epsilon, delta_of(self.name, self.task, delta), self.W)
 
     def choose(self, observation: Observation, state: SelectionMemory) -> Ints:
         return self.ask(_pi1, observation, state)
@@ -249,7 +246,7 @@ class Pi2(_Policy):
         self, task: Any, delta: float | None = None, cap: bool = False, width: float | None = None, seed: int = 0
     ) -> None:
         super().__init__(task, width, seed)
-        self.factor = self.W**2 * math.log(self.task.K / confidence(self.name, self.task, delta)) / 2.0
+        self.factor = self.W**2 * math.log(self.task.K / delta_of(self.name, self.task, delta)) / 2.0
         self.cap = self.cap_of(cap, delta)
 
     def choose(self, observation: Observation, state: SelectionMemory) -> Ints:

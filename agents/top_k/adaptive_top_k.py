@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.rng import PULLS_LIMIT
+from bandit_envs import PULLS_LIMIT
 
-from ..agent import Bools, Floats, Ints, Observation
-from ..widths import confidence, scale_of
+from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.confidence import delta_of, scale_of
 from .elimination import SetMemory, SetPolicy
 
 __all__ = ["AcceptReject", "AdaptiveTopK", "accept_and_reject", "pulls_per_arm"]
@@ -111,7 +111,7 @@ class AdaptiveTopK(AcceptReject):
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        delta = confidence(self.name, self.task, delta, with_budget=0.01)
+        delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         pulls = [pulls_per_arm(r, self.task.K, delta) for r in range(1, ROUNDS)]
         self.times = np.array([0, *(min(p, PULLS_LIMIT - 1) for p in pulls)])
         self.margin = np.ldexp(4 * scale_of(self.task, sigma), -np.arange(ROUNDS))

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.compiled import inlined, jit
+from bandit_envs import inlined, jit
 
-from ..agent import Floats, Ints, Observation
-from ..widths import confidence, scale_of
+from ..core.agent import Floats, Ints, Observation
+from ..core.confidence import delta_of, scale_of
 from .selection import SelectionMemory, TopKAgent, open_round
 
 __all__ = ["CLUCB"]
@@ -162,7 +162,7 @@ class CLUCB(TopKAgent):
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        self.level = 4.0 * self.task.K / confidence(self.name, self.task, delta, with_budget=0.01)
+        self.level = 4.0 * self.task.K / delta_of(self.name, self.task, delta, with_budget=0.01)
         self.factor = 2.0 * scale_of(self.task, sigma) ** 2
         weight = {"aggregate": self.k, "each": 1.0, "exact": 0.0}[self.problem.criterion]  # type: ignore[attr-defined]
         self.tolerance = weight * self.epsilon  # D1

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..agent import Ints, Observation
-from ..widths import confidence, scale_of
+from ..core.agent import Ints, Observation
+from ..core.confidence import delta_of, scale_of
 from .elimination import SetPolicy, affordable, positive_epsilon
 
 __all__ = ["Direct", "pulls_per_arm"]
@@ -37,7 +37,7 @@ class Direct(SetPolicy):
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        delta, epsilon = confidence(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        delta, epsilon = delta_of(self.name, self.task, delta), positive_epsilon(self.name, self.task)
         times = pulls_per_arm(self.task.K, epsilon, delta, 2 * scale_of(self.task, sigma))
         self.times = int(affordable(self.name, epsilon, [times])[0])
 

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import Task
-from bandit_envs.rng import PULLS_LIMIT
+from bandit_envs import PULLS_LIMIT, Task
 
-from ..agent import Bools, Floats, Ints, Observation, seen_means
-from ..rounds import RoundMemory, RoundPolicy
+from ..core.agent import Bools, Floats, Ints, Observation, seen_means
+from ..core.round_policy import RoundMemory, RoundPolicy
 
 __all__ = ["SetMemory", "SetPolicy", "affordable", "best_of", "positive_epsilon", "size_of_answer", "with_best"]
 

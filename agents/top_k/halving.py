@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..agent import Ints, Observation
-from ..widths import confidence, scale_of
+from ..core.agent import Ints, Observation
+from ..core.confidence import delta_of, scale_of
 from .elimination import SetPolicy, affordable, best_of, positive_epsilon
 from .median_elimination import pulls_per_arm
 
@@ -43,7 +43,7 @@ class Halving(SetPolicy):
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        delta, epsilon = confidence(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        delta, epsilon = delta_of(self.name, self.task, delta), positive_epsilon(self.name, self.task)
         rounds = schedule(self.task.K, self.k, epsilon, delta, 2 * scale_of(self.task, sigma))
         self.sizes = np.array([size for size, _ in rounds] + [self.k])
         self.times = affordable(self.name, epsilon, [times for _, times in rounds])

@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.setting import flag
+from bandit_envs import flag
 
-from ..widths import confidence, scale_of
+from ..core.confidence import delta_of, scale_of
 from .adaptive_top_k import AcceptReject
 from .elimination import affordable, positive_epsilon
 
@@ -59,7 +59,7 @@ class ImprovedTopK(AcceptReject):
 
     def __init__(self, task: Any, delta: float | None = None, reuse: bool = False, sigma: float | None = None) -> None:
         super().__init__(task)
-        delta, epsilon = confidence(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        delta, epsilon = delta_of(self.name, self.task, delta), positive_epsilon(self.name, self.task)
         width = 2 * scale_of(self.task, sigma)
         times = [0, *schedule(self.task.K, self.k, epsilon / width, delta)]
         self.times = affordable(self.name, epsilon, times)

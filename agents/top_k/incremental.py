@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..agent import Bools, Ints, Observation
-from ..widths import confidence
+from ..core.agent import Bools, Ints, Observation
+from ..core.confidence import delta_of
 from .elimination import SetMemory, SetPolicy, affordable, best_of, positive_epsilon
 from .median_elimination import elimination_pulls, pulls_per_arm, width_constant
 
@@ -51,7 +51,7 @@ class Incremental(SetPolicy):
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        delta, epsilon = confidence(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        delta, epsilon = delta_of(self.name, self.task, delta), positive_epsilon(self.name, self.task)
         constant, most = width_constant(self.task, sigma), (self.task.K - 1).bit_length()
         times = [pulls_per_arm(r, epsilon, delta / self.k, constant) for r in range(most)]
         self.times = affordable(self.name, epsilon, times)

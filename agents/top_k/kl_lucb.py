@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.compiled import jit
+from bandit_envs import jit
 
-from ..agent import Ints, Observation
-from ..widths import confidence, scale_of
+from ..core.agent import Ints, Observation
+from ..core.confidence import delta_of, scale_of
 from .selection import SelectionMemory, TopKAgent, open_round
 
 __all__ = ["KLLUCB", "kl", "kl_upper"]
@@ -179,7 +179,7 @@ class KLLUCB(TopKAgent):
         if threshold not in THRESHOLDS:
             raise ValueError(f"threshold must be one of {list(THRESHOLDS)}, got {threshold!r:.200}")
         self.lil = threshold == "lil"
-        self.level = (1.0 if self.lil else K1) / confidence(self.name, self.task, delta, with_budget=0.01)
+        self.level = (1.0 if self.lil else K1) / delta_of(self.name, self.task, delta, with_budget=0.01)
         self.gaussian = sigma is not None or self.task.support is None
         low, high = self.task.support or (0.0, 0.0)
         self.low, self.width = (0.0, scale_of(self.task, sigma)) if self.gaussian else (low, high - low)

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..agent import Bools, Floats, Ints, Observation
-from ..index import IndexMemory, IndexPolicy
-from ..widths import confidence, scale_of
+from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.confidence import delta_of, scale_of
+from ..core.index_policy import IndexMemory, IndexPolicy
 
 __all__ = ["LilUCB"]
 
@@ -48,7 +48,7 @@ class LilUCB(IndexPolicy):
         if constants not in sets:
             raise ValueError(f"constants must be one of {list(sets)}, got {constants!r:.200}")
         self.e, self.b, self.lam = sets[constants]
-        self.delta = confidence(self.name, self.task, delta, with_budget=0.01)
+        self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.sigma = scale_of(self.task, sigma)
 
     def value(self, T: Floats, x: Floats) -> Floats:

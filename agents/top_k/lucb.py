@@ -17,33 +17,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bandit_envs.compiled import jit
-from bandit_envs.problems.base import integer, number
+from bandit_envs import choice, episode_kernel, inlined, integer, lean, number
 
-from ..agent import Agent, Bools, Floats, Ints, Observation, seen_means, unfit
-from ..trees import (
-    argmax_upper_outside,
-    argmin_lower_inside,
-    build,
-    forest,
-    grown_lower_inside,
-    grown_upper_outside,
-    is_inside,
-    levels_of,
-    lower,
-    next_unpulled,
-    put,
-    put_spread,
-    refresh,
-    settle_best,
-    upper,
-)
-from ..widths import confidence, lil_width, scale_of
+from ..core import trees
+from ..core.agent import Bools, Floats, Ints, Observation, seen_means
+from ..core.confidence import delta_of, lil_width, scale_of
+from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
+from ..core.trees import Forest, is_inside, lower, tree_of, upper
 
 __all__ = ["LUCB"]
 
@@ -52,118 +36,123 @@ K1 = 1.25
 MOST_GROWTH = 0.003  # of the widths, since they were last put into the tree
 
 
+class Rules(NamedTuple):
+    """What stays the same in all episodes."""
+
+    k: int
+    epsilon: float
+    stops: bool
+    lil: bool  # widths that do not change with the round
+    level: float  # lil: delta / n; else k1 n / delta
+    factor: float  # lil: c sigma^2; else sigma^2
+
+
 @dataclass
 class Memory:
     """Memory of LUCB for E episodes."""
 
-    tree: Floats  # (E * nodes * 8,): bounds of the arms; High is inside
-    levels: NDArray[np.uint64]  # where the levels of a tree begin
+    plans: Any  # (E,) h and l of this round
+    forest: Forest  # the bounds of the arms; High is inside
+    t: Ints  # (E,) the round
     scale: Floats  # (E,) Hoeffding: of the widths in the tree, scale / sqrt(N); those of the round are a little wider
-    pair: Ints  # (E * 2,) h and l of this round
-    next: Ints  # (E,) place in the pair
-    round: Ints  # (E,) t; 0 while every arm is pulled once
-    last: Ints  # (E,) arm chosen last
 
 
-@jit
-def _measure(m: Any, N: Any, tree: Any, t: Any, i: Any, level: Any, factor: Any) -> Any:
-    """Estimate and running bounds of arm i after N pulls, by the widths that do not change with the round."""
-    C = lil_width(N, level, factor)
-    put(tree, t, i, m, max(m - C, lower(tree, t, i)), min(m + C, upper(tree, t, i)), is_inside(tree, t, i))
+@inlined
+def beta_scale(t: Any, rules: Any) -> Any:
+    """beta(t, N) sqrt(N), which is the same for all arms."""
+    return math.sqrt(2.0 * rules.factor * (math.log(rules.level) + 4.0 * math.log(float(t))))
 
 
-@jit
-def _rebound(m: Any, N: Any, tree: Any, t: Any, i: Any, scale: Any) -> Any:
-    """Estimate and bounds of arm i after N pulls, by widths scale / sqrt(N)."""
-    spread = 1.0 / math.sqrt(N)
-    put(tree, t, i, m, m - scale * spread, m + scale * spread, is_inside(tree, t, i))
-    put_spread(tree, t, i, spread)
+@lean
+def measure(seen: Any, e: Any, i: Any, tree: Any, scale: Any, rules: Any) -> Any:
+    """Put the estimate and the bounds of arm i into the tree, by running lil widths or by widths scale / sqrt(N)."""
+    m, N = seen.mean[e, i], float(seen.pulls[e, i])
+    if rules.lil:  # D3
+        C = lil_width(N, rules.level, rules.factor)
+        trees.put(tree, i, m, max(m - C, lower(tree, i)), min(m + C, upper(tree, i)), is_inside(tree, i))
+    else:
+        spread = 1.0 / math.sqrt(N)
+        trees.put(tree, i, m, m - scale * spread, m + scale * spread, is_inside(tree, i))
+        trees.put_spread(tree, i, spread)
 
 
-@jit
-def _rounds(
-    pulls: Any,
-    mean: Any,
-    K: Any,
-    k: Any,
-    epsilon: Any,
-    stops: Any,
-    lil: Any,
-    level: Any,
-    factor: Any,
-    tree: Any,
-    levels: Any,
-    scale: Any,
-    pair: Any,
-    following: Any,
-    rounds: Any,
-    last: Any,
-    out: Any,
-) -> Any:
-    """The next arm of each episode, K to stop."""
-    uK, _1, _2 = np.uint64(K), np.uint64(1), np.uint64(2)
-    i: Any  # an arm, unsigned or not
-    for episode in range(len(out)):
-        e = np.uint64(episode)
-        t = e * levels[len(levels) - 1] * np.uint64(8)
-        if pulls[e, np.uint64(last[e])] == 0:  # a new episode has begun
-            rounds[e] = following[e] = 0
-        elif rounds[e] > 0 and following[e] < 2:  # line 6, the second pull
-            out[e] = last[e] = pair[e * _2 + _1]
-            following[e] = 2
-            continue
-        if rounds[e] == 0:  # line 1: pull each arm once
-            i = next_unpulled(pulls, e, following[e])
-            following[e] = i
-            if i < uK:
-                out[e] = last[e] = i
-                continue
-            made = 0
-            for i in range(uK):
-                made += pulls[e, i]
-                put(tree, t, i, 0.0, -math.inf, math.inf, i < np.uint64(k))
-                if lil:
-                    _measure(mean[e, i], float(pulls[e, i]), tree, t, i, level, factor)
-            if lil:
-                build(tree, t, levels)
-            scale[e] = 0.0
-            rounds[e] = (made - K) // 2  # 0, unless the memory was built in the middle of an episode
-        else:
-            for j in range(2):
-                i = np.uint64(pair[e * _2 + np.uint64(j)])
-                m, N = mean[e, i], float(pulls[e, i])
-                if lil:
-                    _measure(m, N, tree, t, i, level, factor)
-                else:
-                    _rebound(m, N, tree, t, i, scale[e])
-                refresh(tree, t, levels, i)
-        rounds[e] += 1
-        growth = 0.0
-        if not lil:  # line 2
-            width = math.sqrt(2.0 * factor * (math.log(level) + 4.0 * math.log(float(rounds[e]))))
-            growth = width - scale[e]
-            if growth > MOST_GROWTH * scale[e]:
-                scale[e], growth = width, 0.0
-                for i in range(uK):
-                    _rebound(mean[e, i], float(pulls[e, i]), tree, t, i, width)
-                build(tree, t, levels)
-        settle_best(tree, t, levels)  # line 3
-        if lil:  # line 4
-            h, l = argmin_lower_inside(tree, t, levels), argmax_upper_outside(tree, t, levels)  # noqa: E741
-            gap = upper(tree, t, l) - lower(tree, t, h)
-        else:
-            h, low = grown_lower_inside(tree, t, levels, growth)
-            l, high = grown_upper_outside(tree, t, levels, growth)  # noqa: E741
-            gap = high + low
-        if stops and gap < epsilon:  # line 5
-            out[e] = K
-            rounds[e] -= 1
-            continue
-        pair[e * _2], pair[e * _2 + _1], following[e] = h, l, 1
-        out[e] = last[e] = h  # line 6
+@lean
+def begin(seen: Any, e: Any, tree: Any, rules: Any) -> Any:
+    """Every arm has been pulled once: arms 0 .. k - 1 are High until they are ranked. Returns the rounds so far."""
+    n, made = seen.pulls.shape[1], 0
+    for i in range(n):
+        made += seen.pulls[e, i]
+        trees.put(tree, i, 0.0, -math.inf, math.inf, i < rules.k)
+        if rules.lil:
+            measure(seen, e, i, tree, 0.0, rules)
+    if rules.lil:
+        trees.build(tree)
+    return (made - n) // 2  # 0, unless the memory was built in the middle of an episode
 
 
-class LUCB(Agent):
+@lean
+def rank(seen: Any, e: Any, tree: Any, plan: Any, scale: Any, rules: Any) -> Any:
+    """Take in the samples of the last round, and put the k largest means inside."""
+    for i in planned(plan):
+        measure(seen, e, i, tree, scale, rules)
+        trees.refresh(tree, i)
+    clear(plan)
+
+
+@lean
+def widen(seen: Any, e: Any, tree: Any, t: Any, scale: Any, rules: Any) -> Any:
+    """The scale of the widths in the tree after those of round t have been allowed for, and what it lacks of theirs."""
+    if rules.lil:
+        return scale, 0.0
+    wanted = beta_scale(t, rules)
+    if wanted - scale <= MOST_GROWTH * scale:  # D5
+        return scale, wanted - scale
+    for i in range(seen.pulls.shape[1]):
+        measure(seen, e, i, tree, wanted, rules)
+    trees.build(tree)
+    return wanted, 0.0
+
+
+@inlined
+def extremes(tree: Any, growth: Any, rules: Any) -> Any:
+    """h, in High with the least lower bound; l, in Low with the largest upper bound; and the gap between the bounds."""
+    if rules.lil:
+        h, l = trees.argmin_lower_inside(tree), trees.argmax_upper_outside(tree)  # noqa: E741
+        return h, l, upper(tree, l) - lower(tree, h)
+    h, low = trees.grown_lower_inside(tree, growth)
+    l, high = trees.grown_upper_outside(tree, growth)  # noqa: E741
+    return h, l, high + low
+
+
+@lean
+def plan_round(seen: Any, e: Any, tree: Any, plan: Any, memory: Any, rules: Any) -> Any:
+    """Plan the pulls of the next round, h and l; nothing if the bounds are within epsilon."""
+    t, scale = memory
+    if plan.beginning:
+        plan.beginning = 0
+        t[e], scale[e] = begin(seen, e, tree, rules), 0.0
+    rank(seen, e, tree, plan, scale[e], rules)
+    scale[e], growth = widen(seen, e, tree, t[e] + 1, scale[e], rules)
+    trees.settle_best(tree)
+    h, l, gap = extremes(tree, growth, rules)  # noqa: E741
+    if not (rules.stops and gap < rules.epsilon):
+        add(plan, h)
+        add(plan, l)
+        t[e] += 1
+
+
+@episode_kernel
+def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans: Any, t: Any, scale: Any) -> Any:
+    """The next arm of episode e, K to stop."""
+    plan = plans[e]
+    arm = following(seen, e, plan)
+    if arm < 0:
+        plan_round(seen, e, tree_of(forest, e), plan, (t, scale), rules)
+        arm = following(seen, e, plan)
+    return arm if arm >= 0 else seen.pulls.shape[1]
+
+
+class LUCB(PlanPolicy):
     """LUCB1 (Kalyanakrishnan et al. 2012): k arms, each within epsilon of the k-th best, with probability 1 - delta.
 
     Args:
@@ -199,49 +188,21 @@ class LUCB(Agent):
         if k is None:
             raise ValueError("lucb on AllGood is an oracle: it needs k=, which is known only for a fixed instance")
         self.k = integer("k", k, 1, K - 1)
-        if widths not in WIDTHS:
-            raise ValueError(f"widths must be one of {list(WIDTHS)}, got {widths!r}")
-        self.lil = widths == "lil"
+        lil = choice("widths", widths, WIDTHS) == "lil"
         oracle = self.task.problem == "AllGood"
-        delta = confidence(self.name, self.task, delta, with_budget=None if oracle else 0.01)  # D4
+        delta = delta_of(self.name, self.task, delta, with_budget=None if oracle else 0.01)  # D4
         scale = scale_of(self.task, sigma)
-        self.level = delta / K if self.lil else K1 * K / delta
-        self.factor = (number("c", c, 0, above=True) if self.lil else 1.0) * scale**2
-        self.epsilon = number("epsilon", parameters["epsilon"] if epsilon is None else epsilon, 0)
+        level, factor = (delta / K, number("c", c, 0, above=True)) if lil else (K1 * K / delta, 1.0)
+        epsilon = number("epsilon", parameters["epsilon"] if epsilon is None else epsilon, 0)
         self.stops = not oracle and self.task.budget is None
+        self.rules = Rules(self.k, epsilon, self.stops, lil, level, factor * scale**2)
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape
-        last = np.argmax(observation["pulls"], axis=1)
-        pair, following, rounds = np.zeros(2 * E, np.int64), np.zeros(E, np.int64), np.zeros(E, np.int64)
-        return Memory(forest(E, K).reshape(-1), levels_of(K), np.zeros(E), pair, following, rounds, last)
+        return Memory(self.new_plans(observation), Forest.of(E, K), np.zeros(E, np.int64), np.zeros(E))
 
-    def choose(self, observation: Observation, state: Memory) -> Ints:
-        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
-        mean = np.ascontiguousarray(observation["mean"], np.float64)
-        if len(pulls) != len(state.last) or mean.shape != pulls.shape:
-            raise unfit(pulls, mean, len(state.last))
-        m, out = state, np.empty(len(pulls), np.int64)
-        _rounds(
-            pulls,
-            mean,
-            self.task.K,
-            self.k,
-            self.epsilon,
-            self.stops,
-            self.lil,
-            self.level,
-            self.factor,
-            m.tree,
-            m.levels,
-            m.scale,
-            m.pair,
-            m.next,
-            m.round,
-            m.last,
-            out,
-        )
-        return out
+    def next_arms(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> None:
+        next_arm(*seen, *self.rules, *state.forest, state.plans, state.t, state.scale, out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """High: the k largest empirical means; arms never pulled come last."""

@@ -18,9 +18,9 @@ import numpy as np
 
 from bandit_envs import Task
 
-from ..agent import Bools, Floats, Ints, Observation
-from ..rounds import RoundMemory, RoundPolicy
-from ..widths import confidence, scale_of
+from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.confidence import delta_of, scale_of
+from ..core.round_policy import RoundMemory, RoundPolicy
 from .elimination import best_of, positive_epsilon
 
 __all__ = ["MedianElimination", "elimination_pulls", "pulls_per_arm", "upper_half", "width_constant"]
@@ -74,7 +74,7 @@ class MedianElimination(RoundPolicy):
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        self.delta = confidence(self.name, self.task, delta)
+        self.delta = delta_of(self.name, self.task, delta)
         self.constant = width_constant(self.task, sigma)
         self.epsilon = positive_epsilon(self.name, self.task)
 

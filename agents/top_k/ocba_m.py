@@ -17,12 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.compiled import jit
-from bandit_envs.problems.base import integer
-from bandit_envs.problems.certificates import at_boundary, cutoff
-from bandit_envs.rng import agent_uniform
+from bandit_envs import agent_uniform, at_boundary, cutoff, integer, jit
 
-from ..agent import Ints, Observation
+from ..core.agent import Ints, Observation
 from .selection import SelectionMemory, TopKAgent, open_round
 
 __all__ = ["OCBAm"]

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.setting import flag
+from bandit_envs import flag
 
-from ..agent import Bools, Floats, Ints, Observation
+from ..core.agent import Bools, Floats, Ints, Observation
 from .elimination import SetMemory, SetPolicy, best_of, with_best
 
 __all__ = ["BETA", "OptMAI", "accept_reject", "pulls_per_arm", "quartile_elimination"]

@@ -24,13 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.compiled import jit
-from bandit_envs.problems.base import integer
-from bandit_envs.rng import PULLS_LIMIT
-from bandit_envs.setting import flag
+from bandit_envs import PULLS_LIMIT, flag, integer, jit
 
-from ..agent import Floats, Ints, Observation, seen_means
-from ..widths import confidence, width_of
+from ..core.agent import Floats, Ints, Observation, seen_means
+from ..core.confidence import delta_of, width_of
 from .elimination import SetMemory, SetPolicy
 
 __all__ = ["WIDTHS", "Racing", "half_width", "select_smallest"]
@@ -194,7 +191,7 @@ class Racing(SetPolicy):
         width: float | None = None,
     ) -> None:
         super().__init__(task)
-        self.delta, self.W = confidence(self.name, self.task, delta), width_of(self.task, width)
+        self.delta, self.W = delta_of(self.name, self.task, delta), width_of(self.task, width)
         self.R, self.beyond = integer("rounds", rounds, 1, PULLS_LIMIT - 1), flag("beyond", beyond)
         if widths not in WIDTHS:
             raise ValueError(f"widths must be one of {list(WIDTHS)}, got {widths!r}")

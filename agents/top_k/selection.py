@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.compiled import inlined, jit
+from bandit_envs import inlined, jit
 
-from ..agent import Agent, Bools, Floats, Ints, Observation, unfit
-from ..widths import confidence
+from ..core.agent import Agent, Bools, Floats, Ints, Observation, unfit
+from ..core.confidence import delta_of
 
 __all__ = ["SelectionMemory", "TopKAgent", "open_round"]
 
@@ -115,7 +115,7 @@ class TopKAgent(Agent):
     def stopping_level(self, delta: float | None) -> float | None:
         """delta, or None where it is only needed to stop and nobody asks for that."""
         needed = delta is not None or self.task.delta is not None or not self.budgeted
-        return confidence(self.name, self.task, delta) if needed else None
+        return delta_of(self.name, self.task, delta) if needed else None
 
     def remember(self, observation: Observation) -> Any:
         return SelectionMemory(**self.blank(observation))

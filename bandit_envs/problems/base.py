@@ -7,7 +7,6 @@ answer is a boolean mask (..., K). NaN stands for an arm never pulled.
 from __future__ import annotations
 
 import math
-import operator
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -16,43 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..compiled import jit
 
-__all__ = ["Bools", "Floats", "Problem", "SetProblem", "number"]
+__all__ = ["Bools", "Floats", "Problem", "SetProblem"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-
-def number(
-    name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, above: bool = False, below: bool = False
-) -> float:
-    """`value` as a float within [low, high] (`above`, `below`: the end itself is excluded).
-
-    Raises:
-        ValueError: naming the value and the range.
-    """
-    try:
-        x = math.nan if isinstance(value, (str, bytes, bool, np.bool_)) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        x = math.nan
-    if not (low <= x <= high) or (above and x == low) or (below and x == high) or math.isinf(x):
-        left, right = "(" if above or math.isinf(low) else "[", ")" if below or math.isinf(high) else "]"
-        raise ValueError(f"{name} must be a number in {left}{low:g}, {high:g}{right}, got {value!r:.200}")
-    return x
-
-
-def integer(name: str, value: Any, low: int, high: int) -> int:
-    """`value` as an int within [low, high].
-
-    Raises:
-        ValueError: naming the value and the range.
-    """
-    try:
-        x = low - 1 if isinstance(value, (bool, np.bool_)) else operator.index(value)
-    except TypeError:
-        x = low - 1
-    if not low <= x <= high:
-        raise ValueError(f"{name} must be an integer in [{low}, {high}], got {value!r:.200}")
-    return x
 
 
 class Problem(ABC):

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..checks import number
 from ..geometry import Polyhedron
-from .base import Floats, SetProblem, number
+from .base import Floats, SetProblem
 from .feasible_measures import hardness, hardness_2
 
 __all__ = ["Feasible"]

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .base import integer, number
+from ..checks import integer, number
 
 __all__ = [
     "gaussian_norm",

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .base import Floats, SetProblem, number
+from ..checks import number
+from .base import Floats, SetProblem
 
 __all__ = ["Threshold"]
 

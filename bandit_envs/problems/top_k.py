@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .base import Bools, Floats, Problem, integer, number
+from ..checks import integer, number
+from .base import Bools, Floats, Problem
 from .certificates import certify
 
 __all__ = ["BestArm", "TopK"]

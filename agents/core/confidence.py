@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task
-from bandit_envs.compiled import inlined, jit
-from bandit_envs.problems.base import number
+from bandit_envs import Task, inlined, jit, number
 
-__all__ = ["BOUNDS", "bounds_of", "confidence", "lil_table", "lil_width", "scale_of", "tabulated", "width_of"]
+__all__ = ["BOUNDS", "bounds_of", "delta_of", "lil_table", "lil_width", "scale_of", "tabulated", "width_of"]
 
 BOUNDS = ("current", "running")
 
@@ -42,7 +40,7 @@ def tabulated(t: Any, level: Any, factor: Any, table: Any) -> Any:
     return table[np.uint64(t)] if t < len(table) else lil_width(float(t), level, factor)
 
 
-def confidence(name: str, task: Task, delta: float | None, with_budget: float | None = None) -> float:
+def delta_of(name: str, task: Task, delta: float | None, with_budget: float | None = None) -> float:
     """The error probability that an algorithm is run at: its own, or the task's, or `with_budget` if that is given.
 
     Raises:

@@ -10,10 +10,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from bandit_envs import PureExplorationVectorEnv
-from bandit_envs.problems.base import integer
+from bandit_envs import PureExplorationVectorEnv, integer
 
-from ..posterior import losses
+from ..evaluation.expected_loss import losses
 from .agent import Evolved
 
 __all__ = ["Course"]

@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Problem, Task
-from bandit_envs.compiled import jit
+from bandit_envs import Problem, Task, jit
 
 __all__ = ["Agent", "seen_means", "task_of", "unfit"]
 

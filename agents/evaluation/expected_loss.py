@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PureExplorationVectorEnv
-from bandit_envs.instances import Sampler
+from bandit_envs import PureExplorationVectorEnv, Sampler
 
-from .extras import require
+from ..core.optional import require
 
 __all__ = ["expectable", "losses", "wrong"]
 

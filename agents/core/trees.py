@@ -10,14 +10,14 @@ the lower bound and minus the estimate (their minima, negated); of the arms outs
 spread, by which an arm's bounds widen per unit of a growth common to all arms: `grown_lower_inside` and
 `grown_upper_outside` find the extremes under a growth without touching the tree, by branch and bound. A leaf is the
 same of one arm, so that a node is one vector maximum of its 8 children, which lie together. The trees of a batch are
-one flat float64 array; a kernel says where the tree of its episode begins (`t`), and where in it each level does
-(`levels`: leaves first, the root last). Tests hold the tree to a plain scan.
+one flat float64 array, a `Forest`; `tree_of` an episode says where its own begins, and where in it each level does
+(leaves first, the root last). Tests hold the tree to a plain scan.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -25,29 +25,13 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from bandit_envs.compiled import inlined, jit
+from bandit_envs import inlined, lean
 
 __all__ = [
-    "argmax_upper",
-    "argmax_upper_outside",
-    "argmin_lower_inside",
-    "build",
-    "forest",
-    "grown_lower_inside",
-    "grown_upper_outside",
-    "levels_of",
-    "lower",
-    "max_estimate",
-    "max_lower",
-    "max_upper",
-    "next_unpulled",
-    "put",
-    "put_spread",
-    "refresh",
-    "settle",
-    "settle_best",
-    "upper",
-]
+    "LOWER", "Forest", "Tree", "argmax_upper", "argmax_upper_outside", "argmin_lower_inside", "build",
+    "grown_lower_inside", "grown_upper_outside", "is_inside", "levels_of", "lower", "max_estimate", "max_lower",
+    "max_upper", "put", "put_spread", "refresh", "settle", "settle_best", "tree_of", "upper",
+]  # fmt: skip
 
 WIDTH = 8
 _1, _3, _8 = np.uint64(1), np.uint64(3), np.uint64(8)
@@ -58,6 +42,37 @@ UPPER, LOWER, ESTIMATE, NEG_LOWER_IN, NEG_ESTIMATE_IN, UPPER_OUT, ESTIMATE_OUT, 
 )
 
 
+class Tree(NamedTuple):
+    """The tree of one episode."""
+
+    nodes: Any  # (E * nodes * 8,) float64, those of all episodes
+    start: Any  # where those of this episode begin
+    levels: Any  # where in it each level begins, in nodes; the end
+
+
+class Forest(NamedTuple):
+    """The trees of a batch of episodes."""
+
+    nodes: NDArray[np.float64]  # (E * nodes * 8,)
+    levels: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, E: int, K: int) -> Forest:
+        """Trees of E episodes over K arms, with no arm in them."""
+        levels = levels_of(K)
+        return cls(np.full(E * int(levels[-1]) * WIDTH, -_INF), levels)
+
+    def leaves(self, E: int, K: int) -> NDArray[np.float64]:
+        """The numbers of each arm, (E, K, 8): a view."""
+        return self.nodes.reshape(E, -1, WIDTH)[:, :K]
+
+
+@inlined
+def tree_of(forest: Any, e: Any) -> Any:
+    """The tree of episode e."""
+    return Tree(forest.nodes, np.uint64(e) * forest.levels[len(forest.levels) - 1] * np.uint64(8), forest.levels)
+
+
 def levels_of(K: int, width: int = WIDTH) -> NDArray[np.uint64]:
     """Where each level of a tree over K leaves begins, in nodes (whole blocks of `width`, the root alone); the end."""
     starts, count = [0], K
@@ -65,11 +80,6 @@ def levels_of(K: int, width: int = WIDTH) -> NDArray[np.uint64]:
         count = math.ceil(count / width)
         starts.append(starts[-1] + count * width)
     return np.array([*starts, starts[-1] + 1], np.uint64)
-
-
-def forest(E: int, K: int) -> NDArray[np.float64]:
-    """Trees of E episodes over K arms, (E, nodes, 8), with no arm in them."""
-    return np.full((E, int(levels_of(K)[-1]), 8), -_INF)
 
 
 def _maxima(typing: Any, tree: Any, block: Any, o: Any) -> Any:
@@ -96,210 +106,203 @@ _largest: Any = intrinsic(_maxima)
 
 
 @inlined
-def put(tree: Any, t: Any, i: Any, estimate: Any, lower: Any, upper: Any, inside: Any) -> Any:
+def put(tree: Tree, i: Any, estimate: Any, lower: Any, upper: Any, inside: Any) -> Any:
     """Set the leaf of arm i; `refresh` takes it over."""
-    o = t + np.uint64(i) * _8
-    tree[o], tree[o + LOWER], tree[o + ESTIMATE] = upper, lower, estimate
-    tree[o + NEG_LOWER_IN], tree[o + NEG_ESTIMATE_IN] = (-lower, -estimate) if inside else (-_INF, -_INF)
-    tree[o + UPPER_OUT], tree[o + ESTIMATE_OUT] = (-_INF, -_INF) if inside else (upper, estimate)
+    o = tree.start + np.uint64(i) * _8
+    tree.nodes[o], tree.nodes[o + LOWER], tree.nodes[o + ESTIMATE] = upper, lower, estimate
+    tree.nodes[o + NEG_LOWER_IN], tree.nodes[o + NEG_ESTIMATE_IN] = (-lower, -estimate) if inside else (-_INF, -_INF)
+    tree.nodes[o + UPPER_OUT], tree.nodes[o + ESTIMATE_OUT] = (-_INF, -_INF) if inside else (upper, estimate)
 
 
 @inlined
-def put_spread(tree: Any, t: Any, i: Any, spread: Any) -> Any:
+def put_spread(tree: Tree, i: Any, spread: Any) -> Any:
     """Set the spread of the leaf of arm i, >= 0; `refresh` takes it over."""
-    tree[t + np.uint64(i) * _8 + SPREAD] = spread
+    tree.nodes[tree.start + np.uint64(i) * _8 + SPREAD] = spread
 
 
 @inlined
-def next_unpulled(pulls: Any, e: Any, start: Any) -> Any:
-    """The first arm from `start` on that episode e has never pulled; K if there is none."""
-    i = np.uint64(start)
-    while i < np.uint64(pulls.shape[1]) and pulls[e, i] > 0:
-        i += _1
-    return i
-
-
-@inlined
-def upper(tree: Any, t: Any, i: Any) -> Any:
+def upper(tree: Tree, i: Any) -> Any:
     """Upper bound of arm i."""
-    return tree[t + np.uint64(i) * _8]
+    return tree.nodes[tree.start + np.uint64(i) * _8]
 
 
 @inlined
-def lower(tree: Any, t: Any, i: Any) -> Any:
+def lower(tree: Tree, i: Any) -> Any:
     """Lower bound of arm i."""
-    return tree[t + np.uint64(i) * _8 + LOWER]
+    return tree.nodes[tree.start + np.uint64(i) * _8 + LOWER]
 
 
 @inlined
-def is_inside(tree: Any, t: Any, i: Any) -> Any:
+def is_inside(tree: Tree, i: Any) -> Any:
     """Whether arm i is inside."""
-    return tree[t + np.uint64(i) * _8 + NEG_ESTIMATE_IN] > -_INF
+    return tree.nodes[tree.start + np.uint64(i) * _8 + NEG_ESTIMATE_IN] > -_INF
 
 
-@jit
-def refresh(tree: Any, t: Any, levels: Any, i: Any) -> Any:
+@lean
+def refresh(tree: Tree, i: Any) -> Any:
     """Take over what has changed in the leaf of arm i."""
     j = np.uint64(i)
-    for level in range(len(levels) - 2):
+    for level in range(len(tree.levels) - 2):
         j = j // _8
-        block = t + (levels[level] + j * _8) * _8
-        _largest(tree, block, t + (levels[level + 1] + j) * _8)
+        block = tree.start + (tree.levels[level] + j * _8) * _8
+        _largest(tree.nodes, block, tree.start + (tree.levels[level + 1] + j) * _8)
 
 
-@jit
-def build(tree: Any, t: Any, levels: Any) -> Any:
+@lean
+def build(tree: Tree) -> Any:
     """All nodes from the leaves."""
-    for level in range(len(levels) - 2):
-        for j in range((levels[level + 1] - levels[level]) // _8):
-            block = t + (levels[level] + j * _8) * _8
-            _largest(tree, block, t + (levels[level + 1] + j) * _8)
+    for level in range(len(tree.levels) - 2):
+        for j in range((tree.levels[level + 1] - tree.levels[level]) // _8):
+            block = tree.start + (tree.levels[level] + j * _8) * _8
+            _largest(tree.nodes, block, tree.start + (tree.levels[level + 1] + j) * _8)
 
 
 @inlined
-def _root(tree: Any, t: Any, levels: Any, what: Any) -> Any:
-    return tree[t + levels[len(levels) - 2] * _8 + what]
+def _root(tree: Tree, what: Any) -> Any:
+    return tree.nodes[tree.start + tree.levels[len(tree.levels) - 2] * _8 + what]
 
 
 @inlined
-def _first(tree: Any, t: Any, levels: Any, what: Any) -> Any:
+def _first(tree: Tree, what: Any) -> Any:
     """The lowest arm that attains an extreme of the root, which must be finite."""
-    target, j = _root(tree, t, levels, what), np.uint64(0)
-    for level in range(len(levels) - 3, -1, -1):
+    target, j = _root(tree, what), np.uint64(0)
+    for level in range(len(tree.levels) - 3, -1, -1):
         j = j * _8
-        while tree[t + (levels[level] + j) * _8 + what] != target:
+        while tree.nodes[tree.start + (tree.levels[level] + j) * _8 + what] != target:
             j += _1
     return np.int64(j)
 
 
 @inlined
-def _last(tree: Any, t: Any, levels: Any, what: Any) -> Any:
+def _last(tree: Tree, what: Any) -> Any:
     """The highest arm that attains an extreme of the root, which must be finite."""
-    target, j = _root(tree, t, levels, what), np.uint64(0)
-    for level in range(len(levels) - 3, -1, -1):
+    target, j = _root(tree, what), np.uint64(0)
+    for level in range(len(tree.levels) - 3, -1, -1):
         j = j * _8 + np.uint64(7)
-        while tree[t + (levels[level] + j) * _8 + what] != target:
+        while tree.nodes[tree.start + (tree.levels[level] + j) * _8 + what] != target:
             j -= _1
     return np.int64(j)
 
 
 @inlined
-def _put_on_side(tree: Any, t: Any, i: Any, boundary: Any) -> Any:
+def _put_on_side(tree: Tree, i: Any, boundary: Any) -> Any:
     """Put arm i on the side where the boundary has it."""
-    o = t + np.uint64(i) * _8
-    put(tree, t, i, tree[o + ESTIMATE], tree[o + LOWER], tree[o], tree[o + ESTIMATE] >= boundary)
+    o = tree.start + np.uint64(i) * _8
+    put(tree, i, tree.nodes[o + ESTIMATE], tree.nodes[o + LOWER], tree.nodes[o], tree.nodes[o + ESTIMATE] >= boundary)
 
 
 @inlined
-def _move(tree: Any, t: Any, levels: Any, i: Any, inside: Any) -> Any:
+def _move(tree: Tree, i: Any, inside: Any) -> Any:
     """Put arm i on a side."""
-    o = t + np.uint64(i) * _8
-    put(tree, t, i, tree[o + ESTIMATE], tree[o + LOWER], tree[o], inside)
-    refresh(tree, t, levels, i)
+    o = tree.start + np.uint64(i) * _8
+    put(tree, i, tree.nodes[o + ESTIMATE], tree.nodes[o + LOWER], tree.nodes[o], inside)
+    refresh(tree, i)
 
 
 @inlined
-def _crossed(tree: Any, o: Any, boundary: Any) -> Any:
+def _crossed(tree: Tree, o: Any, boundary: Any) -> Any:
     """Whether any arm below the node at o is on the wrong side."""
-    return -tree[o + NEG_ESTIMATE_IN] < boundary or tree[o + ESTIMATE_OUT] >= boundary
+    return -tree.nodes[o + NEG_ESTIMATE_IN] < boundary or tree.nodes[o + ESTIMATE_OUT] >= boundary
 
 
-@jit
-def settle(tree: Any, t: Any, levels: Any, boundary: Any) -> Any:
+@lean
+def settle(tree: Tree, boundary: Any) -> Any:
     """Move the arms that a finite boundary has crossed to their side: inside are those with estimate >= boundary.
 
     Visits only nodes with such arms below, each once: thousands may cross at a time while arms have few pulls.
     """
-    top, level, j = len(levels) - 2, len(levels) - 2, np.uint64(0)
-    if not _crossed(tree, t + levels[top] * _8, boundary):
+    top, level, j = len(tree.levels) - 2, len(tree.levels) - 2, np.uint64(0)
+    if not _crossed(tree, tree.start + tree.levels[top] * _8, boundary):
         return
     if top == 0:
-        _put_on_side(tree, t, j, boundary)
+        _put_on_side(tree, j, boundary)
         return
     while True:
         deeper = False
         for i in range(j * _8, j * _8 + _8):
-            o = t + (levels[level - 1] + np.uint64(i)) * _8
+            o = tree.start + (tree.levels[level - 1] + np.uint64(i)) * _8
             if _crossed(tree, o, boundary):
                 if level > 1:
                     level, j, deeper = level - 1, np.uint64(i), True
                     break
-                _put_on_side(tree, t, np.uint64(i), boundary)
+                _put_on_side(tree, np.uint64(i), boundary)
         if deeper:
             continue
-        _largest(tree, t + (levels[level - 1] + j * _8) * _8, t + (levels[level] + j) * _8)
+        _largest(
+            tree.nodes, tree.start + (tree.levels[level - 1] + j * _8) * _8, tree.start + (tree.levels[level] + j) * _8
+        )
         if level == top:
             return
         level, j = level + 1, j // _8
 
 
-@jit
-def settle_best(tree: Any, t: Any, levels: Any) -> Any:
+@lean
+def settle_best(tree: Tree) -> Any:
     """Swap arms until those inside are the best by estimate, ties to the lowest; how many are inside stays."""
     while True:
-        worst, best = -_root(tree, t, levels, NEG_ESTIMATE_IN), _root(tree, t, levels, ESTIMATE_OUT)
+        worst, best = -_root(tree, NEG_ESTIMATE_IN), _root(tree, ESTIMATE_OUT)
         if best < worst:
             return
-        out, into = _last(tree, t, levels, NEG_ESTIMATE_IN), _first(tree, t, levels, ESTIMATE_OUT)
+        out, into = _last(tree, NEG_ESTIMATE_IN), _first(tree, ESTIMATE_OUT)
         if best == worst and into > out:
             return
-        _move(tree, t, levels, out, False)
-        _move(tree, t, levels, into, True)
+        _move(tree, out, False)
+        _move(tree, into, True)
 
 
 @inlined
-def max_upper(tree: Any, t: Any, levels: Any) -> Any:
+def max_upper(tree: Tree) -> Any:
     """The largest upper bound."""
-    return _root(tree, t, levels, UPPER)
+    return _root(tree, UPPER)
 
 
 @inlined
-def max_lower(tree: Any, t: Any, levels: Any) -> Any:
+def max_lower(tree: Tree) -> Any:
     """The largest lower bound."""
-    return _root(tree, t, levels, LOWER)
+    return _root(tree, LOWER)
 
 
 @inlined
-def max_estimate(tree: Any, t: Any, levels: Any) -> Any:
+def max_estimate(tree: Tree) -> Any:
     """The largest estimate."""
-    return _root(tree, t, levels, ESTIMATE)
+    return _root(tree, ESTIMATE)
 
 
-@jit
-def argmax_upper(tree: Any, t: Any, levels: Any) -> Any:
+@lean
+def argmax_upper(tree: Tree) -> Any:
     """The arm with the largest upper bound."""
-    return _first(tree, t, levels, UPPER)
+    return _first(tree, UPPER)
 
 
-@jit
-def argmin_lower_inside(tree: Any, t: Any, levels: Any) -> Any:
+@lean
+def argmin_lower_inside(tree: Tree) -> Any:
     """The arm inside with the least lower bound; -1 if none is inside."""
-    return -1 if _root(tree, t, levels, NEG_LOWER_IN) == -_INF else _first(tree, t, levels, NEG_LOWER_IN)
+    return -1 if _root(tree, NEG_LOWER_IN) == -_INF else _first(tree, NEG_LOWER_IN)
 
 
-@jit
-def argmax_upper_outside(tree: Any, t: Any, levels: Any) -> Any:
+@lean
+def argmax_upper_outside(tree: Tree) -> Any:
     """The arm outside with the largest upper bound; -1 if none is outside."""
-    return -1 if _root(tree, t, levels, UPPER_OUT) == -_INF else _first(tree, t, levels, UPPER_OUT)
+    return -1 if _root(tree, UPPER_OUT) == -_INF else _first(tree, UPPER_OUT)
 
 
-@jit
-def _grown(tree: Any, t: Any, levels: Any, what: Any, growth: Any) -> Any:
+@lean
+def _grown(tree: Tree, what: Any, growth: Any) -> Any:
     """The lowest arm that maximises a number + growth * its spread, and the maximum; -1 if no arm has one.
 
     A node's maxima bound those of the arms below it, so that only nodes that could hold a better arm are visited; the
     search begins from the arm that is extreme without growth.
     """
-    if _root(tree, t, levels, what) == -_INF:
+    if _root(tree, what) == -_INF:
         return np.int64(-1), -_INF
-    top = len(levels) - 2
-    which = _first(tree, t, levels, what)
-    o = t + np.uint64(which) * _8
-    best = tree[o + what] + growth * tree[o + SPREAD]
+    top = len(tree.levels) - 2
+    which = _first(tree, what)
+    o = tree.start + np.uint64(which) * _8
+    best = tree.nodes[o + what] + growth * tree.nodes[o + SPREAD]
     level, j = top, np.uint64(0)
     while True:
-        o = t + (levels[level] + j) * _8
-        value = tree[o + what] + growth * tree[o + SPREAD]
+        o = tree.start + (tree.levels[level] + j) * _8
+        value = tree.nodes[o + what] + growth * tree.nodes[o + SPREAD]
         if value > best or (value == best and j << (_3 * np.uint64(level)) < np.uint64(which)):
             if level > 0:
                 level, j = level - 1, j * _8
@@ -313,12 +316,12 @@ def _grown(tree: Any, t: Any, levels: Any, what: Any, growth: Any) -> Any:
 
 
 @inlined
-def grown_lower_inside(tree: Any, t: Any, levels: Any, growth: Any) -> Any:
+def grown_lower_inside(tree: Tree, growth: Any) -> Any:
     """The arm inside with the least lower bound - growth * spread, and that, negated; -1 if none is inside."""
-    return _grown(tree, t, levels, NEG_LOWER_IN, growth)
+    return _grown(tree, NEG_LOWER_IN, growth)
 
 
 @inlined
-def grown_upper_outside(tree: Any, t: Any, levels: Any, growth: Any) -> Any:
+def grown_upper_outside(tree: Tree, growth: Any) -> Any:
     """The arm outside with the largest upper bound + growth * spread, and that; -1 if none is outside."""
-    return _grown(tree, t, levels, UPPER_OUT, growth)
+    return _grown(tree, UPPER_OUT, growth)

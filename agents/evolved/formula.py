@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs.compiled import inlined, jit
+from bandit_envs import inlined, jit
 
 __all__ = ["LSA", "PARAMETERS", "all_indices", "at_budget", "indices"]
 

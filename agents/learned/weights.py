@@ -11,10 +11,9 @@ import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from bandit_envs import Task
-from bandit_envs.observations import FEATURES
+from bandit_envs import FEATURES, Task
 
-from ..stored import stored_weights
+from ..models.cards import stored_weights
 from .model import Trained
 from .policy import Equivariant, EquivariantPolicy
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.compiled import jit
-from bandit_envs.simulator import MOST_TIMES
+from bandit_envs import MOST_TIMES, jit
 
 from .agent import Agent, Bools, Floats, Ints, Observation
 

@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs.compiled import jit
+from bandit_envs import jit
 
 from .agent import Agent, Floats, Ints, Observation, unfit
-from .directions import CoordinateMemory, judge
+from .coordinates import CoordinateMemory, judge
 
 __all__ = ["IndexMemory", "IndexPolicy"]
 

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs.compiled import jit
-from bandit_envs.geometry import Polyhedron
+from bandit_envs import Polyhedron, jit
 
 __all__ = ["CoordinateMemory", "judge"]
 

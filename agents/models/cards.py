@@ -14,7 +14,7 @@ from bandit_envs import Task
 
 __all__ = ["FOLDER", "is_stored", "kind_of", "stored_card", "stored_genes", "stored_weights"]
 
-FOLDER = Path(__file__).parent / "models"
+FOLDER = Path(__file__).parent
 
 
 def _trained_for(problem: str) -> str:

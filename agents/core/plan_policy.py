@@ -1,0 +1,99 @@
+"""Plan policies: pull every arm a few times; then plan some pulls, make them, look at what they have shown, plan again.
+
+The algorithm is one compiled function of one episode, `next_arm(e, ...)`, which reads the statistics and its own memory
+and writes the next plan. What all of them share is here: the first pass over the arms, and handing out the arms of a
+plan one by one.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bandit_envs import inlined
+
+from .agent import Agent, Floats, Ints, Observation, unfit
+
+__all__ = ["PlanPolicy", "Seen", "add", "clear", "following", "planned"]
+
+MOST_ARMS = 3  # of a plan
+# The plan of an episode. `place`: of the next arm, in the plan, or in the first pass over all arms while that is under
+# way (`beginning`). `last`: the arm chosen last.
+PLAN = np.dtype(
+    [("arms", np.int64, MOST_ARMS), *((name, np.int64) for name in ("size", "place", "beginning", "last"))], align=True
+)
+
+
+class Seen(NamedTuple):
+    """What the episodes have shown."""
+
+    pulls: Ints  # (E, K)
+    mean: Floats  # (E, K)
+
+
+@inlined
+def planned(plan: Any) -> Any:
+    """The arms of the plan; none before the first plan."""
+    return plan.arms[: plan.size]
+
+
+@inlined
+def clear(plan: Any) -> Any:
+    """Plan nothing."""
+    plan.size = plan.place = 0
+
+
+@inlined
+def add(plan: Any, i: Any) -> Any:
+    """Plan to pull arm i too, after the arms planned so far."""
+    plan.arms[plan.size] = i
+    plan.size += 1
+
+
+@inlined
+def following(seen: Any, e: Any, plan: Any) -> Any:
+    """The next arm of episode e, of the first pass over all arms or of its plan; -1 where the plan is over."""
+    arm, K = np.int64(-1), seen.pulls.shape[1]
+    if seen.pulls[e, np.uint64(plan.last)] == 0:  # a new episode has begun
+        clear(plan)
+        plan.beginning = 1
+    if plan.beginning:
+        while plan.place < K and seen.pulls[e, np.uint64(plan.place)] > 0:
+            plan.place += 1
+        arm = plan.place if plan.place < K else arm
+    elif plan.place < plan.size:
+        arm = plan.arms[np.uint64(plan.place)]
+        plan.place += 1
+    plan.last = arm if arm >= 0 else plan.last
+    return arm
+
+
+class PlanPolicy(Agent):
+    """Pull every arm; then a few arms at a time, as planned.
+
+    A subclass keeps its memory in a dataclass with a field `plans`, made by `new_plans`, and says in `next_arms` which
+    kernel, made by `episode_kernel`, fills in the next arms.
+    """
+
+    anytime: ClassVar[bool] = True
+
+    def new_plans(self, observation: Observation) -> Any:
+        """Empty plans for the episodes of an observation, (E,) of `PLAN`."""
+        plans = np.zeros(len(observation["pulls"]), PLAN)
+        plans["beginning"], plans["last"] = 1, np.argmax(observation["pulls"], axis=1)
+        return plans
+
+    @abstractmethod
+    def next_arms(self, seen: Seen, observation: Observation, state: Any, out: Ints) -> None:
+        """Fill in the next arm of each episode, out (E,); K to stop."""
+
+    def choose(self, observation: Observation, state: Any) -> Ints:
+        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
+        mean = np.ascontiguousarray(observation["mean"], np.float64)
+        if len(pulls) != len(state.plans) or mean.shape != pulls.shape:
+            raise unfit(pulls, mean, len(state.plans))
+        out = np.empty(len(pulls), np.int64)
+        self.next_arms(Seen(pulls, mean), observation, state, out)
+        return out
