@@ -11,7 +11,7 @@ import gymnasium as gym
 from .arms import Arms, Bernoulli, Categorical, Gaussian, Resampled, Uniform
 from .catalogue import ENVIRONMENTS
 from .checks import choice, flag, integer, number
-from .compiled import episode_kernel, inlined, jit, lean
+from .compiled import episode_kernel, inlined, jit, lean, slot_kernel
 from .datasets import Captions, captions
 from .env import PureExplorationEnv, fresh_root
 from .geometry import Polyhedron
@@ -20,6 +20,7 @@ from .naming import parse_call, unknown
 from .observations import FEATURES, beta_below
 from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, Threshold, TopK
 from .problems.certificates import at_boundary, cutoff, deviations
+from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
 from .simulator import MOST_TIMES
 from .task import Task
@@ -32,9 +33,9 @@ __all__ = [
     "Gaussian", "Instance", "Polyhedra", "Polyhedron", "Problem", "PureExplorationEnv", "PureExplorationVectorEnv",
     "Resampled", "Sampler", "Task", "Threshold", "TopK", "Uniform", "captions",
     # for authors: checks of what users hand in, and names with parameters
-    "choice", "flag", "integer", "number", "parse_call", "unknown",
+    "choice", "flag", "integer", "number", "parse_call", "unknown", "Registry",
     # compilation
-    "episode_kernel", "inlined", "jit", "lean",
+    "episode_kernel", "inlined", "jit", "lean", "slot_kernel",
     # random numbers
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
     # limits, features, and what statistics tell of the k best arms

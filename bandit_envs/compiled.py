@@ -8,8 +8,8 @@
 * Where neither the installation nor a user cache directory can be written to, Numba refuses to import the module; here
   the kernel is cached in a temporary directory of this user instead (`NUMBA_CACHE_DIR` names another place).
 
-`lean` is `jit` for kernels that make no arrays, and `episode_kernel` makes the kernel of a whole batch from a function
-of one episode, so that an algorithm can be written as its paper has it.
+`lean` is `jit` for kernels that make no arrays, and `episode_kernel` and `slot_kernel` make the kernel of a batch
+from a function of one episode, so that an algorithm can be written as its paper has it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.cpu import CPUTargetOptions
 
-__all__ = ["episode_kernel", "inlined", "jit", "kernel_stamp", "lean"]
+__all__ = ["episode_kernel", "inlined", "jit", "kernel_stamp", "lean", "slot_kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _HERE = Path(__file__).parent
 _SIBLING = _HERE.with_name("agents")  # of the same distribution
-_MARKS = (b"@jit", b"@inlined", b"@lean", b"@episode_kernel", b"# kernel constants")
+_MARKS = (b"@jit", b"@inlined", b"@lean", b"@episode_kernel", b"@slot_kernel", b"# kernel constants")
 # A private option of Numba: code that allocates nothing needs no reference counts. Without it, it is only slower.
 _NO_COUNTS: dict[str, Any] = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
 
@@ -133,13 +133,12 @@ def lean(function: F) -> F:
     return cast(F, _cached(numba.njit(error_model="numpy", **_NO_COUNTS)(function), function))
 
 
-def episode_kernel(function: Callable[..., Any]) -> Callable[..., None]:
-    """From a function of one episode, `f(e, ...)`, the kernel of a batch, `f(..., out)`, which sets every out[e].
+def _looped(function: Callable[..., Any], first: str, last: str, loop: str) -> Callable[..., None]:
+    """A kernel that calls a function of one episode in a loop; `loop` has the call in place of {call}.
 
-    An argument whose annotation is a NamedTuple is handed to the kernel field by field, `f(*fields, ..., out)`, since a
-    kernel takes half a microsecond to look at a tuple, and is put together again inside. The function makes no arrays.
+    An argument whose annotation is a NamedTuple is handed to the kernel field by field, since a kernel takes half a
+    microsecond to look at a tuple, and is put together again inside.
     """
-    one, module = inlined(function), sys.modules[function.__module__]
     kinds, arguments, built, calls = typing.get_type_hints(function), list[str](), list[str](), list[str]()
     for name in list(inspect.signature(function).parameters)[1:]:
         fields = getattr(kinds.get(name), "_fields", None)
@@ -147,18 +146,34 @@ def episode_kernel(function: Callable[..., Any]) -> Callable[..., None]:
         calls.append(name)
         if fields is not None:
             parts = ", ".join(f"{name}_{field}" for field in fields)
-            built.append(f"    {name} = {kinds[name].__name__}({parts})")
-    lines = [
-        f"def batch({', '.join([*arguments, 'out'])}):",
-        *built,
-        "    for episode in range(len(out)):",
-        "        e = uint64(episode)",
-        f"        out[e] = one({', '.join(['e', *calls])})",
-    ]
+            built.append(f"    {name} = {kinds[name].__name__}({parts})\n")
+    order = ", ".join(part for part in (first, *arguments, last) if part)
+    call = f"one({', '.join(['e', *calls])})"
+    text = f"def batch({order}):\n{''.join(built)}{loop.format(call=call)}"
+    module = sys.modules[function.__module__]
     place: dict[str, Any] = {kind.__name__: kind for kind in kinds.values() if isinstance(kind, type)}
-    place |= {"one": one, "uint64": np.uint64, "__name__": module.__name__}
-    exec(compile("\n".join(lines), function.__code__.co_filename, "exec"), place)
+    place |= {"one": inlined(function), "uint64": np.uint64, "__name__": module.__name__}
+    exec(compile(text, function.__code__.co_filename, "exec"), place)
     batch = place["batch"]
     batch.__module__, batch.__qualname__ = function.__module__, f"{function.__qualname__}.batch"
     kernel: Callable[..., None] = lean(batch)
     return kernel
+
+
+def episode_kernel(function: Callable[..., Any]) -> Callable[..., None]:
+    """From a function of one episode, `f(e, ...)`, the kernel of a batch, `f(..., out)`, which sets every out[e].
+
+    The kernel takes the fields of an argument that is annotated as a NamedTuple in its place: `f(*seen, *rules, out)`.
+    The function makes no arrays.
+    """
+    loop = "    for episode in range(len(out)):\n        e = uint64(episode)\n        out[e] = {call}\n"
+    return _looped(function, "", "out", loop)
+
+
+def slot_kernel(function: Callable[..., Any]) -> Callable[..., None]:
+    """From a function of one episode, `f(e, ...)`, the kernel `f(slots, ...)` that calls it for each e of slots (S,).
+
+    Arguments and limits are those of `episode_kernel`.
+    """
+    loop = "    for j in range(len(slots)):\n        e = uint64(slots[j])\n        {call}\n"
+    return _looped(function, "slots", "", loop)

@@ -19,7 +19,7 @@ from .agent import Agent, Floats, Ints, Observation, unfit
 __all__ = ["PlanPolicy", "Seen", "add", "clear", "following", "planned"]
 
 MOST_ARMS = 3  # of a plan
-# The plan of an episode. `place`: of the next arm, in the plan, or in the first pass over all arms while that is under
+# The plan of an episode. `place`: of the next arm, in the plan, or in the first passes over the arms while those are under
 # way (`beginning`). `last`: the arm chosen last.
 PLAN = np.dtype(
     [("arms", np.int64, MOST_ARMS), *((name, np.int64) for name in ("size", "place", "beginning", "last"))], align=True
@@ -53,16 +53,16 @@ def add(plan: Any, i: Any) -> Any:
 
 
 @inlined
-def following(seen: Any, e: Any, plan: Any) -> Any:
-    """The next arm of episode e, of the first pass over all arms or of its plan; -1 where the plan is over."""
+def following(seen: Any, e: Any, plan: Any, passes: Any = 1) -> Any:
+    """The next arm of episode e, of so many first passes over all arms or of its plan; -1 where the plan is over."""
     arm, K = np.int64(-1), seen.pulls.shape[1]
     if seen.pulls[e, np.uint64(plan.last)] == 0:  # a new episode has begun
         clear(plan)
         plan.beginning = 1
     if plan.beginning:
-        while plan.place < K and seen.pulls[e, np.uint64(plan.place)] > 0:
+        while plan.place < passes * K and seen.pulls[e, np.uint64(plan.place % K)] > plan.place // K:
             plan.place += 1
-        arm = plan.place if plan.place < K else arm
+        arm = plan.place % K if plan.place < passes * K else arm
     elif plan.place < plan.size:
         arm = plan.arms[np.uint64(plan.place)]
         plan.place += 1
