@@ -19,8 +19,8 @@ from .agent import Agent, Floats, Ints, Observation, unfit
 __all__ = ["PlanPolicy", "Seen", "add", "clear", "following", "planned"]
 
 MOST_ARMS = 3  # of a plan
-# The plan of an episode. `place`: of the next arm, in the plan, or in the first passes over the arms while those are under
-# way (`beginning`). `last`: the arm chosen last.
+# The plan of an episode. `place`: of the next arm, in the plan, or in the first passes over the arms while those last
+# (`beginning`). `last`: the arm chosen last.
 PLAN = np.dtype(
     [("arms", np.int64, MOST_ARMS), *((name, np.int64) for name in ("size", "place", "beginning", "last"))], align=True
 )
