@@ -25,7 +25,14 @@ class AllGood(SetProblem):
     An answer is correct when it holds all good arms and none that is worse than epsilon + slack. The score is F1.
     """
 
-    name, parameters = "AllGood", ("epsilon", "multiplicative", "slack")
+    name, asks = "AllGood", "all arms nearly as good as the best"
+    source = "Mason, Jain, Tripathy & Nowak 2020"
+    parameters = {
+        "epsilon": "Arms at most this much worse than the best one are wanted.",
+        "multiplicative": "Epsilon and slack are fractions of the best mean.",
+        "slack": "Arms at most this much worse than epsilon may be answered.",
+    }
+    scores_arms = False
 
     def __init__(self, epsilon: float = 0.1, multiplicative: bool = False, slack: float = 0.0) -> None:
         if not isinstance(multiplicative, (bool, np.bool_)):

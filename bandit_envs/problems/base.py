@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,12 +23,49 @@ Bools = NDArray[np.bool_]
 
 
 class Problem(ABC):
-    """A pure-exploration problem. Its parameters are attributes of the same names as its constructor's."""
+    """A pure-exploration problem: what is asked of the arms, and how an answer is judged.
+
+    Everything that the environments, agents, evaluation and command line need to know of a problem is one of the
+    attributes and methods here. A problem of one's own must have `name`, `margin`, `verdict` and `hardness`; a subclass
+    of `SetProblem` has `verdict` already.
+
+    Attributes:
+        name: the environment is `bandit_envs/<name>-v<version>`.
+        parameters: {parameter of the constructor: one sentence that explains it}. Parameters are attributes too.
+        asks: the question, in one line. source: the papers.
+        version: of the environment; it is raised whenever a change can alter results.
+        defaults: keyword arguments of the environment where no instance is given.
+        sampler: the instance where none is given, in any form that the keyword `instance` takes; None: 10 scalar arms.
+        family: name of the problem whose stored models serve this one; None: itself.
+        metric_types: {metric of a verdict: its NumPy type}. metric_names: their names.
+        certificate_names: what `certificate` tells.
+        answer_size: number of arms in every answer; None: answers have any size.
+        boundary: the mean at which an arm changes sides, where that is one number known beforehand; else None.
+        tolerance: arms nearer to the boundary may be classified either way.
+        scores_arms: whether the score is the share of arms that are classified correctly.
+        local: whether an arm's margin depends on that arm alone; then there is a method `arm_margin(x)`.
+    """
 
     name: ClassVar[str]
-    parameters: ClassVar[tuple[str, ...]]
-    metric_names: ClassVar[tuple[str, ...]]
+    parameters: ClassVar[Mapping[str, str]] = {}
+    asks: ClassVar[str] = ""
+    source: ClassVar[str] = ""
+    version: ClassVar[int] = 0
+    defaults: ClassVar[Mapping[str, Any]] = {"budget": 200}
+    sampler: ClassVar[Any] = None
+    family: ClassVar[str | None] = None
+    metric_types: ClassVar[Mapping[str, type[np.generic]]] = {}
+    metric_names: ClassVar[tuple[str, ...]] = ()
     certificate_names: ClassVar[tuple[str, ...]] = ()
+    answer_size: int | None = None
+    boundary: float | None = None
+    tolerance: float = 0.0
+    scores_arms: ClassVar[bool] = False
+    local: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.metric_names = tuple(cls.metric_types)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -94,6 +132,21 @@ class Problem(ABC):
         """
         return {}
 
+    def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
+        """How far the mean of each arm must move for the plug-in answer to change, >= 0 for arms in the answer.
+
+        Arms outside have negative distances. In episodes with an arm never pulled all are 0.
+
+        Args:
+            pulls: (E, K). mean: (E, K) or (E, K, D), empirical. out: (E, K), filled and returned; None: a new array.
+        """
+        unseen = (np.asarray(pulls) == 0).any(axis=-1, keepdims=True)
+        found = np.where(unseen, 0.0, self.margin(mean))
+        if out is None:
+            return found
+        out[...] = found
+        return out
+
     @abstractmethod
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The paper's complexity measures of one instance, means (K,) or (K, D)."""
@@ -132,7 +185,8 @@ class SetProblem(Problem):
     `must_out` from the boundary. Between the two, either is accepted.
     """
 
-    metric_names = ("misclassified", "precision", "recall", "f1")
+    metric_types = {"misclassified": np.int64, "precision": np.float64, "recall": np.float64, "f1": np.float64}
+    scores_arms = True
 
     @property
     @abstractmethod
@@ -170,6 +224,6 @@ class SetProblem(Problem):
         }
         return verdict | {"score": self._score(verdict, K)}
 
-    @abstractmethod
     def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
-        """The terminal reward, from the metrics."""
+        """The terminal reward, from the metrics: the share of arms that are classified correctly."""
+        return 1.0 - verdict["misclassified"] / K

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..checks import number
 from ..geometry import Polyhedron
@@ -37,7 +37,17 @@ class Feasible(SetProblem):
     arm inside, at least the tolerance from the boundary, or holds one further than the tolerance from the polyhedron.
     """
 
-    name, parameters = "Feasible", ("A", "b", "tolerance", "normalise")
+    name, asks = "Feasible", "all arms whose mean vector lies in a polyhedron"
+    source = "Katz-Samuels & Scott 2018"
+    parameters = {
+        "A": 'Matrix of the constraints A x <= b, as "[[1, 0], [0, 1]]".',
+        "b": 'Right-hand side of the constraints, as "[0.5, 0.5]".',
+        "tolerance": "Arms nearer to the boundary of the polyhedron may be answered either way.",
+        "normalise": "Scale the rows of A to norm 1.",
+    }
+    defaults = {"budget": 200, "A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
+    sampler = {"sampler": {"dimensions": 2}}
+    local = True
 
     def __init__(self, A: ArrayLike, b: ArrayLike, tolerance: float = 0.0, normalise: bool = True) -> None:
         if not isinstance(normalise, (bool, np.bool_)):
@@ -62,9 +72,6 @@ class Feasible(SetProblem):
 
     def margin(self, means: ArrayLike) -> Floats:
         return self.arm_margin(means)
-
-    def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
-        return 1.0 - verdict["misclassified"] / K
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """`margins`, |margin| + tolerance of each arm (K,), and `H`, `H_2` of them (`problems.feasible_measures`)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..checks import number
 from .base import Floats, SetProblem
@@ -27,10 +27,17 @@ class Threshold(SetProblem):
     The score is 1 - misclassified / K.
     """
 
-    name, parameters = "Threshold", ("threshold", "tolerance")
+    name, asks = "Threshold", "all arms with mean at least a threshold"
+    source = "Locatelli, Gutzeit & Carpentier 2016; Tao, Blanco, Peng & Zhou 2019"
+    parameters = {
+        "threshold": "The arms wanted have at least this mean.",
+        "tolerance": "Arms nearer to the threshold may be answered either way.",
+    }
+    local = True
 
     def __init__(self, threshold: float = 0.5, tolerance: float = 0.0) -> None:
         self.threshold, self.tolerance = number("threshold", threshold), number("tolerance", tolerance, 0)
+        self.boundary = self.threshold
 
     @property
     def bands(self) -> tuple[float, float]:
@@ -42,9 +49,6 @@ class Threshold(SetProblem):
 
     def margin(self, means: ArrayLike) -> Floats:
         return self.arm_margin(means)
-
-    def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
-        return 1.0 - verdict["misclassified"] / K
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """`H` = sum of gap^-2 (Tao et al. 2019); `H_tolerance` with gap + tolerance (Locatelli et al. 2016, eq. 2)."""

@@ -6,7 +6,7 @@ Stone, ICML 2010), exactly the best k.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,13 +32,18 @@ class TopK(Problem):
     The score is the normalised sum of the selected means: 1 for the best k, 0 for the worst k.
     """
 
-    name = "TopK"
-    parameters: ClassVar[tuple[str, ...]] = ("k", "epsilon", "criterion")
-    metric_names = ("aggregate_regret", "normalised_sum", "misidentified")
+    name, asks = "TopK", "the k best arms"
+    source = "Kalyanakrishnan & Stone 2010; Chen, Chen, Zhang & Zhou 2017"
+    parameters = {
+        "k": "Number of arms in the answer.",
+        "epsilon": "Tolerance of the criterion.",
+        "criterion": "What a correct answer is: aggregate, each or exact.",
+    }
+    metric_types = {"aggregate_regret": np.float64, "normalised_sum": np.float64, "misidentified": np.int64}
     certificate_names = ("delta_c",)
 
     def __init__(self, k: int = 3, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
-        self.k = integer("k", k, 1, 2**62)
+        self.k = self.answer_size = integer("k", k, 1, 2**62)
         self.epsilon = number("epsilon", epsilon, 0)
         if not isinstance(criterion, str) or criterion not in CRITERIA:
             raise ValueError(f"criterion must be one of {list(CRITERIA)}, got {criterion!r:.200}")
@@ -142,8 +147,9 @@ class TopK(Problem):
 class BestArm(TopK):
     """The arm with the largest mean: TopK with k = 1."""
 
-    name = "BestArm"
-    parameters: ClassVar[tuple[str, ...]] = ("epsilon", "criterion")
+    name, asks, source = "BestArm", "the best arm", "Even-Dar, Mannor & Mansour 2006"
+    parameters = {name: text for name, text in TopK.parameters.items() if name != "k"}
+    family = "TopK"
 
     def __init__(self, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
         super().__init__(1, epsilon, criterion)
