@@ -16,7 +16,7 @@ import numpy as np
 from bandit_envs import Categorical, Instance, deviations
 
 from ..catalogue import make
-from ..core.optional import require
+from ..core.optional import pandas
 from ..evaluation.plots import COLOURS
 from .claims import Claim, Level, Peaks
 from .figure import Figure
@@ -65,7 +65,7 @@ class Stopped:
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """A row per arm: pulls, mean, whether it is in High, delta_i and the width of its bound."""
-        table: pd.DataFrame = require("pandas", "a table").DataFrame(
+        table: pd.DataFrame = pandas().DataFrame(
             {
                 "arm": np.arange(1, len(self.pulls) + 1),
                 "pulls": self.pulls,

@@ -10,7 +10,7 @@ import numpy as np
 
 from bandit_envs import Captions, captions
 
-from ..core.optional import require
+from ..core.optional import pandas
 from ..evaluation.plots import COLOURS
 from .claims import Claim, Growth, Printed
 from .figure import Figure
@@ -57,7 +57,7 @@ class Rated:
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """One row: captions, ratings, best mean, threshold, good captions."""
         counts, best = self.data.counts, self.data.means.max()
-        table: pd.DataFrame = require("pandas", "a table").DataFrame(
+        table: pd.DataFrame = pandas().DataFrame(
             [
                 {
                     "captions": len(counts),

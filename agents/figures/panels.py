@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.optional import require
+from ..core.optional import pandas
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.plots import Series, draw, pulls_label, series_of
 
@@ -190,7 +190,7 @@ class Swept:
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """The summaries one below the other, with the value in the column x."""
         parts = [evaluation.summary(level).assign(x=x) for x, evaluation in self.evaluations.items()]
-        table: pd.DataFrame = require("pandas", "a table").concat(parts, ignore_index=True)
+        table: pd.DataFrame = pandas().concat(parts, ignore_index=True)
         return table
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandit_envs import unknown
 
-from ..core.optional import require
+from ..core.optional import pandas
 from .catalogue import FIGURES
 from .drawing import plot_panels
 from .figure import Figure
@@ -49,7 +49,7 @@ class Reproduction:
             for row in claim.test(panels[claim.panel], self.results[claim.panel], self.level)
         ]
         columns = ["panel", "claim", "x", "estimate", "low", "high", "p_value", "verdict"]
-        table: pd.DataFrame = require("pandas", "a table").DataFrame(rows, columns=columns)
+        table: pd.DataFrame = pandas().DataFrame(rows, columns=columns)
         return table
 
     def scorecard(self) -> pd.DataFrame:
@@ -81,7 +81,7 @@ class Reproduction:
         self.verdicts.to_csv(folder / "verdicts.csv", index=False)
         self.scorecard().to_csv(folder / "scorecard.csv", index=False)
         parts = [result.summary().assign(panel=title) for title, result in self.results.items()]
-        require("pandas", "a table").concat(parts, ignore_index=True).to_csv(folder / "points.csv", index=False)
+        pandas().concat(parts, ignore_index=True).to_csv(folder / "points.csv", index=False)
         settings = {title: result.settings for title, result in self.results.items()}
         (folder / "settings.json").write_text(json.dumps(settings, indent=1, default=repr) + "\n")
         for suffix in ("png", "svg"):
