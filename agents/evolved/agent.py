@@ -16,7 +16,7 @@ import numpy as np
 
 from bandit_envs import number
 
-from ..core.agent import Floats, Ints, Observation
+from ..core.agent import Floats, Ints, Observation, Problems
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_genes
 from .formula import ALL_GOOD, MULTIPLICATIVE, PARAMETERS, TOP_K, all_indices, at_budget, indices
@@ -24,7 +24,7 @@ from .formula import ALL_GOOD, MULTIPLICATIVE, PARAMETERS, TOP_K, all_indices, a
 __all__ = ["STOPPING", "Evolved"]
 
 STOPPING = ("tau0", "tau1")
-LOCAL = ("Threshold", "Feasible")  # problems where an arm's margin depends on that arm alone
+RANKED = ("TopK", "BestArm", "AllGood")  # problems with a margin of their own, in which a pull may change all margins
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Evolved(IndexPolicy):
     """
 
     name, source = "evolved", "this package: an index of 18 parameters, tuned by CMA-ES on random instances"
-    solves = ("Threshold", "Feasible", "TopK", "BestArm", "AllGood")
+    solves = Problems(lambda kind: kind.local or kind.name in RANKED)
     anytime = False
 
     def __init__(self, task: Any, genes: Sequence[float] | None = None) -> None:
@@ -68,9 +68,9 @@ class Evolved(IndexPolicy):
         self.fair = math.log(scale / task.K)
         self._own = at_budget(table, self.fair)
         self.sigma2 = number("sigma", task.sigma, 0, above=True) ** 2
-        bernoulli, threshold = task.law == "bernoulli" and task.D == 1, task.parameters.get("threshold")
-        self._centre = float(threshold) if bernoulli and threshold is not None else math.nan
-        self._wide = task.problem not in LOCAL
+        bernoulli, boundary = task.law == "bernoulli" and task.D == 1, self.problem.boundary
+        self._centre = float(boundary) if bernoulli and boundary is not None else math.nan
+        self._wide = not self.problem.local
         self._rule, self._size = self._boundary()
         self._bernoulli = bernoulli
 
@@ -79,7 +79,7 @@ class Evolved(IndexPolicy):
         if self.task.problem == "AllGood":
             rule = MULTIPLICATIVE if self.task.parameters["multiplicative"] else ALL_GOOD
             return rule, float(self.task.parameters["epsilon"])
-        return TOP_K, float(getattr(self.problem, "k", 1))
+        return TOP_K, float(self.problem.answer_size or 1)
 
     def index(self, T: Floats, D: Floats) -> Floats:
         out = np.empty(len(T))
