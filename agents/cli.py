@@ -25,7 +25,7 @@ import gymnasium as gym
 from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 
 import agents
-from bandit_envs import PROBLEMS, catalogue, instances, unknown
+from bandit_envs import INSTANCES, PROBLEMS, catalogue, unknown
 
 from .catalogue import ALIASES, LEARNED, recipe_of
 from .evaluation.report import report, table
@@ -179,11 +179,7 @@ def _environments() -> tuple[list[str], list[list[str]]]:
 
 
 def _instances() -> tuple[list[str], list[list[str]]]:
-    rows = []
-    for name, made_for, kind in (("sampler", "any", instances.Sampler), ("polyhedra", "Feasible", instances.Polyhedra)):
-        parameters = ", ".join(inspect.signature(kind).parameters)
-        rows.append([name, made_for, f"fresh arms in each episode; parameters {parameters}"])
-    rows += [[name, row.problem, row.source] for name, row in instances.INSTANCES.items()]
+    rows = [[name, row.problem or "any", row.source] for name, row in INSTANCES.items()]
     return ["instance", "made for", "source"], rows
 
 

@@ -92,11 +92,11 @@ def test_instance_names(name: str, said: str) -> None:
         ({"law": "gaussian", "mean": [0, 1], "sd": -1}, "sd must be > 0, got -1"),
         ({"law": "categorical", "values": [1, 2], "probabilities": [[1, 1]]}, "2 to 16777216 arms, got 1"),
         ({"law": "resampled", "rows": {}}, "rows must be the data of at least 2 arms"),
-        ({"sampler": 3}, "'sampler' must hold the parameters of a sampler, got 3"),
-        ({"sampler": {"arm": 3}}, "sampler: .*'arm'"),
+        ({"sampler": 3}, "'sampler' must hold the parameters of the instance, got 3"),
+        ({"sampler": {"arm": 3}}, "instance 'sampler': .*'arm'"),
         ({"sampler": {"arms": "3"}}, "arms must be an integer.*got '3'"),
         ({"sampler": {}, "law": "bernoulli"}, "bernoulli arms: .*'sampler'"),
-        (5, "instance must be a name, a dict, Arms, an Instance or a Sampler, got 5"),
+        (5, "instance must be a name, a dict, Arms, an Instance, a Sampler or a function of these, got 5"),
         ([0.1, 0.9], "instance must be a name"),
         (b"sampler", "instance must be a name"),
         (np.array([0.1, 0.9]), "instance must be a name"),
@@ -111,7 +111,7 @@ def test_instance_forms(form: Any, said: str) -> None:
     [
         ("Treshold", "unknown problem 'Treshold'; did you mean 'Threshold'.*Known: AllGood, BestArm"),
         ("topk", "did you mean 'TopK'"),
-        (None, "unknown problem 'None'"),
+        (None, "unknown problem None"),
         (["TopK"], "unknown problem"),
     ],
 )

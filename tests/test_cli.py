@@ -22,7 +22,7 @@ from agents.cli import COMMANDS, EnvironmentOptions, Evaluate, environment_id, m
 from agents.evaluation.result import Evaluation
 from bandit_envs import setting
 from bandit_envs.catalogue import ENVIRONMENTS
-from bandit_envs.instances import INSTANCES
+from bandit_envs.lookup import INSTANCES
 from bandit_envs.problems import PROBLEMS
 
 Output = pytest.CaptureFixture[str]

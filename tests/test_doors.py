@@ -84,7 +84,7 @@ def rows(result: Evaluation, agent: str | None = None) -> Any:
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The registry, which forgets afterwards what a test has added."""
-    for name in ("_rows", "_checked", "_installed"):
+    for name in ("_rows", "_found", "installed"):
         monkeypatch.setattr(AGENTS, name, copy.copy(getattr(AGENTS, name)))
     return AGENTS
 
@@ -188,7 +188,7 @@ def test_what_cannot_be_registered(registry: Any, name: Any, target: Any, messag
 
 
 def test_an_installed_agent_that_cannot_be_imported_harms_no_other(registry: Any) -> None:
-    registry._installed = {"theirs": "test_doors:Mine", "broken": "no_such_module:Thing"}
+    registry.installed = {"theirs": "test_doors:Mine", "broken": "no_such_module:Thing"}
     with pytest.warns(RuntimeWarning, match="the agent 'broken' is left out: .*no_such_module"):
         assert agents.names("Threshold")[-2:] == ["ppo", "theirs"]
     assert type(agents.make("theirs", gym.make(THRESHOLD))) is Mine

@@ -16,22 +16,21 @@ import numpy as np
 
 from bandit_envs import number
 
-from ..core.agent import Floats, Ints, Observation, Problems
+from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_genes
-from .formula import ALL_GOOD, MULTIPLICATIVE, PARAMETERS, TOP_K, all_indices, at_budget, indices
+from .formula import PARAMETERS, at_budget, indices, least_indices
 
 __all__ = ["STOPPING", "Evolved"]
 
 STOPPING = ("tau0", "tau1")
-RANKED = ("TopK", "BestArm", "AllGood")  # problems with a margin of their own, in which a pull may change all margins
 
 
 @dataclass
 class WideMemory:
     """Scratch of an evolved index on E episodes where a pull changes all indices."""
 
-    margin: Floats  # (E, K)
+    distances: Floats  # (E, K)
     arm: Ints  # (E,)
     least: Floats  # (E,)
 
@@ -64,7 +63,7 @@ class Evolved(IndexPolicy):
     """
 
     name, source = "evolved", "this package: an index of 18 parameters, tuned by CMA-ES on random instances"
-    solves = Problems(lambda kind: kind.local or kind.name in RANKED)
+    solves = ALL_PROBLEMS
     anytime = False
 
     def __init__(self, task: Any, genes: Sequence[float] | None = None) -> None:
@@ -79,18 +78,9 @@ class Evolved(IndexPolicy):
         self.fair = math.log(scale / task.K)
         self._own = at_budget(table, self.fair)
         self.sigma2 = number("sigma", task.sigma, 0, above=True) ** 2
-        bernoulli, boundary = task.law == "bernoulli" and task.D == 1, self.problem.boundary
-        self._centre = float(boundary) if bernoulli and boundary is not None else math.nan
+        self._bernoulli, boundary = task.law == "bernoulli" and task.D == 1, self.problem.boundary
+        self._centre = boundary if self._bernoulli and boundary is not None else math.nan
         self._wide = not self.problem.local
-        self._rule, self._size = self._boundary()
-        self._bernoulli = bernoulli
-
-    def _boundary(self) -> tuple[int, float]:
-        """The rule of the margins where they depend on all arms, and its number."""
-        if self.task.problem == "AllGood":
-            rule = MULTIPLICATIVE if self.task.parameters["multiplicative"] else ALL_GOOD
-            return rule, float(self.task.parameters["epsilon"])
-        return TOP_K, float(self.problem.answer_size or 1)
 
     def index(self, T: Floats, D: Floats) -> Floats:
         out = np.empty(len(T))
@@ -112,17 +102,15 @@ class Evolved(IndexPolicy):
         else:
             pulls = np.ascontiguousarray(observation["pulls"], np.int64)
             mean = np.ascontiguousarray(observation["mean"], np.float64)
-            all_indices(
+            least_indices(
                 pulls,
-                mean,
-                self._rule,
-                self._size,
+                mean.reshape(len(pulls), -1),
+                self.problem.distances(pulls, mean, state.distances),
                 self._bernoulli,
                 self.sigma2,
                 self.fair,
                 self._own,
                 max(len(pulls) // len(self.genes), 1),
-                state.margin,
                 state.arm,
                 state.least,
             )

@@ -22,8 +22,9 @@ FOLDER = Path(__file__).parent
 
 
 def _trained_for(problem: str) -> str:
-    """The problem whose models serve this one."""
-    return (PROBLEMS[problem].family or problem).lower()
+    """The problem whose models serve this one, as in the names of their files."""
+    kind = PROBLEMS.find(problem)
+    return (kind.family or kind.name).lower()
 
 
 def kind_of(task: Task) -> str:

@@ -39,4 +39,3 @@ PROBLEMS: Registry[type[Problem]] = Registry(
     check_problem,
     {kind.name: kind for kind in (Threshold, AllGood, TopK, Feasible, BestArm)},
 )
-PROBLEMS.seal()
