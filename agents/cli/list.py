@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import inspect
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-import agents
 from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS
 
-from ..catalogue import AGENTS, ALIASES, LEARNED
+from ..catalogue import AGENTS, ALIASES, LEARNED, recipe_of
 from ..evaluation.report import table
 from .environment import importable
 from .options import Command, note
@@ -70,20 +69,16 @@ def _laws() -> Table:
     return ["law of arms", "parameters", "what it is"], rows
 
 
-def _listed(problems: Sequence[str]) -> str:
+def _listed(problems: Collection[str]) -> str:
     """The names of problems, or that they are all."""
-    return "all" if set(problems) == set(PROBLEMS) else ", ".join(problems)
+    return "all" if set(problems) == set(PROBLEMS) else ", ".join(problems) or "-"
 
 
 def _agents() -> Table:
     """Heads and rows."""
     rows = []
-    for name, kind in AGENTS.items():
-        also = [alias for alias, real in ALIASES.items() if real == name]
-        needs = [] if kind.anytime else ["the budget"]
-        needs += [f"the true {parameter}" for parameter in kind.oracles]
-        rows.append([", ".join([name, *also]), _listed(kind.solves), " and ".join(needs) or "-", kind.source])
-    for name, source in LEARNED.items():
-        solved = [problem for problem in PROBLEMS if name in agents.names(problem)]
-        rows.append([name, _listed(solved), "the budget or a price", source])
+    for name, _ in importable(AGENTS, note):
+        row, also = recipe_of(name), [alias for alias, real in ALIASES.items() if real == name]
+        needs = ["the budget or a price"] if name in LEARNED else row.needs
+        rows.append([", ".join([name, *also]), _listed(row.solves), " and ".join(needs) or "-", row.source])
     return ["agent", "problems", "needs", "source"], rows
