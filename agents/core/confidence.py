@@ -17,7 +17,7 @@ BOUNDS = ("current", "running")
 
 @jit
 def lil_width(t: Any, level: Any, factor: Any) -> Any:
-    """sqrt(factor ln(log2(2t) / level) / t): of t samples, with factor = c sigma^2. [Mason et al. 2020, section 3]"""
+    """The width sqrt(factor ln(log2(2t) / level) / t) after t pulls, factor = c sigma^2. [Mason et al. 2020, section 3]"""
     return math.sqrt(factor * math.log(math.log2(2.0 * t) / level) / t)
 
 
@@ -36,7 +36,7 @@ def lil_table(level: float, factor: float, length: int = 8192) -> NDArray[np.flo
 
 @inlined
 def tabulated(t: Any, level: Any, factor: Any, table: Any) -> Any:
-    """`lil_width` after t pulls, an integer, from a table of it as far as that goes."""
+    """`lil_width` after t pulls, an integer: from its table, or computed where t lies beyond the table."""
     return table[np.uint64(t)] if t < len(table) else lil_width(float(t), level, factor)
 
 
