@@ -1,4 +1,4 @@
-"""Bounds on what any policy can reach on Threshold with Bernoulli arms whose means are uniform on [0, 1], or of a Beta law.
+"""Bounds on what any policy can reach on Threshold with Bernoulli arms whose means are uniform or of a Beta law.
 
 `best` is exact, by dynamic programming over the states of all arms together, for few arms and pulls; `relaxed` is a
 lower bound for any number of both, by Whittle's relaxation: one arm at a time, with a price per pull.
@@ -24,8 +24,8 @@ STATES = 5 * 10**7  # of all arms together: 400 MB
 def relaxed(arms: int, budget: int, threshold: float = 0.5, prior: tuple[float, float] = (1.0, 1.0)) -> float:
     """A lower bound on the expected number of misclassified arms of any policy, for means drawn from the prior.
 
-    Where pulls have a price lambda, the budget needs to hold on average only, which can only help a policy; the bound is
-    the largest K V(prior) - lambda T over all prices.
+    Where pulls have a price lambda, the budget needs to hold on average only, which can only help a policy; the bound
+    is the largest K V(prior) - lambda T over all prices.
 
     Args:
         arms: K. budget: T. threshold: theta. prior: (a0, b0), the law of the means.
