@@ -17,7 +17,7 @@ BOUNDS = ("current", "running")
 
 @jit
 def lil_width(t: Any, level: Any, factor: Any) -> Any:
-    """sqrt(factor ln(log2(2t) / level) / t), the width after t pulls; factor = c sigma^2. [Mason et al. 2020, sec. 3]"""
+    """sqrt(factor ln(log2(2t) / level) / t), the width after t pulls; factor = c sigma^2. [Mason et al. 2020]"""
     return math.sqrt(factor * math.log(math.log2(2.0 * t) / level) / t)
 
 
