@@ -6,10 +6,8 @@ users hand in, compilation of kernels, and random numbers.
 
 from __future__ import annotations
 
-import gymnasium as gym
-
 from .arms import Arms, Bernoulli, Categorical, Gaussian, Resampled, Uniform
-from .catalogue import ENVIRONMENTS
+from .catalogue import ENVIRONMENTS, register_problem
 from .checks import choice, flag, integer, number
 from .compiled import episode_kernel, inlined, jit, lean, slot_kernel
 from .datasets import Captions, captions
@@ -18,7 +16,7 @@ from .geometry import Polyhedron
 from .instances import Instance, Polyhedra, Sampler
 from .naming import parse_call, unknown
 from .observations import FEATURES, beta_below
-from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, Threshold, TopK
+from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Threshold, TopK
 from .problems.certificates import at_boundary, cutoff, deviations
 from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
@@ -34,6 +32,8 @@ __all__ = [
     "Resampled", "Sampler", "Task", "Threshold", "TopK", "Uniform", "captions",
     # for authors: checks of what users hand in, and names with parameters
     "choice", "flag", "integer", "number", "parse_call", "unknown", "Registry",
+    # a problem of one's own
+    "SetProblem", "register_problem",
     # compilation
     "episode_kernel", "inlined", "jit", "lean", "slot_kernel",
     # random numbers
@@ -41,12 +41,3 @@ __all__ = [
     # limits, features, and what statistics tell of the k best arms
     "EPISODES_LIMIT", "FEATURES", "MOST_TIMES", "PULLS_LIMIT", "at_boundary", "beta_below", "cutoff", "deviations",
 ]  # fmt: skip
-
-for _row in ENVIRONMENTS.values():
-    if _row.id not in gym.registry:
-        gym.register(
-            id=_row.id,
-            entry_point="bandit_envs.env:PureExplorationEnv",
-            vector_entry_point="bandit_envs.vector:PureExplorationVectorEnv",
-            kwargs={"problem": _row.problem},
-        )

@@ -11,6 +11,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from . import rng
+from .arms import Bernoulli
 from .compiled import jit
 from .instances import Instance
 from .observations import FEATURES, features
@@ -90,9 +91,8 @@ class Episodes:
         if self._features:
             self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
             self._known = np.full((count, task.stop, 2), -1.0)
-            exact = task.problem == "Threshold" and task.law == "bernoulli"
-            theta = task.parameters["threshold"] if exact else math.nan
-            self._boundary = {"theta": theta, "tolerance": task.parameters.get("tolerance", 0.0)}
+            known = self.problem.boundary if task.law == Bernoulli.law and task.D == 1 else None
+            self._boundary = {"theta": math.nan if known is None else known, "tolerance": self.problem.tolerance}
 
     def begin(self, rows: NDArray[np.int64], key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start the slots `rows` (n,) as their `episode` (E,) of the root with their `key` (2, E)."""
@@ -165,7 +165,7 @@ class Episodes:
         given = answers[(status == SPENT) | ((arms == self.stop) & (status != ENDED))]
         if not 0 <= given.min() <= given.max() <= 1:
             raise ValueError(f"an answer is a mask of 0 and 1, got values {given.min()} .. {given.max()}")
-        size, sizes = getattr(self.problem, "k", None), given.sum(axis=1)
+        size, sizes = self.problem.answer_size, given.sum(axis=1)
         if size is not None and (sizes != size).any():
             raise ValueError(f"an answer of {self.problem.name} holds {size} arms, got {sizes[sizes != size][0]}")
 

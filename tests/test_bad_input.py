@@ -105,7 +105,7 @@ def test_instance_forms(form: Any, said: str) -> None:
     [
         ("Treshold", "unknown problem 'Treshold'; did you mean 'Threshold'.*Known: AllGood, BestArm"),
         ("topk", "did you mean 'TopK'"),
-        (None, "unknown problem 'None'"),
+        (None, "unknown problem None"),
         (["TopK"], "unknown problem"),
     ],
 )

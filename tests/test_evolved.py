@@ -15,7 +15,7 @@ from agents.evaluation.expected_loss import wrong
 from agents.evolved.agent import STOPPING, Evolved
 from agents.evolved.candidates import Course
 from agents.evolved.evolution import START, evolve, starting_point
-from agents.evolved.formula import LSA, PARAMETERS, _all_good, _top_k
+from agents.evolved.formula import LSA, PARAMETERS
 from agents.models.cards import FOLDER, kind_of
 from bandit_envs import rng
 from bandit_envs.instances import Sampler
@@ -46,24 +46,6 @@ def test_the_starting_point_is_lsa() -> None:
     assert np.array_equal(one, other)
     assert len(genes) == len(start) == len(scales)
     assert [len(part) for part in starting_point(True)] == [20, 20, 20]
-
-
-def test_margins_of_the_k_best() -> None:
-    margin, mean = np.empty(5), np.array([0.9, 0.2, 0.7, 0.4, 0.65])
-    _top_k(np.ones(5, np.int64), mean, 2, margin)
-    # The two best are 0 and 2; the best of the others is 4 with .65, the worst of the two .7.
-    assert margin == pytest.approx([0.25, -0.5, 0.05, -0.3, -0.05])
-
-
-def test_margins_of_all_good_arms() -> None:
-    margin = np.empty(4)
-    _all_good(np.ones(4, np.int64), np.array([1.0, 0.85, 0.5, 0.1]), 0.3, False, margin)
-    # The boundary is .7: plain margins .3, .15, -.2, -.6. The best arm moves it: down by .2 it meets arm 2, up by .15
-    # arm 1. Arm 1 would have to rise by .15 to be the best, and .15 further to push itself out: its own margin is less.
-    assert margin == pytest.approx([0.15, 0.15, -0.2, -0.6])
-    _all_good(np.ones(4, np.int64), np.array([1.0, 0.99, 0.75, 0.1]), 0.3, False, margin)
-    # Arm 1 may be the best: .01 to the top and .05 until the boundary meets arm 2.
-    assert margin == pytest.approx([0.05, 0.06, 0.05, -0.6])
 
 
 def by_hand_top_k(pulls: np.ndarray, mean: np.ndarray, k: int, fair: float) -> int:

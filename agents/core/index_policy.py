@@ -186,7 +186,7 @@ class IndexPolicy(Agent):
 
     def value(self, T: Floats, x: Floats) -> Floats:
         """Index of arms with T pulls and empirical means x, (n,) or (n, D)."""
-        return self.index(T, self.problem.arm_margin(x))  # type: ignore[attr-defined]
+        return self.index(T, self.problem.arm_margin(x))
 
     def remember(self, observation: Observation) -> IndexMemory:
         pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)

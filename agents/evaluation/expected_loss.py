@@ -23,12 +23,13 @@ FAINT = 1e-280  # likelihoods below this are compared at the ends of the interva
 
 
 def expectable(envs: PureExplorationVectorEnv) -> bool:
-    """Whether `wrong` tells the expected return: scores on Threshold without tolerance, Bernoulli arms of a sampler."""
-    task, source = envs.task, envs.setting.source
+    """Whether `wrong` tells the expected return: arms scored at a boundary without tolerance, a Bernoulli sampler."""
+    problem, source = envs.problem, envs.setting.source
     return (
         envs.setting.reward == "score"
-        and task.problem == "Threshold"
-        and task.parameters.get("tolerance") == 0.0
+        and problem.scores_arms
+        and problem.boundary is not None
+        and problem.tolerance == 0.0
         and isinstance(source, Sampler)
         and source.law == "bernoulli"
         and source.D == 1
@@ -101,5 +102,5 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
     source: Any = envs.setting.source
     seen = np.nan_to_num(envs.means())
     cost = envs.task.pull_cost * envs.pulls.sum(1)
-    expected: Floats = cost + wrong(source, envs.task.parameters["threshold"], envs.pulls, seen).mean(1)
+    expected: Floats = cost + wrong(source, envs.problem.boundary, envs.pulls, seen).mean(1)  # type: ignore[arg-type]
     return expected

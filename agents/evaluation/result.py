@@ -33,7 +33,7 @@ def _pandas() -> Any:
 
 def _score_names(problem: str) -> list[str]:
     """The columns that score a row: of the answer, and of what the statistics certify."""
-    kind = PROBLEMS[problem]
+    kind = PROBLEMS.find(problem)
     return ["correct", "score", *kind.metric_names, *kind.certificate_names]
 
 
@@ -56,15 +56,10 @@ class Run:
         """Room for the rows of so many episodes."""
         C = 1 if at is None else len(at)
         names = _score_names(task.problem)
-        kinds: dict[str, Any] = {
-            "correct": np.bool_,
-            "truncated": np.bool_,
-            "total_pulls": np.int64,
-            "misclassified": np.int64,
-            "misidentified": np.int64,
-        }
+        types: dict[str, Any] = {"correct": np.bool_, "truncated": np.bool_, "total_pulls": np.int64}
+        types |= PROBLEMS.find(task.problem).metric_types
         columns = {
-            name: np.zeros((episodes, C), kinds.get(name, np.float64)) for name in ("total_pulls", "truncated", *names)
+            name: np.zeros((episodes, C), types.get(name, np.float64)) for name in ("total_pulls", "truncated", *names)
         }
         return cls(agent, task, None if at is None else np.array(at, np.int64), names, columns, np.zeros((C, task.K)))
 

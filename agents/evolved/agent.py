@@ -19,19 +19,18 @@ from bandit_envs import number
 from ..core.agent import Floats, Ints, Observation
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_genes
-from .formula import ALL_GOOD, MULTIPLICATIVE, PARAMETERS, TOP_K, all_indices, at_budget, indices
+from .formula import PARAMETERS, at_budget, indices, least_indices
 
 __all__ = ["STOPPING", "Evolved"]
 
 STOPPING = ("tau0", "tau1")
-LOCAL = ("Threshold", "Feasible")  # problems where an arm's margin depends on that arm alone
 
 
 @dataclass
 class WideMemory:
     """Scratch of an evolved index on E episodes where a pull changes all indices."""
 
-    margin: Floats  # (E, K)
+    distances: Floats  # (E, K)
     arm: Ints  # (E,)
     least: Floats  # (E,)
 
@@ -68,18 +67,9 @@ class Evolved(IndexPolicy):
         self.fair = math.log(scale / task.K)
         self._own = at_budget(table, self.fair)
         self.sigma2 = number("sigma", task.sigma, 0, above=True) ** 2
-        bernoulli, threshold = task.law == "bernoulli" and task.D == 1, task.parameters.get("threshold")
-        self._centre = float(threshold) if bernoulli and threshold is not None else math.nan
-        self._wide = task.problem not in LOCAL
-        self._rule, self._size = self._boundary()
-        self._bernoulli = bernoulli
-
-    def _boundary(self) -> tuple[int, float]:
-        """The rule of the margins where they depend on all arms, and its number."""
-        if self.task.problem == "AllGood":
-            rule = MULTIPLICATIVE if self.task.parameters["multiplicative"] else ALL_GOOD
-            return rule, float(self.task.parameters["epsilon"])
-        return TOP_K, float(getattr(self.problem, "k", 1))
+        self._bernoulli, boundary = task.law == "bernoulli" and task.D == 1, self.problem.boundary
+        self._centre = boundary if self._bernoulli and boundary is not None else math.nan
+        self._wide = not self.problem.local
 
     def index(self, T: Floats, D: Floats) -> Floats:
         out = np.empty(len(T))
@@ -101,17 +91,15 @@ class Evolved(IndexPolicy):
         else:
             pulls = np.ascontiguousarray(observation["pulls"], np.int64)
             mean = np.ascontiguousarray(observation["mean"], np.float64)
-            all_indices(
+            least_indices(
                 pulls,
-                mean,
-                self._rule,
-                self._size,
+                mean.reshape(len(pulls), -1),
+                self.problem.distances(pulls, mean, state.distances),
                 self._bernoulli,
                 self.sigma2,
                 self.fair,
                 self._own,
                 max(len(pulls) // len(self.genes), 1),
-                state.margin,
                 state.arm,
                 state.least,
             )

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import inlined, jit
 
-__all__ = ["LSA", "PARAMETERS", "all_indices", "at_budget", "indices"]
+__all__ = ["LSA", "PARAMETERS", "at_budget", "indices", "least_indices"]
 
 Floats = NDArray[np.float64]
 PARAMETERS = (
@@ -45,7 +45,6 @@ PARAMETERS = (
     *(f"{name}{j}" for j in (1, 2) for name in "cpqrs"),
 )
 LSA = (0.675, 0.5, *[0.0] * 16)  # the index of LSA with alpha = 1.35
-TOP_K, ALL_GOOD, MULTIPLICATIVE = 0, 1, 2
 HUNDRED = math.log(100.0)  # pulls per arm at which beta is the weight of ln n, and |kappa| is nu
 MOST = 600.0  # an exponent that does not overflow
 CLOSE = 1e-3  # boundaries of Bernoulli arms nearer to 0 or 1 are taken for it, and |delta| is larger by it
@@ -101,74 +100,23 @@ def indices(n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any
 
 
 @jit
-def _top_k(pulls: Any, mean: Any, k: Any, margin: Any) -> None:
-    """Distance of each arm (K,) from the nearest empirical mean on the other side, positive for the k best."""
-    K = len(mean)
-    inside = np.zeros(K, np.bool_)
-    for _ in range(k):
-        best = -1
-        for i in range(K):
-            if not inside[i] and (best < 0 or mean[i] > mean[best]):
-                best = i
-        inside[best] = True
-    last, first = math.inf, -math.inf  # of those inside the least, of those outside the largest
-    for i in range(K):
-        if inside[i]:
-            last = min(last, mean[i])
-        else:
-            first = max(first, mean[i])
-    for i in range(K):
-        margin[i] = mean[i] - first if inside[i] else mean[i] - last
-
-
-@jit
-def _all_good(pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, margin: Any) -> None:
-    """How far each arm (K,) must move for an answer to change, positive for the good ones.
-
-    An arm's mean decides on the arm; the best one, and those that may be the best, also move the boundary.
-    """
-    K, best = len(mean), 0
-    for i in range(K):
-        if mean[i] > mean[best]:
-            best = i
-    top = mean[best]
-    boundary = min((1.0 - epsilon) * top, top) if multiplicative else top - epsilon
-    up, down = math.inf, math.inf  # how far the boundary moves until it meets an arm
-    for i in range(K):
-        margin[i] = mean[i] - boundary
-        if i != best:
-            if margin[i] >= 0.0:
-                up = min(up, margin[i])
-            else:
-                down = min(down, -margin[i])
-    for i in range(K):
-        far = top - mean[i] + up
-        if i == best:
-            margin[i] = min(margin[i], up, down)
-        elif margin[i] >= 0.0:
-            margin[i] = min(margin[i], far)
-
-
-@jit
-def all_indices(
+def least_indices(
     pulls: Any,
     mean: Any,
-    rule: Any,
-    size: Any,
+    distances: Any,
     bernoulli: Any,
     sigma2: Any,
     fair: Any,
     genes: Any,
     per_row: Any,
-    margin: Any,
     arm: Any,
     least: Any,
 ) -> None:
     """The arm (E,) with the smallest index in each episode, arms never pulled first, and that index (E,).
 
     Args:
-        pulls, mean: (E, K). rule: TOP_K, with size the k, or ALL_GOOD or MULTIPLICATIVE, with size the epsilon.
-        bernoulli: whether variances follow from means. margin: (E, K), filled.
+        pulls, mean: (E, K). distances: (E, K), of the problem: how far an arm must move for the answer to change.
+        bernoulli: whether variances follow from means.
     """
     E, K = pulls.shape
     for e in range(E):
@@ -179,13 +127,9 @@ def all_indices(
                 break
         if arm[e] >= 0:
             continue
-        if rule == TOP_K:
-            _top_k(pulls[e], mean[e], int(size), margin[e])
-        else:
-            _all_good(pulls[e], mean[e], size, rule == MULTIPLICATIVE, margin[e])
         for k in range(K):
-            d = abs(margin[e, k])
-            side = 1.0 if margin[e, k] >= 0.0 else -1.0
+            d = abs(distances[e, k])
+            side = 1.0 if distances[e, k] >= 0.0 else -1.0
             centre = mean[e, k] - side * d if bernoulli else math.nan
             value = _index(float(pulls[e, k]), d, centre, side, sigma2, fair, genes, e // per_row)
             if value < least[e] or arm[e] < 0:

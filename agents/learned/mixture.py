@@ -9,7 +9,7 @@ from bandit_envs import number
 
 from ..evaluation.expected_loss import expectable
 from .judging import Court, Judge
-from .vec_env import SHAPED, JoinedVecEnv, NativeVecEnv, make_vec_env
+from .vec_env import JoinedVecEnv, NativeVecEnv, make_vec_env
 
 __all__ = ["Mixture"]
 
@@ -55,7 +55,7 @@ class Mixture:
         if num_envs < len(rows):
             raise ValueError(f"num_envs must be at least {len(rows)}, the length of the mix, got {num_envs}")
         able = [part.envs for part in self.parts]
-        self.shaping = self.parts[0].task.problem in SHAPED if shaping is None else bool(shaping)
+        self.shaping = self.parts[0].envs.problem.scores_arms if shaping is None else bool(shaping)
         defined = all(map(expectable, able)) and self.shaping
         self.expected = defined if expected is None else bool(expected)
         # Without a mix there is nothing to weigh; with shaping the buffer does it.

@@ -27,9 +27,8 @@ from bandit_envs import FEATURES, PureExplorationVectorEnv, Task, fresh_root, in
 from ..evaluation.expected_loss import expectable, wrong
 from ..evaluation.run import check_environment
 
-__all__ = ["SHAPED", "JoinedVecEnv", "NativeVecEnv", "make_vec_env"]
+__all__ = ["JoinedVecEnv", "NativeVecEnv", "make_vec_env"]
 
-SHAPED = ("Threshold", "Feasible")  # the problems where an arm's posterior error tells the score to be expected
 _ERROR = FEATURES.index("error")
 
 
@@ -42,7 +41,8 @@ class NativeVecEnv(VecEnv):
 
     Args:
         envs: with `actions="arm"` and autoreset DISABLED.
-        shaping: add the potential-based term to the rewards; needs `observation="features"` and a problem of `SHAPED`.
+        shaping: add the potential-based term to the rewards; needs `observation="features"` and a problem whose score
+            is the share of arms that are classified correctly.
             The posterior errors are the feature `error`: exact for Bernoulli arms of Threshold under a uniform prior,
             else a normal approximation, which costs speed of learning, not the optimum.
         gamma: of the shaping term, in (0, 1]. 1 keeps the optimum of the undiscounted return, the one that counts here;
@@ -74,8 +74,8 @@ class NativeVecEnv(VecEnv):
             raise ValueError(f"SB3 takes actions='arm', not {task.actions!r}")
         if envs.autoreset_mode != AutoresetMode.DISABLED:
             raise ValueError(f"autoreset_mode must be DISABLED, got {envs.autoreset_mode}")
-        if shaping and task.problem not in SHAPED:
-            raise ValueError(f"shaping is defined for {' and '.join(SHAPED)}, not for {task.problem}")
+        if shaping and not envs.problem.scores_arms:
+            raise ValueError(f"shaping needs a problem that scores each arm, as Threshold does, not {task.problem}")
         if shaping and task.observation != "features":
             raise ValueError(f"shaping needs observation='features', got {task.observation!r}")
         if expected and not expectable(envs):
@@ -127,7 +127,7 @@ class NativeVecEnv(VecEnv):
         now = np.stack([self.envs.pulls, np.nan_to_num(self.envs.means())])
         changed = (now != self._seen).any(0)
         pulls, means = now[0][changed].astype(np.int64), now[1][changed]
-        self._wrong[changed] = wrong(sampler, self.task.parameters["threshold"], pulls, means)
+        self._wrong[changed] = wrong(sampler, self.envs.problem.boundary, pulls, means)  # type: ignore[arg-type]
         self._seen = now
         score: NDArray[np.float64] = 1 - self._wrong.mean(1)
         return score

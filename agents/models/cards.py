@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task
+from bandit_envs import PROBLEMS, Task
 
 __all__ = ["FOLDER", "is_stored", "kind_of", "stored_card", "stored_genes", "stored_weights"]
 
@@ -18,8 +18,9 @@ FOLDER = Path(__file__).parent
 
 
 def _trained_for(problem: str) -> str:
-    """The problem whose models serve this one."""
-    return "topk" if problem == "BestArm" else problem.lower()
+    """The problem whose models serve this one, as in the names of their files."""
+    kind = PROBLEMS.find(problem)
+    return (kind.family or kind.name).lower()
 
 
 def kind_of(task: Task) -> str:

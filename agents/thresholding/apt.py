@@ -30,7 +30,7 @@ class APT(IndexPolicy):
 
     def __init__(self, task: Any, tolerance: float | None = None) -> None:
         super().__init__(task)
-        own = self.task.parameters.get("tolerance", 0.0)
+        own = self.problem.tolerance
         self.tolerance = number("tolerance", own if tolerance is None else tolerance, 0)
 
     def index(self, T: Floats, D: Floats) -> Floats:

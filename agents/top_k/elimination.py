@@ -36,8 +36,15 @@ def with_best(m: Floats, S: Bools, A: Bools, k: int) -> Bools:
 
 
 def size_of_answer(task: Task) -> int:
-    """k of a TopK task; 1 of BestArm."""
-    return int(task.parameters.get("k", 1))
+    """The number of arms in every answer.
+
+    Raises:
+        ValueError: if the problem leaves it open.
+    """
+    size = task.make_problem().answer_size
+    if size is None:
+        raise ValueError(f"{task.problem} leaves open how many arms an answer has")
+    return size
 
 
 def positive_epsilon(name: str, task: Task) -> float:
