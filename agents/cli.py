@@ -10,7 +10,7 @@ import inspect
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,7 +27,7 @@ from tyro.conf import FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 import agents
 from bandit_envs import PROBLEMS, catalogue, instances, unknown
 
-from .catalogue import AGENTS, ALIASES, LEARNED
+from .catalogue import ALIASES, LEARNED, recipe_of
 from .evaluation.report import report, table
 from .evaluation.run import check_environment
 
@@ -187,21 +187,17 @@ def _instances() -> tuple[list[str], list[list[str]]]:
     return ["instance", "made for", "source"], rows
 
 
-def _listed(problems: Sequence[str]) -> str:
+def _listed(problems: Collection[str]) -> str:
     """Their names, or that they are all."""
     return "all" if set(problems) == set(PROBLEMS) else ", ".join(problems)
 
 
 def _agents() -> tuple[list[str], list[list[str]]]:
     rows = []
-    for name, kind in AGENTS.items():
-        also = [alias for alias, real in ALIASES.items() if real == name]
-        needs = [] if kind.anytime else ["the budget"]
-        needs += [f"the true {parameter}" for parameter in kind.oracles]
-        rows.append([", ".join([name, *also]), _listed(kind.solves), " and ".join(needs) or "-", kind.source])
-    for name, source in LEARNED.items():
-        solved = [problem for problem in PROBLEMS if name in agents.names(problem)]
-        rows.append([name, _listed(solved), "the budget or a price", source])
+    for name in agents.names():
+        row, also = recipe_of(name), [alias for alias, real in ALIASES.items() if real == name]
+        needs = ["the budget or a price"] if name in LEARNED else row.needs
+        rows.append([", ".join([name, *also]), _listed(row.solves), " and ".join(needs) or "-", row.source])
     return ["agent", "problems", "needs", "source"], rows
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from bandit_envs import number
 
-from ..core.agent import Floats, Ints, Observation
+from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_genes
 from .formula import PARAMETERS, at_budget, indices, least_indices
@@ -48,7 +48,7 @@ class Evolved(IndexPolicy):
     """
 
     name, source = "evolved", "this package: an index of 18 parameters, tuned by CMA-ES on random instances"
-    solves = ("Threshold", "Feasible", "TopK", "BestArm", "AllGood")
+    solves = ALL_PROBLEMS
     anytime = False
 
     def __init__(self, task: Any, genes: Sequence[float] | None = None) -> None:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..evaluation.result import _pandas
+from ..core.optional import pandas
 from .claims import AnyClaim
 from .panels import AnyPanel, Transform
 
@@ -68,7 +68,7 @@ class Reproduction:
             for row in claim.test(panels[claim.panel], self.results[claim.panel], self.level)
         ]
         columns = ["panel", "claim", "x", "estimate", "low", "high", "p_value", "verdict"]
-        table: pd.DataFrame = _pandas().DataFrame(rows, columns=columns)
+        table: pd.DataFrame = pandas().DataFrame(rows, columns=columns)
         return table
 
     def scorecard(self) -> pd.DataFrame:
@@ -91,7 +91,7 @@ class Reproduction:
         self.verdicts.to_csv(folder / "verdicts.csv", index=False)
         self.scorecard().to_csv(folder / "scorecard.csv", index=False)
         parts = [result.summary().assign(panel=title) for title, result in self.results.items()]
-        _pandas().concat(parts, ignore_index=True).to_csv(folder / "points.csv", index=False)
+        pandas().concat(parts, ignore_index=True).to_csv(folder / "points.csv", index=False)
         settings = {title: result.settings for title, result in self.results.items()}
         (folder / "settings.json").write_text(json.dumps(settings, indent=1, default=repr) + "\n")
         for suffix in ("png", "svg"):

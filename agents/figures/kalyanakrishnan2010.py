@@ -16,8 +16,8 @@ import numpy as np
 from bandit_envs import Categorical, Instance, deviations
 
 from .. import catalogue
+from ..core.optional import pandas
 from ..evaluation.plots import COLOURS
-from ..evaluation.result import _pandas
 from .claims import Claim, Level, Peaks
 from .figure import Figure
 from .panels import Allocation, AnyPanel, Panel, Transform
@@ -65,7 +65,7 @@ class Stopped:
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """A row per arm: pulls, mean, whether it is in High, delta_i and the width of its bound."""
-        table: pd.DataFrame = _pandas().DataFrame(
+        table: pd.DataFrame = pandas().DataFrame(
             {
                 "arm": np.arange(1, len(self.pulls) + 1),
                 "pulls": self.pulls,

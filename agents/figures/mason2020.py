@@ -10,8 +10,8 @@ import numpy as np
 
 from bandit_envs import Captions, captions
 
+from ..core.optional import pandas
 from ..evaluation.plots import COLOURS
-from ..evaluation.result import _pandas
 from .claims import Claim, Growth, Printed
 from .figure import Figure
 from .panels import AnyPanel, Panel, Sweep, Transform
@@ -87,7 +87,7 @@ class Rated:
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """One row: captions, ratings, best mean, threshold, good captions."""
         counts, best = self.data.counts, self.data.means.max()
-        table: pd.DataFrame = _pandas().DataFrame(
+        table: pd.DataFrame = pandas().DataFrame(
             [
                 {
                     "captions": len(counts),

@@ -15,9 +15,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.optional import pandas
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.plots import Series, draw, pulls_label, series_of
-from ..evaluation.result import _pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +138,7 @@ class Swept:
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """The summaries one below the other, with the value in the column x."""
         parts = [evaluation.summary(level).assign(x=x) for x, evaluation in self.evaluations.items()]
-        table: pd.DataFrame = _pandas().concat(parts, ignore_index=True)
+        table: pd.DataFrame = pandas().concat(parts, ignore_index=True)
         return table
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.agent import Bools, Ints, Observation, seen_means
+from ..core.agent import LOCAL_PROBLEMS, Bools, Ints, Observation, seen_means
 from ..core.round_policy import RoundMemory, RoundPolicy
 
 __all__ = ["SAR", "phase_ends"]
@@ -50,7 +50,7 @@ class SAR(RoundPolicy):
         task: a task or an environment with a budget > K.
     """
 
-    name, source, solves = "sar", "Katz-Samuels & Scott, ICML 2018, Algorithm 2", ("Threshold", "Feasible")
+    name, source, solves = "sar", "Katz-Samuels & Scott, ICML 2018, Algorithm 2", LOCAL_PROBLEMS
     anytime = False
 
     def __init__(self, task: Any) -> None:
