@@ -83,7 +83,6 @@ AGENTS: Registry[Any] = Registry(
         "ppo": "agents.models.cards:PPO",
     },
 )
-AGENTS.seal()
 LEARNED = ("ppo",)  # networks, which take longer than all others
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..figures import Reproduction
     from .result import Evaluation
 
-__all__ = ["Series", "check_path", "draw", "metric_label", "plot", "plot_panels", "pulls_label", "save", "series_of"]
+__all__ = ["Series", "check_path", "draw", "metric_label", "plot", "pulls_label", "save", "series_of"]
 
 Floats = NDArray[np.float64]
 Transform = Callable[[Floats], Floats]
@@ -316,37 +315,3 @@ def plot(
     if path is not None:
         save(figure, path)
     return figure  # type: ignore[no-any-return]
-
-
-def plot_panels(reproduction: Reproduction, path: str | Path | None = None) -> Figure:
-    """The panels of a paper's figure side by side, with one legend.
-
-    Args:
-        reproduction: what was run. path: also write the figure there (.png, .svg, .pdf).
-
-    Raises:
-        ValueError: for an unknown suffix.
-    """
-    from matplotlib.figure import Figure
-
-    if path is not None:
-        check_path(path)
-    declared, results = reproduction.figure, reproduction.results
-    order = list(dict.fromkeys(agent for result in results.values() for agent in result.agents))  # one style each
-    columns = min(3, len(declared.panels))
-    rows = -(-len(declared.panels) // columns)
-    figure = Figure(figsize=(4.2 * columns + 1.6, 3.8 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for ax, panel in zip(axes, declared.panels, strict=False):
-        panel.draw(ax, results[panel.title], reproduction.level, declared.transform, order)
-        ax.set_title(panel.title, fontsize=11)
-    for ax in axes[len(declared.panels) :]:
-        ax.set_visible(False)
-    legend = {}
-    for ax in axes:
-        handles, labels = ax.get_legend_handles_labels()
-        legend.update(dict(zip(labels, handles, strict=True)))
-    figure.legend(list(legend.values()), list(legend), loc="outside right upper", frameon=False, handlelength=3)
-    if path is not None:
-        save(figure, path)
-    return figure

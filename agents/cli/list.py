@@ -1,0 +1,80 @@
+"""`bandit-envs list`."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+import agents
+from bandit_envs import ENVIRONMENTS, PROBLEMS, instances
+
+from ..catalogue import ALIASES, LEARNED, recipe_of
+from ..evaluation.report import table
+from .environment import importable
+from .options import Command
+
+__all__ = ["List"]
+
+Shown = Annotated[Literal["environments", "instances", "agents"] | None, arg(help_behavior_hint="")]
+
+
+@dataclass(frozen=True)
+class List(Command):
+    """Show what there is: environments, instances, agents, each with its source.
+
+    examples:
+      bandit-envs list
+      bandit-envs list agents
+    """
+
+    what: Positional[Shown] = None
+    """What to show; all three if left out."""
+
+    def run(self) -> None:
+        """Print the tables."""
+        width = shutil.get_terminal_size((120, 24)).columns
+        tables = {"environments": _environments, "instances": _instances, "agents": _agents}
+        chosen = tables if self.what is None else (self.what,)
+        print("\n\n".join(table(*tables[name](), width=width) for name in chosen))
+
+
+Table = tuple[list[str], list[list[str]]]
+
+
+def _environments() -> Table:
+    """Heads and rows."""
+    rows = [
+        [row.id, row.asks, ", ".join(PROBLEMS[problem].parameters), row.source]
+        for problem, row in importable(ENVIRONMENTS)
+    ]
+    return ["environment", "the answer", "parameters", "source"], rows
+
+
+def _instances() -> Table:
+    """Heads and rows; first the samplers, which draw fresh arms in each episode."""
+    rows = []
+    for name, made_for, kind in (("sampler", "any", instances.Sampler), ("polyhedra", "Feasible", instances.Polyhedra)):
+        parameters = ", ".join(inspect.signature(kind).parameters)
+        rows.append([name, made_for, f"fresh arms in each episode; parameters {parameters}"])
+    rows += [[name, row.problem, row.source] for name, row in instances.INSTANCES.items()]
+    return ["instance", "made for", "source"], rows
+
+
+def _listed(problems: Collection[str]) -> str:
+    """The names of problems, or that they are all."""
+    return "all" if set(problems) == set(PROBLEMS) else ", ".join(problems)
+
+
+def _agents() -> Table:
+    """Heads and rows."""
+    rows = []
+    for name in agents.names():
+        row, also = recipe_of(name), [alias for alias, real in ALIASES.items() if real == name]
+        needs = ["the budget or a price"] if name in LEARNED else row.needs
+        rows.append([", ".join([name, *also]), _listed(row.solves), " and ".join(needs) or "-", row.source])
+    return ["agent", "problems", "needs", "source"], rows
