@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from . import instances
 from .checks import choice, flag
 from .instances import Instance, Sampler
+from .lookup import find
 from .observations import FEATURES
 from .problems import PROBLEMS, Problem
 from .simulator import MOST_TIMES
@@ -104,7 +104,7 @@ def resolve(
         raise TypeError(
             f"{kind.name} got an unexpected keyword {surplus[0]!r}; it takes {', '.join([*kind.parameters, *common])}"
         )
-    source = instances.find(kind.sampler if instance is None else instance)
+    source = find(kind.sampler if instance is None else instance)
     defaults = kind.defaults if instance is None else source.defaults.get(kind.name, {})
     if budget is None and delta is None:
         budget = defaults.get("budget")

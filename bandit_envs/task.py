@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .checks import choice, integer, number
+from .checks import choice, integer, interval, number
 from .problems import PROBLEMS, Problem
 from .rng import ARMS_LIMIT, PULLS_LIMIT
 
@@ -61,7 +61,7 @@ class Task:
             "delta": None if self.delta is None else number("delta", self.delta, 0, 1, above=True, below=True),
             "max_pulls": None if self.max_pulls is None else integer("max_pulls", self.max_pulls, 1, most),
             "pull_cost": number("pull_cost", self.pull_cost, 0),
-            "support": None if self.support is None else _interval(self.support),
+            "support": None if self.support is None else interval("support", self.support),
             "sigma": number("sigma", self.sigma, 0, above=True),
             "actions": choice("actions", self.actions, ACTIONS),
             "observation": choice("observation", self.observation, OBSERVATIONS),
@@ -108,14 +108,3 @@ class Task:
     def from_json(cls, text: str) -> Task:
         """The task of a JSON text."""
         return cls(**json.loads(text))
-
-
-def _interval(support: Any) -> tuple[float, float]:
-    """(lowest, highest), checked."""
-    try:
-        low, high = (number("support", end) for end in support)
-    except (TypeError, ValueError):
-        low = high = 0.0
-    if not low < high:
-        raise ValueError(f"support must be a pair of numbers, the lower one first, or None, got {support!r:.200}")
-    return low, high

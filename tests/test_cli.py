@@ -21,7 +21,7 @@ from agents.cli.environment import EnvironmentCommand, EnvironmentOptions, envir
 from agents.evaluation.result import Evaluation
 from bandit_envs import setting
 from bandit_envs.catalogue import ENVIRONMENTS
-from bandit_envs.instances import INSTANCES
+from bandit_envs.lookup import INSTANCES
 from bandit_envs.problems import PROBLEMS
 
 Output = pytest.CaptureFixture[str]

@@ -10,7 +10,7 @@ import pytest
 
 from agents.catalogue import AGENTS, LEARNED
 from bandit_envs.catalogue import ENVIRONMENTS
-from bandit_envs.instances import INSTANCES, SAMPLERS
+from bandit_envs.lookup import INSTANCES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -39,7 +39,7 @@ def test_tables_name_what_exists():
     )
     assert set(re.findall(r"`bandit_envs/(\w+)-v0` \|", environments)) == set(ENVIRONMENTS)
     table = instances.partition("Names may carry")[0]
-    assert set(re.findall(r"^\| `([\w.-]+)`", table, re.MULTILINE)) == {*INSTANCES, *SAMPLERS}
+    assert set(re.findall(r"^\| `([\w.-]+)`", table, re.MULTILINE)) == {*INSTANCES}
     assert set(re.findall(r"^\| \[?`([\w-]+)`", agents, re.MULTILINE)) == {*AGENTS, *LEARNED}
 
 
