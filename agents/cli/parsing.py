@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import gymnasium as gym
 import tyro
@@ -58,15 +58,13 @@ def parse(argv: Sequence[str] | None = None) -> Command:
         raise SystemExit(0)
     kinds: Any = None
     for name, kind in COMMANDS.items():
-        text = inspect.getdoc(kind) or ""
-        options: Any = kind
-        if words[:1] != [name]:
+        form: Any = kind
+        chosen, text = words[:1] == [name], inspect.getdoc(kind) or ""
+        if issubclass(kind, EnvironmentCommand):
+            form = _with_problem_options(kind, words[1:]) if chosen else form[NoOptions]
+        if not chosen:
             text = text.partition("\n")[0]  # the list of commands shows the first line of each
-        elif issubclass(kind, EnvironmentCommand):
-            import_problems(words[1:])
-            taken = {one.name for owner in (kind, EnvironmentOptions) for one in dataclasses.fields(owner)}
-            options = options[problem_options_type({*taken, "help"})]
-        one = Annotated[options, tyro.conf.subcommand(name, description=text)]
+        one = Annotated[form, tyro.conf.subcommand(name, description=text)]
         kinds = one if kinds is None else kinds | one
     command: Command = tyro.cli(
         kinds,
@@ -76,6 +74,17 @@ def parse(argv: Sequence[str] | None = None) -> Command:
         config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.DisallowNone),
     )
     return command
+
+
+class NoOptions(TypedDict):
+    """The problems' options in a command that is not run."""
+
+
+def _with_problem_options(kind: Any, words: Sequence[str]) -> Any:
+    """A command on an environment, with the options of all problems, those included that the words name."""
+    import_problems(words)
+    taken = {one.name for owner in (kind, EnvironmentOptions) for one in dataclasses.fields(owner)}
+    return kind[problem_options_type({*taken, "help"})]
 
 
 @contextlib.contextmanager

@@ -344,8 +344,9 @@ class _Run(BaseCallback):
         self._attach(judge, saved, begun, progress)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a resumed run needs: `go_on` brings the rest."""
-        own = {name: value for name, value in vars(self).items() if name not in ("judge", "saved")}
+        """What a resumed run needs: `go_on` and SB3 bring the rest; `globals` may hold what cannot be pickled."""
+        brought = ("judge", "saved", "locals", "globals")
+        own = {name: value for name, value in vars(self).items() if name not in brought}
         return own | {
             "elapsed": time.perf_counter() - self.begun,
             "cpu": self.cpu + time.process_time() - self.cpu_begun,
