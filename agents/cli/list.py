@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from tyro.conf import Positional, arg
 
 import agents
-from bandit_envs import ENVIRONMENTS, PROBLEMS, instances
+from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS
 
 from ..catalogue import ALIASES, LEARNED, recipe_of
 from ..evaluation.report import table
@@ -20,12 +20,12 @@ from .options import Command
 
 __all__ = ["List"]
 
-Shown = Annotated[Literal["environments", "instances", "agents"] | None, arg(help_behavior_hint="")]
+Shown = Annotated[Literal["environments", "instances", "laws", "agents"] | None, arg(help_behavior_hint="")]
 
 
 @dataclass(frozen=True)
 class List(Command):
-    """Show what there is: environments, instances, agents, each with its source.
+    """Show what there is: environments, instances, laws of arms, agents, each with its source.
 
     examples:
       bandit-envs list
@@ -33,12 +33,12 @@ class List(Command):
     """
 
     what: Positional[Shown] = None
-    """What to show; all three if left out."""
+    """What to show; all if left out."""
 
     def run(self) -> None:
         """Print the tables."""
         width = shutil.get_terminal_size((120, 24)).columns
-        tables = {"environments": _environments, "instances": _instances, "agents": _agents}
+        tables = {"environments": _environments, "instances": _instances, "laws": _laws, "agents": _agents}
         chosen = tables if self.what is None else (self.what,)
         print("\n\n".join(table(*tables[name](), width=width) for name in chosen))
 
@@ -57,12 +57,14 @@ def _environments() -> Table:
 
 def _instances() -> Table:
     """Heads and rows; first the samplers, which draw fresh arms in each episode."""
-    rows = []
-    for name, made_for, kind in (("sampler", "any", instances.Sampler), ("polyhedra", "Feasible", instances.Polyhedra)):
-        parameters = ", ".join(inspect.signature(kind).parameters)
-        rows.append([name, made_for, f"fresh arms in each episode; parameters {parameters}"])
-    rows += [[name, row.problem, row.source] for name, row in instances.INSTANCES.items()]
+    rows = [[name, row.problem or "any", row.source] for name, row in importable(INSTANCES)]
     return ["instance", "made for", "source"], rows
+
+
+def _laws() -> Table:
+    """Heads and rows: the first sentence of each law's description."""
+    rows = [[name, (inspect.getdoc(law) or "").partition("\n")[0]] for name, law in importable(LAWS)]
+    return ["law of the arms", "what a pull yields"], rows
 
 
 def _listed(problems: Collection[str]) -> str:
