@@ -114,7 +114,9 @@ def _made(name: str, build: Callable[..., Any], parameters: dict[str, Any]) -> I
     except TypeError as error:
         raise ValueError(f"instance {name!r}: {error}") from None
     made = build(**parameters)
-    if isinstance(made, Mapping):
+    if isinstance(made, Mapping) and "law" in made:
+        made = from_dict(dict(made))
+    elif isinstance(made, Mapping):
         made = find(made)
     if isinstance(made, Arms):
         made = Instance(made, name)

@@ -80,7 +80,7 @@ class Registry(Mapping[str, T], Generic[T]):
             ValueError: for a name that is no such word or that is one of this package's own, and for a target that is
                 none of the kind.
         """
-        if not isinstance(name, str) or not name.translate(_PUNCTUATION).isalnum():
+        if not _is_word(name):
             raise ValueError(
                 f"the name of a {self.kind} is a word of letters, digits, '-', '_' and '.', got {name!r:.200}"
             )
@@ -110,9 +110,13 @@ class Registry(Mapping[str, T], Generic[T]):
 
     @cached_property
     def installed(self) -> dict[str, str]:
-        """The rows of installed packages by name, "module:name" each; a package cannot replace our own rows."""
+        """The rows of installed packages by name, "module:name" each.
+
+        Left out are entry points with the name of one of our own rows, which a package cannot replace, and those whose
+        name `register` would refuse.
+        """
         points = entry_points(group=self.group)
-        return {point.name: point.value for point in points if point.name not in self._own}
+        return {point.name: point.value for point in points if point.name not in self._own and _is_word(point.name)}
 
     def __getitem__(self, name: str) -> T:
         if name not in self._found:
@@ -130,4 +134,6 @@ class Registry(Mapping[str, T], Generic[T]):
         return len({*self._rows, *self.installed})
 
 
-_PUNCTUATION = str.maketrans("", "", "-_.")
+def _is_word(name: Any) -> bool:
+    """Whether this is a word of letters, digits, "-", "_" and "."."""
+    return isinstance(name, str) and name.translate(str.maketrans("", "", "-_.")).isalnum()

@@ -110,9 +110,6 @@ def resolve(
         budget = defaults.get("budget")
     delta = defaults.get("delta") if delta is None else delta
     chosen = {k: v for k, v in defaults.items() if k in kind.parameters} | parameters
-    required = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
-    if missing := [name for name in required if name not in chosen]:
-        raise ValueError(f"{kind.name} needs {' and '.join(missing)}")
     task = Task(
         problem=problem,
         parameters=chosen,

@@ -72,14 +72,17 @@ def _from_uniform(law: Any, u: Any, parameters: Any, at: Any, columns: Any, data
                 else:
                     v = middle + 1
         return data[v]
-    if law == TABULATED:
-        cells = columns // D - 1
-        level = u * cells
-        j = min(np.int64(level), cells - 1)
-        low, high = parameters[at + j * D + d], parameters[at + (j + 1) * D + d]
-        return low + (high - low) * (level - j)
     row = min(np.int64(u * parameters[at + 1]), np.int64(parameters[at + 1]) - 1)
     return data[(np.int64(parameters[at]) + row) * D + d]
+
+
+@inlined
+def _from_table(u: Any, parameters: Any, at: Any, cells: Any, d: Any, D: Any) -> Any:
+    """The same for arms with a table of quantiles that divides the numbers u into so many cells."""
+    level = u * cells
+    j = min(np.int64(level), cells - 1)
+    low, high = parameters[at + j * D + d], parameters[at + (j + 1) * D + d]
+    return low + (high - low) * (level - j)
 
 
 @jit
@@ -123,7 +126,7 @@ def _pull_bulk(
     one_by_one = law in (UNIFORM, TABULATED) or (law == RESAMPLED and times < parameters[at + 1])
     s, m2 = np.zeros(D), np.zeros(D)
     if one_by_one:
-        row = law == RESAMPLED  # one uniform number picks all coordinates
+        row, cells = law == RESAMPLED, columns // D - 1  # one uniform number picks all coordinates of a row
         first = np.zeros(D)
         w0 = w1 = w2 = w3 = np.uint64(0)
         for t in range(n, n + times):
@@ -133,7 +136,10 @@ def _pull_bulk(
                     c3 = np.uint64(d // 2) * _NEXT
                     w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, c1, episode, c3, k0, k1)
                 u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
-                x = _from_uniform(law, u, parameters, at, columns, data, d, D)
+                if law == TABULATED:
+                    x = _from_table(u, parameters, at, cells, d, D)
+                else:
+                    x = _from_uniform(law, u, parameters, at, columns, data, d, D)
                 if t == n:
                     first[d] = x
                 s[d] += x
@@ -335,6 +341,10 @@ def _advance(
                 for i in range(n):
                     at = (offset[i] if stride else c1[i]) * ucolumns
                     x[i] = parameters[at] + parameters[at + np.uint64(1)] * x[i]
+            elif law == TABULATED:
+                for i in range(n):
+                    at = (offset[i] if stride else c1[i]) * ucolumns
+                    x[i] = _from_table(u[i], parameters, np.int64(at), columns - 1, 0, 1)
             else:
                 for i in range(n):
                     at = (offset[i] if stride else c1[i]) * ucolumns
@@ -366,6 +376,12 @@ def _advance(
                     block_of_quantiles(y, n, spare, x)
                     for i in range(n):
                         y[i] = parameters[place[i] + d] + parameters[place[i] + D + d] * x[i]
+            elif law == TABULATED:
+                cells = columns // D - 1
+                for d in range(D):
+                    y = samples[d]
+                    for i in range(n):
+                        y[i] = _from_table(y[i], parameters, place[i], cells, d, D)
             else:
                 for i in range(n):
                     w = samples[0, i]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -88,8 +89,21 @@ class Task:
         return (self.K, self.D) if self.pull == "coordinate" else (self.K,)
 
     def make_problem(self) -> Problem:
-        """The problem itself: margins, plug-in answers."""
-        return PROBLEMS.find(self.problem)(**self.parameters)
+        """The problem itself: margins, plug-in answers.
+
+        Raises:
+            ValueError: for an unknown problem, and for parameters that it does not take or that are missing.
+        """
+        kind = PROBLEMS.find(self.problem)
+        if not isinstance(self.parameters, Mapping):
+            raise ValueError(f"parameters must be a dict, got {self.parameters!r:.200}")
+        if surplus := [name for name in self.parameters if name not in kind.parameters]:
+            takes = ", ".join(kind.parameters) or "none"
+            raise ValueError(f"{kind.name} takes the parameters {takes}, got {surplus[0]!r:.200}")
+        wanted = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+        if missing := [name for name in wanted if name not in self.parameters]:
+            raise ValueError(f"{kind.name} needs {' and '.join(missing)}")
+        return kind(**self.parameters)
 
     @property
     def width(self) -> float:
@@ -107,4 +121,7 @@ class Task:
     @classmethod
     def from_json(cls, text: str) -> Task:
         """The task of a JSON text."""
-        return cls(**json.loads(text))
+        form = json.loads(text)
+        if not isinstance(form, dict):
+            raise ValueError(f"a task in JSON form is an object, got {text!r:.200}")
+        return cls(**form)
