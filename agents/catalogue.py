@@ -26,11 +26,13 @@ SAVED = "agents.learned:load"  # what reads a model from its file
 
 
 def _check(name: str, found: Any) -> None:
-    """Refuse what is no agent.
+    """Refuse what makes no agents.
 
     Raises:
         ValueError: naming it.
     """
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        raise ValueError(f"the agent {name!r:.200} must define {' and '.join(missing)}")
     if not callable(found) and not _predicts(found):
         raise ValueError(
             f"the agent {name!r:.200} must be a subclass of agents.Agent, a function that makes an agent from a task, "
@@ -252,6 +254,7 @@ def recipe_of(agent: Any) -> Recipe:
         name = _name_of(agent.func)
         return Recipe(name, name, agent.func, agent.keywords)
     if callable(agent):
+        _check(_name_of(agent), agent)
         return Recipe(_name_of(agent), _name_of(agent), agent)
     raise ValueError(
         "an agent's name is text; an agent may also be a class, a function of the task, or an object with a method "

@@ -225,7 +225,10 @@ class Agent(ABC):
             observation = arrays(self.name, observation)
             single = observation["pulls"].ndim == len(self.task.shape)
         if single:
-            observation = {name: np.asarray(array)[None] for name, array in observation.items()}
+            try:
+                observation = {name: array[None] for name, array in observation.items()}
+            except (TypeError, KeyError):  # some are lists, or worse
+                observation = {name: array[None] for name, array in arrays(self.name, observation).items()}
         shape = observation["pulls"].shape
         if shape[1:] != self.task.shape:
             raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {shape}")

@@ -31,7 +31,7 @@ def arrays(name: str, observation: Any) -> Observation:
         raise ValueError(f"{name} reads a dict of statistics, got {type(observation).__name__}")
     if missing := [part for part in STATISTICS if part not in observation]:
         raise ValueError(f"{name} reads a dict of statistics, got a dict without {', '.join(missing)}")
-    found = dict(observation)
+    found = {part: np.asarray(value) for part, value in observation.items() if part not in STATISTICS}
     for part in STATISTICS:
         kinds, what = ("iu", "an integer array") if part in _INTEGERS else ("iuf", "an array of numbers")
         try:

@@ -193,6 +193,8 @@ def check_environment(env_id: str) -> None:
     Raises:
         ValueError: naming it. gymnasium.error.Error: if there is none of this name.
     """
+    if not isinstance(env_id, str):
+        raise ValueError(f"env_id must be the name of a registered environment, got {env_id!r:.200}")
     entry: Any = gym.spec(env_id).vector_entry_point
     kind = load_env_creator(entry) if isinstance(entry, str) else entry
     if not (isinstance(kind, type) and issubclass(kind, PureExplorationVectorEnv)):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -88,8 +89,10 @@ class Trained:
             so that only those whose features change are computed anew.
 
         Raises:
-            ValueError: for an observation of another shape.
+            ValueError: for an observation of another shape, and for statistics.
         """
+        if isinstance(observation, Mapping):
+            raise ValueError(f"{self.name} reads observation='features', an array, got a dict of statistics")
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # the fastest for nets as small as these
         try:

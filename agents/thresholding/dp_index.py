@@ -30,6 +30,7 @@ from bandit_envs import beta_below, integer, jit, number
 
 from ..core.agent import Floats, Ints
 from ..core.index_policy import IndexPolicy
+from .prior import prior_of
 
 __all__ = ["HORIZON", "DPIndex", "Table", "index_table"]
 
@@ -158,9 +159,7 @@ class DPIndex(IndexPolicy):
         if self.task.law != "bernoulli":
             raise ValueError(f"dp-index needs Bernoulli arms, got {self.task.law}")
         self.threshold = number("threshold", self.task.parameters["threshold"], 0, 1, above=True, below=True)
-        if not isinstance(prior, (tuple, list)) or len(prior) != 2:
-            raise ValueError(f"prior must be a pair (a, b) of numbers > 0, got {prior!r}")
-        self.prior = number("prior", prior[0], 0, above=True), number("prior", prior[1], 0, above=True)
+        self.prior = prior_of(prior)
         most = min(self.task.budget or HORIZON, HORIZON)
         self.horizon = max(most, 2) if horizon is None else integer("horizon", horizon, 2, 20_000)
         self._table, self._logs = index_table(self.threshold, self.prior, self.horizon)

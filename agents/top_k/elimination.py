@@ -67,7 +67,8 @@ def affordable(name: str, epsilon: float, times: Sequence[int]) -> Ints:
     """
     if max(times) >= PULLS_LIMIT:
         raise ValueError(
-            f"{name} at epsilon={epsilon} needs {max(times):.3g} pulls of an arm, at most 2^40 are possible"
+            f"{name} at epsilon={epsilon} needs {max(times):.3g} pulls of an arm, at most 2^40 are possible: "
+            "raise epsilon or delta, or lower sigma"
         )
     return np.array(times, np.int64)
 
