@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
@@ -40,11 +40,22 @@ CLASS = re.compile(f"{DOTTED}:{DOTTED}")  # "module:Class"
 WRITTEN = {float: "X", int: "N", str: "WORD", bool: None}  # how the values of these types are shown in the help
 
 
-def importable(rows: Mapping[str, T]) -> Iterator[tuple[str, T]]:
-    """The rows of a registry; those of installed packages that cannot be imported are left out."""
+def importable(
+    rows: Mapping[str, T], left_out: Callable[[str], object] = lambda reason: None
+) -> Iterator[tuple[str, T]]:
+    """The rows of a registry, without those of installed packages that cannot be imported.
+
+    Args:
+        rows: the registry.
+        left_out: is called with the reason for each row that is left out.
+    """
     for name in rows:
-        with contextlib.suppress(ValueError):
-            yield name, rows[name]
+        try:
+            row = rows[name]
+        except ValueError as error:
+            left_out(str(error))
+        else:
+            yield name, row
 
 
 def environment_id(name: str) -> str:

@@ -16,7 +16,7 @@ from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS
 from ..catalogue import ALIASES, LEARNED, recipe_of
 from ..evaluation.report import table
 from .environment import importable
-from .options import Command
+from .options import Command, note
 
 __all__ = ["List"]
 
@@ -25,7 +25,7 @@ Shown = Annotated[Literal["environments", "instances", "laws", "agents"] | None,
 
 @dataclass(frozen=True)
 class List(Command):
-    """Show what there is: environments, instances, laws of arms, agents, each with its source.
+    """Show what there is: environments, instances, laws of arms, agents; those of installed packages come last.
 
     examples:
       bandit-envs list
@@ -50,21 +50,24 @@ def _environments() -> Table:
     """Heads and rows."""
     rows = [
         [row.id, row.asks, ", ".join(PROBLEMS[problem].parameters), row.source]
-        for problem, row in importable(ENVIRONMENTS)
+        for problem, row in importable(ENVIRONMENTS, note)
     ]
     return ["environment", "the answer", "parameters", "source"], rows
 
 
 def _instances() -> Table:
-    """Heads and rows; first the samplers, which draw fresh arms in each episode."""
-    rows = [[name, row.problem or "any", row.source] for name, row in importable(INSTANCES)]
+    """Heads and rows."""
+    rows = [[name, row.problem or "any", row.source] for name, row in importable(INSTANCES, note)]
     return ["instance", "made for", "source"], rows
 
 
 def _laws() -> Table:
-    """Heads and rows: the first sentence of each law's description."""
-    rows = [[name, (inspect.getdoc(law) or "").partition("\n")[0]] for name, law in importable(LAWS)]
-    return ["law of the arms", "what a pull yields"], rows
+    """Heads and rows."""
+    rows = [
+        [name, ", ".join(inspect.signature(kind).parameters), (inspect.getdoc(kind) or "").partition("\n")[0]]
+        for name, kind in importable(LAWS, note)
+    ]
+    return ["law of arms", "parameters", "what it is"], rows
 
 
 def _listed(problems: Collection[str]) -> str:

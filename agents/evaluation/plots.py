@@ -7,10 +7,10 @@ window, so that nothing here needs a display or touches Matplotlib's global stat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from .result import Evaluation
 
 __all__ = ["Series", "check_path", "draw", "metric_label", "plot", "pulls_label", "save", "series_of"]
 
@@ -49,8 +47,27 @@ LABELS = {
 }
 
 
+class Evaluated(Protocol):
+    """What can be drawn: an `Evaluation`."""
+
+    @property
+    def agents(self) -> list[str]:
+        """Labels of the agents."""
+        ...
+
+    @property
+    def runs(self) -> Sequence[Any]:
+        """The rows of each agent at each budget, a `Run` each."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """How the rows came about."""
+        ...
+
+
 def metric_label(metric: str) -> str:
-    """A metric's mean, in words."""
+    """The mean of a metric, in words."""
     return LABELS.get(metric, f"mean {metric.replace('_', ' ')}")
 
 
@@ -94,7 +111,7 @@ class Series:
 
 
 def series_of(
-    evaluation: Evaluation, metric: str, level: float, transform: Transform | None, order: Sequence[str]
+    evaluation: Evaluated, metric: str, level: float, transform: Transform | None, order: Sequence[str]
 ) -> list[Series]:
     """The points of every agent; its style is that of its place in `order`."""
     made = []
@@ -209,7 +226,7 @@ def _number(x: float) -> str:
 
 def _draw(
     ax: Axes,
-    evaluation: Evaluation,
+    evaluation: Evaluated,
     metric: str,
     level: float,
     log: bool,
@@ -227,7 +244,7 @@ def _draw(
     )
 
 
-def pulls_label(evaluation: Evaluation) -> str:
+def pulls_label(evaluation: Evaluated) -> str:
     """What the numbers of pulls of an evaluation are: checkpoints, or budgets."""
     return "pulls" if evaluation.runs[0].at is not None else "budget (pulls)"
 
@@ -253,7 +270,7 @@ def draw(ax: Axes, series: Sequence[Series], label: str, xlabel: str, log: bool,
     return lines
 
 
-def _title(evaluation: Evaluation) -> str:
+def _title(evaluation: Evaluated) -> str:
     """Problem, instance, budget and number of episodes."""
     task, n = evaluation.runs[0].task, len(evaluation.runs[0].columns["score"])
     instance = evaluation.settings.get("env_kwargs", {}).get("instance")
@@ -265,7 +282,7 @@ def _title(evaluation: Evaluation) -> str:
 
 
 def plot(
-    evaluation: Evaluation,
+    evaluation: Evaluated,
     metric: str = "error_rate",
     *,
     path: str | Path | None = None,
