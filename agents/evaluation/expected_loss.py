@@ -30,7 +30,7 @@ def expectable(envs: PureExplorationVectorEnv) -> bool:
         and problem.scores_arms
         and problem.boundary is not None
         and problem.tolerance == 0.0
-        and isinstance(source, Sampler)
+        and type(source) is Sampler  # a subclass may draw its means from another law
         and source.law == "bernoulli"
         and source.D == 1
     )
