@@ -163,7 +163,7 @@ def _resolve(agent: Any) -> Any:
     if isinstance(agent, str) and agent.endswith(".zip"):
         if not Path(agent).is_file():
             raise FileNotFoundError(f"there is no saved model {agent}")
-        from ..learned.training import load
+        from ..learned.model import load
 
         return load(agent)
     if not isinstance(agent, (str, Agent)) and not callable(getattr(agent, "predict", None)):
