@@ -106,7 +106,15 @@ DELTA: Rules = {"delta": 0.1, "actions": "full"}
 DELTA_ARMS: Rules = {"delta": 0.1, "actions": "arm"}
 BUDGET: Rules = {"actions": "full"}
 BUDGET_ARMS: Rules = {"actions": "arm"}
-IN_ROUNDS = ("direct", "halving", "incremental", "adaptive-top-k", "improved-top-k", "median-elimination", "racing")
+IN_ROUNDS = ("direct", "halving", "incremental", "adaptive-top-k", "improved-top-k", "median-elimination")
+UNEQUAL = {
+    "instance": {
+        "law": "gaussian",
+        "mean": [0.0, 0.2, 0.4, 0.45, 0.55, 0.6, 0.8, 1.0],
+        "sd": [0.3, 0.02, 0.02, 0.05, 0.02, 0.3, 0.05, 0.05],
+    },
+    "shuffle_arms": True,
+}
 GRADES = {
     "law": "categorical",
     "values": [1, 2, 4],
@@ -116,7 +124,7 @@ NEAR_HALF = fixed("bernoulli", (4, 0.2, 0.35), (1, 0.45, 0.45), (1, 0.55, 0.55),
 
 _TABLE = [
     # the k best arms
-    _setting("TopK", "k=3 gaussian K=12 delta", gaussian(12, 0.2), 1000, k=3, epsilon=0.3, max_pulls=2000, **DELTA),
+    _setting("TopK", "k=3 gaussian K=12 delta", gaussian(12, 0.2), 1000, k=3, epsilon=0.3, **DELTA),
     _setting(
         "TopK",
         "k=2 bernoulli K=6 delta, arms",
@@ -142,7 +150,7 @@ _TABLE = [
     _setting(
         "TopK",
         "k=6 gaussian K=9 budget, arms",
-        gaussian(9, 0.5),
+        gaussian(9, 0.1),
         400,
         forget=60,
         k=6,
@@ -150,7 +158,7 @@ _TABLE = [
         budget=160,
         **DELTA_ARMS,
     ),
-    _setting("TopK", "k=8 gaussian K=64 budget", gaussian(64, 0.3), 700, k=8, epsilon=0.3, budget=500, **DELTA),
+    _setting("TopK", "k=8 gaussian K=64 budget", gaussian(64, 0.1), 1100, k=8, epsilon=0.3, budget=1000, **DELTA),
     _setting(
         "TopK",
         "k=5 gaussian K=120 delta, arms",
@@ -172,16 +180,36 @@ _TABLE = [
         max_pulls=600,
         **DELTA,
     ),
-    _setting("TopK", "k=2 grades 1 to 4 delta", {"instance": GRADES}, 700, k=2, epsilon=0.9, max_pulls=2500, **DELTA),
+    _setting("TopK", "k=2 grades 1 to 4 delta", {"instance": GRADES}, 700, k=2, epsilon=0.9, **DELTA),
     _setting(
         "TopK",
         "k=2 quiet gaussian K=7 delta, arms",
         gaussian(7, 0.02),
-        500,
+        1200,
         forget=40,
         k=2,
-        epsilon=0.05,
-        max_pulls=300,
+        epsilon=0.1,
+        max_pulls=900,
+        **DELTA_ARMS,
+    ),
+    _setting(
+        "TopK",
+        "k=2 zeros and ones K=5 delta",
+        fixed("bernoulli", (3, 0.0, 0.0), (2, 1.0, 1.0)),
+        k=2,
+        epsilon=0.4,
+        **DELTA,
+    ),
+    _setting("TopK", "k=3 unequal gaussian K=8 delta", UNEQUAL, 1500, k=3, epsilon=0.2, **DELTA),
+    _setting(
+        "TopK",
+        "k=5 quiet gaussian K=120 delta, arms",
+        gaussian(120, 0.02),
+        1100,
+        only=IN_ROUNDS,
+        k=5,
+        epsilon=0.3,
+        max_pulls=1000,
         **DELTA_ARMS,
     ),
     _setting(
@@ -210,7 +238,7 @@ _TABLE = [
         for criterion in ("aggregate", "each", "exact")
     ),
     # the best arm
-    _setting("BestArm", "gaussian K=12 delta", gaussian(12, 0.2), 800, epsilon=0.4, max_pulls=2000, **DELTA),
+    _setting("BestArm", "gaussian K=12 delta", gaussian(12, 0.2), 800, epsilon=0.4, **DELTA),
     _setting(
         "BestArm", "bernoulli K=5 delta, arms", bernoulli(5), 700, forget=50, epsilon=0.8, max_pulls=400, **DELTA_ARMS
     ),
@@ -228,14 +256,24 @@ _TABLE = [
     _setting(
         "BestArm",
         "gaussian K=60 budget, arms",
-        gaussian(60, 0.3),
-        450,
+        gaussian(60, 0.1),
+        700,
         forget=150,
         epsilon=0.2,
-        budget=300,
+        budget=600,
         **DELTA_ARMS,
     ),
-    _setting("BestArm", "quiet gaussian K=100 delta", gaussian(100, 0.02), 700, epsilon=0.1, max_pulls=1500, **DELTA),
+    _setting("BestArm", "quiet gaussian K=100 delta", gaussian(100, 0.02), 700, epsilon=0.1, **DELTA),
+    _setting(
+        "BestArm",
+        "quiet gaussian K=6 delta, arms",
+        gaussian(6, 0.05),
+        900,
+        autoreset="NextStep",
+        epsilon=0.3,
+        max_pulls=600,
+        **DELTA_ARMS,
+    ),
     _setting("BestArm", "bernoulli K=11 delta, bulk", bernoulli(11), only=IN_ROUNDS, epsilon=0.2, **DELTA),
     _setting("BestArm", "bernoulli K=2 delta", bernoulli(2), 300, epsilon=0.5, max_pulls=200, **DELTA),
     # all good arms
@@ -331,27 +369,36 @@ _TABLE = [
     ),
     _setting(
         "AllGood",
-        "epsilon=.3 slack=.3 bernoulli K=60 delta",
-        fixed("bernoulli", (60, 0.0, 1.0)),
+        "epsilon=.3 slack=.3 gaussian K=60 delta",
+        fixed("gaussian", (60, 0.0, 1.0), sd=0.05),
+        900,
         epsilon=0.3,
         slack=0.3,
-        max_pulls=400,
+        max_pulls=5000,
         **DELTA,
     ),
     _setting(
         "AllGood",
-        "epsilon=.2 bernoulli K=10 budget",
-        fixed("bernoulli", (10, 0.1, 0.9)),
-        400,
+        "epsilon=.5 zeros and ones K=5 delta",
+        fixed("bernoulli", (3, 0.0, 0.0), (2, 1.0, 1.0)),
+        500,
+        epsilon=0.5,
+        **DELTA,
+    ),
+    _setting(
+        "AllGood",
+        "epsilon=.25 gaussian K=10 budget",
+        fixed("gaussian", (10, 0.1, 0.9), sd=0.1),
+        700,
         forget=70,
-        epsilon=0.2,
-        budget=160,
+        epsilon=0.25,
+        budget=300,
         **DELTA,
     ),
     _setting(
         "AllGood",
         "epsilon=.25 random gaussian K=9 delta, arms",
-        gaussian(9, 0.1),
+        gaussian(9, 0.03),
         autoreset="NextStep",
         epsilon=0.25,
         max_pulls=400,
@@ -493,8 +540,8 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "fareast(finder='lucb', c=15.0)": ("AllGood",),
     "fareast(c=0.3, sigma=0.1)": ("AllGood",),
     "east(c=0.5)": ("AllGood",),
-    "uniform-elimination(c=0.5)": ("AllGood",),
-    "ucb(bounds='current')": ("AllGood", "BestArm"),
+    "uniform-elimination(c=0.1)": ("AllGood",),
+    "ucb(bounds='current', c=0.02)": ("AllGood", "BestArm"),
     "lucb(widths='lil')": ("AllGood", "TopK", "BestArm"),
     "lucb(widths='hoeffding', epsilon=0.05, sigma=0.1)": ("TopK",),
     "kl-lucb(threshold='lil')": ("TopK", "BestArm"),
@@ -505,8 +552,8 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "pi3(cap=True)": ("TopK",),
     "adapt(cap=True)": ("TopK", "BestArm"),
     "adapt(width=0.5, seed=3)": ("TopK",),
-    "ocba-m(Delta=5)": ("TopK", "BestArm"),
-    "ocba-m(n0=2)": ("TopK",),
+    "ocba-m(Delta=5, n0=5)": ("TopK", "BestArm"),
+    "ocba-m(n0=2)": ("TopK", "BestArm"),
     "ocba-m(n0=3, Delta=20, seed=1)": ("TopK",),
     "racing(widths='hoeffding')": ("TopK", "BestArm"),
     "racing(widths='bernstein')": ("TopK",),
