@@ -6,16 +6,18 @@ users hand in, compilation of kernels, and random numbers.
 
 from __future__ import annotations
 
-from .arms import Arms, Bernoulli, Categorical, Gaussian, Resampled, Uniform
+from .arms import LAWS, Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform, register_law
 from .catalogue import ENVIRONMENTS, register_problem
 from .checks import choice, flag, integer, number
 from .compiled import episode_kernel, inlined, jit, lean, slot_kernel
 from .datasets import Captions, captions
 from .env import PureExplorationEnv, fresh_root
 from .geometry import Polyhedron
-from .instances import Instance, Polyhedra, Sampler
+from .instances import Instance, Sampler
+from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
 from .observations import FEATURES, beta_below
+from .polyhedra import Polyhedra
 from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Threshold, TopK
 from .problems.certificates import at_boundary, cutoff, deviations
 from .registry import Registry
@@ -27,13 +29,13 @@ from .vector import PureExplorationVectorEnv
 __version__ = "0.1.0"
 __all__ = [
     # the environments, their arms and their problems
-    "ENVIRONMENTS", "PROBLEMS", "AllGood", "Arms", "Bernoulli", "BestArm", "Captions", "Categorical", "Feasible",
-    "Gaussian", "Instance", "Polyhedra", "Polyhedron", "Problem", "PureExplorationEnv", "PureExplorationVectorEnv",
-    "Resampled", "Sampler", "Task", "Threshold", "TopK", "Uniform", "captions",
-    # for authors: checks of what users hand in, and names with parameters
-    "choice", "flag", "integer", "number", "parse_call", "unknown", "Registry",
-    # a problem of one's own
-    "SetProblem", "register_problem",
+    "ENVIRONMENTS", "INSTANCES", "LAWS", "PROBLEMS", "AllGood", "Arms", "Bernoulli", "BestArm", "Captions",
+    "Categorical", "Feasible", "Gaussian", "Instance", "Polyhedra", "Polyhedron", "Problem", "PureExplorationEnv",
+    "PureExplorationVectorEnv", "Resampled", "Sampler", "Tabulated", "Task", "Threshold", "TopK", "Uniform", "captions",
+    # for authors: problems, laws and instances of one's own, registries of one's own
+    "Registry", "SetProblem", "register_instance", "register_law", "register_problem",
+    # checks of what users hand in, and names with parameters
+    "choice", "flag", "integer", "number", "parse_call", "unknown",
     # compilation
     "episode_kernel", "inlined", "jit", "lean", "slot_kernel",
     # random numbers

@@ -1,4 +1,8 @@
-"""The environments: a row for each problem, from which registration, documentation and tests derive."""
+"""The environments: a row for each problem, from which registration, documentation and tests derive.
+
+Gymnasium knows the environments of all problems that are registered when `bandit_envs` is imported, those of installed
+packages too; `register_problem` adds one.
+"""
 
 from __future__ import annotations
 
@@ -33,20 +37,16 @@ class Row:
 
     @property
     def id(self) -> str:
-        return environment_id(self.problem, self.version)
-
-    @classmethod
-    def of(cls, kind: type[Problem]) -> Row:
-        """The row of a problem."""
-        own = {} if kind.sampler is None else {"instance": kind.sampler}
-        return cls(kind.name, kind.version, kind.asks, kind.source, {**kind.defaults, **own})
+        return _id(self.problem, self.version)
 
 
 class _Environments(Mapping[str, Row]):
     """The rows by the names of their problems; the problem of an installed package is imported when asked for."""
 
     def __getitem__(self, problem: str) -> Row:
-        return Row.of(PROBLEMS[problem])
+        kind = PROBLEMS[problem]
+        instance = {} if kind.sampler is None else {"instance": kind.sampler}
+        return Row(problem, kind.version, kind.asks, kind.source, {**kind.defaults, **instance})
 
     def __iter__(self) -> Iterator[str]:
         return iter(PROBLEMS)
@@ -58,17 +58,16 @@ class _Environments(Mapping[str, Row]):
 ENVIRONMENTS = _Environments()
 
 
-def environment_id(problem: str, version: int = 0) -> str:
-    """The id of the environment of a problem."""
+def _id(problem: str, version: int) -> str:
+    """The environment's name for Gymnasium."""
     return f"{NAMESPACE}/{problem}-v{version}"
 
 
-def make_available(problem: str, version: int = 0) -> None:
-    """Register the environment of a problem with Gymnasium, single and vector."""
-    name = environment_id(problem, version)
-    if name not in gym.registry:
+def _register_environment(problem: str, version: int) -> None:
+    """Let Gymnasium make the environments, single and vector, of the problem of this name."""
+    if _id(problem, version) not in gym.registry:
         gym.register(
-            id=name,
+            id=_id(problem, version),
             entry_point="bandit_envs.env:PureExplorationEnv",
             vector_entry_point="bandit_envs.vector:PureExplorationVectorEnv",
             kwargs={"problem": problem},
@@ -78,8 +77,10 @@ def make_available(problem: str, version: int = 0) -> None:
 def register_problem(kind: type[Problem]) -> type[Problem]:
     """Add a problem of one's own: its environment is `bandit_envs/<name>-v<version>`.
 
+    Registered again, say by a cell of a notebook that runs again, the new class takes the place of the old one.
+
     Args:
-        kind: a subclass of `Problem`.
+        kind: a subclass of `Problem`; the name is its attribute `name`.
 
     Returns:
         The class, so that this may be its decorator.
@@ -88,9 +89,9 @@ def register_problem(kind: type[Problem]) -> type[Problem]:
         ValueError: for what is no problem, and for a name that belongs to a problem of this package.
     """
     PROBLEMS.register(getattr(kind, "name", None), kind)  # type: ignore[arg-type]
-    make_available(kind.name, kind.version)
+    _register_environment(kind.name, kind.version)
     return kind
 
 
 for _name in PROBLEMS:
-    make_available(_name)
+    _register_environment(_name, 0 if _name in PROBLEMS.installed else PROBLEMS[_name].version)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["choice", "flag", "integer", "number"]
+__all__ = ["choice", "flag", "integer", "interval", "number"]
 
 
 def number(
@@ -43,6 +43,21 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     if not low <= x <= high:
         raise ValueError(f"{name} must be an integer in [{low}, {high}], got {value!r:.200}")
     return x
+
+
+def interval(name: str, value: Any) -> tuple[float, float]:
+    """`value` as a pair of floats, the lower one first.
+
+    Raises:
+        ValueError: naming the value.
+    """
+    try:
+        low, high = (number(name, end) for end in value)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not low < high:
+        raise ValueError(f"{name} must be a pair of numbers, the lower one first, got {value!r:.200}")
+    return low, high
 
 
 def flag(name: str, value: Any) -> bool:

@@ -11,7 +11,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from . import rng
-from .arms import Bernoulli
+from .arms import Bernoulli, check_table
 from .compiled import jit
 from .instances import Instance
 from .observations import FEATURES, features
@@ -58,6 +58,8 @@ class Episodes:
         pulled = arms if self._split is None else arms.coordinates()  # what the simulator takes for arms
         self.once, self.slots = np.ones(count, np.int64), np.arange(count)
         self._answers_shape = (count, task.K)
+        # Tables of laws and samplers of one's own are checked whenever they are drawn.
+        self._unchecked = not all(type(part).__module__.startswith("bandit_envs.") for part in (arms, setting.source))
         # One row of truth, means and parameters for all episodes, or a row for each.
         self.shared = fixed is not None and not setting.shuffle_arms
         if self.shared:
@@ -111,6 +113,8 @@ class Episodes:
             order = np.argsort(rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], axis=1)
             table = np.take_along_axis(table, order[:, :, None], axis=1)
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
+        if self._unchecked:
+            check_table(self.setting.source.arms, table)
         self._rows[rows], self.means[rows] = table if self._split is None else self._split(table), means
         self.truth[rows] = self.problem.truth(means)
 

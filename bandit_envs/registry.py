@@ -57,7 +57,17 @@ class Registry(Mapping[str, T], Generic[T]):
     def __init__(self, kind: str, group: str, check: Callable[[str, Any], None], rows: Mapping[str, T | str]) -> None:
         self.kind, self.group, self._check = kind, group, check
         self._own, self._rows = frozenset(rows), dict(rows)
-        self._checked: dict[str, T] = {}
+        self._found: dict[str, T] = {}
+
+    def accept(self, name: str, found: Any) -> T:
+        """The row that an object makes, after the check. Here: the object itself.
+
+        Raises:
+            ValueError: for an object that is none of the kind.
+        """
+        self._check(name, found)
+        row: T = found
+        return row
 
     def register(self, name: str, target: T | str) -> None:
         """Add a row. A row that was added by `register` before is replaced.
@@ -70,7 +80,7 @@ class Registry(Mapping[str, T], Generic[T]):
             ValueError: for a name that is no such word or that is one of this package's own, and for a target that is
                 none of the kind.
         """
-        if not isinstance(name, str) or not name.translate(_PUNCTUATION).isalnum():
+        if not _is_word(name):
             raise ValueError(
                 f"the name of a {self.kind} is a word of letters, digits, '-', '_' and '.', got {name!r:.200}"
             )
@@ -79,11 +89,11 @@ class Registry(Mapping[str, T], Generic[T]):
                 return
             raise ValueError(f"the {self.kind} {name!r} comes with this package: choose another name")
         if not isinstance(target, str):
-            self._check(name, target)
+            target = self.accept(name, target)
         elif ":" not in target:
             raise ValueError(f"a {self.kind} is registered as an object or as 'module:name', got {target!r:.200}")
         self._rows[name] = target
-        self._checked.pop(name, None)
+        self._found.pop(name, None)
 
     def find(self, name: str) -> T:
         """The object of the row of this name, or that of "module:name".
@@ -93,26 +103,26 @@ class Registry(Mapping[str, T], Generic[T]):
                 none of the kind.
         """
         if isinstance(name, str) and ":" in name:
-            found: T = imported(name)
-            self._check(name, found)
-            return found
+            return self.accept(name, imported(name))
         if name not in self:
             raise unknown(self.kind, name, self)
         return self[name]
 
     @cached_property
     def installed(self) -> dict[str, str]:
-        """The rows of installed packages by name, "module:name" each; a package cannot replace our own rows."""
+        """The rows of installed packages by name, "module:name" each.
+
+        Left out are entry points with the name of one of our own rows, which a package cannot replace, and those whose
+        name `register` would refuse.
+        """
         points = entry_points(group=self.group)
-        return {point.name: point.value for point in points if point.name not in self._own}
+        return {point.name: point.value for point in points if point.name not in self._own and _is_word(point.name)}
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._checked:
+        if name not in self._found:
             row = self._rows[name] if name in self._rows else self.installed[name]
-            found: Any = imported(row) if isinstance(row, str) else row
-            self._check(name, found)
-            self._checked[name] = found
-        return self._checked[name]
+            self._found[name] = self.accept(name, imported(row) if isinstance(row, str) else row)
+        return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter({**self._rows, **self.installed})
@@ -124,4 +134,6 @@ class Registry(Mapping[str, T], Generic[T]):
         return len({*self._rows, *self.installed})
 
 
-_PUNCTUATION = str.maketrans("", "", "-_.")
+def _is_word(name: Any) -> bool:
+    """Whether this is a word of letters, digits, "-", "_" and "."."""
+    return isinstance(name, str) and name.translate(str.maketrans("", "", "-_.")).isalnum()

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from . import instances
 from .checks import choice, flag
 from .instances import Instance, Sampler
+from .lookup import find
 from .observations import FEATURES
 from .problems import PROBLEMS, Problem
 from .simulator import MOST_TIMES
@@ -104,15 +104,12 @@ def resolve(
         raise TypeError(
             f"{kind.name} got an unexpected keyword {surplus[0]!r}; it takes {', '.join([*kind.parameters, *common])}"
         )
-    source = instances.find(kind.sampler if instance is None else instance)
+    source = find(kind.sampler if instance is None else instance)
     defaults = kind.defaults if instance is None else source.defaults.get(kind.name, {})
     if budget is None and delta is None:
         budget = defaults.get("budget")
     delta = defaults.get("delta") if delta is None else delta
     chosen = {k: v for k, v in defaults.items() if k in kind.parameters} | parameters
-    required = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
-    if missing := [name for name in required if name not in chosen]:
-        raise ValueError(f"{kind.name} needs {' and '.join(missing)}")
     task = Task(
         problem=problem,
         parameters=chosen,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import rng
-from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, UNIFORM, Arms
+from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, TABULATED, UNIFORM, Arms, check_table
 from .compiled import inlined, jit
 from .rng import (
     arm_word,
@@ -76,6 +76,15 @@ def _from_uniform(law: Any, u: Any, parameters: Any, at: Any, columns: Any, data
     return data[(np.int64(parameters[at]) + row) * D + d]
 
 
+@inlined
+def _from_table(u: Any, parameters: Any, at: Any, cells: Any, d: Any, D: Any) -> Any:
+    """The same for arms with a table of quantiles that divides the numbers u into so many cells."""
+    level = u * cells
+    j = min(np.int64(level), cells - 1)
+    low, high = parameters[at + j * D + d], parameters[at + (j + 1) * D + d]
+    return low + (high - low) * (level - j)
+
+
 @jit
 def _merge(o: Any, n: Any, times: Any, s: Any, m2: Any, total: Any, mean: Any, variance: Any) -> Any:
     """Add `times` samples with sum s and centred sum of squares m2 to the n samples behind entry o (Chan et al.)."""
@@ -111,23 +120,26 @@ def _pull_bulk(
     """Add `times` samples of one arm at a cost that does not grow with `times`, exact in law.
 
     Bernoulli: binomial. Gaussian: normal sum, chi-square spread. Categorical and resampled: multinomial, one binomial
-    per value (row). Uniform arms have no closed form: their samples are drawn one by one, as are resampled rows while
-    `times` is below their number; such a bulk pull is the sum of the single pulls.
+    per value (row). Uniform and tabulated arms have no closed form: their samples are drawn one by one, as are
+    resampled rows while `times` is below their number; such a bulk pull is the sum of the single pulls.
     """
-    one_by_one = law == UNIFORM or (law == RESAMPLED and times < parameters[at + 1])
+    one_by_one = law in (UNIFORM, TABULATED) or (law == RESAMPLED and times < parameters[at + 1])
     s, m2 = np.zeros(D), np.zeros(D)
     if one_by_one:
-        single = law == RESAMPLED
+        row, cells = law == RESAMPLED, columns // D - 1  # one uniform number picks all coordinates of a row
         first = np.zeros(D)
         w0 = w1 = w2 = w3 = np.uint64(0)
         for t in range(n, n + times):
             for d in range(D):
-                if d % 2 == 0 and not (single and d > 0):
+                if d % 2 == 0 and not (row and d > 0):
                     c1 = arm_word(arm, t)
                     c3 = np.uint64(d // 2) * _NEXT
                     w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, c1, episode, c3, k0, k1)
-                u = to_uniform(w0, w1) if d % 2 == 0 or single else to_uniform(w2, w3)
-                x = _from_uniform(law, u, parameters, at, columns, data, d, D)
+                u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
+                if law == TABULATED:
+                    x = _from_table(u, parameters, at, cells, d, D)
+                else:
+                    x = _from_uniform(law, u, parameters, at, columns, data, d, D)
                 if t == n:
                     first[d] = x
                 s[d] += x
@@ -210,7 +222,7 @@ def _advance(
     slot, place, spare = places[0], places[1], places[2]
     u, x, samples = numbers[0], numbers[1], numbers[2:]
     uK, uD, ucolumns = np.uint64(K), np.uint64(D), np.uint64(columns)
-    row = law == RESAMPLED or law == CATEGORICAL  # one uniform picks all coordinates
+    row = law == RESAMPLED or law == CATEGORICAL  # one uniform number picks all coordinates
     finished = 0
     E = len(episode)
     lowest, highest, least, most = np.int64(0), np.int64(0), np.int64(1), np.int64(1)
@@ -329,6 +341,10 @@ def _advance(
                 for i in range(n):
                     at = (offset[i] if stride else c1[i]) * ucolumns
                     x[i] = parameters[at] + parameters[at + np.uint64(1)] * x[i]
+            elif law == TABULATED:
+                for i in range(n):
+                    at = (offset[i] if stride else c1[i]) * ucolumns
+                    x[i] = _from_table(u[i], parameters, np.int64(at), columns - 1, 0, 1)
             else:
                 for i in range(n):
                     at = (offset[i] if stride else c1[i]) * ucolumns
@@ -360,6 +376,12 @@ def _advance(
                     block_of_quantiles(y, n, spare, x)
                     for i in range(n):
                         y[i] = parameters[place[i] + d] + parameters[place[i] + D + d] * x[i]
+            elif law == TABULATED:
+                cells = columns // D - 1
+                for d in range(D):
+                    y = samples[d]
+                    for i in range(n):
+                        y[i] = _from_table(y[i], parameters, place[i], cells, d, D)
             else:
                 for i in range(n):
                     w = samples[0, i]
@@ -482,7 +504,10 @@ class Simulator:
         self._outcome = np.zeros(E + E * D)  # few arrays: each costs a call of the kernel 45 ns
         self.ended, self.reward = self._counts[2], self._outcome[:E]
         self.sample = self._outcome[E:] if D == 1 else self._outcome[E:].reshape(E, D)
+        check_table(arms, arms.parameters)
         columns = arms.parameters.shape[1]
+        if rows is not None and rows.shape != (E, K, columns):
+            raise ValueError(f"rows must have shape {(E, K, columns)}, got {rows.shape}")
         rules = [arms.code, K, D, full, self.budget, limit, columns, rows is not None]
         table = arms.parameters.copy() if rows is None else rows  # one signature: writable arrays throughout
         self._bound = (

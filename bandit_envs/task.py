@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .checks import choice, integer, number
+from .checks import choice, integer, interval, number
 from .problems import PROBLEMS, Problem
 from .rng import ARMS_LIMIT, PULLS_LIMIT
 
@@ -61,7 +62,7 @@ class Task:
             "delta": None if self.delta is None else number("delta", self.delta, 0, 1, above=True, below=True),
             "max_pulls": None if self.max_pulls is None else integer("max_pulls", self.max_pulls, 1, most),
             "pull_cost": number("pull_cost", self.pull_cost, 0),
-            "support": None if self.support is None else _interval(self.support),
+            "support": None if self.support is None else interval("support", self.support),
             "sigma": number("sigma", self.sigma, 0, above=True),
             "actions": choice("actions", self.actions, ACTIONS),
             "observation": choice("observation", self.observation, OBSERVATIONS),
@@ -88,8 +89,21 @@ class Task:
         return (self.K, self.D) if self.pull == "coordinate" else (self.K,)
 
     def make_problem(self) -> Problem:
-        """The problem itself: margins, plug-in answers."""
-        return PROBLEMS.find(self.problem)(**self.parameters)
+        """The problem itself: margins, plug-in answers.
+
+        Raises:
+            ValueError: for an unknown problem, and for parameters that it does not take or that are missing.
+        """
+        kind = PROBLEMS.find(self.problem)
+        if not isinstance(self.parameters, Mapping):
+            raise ValueError(f"parameters must be a dict, got {self.parameters!r:.200}")
+        if surplus := [name for name in self.parameters if name not in kind.parameters]:
+            takes = ", ".join(kind.parameters) or "none"
+            raise ValueError(f"{kind.name} takes the parameters {takes}, got {surplus[0]!r:.200}")
+        wanted = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+        if missing := [name for name in wanted if name not in self.parameters]:
+            raise ValueError(f"{kind.name} needs {' and '.join(missing)}")
+        return kind(**self.parameters)
 
     @property
     def width(self) -> float:
@@ -107,15 +121,7 @@ class Task:
     @classmethod
     def from_json(cls, text: str) -> Task:
         """The task of a JSON text."""
-        return cls(**json.loads(text))
-
-
-def _interval(support: Any) -> tuple[float, float]:
-    """(lowest, highest), checked."""
-    try:
-        low, high = (number("support", end) for end in support)
-    except (TypeError, ValueError):
-        low = high = 0.0
-    if not low < high:
-        raise ValueError(f"support must be a pair of numbers, the lower one first, or None, got {support!r:.200}")
-    return low, high
+        form = json.loads(text)
+        if not isinstance(form, dict):
+            raise ValueError(f"a task in JSON form is an object, got {text!r:.200}")
+        return cls(**form)

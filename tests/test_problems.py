@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandit_envs import AllGood, BestArm, Feasible, Problem, Task, Threshold, TopK
-from bandit_envs.instances import find
+from bandit_envs.lookup import find
 from bandit_envs.problems import PROBLEMS
 
 NAN = np.nan

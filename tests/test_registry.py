@@ -115,7 +115,7 @@ def test_installed_packages(packages: Any) -> None:
     four = "brings_numbers:four"
     packages("brings_numbers", "four = 4\nhalf = 0.5", four=four, one=four, half="brings_numbers:half")
     packages("broken_at_import", "1 / 0", wrong="broken_at_import:x")
-    packages("not_there", "", gone="not_there:x", odd="not_there")
+    packages("not_there", "", **{"gone": "not_there:x", "odd": "not_there", "two words": "not_there:x"})
     numbers = registry()
     assert set(numbers) == {"one", "max", "four", "half", "wrong", "gone", "odd"}
     assert list(numbers)[:2] == ["one", "max"]  # ours first

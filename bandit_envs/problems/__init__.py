@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from ..checks import integer
 from ..registry import Registry
 from .all_good import AllGood
 from .base import Problem, SetProblem
@@ -16,7 +17,7 @@ from .top_k import BestArm, TopK
 __all__ = ["PROBLEMS", "AllGood", "BestArm", "Feasible", "Problem", "SetProblem", "Threshold", "TopK"]
 
 
-def check_problem(name: str, kind: Any) -> None:
+def _check(name: str, kind: Any) -> None:
     """Refuse what is no problem.
 
     Raises:
@@ -25,17 +26,24 @@ def check_problem(name: str, kind: Any) -> None:
     if not isinstance(kind, type) or not issubclass(kind, Problem):
         raise ValueError(f"the problem {name!r} must be a subclass of bandit_envs.Problem, got {kind!r:.200}")
     if missing := sorted(kind.__abstractmethods__):
-        raise ValueError(f"the problem {name!r} must define {' and '.join(missing)}")
-    if not isinstance(getattr(kind, "name", None), str):
-        raise ValueError(f"{kind.__name__}.name must be the name of the problem, got {getattr(kind, 'name', None)!r}")
-    taken = [parameter for parameter in inspect.signature(kind).parameters]
-    if not isinstance(kind.parameters, Mapping) or sorted(kind.parameters) != sorted(taken):
-        raise ValueError(f"{kind.__name__}.parameters must explain {taken}, got {kind.parameters!r:.200}")
+        raise ValueError(f"the class {kind.__name__} must define {' and '.join(missing)} to be a problem")
+    own = getattr(kind, "name", None)
+    if not isinstance(own, str) or own != name and ":" not in name:
+        raise ValueError(f"{kind.__name__}.name must be the name of the problem, {name!r}, got {own!r:.200}")
+    taken = list(inspect.signature(kind).parameters)
+    if not isinstance(kind.parameters, Mapping) or set(kind.parameters) != set(taken):
+        raise ValueError(
+            f"{kind.__name__}.parameters must explain each parameter of the constructor, {taken}, "
+            f"got {kind.parameters!r:.200}"
+        )
+    integer(f"{kind.__name__}.version", kind.version, 0, 10**6)
+    if kind.version and name in PROBLEMS.installed:
+        raise ValueError(f"{kind.__name__}.version must be 0 for a problem of an installed package, got {kind.version}")
 
 
 PROBLEMS: Registry[type[Problem]] = Registry(
     "problem",
     "bandit_envs.problems",
-    check_problem,
+    _check,
     {kind.name: kind for kind in (Threshold, AllGood, TopK, Feasible, BestArm)},
 )
