@@ -41,7 +41,7 @@ def expectable(envs: PureExplorationVectorEnv) -> bool:
         and problem.scores_arms
         and problem.boundary is not None
         and problem.tolerance == 0.0
-        and type(source) is Sampler  # one derived from it may draw means otherwise
+        and type(source) is Sampler  # a subclass may draw its means from another law
         and source.law == "bernoulli"
         and source.D == 1
     )
