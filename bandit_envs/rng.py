@@ -63,10 +63,10 @@ def root_number(seed: Any) -> int:
         ValueError: if `seed` is not an integer >= 0.
     """
     try:
-        value = operator.index(seed)
+        value = -1 if isinstance(seed, (bool, np.bool_)) else operator.index(seed)
     except TypeError:
         value = -1
-    if value < 0 or isinstance(seed, (bool, np.bool_)):
+    if value < 0:
         raise ValueError(f"a seed is an integer >= 0, got {seed!r:.200}")
     return value
 

@@ -11,9 +11,9 @@ from bandit_envs import INSTANCES, LAWS, PROBLEMS, datasets
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The folder of the public data files: that of BANDIT_ENVS_DATA, else ../shared/data beside the project."""
-    folder = datasets.local_folder() or Path(__file__).parents[2] / "shared" / "data"
-    if not folder.is_dir():
+    """The folder of the public data files, which the variable BANDIT_ENVS_DATA names."""
+    folder = datasets.local_folder()
+    if folder is None or not folder.is_dir():
         pytest.skip(f"the public data files are not here: set {datasets.VARIABLE} to a folder that has them")
     return folder
 

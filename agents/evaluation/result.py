@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
 
-from ..core.optional import require
+from ..core.optional import pandas, require
 from . import statistics
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "Run"]
 
 KEYS = ["agent", "budget", "at"]
-
-
-def _pandas() -> Any:
-    return require("pandas", "a table")
 
 
 def _score_names(problem: str) -> list[str]:
@@ -168,7 +164,7 @@ class Evaluation:
     def episodes(self) -> DataFrame:
         """One row per agent, budget, at and episode: agent, budget, at, episode, total_pulls, correct, score,
         truncated, and the problem's metrics. `budget` and `at` are missing (NA) where there is none."""
-        pd = _pandas()
+        pd = pandas()
         parts = []
         for run in self.runs:
             n = len(run.columns["score"])
@@ -191,7 +187,7 @@ class Evaluation:
     @cached_property
     def pulls(self) -> DataFrame:
         """Mean pulls: columns agent, budget, at, arm, pulls."""
-        pd = _pandas()
+        pd = pandas()
         parts = []
         for run in self.runs:
             n, K = len(run.columns["score"]), run.task.K
@@ -249,7 +245,7 @@ class Evaluation:
                 }
                 row |= {name: run.columns[name][:, c].mean() for name in run.names[2:]}
                 rows.append(row | {"pulls_per_second": run.pulls_per_second})
-        pd = _pandas()
+        pd = pandas()
         table: DataFrame = pd.DataFrame(rows)
         for key in ("budget", "at"):
             table[key] = table[key].astype("Int64")
@@ -327,7 +323,7 @@ class Evaluation:
         Raises:
             FileNotFoundError: if it holds no evaluation. ValueError: if its files do not belong together.
         """
-        folder, pd = Path(folder), _pandas()
+        folder, pd = Path(folder), pandas()
         names = ("episodes.parquet", "pulls.parquet", "settings.json")
         if missing := [name for name in names if not (folder / name).is_file()]:
             raise FileNotFoundError(f"{folder} holds no evaluation: {' and '.join(missing)} missing")

@@ -16,7 +16,7 @@ import numpy as np
 
 from bandit_envs import number
 
-from ..core.agent import Floats, Ints, Observation
+from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_genes
 from .formula import PARAMETERS, at_budget, indices, least_indices
@@ -35,6 +35,21 @@ class WideMemory:
     least: Floats  # (E,)
 
 
+def _table(genes: Any, wanted: int) -> Floats:
+    """Genes as numbers (P, wanted), of one candidate or more.
+
+    Raises:
+        ValueError: naming what they are instead.
+    """
+    try:
+        table = np.atleast_2d(np.array(genes, np.float64))
+    except (TypeError, ValueError, OverflowError):
+        table = np.empty((0, 0))
+    if table.ndim != 2 or table.shape[-1] != wanted or not len(table) or not np.isfinite(table).all():
+        raise ValueError(f"evolved takes {wanted} finite genes here, got {genes!r:.200}")
+    return table
+
+
 class Evolved(IndexPolicy):
     """An evolved index.
 
@@ -48,7 +63,7 @@ class Evolved(IndexPolicy):
     """
 
     name, source = "evolved", "this package: an index of 18 parameters, tuned by CMA-ES on random instances"
-    solves = ("Threshold", "Feasible", "TopK", "BestArm", "AllGood")
+    solves = ALL_PROBLEMS
     anytime = False
 
     def __init__(self, task: Any, genes: Sequence[float] | None = None) -> None:
@@ -58,11 +73,7 @@ class Evolved(IndexPolicy):
             raise ValueError("evolved needs a budget, or a pull_cost > 0")
         self.stops = task.budget is None
         names = (*PARAMETERS, *(STOPPING if self.stops else ()))
-        table = np.atleast_2d(np.array(stored_genes(task, names) if genes is None else genes, np.float64))
-        wanted = len(names)
-        if table.shape[-1] != wanted or not np.isfinite(table).all():
-            raise ValueError(f"evolved takes {wanted} finite genes here, got {genes!r:.200}")
-        self.genes = table
+        self.genes = table = _table(stored_genes(task, names) if genes is None else genes, len(names))
         scale = 1.0 / task.pull_cost if task.budget is None else float(task.budget)
         self.fair = math.log(scale / task.K)
         self._own = at_budget(table, self.fair)
