@@ -78,14 +78,14 @@ class Arms:
                 means, variances = (1 + c[:, 0]) / 3, (1 - c[:, 0] + c[:, 0] ** 2) / 18
                 self.fill(means, variances, quantiles, support=(0.0, 1.0), sigma=0.5)
 
-    | code of     | parameters of arm i, for D coordinates d         | data        |
-    |-------------|--------------------------------------------------|-------------|
-    | Bernoulli   | D: the means                                     |             |
-    | Gaussian    | 2 D: the means, then the standard deviations     |             |
-    | Uniform     | 2 D: the lower ends, then the widths             |             |
-    | Categorical | V, for D = 1: cumulative probabilities           | V values    |
-    | Resampled   | 2: its first row in the data, and how many rows  | V rows (D,) |
-    | Tabulated   | Q D: for each level the quantiles of coordinates |             |
+    What the table holds for each arm of D coordinates, by the class whose code it is:
+
+    - Bernoulli: D means.
+    - Gaussian: D means, then D standard deviations.
+    - Uniform: D lower ends, then D widths.
+    - Categorical, for D = 1: the cumulative probabilities of the V values in `data`.
+    - Resampled: the number of its first row in `data`, and how many rows it has.
+    - Tabulated: Q times D quantiles, those of all coordinates at the first level, then at the second, and so on.
 
     Attributes:
         law: name of the law's family. code: of the kernels' law that reads the table.

@@ -81,18 +81,18 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
 
     @property
     def pulls(self) -> NDArray[np.int64]:
-        """Pulls of every arm in every slot, (N, K), of coordinates (N, K, D): a live view."""
+        """A live view of the pulls of every arm in every slot, (N, K), or of every coordinate, (N, K, D)."""
         return self._core.pulls
 
     @property
     def total_pulls(self) -> NDArray[np.int64]:
-        """Pulls in every slot, (N,): a live view."""
+        """A live view of the pulls in every slot, (N,)."""
         spent: NDArray[np.int64] = self._sim.spent
         return spent
 
     @property
     def remaining(self) -> NDArray[np.int64]:
-        """Budget left in every slot, (N,), -1 without a budget: a live view."""
+        """A live view of the budget left in every slot, (N,), -1 without a budget."""
         left: NDArray[np.int64] = self._sim.remaining[:, 0]
         return left
 

@@ -134,8 +134,8 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
         for bad in (0, 1.5, "9")
     ],
     *[
-        ("Threshold", {"pull_cost": bad}, r"pull_cost must be a number in \[0, inf\), got")
-        for bad in (-0.1, np.inf, np.nan, None, "0")
+        ("Threshold", {"pull_cost": bad}, r"pull_cost must be a number in \[0, 1e\+100\], got")
+        for bad in (-0.1, 1e308, np.inf, np.nan, None, "0")
     ],
     *[("Threshold", {"shuffle_arms": bad}, "shuffle_arms must be True or False, got") for bad in (1, "yes", None)],
     ("Threshold", {"reward": "f1"}, r"reward must be one of \['score', 'correct'\], got 'f1'"),
