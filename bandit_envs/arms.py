@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import rng
-from .checks import interval, number
+from .checks import LARGEST, array, interval, number
 from .registry import Registry
 
 __all__ = [
@@ -42,31 +42,24 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED, TABULATED = range(6)  # kernel constants: codes of the laws
-LARGEST = 1e100  # magnitude of a number that can be squared and summed without overflow
 
 
 def _finite(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> Floats:
     """`value` as a finite float64 array with one of the given numbers of axes."""
-    try:
-        given = np.asarray(value)
-        array = np.array(value, np.float64) if given.dtype.kind in "iufO" else None
-    except (TypeError, ValueError, OverflowError):
-        array = None
-    if array is None:
-        raise ValueError(f"{name} must be numbers of one rectangular shape, got {value!r:.200}")
-    if array.ndim not in ndims or array.size == 0:
-        raise ValueError(f"{name} must have {' or '.join(map(str, ndims))} axes, none empty, got shape {array.shape}")
-    if not (np.abs(array) <= LARGEST).all():
-        index = np.argwhere(~(np.abs(array) <= LARGEST))[0]
+    x = array(name, value)
+    if x.ndim not in ndims or x.size == 0:
+        raise ValueError(f"{name} must have {' or '.join(map(str, ndims))} axes, none empty, got shape {x.shape}")
+    if not (np.abs(x) <= LARGEST).all():
+        index = np.argwhere(~(np.abs(x) <= LARGEST))[0]
         raise ValueError(
-            f"{name} must be finite, at most {LARGEST:g} in size, got {array[tuple(index)]} at index {index.tolist()}"
+            f"{name} must be finite, at most {LARGEST:g} in size, got {x[tuple(index)]} at index {index.tolist()}"
         )
-    return array
+    return x
 
 
-def _scalar(array: Floats) -> Floats:
+def _scalar(x: Floats) -> Floats:
     """(K,) instead of (K, 1): arms of one dimension are scalar arms."""
-    return array[:, 0].copy() if array.ndim == 2 and array.shape[1] == 1 else array
+    return x[:, 0].copy() if x.ndim == 2 and x.shape[1] == 1 else x
 
 
 class Arms:
@@ -135,10 +128,10 @@ class Arms:
         Raises:
             ValueError: naming what is not as it must be.
         """
-        m = _finite("means", means, (1, 2))
+        m, v, P = _finite("means", means, (1, 2)), array("variances", variances), array("parameters", parameters)
         try:
-            v = np.broadcast_to(np.asarray(variances, np.float64), m.shape).copy()
-        except (TypeError, ValueError):
+            v = np.broadcast_to(v, m.shape).copy()
+        except ValueError:
             raise ValueError(f"variances must be of the shape {m.shape} of means, got {variances!r:.200}") from None
         self.means, self.variances = _scalar(m), _scalar(v)
         if not ((self.variances >= 0) & (self.variances < np.inf)).all():
@@ -146,11 +139,14 @@ class Arms:
         if not 2 <= self.K <= rng.ARMS_LIMIT:
             raise ValueError(f"an instance has 2 to {rng.ARMS_LIMIT} arms, got {self.K}")
         self.support = None if support is None else interval("support", support)
-        self.sigma = number("sigma", sigma, 0, above=True)
-        self.parameters = np.array(parameters, np.float64).reshape(self.K, -1)
-        self.data = np.array(np.zeros(self.D) if data is None else data, np.float64).reshape(-1, self.D)
-        for array in (self.means, self.variances, self.parameters, self.data):
-            array.setflags(write=False)
+        self.sigma = number("sigma", sigma, 0, LARGEST, above=True)
+        rows = np.zeros(self.D) if data is None else array("data", data)
+        if P.size == 0 or P.size % self.K or rows.size == 0 or rows.size % self.D:
+            wanted = f"parameters (K, P) with K = {self.K} and data (V, D) with D = {self.D}"
+            raise ValueError(f"{self.law} arms need {wanted}, got shapes {P.shape} and {rows.shape}")
+        self.parameters, self.data = P.reshape(self.K, -1), rows.reshape(-1, self.D)
+        for one in (self.means, self.variances, self.parameters, self.data):
+            one.setflags(write=False)
         check_table(self, self.parameters)
 
     @property
@@ -282,14 +278,16 @@ class Uniform(Arms):
 def _means_and_spread(mean: ArrayLike, name: str, value: ArrayLike) -> tuple[Floats, Floats]:
     """Means, and a positive scale broadcast to their shape."""
     means = _finite("mean", mean, (1, 2))
-    array = _finite(name, value, tuple(range(means.ndim + 1)))
+    spread = _finite(name, value, tuple(range(means.ndim + 1)))
     try:
-        array = np.broadcast_to(array, means.shape).copy()
+        spread = np.broadcast_to(spread, means.shape).copy()
     except ValueError:
-        raise ValueError(f"{name} must broadcast to the shape {means.shape} of mean, got shape {array.shape}") from None
-    if (array <= 0).any():
-        raise ValueError(f"{name} must be > 0, got {array[array <= 0][0]}")
-    return _scalar(means), _scalar(array)
+        raise ValueError(
+            f"{name} must broadcast to the shape {means.shape} of mean, got shape {spread.shape}"
+        ) from None
+    if (spread <= 0).any():
+        raise ValueError(f"{name} must be > 0, got {spread[spread <= 0][0]}")
+    return _scalar(means), _scalar(spread)
 
 
 class Categorical(Arms):

@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import rng
-from .arms import LARGEST, LAWS, Arms
-from .checks import integer, number
+from .arms import LAWS, Arms
+from .checks import LARGEST, integer, number
 
 __all__ = ["Instance", "NamedInstance", "Sampler"]
 
 Floats = NDArray[np.float64]
-KINDS = {"uniform": 2, "normal": 2, "choice": 0, "around": 3}  # laws of the means, how many numbers each takes; 0: any
+# The laws of the means that a sampler may have, and how many numbers each takes; 0: any number of them.
+KINDS = {"uniform": 2, "normal": 2, "choice": 0, "around": 3}
 
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """Fixed arms.
+    """Arms that are the same in every episode.
 
     Attributes:
         arms: their laws.
@@ -35,12 +36,24 @@ class Instance:
     name: str = "instance"
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.arms, Arms):
+            raise ValueError(f"arms must be Arms, got {self.arms!r:.200}")
+        if not hasattr(self.arms, "parameters"):
+            raise ValueError(f"the constructor of {type(self.arms).__name__} must call `fill`")
+        if not isinstance(self.name, str):
+            raise ValueError(f"the name of an instance must be a text, got {self.name!r:.200}")
+        if not isinstance(self.defaults, Mapping) or not all(isinstance(x, Mapping) for x in self.defaults.values()):
+            raise ValueError(f"defaults must be {{problem: {{parameter: value}}}}, got {self.defaults!r:.200}")
+
     @property
     def K(self) -> int:
+        """Number of arms."""
         return self.arms.K
 
     @property
     def D(self) -> int:
+        """Number of coordinates of a sample."""
         return self.arms.D
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,7 +62,9 @@ class Instance:
 
 
 class Sampler:
-    """A fresh instance for each episode: independent, exchangeable arms with means from a given law.
+    """A fresh instance for each episode: independent arms, whose means are drawn from one law.
+
+    A sampler of one's own is a subclass with its own `name`, constructor, `draw` and `to_dict`.
 
     Args:
         law: "bernoulli", "gaussian", "uniform", or a law of one's own that has `pack`, see `Arms`.
@@ -107,7 +122,7 @@ class Sampler:
             self._range = min(self._values), max(self._values)
         if not lowest <= self._range[0] <= self._range[1] <= highest:
             raise ValueError(f"the means of {kind.__name__} arms lie in [{lowest:g}, {highest:g}], got {self._values}")
-        # Arms of the same law: they carry what is common to all instances (kernel code, support, scale, columns).
+        # Arms of this law, for what all instances have in common: kernel code, support, scale, number of parameters.
         alike = np.full((self.K, self.D) if self.D > 1 else self.K, self._values[0])
         self.arms = kind.with_means(alike, self.spread)
 
@@ -146,10 +161,11 @@ class Sampler:
             "dimensions": self.D,
             "spread": self.spread,
         }
-        return {"sampler": form}
+        return {self.name: form}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.to_dict()[self.name]})"
+        (form,) = self.to_dict().values()
+        return f"{type(self).__name__}({form})"
 
 
 def _samplable() -> list[str]:

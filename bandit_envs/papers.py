@@ -36,6 +36,8 @@ def _tao(number: int) -> Callable[[], Instance]:
 
 
 def _captions(contest: int) -> Callable[..., Instance]:
+    """The captions of a contest, which Mason et al. 2020 rate."""
+
     def build(folder: str | None = None) -> Instance:
         defaults = {"AllGood": {"epsilon": 0.1, "multiplicative": True, "delta": 0.1}}
         return Instance(datasets.captions(contest, folder).arms(), f"captions-{contest}", defaults)
@@ -56,6 +58,7 @@ def _mason_3b(n: int = 20) -> Instance:
 
 
 def _kinase(folder: str | None = None) -> Instance:
+    """The inhibitors of ACVRL1, of which Mason et al. 2020 look for those nearly as active as the most active one."""
     defaults = {"AllGood": {"epsilon": 0.8, "multiplicative": True, "delta": 0.001}}
     return Instance(Gaussian(datasets.inhibitors("ACVRL1", folder)), "kinase-acvrl1", defaults)
 
@@ -69,7 +72,11 @@ def _feasible(arms: Arms, name: str, rows: polyhedra.Rows, budget: int, **more: 
 
 
 def _groups(*groups: tuple[int, ArrayLike]) -> Gaussian:
-    """20 arms with variance 1/4 in 5 dimensions: so many at each mean, a vector or the value of all coordinates."""
+    """20 arms with variance 1/4 in 5 dimensions.
+
+    Args:
+        groups: how many arms have a mean, and that mean: a vector, or the value of all its coordinates.
+    """
     return Gaussian(np.concatenate([np.tile(np.broadcast_to(mean, 5), (n, 1)) for n, mean in groups]), 0.5)
 
 
@@ -144,11 +151,12 @@ def _chen(name: str, profile: Callable[[int, int], Floats]) -> Callable[..., Ins
 
 
 def _two_group(n: int, K: int) -> Floats:
+    """K means at .7, the others at .3."""
     return np.where(np.arange(n) < K, 0.7, 0.3)
 
 
 def _even(n: int, K: int) -> Floats:
-    """1 - i/n."""
+    """Means 1 - i/n, i = 1 .. n."""
     return np.arange(n - 1, -1, -1) / n
 
 

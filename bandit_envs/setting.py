@@ -1,4 +1,4 @@
-"""From keyword arguments to everything an environment is made of, checked once, where it enters."""
+"""From the keyword arguments of an environment to its problem, arms and rules, all of them checked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,12 @@ ROUNDING = 1e-6  # more than the relative rounding error of a sum of 10^9 sample
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A problem, where its arms come from, and the rules of an episode."""
+    """What an environment is made of.
+
+    Attributes:
+        problem: what is asked. source: where the arms come from. task: what agents may know.
+        reward: "score" or "correct". shuffle_arms: whether the arms come in a random order in every episode.
+    """
 
     problem: Problem
     source: Instance | Sampler
@@ -36,16 +41,16 @@ class Setting:
 
     @property
     def fixed(self) -> Instance | None:
-        """The instance, where every episode has the same; else None."""
+        """The instance, where it is the same in every episode; else None."""
         return self.source if isinstance(self.source, Instance) else None
 
     @property
     def scale(self) -> float:
-        """Pulls that count as many, for the features."""
+        """The number of pulls at which the feature `pulls` reaches 1."""
         return float(self.task.budget or self.task.max_pulls or 10**6)
 
     def observation_space(self) -> spaces.Space[Any]:
-        """Of one episode."""
+        """The space of the observations of one episode."""
         task = self.task
         if task.observation == "features":
             return spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
@@ -66,7 +71,7 @@ class Setting:
         )
 
     def action_space(self) -> spaces.Space[Any]:
-        """Of one episode."""
+        """The space of the actions of one episode."""
         which = spaces.Discrete(self.task.stop + 1)
         if self.task.actions == "arm":
             return which

@@ -1,4 +1,4 @@
-"""The task: what an agent may know of an environment. No truth."""
+"""The task: what an agent may know of an environment. It holds nothing of the true means."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .checks import choice, integer, interval, number
+from .checks import LARGEST, choice, integer, interval, number
 from .problems import PROBLEMS, Problem
 from .rng import ARMS_LIMIT, PULLS_LIMIT
 
@@ -21,7 +21,7 @@ ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features"), ("ar
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked, and what is known of the arms.
+    """What is asked, what is known of the arms, and the rules of an episode.
 
     Attributes:
         problem: name of the problem, or "module:Class" of one that is not registered.
@@ -61,9 +61,9 @@ class Task:
             "budget": None if self.budget is None else integer("budget", self.budget, 1, most),
             "delta": None if self.delta is None else number("delta", self.delta, 0, 1, above=True, below=True),
             "max_pulls": None if self.max_pulls is None else integer("max_pulls", self.max_pulls, 1, most),
-            "pull_cost": number("pull_cost", self.pull_cost, 0),
+            "pull_cost": number("pull_cost", self.pull_cost, 0, LARGEST),
             "support": None if self.support is None else interval("support", self.support),
-            "sigma": number("sigma", self.sigma, 0, above=True),
+            "sigma": number("sigma", self.sigma, 0, LARGEST, above=True),
             "actions": choice("actions", self.actions, ACTIONS),
             "observation": choice("observation", self.observation, OBSERVATIONS),
             "pull": choice("pull", self.pull, PULLS),

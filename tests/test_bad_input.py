@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from rollouts import batch, full, mask, same
 
 import agents
+import bandit_envs
 from agents.catalogue import LEARNED, recipe_of
 from agents.core.parameters import taken
-from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv
-from bandit_envs.problems import PROBLEMS
+from bandit_envs import PROBLEMS, PureExplorationEnv, PureExplorationVectorEnv, Task
+from bandit_envs.lookup import find
 
 HUGE = 10**400
 THREE = {"law": "gaussian", "mean": [0.0, 0.5, 1.0]}
@@ -133,8 +134,8 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
         for bad in (0, 1.5, "9")
     ],
     *[
-        ("Threshold", {"pull_cost": bad}, r"pull_cost must be a number in \[0, inf\), got")
-        for bad in (-0.1, np.inf, np.nan, None, "0")
+        ("Threshold", {"pull_cost": bad}, r"pull_cost must be a number in \[0, 1e\+100\], got")
+        for bad in (-0.1, 1e308, np.inf, np.nan, None, "0")
     ],
     *[("Threshold", {"shuffle_arms": bad}, "shuffle_arms must be True or False, got") for bad in (1, "yes", None)],
     ("Threshold", {"reward": "f1"}, r"reward must be one of \['score', 'correct'\], got 'f1'"),
@@ -554,6 +555,62 @@ def test_unknown_problems_and_keywords(problem: Any, unknown: str) -> None:
     elif unknown not in keywords:
         assert isinstance(error, TypeError)
         assert f"unexpected keyword {unknown!r}" in str(error)
+
+
+RIGHT: dict[Any, dict[str, Any]] = {  # calls that are right, for whatever can be made without an environment
+    bandit_envs.Task: {
+        "problem": "TopK", "parameters": {"k": 2}, "K": 5, "D": 1, "budget": 9, "delta": 0.1, "max_pulls": 9,
+        "pull_cost": 0.1, "law": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5, "actions": "arm",
+        "observation": "features", "pull": "arm",
+    },
+    bandit_envs.Bernoulli: {"mean": [0.1, 0.9]},
+    bandit_envs.Gaussian: {"mean": [0.1, 0.9], "sd": 2.0},
+    bandit_envs.Uniform: {"mean": [0.1, 0.9], "width": 2.0},
+    bandit_envs.Categorical: {"values": [1, 2], "probabilities": [[1, 2], [3, 4]]},
+    bandit_envs.Resampled: {"rows": [[1, 2], [3]]},
+    bandit_envs.Tabulated: {"quantiles": [[1, 2], [3, 4]]},
+    bandit_envs.Instance: {"arms": bandit_envs.Bernoulli([0.1, 0.9]), "name": "mine", "defaults": {"TopK": {"k": 1}}},
+    bandit_envs.Sampler: {"law": "gaussian", "arms": 3, "mean": {"normal": [0, 1]}, "dimensions": 1, "spread": 1.0},
+    bandit_envs.Polyhedra: {
+        "law": "gaussian", "arms": 3, "dimensions": 2, "rows": 4, "seed": 0, "reach": 0.5, "spread": 1.0, "budget": 9,
+    },
+    bandit_envs.Polyhedron: {"A": [[1, 0]], "b": [1], "normalise": True},
+    bandit_envs.Threshold: {"threshold": 0.5, "tolerance": 0.1},
+    bandit_envs.AllGood: {"epsilon": 0.1, "multiplicative": False, "slack": 0.1},
+    bandit_envs.TopK: {"k": 2, "epsilon": 0.1, "criterion": "each"},
+    bandit_envs.BestArm: {"epsilon": 0.1, "criterion": "each"},
+    bandit_envs.Feasible: {"A": [[1, 0]], "b": [1], "tolerance": 0.1, "normalise": True},
+    bandit_envs.root_number: {"seed": 3},
+    bandit_envs.number: {"name": "x", "value": 1.0},
+    bandit_envs.integer: {"name": "x", "value": 1, "low": 0, "high": 3},
+    bandit_envs.flag: {"name": "x", "value": True},
+    bandit_envs.choice: {"name": "x", "value": "a", "allowed": ["a", "b"]},
+    bandit_envs.Task.from_json: {"text": Task("Threshold", {}, K=3).to_json()},
+    bandit_envs.PROBLEMS.find: {"name": "TopK"},
+    find: {"source": "sampler"},
+}  # fmt: skip
+CHECKED = {"number": ("value",), "integer": ("value",), "flag": ("value",), "choice": ("value",)}
+
+
+def test_these_calls_are_right() -> None:
+    for call, kwargs in RIGHT.items():
+        call(**kwargs)
+
+
+@given(st.sampled_from([*RIGHT]), junk, st.randoms(use_true_random=False))
+@broken
+def test_whatever_is_made_refuses_junk_by_name(call: Any, thing: Any, random: Any) -> None:
+    kwargs = RIGHT[call]
+    name = random.choice(CHECKED.get(call.__name__, [*kwargs]))
+    if callable(thing) and call is find:
+        return  # a function is a source of instances, and does what it does
+    _, error = attempt(call, **kwargs | {name: thing})
+    assert (
+        error is None
+        or type(error) is ValueError
+        or (call == Task.from_json and isinstance(error, (ValueError, TypeError)))
+    )
+    assert error is None or len(str(error)) > 10
 
 
 slotted = st.one_of(junk, st.lists(st.one_of(st.integers(0, 3), junk), min_size=2, max_size=2))

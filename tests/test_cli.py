@@ -8,7 +8,6 @@ import re
 import shlex
 import subprocess
 import sys
-import types
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ from typing import Any
 import pytest
 
 import agents
-from agents import cli
 from agents.catalogue import AGENTS
-from agents.cli import COMMANDS, EnvironmentOptions, Evaluate, environment_id, main, parse
+from agents.cli import COMMANDS, main, parse
+from agents.cli.environment import EnvironmentCommand, EnvironmentOptions, environment_id, problem_options
 from agents.evaluation.result import Evaluation
 from bandit_envs import setting
 from bandit_envs.catalogue import ENVIRONMENTS
@@ -149,15 +148,16 @@ def test_evaluate_writes_results_that_plot_reads(capsys: Output, tmp_path: Path)
 def test_evaluate_hands_options_to_the_environment(capsys: Output, options: str, kwargs: dict[str, Any]) -> None:
     line = shlex.split(f"evaluate {options} --budget 30 --agents uniform --episodes 3")
     command = parse(line)
-    assert isinstance(command, Evaluate)
-    assert command.environment.env_kwargs() == {"budget": 30} | kwargs
+    assert isinstance(command, EnvironmentCommand)
+    assert command.env_kwargs() == {"budget": 30} | kwargs
     run(capsys, line)
 
 
 def test_every_keyword_of_every_environment_is_an_option() -> None:
     common = set(inspect.signature(setting.resolve).parameters) - {"problem", "parameters", "actions", "observation"}
     problems = {name for kind in PROBLEMS.values() for name in kind.parameters}
-    assert set(EnvironmentOptions.__dataclass_fields__) == common | problems
+    assert set(EnvironmentOptions.__dataclass_fields__) == common
+    assert set(problem_options()) == problems
 
 
 def test_environments_may_be_named_shortly() -> None:
@@ -203,10 +203,7 @@ def test_train_calls_the_function(capsys: Output, tmp_path: Path, monkeypatch: p
         for suffix in (".zip", ".json"):
             Path(f"{arguments['out']}{suffix}").touch()
 
-    learned = types.ModuleType("agents.learned.training")
-    learned.train = train  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "agents.learned", types.ModuleType("agents.learned"))
-    monkeypatch.setitem(sys.modules, "agents.learned.training", learned)
+    monkeypatch.setattr(agents, "train", train, raising=False)
     out = tmp_path / "ppo"
     text, _ = run(capsys, f"train bandit_envs/Threshold-v0 --algorithm ppo --seconds 60 --seed 3 --out {out}")
     assert text == f"wrote {out}.zip and {out}.json\n"
@@ -308,7 +305,7 @@ def test_interruption(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.agents, "evaluate", stop)
+    monkeypatch.setattr(agents, "evaluate", stop)
     _, err = run(capsys, "evaluate Threshold --agents lsa", 130)
     assert err == "bandit-envs: interrupted\n"
 
@@ -327,7 +324,7 @@ def test_help_has_examples_that_can_be_read(capsys: Output) -> None:
     for line in out.partition("examples:\n")[2].partition("\n\n")[0].splitlines():
         words = shlex.split(line)
         assert words[0] == "bandit-envs"
-        if "--help" not in words:
+        if words[-1] not in ("--help", "--version"):
             parse(words[1:])
     for name, kind in COMMANDS.items():
         assert f"• {name} " in out

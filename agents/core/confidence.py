@@ -18,7 +18,7 @@ LEAST, MOST = 1e-100, 1e100  # of deltas and scales: their squares and inverses 
 
 @jit
 def lil_width(t: Any, level: Any, factor: Any) -> Any:
-    """sqrt(factor ln(log2(2t) / level) / t): of t samples, with factor = c sigma^2. [Mason et al. 2020, section 3]"""
+    """sqrt(factor ln(log2(2t) / level) / t), the width after t pulls; factor = c sigma^2. [Mason et al. 2020]"""
     return math.sqrt(factor * math.log(math.log2(2.0 * t) / level) / t)
 
 
@@ -37,7 +37,7 @@ def lil_table(level: float, factor: float, length: int = 8192) -> NDArray[np.flo
 
 @inlined
 def tabulated(t: Any, level: Any, factor: Any, table: Any) -> Any:
-    """`lil_width` after t pulls, an integer, from a table of it as far as that goes."""
+    """`lil_width` after t pulls, an integer: from its table, or computed where t lies beyond the table."""
     return table[np.uint64(t)] if t < len(table) else lil_width(float(t), level, factor)
 
 

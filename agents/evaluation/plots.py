@@ -7,10 +7,10 @@ window, so that nothing here needs a display or touches Matplotlib's global stat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..figures import Reproduction
-    from .result import Evaluation
-
-__all__ = ["Series", "check_path", "draw", "metric_label", "plot", "plot_panels", "pulls_label", "save", "series_of"]
+__all__ = ["Series", "check_path", "draw", "metric_label", "plot", "pulls_label", "save", "series_of"]
 
 Floats = NDArray[np.float64]
 Transform = Callable[[Floats], Floats]
@@ -50,8 +47,27 @@ LABELS = {
 }
 
 
+class Evaluated(Protocol):
+    """What can be drawn: an `Evaluation`."""
+
+    @property
+    def agents(self) -> list[str]:
+        """Labels of the agents."""
+        ...
+
+    @property
+    def runs(self) -> Sequence[Any]:
+        """The rows of each agent at each budget, a `Run` each."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """How the rows came about."""
+        ...
+
+
 def metric_label(metric: str) -> str:
-    """A metric's mean, in words."""
+    """The mean of a metric, in words."""
     return LABELS.get(metric, f"mean {metric.replace('_', ' ')}")
 
 
@@ -95,7 +111,7 @@ class Series:
 
 
 def series_of(
-    evaluation: Evaluation, metric: str, level: float, transform: Transform | None, order: Sequence[str]
+    evaluation: Evaluated, metric: str, level: float, transform: Transform | None, order: Sequence[str]
 ) -> list[Series]:
     """The points of every agent; its style is that of its place in `order`."""
     made = []
@@ -210,7 +226,7 @@ def _number(x: float) -> str:
 
 def _draw(
     ax: Axes,
-    evaluation: Evaluation,
+    evaluation: Evaluated,
     metric: str,
     level: float,
     log: bool,
@@ -228,7 +244,7 @@ def _draw(
     )
 
 
-def pulls_label(evaluation: Evaluation) -> str:
+def pulls_label(evaluation: Evaluated) -> str:
     """What the numbers of pulls of an evaluation are: checkpoints, or budgets."""
     return "pulls" if evaluation.runs[0].at is not None else "budget (pulls)"
 
@@ -254,7 +270,7 @@ def draw(ax: Axes, series: Sequence[Series], label: str, xlabel: str, log: bool,
     return lines
 
 
-def _title(evaluation: Evaluation) -> str:
+def _title(evaluation: Evaluated) -> str:
     """Problem, instance, budget and number of episodes."""
     task, n = evaluation.runs[0].task, len(evaluation.runs[0].columns["score"])
     instance = evaluation.settings.get("env_kwargs", {}).get("instance")
@@ -266,7 +282,7 @@ def _title(evaluation: Evaluation) -> str:
 
 
 def plot(
-    evaluation: Evaluation,
+    evaluation: Evaluated,
     metric: str = "error_rate",
     *,
     path: str | Path | None = None,
@@ -316,37 +332,3 @@ def plot(
     if path is not None:
         save(figure, path)
     return figure  # type: ignore[no-any-return]
-
-
-def plot_panels(reproduction: Reproduction, path: str | Path | None = None) -> Figure:
-    """The panels of a paper's figure side by side, with one legend.
-
-    Args:
-        reproduction: what was run. path: also write the figure there (.png, .svg, .pdf).
-
-    Raises:
-        ValueError: for an unknown suffix.
-    """
-    from matplotlib.figure import Figure
-
-    if path is not None:
-        check_path(path)
-    declared, results = reproduction.figure, reproduction.results
-    order = list(dict.fromkeys(agent for result in results.values() for agent in result.agents))  # one style each
-    columns = min(3, len(declared.panels))
-    rows = -(-len(declared.panels) // columns)
-    figure = Figure(figsize=(4.2 * columns + 1.6, 3.8 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for ax, panel in zip(axes, declared.panels, strict=False):
-        panel.draw(ax, results[panel.title], reproduction.level, declared.transform, order)
-        ax.set_title(panel.title, fontsize=11)
-    for ax in axes[len(declared.panels) :]:
-        ax.set_visible(False)
-    legend = {}
-    for ax in axes:
-        handles, labels = ax.get_legend_handles_labels()
-        legend.update(dict(zip(labels, handles, strict=True)))
-    figure.legend(list(legend.values()), list(legend), loc="outside right upper", frameon=False, handlelength=3)
-    if path is not None:
-        save(figure, path)
-    return figure

@@ -15,7 +15,7 @@ import numpy as np
 
 from bandit_envs import Categorical, Instance, deviations
 
-from .. import catalogue
+from ..catalogue import make
 from ..core.optional import pandas
 from ..evaluation.plots import COLOURS
 from .claims import Claim, Level, Peaks
@@ -79,7 +79,7 @@ class Stopped:
 
 
 @dataclass(frozen=True)
-class Bounds(AnyPanel):
+class Bounds(AnyPanel[Stopped]):
     """The bounds of one policy at its end: an episode on five arms, m = 2, epsilon = .1, delta = .05."""
 
     title: str
@@ -93,7 +93,7 @@ class Bounds(AnyPanel):
         env: Any = gym.make(
             ENV, instance=_schematic(), k=2, epsilon=self.epsilon, criterion="each", delta=self.delta, actions="full"
         ).unwrapped
-        agent, (observation, _), state, over = catalogue.make(self.agent, env), env.reset(seed=seed), None, False
+        agent, (observation, _), state, over = make(self.agent, env), env.reset(seed=seed), None, False
         while not over:
             action, state = agent.predict(observation, state)
             observation, _, over, *_ = env.step(action)

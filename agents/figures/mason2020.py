@@ -28,36 +28,6 @@ ENV = "bandit_envs/AllGood-v0"
 # --- Figure 1 --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Ratings(AnyPanel):
-    """Mean ratings of the captions of a contest, best first, and how many are within epsilon of the best."""
-
-    contest: int
-    epsilon: float = 0.2
-    label: str = "mean rating"
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        return f"Contest {self.contest}"
-
-    def run(self, episodes: int | None, seed: int, progress: bool | None) -> Rated:
-        """The ratings; nothing in them is random.
-
-        Raises:
-            OSError: where the file is neither in a local folder nor to be downloaded (see `captions`).
-        """
-        return Rated(captions(self.contest), self.epsilon)
-
-    def draw(self, ax: Axes, result: Rated, level: float, transform: Transform, order: Sequence[str]) -> None:
-        means, (captions_label, threshold_label) = np.sort(result.data.means)[::-1], result.agents
-        ax.plot(np.arange(1, len(means) + 1), means, color=COLOURS[0], label=captions_label)
-        ax.axhline(result.threshold, color=COLOURS[1], linestyle="dashed", label=threshold_label)
-        ax.set(xlabel="rank", ylabel=self.label, xscale="log")
-        ax.grid(True, color="#D9D9D9", linewidth=0.6)
-        ax.axvline(result.good, color="#7F7F7F", linewidth=1, linestyle="dotted")
-        ax.annotate(f"{result.good}", (result.good, means[-1]), xytext=(4, 2), textcoords="offset points")
-
-
 @dataclass(eq=False)
 class Rated:
     """The ratings of a contest, read as arms."""
@@ -99,6 +69,36 @@ class Rated:
             ]
         )
         return table
+
+
+@dataclass(frozen=True)
+class Ratings(AnyPanel[Rated]):
+    """Mean ratings of the captions of a contest, best first, and how many are within epsilon of the best."""
+
+    contest: int
+    epsilon: float = 0.2
+    label: str = "mean rating"
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return f"Contest {self.contest}"
+
+    def run(self, episodes: int | None, seed: int, progress: bool | None) -> Rated:
+        """The ratings; nothing in them is random.
+
+        Raises:
+            OSError: where the file is neither in a local folder nor to be downloaded (see `captions`).
+        """
+        return Rated(captions(self.contest), self.epsilon)
+
+    def draw(self, ax: Axes, result: Rated, level: float, transform: Transform, order: Sequence[str]) -> None:
+        means, (captions_label, threshold_label) = np.sort(result.data.means)[::-1], result.agents
+        ax.plot(np.arange(1, len(means) + 1), means, color=COLOURS[0], label=captions_label)
+        ax.axhline(result.threshold, color=COLOURS[1], linestyle="dashed", label=threshold_label)
+        ax.set(xlabel="rank", ylabel=self.label, xscale="log")
+        ax.grid(True, color="#D9D9D9", linewidth=0.6)
+        ax.axvline(result.good, color="#7F7F7F", linewidth=1, linestyle="dotted")
+        ax.annotate(f"{result.good}", (result.good, means[-1]), xytext=(4, 2), textcoords="offset points")
 
 
 FIGURE_1 = Figure(

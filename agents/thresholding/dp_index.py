@@ -35,9 +35,9 @@ from .prior import prior_of
 __all__ = ["HORIZON", "DPIndex", "Table", "index_table"]
 
 HORIZON = 6000  # the largest table: 1.9 million states, some two seconds
-BAND = 3.0  # states with |s - theta n| <= BAND sqrt(n + 1) are looked at: six standard deviations, errors of 1e-9
+BAND = 3.0  # only states with |s - theta n| <= BAND sqrt(n + 1) are in a table: six standard deviations, errors of 1e-9
 LEAST, RATIO = 1e-12, 1.2  # the grid of prices: LEAST, LEAST * RATIO, ... to 1/2
-NEVER = -1e4  # of a logarithm that is not finite
+NEVER = -1e4  # stands for the logarithm of 0
 
 
 @jit
@@ -103,7 +103,7 @@ def _indices(losses: Any, a0: Any, b0: Any, low: Any, start: Any, prices: Any, o
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Numbers of the states with n <= N pulls and s ones near theta n, at start[n] + s - low[n]."""
+    """A number for each state with n <= N pulls and s ones, s near theta n; it is at start[n] + s - low[n]."""
 
     low: Ints  # (N + 1,)
     start: Ints  # (N + 2,)
@@ -111,7 +111,7 @@ class Table:
 
     @classmethod
     def of(cls, threshold: float, prior: tuple[float, float], horizon: int, whole: bool = False) -> Table:
-        """The losses up to N = `horizon`; `whole`: of all states, however far away."""
+        """The losses up to N = `horizon`, of the states near theta n, or, if `whole`, of all states."""
         low, start = np.empty(horizon + 1, np.int64), np.empty(horizon + 2, np.int64)
         _band(threshold, horizon, math.sqrt(horizon) + 1.0 if whole else BAND, low, start)
         losses = np.empty(start[-1])
@@ -143,7 +143,7 @@ def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> t
 
 
 class DPIndex(IndexPolicy):
-    """The index of each arm by dynamic programming, the arm with the largest next.
+    """Pull the arm with the largest index, which is computed by dynamic programming.
 
     Args:
         task: a task or an environment: Threshold in (0, 1) with Bernoulli arms.

@@ -55,7 +55,8 @@ class UCBE(IndexPolicy):
             factor = number("scale", scale, 0, above=True) * 25 / 36
         else:
             factor = 4.0 ** number("b", b, -500, 500)
-        self.a = factor * (budget * K / self.task.stop - K) / H  # coordinates: the arms that the budget buys
+        # Where coordinates are pulled, the budget is worth budget * K / stop pulls of whole arms.
+        self.a = factor * (budget * K / self.task.stop - K) / H
 
     def index(self, T: Floats, D: Floats) -> Floats:
         return np.abs(D) - np.sqrt(self.a / T)

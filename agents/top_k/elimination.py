@@ -1,7 +1,7 @@
-"""What the round-based algorithms for the k best arms share: sets of arms that are undecided and accepted.
+"""What the round-based algorithms for the k best arms share: a set of undecided arms, and a set of accepted ones.
 
-The samples of a round are those since a mark. An algorithm that takes fresh means marks at every round, one that pools
-the samples of all its rounds only when it begins.
+Empirical means are those of the samples since a mark. An algorithm that takes fresh samples in each round sets the mark
+at the beginning of every round; one that pools the samples of all its rounds sets it once, when it begins.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class SetMemory(RoundMemory):
         }
 
     def mark(self, slots: Ints, observation: Observation) -> None:
-        """From now on the samples of these episodes count."""
+        """Set the mark of these episodes: samples from now on count for `means_since`."""
         self.origin[slots], self.drawn[slots] = observation["total"][slots], observation["pulls"][slots]
 
     def means_since(self, slots: Ints, observation: Observation) -> Floats:

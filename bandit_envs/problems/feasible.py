@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..checks import flag, number
+from ..checks import array, flag, number
 from ..geometry import Polyhedron
 from ..instances import Instance, Sampler
 from .base import Floats, SetProblem
@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from ..task import Task
 
 __all__ = ["Feasible"]
-
-
-def _numbers(name: str, value: ArrayLike) -> Any:
-    """`value` as a list (of lists) of floats."""
-    try:
-        if np.asarray(value).dtype.kind in "iufO":
-            return np.asarray(value, np.float64).tolist()
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ValueError(f"{name} must be numbers of one rectangular shape, got {value!r:.200}")
 
 
 class Feasible(SetProblem):
@@ -54,7 +44,7 @@ class Feasible(SetProblem):
     local = True
 
     def __init__(self, A: ArrayLike, b: ArrayLike, tolerance: float = 0.0, normalise: bool = True) -> None:
-        self.A, self.b = _numbers("A", A), _numbers("b", b)
+        self.A, self.b = array("A", A).tolist(), array("b", b).tolist()
         self.tolerance, self.normalise = number("tolerance", tolerance, 0), flag("normalise", normalise)
         self.polyhedron = Polyhedron(self.A, self.b, normalise=self.normalise)
 
