@@ -19,7 +19,7 @@ from .naming import parse_call, unknown
 from .observations import FEATURES, beta_below
 from .polyhedra import Polyhedra
 from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Threshold, TopK
-from .problems.certificates import at_boundary, cutoff, deviations
+from .problems.certificates import Deviation, Samples, at_boundary, cutoff, deviations
 from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
 from .simulator import MOST_TIMES
@@ -41,5 +41,6 @@ __all__ = [
     # random numbers
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
     # limits, features, and what statistics tell of the k best arms
-    "EPISODES_LIMIT", "FEATURES", "MOST_TIMES", "PULLS_LIMIT", "at_boundary", "beta_below", "cutoff", "deviations",
+    "EPISODES_LIMIT", "FEATURES", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples", "at_boundary", "beta_below",
+    "cutoff", "deviations",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 import agents
 from agents.evaluation.expected_loss import wrong
 from agents.evolved.agent import STOPPING, Evolved
-from agents.evolved.candidates import Course
+from agents.evolved.candidates import CommonEpisodes
 from agents.evolved.evolution import START, evolve, starting_point
 from agents.evolved.formula import LSA, PARAMETERS
 from agents.models.cards import FOLDER, kind_of
@@ -111,11 +111,11 @@ def test_it_stops_where_a_pull_costs_more_than_it_brings() -> None:
 
 @pytest.mark.parametrize("env_id", ["bandit_envs/Threshold-v0", "bandit_envs/AllGood-v0"])
 def test_candidates_side_by_side_play_as_each_alone(env_id: str) -> None:
-    course = Course(env_id, {"instance": "sampler(arms=4)", "budget": 40}, 30)
-    both = course.losses([LSA, START], 5, 7)
+    common = CommonEpisodes(env_id, {"instance": "sampler(arms=4)", "budget": 40}, 30)
+    both = common.losses([LSA, START], 5, 7)
     assert both.shape == (2, 30)
-    assert np.array_equal(both[0], course.losses([LSA], 5, 7)[0])
-    assert np.array_equal(both[1], course.losses([START], 5, 7)[0])
+    assert np.array_equal(both[0], common.losses([LSA], 5, 7)[0])
+    assert np.array_equal(both[1], common.losses([START], 5, 7)[0])
     assert not np.array_equal(both[0], both[1])
 
 
@@ -138,7 +138,7 @@ def test_one_seed_one_index(tmp_path: Any) -> None:
     stored = json.loads((tmp_path / "index.json").read_text())
     assert stored["genes"] == genes
     assert stored["names"] == list(PARAMETERS)
-    assert [look["generation"] for look in card["looks"]] == [0, 2, 4]
+    assert [one["generation"] for one in card["checkpoints"]] == [0, 2, 4]
     assert card["kept"] in (0, 2, 4)
     assert card["result"][0]["low"] <= card["result"][0]["ratio"] <= card["result"][0]["high"]
     assert eval(card["call"])[0] == genes
@@ -159,9 +159,9 @@ def test_evolution_finds_what_is_better() -> None:
     """Means far away or near: from an index that neglects all but the pulls, CMA-ES comes to use the margin."""
     kwargs = {"instance": {"sampler": {"arms": 6, "mean": {"choice": [0.05, 0.95, 0.4, 0.6]}}}, "budget": 90}
     genes, _ = evolve(**TINY | {"generations": 12, "population": 8, "episodes": 300, "env_kwargs": kwargs})
-    course = Course(THRESHOLD, kwargs, 3000)
+    common = CommonEpisodes(THRESHOLD, kwargs, 3000)
     pulls_only = (0.0, 1.0, *[0.0] * 16)
-    mine, plain, lsa = course.losses([genes, pulls_only, LSA], 99, 0).mean(1)
+    mine, plain, lsa = common.losses([genes, pulls_only, LSA], 99, 0).mean(1)
     assert mine < 0.8 * plain
     assert mine < 1.02 * lsa
 
@@ -175,10 +175,10 @@ def test_expected_losses_are_those_that_happen(monkeypatch: pytest.MonkeyPatch) 
         {"choice": [0.3, 0.55]},
     ):
         kwargs = {"instance": {"sampler": {"arms": 4, "mean": mean}}, "budget": 40}
-        expected = Course(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
+        expected = CommonEpisodes(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
         with monkeypatch.context() as patch:
             patch.setattr("agents.evaluation.expected_loss.expectable", lambda *_: False)
-            happened = Course(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
+            happened = CommonEpisodes(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
         difference = expected - happened
         assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference)), mean
         assert expected.std() < 0.85 * happened.std()

@@ -10,9 +10,9 @@ from tyro.conf import Positional, arg
 
 import agents
 
-from ..catalogue import LEARNED
+from ..catalogue import AGENTS, LEARNED, recipe_of
 from ..evaluation.report import report
-from .environment import EnvironmentCommand, Options, environment_id
+from .environment import EnvironmentCommand, Options, environment_id, importable
 from .options import Count, Counts, Place, Switch, Word, Words, note, refuse_to_overwrite
 
 __all__ = ["Evaluate"]
@@ -106,12 +106,15 @@ def _all_that_can_run(problem: str, env: Any) -> list[str]:
         ValueError: if there is none.
     """
     able = []
-    for name in agents.names(problem):
+    for name, _ in importable(AGENTS, note):
+        recipe = recipe_of(name)
+        if problem not in recipe.solves:
+            continue
         if name in LEARNED:
             note(f"left out: {name} is a network and takes long; give it by name")
             continue
         try:
-            agents.make(name, env)
+            recipe.make(env)
         except ValueError as error:
             note(f"left out: {error}")
         else:

@@ -10,10 +10,9 @@ from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-import agents
 from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS
 
-from ..catalogue import ALIASES, LEARNED, recipe_of
+from ..catalogue import AGENTS, ALIASES, LEARNED, recipe_of
 from ..evaluation.report import table
 from .environment import importable
 from .options import Command, note
@@ -72,13 +71,13 @@ def _laws() -> Table:
 
 def _listed(problems: Collection[str]) -> str:
     """The names of problems, or that they are all."""
-    return "all" if set(problems) == set(PROBLEMS) else ", ".join(problems)
+    return "all" if set(problems) == set(PROBLEMS) else ", ".join(problems) or "-"
 
 
 def _agents() -> Table:
     """Heads and rows."""
     rows = []
-    for name in agents.names():
+    for name, _ in importable(AGENTS, note):
         row, also = recipe_of(name), [alias for alias, real in ALIASES.items() if real == name]
         needs = ["the budget or a price"] if name in LEARNED else row.needs
         rows.append([", ".join([name, *also]), _listed(row.solves), " and ".join(needs) or "-", row.source])

@@ -1,8 +1,8 @@
-"""`Evolved`: the agent that pulls by an evolved index; see `index` for the formula.
+"""`Evolved`: the agent that pulls by an evolved index; see `formula` for the index.
 
-Threshold, Feasible: margins are the problem's, and a pull changes one index. TopK, BestArm, AllGood: a pull may change
-them all. Where a pull has a price and there is no budget (AllGood), it stops once the smallest index passes
-tau0 - tau1 ln(price), two more parameters, and ln(T / K) is -ln(price K).
+Where the problem is `local`, a pull changes the index of the arm that is pulled; elsewhere it may change the indices of
+all arms. Where a pull has a price and there is no budget, the agent stops once the smallest index is larger than
+tau0 - tau1 ln(price), tau0 and tau1 being two parameters more; and 1 / price stands for the budget T in the index.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STOPPING = ("tau0", "tau1")
 
 @dataclass
 class WideMemory:
-    """Scratch of an evolved index on E episodes where a pull changes all indices."""
+    """Arrays that are filled at each decision on E episodes, for problems where a pull may change all indices."""
 
     distances: Floats  # (E, K)
     arm: Ints  # (E,)
@@ -55,8 +55,9 @@ class Evolved(IndexPolicy):
 
     Args:
         task: a task or an environment, with a budget or a price of a pull.
-        genes: the 18 parameters of `index.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop; (P, 18) for
-            P candidates, each for an equal share of the episodes in a row. None: the stored ones of the problem.
+        genes: the 18 parameters of `formula.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop; or
+            (P, 18) for P candidates, each for an equal share of the episodes in a row. None: those that are stored for
+            the problem.
 
     Raises:
         ValueError: where no genes are stored for the task, telling how to evolve some.

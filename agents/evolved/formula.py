@@ -1,22 +1,29 @@
 """evolved: an index of 18 parameters that CMA-ES has tuned on random instances. Fixed budget.
 
+The arm with the smallest index is pulled:
+
     index = alpha w + (beta + eta ln(T / 100 K)) ln n + gamma ln(w + delta / n)
             + sum over j = 1, 2 of c_j f(p_j ln(1 + w) + q_j ln n + r_j ln(n K / T) + s_j)                           (1)
 
-with f(x) = x / (1 + |x|), and the arm with the smallest index is pulled. Nothing in it has a scale: w counts samples in
-units of what tells an arm from the boundary.
+with f(x) = x / (1 + |x|). No parameter has a unit: the evidence w of an arm is the number of its samples, divided by
+the number that it takes to tell the arm from one on the boundary.
 
-With alpha = 0.675, beta = 1/2 and nothing else it is LSA (Tao et al. 2019 with its alpha = 1.35). With alpha = beta = 1
-and gamma = 1/2 it is, roughly, the index of `dp-index` far from the horizon: the error of an arm, e^-w / sqrt(w), per
-pull made, except that for an arm on the boundary, w = 0, a single pull tells more; delta is where that begins. The more
-pulls there are, the smaller the gaps that they are spent on: arms in vain are given up sooner, eta, and distances far
-larger than those gaps, early in an episode, are luck rather than news, mu.
+Special cases. With alpha = 0.675, beta = 1/2 and all other parameters 0 it is the index of LSA (Tao et al. 2019, with
+their alpha = 1.35). With alpha = beta = 1, gamma = 1/2 and all others 0 it is, roughly, the index of `dp-index` far
+from the horizon: minus the logarithm of the posterior error of an arm, e^-w / sqrt(w), per pull made.
 
-symbols     n pulls of the arm, d its distance from the boundary, K arms, T budget, sigma the sub-Gaussian scale
-            m the mean of the arm, its distance shrunk to d n / (n + nu): by nu = |kappa| (T / 100 K)^mu samples on the
-               boundary
+What the other parameters are for. For an arm on the boundary, w = 0, the logarithm of w is not bounded: delta / n is
+added to w. With more pulls per arm, pulls are better spent on smaller gaps. So the weight of ln n grows by
+eta ln(T / 100 K), and an arm that is still undecided after many pulls is given up sooner. And a distance that is large
+after a few samples is then most likely luck: it is shrunk as by nu further samples that lie on the boundary, and mu
+says how fast nu grows with the pulls per arm. The two bends c_j f let the index depart from a straight line.
+
+symbols     n pulls of the arm, d the distance of its empirical mean from the boundary, K arms, T budget
+            sigma sub-Gaussian scale of the arms
+            nu = |kappa| (T / 100 K)^mu samples on the boundary, by which the distance is shrunk to d n / (n + nu)
+            m the mean at the shrunk distance from the boundary
             w = (1 - rho) n (d n / (n + nu))^2 / (2 sigma^2) + rho n kl(m, boundary), kl that of Bernoulli laws;
-               rho = 0 for all other arms
+               rho = 0 for arms that are not Bernoulli
 departures  none: this is the source
 """
 

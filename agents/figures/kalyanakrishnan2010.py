@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from bandit_envs import Categorical, Instance, deviations
+from bandit_envs import Categorical, Deviation, Instance, Samples, deviations
 
 from ..catalogue import make
 from ..core.optional import pandas
@@ -104,7 +104,8 @@ class Bounds(AnyPanel[Stopped]):
             d[:], cut = self.delta / 5, np.nan
             width = W * np.sqrt(np.log(5 / self.delta) / (2 * pulls[0]))
         else:
-            deviations(pulls, mean, variance, np.uint64(0), inside, self.epsilon, W, self.agent == "adapt", np.inf, d)
+            bound = Deviation(self.epsilon, W, self.agent == "adapt", np.inf)
+            deviations(Samples(pulls, mean, variance), np.uint64(0), inside, bound, d)
             error = np.sqrt(variance[0] / (pulls[0] - 1))
             cut = mean[0, 2] + (mean[0, 1] + self.epsilon - mean[0, 2]) * error[2] / (error[1] + error[2])
             width = np.where(inside[0], mean[0] + self.epsilon - cut, cut - mean[0])

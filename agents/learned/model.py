@@ -58,9 +58,10 @@ def as_features(name: str, observation: Any) -> None:
         ValueError: for a dict, telling which form is wanted.
     """
     if isinstance(observation, Mapping):
+        F = len(FEATURES)
         raise ValueError(
-            f"{name} reads observation='features', an array (E, K * {len(FEATURES)}) or (K * {len(FEATURES)},); got a "
-            f"dict of {', '.join(map(str, observation))}: make the environment with observation='features'"
+            f"{name} reads observation='features', an array, got a dict of statistics; the array is (E, K * {F}), or "
+            f"(K * {F},) for a single episode"
         )
 
 

@@ -16,7 +16,7 @@ from ..checks import choice, integer, number
 from ..compiled import jit
 from ..instances import Instance, Sampler
 from .base import Bools, Floats, Problem
-from .certificates import certify
+from .certificates import Deviation, Samples, certify
 
 if TYPE_CHECKING:
     from ..task import Task
@@ -159,7 +159,8 @@ class TopK(Problem):
         K = T.shape[-1]
         T, m, v = (np.array(x, kind).reshape(-1, K) for x, kind in ((T, np.int64), (m, np.float64), (v, np.float64)))
         delta_c = np.empty(len(T))
-        certify(T, m, v, self.plug_in(np.where(T > 0, m, np.nan)), self.epsilon, W, delta_c)
+        answer = self.plug_in(np.where(T > 0, m, np.nan))
+        certify(Samples(T, m, v), answer, Deviation(self.epsilon, W, True, 60.0), delta_c)
         return {"delta_c": delta_c.reshape(np.shape(pulls)[:-1])}
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
