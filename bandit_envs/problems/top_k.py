@@ -7,7 +7,7 @@ Stone, ICML 2010), exactly the best k.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..checks import choice, integer, number
 from ..compiled import jit
 from ..instances import Instance, Sampler
-from .base import Bools, Floats, Problem
+from .base import Bools, Floats, Problem, TaskLike
 from .certificates import Deviation, Samples, certify
-
-if TYPE_CHECKING:
-    from ..task import Task
 
 __all__ = ["BestArm", "TopK"]
 
@@ -82,7 +79,7 @@ class TopK(Problem):
         self.epsilon = number("epsilon", epsilon, 0)
         self.criterion = choice("criterion", criterion, CRITERIA)
 
-    def check(self, task: Task, source: Instance | Sampler | None = None) -> None:
+    def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
         super().check(task, source)
         integer("k", self.k, 1, task.K - 1)
 
