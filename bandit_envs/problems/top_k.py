@@ -154,10 +154,10 @@ class TopK(Problem):
             shapes = T.shape, m.shape, v.shape
             raise ValueError(f"pulls, mean and variance are of K > {self.k} arms, got shapes {shapes}")
         K = T.shape[-1]
-        T, m, v = (np.array(x, kind).reshape(-1, K) for x, kind in ((T, np.int64), (m, np.float64), (v, np.float64)))
-        delta_c = np.empty(len(T))
-        answer = self.plug_in(np.where(T > 0, m, np.nan))
-        certify(Samples(T, m, v), answer, Deviation(self.epsilon, W, True, 60.0), delta_c)
+        samples = Samples(*(np.array(x, kind).reshape(-1, K) for x, kind in zip((T, m, v), "qdd", strict=True)))
+        delta_c = np.empty(len(samples.pulls))
+        answer = self.plug_in(np.where(samples.pulls > 0, samples.mean, np.nan))
+        certify(samples, answer, Deviation(self.epsilon, W, True, 60.0), delta_c)
         return {"delta_c": delta_c.reshape(np.shape(pulls)[:-1])}
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
