@@ -244,6 +244,9 @@ def test_modules_of_the_current_folder_can_be_named(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Far(distance=0.25, centres=[0.4], metric='loud') · 2 arms of mine:two(low=0.3)")
     assert agents_in(done.stdout) == ["mine:Mine(alpha=2)", "uniform"]
+    (tmp_path / "registered.py").write_text("import bandit_envs, mine\nbandit_envs.register_problem(mine.Far)")
+    done = command("evaluate registered:bandit_envs/Far-v0 --distance 0.2 --agents mine:Mine --budget 30 --episodes 3")
+    assert (done.returncode, done.stderr) == (0, "")
     done = command("evaluate mine:Far --help")
     assert "--distance X" in done.stdout
     assert "Far: Arms at least this far from one half." in " ".join(done.stdout.replace("│", " ").split())

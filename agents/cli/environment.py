@@ -37,6 +37,7 @@ Options = TypeVar("Options", bound=Mapping[str, Any])
 
 DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 CLASS = re.compile(f"{DOTTED}:{DOTTED}")  # "module:Class"
+NAMED = re.compile(rf"{DOTTED}:[\w./-]+")  # this, or "module:id" with an id of Gymnasium
 WRITTEN = {float: "X", int: "N", str: "WORD", bool: None}  # how the values of these types are shown in the help
 
 
@@ -91,13 +92,13 @@ def _bare(name: str) -> str:
 
 
 def import_problems(words: Iterable[str]) -> None:
-    """Register the problems that a command line names as "module:Class", so that it can use their options.
+    """Register the problems that a command line names, so that it can use their options.
 
-    Words that name something else are left alone, and errors as well: if the word is the environment, `environment_id`
-    raises them again.
+    They are named as "module:Class", or as "module:id" where the module registers its problem itself. Words that name
+    something else are left alone, and so are errors: if the word is the environment, `environment_id` raises them again.
     """
     for word in words:
-        if CLASS.fullmatch(word):
+        if NAMED.fullmatch(word):
             with contextlib.suppress(Exception):
                 environment_id(word)
 
