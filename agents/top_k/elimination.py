@@ -15,7 +15,7 @@ import numpy as np
 
 from bandit_envs import PULLS_LIMIT, Task
 
-from ..core.agent import Bools, Floats, Ints, Observation, seen_means
+from ..core.agent import Bools, Floats, Ints, Observation, seen_means, unfit
 from ..core.round_policy import RoundMemory, RoundPolicy
 
 __all__ = ["SetMemory", "SetPolicy", "affordable", "best_of", "positive_epsilon", "size_of_answer", "with_best"]
@@ -129,6 +129,11 @@ class SetPolicy(RoundPolicy):
         memory.S[slots], memory.A[slots], memory.round[slots] = True, False, 0
         memory.mark(slots, observation)
         self.proceed(observation, memory, slots)
+
+    def choose(self, observation: Observation, state: Any) -> tuple[Ints, Ints]:
+        if observation["pulls"].shape != state.S.shape:
+            raise unfit(observation["pulls"], observation["mean"], len(state.S))
+        return super().choose(observation, state)
 
     @abstractmethod
     def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:
