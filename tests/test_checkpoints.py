@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
+import time
+import types
 from typing import Any
 
 import gymnasium as gym
@@ -19,6 +23,7 @@ from agents.evaluation.expected_loss import losses
 from agents.evaluation.statistics import latest_of_the_best
 from agents.learned import Trained
 from agents.learned.checkpoints import Checkpoints
+from agents.learned.clock import Clock, FallingRate
 from agents.learned.resuming import ResumeFile
 
 
@@ -132,3 +137,34 @@ def test_a_killed_training_resumes_to_the_same_model(algorithm, extra, tmp_path,
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model.json", "model.zip"]
     with pytest.raises(ValueError, match="resume needs out"):
         agents.train(**TINY, resume=True)
+
+
+@pytest.mark.parametrize("content", [{"call": "..."}, {"format": 7, "call": "...", "state": b""}, "gone"])
+def test_a_resume_file_of_another_version_is_refused(content, tmp_path, monkeypatch):
+    path = tmp_path / "model.resume"
+    if content == "gone":
+        module = types.ModuleType("gone_tomorrow")
+        module.Run = type("Run", (), {"__module__": "gone_tomorrow"})  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "gone_tomorrow", module)
+        path.write_bytes(pickle.dumps({"call": "...", "run": module.Run()}))
+        monkeypatch.delitem(sys.modules, "gone_tomorrow")
+    else:
+        path.write_bytes(pickle.dumps(content))
+    with pytest.raises(
+        ValueError, match=r"model\.resume was written by another version .*: delete it, and train again"
+    ):
+        agents.train(**TINY, out=tmp_path / "model", resume=True)
+
+
+def test_a_resumed_clock_knows_how_much_time_has_passed():
+    clock = Clock(100, 50.0, time.perf_counter() - 10.0)
+    clock.steps_taken = 30
+    assert clock.share() == pytest.approx(0.3, abs=0.01)
+    again = pickle.loads(pickle.dumps(clock))
+    again.go_on(time.perf_counter() - 20.0)
+    assert again.seconds() == pytest.approx(30.0, abs=1.0)
+    assert again.share() == pytest.approx(0.6, abs=0.05)
+    assert FallingRate(2.0, again)(1.0) == pytest.approx(0.8, abs=0.1)
+    again.evaluation_seconds = 10.0  # so that only half of the time is for learning
+    assert again.time_share() == 1.0
+    assert FallingRate(2.0, again)(1.0) == pytest.approx(0.04)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -15,11 +16,12 @@ from typing import Any
 import pytest
 
 import agents
+import bandit_envs
 from agents.catalogue import AGENTS
 from agents.cli import COMMANDS, main, parse
 from agents.cli.environment import EnvironmentCommand, EnvironmentOptions, environment_id, problem_options
 from agents.evaluation.result import Evaluation
-from bandit_envs import setting
+from bandit_envs import LAWS, Threshold, setting
 from bandit_envs.catalogue import ENVIRONMENTS
 from bandit_envs.lookup import INSTANCES
 from bandit_envs.problems import PROBLEMS
@@ -160,6 +162,101 @@ def test_every_keyword_of_every_environment_is_an_option() -> None:
     assert set(problem_options()) == problems
 
 
+def test_options_of_problems_are_made_from_their_parameters(capsys: Output) -> None:
+    options = problem_options()
+    kinds = {name: option.kind for name, option in options.items()}
+    assert {"threshold": float, "k": int, "criterion": str, "multiplicative": bool, "A": None}.items() <= kinds.items()
+    for kind in PROBLEMS.values():
+        for name, sentence in kind.parameters.items():
+            before, found, _ = options[name].text.partition(f": {sentence}")
+            assert found
+            assert kind.name in before
+    out, _ = run(capsys, "train --help")
+    assert "--k N" in out
+    assert "--multiplicative, --no-multiplicative" in out
+    assert "--A JSON" in out
+    assert "AllGood: Arms at most this much worse than the best one" in out
+
+
+def test_problems_may_differ_over_a_parameter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one takes a word and another a number, the option is JSON; a name that is taken gets a prefix."""
+
+    class Words(Threshold):
+        parameters = {"threshold": "A word.", "seed": "A seed."}
+
+        def __init__(self, threshold: str, seed: int) -> None: ...
+
+    monkeypatch.setattr("agents.cli.environment.PROBLEMS", {"Threshold": Threshold, "Words": Words})
+    option = problem_options()["threshold"]
+    assert option.kind is None
+    assert option.text == f"Threshold: {Threshold.parameters['threshold']} Words: A word."
+    given = {"threshold": '"high"', "problem-seed": "3"}
+    line = ["evaluate", "Threshold", *(word for name, value in given.items() for word in (f"--{name}", value))]
+    command = parse(line)
+    assert isinstance(command, EnvironmentCommand)
+    assert command.env_kwargs() == {"threshold": "high", "seed": 3}
+    assert getattr(command, "seed") == 0  # noqa: B009
+
+
+OWN = """
+import numpy as np
+import agents
+from bandit_envs import Bernoulli, SetProblem
+
+class Far(SetProblem):
+    name, asks = "Far", "all arms far from one half"
+    parameters = {"distance": "Arms at least this far from one half.", "centres": "Of the arms.", "metric": "A word."}
+
+    def __init__(self, distance: float = 0.1, centres: list[float] = [0.5], metric: str = "") -> None:
+        self.distance, self.centres, self.metric = distance, centres, metric
+
+    def margin(self, means):
+        return np.abs(np.asarray(means) - self.centres[0]) - self.distance
+
+class Mine(agents.IndexPolicy):
+    name, source, solves = "mine", "here", ("Threshold", "Far")
+
+    def __init__(self, task, alpha: float = 1.0):
+        super().__init__(task)
+        self.alpha = alpha
+
+    def index(self, T, D):
+        return T ** self.alpha
+
+def two(low: float = 0.1):
+    return Bernoulli([low, 0.8])
+"""
+
+
+def test_modules_of_the_current_folder_can_be_named(tmp_path: Path) -> None:
+    """A problem with options of its own, an agent, and an instance."""
+    (tmp_path / "mine.py").write_text(OWN)
+    environment = os.environ | {"PYTHONPATH": str(Path(agents.__file__).parents[1])}
+
+    def command(line: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-P", "-m", "agents", *shlex.split(line)]  # -P: as the installed script, without "."
+        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    done = command(
+        """evaluate mine:Far --distance 0.25 --centres "[0.4]" --problem-metric loud --metric f1 --budget 30
+        --episodes 3 --instance "mine:two(low=0.3)" --agents "mine:Mine(alpha=2)" uniform"""
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Far(distance=0.25, centres=[0.4], metric='loud') · 2 arms of mine:two(low=0.3)")
+    assert agents_in(done.stdout) == ["mine:Mine(alpha=2)", "uniform"]
+    done = command("evaluate mine:Far --help")
+    assert "--distance X" in done.stdout
+    assert "Far: Arms at least this far from one half." in " ".join(done.stdout.replace("│", " ").split())
+    done = command("evaluate mine:Near --episodes 3")
+    assert done.returncode == 2
+    assert done.stderr.startswith("bandit-envs: 'mine:Near' cannot be imported")
+    done = command("evaluate mine:Mine --episodes 3")
+    assert "must be a subclass of bandit_envs.Problem" in done.stderr
+    done = command("evaluate Threshold --agents mine:two --episodes 3")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_environments_may_be_named_shortly() -> None:
     for name in ("Threshold", "threshold", "Threshold-v0", "bandit_envs/Threshold-v0", "bandit_envs/threshold-v0"):
         assert environment_id(name) == "bandit_envs/Threshold-v0"
@@ -176,7 +273,7 @@ def test_environments_may_be_named_shortly() -> None:
 
 def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "400")
-    shown = {name: run(capsys, f"list {name}")[0] for name in ("environments", "instances", "agents")}
+    shown = {name: run(capsys, f"list {name}")[0] for name in ("environments", "instances", "laws", "agents")}
     assert run(capsys, "list")[0] == "\n".join(shown.values())
     for row in ENVIRONMENTS.values():
         (line,) = [line for line in shown["environments"].splitlines() if line.startswith(f"{row.id} ")]
@@ -186,6 +283,8 @@ def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPat
         (line,) = [line for line in shown["instances"].splitlines() if line.startswith(f"{name} ")]
         assert one.source in line
     assert "sampler" in shown["instances"]
+    for name in LAWS:
+        assert re.search(f"^{name} ", shown["laws"], re.MULTILINE)
     for name, kind in AGENTS.items():
         (line,) = [line for line in shown["agents"].splitlines() if line.split()[0].rstrip(",") == name]
         assert kind.source in line
@@ -193,6 +292,26 @@ def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPat
     assert "the budget and the true H" in shown["agents"]
     monkeypatch.setenv("COLUMNS", "100")
     assert max(map(len, run(capsys, "list agents")[0].splitlines())) <= 100
+
+
+def test_list_shows_what_packages_bring_and_tells_what_cannot_be_imported(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    for registry, one in ((PROBLEMS, "Broken"), (INSTANCES, "broken"), (LAWS, "broken"), (AGENTS, "broken")):
+        monkeypatch.setitem(vars(registry), "installed", {one: "nowhere:Nothing"})
+    monkeypatch.setitem(
+        vars(AGENTS), "installed", {"brought": "agents.thresholding.lsa:LSA", "broken": "nowhere:Nothing"}
+    )
+    out, err = run(capsys, "list")
+    assert re.search("^brought +Threshold, Feasible +- +Tao", out, re.MULTILINE)
+    assert "roken" not in out
+    assert err.count("roken: 'nowhere:Nothing' cannot be imported") == len(err.splitlines()) == 4
+    out, err = run(capsys, "evaluate Threshold --budget 30 --episodes 2 --agents brought")
+    assert (agents_in(out), err) == (["brought"], "")
+    out, err = run(capsys, "evaluate Threshold --budget 30 --episodes 2")
+    assert "brought" in agents_in(out)
+    assert "nowhere" in err
 
 
 def test_train_calls_the_function(capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,6 +418,10 @@ def test_command_lines_that_cannot_be_read(capsys: Output, line: str) -> None:
     assert out == ""
     assert "Traceback" not in err
     assert err
+
+
+def test_version(capsys: Output) -> None:
+    assert run(capsys, "--version") == (f"bandit-envs {bandit_envs.__version__}\n", "")
 
 
 def test_interruption(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:

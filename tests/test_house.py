@@ -1,6 +1,6 @@
 """The order of the house: who imports whom, read from the source without running it.
 
-`python tests/test_house.py` prints the figures: files, arrows between rooms, circles, arrows upward.
+`python tests/test_house.py [folder]` prints the figures: files, arrows between rooms, circles, arrows upward.
 
 A room is a folder of a package, or a file at its top; an arrow is an import from another room. Imports inside
 functions and those for type checkers count as well.
@@ -9,6 +9,7 @@ functions and those for type checkers count as well.
 from __future__ import annotations
 
 import ast
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,13 +25,13 @@ ROOT = Path(__file__).parent.parent
 # line do not know each other.
 ORDER: dict[str, list[str]] = {
     "bandit_envs": [
-        "naming checks rng",
-        "registry compiled",
-        "arms geometry datasets",
-        "polyhedra problems",
-        "instances catalogue task",
-        "observations",
-        "simulator",
+        "naming checks compiled",
+        "rng registry geometry observations",
+        "arms",
+        "sampling datasets instances",
+        "simulator polyhedra problems",
+        "papers task catalogue",
+        "lookup",
         "setting",
         "episodes",
         "rendering",
@@ -40,12 +41,14 @@ ORDER: dict[str, list[str]] = {
     ],
     "agents": [
         "core",
-        "thresholding all_good top_k baselines models",
+        "thresholding top_k baselines models",
+        "all_good",
         "evolved.formula",
         "evolved.agent",
         "catalogue",
         "evaluation",
-        "evolved.candidates evolved.evolution evolved.__init__ learned figures",
+        "evolved.candidates",
+        "evolved.evolution evolved.__init__ learned figures",
         "__init__",
         "cli",
         "__main__",
@@ -163,20 +166,21 @@ def folders(tree: Tree) -> dict[str, set[str]]:
 
 
 def upward(tree: Tree, order: Mapping[str, Sequence[str]]) -> list[str]:
-    """The imports that the order forbids, and the files that it does not know, in words."""
-    level = {}
-    for package, lines in order.items():
-        for height, line in enumerate(lines):
-            level |= {f"{package}.{name}": height for name in line.split()}
-    found = [f"{module} has no place in the order" for module in tree.imports if room(module, order) not in level]
+    """What the order forbids, in words: imports, files without a place in it, and places without a file."""
+    packages = list(order)
+    level = {
+        f"{package}.{name}": (packages.index(package), height)
+        for package, lines in order.items()
+        for height, line in enumerate(lines)
+        for name in line.split()
+    }
+    rooms = {module: room(module, order) for module in tree.imports}
+    found = [f"{name} is in the order and not in the tree" for name in level if name not in rooms.values()]
+    found += [f"{module} has no place in the order" for module in tree.imports if rooms[module] not in level]
     for module, targets in tree.imports.items():
         for target in sorted(targets):
-            here, there = room(module, order), room(target, order)
-            if here == there or here not in level or there not in level:
-                continue
-            (package, other), known = (name.partition(".")[0] for name in (here, there)), list(order)
-            below = level[there] < level[here] if package == other else known.index(other) < known.index(package)
-            if not below:
+            mine, theirs = rooms[module], rooms[target]
+            if mine != theirs and {mine, theirs} <= level.keys() and level[theirs] >= level[mine]:
                 found.append(f"{module} imports {target}")
     return found
 
@@ -268,10 +272,11 @@ def wrong(tmp_path: Path) -> Tree:
 
 
 def test_wrong_trees_are_found_out(wrong: Tree) -> None:
-    order = {"low": ["ground", "__init__"], "high": ["stairs hall", "attic"]}
+    order = {"low": ["ground", "__init__"], "high": ["stairs hall", "attic", "roof"]}
     assert circles(wrong.imports) == [["high.attic", "high.stairs"], ["high.hall.door", "high.hall.mat"]]
     assert circles(arrows(wrong, order)) == [["high.attic", "high.stairs"]]
     assert upward(wrong, order) == [
+        "high.roof is in the order and not in the tree",
         "high.__init__ has no place in the order",
         "high.stairs imports high.attic",
         "high.stairs imports high.hall.door",
@@ -291,9 +296,9 @@ def test_an_import_of_oneself_is_a_circle() -> None:
     assert circles({"a": {"a"}, "b": {"a"}, "c": set()}) == [["a"]]
 
 
-def main() -> None:
-    """Print the figures of the tree."""
-    tree = read(ROOT, list(ORDER))
+def main(root: Path) -> None:
+    """Print the figures of the tree in a folder."""
+    tree = read(root, list(ORDER))
     for package in ORDER:
         own = {module: targets for module, targets in tree.imports.items() if module.partition(".")[0] == package}
         part = Tree({module: {t for t in targets if t in own} for module, targets in own.items()})
@@ -314,4 +319,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
+import types
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -12,13 +17,16 @@ import pytest
 
 pytest.importorskip("stable_baselines3")
 
+import torch
 from learning import FOUR, THRESHOLD, TINY, observations, untrained
 from stable_baselines3 import PPO
 
 import agents
+from agents.evolved.evolution import evolve
 from agents.learned import EquivariantPolicy, Trained, make_vec_env
 from agents.learned.weights import store
 from agents.models.cards import FOLDER, kind_of
+from agents.models.formats import FORMAT
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +102,92 @@ def test_paths_of_models(tmp_path, tiny):
     assert sorted(file.name for file in tmp_path.iterdir()) == [f"{x}.{y}" for x in "abc" for y in ("json", "zip")]
 
 
+# --- formats and versions ---------------------------------------------------------------------------------------------
+
+
+def test_models_and_cards_have_the_number_of_their_format(tiny, tmp_path):
+    path = tiny.save(tmp_path / "model")
+    assert tiny.card["format"] == json.loads(path.with_suffix(".json").read_text())["format"] == FORMAT == 1
+    with zipfile.ZipFile(path) as archive:
+        assert json.loads(archive.read("data"))["bandit_envs_format"] == FORMAT
+    assert evolve(generations=1, population=4, episodes=20, env_kwargs=FOUR, progress=False)[1]["format"] == FORMAT
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change what a saved model tells of itself."""
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    data = json.loads(files["data"])
+    change(data)
+    files["data"] = json.dumps(data).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+
+
+def test_a_file_without_a_number_is_of_the_first_format(tiny, tmp_path):
+    path = tiny.save(tmp_path / "model")
+    changed(path, lambda data: data.pop("bandit_envs_format"))
+    card = path.with_suffix(".json")
+    card.write_text(json.dumps({name: value for name, value in tiny.card.items() if name != "format"}))
+    x = observations(4)
+    assert np.array_equal(agents.load(path).predict(x)[0], tiny.predict(x)[0])
+
+
+def test_other_formats_are_refused(tiny, tmp_path):
+    again = r": train it again: agents\.train\('ppo'"
+    path = tiny.save(tmp_path / "model")
+    changed(path, lambda data: data.update(bandit_envs_format=7))
+    with pytest.raises(ValueError, match=rf"model\.zip has format 7; this version reads format 1{again}"):
+        agents.load(path)
+    with pytest.raises(ValueError, match=rf"model\.zip has format 7; this version reads format 1{again}"):
+        agents.evaluate(str(path), THRESHOLD, episodes=2, env_kwargs=FOUR)
+    path.with_suffix(".json").unlink()
+    with pytest.raises(ValueError, match="format 7; this version reads format 1: train it again$"):
+        agents.load(path)
+    path = tiny.save(tmp_path / "model")
+    card = path.with_suffix(".json")
+    card.write_text(json.dumps(tiny.card | {"format": 2}))
+    with pytest.raises(ValueError, match=rf"model\.json has format 2; this version reads format 1{again}"):
+        agents.load(path)
+    card.write_text(json.dumps(tiny.card | {"features": ["pulls", "colour"]}))
+    with pytest.raises(ValueError, match=rf"another version .*the features pulls, colour\){again}"):
+        agents.load(path)
+
+
+@pytest.mark.parametrize("lost", ["module", "class"])
+def test_models_whose_classes_are_gone_are_refused(lost, tmp_path, monkeypatch):
+    module = types.ModuleType("gone_tomorrow")
+    module.Policy = type("Policy", (EquivariantPolicy,), {"__module__": "gone_tomorrow"})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gone_tomorrow", module)
+    envs = make_vec_env(THRESHOLD, 4, observation="features", **FOUR)
+    PPO(module.Policy, envs, n_steps=8, batch_size=32, device="cpu").save(tmp_path / "model")
+    assert agents.load(tmp_path / "model").name == "ppo"
+    if lost == "module":
+        monkeypatch.delitem(sys.modules, "gone_tomorrow")
+    else:
+        del module.Policy
+    with pytest.raises(ValueError, match=r"model\.zip was saved by another version of .*gone_tomorrow.*train it again"):
+        agents.load(tmp_path / "model")
+
+
+def test_models_of_another_network_are_refused(ten, tmp_path):
+    path = Trained(ten, {"call": "agents.train()"}).save(tmp_path / "model")
+    state = ten.policy.state_dict()
+    del state["mlp_extractor.prior"]
+    content = io.BytesIO()
+    torch.save(state, content)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, old in files.items():
+            archive.writestr(name, content.getvalue() if name == "policy.pth" else old)
+    with pytest.raises(
+        ValueError, match=r"another version .*mlp_extractor\.prior.*: train it again: agents\.train\(\)"
+    ):
+        agents.load(path)
+
+
 # --- networks as plain numbers ----------------------------------------------------------------------------------------
 
 
@@ -121,6 +215,7 @@ def test_storing_keeps_every_decision(tmp_path, tiny, monkeypatch):
     x = observations(4)
     assert np.array_equal(again.predict(x)[0], tiny.predict(x)[0])
     assert again.card["call"] == tiny.card["call"]
+    assert again.card["format"] == FORMAT
     assert agents.make("ppo", gym.make(THRESHOLD)).predict(observations(10))[0].shape == (32,)
     with pytest.raises(ValueError, match="ppo has no parameter 'alpha'"):
         agents.make("ppo(alpha=1)", env)

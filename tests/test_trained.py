@@ -67,6 +67,16 @@ def test_actions_are_repeated_as_in_training(tiny):
     assert scores == result.episodes.query("agent == 'thrice'")["score"].tolist()
 
 
+def test_statistics_are_refused(tiny):
+    env = gym.make(THRESHOLD, **FOUR)
+    observation, _ = env.reset(seed=0)
+    for agent in (tiny, agents.make("ppo", env), Repeated(tiny, 2)):
+        with pytest.raises(
+            ValueError, match="reads observation='features', an array, got a dict of statistics; .*K . 9"
+        ):
+            agent.predict(observation)
+
+
 # --- the extra --------------------------------------------------------------------------------------------------------
 
 

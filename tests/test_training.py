@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -16,7 +17,8 @@ from learning import FOUR, MIX, THRESHOLD, TINY, observations, weights
 import agents
 from agents.learned import Trained
 from agents.learned.algorithms import ALGORITHMS
-from bandit_envs import FEATURES
+from agents.learned.comparison import reference_agents
+from bandit_envs import FEATURES, PROBLEMS, Problem, SetProblem, register_problem
 from bandit_envs.catalogue import ENVIRONMENTS
 
 
@@ -96,6 +98,88 @@ def test_every_problem_can_be_trained_on(row):
     assert trained.card["hyperparameters"]["shaping"] is (row.problem in ("Threshold", "Feasible"))
     assert "uniform" in trained.card["result"]["agents"]
     assert not trained.stops
+
+
+class Bare(Problem):
+    """The arm with the largest absolute mean: nothing but what a problem must have, so that there are no metrics."""
+
+    name, answer_size = "Bare", 1
+
+    def margin(self, means: Any) -> Any:
+        size = np.abs(np.nan_to_num(np.asarray(means, np.float64)))
+        ranked = np.sort(size, axis=-1)
+        return np.where(size == ranked[..., -1:], size - ranked[..., -2:-1], size - ranked[..., -1:])
+
+    def plug_in(self, means: Any) -> Any:
+        size = np.abs(np.nan_to_num(np.asarray(means, np.float64)))
+        return np.arange(size.shape[-1]) == size.argmax(-1)[..., None]
+
+    def verdict(self, answer: Any, truth: Any) -> Any:
+        right = (np.asarray(answer) & (truth >= 0)).any(-1)
+        return {"correct": right, "score": right.astype(np.float64)}
+
+
+class Apart(SetProblem):
+    """All arms at least .2 away from a half; `local` and scored by arms, so that rewards are shaped."""
+
+    name, local = "Apart", True
+
+    def margin(self, means: Any) -> Any:
+        return np.abs(np.asarray(means) - 0.5) - 0.2
+
+
+@pytest.fixture
+def own_problems() -> Any:
+    """The problems above, registered as long as a test runs."""
+    rows, ids = dict(PROBLEMS._rows), set(gym.registry)
+    for kind in (Bare, Apart):
+        register_problem(kind)
+    yield
+    PROBLEMS._rows = rows
+    PROBLEMS._found.clear()
+    for name in set(gym.registry) - ids:
+        del gym.registry[name]
+
+
+@pytest.mark.parametrize("mix", [None, MIX])
+@pytest.mark.parametrize(("kind", "shaped"), [(Bare, False), (Apart, True)])
+def test_a_problem_of_ones_own_can_be_trained_on(own_problems, kind, shaped, mix):
+    """No agent of this package need know it: without lsa, losses are in units of uniform's."""
+    trained = agents.train(env_id=f"bandit_envs/{kind.name}-v0", **TINY, mix=mix, siblings=4)
+    assert trained.card["hyperparameters"]["shaping"] is shaped
+    assert trained.card["hyperparameters"]["expected"] is False
+    for result in trained.card["result"] if mix else [trained.card["result"]]:
+        assert {"ppo", "uniform"} <= set(result["agents"]) <= {"ppo", "uniform", "lsa"}
+        assert set(result["differences"]["uniform"]) == {"score", *kind.metric_names[:1]}
+    evolution = {"generations": 2, "population": 4, "episodes": 20, "env_kwargs": FOUR, "progress": False}
+    genes, card = agents.evolve(
+        f"bandit_envs/{kind.name}-v0", **evolution, mix=mix and [{"budget": 12}, {"budget": 24}]
+    )
+    assert len(genes) == 18
+    assert len(card["result"]) == (2 if mix else 1)
+
+
+def test_reference_agents_are_those_that_can_play():
+    def references(env_id: str, **kwargs: Any) -> list[str]:
+        return reference_agents(gym.make(env_id, **kwargs).unwrapped.task)
+
+    assert references(THRESHOLD, **FOUR) == ["uniform", "lsa"]
+    assert references("bandit_envs/TopK-v0") == ["uniform"]
+    assert references("bandit_envs/Feasible-v0", observation="features") == ["uniform", "lsa"]
+
+
+def test_without_reference_agents_losses_are_as_they_are(monkeypatch):
+    monkeypatch.setattr("agents.learned.comparison.REFERENCE_AGENTS", ())
+    trained = agents.train(**TINY, mix=MIX)
+    look = trained.card["checkpoints"][-1]
+    assert look["loss_over_reference"] == pytest.approx([1 - value for value in look["return"]], abs=1e-5)
+    assert all(result["differences"] == {} for result in trained.card["result"])
+
+
+def test_a_mix_of_polyhedra_can_be_trained_on():
+    mix = [{"instance": {"polyhedra": {"arms": 4, "dimensions": 2, "seed": 1}}, "budget": T} for T in (12, 20)]
+    trained = agents.train(env_id="bandit_envs/Feasible-v0", **TINY | {"env_kwargs": None}, mix=mix)
+    assert len(trained.card["result"]) == 2
 
 
 def test_where_a_delta_is_asked_stopping_is_learned_with_and_without_shaping():

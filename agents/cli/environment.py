@@ -47,13 +47,13 @@ def importable(
 
     Args:
         rows: the registry.
-        left_out: is called with the reason for each row that is left out.
+        left_out: is called for each row that is left out, with its name and the reason.
     """
     for name in rows:
         try:
             row = rows[name]
         except ValueError as error:
-            left_out(str(error))
+            left_out(f"left out: {name}: {error}")
         else:
             yield name, row
 

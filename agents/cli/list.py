@@ -69,9 +69,11 @@ def _laws() -> Table:
     return ["law of arms", "parameters", "what it is"], rows
 
 
-def _listed(problems: Collection[str]) -> str:
-    """The names of problems, or that they are all."""
-    return "all" if set(problems) == set(PROBLEMS) else ", ".join(problems) or "-"
+def _listed(solved: Collection[str]) -> str:
+    """The names of the problems that an agent solves, or that they are all."""
+    known = [name for name, _ in importable(PROBLEMS)]
+    found = [name for name in known if name in solved]
+    return "all" if found == known else ", ".join(found) or "-"
 
 
 def _agents() -> Table:

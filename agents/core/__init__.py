@@ -4,7 +4,7 @@ The names below are for authors of agents, beside the three shapes and `Agent`, 
 
 * `seen_means`, what the arms have shown; `ALL_PROBLEMS`, `LOCAL_PROBLEMS` and `Problems`, for an agent's `solves`;
 * `Seen`, `following`, `planned`, `add` and `clear`, for the function of one episode of a `PlanPolicy`;
-* `RoundMemory`, the memory of a `RoundPolicy`, and `IndexMemory`, that of an `IndexPolicy`;
+* `IndexMemory`, `PlanMemory` and `RoundMemory`, what these three shapes remember;
 * `delta_of`, `scale_of` and `width_of`, for parameters that stand in for what the task says.
 
 The module `agents.core.trees` finds extremes of many arms quickly.
@@ -13,7 +13,7 @@ The module `agents.core.trees` finds extremes of many arms quickly.
 from .agent import ALL_PROBLEMS, LOCAL_PROBLEMS, Agent, Problems, seen_means, task_of
 from .confidence import delta_of, scale_of, width_of
 from .index_policy import IndexMemory, IndexPolicy
-from .plan_policy import PlanPolicy, Seen, add, clear, following, planned
+from .plan_policy import PlanMemory, PlanPolicy, Seen, add, clear, following, planned
 from .round_policy import RoundMemory, RoundPolicy
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Agent",
     "IndexMemory",
     "IndexPolicy",
+    "PlanMemory",
     "PlanPolicy",
     "Problems",
     "RoundMemory",

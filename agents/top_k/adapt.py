@@ -152,11 +152,12 @@ class _Policy(TopKAgent):
         K, W, self.seed = self.task.K, width_of(self.task, width), integer("seed", seed, 0, 2**32 - 1)
         if flag("cap", cap) and self.epsilon == 0 and self.policy > 1:
             raise ValueError("cap=True needs a problem with epsilon > 0, got epsilon=0")
-        needed = cap or self.policy <= 2
-        level = delta_of(self.name, self.task, delta) if needed else self.stopping_level(delta)
-        self.cap = direct_pulls(K, self.epsilon, level, W) if cap else UNLIMITED
+        level = self.stopping_level(delta)
+        if level is None and (cap or self.policy <= 2):
+            level = delta_of(self.name, self.task, delta)
+        self.cap = direct_pulls(K, self.epsilon, level, W) if cap and level is not None else UNLIMITED
         at = -1.0 if level is None or self.budgeted else level
-        factor = W**2 * math.log(K / level) / 2.0 if self.policy == 2 else 0.0
+        factor = W**2 * math.log(K / level) / 2.0 if self.policy == 2 and level is not None else 0.0
         self.rules = Rules(self.policy, self.k, self.cap, self.epsilon, at, W, factor)
 
     def next_arms(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> None:

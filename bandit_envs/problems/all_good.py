@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,10 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..checks import flag, number
 from ..compiled import jit
 from ..instances import Instance, Sampler
-from .base import Floats, SetProblem
-
-if TYPE_CHECKING:
-    from ..task import Task
+from .base import Floats, SetProblem, TaskLike
 
 __all__ = ["AllGood"]
 
@@ -79,7 +76,7 @@ class AllGood(SetProblem):
         self.epsilon = number("epsilon", epsilon, 0, high, above=True, below=True)
         self.slack = number("slack", slack, 0)
 
-    def check(self, task: Task, source: Instance | Sampler | None = None) -> None:
+    def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
         super().check(task, source)
         if self.multiplicative and isinstance(source, Sampler) and not source.positive:
             raise ValueError(f"multiplicative {self.name} needs a best mean > 0 in every episode, got {source!r:.200}")

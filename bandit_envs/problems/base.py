@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,13 +18,29 @@ from ..compiled import jit
 from ..geometry import Polyhedron
 from ..instances import Instance, Sampler
 
-if TYPE_CHECKING:
-    from ..task import Task
-
-__all__ = ["Bools", "Floats", "Problem", "SetProblem"]
+__all__ = ["Bools", "Floats", "Problem", "SetProblem", "TaskLike"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+
+class TaskLike(Protocol):
+    """What a problem may ask of a task before it accepts it; a `Task` has all of this."""
+
+    @property
+    def K(self) -> int:
+        """Number of arms."""
+        ...
+
+    @property
+    def D(self) -> int:
+        """Number of dimensions of an arm."""
+        ...
+
+    @property
+    def support(self) -> tuple[float, float] | None:
+        """Lowest and highest value of a sample, or None."""
+        ...
 
 
 class Problem(ABC):
@@ -89,7 +105,7 @@ class Problem(ABC):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def check(self, task: Task, source: Instance | Sampler | None = None) -> None:
+    def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
         """Refuse a task, or arms, that the problem is not defined on. Here: arms of several dimensions.
 
         Args:

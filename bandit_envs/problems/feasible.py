@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,11 +10,8 @@ from numpy.typing import ArrayLike
 from ..checks import array, flag, number
 from ..geometry import Polyhedron
 from ..instances import Instance, Sampler
-from .base import Floats, SetProblem
+from .base import Floats, SetProblem, TaskLike
 from .feasible_measures import hardness, hardness_2
-
-if TYPE_CHECKING:
-    from ..task import Task
 
 __all__ = ["Feasible"]
 
@@ -48,7 +45,7 @@ class Feasible(SetProblem):
         self.tolerance, self.normalise = number("tolerance", tolerance, 0), flag("normalise", normalise)
         self.polyhedron = Polyhedron(self.A, self.b, normalise=self.normalise)
 
-    def check(self, task: Task, source: Instance | Sampler | None = None) -> None:
+    def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
         wanted = len(self.A[0])
         if wanted != task.D:
             raise ValueError(f"A has {wanted} columns, so {self.name} needs arms of {wanted} dimensions, got {task.D}")

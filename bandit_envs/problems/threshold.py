@@ -6,18 +6,15 @@ Locatelli, Gutzeit & Carpentier, ICML 2016 (tolerance, P[any arm wrong]); Tao, B
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..checks import number
 from ..instances import Instance, Sampler
-from .base import Floats, SetProblem
+from .base import Floats, SetProblem, TaskLike
 from .threshold_measures import hardness
-
-if TYPE_CHECKING:
-    from ..task import Task
 
 __all__ = ["Threshold"]
 
@@ -44,7 +41,7 @@ class Threshold(SetProblem):
         self.threshold, self.tolerance = number("threshold", threshold), number("tolerance", tolerance, 0)
         self.boundary = self.threshold
 
-    def check(self, task: Task, source: Instance | Sampler | None = None) -> None:
+    def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
         super().check(task, source)
         if task.support is not None and not task.support[0] <= self.threshold <= task.support[1]:
             support = list(task.support)

@@ -7,7 +7,7 @@ Stone, ICML 2010), exactly the best k.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..checks import choice, integer, number
 from ..compiled import jit
 from ..instances import Instance, Sampler
-from .base import Bools, Floats, Problem
+from .base import Bools, Floats, Problem, TaskLike
 from .certificates import Deviation, Samples, certify
-
-if TYPE_CHECKING:
-    from ..task import Task
 
 __all__ = ["BestArm", "TopK"]
 
@@ -82,7 +79,7 @@ class TopK(Problem):
         self.epsilon = number("epsilon", epsilon, 0)
         self.criterion = choice("criterion", criterion, CRITERIA)
 
-    def check(self, task: Task, source: Instance | Sampler | None = None) -> None:
+    def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
         super().check(task, source)
         integer("k", self.k, 1, task.K - 1)
 
@@ -158,10 +155,10 @@ class TopK(Problem):
             shapes = T.shape, m.shape, v.shape
             raise ValueError(f"pulls, mean and variance are of K > {self.k} arms, got shapes {shapes}")
         K = T.shape[-1]
-        T, m, v = (np.array(x, kind).reshape(-1, K) for x, kind in ((T, np.int64), (m, np.float64), (v, np.float64)))
-        delta_c = np.empty(len(T))
-        answer = self.plug_in(np.where(T > 0, m, np.nan))
-        certify(Samples(T, m, v), answer, Deviation(self.epsilon, W, True, 60.0), delta_c)
+        samples = Samples(*(np.array(x, kind).reshape(-1, K) for x, kind in zip((T, m, v), "qdd", strict=True)))
+        delta_c = np.empty(len(samples.pulls))
+        answer = self.plug_in(np.where(samples.pulls > 0, samples.mean, np.nan))
+        certify(samples, answer, Deviation(self.epsilon, W, True, 60.0), delta_c)
         return {"delta_c": delta_c.reshape(np.shape(pulls)[:-1])}
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
