@@ -17,6 +17,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from rollouts import same
 
+import agents
 import bandit_envs
 from bandit_envs import (
     ENVIRONMENTS,
@@ -234,6 +235,11 @@ def test_a_class_is_named_by_its_module() -> None:
     assert env.task.problem == text
     assert Task.from_json(env.task.to_json()).make_problem() == env.problem
     assert env.task == Task(text, {"epsilon": 0.1}, K=10, budget=7, actions="arm")
+    result = agents.make("uniform", env).predict(env.reset(seed=0)[0])
+    assert result[0] == 0  # agents that solve all problems solve it
+    assert agents.make("lsa", env).task is env.task  # and those that solve problems of its kind
+    with pytest.raises(ValueError, match="st2 solves AllGood, not "):
+        agents.make("st2", env, delta=0.1)
     with pytest.raises(ValueError, match=f"'{HERE}:Missing' cannot be imported"):
         PureExplorationEnv(f"{HERE}:Missing")
     with pytest.raises(ValueError, match="'math:pi' must be a subclass of bandit_envs.Problem, got 3.14"):
