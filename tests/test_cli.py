@@ -436,15 +436,15 @@ def test_interruption(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_help_has_examples_that_can_be_read(capsys: Output) -> None:
     for name, kind in COMMANDS.items():
         out, _ = run(capsys, f"{name} --help")
-        text = (inspect.getdoc(kind) or "").partition("examples:\n")[2].replace("\\\n", " ")
+        text = (inspect.getdoc(kind) or "").partition("Examples:\n")[2].replace("\\\n", " ")
         examples = [shlex.split(line) for line in text.splitlines()]
         assert examples
-        assert "examples:" in out
+        assert "Examples:" in out
         for words in examples:
             assert words[:2] == ["bandit-envs", name]
             assert type(parse(words[1:])) is kind
     out, _ = run(capsys, "--help")
-    for line in out.partition("examples:\n")[2].partition("\n\n")[0].splitlines():
+    for line in out.partition("Examples:\n")[2].partition("\n\n")[0].splitlines():
         words = shlex.split(line)
         assert words[0] == "bandit-envs"
         if words[-1] not in ("--help", "--version"):

@@ -20,11 +20,11 @@ __all__ = ["Evaluate"]
 
 @dataclass(frozen=True)
 class Evaluate(EnvironmentCommand[Options]):
-    """Run agents on the same episodes of an environment; print their results, and compare them in pairs.
+    r"""Run agents on the same episodes of an environment; print their results, and compare them in pairs.
 
-    examples:
+    Examples:
       bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt uniform --at 200 500 1000
-      bandit-envs evaluate bandit_envs/Threshold-v0 --instance captions-651 --threshold 1.5 \\
+      bandit-envs evaluate bandit_envs/Threshold-v0 --instance captions-651 --threshold 1.5 \
           --agents lsa "apt(tolerance=0.05)" uniform --budget 500000 --episodes 16
       bandit-envs evaluate TopK --instance "sampler(arms=20)" --k 5 --budget 400 --out results/top-k
       bandit-envs evaluate Threshold --budget 200 --agents results/ppo.zip lsa uniform --figure results/ppo.png

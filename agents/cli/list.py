@@ -26,7 +26,7 @@ Shown = Annotated[Literal["environments", "instances", "laws", "agents"] | None,
 class List(Command):
     """Show what there is: environments, instances, laws of arms, agents; those of installed packages come last.
 
-    examples:
+    Examples:
       bandit-envs list
       bandit-envs list agents
     """

@@ -35,7 +35,7 @@ COMMANDS: dict[str, type[Command]] = {
 
 DESCRIPTION = """Pure-exploration bandits: run the papers' algorithms and trained agents on the same episodes.
 
-examples:
+Examples:
   bandit-envs list
   bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt uniform --figure results/tao.png
   bandit-envs train Threshold --seconds 60 --out results/ppo

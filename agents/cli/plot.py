@@ -19,7 +19,7 @@ __all__ = ["Plot"]
 class Plot(Command):
     """Draw what `bandit-envs evaluate --out` has written.
 
-    examples:
+    Examples:
       bandit-envs plot results/tao --metric misclassified --figure results/tao.svg
       bandit-envs plot results/tao --log
     """

@@ -17,7 +17,7 @@ __all__ = ["Reproduce"]
 class Reproduce(Command):
     """Run a figure of a paper; print a verdict on everything that the paper claims of it.
 
-    examples:
+    Examples:
       bandit-envs reproduce tao2019-figure-1 --episodes 500 --panels "Setup 1"
       bandit-envs reproduce tao2019-figure-1 --out results/tao2019-figure-1
     """

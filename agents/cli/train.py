@@ -22,13 +22,13 @@ __all__ = ["Train"]
 
 @dataclass(frozen=True)
 class Train(EnvironmentCommand[Options]):
-    """Train an agent by reinforcement learning, or evolve an index; write the model and its card.
+    r"""Train an agent by reinforcement learning, or evolve an index; write the model and its card.
 
     What only one algorithm has is given by --hyperparameters: `population` of evolved, `learning_rate` of the others.
 
-    examples:
+    Examples:
       bandit-envs train Threshold --seconds 60 --out results/ppo
-      bandit-envs train Threshold --algorithm ppo --instance "sampler(arms=20)" --budget 400 --steps 1000000 \\
+      bandit-envs train Threshold --algorithm ppo --instance "sampler(arms=20)" --budget 400 --steps 1000000 \
           --hyperparameters learning_rate=0.001
       bandit-envs train TopK --algorithm evolved --instance "sampler(arms=20)" --k 5 --budget 1000 --seconds 120
       bandit-envs train Threshold --mix '[{"budget": 200}, {"budget": 1000, "pulls_per_action": 8}]' --resume

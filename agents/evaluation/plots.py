@@ -1,8 +1,8 @@
-"""Pictures of evaluations: a line with a confidence band per agent, or bars where there is a single point.
+"""Plots of evaluations: a line with a confidence band per agent, or bars where there is a single point.
 
 Agents differ by colour, line and marker: the colours are those of Okabe & Ito (2008), which colour-blind readers can
 tell apart, without their yellow, which is hard to see on white. Figures are Matplotlib objects that belong to no
-window, so that nothing here needs a display or touches Matplotlib's global state.
+window, so that nothing here needs a display or changes Matplotlib's global state.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["Series", "check_path", "draw", "metric_label", "plot", "pulls_label"
 Floats = NDArray[np.float64]
 Transform = Callable[[Floats], Floats]
 
-# Numbers of colours, lines and markers have no common divisor in pairs: 8 * 5 * 9 styles before one comes back.
+# The numbers of colours, lines and markers have no common divisor: there are 8 * 5 * 9 styles before one is repeated.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000")
 LINES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")
 MOST_MARKERS = 12  # on a line
-NARROW = 0.7  # bars from 0 to values that all lie in the upper third would hide what differs
+NARROW = 0.7  # bars from 0 are not drawn if all values lie above this share of the largest: they would look the same
 WIDE = 100  # last / first point from which the axis of pulls is logarithmic
 
-# What a file's suffix means, and what keeps the time of writing out of it.
+# The metadata by suffix that keep the time of writing out of the file.
 FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 LABELS = {
@@ -100,10 +100,19 @@ def save(figure: Figure, path: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Series:
-    """One agent's points: x (C,) numbers of pulls (none for a single point), mean and limits (C,), NaN for none."""
+    """The points of one agent.
+
+    Attributes:
+        agent: its label.
+        style: number of its colour, line and marker.
+        x: numbers of pulls, (C,); None for a single point.
+        mean: (C,), NaN where there is none.
+        low: lower confidence limits, (C,), NaN where there are none.
+        high: upper confidence limits, likewise.
+    """
 
     agent: str
-    style: int  # the place of its colour, line and marker
+    style: int
     x: Floats | None
     mean: Floats
     low: Floats
@@ -113,7 +122,15 @@ class Series:
 def series_of(
     evaluation: Evaluated, metric: str, level: float, transform: Transform | None, order: Sequence[str]
 ) -> list[Series]:
-    """The points of every agent; its style is that of its place in `order`."""
+    """The points of every agent.
+
+    Args:
+        evaluation: what to draw.
+        metric: whose mean it is.
+        level: of the confidence limits.
+        transform: applied to means and limits, elementwise; None: they are drawn as they are.
+        order: labels of agents; an agent's style is that of its place here.
+    """
     made = []
     for agent in evaluation.agents:
         runs = [run for run in evaluation.runs if run.agent == agent]
@@ -149,7 +166,7 @@ def _limits(series: Sequence[Series], log: bool) -> tuple[float, float]:
 
 
 def _log_ticks(axis: Any, low: float, high: float) -> None:
-    """Ticks of a logarithmic axis that is shown from low to high: 1, 2, 5 in each decade, or decades alone."""
+    """Set the ticks of a logarithmic axis that is shown from low to high: 1, 2, 5 in each decade, or decades alone."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     if high <= 1000 * low:
@@ -159,7 +176,7 @@ def _log_ticks(axis: Any, low: float, high: float) -> None:
 
 
 def _draw_lines(ax: Axes, series: Sequence[Series], log: bool) -> None:
-    """A line with its band for each agent."""
+    """Draw a line with its band for each agent."""
     from matplotlib.ticker import MaxNLocator
 
     bottom, top = _limits(series, log)
@@ -189,7 +206,7 @@ def _draw_lines(ax: Axes, series: Sequence[Series], log: bool) -> None:
 
 
 def _draw_bars(ax: Axes, series: Sequence[Series], log: bool, transformed: bool) -> None:
-    """A horizontal bar from 0 with an error bar for each agent; points where an axis from 0 would hide what differs."""
+    """Draw a horizontal bar with an error bar for each agent; points where bars from 0 would all look the same."""
     mean, low, high = (np.array([getattr(one, name)[-1] for one in series]) for name in ("mean", "low", "high"))
     bottom, top = _limits(series, log)
     bars = not log and not transformed and not 0 < bottom > NARROW * top
@@ -220,7 +237,7 @@ def _draw_bars(ax: Axes, series: Sequence[Series], log: bool, transformed: bool)
 
 
 def _number(x: float) -> str:
-    """Three digits, or a whole number of thousands."""
+    """A number with three digits, or rounded to a whole number from 1000 on."""
     return (f"{x:,.0f}" if 1000 <= abs(x) < np.inf else f"{x:#.3g}").replace("-", "\N{MINUS SIGN}")
 
 
@@ -233,7 +250,7 @@ def _draw(
     transform: Transform | None,
     label: str | None,
 ) -> bool:
-    """Draw an evaluation; returns whether it has lines (and so wants a legend)."""
+    """Draw an evaluation; returns whether there are lines, which need a legend."""
     series = series_of(evaluation, metric, level, transform, evaluation.agents)
     if label is None:
         name = getattr(transform, "__name__", "")
@@ -245,16 +262,23 @@ def _draw(
 
 
 def pulls_label(evaluation: Evaluated) -> str:
-    """What the numbers of pulls of an evaluation are: checkpoints, or budgets."""
+    """The label of the axis of pulls: they are checkpoints, or budgets."""
     return "pulls" if evaluation.runs[0].at is not None else "budget (pulls)"
 
 
 def draw(ax: Axes, series: Sequence[Series], label: str, xlabel: str, log: bool, transformed: bool = False) -> bool:
-    """Lines, or bars of single points; returns whether it has lines (and so wants a legend).
+    """Draw lines, or bars for single points.
 
     Args:
-        label: of the values. xlabel: of the points. log: logarithmic axis of the values.
-        transformed: the values have no natural 0, from which bars would begin.
+        ax: the axes to draw into.
+        series: the points of each agent.
+        label: of the axis of values.
+        xlabel: of the axis of points.
+        log: whether the axis of values is logarithmic.
+        transformed: whether the values are transformed, so that bars cannot begin at 0.
+
+    Returns:
+        Whether there are lines, which need a legend.
     """
     ax.set_axisbelow(True)
     for side in ("top", "right"):
@@ -301,7 +325,8 @@ def plot(
         path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
         log: logarithmic axis of the metric. A mean of 0 has no place there: its line has a gap, its band goes on.
         transform: applied to means and limits, elementwise, e.g. `numpy.log`.
-        label: of the axis of the metric. title: None for problem, instance and episodes; "" for none.
+        label: of the axis of the metric; None for the metric in words.
+        title: None for problem, instance and episodes; "" for none.
         level: of the confidence limits, in (0, 1).
         ax: draw into these axes, with the legend inside; None makes a figure.
 

@@ -45,22 +45,34 @@ def _schematic() -> Instance:
 
 @dataclass(eq=False)
 class Stopped:
-    """The statistics of an episode that has ended, and the bounds by which it did: (K,), arms by empirical mean."""
+    """The statistics of an episode that has ended, and the bounds by which it did.
+
+    Attributes:
+        label: of the policy.
+        pulls: (K,), here and below the arms are in decreasing order of their empirical means.
+        mean: empirical means, (K,).
+        inside: whether an arm is in High, (K,).
+        width: of the bound on the side that matters, (K,).
+        delta: the error probability of that bound, (K,).
+        cut: c of pi_3 and pi_4; NaN for the other policies.
+    """
 
     label: str
     pulls: Any
     mean: Any
-    inside: Any  # High
-    width: Any  # on the side that matters
-    delta: Any  # that this width belongs to
-    cut: float  # c of pi_3 and pi_4, NaN for the others
+    inside: Any
+    width: Any
+    delta: Any
+    cut: float
 
     @property
     def agents(self) -> list[str]:
+        """The label of the policy."""
         return [self.label]
 
     @property
     def settings(self) -> dict[str, Any]:
+        """The label of the policy."""
         return {"agent": self.label}
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
@@ -80,7 +92,15 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Bounds(AnyPanel[Stopped]):
-    """The bounds of one policy at its end: an episode on five arms, m = 2, epsilon = .1, delta = .05."""
+    """The bounds of one policy when it stops: an episode on five arms with m = 2.
+
+    Attributes:
+        title: of the panel.
+        agent: name of the policy.
+        label: of the axis of means.
+        epsilon: of the environment.
+        delta: of the environment.
+    """
 
     title: str
     agent: str
@@ -89,7 +109,7 @@ class Bounds(AnyPanel[Stopped]):
     delta: float = 0.05
 
     def run(self, episodes: int | None, seed: int, progress: bool | None) -> Stopped:
-        """One episode, whatever `episodes` says."""
+        """Run one episode, whatever `episodes` says."""
         env: Any = gym.make(
             ENV, instance=_schematic(), k=2, epsilon=self.epsilon, criterion="each", delta=self.delta, actions="full"
         ).unwrapped
@@ -112,6 +132,7 @@ class Bounds(AnyPanel[Stopped]):
         return Stopped(self.title, pulls[0], mean[0], inside[0], width, d, cut)
 
     def draw(self, ax: Axes, result: Stopped, level: float, transform: Transform, order: Sequence[str]) -> None:
+        """Draw the interval of each arm on the side that matters."""
         place = np.arange(1, 6)
         shown = result.mean + np.where(result.inside, self.epsilon, 0.0)
         end = shown + np.where(result.inside, -1, 1) * result.width

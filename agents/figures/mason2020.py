@@ -30,14 +30,19 @@ ENV = "bandit_envs/AllGood-v0"
 
 @dataclass(eq=False)
 class Rated:
-    """The ratings of a contest, read as arms."""
+    """The ratings of a contest.
+
+    Attributes:
+        data: the ratings.
+        epsilon: captions whose mean is less than this fraction below the best are good.
+    """
 
     data: Captions
     epsilon: float
 
     @property
     def agents(self) -> list[str]:
-        """The two lines."""
+        """Labels of the two lines."""
         return ["captions", f"{1 - self.epsilon:g} of the best"]
 
     @property
@@ -47,11 +52,12 @@ class Rated:
 
     @property
     def good(self) -> int:
-        """How many are."""
+        """Number of good captions."""
         return int((self.data.means >= self.threshold).sum())
 
     @property
     def settings(self) -> dict[str, Any]:
+        """The contest and epsilon."""
         return {"contest": self.data.contest, "epsilon": self.epsilon}
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
@@ -73,7 +79,13 @@ class Rated:
 
 @dataclass(frozen=True)
 class Ratings(AnyPanel[Rated]):
-    """Mean ratings of the captions of a contest, best first, and how many are within epsilon of the best."""
+    """Mean ratings of the captions of a contest, best first, and how many are within epsilon of the best.
+
+    Attributes:
+        contest: its number.
+        epsilon: a fraction of the best mean.
+        label: of the axis of ratings.
+    """
 
     contest: int
     epsilon: float = 0.2
@@ -81,10 +93,11 @@ class Ratings(AnyPanel[Rated]):
 
     @property
     def title(self) -> str:  # type: ignore[override]
+        """The name of the contest."""
         return f"Contest {self.contest}"
 
     def run(self, episodes: int | None, seed: int, progress: bool | None) -> Rated:
-        """The ratings; nothing in them is random.
+        """Read the ratings, which are the same for all episodes and seeds.
 
         Raises:
             OSError: where the file is neither in a local folder nor to be downloaded (see `captions`).
@@ -92,6 +105,7 @@ class Ratings(AnyPanel[Rated]):
         return Rated(captions(self.contest), self.epsilon)
 
     def draw(self, ax: Axes, result: Rated, level: float, transform: Transform, order: Sequence[str]) -> None:
+        """Draw the means by rank, and a line at the threshold."""
         means, (captions_label, threshold_label) = np.sort(result.data.means)[::-1], result.agents
         ax.plot(np.arange(1, len(means) + 1), means, color=COLOURS[0], label=captions_label)
         ax.axhline(result.threshold, color=COLOURS[1], linestyle="dashed", label=threshold_label)
