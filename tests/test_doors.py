@@ -282,7 +282,9 @@ def test_odd_texts_are_refused(text: str) -> None:
         evaluate(text)
 
 
-@pytest.mark.parametrize("odd", [3, None, object(), 1.5, b"lsa", {1}, np.zeros(3), ("lsa",)], ids=repr)
+@pytest.mark.parametrize(
+    "odd", [3, None, object(), 1.5, b"lsa", {1}, np.zeros(3), ("lsa",)], ids=lambda odd: type(odd).__name__
+)
 def test_what_is_no_agent(odd: Any) -> None:
     with pytest.raises(ValueError, match="an agent's name is text.*method predict; got"):
         agents.make(odd, gym.make(THRESHOLD))
