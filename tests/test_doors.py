@@ -125,6 +125,15 @@ def test_problems_that_an_agent_solves() -> None:
     assert AGENTS["lsa"].solves is LOCAL_PROBLEMS
 
 
+def test_an_installed_problem_that_cannot_be_imported_harms_no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PROBLEMS, "installed", {"Broken": "no_such_module:Thing"})
+    assert "Broken" in PROBLEMS
+    assert "Broken" not in ALL_PROBLEMS
+    assert list(LOCAL_PROBLEMS) == ["Threshold", "Feasible"]
+    with pytest.raises(ValueError, match="lsa solves Threshold, Feasible, not TopK"):
+        agents.make("lsa", gym.make("bandit_envs/TopK-v0"))
+
+
 def test_names() -> None:
     assert agents.names() == list(AGENTS)
     for problem in PROBLEMS:

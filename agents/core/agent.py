@@ -34,6 +34,8 @@ QUESTION = ("problem", "parameters", "K", "D", "law", "support", "sigma", "pull"
 class Problems(Collection[str]):
     """The names of all problems of which something holds, users' own included: what an agent may say that it solves.
 
+    The problem of an installed package that cannot be imported is not among them.
+
     Args:
         holds: whether it holds of a problem's class.
     """
@@ -42,7 +44,13 @@ class Problems(Collection[str]):
         self._holds = holds
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in PROBLEMS and bool(self._holds(PROBLEMS[name]))
+        if not isinstance(name, str) or name not in PROBLEMS:
+            return False
+        try:
+            kind = PROBLEMS[name]
+        except ValueError:
+            return False
+        return bool(self._holds(kind))
 
     def __iter__(self) -> Iterator[str]:
         return (name for name in PROBLEMS if name in self)
