@@ -119,7 +119,8 @@ def test_problems_that_an_agent_solves() -> None:
     assert list(LOCAL_PROBLEMS) == ["Threshold", "Feasible"]
     assert "Threshold" in LOCAL_PROBLEMS
     assert len(LOCAL_PROBLEMS) == 2
-    for other in ("TopK", "Treshold", None, 3, [], {}):
+    assert "bandit_envs.problems:Threshold" in LOCAL_PROBLEMS
+    for other in ("TopK", "Treshold", "bandit_envs.problems:TopK", "no_such_module:Thing", None, 3, [], {}):
         assert other not in LOCAL_PROBLEMS
     assert list(Problems(lambda kind: kind.answer_size is None and not kind.local)) == ["AllGood", "TopK", "BestArm"]
     assert AGENTS["lsa"].solves is LOCAL_PROBLEMS

@@ -44,13 +44,10 @@ class Problems(Collection[str]):
         self._holds = holds
 
     def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str) or name not in PROBLEMS:
-            return False
         try:
-            kind = PROBLEMS[name]
+            return bool(self._holds(PROBLEMS.find(name)))  # type: ignore[arg-type]
         except ValueError:
             return False
-        return bool(self._holds(kind))
 
     def __iter__(self) -> Iterator[str]:
         return (name for name in PROBLEMS if name in self)
