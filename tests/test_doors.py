@@ -119,10 +119,20 @@ def test_problems_that_an_agent_solves() -> None:
     assert list(LOCAL_PROBLEMS) == ["Threshold", "Feasible"]
     assert "Threshold" in LOCAL_PROBLEMS
     assert len(LOCAL_PROBLEMS) == 2
-    for other in ("TopK", "Treshold", None, 3, [], {}):
+    assert "bandit_envs.problems:Threshold" in LOCAL_PROBLEMS
+    for other in ("TopK", "Treshold", "bandit_envs.problems:TopK", "no_such_module:Thing", None, 3, [], {}):
         assert other not in LOCAL_PROBLEMS
     assert list(Problems(lambda kind: kind.answer_size is None and not kind.local)) == ["AllGood", "TopK", "BestArm"]
     assert AGENTS["lsa"].solves is LOCAL_PROBLEMS
+
+
+def test_an_installed_problem_that_cannot_be_imported_harms_no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PROBLEMS, "installed", {"Broken": "no_such_module:Thing"})
+    assert "Broken" in PROBLEMS
+    assert "Broken" not in ALL_PROBLEMS
+    assert list(LOCAL_PROBLEMS) == ["Threshold", "Feasible"]
+    with pytest.raises(ValueError, match="lsa solves Threshold, Feasible, not TopK"):
+        agents.make("lsa", gym.make("bandit_envs/TopK-v0"))
 
 
 def test_names() -> None:

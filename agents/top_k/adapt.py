@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 from bandit_envs import Deviation, Samples, deviations, episode_kernel, flag, integer, lean
 
 from ..core.agent import Ints, Observation
-from ..core.confidence import delta_of, width_of
+from ..core.confidence import LEAST, delta_of, width_of
 from ..core.plan_policy import Seen, add, following
 from .draws import Draws, draw, draw_evenly, uniform
 from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
@@ -34,7 +34,9 @@ NEGLIGIBLE = 60.0  # a bound below exp(-60) times another changes no draw
 
 def direct_pulls(n: int, epsilon: float, delta: float, W: float) -> int:
     """Pulls of each arm that make all widths at delta/n at most epsilon/2: ceil(2 W^2 ln(n/delta) / epsilon^2)."""
-    return math.ceil(2.0 * W**2 / epsilon**2 * math.log(n / delta)) if epsilon > 0 else UNLIMITED
+    if epsilon < LEAST:
+        return UNLIMITED
+    return math.ceil(min(2.0 * W**2 / epsilon**2 * math.log(n / delta), UNLIMITED))
 
 
 class Rules(NamedTuple):
