@@ -204,9 +204,9 @@ def test_what_is_no_problem_is_refused(registered: None) -> None:
         (Unexplained, r"Unexplained.parameters must explain each parameter of the constructor, \['level'\], got"),
         (Taken, "the problem 'Threshold' comes with this package: choose another name"),
         (Later, "Later.version must be an integer in .*got -1"),
-        (Nameless, "the name of a problem is a word"),
-        (5, "the name of a problem is a word"),
-        (Task, "the name of a problem is a word"),
+        (Nameless, "the name of the problem must be a word"),
+        (5, "the name of the problem must be a word"),
+        (Task, "the name of the problem must be a word"),
     ):
         with pytest.raises(ValueError, match=said):
             register_problem(kind)  # type: ignore[arg-type]
@@ -368,7 +368,7 @@ def test_instances_that_are_none(registered: None) -> None:
             gym.make("bandit_envs/Threshold-v0", instance=instance)
     for name, factory, said in (
         ("tao2019-1", steps, "the instance 'tao2019-1' comes with this package"),
-        ("two words", steps, "the name of a instance is a word"),
+        ("two words", steps, "the name of the instance must be a word"),
         ("mine", 5, "the instance 'mine' must be a function that makes one, got 5"),
     ):
         with pytest.raises(ValueError, match=said):
