@@ -88,9 +88,9 @@ def seen_means(observation: Observation, slots: Ints | None = None) -> Floats:
     return means
 
 
-def unfit(pulls: Ints, mean: Floats, episodes: int) -> ValueError:
-    """The error for an observation that does not go with the memory of so many episodes."""
-    return ValueError(f"pulls {pulls.shape} and mean {mean.shape} do not fit a memory of {episodes} episodes")
+def unfit(pulls: Ints, mean: Floats, episodes: int, name: str = "mean") -> ValueError:
+    """The error for an observation, its pulls and means or others, that does not fit a memory of so many episodes."""
+    return ValueError(f"pulls {pulls.shape} and {name} {mean.shape} do not fit a memory of {episodes} episodes")
 
 
 @functools.lru_cache(maxsize=64)
