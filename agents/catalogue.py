@@ -115,8 +115,8 @@ def names(problem: str | None = None) -> list[str]:
     Raises:
         ValueError: for an unknown problem.
     """
-    if problem is not None and not (isinstance(problem, str) and problem in PROBLEMS):
-        raise unknown("problem", str(problem), PROBLEMS)
+    if problem is not None:
+        PROBLEMS.find(problem)
     found = []
     for name in AGENTS:
         try:

@@ -82,7 +82,7 @@ class Registry(Mapping[str, T], Generic[T]):
         """
         if not _is_word(name):
             raise ValueError(
-                f"the name of a {self.kind} is a word of letters, digits, '-', '_' and '.', got {name!r:.200}"
+                f"the name of the {self.kind} must be a word of letters, digits, '-', '_' and '.', got {name!r:.200}"
             )
         if name in self._own:
             if self._rows[name] is target:
@@ -91,7 +91,7 @@ class Registry(Mapping[str, T], Generic[T]):
         if not isinstance(target, str):
             target = self.accept(name, target)
         elif ":" not in target:
-            raise ValueError(f"a {self.kind} is registered as an object or as 'module:name', got {target!r:.200}")
+            raise ValueError(f"the {self.kind} {name!r} must be an object or 'module:name', got {target!r:.200}")
         self._rows[name] = target
         self._found.pop(name, None)
 

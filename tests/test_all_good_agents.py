@@ -143,7 +143,7 @@ def test_lucb_first_rounds() -> None:
     assert arms == [2, 0, 2, 1]
     # Without its memory the round is read from the pulls: 18 pulls, (18 - 3) / 2 rounds before this one, t = 8.
     _, state = agent.predict(seen([6, 6, 6], [1.0, 0.0, 2.0]))
-    assert state.t.tolist() == [8]
+    assert state.rounds["t"].tolist() == [8]
     # t = 4000 - 1: 2 sqrt(ln(37.5 * 3999^4) / 5334) = 2 sqrt(36.800 / 5334) = .166: 1 + .166 - (2 - .166) < .5
     assert agent.predict(seen([2667] * 3, [1.0, 0.0, 2.0]))[0] == 3
 
@@ -493,9 +493,9 @@ def test_lucb_keeps_its_round_without_its_memory() -> None:
     for t in range(200):
         action, state = agent.predict(observation, state)
         if t >= 5 and t % 2 == 1:  # at the beginning of a round: (t - 5) / 2 of them are over
-            assert state.t.tolist() == [(t - 5) // 2 + 1]
+            assert state.rounds["t"].tolist() == [(t - 5) // 2 + 1]
             again, other = agent.predict(observation, None)
-            assert (again["arm"], other.t.tolist()) == (action["arm"], state.t.tolist())
+            assert (again["arm"], other.rounds["t"].tolist()) == (action["arm"], state.rounds["t"].tolist())
         observation, *_ = env.step(action)
 
 

@@ -477,8 +477,8 @@ def test_what_is_no_law_is_refused() -> None:
         law, code = "gaussian", 1
 
     for kind, said in (
-        (5, "the name of a law is a word"),
-        (Nameless, "the name of a law is a word"),
+        (5, "the name of the law must be a word"),
+        (Nameless, "the name of the law must be a word"),
         (Codeless, "Codeless.code must be the code of a law of bandit_envs"),
         (Taken, "the law 'gaussian' comes with this package"),
     ):

@@ -119,10 +119,20 @@ def test_problems_that_an_agent_solves() -> None:
     assert list(LOCAL_PROBLEMS) == ["Threshold", "Feasible"]
     assert "Threshold" in LOCAL_PROBLEMS
     assert len(LOCAL_PROBLEMS) == 2
-    for other in ("TopK", "Treshold", None, 3, [], {}):
+    assert "bandit_envs.problems:Threshold" in LOCAL_PROBLEMS
+    for other in ("TopK", "Treshold", "bandit_envs.problems:TopK", "no_such_module:Thing", None, 3, [], {}):
         assert other not in LOCAL_PROBLEMS
     assert list(Problems(lambda kind: kind.answer_size is None and not kind.local)) == ["AllGood", "TopK", "BestArm"]
     assert AGENTS["lsa"].solves is LOCAL_PROBLEMS
+
+
+def test_an_installed_problem_that_cannot_be_imported_harms_no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PROBLEMS, "installed", {"Broken": "no_such_module:Thing"})
+    assert "Broken" in PROBLEMS
+    assert "Broken" not in ALL_PROBLEMS
+    assert list(LOCAL_PROBLEMS) == ["Threshold", "Feasible"]
+    with pytest.raises(ValueError, match="lsa solves Threshold, Feasible, not TopK"):
+        agents.make("lsa", gym.make("bandit_envs/TopK-v0"))
 
 
 def test_names() -> None:
@@ -282,7 +292,9 @@ def test_odd_texts_are_refused(text: str) -> None:
         evaluate(text)
 
 
-@pytest.mark.parametrize("odd", [3, None, object(), 1.5, b"lsa", {1}, np.zeros(3), ("lsa",)], ids=repr)
+@pytest.mark.parametrize(
+    "odd", [3, None, object(), 1.5, b"lsa", {1}, np.zeros(3), ("lsa",)], ids=lambda odd: type(odd).__name__
+)
 def test_what_is_no_agent(odd: Any) -> None:
     with pytest.raises(ValueError, match="an agent's name is text.*method predict; got"):
         agents.make(odd, gym.make(THRESHOLD))

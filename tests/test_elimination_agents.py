@@ -15,10 +15,13 @@ from scipy import stats
 from twins_elimination import best_arm, east, fareast, uniform_elimination
 
 import agents
-from agents.all_good.fareast import BAD, GOOD, GOOD_ARM, STAGE, bad_filter_pulls
+from agents.all_good.fareast import SAMPLE_OTHERS, bad_filter_pulls
+from agents.core import bulk
+from agents.core.bulk import Plans
 from agents.core.round_policy import RoundMemory
+from agents.core.trees import Forest, tree_of
 from agents.top_k.median_elimination import elimination_pulls, pulls_per_arm, upper_half, width_constant
-from bandit_envs import Gaussian, Instance, Task
+from bandit_envs import PULLS_LIMIT, Gaussian, Instance, Task, slot_kernel
 
 ALL_GOOD = "bandit_envs/AllGood-v0"
 BEST_ARM = "bandit_envs/BestArm-v0"
@@ -36,10 +39,10 @@ def twin_of(agent: Any) -> Twin:
     """The twin of an agent, on its task."""
     p, K = agent.task.parameters, agent.task.K
     if agent.name == "median-elimination":
-        return best_arm(K, p["epsilon"], agent.delta, agent.constant)
+        return best_arm(K, *agent.accuracy)
     common = (K, p["epsilon"], p["multiplicative"], p["slack"], agent.task.delta, agent.task.sigma)
     if agent.name == "fareast":
-        return fareast(*common, finder=agent.finder, kappa=agent.kappa, constant=agent.constant)
+        return fareast(*common, finder=agent.finder, kappa=agent.rules.kappa, constant=agent.rules.constant)
     return {"east": east, "uniform-elimination": uniform_elimination}[agent.name](*common)
 
 
@@ -88,16 +91,27 @@ def test_constant_of_median_elimination() -> None:
     assert width_constant(task(sigma=0.1), None) == pytest.approx(0.08, rel=1e-15)
 
 
+@slot_kernel
+def halve(e: int, plans: Plans, forest: Forest, total: Any) -> None:
+    """Leave the better half of the arms of the plan of episode e."""
+    upper_half(bulk.plan_of(plans, e), total[e], tree_of(forest, e))
+
+
 def test_upper_half() -> None:
+    memory = RoundMemory(**RoundMemory.of(2, 5))
     S = np.array([[True, True, True, True, True], [True, False, False, True, True]])
+    memory.write_all(np.arange(2), S, 2, np.ones((2, 5)))
     m = np.array([[3.0, 1.0, 3.0, 3.0, 9.0], [-2.0, 9.0, 9.0, -2.0, -2.0]])  # ties go to the lowest arm
-    assert upper_half(m, S).astype(int).tolist() == [[1, 0, 1, 0, 1], [1, 0, 0, 1, 0]]
+    halve(np.arange(2), *memory.plans, *Forest.of(2, 5), 1.0 + 2 * m)
+    plans = memory.plans
+    assert [arms[:n].tolist() for arms, n in zip(plans.arms, plans.books["size"], strict=True)] == [[0, 2, 4], [0, 3]]
 
 
 def test_pulls_of_the_bad_filter() -> None:
     # r = 1, n = 10, delta = .1: 2^5 ln(80 / .05) = 236.09; r = 2: 2^7 ln(80 / .0125) = 1121.80
     assert [bad_filter_pulls(r, 10, 0.1) for r in (1, 2)] == [237, 1122]
     assert bad_filter_pulls(1, 10, 0.1, sigma=0.5) == math.ceil(236.09 / 4)
+    assert bad_filter_pulls(30, 10, 0.1) == bad_filter_pulls(1, 10, 0.1, sigma=1e9) == PULLS_LIMIT  # never reached
 
 
 def test_schedule_of_fareast() -> None:
@@ -246,6 +260,18 @@ def test_met_in_the_middle(name: str) -> None:
     assert correct.all()
 
 
+@pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
+def test_memory_of_another_batch(name: str) -> None:
+    best = Task("BestArm", {"epsilon": 0.5, "criterion": "aggregate"}, K=3, delta=0.1)
+    agent = agents.make(name, best if name == NAMES[3] else task())
+    one = seen([1, 1, 1], [0.0, 0.5, 1.0])
+    _, state = agent.predict(one)
+    with pytest.raises(ValueError, match=r"pulls \(2, 3\) and total \(2, 3\) do not fit a memory of 1 episodes"):
+        agent.predict({key: np.stack([value, value]) for key, value in one.items()}, state)
+    with pytest.raises(ValueError, match=r"pulls \(1, 3\) and total \(1, 2\) do not fit a memory of 1 episodes"):
+        agent.predict(one | {"total": np.zeros(2)}, state)
+
+
 def test_uniform_elimination_goes_on_where_it_was() -> None:
     agent = agents.make("uniform-elimination", task())
     assert agent.predict(seen([1, 1, 0], [1, 1, 0]))[0]["arm"] == 2
@@ -314,12 +340,12 @@ def test_bad_filter_of_fareast() -> None:
     while not over.all():
         action, state = agent.predict(observation, state)
         stops = (action["arm"] == 20) & ~over
-        caught += int((stops & (previous == BAD)).sum())  # from the bad filter straight to the answer
-        previous = state.book[STAGE].copy()
+        caught += int((stops & (previous == SAMPLE_OTHERS)).sum())  # from the bad filter straight to the answer
+        previous = state.kept.states["stage"].copy()
         observation, _, terminated, _, info = envs.step(action)
         if stops.any():
             assert info["correct"][stops].all()
         over |= terminated
     assert caught == 4
-    assert previous.min() > GOOD
-    assert ((state.sets & GOOD_ARM) > 0).tolist() == [[False] + [True] * 19] * 4
+    assert state.stopped.all()
+    assert state.answer.tolist() == [[False] + [True] * 19] * 4

@@ -17,7 +17,7 @@ from agents.evolved.candidates import CommonEpisodes
 from agents.evolved.evolution import START, evolve, starting_point
 from agents.evolved.formula import LSA, PARAMETERS
 from agents.models.cards import FOLDER, kind_of
-from bandit_envs import rng
+from bandit_envs import PROBLEMS, SetProblem, register_problem, rng
 from bandit_envs.instances import Sampler
 
 THRESHOLD = "bandit_envs/Threshold-v0"
@@ -231,6 +231,79 @@ def test_genes_are_checked() -> None:
         Evolved(env, [1.0, 2.0])
     with pytest.raises(ValueError, match="takes 18 finite genes"):
         Evolved(env, [math.nan] * 18)
+
+
+class Apart(SetProblem):
+    """A local problem: arms at a distance from one half."""
+
+    name, local = "Apart", True
+
+    def margin(self, means: Any) -> Any:
+        return np.abs(np.asarray(means) - 0.5) - 0.25
+
+
+class AboveAverage(SetProblem):
+    """A problem in which every arm moves the boundary; also for arms of two dimensions, by their first coordinate."""
+
+    name = "AboveAverage"
+
+    def check(self, task: Any, source: Any = None) -> None:
+        pass
+
+    def margin(self, means: Any) -> Any:
+        x = (
+            np.asarray(means, float).reshape(*np.shape(means)[:2], -1)[..., 0]
+            if np.ndim(means) > 2
+            else np.array(means)
+        )
+        return x - np.nanmean(x, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("instance", ["sampler(arms=5)", {"sampler": {"law": "gaussian", "arms": 5, "dimensions": 2}}])
+@pytest.mark.parametrize("kind", [Apart, AboveAverage])
+@pytest.mark.filterwarnings("ignore:Mean of empty slice")
+def test_it_plays_problems_of_ones_own(kind: Any, instance: Any) -> None:
+    """The arms are those of the formula, from the problem's own margins."""
+    if kind is Apart and instance != "sampler(arms=5)":
+        instance = {"sampler": {"law": "gaussian", "arms": 5}}
+    register_problem(kind)
+    env = gym.make(f"bandit_envs/{kind.name}-v0", budget=60, instance=instance, actions="full")
+    agent, problem = agents.make("evolved", env, genes=LSA), env.unwrapped.problem
+    for episode in range(5):
+        observation, _ = env.reset(seed=6, options={"episode": episode})
+        state, over = None, False
+        while not over:
+            action, state = agent.predict(observation, state)
+            n, m = observation["pulls"], observation["mean"]
+            if observation["remaining"][0] > 0:
+                wanted = int((n == 0).argmax())
+                if n.all():
+                    w = n * problem.margin(m[None])[0] ** 2 / (2 * env.unwrapped.task.sigma**2)
+                    wanted = int((0.675 * w + 0.5 * np.log(n)).argmin())
+                assert action["arm"] == wanted
+            observation, _, over, _, _ = env.step(action)
+    with pytest.raises(ValueError, match=f"evolved has no stored model for {kind.name.lower()}-budget"):
+        agents.make("evolved", env)
+
+
+def test_a_problem_may_use_the_models_of_another() -> None:
+    class Higher(PROBLEMS["Threshold"]):  # type: ignore[misc]
+        name, family = "Higher", "Threshold"
+
+    register_problem(Higher)
+    env = gym.make("bandit_envs/Higher-v0", budget=200)
+    like = gym.make(THRESHOLD, budget=200)
+    assert (agents.make("evolved", env).genes == agents.make("evolved", like).genes).all()
+
+
+def test_a_memory_of_another_batch_is_refused() -> None:
+    envs = gym.make_vec("bandit_envs/TopK-v0", 3, budget=60, k=2)
+    agent = agents.make("evolved", envs)
+    observation, _ = envs.reset(seed=0)
+    _, state = agent.predict(observation)
+    more, _ = gym.make_vec("bandit_envs/TopK-v0", 9, budget=60, k=2).reset(seed=0)
+    with pytest.raises(ValueError, match="do not fit a memory of 3 episodes"):
+        agent.predict(more, state)
 
 
 # --- what comes with the package -------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from rollouts import same
 
+import agents
 import bandit_envs
 from bandit_envs import (
     ENVIRONMENTS,
@@ -203,9 +204,9 @@ def test_what_is_no_problem_is_refused(registered: None) -> None:
         (Unexplained, r"Unexplained.parameters must explain each parameter of the constructor, \['level'\], got"),
         (Taken, "the problem 'Threshold' comes with this package: choose another name"),
         (Later, "Later.version must be an integer in .*got -1"),
-        (Nameless, "the name of a problem is a word"),
-        (5, "the name of a problem is a word"),
-        (Task, "the name of a problem is a word"),
+        (Nameless, "the name of the problem must be a word"),
+        (5, "the name of the problem must be a word"),
+        (Task, "the name of the problem must be a word"),
     ):
         with pytest.raises(ValueError, match=said):
             register_problem(kind)  # type: ignore[arg-type]
@@ -234,6 +235,11 @@ def test_a_class_is_named_by_its_module() -> None:
     assert env.task.problem == text
     assert Task.from_json(env.task.to_json()).make_problem() == env.problem
     assert env.task == Task(text, {"epsilon": 0.1}, K=10, budget=7, actions="arm")
+    result = agents.make("uniform", env).predict(env.reset(seed=0)[0])
+    assert result[0] == 0  # agents that solve all problems solve it
+    assert agents.make("lsa", env).task is env.task  # and those that solve problems of its kind
+    with pytest.raises(ValueError, match="st2 solves AllGood, not "):
+        agents.make("st2", env, delta=0.1)
     with pytest.raises(ValueError, match=f"'{HERE}:Missing' cannot be imported"):
         PureExplorationEnv(f"{HERE}:Missing")
     with pytest.raises(ValueError, match="'math:pi' must be a subclass of bandit_envs.Problem, got 3.14"):
@@ -362,7 +368,7 @@ def test_instances_that_are_none(registered: None) -> None:
             gym.make("bandit_envs/Threshold-v0", instance=instance)
     for name, factory, said in (
         ("tao2019-1", steps, "the instance 'tao2019-1' comes with this package"),
-        ("two words", steps, "the name of a instance is a word"),
+        ("two words", steps, "the name of the instance must be a word"),
         ("mine", 5, "the instance 'mine' must be a function that makes one, got 5"),
     ):
         with pytest.raises(ValueError, match=said):

@@ -93,11 +93,11 @@ def test_registering() -> None:
     with pytest.raises(ValueError, match="'one' comes with this package"):
         numbers.register("one", 11)
     for name in ("", "two words", "a:b", "a(b)", "-", 1, None, "\n"):
-        with pytest.raises(ValueError, match="the name of a number is a word"):
+        with pytest.raises(ValueError, match="the name of the number must be a word"):
             numbers.register(name, 1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="half must be whole, got 0.5"):
         numbers.register("half", 0.5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="registered as an object or as 'module:name', got 'sys'"):
+    with pytest.raises(ValueError, match="'text' must be an object or 'module:name', got 'sys'"):
         numbers.register("text", "sys")
     assert numbers["one"] == 1
     assert "half" not in numbers

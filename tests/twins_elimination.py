@@ -113,7 +113,7 @@ def fareast(
     kappa: float = 1 / 16,
     constant: float | None = None,
 ) -> Twin:
-    """Mason et al. 2020, Algorithm 2."""
+    """Mason et al. 2020, Algorithm 4.1."""
     everyone = set(range(K))
     G: set[int] = set()
     B: set[int] = set()

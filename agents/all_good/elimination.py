@@ -1,95 +1,164 @@
-"""EAST and uniform elimination: Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 2 (good filter), section 5.
+"""EAST and uniform elimination: Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 4.1 (good filter), section 5.
 
-symbols     m_i empirical mean, N_i pulls, C = C_{delta/n}(t) = sigma sqrt(c ln(log2(2t) n / delta) / t)
-            A active arms, G and B arms declared good and bad; U, L bounds on the threshold; gamma slack
+symbols     m_i empirical mean, N_i pulls, t their common number among the active arms
+            C = C_{delta/n}(t) = sigma sqrt(c ln(log2(2t) n / delta) / t)
+            A active arms, G arms declared good; U, L bounds on the threshold; gamma slack
 departures  D1 t is the common number of pulls of the active arms
             D2 in the multiplicative form the factor applies to mean and width, which the proof needs (lost in print)
             D3 EAST does not use the slack: its answer holds good arms only
 
-Met in the middle of an episode (`state=None`), they bring all arms to a common number of pulls first, and use all
-samples seen.
+Line numbers are those of Algorithm 4.1, as in `fareast`. No set B is kept: the arms outside A and G are bad. Called
+without their memory in the middle of an episode (`state=None`), both bring all arms to a common number of pulls first,
+and use all samples.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any
+import math
+from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
+from bandit_envs import episode_kernel, inlined, lean, number
 
-from bandit_envs import number
+from ..core import bulk
+from ..core.agent import Ints, Observation
+from ..core.bulk import Plans, Sums, Times
+from ..core.confidence import delta_of, lil_width, scale_of
+from ..core.round_policy import BulkPolicy
 
-from ..core.agent import Bools, Floats, Ints, Observation
-from ..core.confidence import delta_of, scale_of
-from ..core.round_policy import RoundMemory, RoundPolicy
-
-__all__ = ["East", "UniformElimination"]
-
-
-@dataclass
-class Memory(RoundMemory):
-    """Memory of an elimination for E episodes."""
-
-    A: Bools  # (E, K) active arms
-    G: Bools  # (E, K) arms declared good
-    B: Bools  # (E, K) arms declared bad
+__all__ = ["East", "UniformElimination", "activate_all", "all_decided", "sort_out"]
 
 
-class _Elimination(RoundPolicy):
-    """Pull an active arm with the fewest pulls; whenever all active arms have equally many, test."""
+class Rules(NamedTuple):
+    """What stays the same in all episodes."""
+
+    epsilon: float
+    gamma: float
+    multiplicative: bool
+    level: float  # delta / n
+    factor: float  # c sigma^2
+    uniform: bool  # uniform elimination, else EAST
+
+
+@lean
+def activate_all(plan: Any) -> Any:
+    """All arms are active, and none is declared good: A is the plan, and G its answer.   [lines 3, 4]"""
+    bulk.clear(plan)
+    for i in range(len(plan.arms)):
+        bulk.add(plan, i)
+        plan.answer[i] = False
+
+
+@inlined
+def threshold(best: Any, gamma: Any, rules: Any) -> Any:
+    """The threshold that goes with a bound on the best mean, lowered by the slack.   D2"""
+    return (1.0 - rules.epsilon - gamma) * best if rules.multiplicative else best - rules.epsilon - gamma
+
+
+@inlined
+def sort_out(plan: Any, total: Any, t: Any, rules: Any) -> Any:
+    """Lines 17 to 22, after t samples of each active arm beyond the base: update G and A. Returns U and L."""
+    G, C, top, left = plan.answer, lil_width(t, rules.level, rules.factor), -math.inf, 0
+    for j in range(plan.book.size):
+        i = bulk.arm_at(plan, j)
+        top = max(top, (total[i] - plan.base[i]) / t)
+    U, L = threshold(top + C, 0.0, rules), threshold(top - C, 0.0, rules)  # line 17
+    for j in range(plan.book.size):  # line 18
+        i = bulk.arm_at(plan, j)
+        m = (total[i] - plan.base[i]) / t
+        G[i] = good = G[i] or m - C >= U  # line 19
+        if m + C > L and not (good and m + C <= top - C):  # lines 20 to 22
+            bulk.put_at(plan, left, i)
+            left += 1
+    plan.book.size = left
+    return U, L
+
+
+@inlined
+def all_decided(plan: Any) -> Any:
+    """Whether A is a subset of G; then every arm is known to be good or bad.   [line 23]"""
+    j = 0
+    while j < plan.book.size and plan.answer[bulk.arm_at(plan, j)]:
+        j += 1
+    return j == plan.book.size
+
+
+@lean
+def all_known(plan: Any, total: Any, t: Any, rules: Any) -> Any:
+    """Whether every arm is known to be good, as those of G, or bad, after t samples of each: (ST)^2's test."""
+    G, known = plan.answer, True
+    C, top = lil_width(t, rules.level, rules.factor), -math.inf
+    for i in range(len(total)):
+        top = max(top, total[i] / t)
+    U, L = threshold(top + C, rules.gamma, rules), threshold(top - C, 0.0, rules)
+    for i in range(len(total)):
+        m = total[i] / t
+        G[i] = m - C > U
+        known &= G[i] or m + C < L
+    return known
+
+
+@lean
+def level(plan: Any, pulls: Any) -> Any:
+    """Plan a pull of each arm with the fewest pulls; no arm where all have equally many, at least one."""
+    least = most = pulls[0]
+    for i in range(len(pulls)):
+        least, most = min(least, pulls[i]), max(most, pulls[i])
+    bulk.clear(plan)
+    for i in range(len(pulls)):
+        if pulls[i] == least and (least < most or least == 0):
+            bulk.add(plan, i)
+
+
+@lean
+def look(plan: Any, pulls: Any, total: Any, rules: Any) -> Any:
+    """Test where all active arms have equally many pulls; stop, or plan to pull the active arms once more."""
+    if plan.book.beginning:
+        level(plan, pulls)
+        if plan.book.size > 0:
+            bulk.repeat(plan, 1)
+            return
+        bulk.begin(plan)
+        activate_all(plan)
+    t = float(pulls[plan.arms[0]])  # line 16: that of all active arms
+    if rules.uniform:
+        over = all_known(plan, total, t, rules)
+    else:
+        sort_out(plan, total, t, rules)  # lines 17 to 22
+        over = all_decided(plan)
+    if over:
+        bulk.stop(plan)  # line 23
+    else:
+        bulk.repeat(plan, 1)  # line 15
+
+
+@episode_kernel
+def next_pull(e: int, sums: Sums, rules: Rules, plans: Plans, times: Times) -> Any:
+    """The next arm of episode e, K to stop."""
+    plan = bulk.plan_of(plans, e)
+    bulk.watch(plan, sums.pulls, e)
+    arm = bulk.following(plan, e, times)
+    if arm < 0:
+        look(plan, sums.pulls[e], sums.total[e], rules)
+        arm = bulk.following(plan, e, times)
+    return arm
+
+
+class _Elimination(BulkPolicy):
+    """Pull the active arms with the fewest pulls; whenever all active arms have equally many, test."""
 
     solves, stops = ("AllGood",), True
+    uniform: ClassVar[bool]
 
     def __init__(self, task: Any, delta: float | None = None, c: float = 4.0, sigma: float | None = None) -> None:
         super().__init__(task)
-        self.level = delta_of(self.name, self.task, delta) / self.task.K
-        self.factor = number("c", c, 0, above=True) * scale_of(self.task, sigma) ** 2
+        level = delta_of(self.name, self.task, delta) / self.task.K
+        factor = number("c", c, 0, above=True) * scale_of(self.task, sigma) ** 2
         p = self.task.parameters
-        self.epsilon, self.gamma, self.multiplicative = p["epsilon"], p["slack"], p["multiplicative"]
+        epsilon, gamma = float(p["epsilon"]), float(p["slack"])
+        self.rules = Rules(epsilon, gamma, p["multiplicative"], level, factor, self.uniform)
 
-    def remember(self, observation: Observation) -> Memory:
-        E, K = observation["pulls"].shape
-        A, G, B = np.zeros((3, E, K), np.bool_)
-        return Memory(**RoundMemory.of(E, K), A=A, G=G, B=B)
-
-    def width(self, t: Floats) -> Floats:
-        """C_{delta/n}(t), elementwise."""
-        return np.sqrt(self.factor * np.log(np.log2(2.0 * t) / self.level) / t)
-
-    @abstractmethod
-    def test(self, memory: Memory, slots: Ints, m: Floats, C: Floats) -> None:
-        """Update the sets of these episodes, by means (S, K) and width (S, 1) of their active arms, or stop."""
-
-    def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        memory.A[slots], memory.G[slots], memory.B[slots] = True, False, False
-        self.look(observation, memory, slots, begun=True)
-
-    def look(self, observation: Observation, memory: Memory, slots: Ints, begun: bool = False) -> None:
-        N, total = observation["pulls"], np.asarray(observation["total"], np.float64)
-        least, most = self._fewest(N, memory, slots), np.where(memory.A[slots], N[slots], 0).max(axis=1)
-        even = np.flatnonzero((least == most) & (not begun or most > 0))
-        if len(even):
-            rows, t = slots[even], most[even, None].astype(np.float64)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                m = total[rows] / np.maximum(N[rows], 1)
-            self.test(memory, rows, m, self.width(t))
-            slots = slots[~memory.stopped[slots]]
-            least = self._fewest(N, memory, slots)
-        memory.write_all(slots, memory.A[slots] & (N[slots] == least[:, None]), 1, total)
-
-    def _threshold(self, top: Floats, C: Floats, slack: float) -> tuple[Floats, Floats]:
-        """Bounds on the threshold from the best mean and its width: U, lowered by the slack, and L."""
-        keep = 1.0 - self.epsilon
-        if self.multiplicative:
-            return (keep - slack) * (top + C), keep * (top - C)
-        return top + C - self.epsilon - slack, top - C - self.epsilon
-
-    @staticmethod
-    def _fewest(N: Ints, memory: Memory, slots: Ints) -> Ints:
-        """The fewest pulls of an active arm, (S,)."""
-        fewest: Ints = np.where(memory.A[slots], N[slots], np.iinfo(np.int64).max).min(axis=1)
-        return fewest
+    def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:
+        next_pull(*sums, *self.rules, *state.plans, *times, out)
 
 
 class East(_Elimination):
@@ -100,19 +169,8 @@ class East(_Elimination):
         sigma: sub-Gaussian scale; None takes the task's.
     """
 
-    name, source = "east", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 2 without its bad filter"
-
-    def test(self, memory: Memory, slots: Ints, m: Floats, C: Floats) -> None:
-        A, G, B = memory.A[slots], memory.G[slots], memory.B[slots]
-        top = np.where(A, m, -np.inf).max(axis=1, keepdims=True)
-        U, L = self._threshold(top, C, 0.0)
-        G |= A & (m - C >= U)
-        bad = A & (m + C <= L)
-        B |= bad
-        A &= ~(bad | (G & (m + C <= top - C)))
-        memory.A[slots], memory.G[slots], memory.B[slots] = A, G, B
-        over = ~(A & ~G).any(axis=1) | (G | B).all(axis=1)
-        memory.stop(slots[over], G[over])
+    name, source = "east", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 4.1 without its bad filter"
+    uniform = False
 
 
 class UniformElimination(_Elimination):
@@ -124,9 +182,4 @@ class UniformElimination(_Elimination):
     """
 
     name, source = "uniform-elimination", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, section 5"
-
-    def test(self, memory: Memory, slots: Ints, m: Floats, C: Floats) -> None:
-        U, L = self._threshold(m.max(axis=1, keepdims=True), C, self.gamma)
-        good = m - C > U
-        over = (good | (m + C < L)).all(axis=1)
-        memory.stop(slots[over], good[over])
+    uniform = True

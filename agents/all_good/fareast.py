@@ -1,220 +1,294 @@
-"""FAREAST: Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 2.
+"""FAREAST: Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 4.1.
 
-symbols     G, B arms declared good and bad, A active arms, V = [n] less G and B, r round, gamma slack
-            delta_r = delta / (2 r^2), tau_r = ceil(2^(2r + 3) sigma^2 ln(8 n / delta_r)), i* the finder's arm
+symbols     G arms declared good, A active arms, V arms that are undecided, gamma slack
+            r round, delta_r = delta / (2 r^2), tau_r = ceil(2^(2r + 3) sigma^2 ln(8 n / delta_r)), i_r the finder's arm
             m_i, N_i mean and number of the good filter's own samples, t their common number among the active arms
             C = C_{delta/2n}(t) = sigma sqrt(c ln(log2(2t) 2n / delta) / t), kappa failure probability of the finder
-departures  D1 the constant of tau_r is restored: each fresh mean is within 2^-(r+1) but for delta_r / (4n)
+            H pulls of the finder: H_ME(n, 2^-r, kappa) of Median Elimination
+departures  D1 the constant of tau_r, lost in print, is restored: each fresh mean is within 2^-(r+1) but for
+               delta_r / (4n)
             D2 arms that the bad filter declares bad leave A, as in the authors' code
             D3 t is the common number of samples; ties go to the lowest arm
             D4 slack and the multiplicative form are derived: the paper prints the additive form with gamma = 0
             D5 finder="lucb": LUCB1 over the arms of G (all arms while G is empty) with running bounds of C_kappa, as in
-               the authors' experiments; the good filter then runs as long as the bad filter really did
+               the authors' experiments; H is then the number of its pulls
             D6 Median Elimination with its constant of rewards in [0, 1], else 8 sigma^2
 
-Both filters use samples of their own, told apart by the sums of samples at their beginnings and ends. Met in the middle
-of an episode (`state=None`), it begins anew with fresh samples.
+Line numbers are the paper's: its text and its margin give 9 to 12 (bad filter), 16, 19, 20, 22 and 23 (good filter);
+the others follow by counting, comments included. No set B is kept: the arms outside A and G are bad, V is A without G.
+Each filter has samples of its own, told apart by the sums of samples when it begins and ends. Called without its memory
+in the middle of an episode (`state=None`), it begins anew with fresh samples.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bandit_envs import jit, number
+from bandit_envs import choice, episode_kernel, inlined, jit, lean, number
 
-from ..core.agent import Bools, Floats, Ints, Observation
-from ..core.confidence import delta_of, lil_width, scale_of
-from ..core.round_policy import RoundMemory, RoundPolicy
-from ..top_k.median_elimination import elimination_pulls, pulls_per_arm, upper_half, width_constant
+from ..core import bulk, trees
+from ..core.agent import Floats, Ints, Observation
+from ..core.bulk import Plans, Sums, Times
+from ..core.confidence import delta_of, scale_of
+from ..core.round_policy import BulkPolicy, RoundMemory
+from ..core.trees import Forest
+from ..top_k.lucb import Rules as LUCBRules
+from ..top_k.lucb import put_lil, rivals
+from ..top_k.median_elimination import Accuracy, elimination_pulls, plan_survivors, width_constant
+from .elimination import activate_all, all_decided, sort_out
 
 __all__ = ["Fareast", "bad_filter_pulls"]
 
 FINDERS = ("median-elimination", "lucb")
-GOOD_ARM, BAD_ARM = 1, 2  # bits of a set: an arm can be in G and in B
-ELIMINATION, LUCB, STAR, BAD, GOOD, SURE, NEAR, OVER = range(8)  # what an episode does; SURE and NEAR: it answers
-STAGE, ACTIVE, NEXT, COMMON, QUOTA = range(5)  # rows of the good filter's book
+FOREVER = 2**62  # rounds
+# The stages of a round: it begins; i_r is sought; i_r is sampled; the arms of V are; the good filter is at work.
+BEGIN, FIND, SAMPLE_BEST, SAMPLE_OTHERS, GOOD = range(5)
 
 
-def bad_filter_pulls(r: int, n: int, delta: float, sigma: float = 1.0) -> int:
-    """tau_r = ceil(2^(2r + 3) sigma^2 ln(8 n / delta_r)), delta_r = delta / (2 r^2). [line 3]"""
-    return math.ceil(2.0 ** (2 * r + 3) * sigma**2 * math.log(8 * n / (delta / (2 * r**2))))
+class Rules(NamedTuple):
+    """What stays the same in all episodes."""
+
+    epsilon: float
+    gamma: float
+    multiplicative: bool
+    delta: float
+    sigma: float
+    level: float  # delta / 2n
+    factor: float  # c sigma^2
+    kappa: float
+    constant: float  # of Median Elimination
+    lucb: bool  # the finder is LUCB1
+
+
+# Of an episode: the stage of its round, r; i_r, `best`, and its fresh mean; H; how many pulls the good filter has left
+# in this round; |A|, `size`; t; and how many arms of A, the first ones, have t + 1 samples of the good filter, `ahead`.
+STATE = np.dtype(
+    [
+        *((name, np.int64) for name in ("stage", "r", "best", "H", "left", "size", "t", "ahead")),
+        ("m_best", np.float64),
+    ]
+)
+# Of an arm when the bad filter begins: its pulls, the sum of its samples, how much of that is not the good filter's. Of
+# a place in A: the arm there, `active`.
+MARK = np.dtype([("pulls", np.int64), ("total", np.float64), ("others", np.float64), ("active", np.int64)])
+
+
+class Kept(NamedTuple):
+    """What FAREAST keeps of a batch of episodes. A is the plan of the good filter, G the answer of the plan."""
+
+    states: Any  # (E,) of STATE
+    marks: Any  # (E, K) of MARK
+    nodes: Floats  # of a `Forest`, in whose trees the finder ranks arms
+    levels: Any
+
+
+class Episode(NamedTuple):
+    """What one episode has shown, its plan, and what FAREAST keeps of it."""
+
+    pulls: Any  # (K,)
+    total: Any  # (K,)
+    plan: Any
+    state: Any
+    marks: Any  # (K,)
+    tree: Any
+
+
+@jit
+def bad_filter_pulls(r: Any, n: Any, delta: Any, sigma: Any = 1.0) -> Any:
+    """tau_r = ceil(2^(2r + 3) sigma^2 ln(8 n / delta_r)), delta_r = delta / (2 r^2).   [line 7] D1"""
+    return bulk.whole(2.0 ** (2 * r + 3) * sigma**2 * math.log(8 * n / (delta / (2 * r**2))))
+
+
+@lean
+def begin_episode(episode: Any) -> Any:
+    """All arms are active, none is known, and the good filter has no samples.   [lines 3 to 5]"""
+    state = episode.state
+    activate_all(episode.plan)
+    bulk.mark(episode.plan, episode.total)
+    state.stage, state.r, state.size, state.t, state.ahead = BEGIN, 1, len(episode.total), 0, 0
+
+
+@lean
+def begin_round(episode: Any, r: Any) -> Any:
+    """The bad filter begins; A and the sums of samples are kept until it ends."""
+    state, plan = episode.state, episode.plan
+    for i in range(len(episode.total)):
+        own = episode.marks[i]
+        own.pulls, own.total = episode.pulls[i], episode.total[i]
+        own.others, own.active = plan.base[i], plan.arms[i]
+    bulk.begin(plan)
+    state.stage, state.r = FIND, r
+
+
+@lean
+def median_elimination(episode: Any, r: Any, rules: Any) -> Any:
+    """Median Elimination(nu, 2^-r, kappa) over all arms. Returns i_r, -1 where it has planned pulls to find it."""
+    episode.state.H = elimination_pulls(len(episode.total), 2.0**-r, rules.kappa, rules.constant)
+    accuracy = Accuracy(2.0**-r, rules.kappa, rules.constant)
+    return plan_survivors(episode.plan, episode.total, episode.tree, accuracy)
+
+
+@lean
+def lucb(episode: Any, r: Any, rules: Any) -> Any:
+    """LUCB1 over the arms of G, or all. Returns i_r, -1 where it has planned pulls to find it.   D5"""
+    plan, tree, marks = episode.plan, episode.tree, episode.marks
+    if plan.book.made == 0:  # pull each arm once
+        everywhere = not plan.answer.any()
+        for i in range(len(marks)):
+            if plan.answer[i] or everywhere:
+                trees.put(tree, i, 0.0, -math.inf, math.inf, plan.book.size == 0)
+                bulk.add(plan, i)
+            else:
+                trees.leave_out(tree, i)
+        trees.build(tree)
+        episode.state.H = 0
+        if plan.book.size == 1:
+            return plan.arms[0]
+    else:
+        bounds = LUCBRules(1, 2.0**-r, True, True, rules.kappa, rules.factor)
+        for i in bulk.planned(plan):
+            N = episode.pulls[i] - marks[i].pulls
+            put_lil(tree, i, (episode.total[i] - marks[i].total) / N, N, bounds)
+            trees.refresh(tree, i)
+        episode.state.H += plan.book.size
+        h, l, gap = rivals(tree, 0.0, bounds)  # noqa: E741
+        if gap < bounds.epsilon:
+            return h
+        bulk.clear(plan)
+        bulk.add(plan, h)
+        bulk.add(plan, l)
+    bulk.repeat(plan, 1)
+    return -1
+
+
+@inlined
+def is_bad(m_best: Any, m: Any, accuracy: Any, rules: Any) -> Any:
+    """Whether an arm is bad by its fresh mean and that of i_r.   [line 12] D4"""
+    if rules.multiplicative:
+        return (1.0 - rules.epsilon) * m_best - m >= (2.0 - rules.epsilon) * accuracy
+    return m_best - m >= rules.epsilon + 2.0 * accuracy
+
+
+@lean
+def end_bad_filter(episode: Any, r: Any, rules: Any) -> Any:
+    """A without the bad arms is the plan again, and the samples of the good filter count.   [line 12] D2"""
+    state, plan, marks, ahead = episode.state, episode.plan, episode.marks, 0
+    bulk.clear(plan)
+    for j in range(state.size):
+        i = marks[j].active
+        if plan.answer[i] or not is_bad(state.m_best, bulk.fresh_mean(plan, episode.total, i), 2.0**-r, rules):
+            bulk.add(plan, i)
+            ahead += j < state.ahead
+    for i in range(len(marks)):
+        plan.base[i] = marks[i].others + (episode.total[i] - marks[i].total)
+    state.size, state.ahead = plan.book.size, ahead
+    if ahead == state.size:
+        state.t, state.ahead = state.t + 1, 0
+
+
+@lean
+def bad_filter(episode: Any, r: Any, rules: Any) -> Any:
+    """Lines 8 to 12, from where the episode stands. Returns whether they are over; if not, it has planned pulls."""
+    state, plan, marks, total = episode.state, episode.plan, episode.marks, episode.total
+    tau = bad_filter_pulls(r, len(total), rules.delta, rules.sigma)  # line 7
+    if state.stage == FIND:
+        state.best = lucb(episode, r, rules) if rules.lucb else median_elimination(episode, r, rules)  # line 9
+        if state.best < 0:
+            return False
+        bulk.clear(plan)
+        bulk.add(plan, state.best)
+        state.stage = SAMPLE_BEST
+    elif state.stage == SAMPLE_BEST:
+        state.m_best = bulk.fresh_mean(plan, total, state.best)
+        bulk.clear(plan)
+        for j in range(state.size):  # line 10
+            if not plan.answer[marks[j].active]:
+                bulk.add(plan, marks[j].active)
+        state.stage = SAMPLE_OTHERS
+    else:
+        state.left = state.H + (plan.book.size + 1) * tau  # for line 14; the plan is V
+        end_bad_filter(episode, r, rules)  # line 12
+        return True
+    bulk.repeat(plan, tau)  # lines 9 and 11
+    bulk.mark(plan, total)
+    return False
+
+
+@inlined
+def test(episode: Any, rules: Any) -> Any:
+    """Lines 17 to 23. Returns whether the answer is known."""
+    state, plan, gamma = episode.state, episode.plan, rules.gamma
+    state.t, state.ahead = state.t + 1, 0
+    U, L = sort_out(plan, episode.total, float(state.t), rules)  # lines 17 to 22
+    state.size = plan.book.size
+    enough = gamma / (2.0 - rules.epsilon) * L if rules.multiplicative else gamma / 2.0
+    return all_decided(plan) or (gamma > 0.0 and enough >= U - L)  # line 23, D4
+
+
+@inlined
+def good_filter(episode: Any, rules: Any) -> Any:
+    """Lines 13 to 23, from where the episode stands. Returns whether they are over; if not, it has planned pulls, at
+    most one of each active arm, or stopped.
+    """
+    state, plan, known = episode.state, episode.plan, False
+    if state.stage != GOOD:
+        known, state.stage = all_decided(plan), GOOD  # line 23 after line 12, D2
+    elif plan.book.size == state.size:  # line 16
+        known = test(episode, rules)
+    else:
+        state.ahead = plan.book.size
+    if known:
+        for i in bulk.planned(plan):  # nothing new without slack: D4
+            plan.answer[i] = True
+        bulk.stop(plan)
+        return False
+    plan.book.size = min(state.size, state.ahead + state.left)
+    state.left -= plan.book.size - state.ahead  # line 14
+    bulk.repeat(plan, 1, state.ahead)  # line 15: the arms with the fewest samples
+    return plan.book.size == state.ahead
+
+
+@lean
+def run(episode: Any, rules: Any) -> Any:
+    """Algorithm 4.1, from where the episode stands until pulls are planned or the answer is known."""
+    state = episode.state
+    if episode.plan.book.beginning:
+        begin_episode(episode)  # lines 3 to 5
+    for r in range(state.r, FOREVER):  # line 6
+        if state.stage == BEGIN:
+            begin_round(episode, r)
+        if state.stage != GOOD and not bad_filter(episode, r, rules):
+            return
+        if not good_filter(episode, rules):
+            return
+        state.stage = BEGIN
+
+
+@episode_kernel
+def next_pull(e: int, sums: Sums, rules: Rules, plans: Plans, kept: Kept, times: Times) -> Any:
+    """The next arm of episode e, K to stop."""
+    plan = bulk.plan_of(plans, e)
+    bulk.watch(plan, sums.pulls, e)
+    arm = bulk.following(plan, e, times)
+    if arm < 0:
+        tree = trees.tree_of(kept, e)
+        run(Episode(sums.pulls[e], sums.total[e], plan, kept.states[e], kept.marks[e], tree), rules)
+        arm = bulk.following(plan, e, times)
+    return arm
 
 
 @dataclass
 class Memory(RoundMemory):
     """Memory of FAREAST for E episodes."""
 
-    book: Ints  # (5, E): stage, |A|, place of the next active arm, t, pulls that the good filter has left in this round
-    active: Ints  # (E, K) A in order, the first |A| of each row
-    sets: NDArray[np.int8]  # (E, K) bits: in G, in B
-    outside: Floats  # (E, K) sums of the samples that are not the good filter's
-    before: Floats  # (E, K) sums of samples at line 4
-    pulls: Ints  # (E, K) pulls at line 4
-    r: Ints  # (E,) round
-    found: Ints  # (E,) pulls of the finder in this round
-    star: Ints  # (E,) i*
-    x_star: Floats  # (E,) mean of its fresh samples
-    S: Bools  # (E, K) the finder's arms
-    turn: Ints  # (E,) Median Elimination: round; LUCB: 0 first pass, 1 h is pulled, 2 h and l are
-    pair: Ints  # (E, 2) LUCB: h and its rival l; in the first pass the next arm
-    m: Floats  # (E, K) LUCB: means
-    low: Floats  # (E, K) and running bounds
-    high: Floats  # (E, K)
+    kept: Kept
 
 
-@jit
-def _good_filter(
-    pulls: Any,
-    total: Any,
-    K: Any,
-    epsilon: Any,
-    gamma: Any,
-    multiplicative: Any,
-    level: Any,
-    factor: Any,
-    book: Any,
-    active: Any,
-    sets: Any,
-    outside: Any,
-    last: Any,
-    rows: Any,
-    arms: Any,
-    counts: Any,
-    rest: Any,
-) -> Any:
-    """Serve the slots of `rows` that are in their good filter, or over; the others are put in `rest`. Flat arrays."""
-    uK, n, keep = np.uint64(K), 0, 1.0 - epsilon
-    for j in range(len(rows)):
-        e = np.uint64(rows[j])
-        base, stage = e * uK, book[STAGE, e]
-        if (stage != GOOD and stage != OVER) or pulls[base + np.uint64(last[e])] == 0:
-            rest[n] = rows[j]
-            n += 1
-            continue
-        counts[e] = 1
-        if stage == OVER:
-            arms[e] = K
-            continue
-        size = book[ACTIVE, e]
-        if book[NEXT, e] == size:  # line 10
-            book[NEXT, e] = 0
-            book[COMMON, e] += 1
-            t = float(book[COMMON, e])  # line 11
-            C, top = lil_width(t, level, factor), -math.inf
-            for p in range(size):
-                o = base + np.uint64(active[base + np.uint64(p)])
-                top = max(top, (total[o] - outside[o]) / t)
-            U, L = top + C - epsilon, top - C - epsilon  # line 12
-            if multiplicative:
-                U, L = keep * (top + C), keep * (top - C)
-            left, unknown = 0, 0
-            for p in range(size):  # lines 13-15
-                i = active[base + np.uint64(p)]
-                o = base + np.uint64(i)
-                m = (total[o] - outside[o]) / t
-                if m - C >= U:
-                    sets[o] |= GOOD_ARM
-                good = sets[o] & GOOD_ARM
-                if m + C <= L:
-                    sets[o] |= BAD_ARM
-                elif not (good and m + C <= top - C):
-                    active[base + np.uint64(left)] = i
-                    left += 1
-                    unknown += not good
-            book[ACTIVE, e] = left
-            enough = gamma / (2.0 - epsilon) * L if multiplicative else gamma / 2.0
-            near = gamma > 0.0 and enough >= U - L
-            if unknown == 0 or near:  # lines 16, 17
-                book[STAGE, e] = SURE if unknown == 0 else NEAR
-                rest[n] = rows[j]
-                n += 1
-                continue
-        if book[QUOTA, e] == 0:  # line 8
-            rest[n] = rows[j]
-            n += 1
-            continue
-        arms[e] = last[e] = active[base + np.uint64(book[NEXT, e])]  # line 9
-        book[NEXT, e] += 1
-        book[QUOTA, e] -= 1
-    return n
-
-
-@jit
-def _best_by_lucb(
-    pulls: Any,
-    total: Any,
-    K: Any,
-    level: Any,
-    factor: Any,
-    stage: Any,
-    r: Any,
-    S: Any,
-    before: Any,
-    began: Any,
-    turn: Any,
-    pair: Any,
-    m: Any,
-    low: Any,
-    high: Any,
-    star: Any,
-    found: Any,
-    last: Any,
-    rows: Any,
-    arms: Any,
-    counts: Any,
-    rest: Any,
-) -> Any:
-    """Serve the slots of `rows` whose finder is LUCB; others, and those that have found, are put in `rest`."""
-    n = 0
-    for j in range(len(rows)):
-        e = rows[j]
-        if stage[e] != LUCB or (last[e] < K and pulls[e, last[e]] == 0):
-            rest[n] = e
-            n += 1
-            continue
-        counts[e] = 1
-        if turn[e] == 1:
-            arms[e] = last[e] = pair[e, 1]
-            turn[e] = 2
-            continue
-        if turn[e] == 0:  # pull each arm once
-            i = pair[e, 0]
-            while i < K and not S[e, i]:
-                i += 1
-            pair[e, 0] = i + 1
-            if i < K:
-                arms[e] = last[e] = i
-                continue
-        for p in range(K if turn[e] == 0 else 2):
-            i = p if turn[e] == 0 else pair[e, p]
-            if S[e, i]:
-                N = float(pulls[e, i] - began[e, i])
-                C = lil_width(N, level, factor)
-                m[e, i] = (total[e, i] - before[e, i]) / N
-                low[e, i], high[e, i] = max(low[e, i], m[e, i] - C), min(high[e, i], m[e, i] + C)
-        h, rival = -1, -1
-        for i in range(K):
-            if S[e, i] and (h < 0 or m[e, i] > m[e, h]):
-                h = i
-        for i in range(K):
-            if S[e, i] and i != h and (rival < 0 or high[e, i] > high[e, rival]):
-                rival = i
-        if high[e, rival] - low[e, h] < 2.0 ** -r[e]:
-            star[e], found[e] = h, (pulls[e] - began[e]).sum()
-            rest[n] = e
-            n += 1
-            continue
-        pair[e, 0], pair[e, 1], turn[e] = h, rival, 1
-        arms[e] = last[e] = h
-    return n
-
-
-class Fareast(RoundPolicy):
+class Fareast(BulkPolicy):
     """FAREAST (Mason et al. 2020): all epsilon-good arms, none worse than epsilon + slack, with probability 1 - delta.
 
     Args:
@@ -226,7 +300,7 @@ class Fareast(RoundPolicy):
     Until it stops, `recommend` gives the plug-in answer.
     """
 
-    name, source = "fareast", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 2"
+    name, source = "fareast", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 4.1"
     solves, stops = ("AllGood",), True
 
     def __init__(
@@ -239,164 +313,18 @@ class Fareast(RoundPolicy):
         sigma: float | None = None,
     ) -> None:
         super().__init__(task)
-        if finder not in FINDERS:
-            raise ValueError(f"finder must be one of {list(FINDERS)}, got {finder!r}")
-        self.finder, self.kappa = finder, number("kappa", kappa, 0, 1, above=True, below=True)
-        self.delta, self.sigma = delta_of(self.name, self.task, delta), scale_of(self.task, sigma)
-        self.level, self.factor = self.delta / (2 * self.task.K), number("c", c, 0, above=True) * self.sigma**2
-        self.constant = width_constant(self.task, sigma)  # D6
-        p = self.task.parameters
-        self.epsilon, self.gamma, self.multiplicative = p["epsilon"], float(p["slack"]), p["multiplicative"]
+        self.finder = choice("finder", finder, FINDERS)
+        kappa = number("kappa", kappa, 0, 1, above=True, below=True)
+        delta, scale = delta_of(self.name, self.task, delta), scale_of(self.task, sigma)
+        level, factor = delta / (2 * self.task.K), number("c", c, 0, above=True) * scale**2
+        constant, p = width_constant(self.task, sigma), self.task.parameters  # D6
+        epsilon, gamma, by_lucb = float(p["epsilon"]), float(p["slack"]), finder == "lucb"
+        self.rules = Rules(epsilon, gamma, p["multiplicative"], delta, scale, level, factor, kappa, constant, by_lucb)
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape
-        ints = {name: np.zeros(E, np.int64) for name in ("r", "found", "star", "turn")}
-        tables = {name: np.zeros((E, K)) for name in ("outside", "before", "m", "low", "high")}
-        fields: dict[str, Any] = RoundMemory.of(E, K) | ints | tables
-        return Memory(
-            **fields,
-            book=np.zeros((5, E), np.int64),
-            active=np.zeros((E, K), np.int64),
-            sets=np.zeros((E, K), np.int8),
-            pulls=np.zeros((E, K), np.int64),
-            x_star=np.zeros(E),
-            S=np.zeros((E, K), np.bool_),
-            pair=np.zeros((E, 2), np.int64),
-        )
+        kept = Kept(np.zeros(E, STATE), np.zeros((E, K), MARK), *Forest.of(E, K))
+        return Memory(**RoundMemory.of(E, K), kept=kept)
 
-    def serve(self, observation: Observation, state: Memory, rows: Ints, arms: Ints, counts: Ints) -> Ints:
-        m, K, rest = state, self.task.K, np.empty(len(rows), np.int64)
-        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
-        total = np.ascontiguousarray(observation["total"], np.float64)
-        n = _good_filter(
-            pulls.reshape(-1),
-            total.reshape(-1),
-            K,
-            self.epsilon,
-            self.gamma,
-            self.multiplicative,
-            self.level,
-            self.factor,
-            m.book,
-            m.active.reshape(-1),
-            m.sets.reshape(-1),
-            m.outside.reshape(-1),
-            m.last,
-            rows,
-            arms,
-            counts,
-            rest,
-        )
-        if n and self.finder == "lucb":
-            rows, rest = rest[:n], np.empty(n, np.int64)
-            n = _best_by_lucb(
-                pulls,
-                total,
-                K,
-                self.kappa,
-                self.factor,
-                m.book[STAGE],
-                m.r,
-                m.S,
-                m.before,
-                m.pulls,
-                m.turn,
-                m.pair,
-                m.m,
-                m.low,
-                m.high,
-                m.star,
-                m.found,
-                m.last,
-                rows,
-                arms,
-                counts,
-                rest,
-            )
-        return super().serve(observation, state, rest[:n], arms, counts) if n else rest[:0]
-
-    def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        K = self.task.K
-        memory.r[slots], memory.sets[slots], memory.active[slots] = 0, 0, np.arange(K)  # line 1
-        memory.book[ACTIVE, slots], memory.book[NEXT, slots], memory.book[COMMON, slots] = K, 0, 0
-        memory.outside[slots] = observation["total"][slots]
-        for e in slots:
-            self._begin_round(observation, memory, e)
-
-    def look(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        m, total = memory, np.asarray(observation["total"], np.float64)
-        for e in slots:
-            stage = m.book[STAGE, e]
-            if stage == ELIMINATION:
-                m.S[e], m.turn[e] = upper_half(m.means(e, total), m.S[e]), m.turn[e] + 1
-                self._eliminate(m, e, total)
-            elif stage == LUCB:
-                self._filter(m, e, STAR, [m.star[e]], total)
-            elif stage == STAR:
-                m.x_star[e] = m.means(e, total)[m.star[e]]
-                self._filter(m, e, BAD, np.flatnonzero(m.sets[e] == 0), total)  # line 5
-            elif stage == BAD:
-                self._end_bad_filter(m, e, total)
-            elif stage == GOOD:
-                self._begin_round(observation, m, e)
-            else:  # lines 7, 16, 17
-                answer = (m.sets[e] & GOOD_ARM) > 0
-                if stage == NEAR:
-                    answer[m.active[e, : m.book[ACTIVE, e]]] = True
-                m.stop(e, answer)
-                m.book[STAGE, e] = OVER
-
-    def _begin_round(self, observation: Observation, m: Memory, e: int) -> None:
-        """Lines 2-4."""
-        m.r[e] += 1
-        m.before[e], m.pulls[e] = observation["total"][e], observation["pulls"][e]
-        m.turn[e], m.S[e] = 0, True
-        if self.finder == "median-elimination":
-            m.found[e] = elimination_pulls(self.task.K, 2.0 ** -int(m.r[e]), self.kappa, self.constant)
-            self._eliminate(m, e, observation["total"])
-            return
-        good = (m.sets[e] & GOOD_ARM) > 0  # D5
-        if good.any():
-            m.S[e] = good
-        if good.sum() == 1:
-            m.star[e], m.found[e] = np.argmax(good), 0
-            self._filter(m, e, STAR, [m.star[e]], observation["total"])
-            return
-        m.book[STAGE, e], m.pair[e], m.low[e], m.high[e] = LUCB, 0, -np.inf, np.inf
-        m.rest(e)
-
-    def _eliminate(self, m: Memory, e: int, total: Floats) -> None:
-        """The next round of Median Elimination, or the bad filter once one arm is left."""
-        S = np.flatnonzero(m.S[e])
-        if len(S) == 1:
-            m.star[e] = S[0]
-            self._filter(m, e, STAR, S, total)
-            return
-        m.book[STAGE, e] = ELIMINATION
-        m.write(e, S, pulls_per_arm(int(m.turn[e]), 2.0 ** -int(m.r[e]), self.kappa, self.constant), total)
-
-    def _filter(self, m: Memory, e: int, stage: int, arms: Any, total: Floats) -> None:
-        """Pull these arms tau times each."""
-        m.book[STAGE, e] = stage
-        m.write(e, arms, bad_filter_pulls(int(m.r[e]), self.task.K, self.delta, self.sigma), total)
-
-    def _end_bad_filter(self, m: Memory, e: int, total: Floats) -> None:
-        """Lines 6-8."""
-        V, scale = m.sets[e] == 0, 2.0 ** -int(m.r[e])
-        x_star, x = m.x_star[e], m.means(e, total)
-        if self.multiplicative:
-            bad = V & ((1.0 - self.epsilon) * x_star - x >= (2.0 - self.epsilon) * scale)
-        else:
-            bad = V & (x_star - x >= self.epsilon + 2.0 * scale)
-        m.sets[e, bad] |= BAD_ARM  # line 6
-        A, following = m.active[e, : m.book[ACTIVE, e]], m.book[NEXT, e]
-        stay = ~bad[A]  # line 7, D2
-        size, place = int(stay.sum()), int(stay[:following].sum())
-        m.active[e, :size] = A[stay]
-        if place == size:  # those that stay have all been pulled in this pass
-            place, m.book[COMMON, e] = 0, m.book[COMMON, e] + 1
-        m.book[ACTIVE, e], m.book[NEXT, e] = size, place
-        m.outside[e] += total[e] - m.before[e]
-        m.book[QUOTA, e] = m.found[e] + (V.sum() + 1) * m.times[e]  # line 8
-        m.book[STAGE, e] = SURE if (m.sets[e] != 0).all() else GOOD
-        m.rest(e)
+    def next_pulls(self, sums: Sums, observation: Observation, state: Memory, times: Times, out: Ints) -> None:
+        next_pull(*sums, *self.rules, *state.plans, *state.kept, *times, out)

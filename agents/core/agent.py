@@ -34,6 +34,8 @@ QUESTION = ("problem", "parameters", "K", "D", "law", "support", "sigma", "pull"
 class Problems(Collection[str]):
     """The names of all problems of which something holds, users' own included: what an agent may say that it solves.
 
+    The problem of a package that cannot be imported is not among them; "module:Class" is, where it holds of the class.
+
     Args:
         holds: whether it holds of a problem's class.
     """
@@ -42,7 +44,10 @@ class Problems(Collection[str]):
         self._holds = holds
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in PROBLEMS and bool(self._holds(PROBLEMS[name]))
+        try:
+            return bool(self._holds(PROBLEMS.find(name)))  # type: ignore[arg-type]
+        except ValueError:
+            return False
 
     def __iter__(self) -> Iterator[str]:
         return (name for name in PROBLEMS if name in self)
@@ -83,9 +88,9 @@ def seen_means(observation: Observation, slots: Ints | None = None) -> Floats:
     return means
 
 
-def unfit(pulls: Ints, mean: Floats, episodes: int) -> ValueError:
-    """The error for an observation that does not go with the memory of so many episodes."""
-    return ValueError(f"pulls {pulls.shape} and mean {mean.shape} do not fit a memory of {episodes} episodes")
+def unfit(pulls: Ints, mean: Floats, episodes: int, name: str = "mean") -> ValueError:
+    """The error for an observation, its pulls and means or others, that does not fit a memory of so many episodes."""
+    return ValueError(f"pulls {pulls.shape} and {name} {mean.shape} do not fit a memory of {episodes} episodes")
 
 
 @functools.lru_cache(maxsize=64)

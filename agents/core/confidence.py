@@ -10,10 +10,21 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task, choice, inlined, jit, number
 
-__all__ = ["BOUNDS", "bounds_of", "delta_of", "lil_table", "lil_width", "scale_of", "tabulated", "width_of"]
+__all__ = [
+    "BOUNDS",
+    "LEAST",
+    "MOST",
+    "bounds_of",
+    "delta_of",
+    "lil_table",
+    "lil_width",
+    "scale_of",
+    "tabulated",
+    "width_of",
+]
 
 BOUNDS = ("current", "running")
-LEAST, MOST = 1e-100, 1e100  # of deltas and scales: their squares and inverses are numbers too
+LEAST, MOST = 1e-100, 1e100  # of deltas, epsilons and scales: their squares and inverses are numbers too
 
 
 @jit

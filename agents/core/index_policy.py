@@ -183,7 +183,7 @@ class IndexPolicy(Agent):
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
-        if self.task.pull == "coordinate" and not hasattr(self.problem, "polyhedron"):
+        if self.task.pull == "coordinate" and self.problem.polyhedron is None:
             raise ValueError(f"{self.name} pulls single coordinates only where arms are judged by a polyhedron")
 
     @abstractmethod
@@ -223,7 +223,7 @@ class IndexPolicy(Agent):
     def _judge(self, pulls: Ints, x: Floats) -> tuple[Floats, Ints]:
         """Index and next coordinate of arms with pulls (n, D) and means (n, D) of their coordinates."""
         x = np.array(x, order="C")
-        return judge(self.index, self.problem.polyhedron, pulls, x, self.first)  # type: ignore[attr-defined]
+        return judge(self.index, self.problem.polyhedron, pulls, x, self.first)  # type: ignore[arg-type]
 
     def choose(self, observation: Observation, state: IndexMemory) -> Ints:
         m, task = state, self.task

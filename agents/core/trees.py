@@ -29,8 +29,8 @@ from bandit_envs import inlined, lean
 
 __all__ = [
     "LOWER", "Forest", "Tree", "argmax_upper", "argmax_upper_outside", "argmin_lower_inside", "build",
-    "grown_lower_inside", "grown_upper_outside", "is_inside", "levels_of", "lower", "max_estimate", "max_lower",
-    "max_upper", "put", "put_spread", "refresh", "settle", "settle_best", "tree_of", "upper",
+    "grown_lower_inside", "grown_upper_outside", "is_inside", "leave_out", "levels_of", "lower", "max_estimate",
+    "max_lower", "max_upper", "put", "put_spread", "refresh", "settle", "settle_best", "tree_of", "upper",
 ]  # fmt: skip
 
 WIDTH = 8
@@ -112,6 +112,12 @@ def put(tree: Tree, i: Any, estimate: Any, lower: Any, upper: Any, inside: Any) 
     tree.nodes[o], tree.nodes[o + LOWER], tree.nodes[o + ESTIMATE] = upper, lower, estimate
     tree.nodes[o + NEG_LOWER_IN], tree.nodes[o + NEG_ESTIMATE_IN] = (-lower, -estimate) if inside else (-_INF, -_INF)
     tree.nodes[o + UPPER_OUT], tree.nodes[o + ESTIMATE_OUT] = (-_INF, -_INF) if inside else (upper, estimate)
+
+
+@inlined
+def leave_out(tree: Tree, i: Any) -> Any:
+    """Arm i is not in the tree, as in a new one; `refresh` takes it over."""
+    put(tree, i, -_INF, -_INF, -_INF, False)
 
 
 @inlined

@@ -16,7 +16,7 @@ import numpy as np
 
 from bandit_envs import number
 
-from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation
+from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, unfit
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_genes
 from .formula import PARAMETERS, at_budget, indices, least_indices
@@ -103,6 +103,8 @@ class Evolved(IndexPolicy):
         else:
             pulls = np.ascontiguousarray(observation["pulls"], np.int64)
             mean = np.ascontiguousarray(observation["mean"], np.float64)
+            if len(state.arm) != len(pulls):
+                raise unfit(pulls, mean, len(state.arm))
             least_indices(
                 pulls,
                 mean.reshape(len(pulls), -1),

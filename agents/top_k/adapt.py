@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 from bandit_envs import Deviation, Samples, deviations, episode_kernel, flag, integer, lean
 
 from ..core.agent import Ints, Observation
-from ..core.confidence import delta_of, width_of
+from ..core.confidence import LEAST, delta_of, width_of
 from ..core.plan_policy import Seen, add, following
 from .draws import Draws, draw, draw_evenly, uniform
 from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
@@ -34,7 +34,9 @@ NEGLIGIBLE = 60.0  # a bound below exp(-60) times another changes no draw
 
 def direct_pulls(n: int, epsilon: float, delta: float, W: float) -> int:
     """Pulls of each arm that make all widths at delta/n at most epsilon/2: ceil(2 W^2 ln(n/delta) / epsilon^2)."""
-    return math.ceil(2.0 * W**2 / epsilon**2 * math.log(n / delta)) if epsilon > 0 else UNLIMITED
+    if epsilon < LEAST:
+        return UNLIMITED
+    return math.ceil(min(2.0 * W**2 / epsilon**2 * math.log(n / delta), UNLIMITED))
 
 
 class Rules(NamedTuple):
@@ -44,7 +46,7 @@ class Rules(NamedTuple):
     k: int
     cap: int  # most pulls of an arm; pi_1: those that make its bounds at most epsilon / 2 wide
     epsilon: float
-    delta: float  # pi_3, pi_4: to stop at; -1: never
+    delta: float  # pi_3, pi_4: they stop at delta^c <= delta; -1: never
     W: float
     factor: float  # pi_2: the widths at d_i = delta / n are sqrt(factor / N_i)
 
@@ -152,15 +154,14 @@ class _Policy(TopKAgent):
         K, W, self.seed = self.task.K, width_of(self.task, width), integer("seed", seed, 0, 2**32 - 1)
         if flag("cap", cap) and self.epsilon == 0 and self.policy > 1:
             raise ValueError("cap=True needs a problem with epsilon > 0, got epsilon=0")
-        level = self.stopping_level(delta)
-        if level is None and (cap or self.policy <= 2):
-            level = delta_of(self.name, self.task, delta)
-        self.cap = direct_pulls(K, self.epsilon, level, W) if cap and level is not None else UNLIMITED
-        at = -1.0 if level is None or self.budgeted else level
-        factor = W**2 * math.log(K / level) / 2.0 if self.policy == 2 and level is not None else 0.0
-        self.rules = Rules(self.policy, self.k, self.cap, self.epsilon, at, W, factor)
+        at, bounded = self.stopping_level(delta), cap or self.policy <= 2
+        level = delta_of(self.name, self.task, delta) if bounded else 0.5  # which is not used
+        self.cap = direct_pulls(K, self.epsilon, level, W) if cap else UNLIMITED
+        at = -1.0 if at is None or self.budgeted else at
+        self.rules = Rules(self.policy, self.k, self.cap, self.epsilon, at, W, W**2 * math.log(K / level) / 2.0)
 
     def next_arms(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> None:
+        state.high.check(seen.pulls)
         draws = self.public_seeds(observation), state.t, self.seed
         next_arm_evenly(*seen, *self.rules, *state.high, state.plans, *draws, out)
 
@@ -212,6 +213,7 @@ class Pi3(_Policy):
         super().__init__(task, delta, cap, width, seed)
 
     def next_arms(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> None:
+        state.high.check(seen.pulls)
         draws = self.public_seeds(observation), state.t, self.seed
         next_arm(*seen, self.variance(observation), *self.rules, *state.high, state.plans, *draws, out)
 

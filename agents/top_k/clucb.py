@@ -4,8 +4,8 @@ symbols     M the k arms with the largest empirical means, rad_i = sigma sqrt(2 
             pulls so far, w_i = m_i - rad_i in M and m_i + rad_i outside, M' the k arms with the largest w
 departures  D1 the tolerance is that of the problem's criterion: k epsilon for the aggregate regret, epsilon where each
                arm counts (a set that loses at most epsilon in sum holds no worse arm), 0 for the exact set
-            D2 with a budget it stops only where M' = M, as there is nothing to pull then, and delta is 0.01
-               where nobody names one, as in Chen et al. 2017
+            D2 with a budget it stops only where M' = M, as there is nothing to pull then, and delta is 0.01 where
+               nobody names one, as in Chen et al. 2017
             D3 ties go to the lowest arm
 
 The largest radius is the least-pulled arm, and only the difference of M and M' is summed.
@@ -46,8 +46,8 @@ class Kept(NamedTuple):
     root: Floats  # (E, K) 1 / sqrt(N_i)
     kth: Ints  # (E,) the k-th arm by w of the last round
     boundary: Floats  # (E,) its w
-    gain: Floats  # (4 n,) numbers of the arms, filled up with 0
-    room: Floats  # (4 n,) filled up with -inf
+    gain: Floats  # (K,), filled up with 0 to a multiple of 4
+    room: Floats  # (K,), filled up with -inf
 
     @classmethod
     def of(cls, E: int, K: int) -> Kept:
@@ -66,9 +66,9 @@ class Memory:
 
 
 @lean
-def weigh(seen: Any, e: Any, plan: Any, high: Any, kept: Any, rules: Any) -> Any:
+def weigh(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
     """Set w = m_i - rad_i in M and m_i + rad_i outside; returns a guess of its k-th largest number."""
-    n, w, root = seen.mean.shape[1], high.room, kept.root
+    n, w, root = seen.mean.shape[1], M.room, kept.root
     if plan.beginning:
         for i in range(n):
             root[e, i] = 1.0 / math.sqrt(float(seen.pulls[e, i]))
@@ -76,7 +76,7 @@ def weigh(seen: Any, e: Any, plan: Any, high: Any, kept: Any, rules: Any) -> Any
         root[e, i] = 1.0 / math.sqrt(float(seen.pulls[e, i]))
     scale = math.sqrt(rules.factor * (math.log(rules.level) + 3.0 * math.log(float(kept.t[e]))))
     for i in range(n):
-        w[i] = seen.mean[e, i] + (-scale if high.inside[e, i] else scale) * root[e, i]
+        w[i] = seen.mean[e, i] + (-scale if M.inside[e, i] else scale) * root[e, i]
     if plan.beginning:
         for i in range(n):
             kept.room[i] = w[i]
@@ -110,12 +110,12 @@ def kth_of(w: Any, k: Any, x: Any, room: Any) -> Any:
 
 
 @lean
-def compare(e: Any, high: Any, kept: Any, b: Any) -> Any:
+def compare(e: Any, M: Any, kept: Any, b: Any) -> Any:
     """w(M') - w(M), where b is the last arm of M'; the arm of one of the two with the largest radius, -1 if M' = M."""
-    w, x, gain, radius = high.room, high.room[b], kept.gain, kept.room
+    w, x, gain, radius = M.room, M.room[b], kept.gain, kept.room
     for i in range(len(w)):
         chosen = (w[i] > x) | ((w[i] == x) & (i <= b))
-        differs, change, root = chosen != high.inside[e, i], w[i] if chosen else -w[i], kept.root[e, i]
+        differs, change, root = chosen != M.inside[e, i], w[i] if chosen else -w[i], kept.root[e, i]
         gain[i] = change if differs else 0.0
         radius[i] = root if differs else -1.0
     widest, p = largest(radius), 0
@@ -127,26 +127,26 @@ def compare(e: Any, high: Any, kept: Any, b: Any) -> Any:
 
 
 @lean
-def plan_round(seen: Any, e: Any, plan: Any, high: Any, kept: Any, rules: Any) -> Any:
+def plan_round(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
     """Plan the pull of the next round; nothing if w(M') - w(M) is within the tolerance."""
     kept.t[e] = count_pulls(seen, e, plan, kept.t[e])
-    rank(seen, e, plan, high, rules.k)  # M
-    x = weigh(seen, e, plan, high, kept, rules)
-    b = kth_of(high.room, rules.k, x, kept.room)  # M'
-    kept.kth[e], kept.boundary[e] = b, high.room[b]
-    gain, p = compare(e, high, kept, b)
+    rank(seen, e, plan, M, rules.k)  # M
+    x = weigh(seen, e, plan, M, kept, rules)
+    b = kth_of(M.room, rules.k, x, kept.room)  # M'
+    kept.kth[e], kept.boundary[e] = b, M.room[b]
+    gain, p = compare(e, M, kept, b)
     plan_anew(plan)
     if p >= 0 and gain > rules.tolerance:
         add(plan, p)
 
 
 @episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, high: High, plans: Any, kept: Kept) -> Any:
+def next_arm(e: int, seen: Seen, rules: Rules, M: High, plans: Any, kept: Kept) -> Any:
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan)
     if arm < 0:
-        plan_round(seen, e, plan, high, kept, rules)
+        plan_round(seen, e, plan, M, kept, rules)
         arm = following(seen, e, plan)
     return arm if arm >= 0 else seen.pulls.shape[1]
 
@@ -173,4 +173,5 @@ class CLUCB(TopKAgent):
         return Memory(self.new_plans(observation), High.of(E, K), Kept.of(E, K))
 
     def next_arms(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> None:
+        state.high.check(seen.pulls)
         next_arm(*seen, *self.rules, *state.high, state.plans, *state.kept, out)

@@ -30,22 +30,26 @@ def draw(weight: Any, total: Any, u: Any) -> Any:
     """An arm with probability proportional to its weight, by a uniform number u.
 
     Args:
-        weight: (K,). total: their sum, as added up from the first to the last.
+        weight: (K,), >= 0. total: their sum, > 0, as added up from the first to the last. u: in [0, 1).
     """
-    partial = 0.0
-    for i in range(len(weight)):
+    last, partial = len(weight) - 1, 0.0
+    for i in range(last):
         partial += weight[i]
         if partial > u * total:
             return i
-    return -1
+    return last
 
 
 @lean
 def draw_evenly(chosen: Any, size: Any, u: Any) -> Any:
-    """One of so many chosen arms, each as likely, by a uniform number u."""
-    left = min(int(u * size), size - 1)
-    for i in range(len(chosen)):
+    """One of the arms whose number is not 0, each as likely, by a uniform number u.
+
+    Args:
+        chosen: (K,). size: how many of them are not 0, >= 1. u: in [0, 1).
+    """
+    last, left = len(chosen) - 1, min(int(u * size), size - 1)
+    for i in range(last):
         left -= chosen[i] != 0.0
         if left < 0:
             return i
-    return -1
+    return last

@@ -15,7 +15,8 @@ import numpy as np
 
 from bandit_envs import PULLS_LIMIT, Task
 
-from ..core.agent import Bools, Floats, Ints, Observation, seen_means
+from ..core.agent import Bools, Floats, Ints, Observation, seen_means, unfit
+from ..core.confidence import LEAST
 from ..core.round_policy import RoundMemory, RoundPolicy
 
 __all__ = ["SetMemory", "SetPolicy", "affordable", "best_of", "positive_epsilon", "size_of_answer", "with_best"]
@@ -51,11 +52,13 @@ def positive_epsilon(name: str, task: Task) -> float:
     """The tolerance of the task, for an algorithm that never ends without one.
 
     Raises:
-        ValueError: if it is 0.
+        ValueError: if it is 0, or less than 1e-100.
     """
     epsilon = float(task.parameters["epsilon"])
     if epsilon == 0:
         raise ValueError(f"{name} needs a {task.problem} problem with epsilon > 0, got epsilon=0")
+    if epsilon < LEAST:
+        raise ValueError(f"{name} needs an epsilon of at least {LEAST:g}, got {epsilon!r}")
     return epsilon
 
 
@@ -129,6 +132,11 @@ class SetPolicy(RoundPolicy):
         memory.S[slots], memory.A[slots], memory.round[slots] = True, False, 0
         memory.mark(slots, observation)
         self.proceed(observation, memory, slots)
+
+    def choose(self, observation: Observation, state: Any) -> tuple[Ints, Ints]:
+        if observation["pulls"].shape != state.S.shape:
+            raise unfit(observation["pulls"], observation["mean"], len(state.S))
+        return super().choose(observation, state)
 
     @abstractmethod
     def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:

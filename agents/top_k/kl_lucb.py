@@ -89,12 +89,12 @@ def rate(N: Any, side: Any, rules: Any) -> Any:
 
 
 @inlined
-def extreme(seen: Any, e: Any, high: Any, side: Any, rules: Any) -> Any:
+def extreme(seen: Any, e: Any, J: Any, side: Any, rules: Any) -> Any:
     """u and U_u, or l and L_l mirrored, 1 - L_l (Gaussian: -L_l)."""
     which, best = side.first, -math.inf
     for step in range(-1, seen.pulls.shape[1]):
         i = side.first if step < 0 else step
-        if high.inside[e, i] != side.inside or step == side.first:
+        if J.inside[e, i] != side.inside or step == side.first:
             continue
         N = float(seen.pulls[e, i])
         x, b = (seen.mean[e, i] - rules.low) / rules.width, rate(N, side, rules) / N
@@ -111,16 +111,16 @@ def extreme(seen: Any, e: Any, high: Any, side: Any, rules: Any) -> Any:
 
 
 @lean
-def plan_round(seen: Any, e: Any, plan: Any, high: Any, t: Any, rules: Any) -> Any:
+def plan_round(seen: Any, e: Any, plan: Any, J: Any, t: Any, rules: Any) -> Any:
     """Plan the pulls of the next round, l and u; nothing if their bounds are within epsilon."""
-    rank(seen, e, plan, high, rules.k)
+    rank(seen, e, plan, J, rules.k)
     t[e] = count_pulls(seen, e, plan, t[e])
     n, beta = float(seen.pulls.shape[1]), 0.0
     if not rules.lil:
         x = math.log(rules.level * n) + A * math.log(float((t[e] - seen.pulls.shape[1]) // 2 + 1))
         beta = x + math.log(x)
-    l, L = extreme(seen, e, high, Side(True, plan.arms[0], beta, rules.level * (n - rules.k)), rules)  # noqa: E741
-    u, U = extreme(seen, e, high, Side(False, plan.arms[1], beta, rules.level * rules.k), rules)
+    l, L = extreme(seen, e, J, Side(True, plan.arms[0], beta, rules.level * (n - rules.k)), rules)  # noqa: E741
+    u, U = extreme(seen, e, J, Side(False, plan.arms[1], beta, rules.level * rules.k), rules)
     plan_anew(plan)
     if U - (-L if rules.gaussian else 1.0 - L) > rules.epsilon:
         add(plan, l)
@@ -128,12 +128,12 @@ def plan_round(seen: Any, e: Any, plan: Any, high: Any, t: Any, rules: Any) -> A
 
 
 @episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, high: High, plans: Any, t: Any) -> Any:
+def next_arm(e: int, seen: Seen, rules: Rules, J: High, plans: Any, t: Any) -> Any:
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan)
     if arm < 0:
-        plan_round(seen, e, plan, high, t, rules)
+        plan_round(seen, e, plan, J, t, rules)
         arm = following(seen, e, plan)
     return arm if arm >= 0 else seen.pulls.shape[1]
 
@@ -162,4 +162,5 @@ class KLLUCB(TopKAgent):
         self.rules = Rules(self.k, epsilon, lil, level, low, width, gaussian)
 
     def next_arms(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> None:
+        state.high.check(seen.pulls)
         next_arm(*seen, *self.rules, *state.high, state.plans, state.t, out)

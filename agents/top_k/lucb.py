@@ -6,7 +6,7 @@ departures  D1 ties go to the lowest arm
             D2 samples of sub-Gaussian scale sigma: W = 2 sigma
             D3 widths="lil": the widths and running bounds of the experiments of Mason et al., NeurIPS 2020; they do not
                change with t, so that a tree finds h and l in far less than n steps
-            D4 with a budget line 5 is left out, and delta is 0.01 where nobody names one
+            D4 with a budget it does not stop before that is spent, and delta is 0.01 where nobody names one
             D5 all widths grow with t: the tree holds those of an earlier round, and a search by branch and bound allows
                for what they have grown since; after .3 % they are all put in anew
 
@@ -24,7 +24,7 @@ import numpy as np
 from bandit_envs import choice, episode_kernel, inlined, integer, lean, number
 
 from ..core import trees
-from ..core.agent import Bools, Floats, Ints, Observation, seen_means
+from ..core.agent import Bools, Ints, Observation, seen_means
 from ..core.confidence import delta_of, lil_width, scale_of
 from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
@@ -47,14 +47,18 @@ class Rules(NamedTuple):
     factor: float  # lil: c sigma^2; else sigma^2
 
 
-@dataclass
-class Memory:
-    """Memory of LUCB for E episodes."""
+class Episode(NamedTuple):
+    """One episode: what it has shown, the plan of its round, the bounds of its arms, and its round."""
 
-    plans: Any  # (E,) h and l of this round
-    forest: Forest  # the bounds of the arms; High is inside
-    t: Ints  # (E,) the round
-    scale: Floats  # (E,) Hoeffding: of the widths in the tree, scale / sqrt(N); those of the round are a little wider
+    pulls: Any  # (K,)
+    mean: Any  # (K,)
+    plan: Any
+    tree: Any  # High is inside
+    round: Any
+
+
+# `t`: rounds so far. `scale`: Hoeffding widths in the tree are scale / sqrt(N); those of the round are a little wider.
+ROUND = np.dtype([("t", np.int64), ("scale", np.float64)])
 
 
 @inlined
@@ -63,59 +67,67 @@ def beta_scale(t: Any, rules: Any) -> Any:
     return math.sqrt(2.0 * rules.factor * (math.log(rules.level) + 4.0 * math.log(float(t))))
 
 
-@lean
-def measure(seen: Any, e: Any, i: Any, tree: Any, scale: Any, rules: Any) -> Any:
-    """Put the estimate and the bounds of arm i into the tree, by running lil widths or by widths scale / sqrt(N)."""
-    m, N = seen.mean[e, i], float(seen.pulls[e, i])
-    if rules.lil:  # D3
-        C = lil_width(N, rules.level, rules.factor)
-        trees.put(tree, i, m, max(m - C, lower(tree, i)), min(m + C, upper(tree, i)), is_inside(tree, i))
-    else:
-        spread = 1.0 / math.sqrt(N)
-        trees.put(tree, i, m, m - scale * spread, m + scale * spread, is_inside(tree, i))
-        trees.put_spread(tree, i, spread)
-
-
-@lean
-def begin(seen: Any, e: Any, tree: Any, rules: Any) -> Any:
-    """Every arm has been pulled once: arms 0 .. k - 1 are High until they are ranked. Returns the rounds so far."""
-    n, made = seen.pulls.shape[1], 0
-    for i in range(n):
-        made += seen.pulls[e, i]
-        trees.put(tree, i, 0.0, -math.inf, math.inf, i < rules.k)
-        if rules.lil:
-            measure(seen, e, i, tree, 0.0, rules)
-    if rules.lil:
-        trees.build(tree)
-    return (made - n) // 2  # 0, unless the memory was built in the middle of an episode
-
-
-@lean
-def rank(seen: Any, e: Any, tree: Any, plan: Any, scale: Any, rules: Any) -> Any:
-    """Take in the samples of the last round, and put the k largest means inside."""
-    for i in planned(plan):
-        measure(seen, e, i, tree, scale, rules)
-        trees.refresh(tree, i)
-    clear(plan)
-
-
-@lean
-def widen(seen: Any, e: Any, tree: Any, t: Any, scale: Any, rules: Any) -> Any:
-    """The scale of the widths in the tree after those of round t have been allowed for, and what it lacks of theirs."""
-    if rules.lil:
-        return scale, 0.0
-    wanted = beta_scale(t, rules)
-    if wanted - scale <= MOST_GROWTH * scale:  # D5
-        return scale, wanted - scale
-    for i in range(seen.pulls.shape[1]):
-        measure(seen, e, i, tree, wanted, rules)
-    trees.build(tree)
-    return wanted, 0.0
+@inlined
+def put_lil(tree: Any, i: Any, m: Any, N: Any, rules: Any) -> Any:
+    """Put the mean m of N samples of arm i into the tree, and bounds by lil widths, which never widen again.   D3"""
+    C = lil_width(float(N), rules.level, rules.factor)
+    trees.put(tree, i, m, max(m - C, lower(tree, i)), min(m + C, upper(tree, i)), is_inside(tree, i))
 
 
 @inlined
-def extremes(tree: Any, growth: Any, rules: Any) -> Any:
+def put_hoeffding(tree: Any, i: Any, m: Any, N: Any, scale: Any) -> Any:
+    """Put the mean m of N samples of arm i into the tree, and bounds by the width scale / sqrt(N)."""
+    spread = 1.0 / math.sqrt(float(N))
+    trees.put(tree, i, m, m - scale * spread, m + scale * spread, is_inside(tree, i))
+    trees.put_spread(tree, i, spread)
+
+
+@inlined
+def measure(episode: Any, i: Any, rules: Any) -> Any:
+    """Put the mean and the bounds of arm i into the tree."""
+    if rules.lil:
+        put_lil(episode.tree, i, episode.mean[i], episode.pulls[i], rules)
+    else:
+        put_hoeffding(episode.tree, i, episode.mean[i], episode.pulls[i], episode.round.scale)
+
+
+@lean
+def begin(episode: Any, rules: Any) -> Any:
+    """Every arm has been pulled once: arms 0 .. k - 1 are High until they are ranked. `growth_of` puts in the means and
+    the Hoeffding bounds.
+    """
+    n, made = len(episode.pulls), 0
+    episode.plan.beginning = 0
+    for i in range(n):
+        made += episode.pulls[i]
+        trees.put(episode.tree, i, 0.0, -math.inf, math.inf, i < rules.k)
+        if rules.lil:
+            measure(episode, i, rules)
+    if rules.lil:
+        trees.build(episode.tree)
+    episode.round.t = (made - n) // 2  # 0, unless the memory was built in the middle of an episode
+    episode.round.scale = 0.0
+
+
+@inlined
+def growth_of(episode: Any, t: Any, rules: Any) -> Any:
+    """By how much the scale of the widths of round t exceeds that of the tree; where it is much, it is put in.   D5"""
+    if rules.lil:
+        return 0.0
+    wanted = beta_scale(t, rules)
+    growth = wanted - episode.round.scale
+    if growth > MOST_GROWTH * episode.round.scale:
+        episode.round.scale, growth = wanted, 0.0
+        for i in range(len(episode.pulls)):
+            measure(episode, i, rules)
+        trees.build(episode.tree)
+    return growth
+
+
+@inlined
+def rivals(tree: Any, growth: Any, rules: Any) -> Any:
     """h, in High with the least lower bound; l, in Low with the largest upper bound; and the gap between the bounds."""
+    trees.settle_best(tree)
     if rules.lil:
         h, l = trees.argmin_lower_inside(tree), trees.argmax_upper_outside(tree)  # noqa: E741
         return h, l, upper(tree, l) - lower(tree, h)
@@ -124,32 +136,41 @@ def extremes(tree: Any, growth: Any, rules: Any) -> Any:
     return h, l, high + low
 
 
-@lean
-def plan_round(seen: Any, e: Any, tree: Any, plan: Any, memory: Any, rules: Any) -> Any:
-    """Plan the pulls of the next round, h and l; nothing if the bounds are within epsilon."""
-    t, scale = memory
-    if plan.beginning:
-        plan.beginning = 0
-        t[e], scale[e] = begin(seen, e, tree, rules), 0.0
-    rank(seen, e, tree, plan, scale[e], rules)
-    scale[e], growth = widen(seen, e, tree, t[e] + 1, scale[e], rules)
-    trees.settle_best(tree)
-    h, l, gap = extremes(tree, growth, rules)  # noqa: E741
+@inlined
+def plan_round(episode: Any, rules: Any) -> Any:
+    """Take in the samples of the last round and plan the next, h and l; nothing if their bounds are within epsilon."""
+    if episode.plan.beginning:
+        begin(episode, rules)
+    for i in planned(episode.plan):
+        measure(episode, i, rules)
+        trees.refresh(episode.tree, i)
+    clear(episode.plan)
+    t = episode.round.t + 1
+    h, l, gap = rivals(episode.tree, growth_of(episode, t, rules), rules)  # noqa: E741
     if not (rules.stops and gap < rules.epsilon):
-        add(plan, h)
-        add(plan, l)
-        t[e] += 1
+        add(episode.plan, h)
+        add(episode.plan, l)
+        episode.round.t = t
 
 
 @episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans: Any, t: Any, scale: Any) -> Any:
+def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans: Any, rounds: Any) -> Any:
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan)
     if arm < 0:
-        plan_round(seen, e, tree_of(forest, e), plan, (t, scale), rules)
+        plan_round(Episode(seen.pulls[e], seen.mean[e], plan, tree_of(forest, e), rounds[e]), rules)
         arm = following(seen, e, plan)
     return arm if arm >= 0 else seen.pulls.shape[1]
+
+
+@dataclass
+class Memory:
+    """Memory of LUCB for E episodes."""
+
+    plans: Any  # (E,) h and l of this round
+    forest: Forest  # the bounds of the arms; High is inside
+    rounds: Any  # (E,) of ROUND
 
 
 class LUCB(PlanPolicy):
@@ -198,10 +219,10 @@ class LUCB(PlanPolicy):
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape
-        return Memory(self.new_plans(observation), Forest.of(E, K), np.zeros(E, np.int64), np.zeros(E))
+        return Memory(self.new_plans(observation), Forest.of(E, K), np.zeros(E, ROUND))
 
     def next_arms(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> None:
-        next_arm(*seen, *self.rules, *state.forest, state.plans, state.t, state.scale, out)
+        next_arm(*seen, *self.rules, *state.forest, state.plans, state.rounds, out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """High: the k largest empirical means; arms never pulled come last."""

@@ -1,46 +1,41 @@
 """Median Elimination: Even-Dar, Mannor & Mansour, JMLR 2006, Algorithm 3.
 
-symbols     S surviving arms, e and d accuracy and failure of the round
+symbols     S surviving arms, l round, e_l and d_l accuracy and failure probability of the round
 departures  D1 ceil(|S| / 2) arms stay (the paper drops those below the median, which ties leave open)
             D2 ties go to the lowest arm
             D3 the paper's constant 4 is for rewards in [0, 1]; others take 8 sigma^2, which its proof needs
 
-Met in the middle of an episode (`state=None`), it begins anew with fresh samples.
+Called without its memory in the middle of an episode (`state=None`), it begins anew with fresh samples.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
+from bandit_envs import Task, episode_kernel, jit, lean
 
-from bandit_envs import Task
-
-from ..core.agent import Bools, Floats, Ints, Observation
+from ..core import bulk, trees
+from ..core.agent import Ints, Observation
+from ..core.bulk import Plans, Sums, Times
 from ..core.confidence import delta_of, scale_of
-from ..core.round_policy import RoundMemory, RoundPolicy
-from .elimination import best_of, positive_epsilon
+from ..core.round_policy import BulkPolicy, RoundMemory
+from ..core.trees import Forest
+from .elimination import positive_epsilon
 
-__all__ = ["MedianElimination", "elimination_pulls", "pulls_per_arm", "upper_half", "width_constant"]
-
-
-def pulls_per_arm(round: int, epsilon: float, delta: float, constant: float) -> int:
-    """ceil(constant / e^2 ln(3 / d)) with e = (3/4)^round epsilon / 4, d = 2^-round delta / 2. [lines 1, 3, 5]"""
-    e, d = epsilon / 4, delta / 2
-    for _ in range(round):
-        e, d = 0.75 * e, d / 2
-    return math.ceil(constant / e**2 * math.log(3 / d))
+__all__ = [
+    "Accuracy", "MedianElimination", "elimination_pulls", "plan_survivors", "pulls_per_arm", "upper_half",
+    "width_constant",
+]  # fmt: skip
 
 
-def elimination_pulls(n: int, epsilon: float, delta: float, constant: float) -> int:
-    """H_ME: pulls of Median Elimination over n arms, which do not depend on the samples."""
-    total = round = 0
-    while n > 1:
-        total += n * pulls_per_arm(round, epsilon, delta, constant)
-        n, round = (n + 1) // 2, round + 1
-    return total
+class Accuracy(NamedTuple):
+    """The arm found is within epsilon of the best with probability 1 - delta."""
+
+    epsilon: float
+    delta: float
+    constant: float  # 4 for rewards in [0, 1], else 8 sigma^2
 
 
 def width_constant(task: Task, sigma: float | None) -> float:
@@ -48,20 +43,91 @@ def width_constant(task: Task, sigma: float | None) -> float:
     return 4.0 if sigma is None and task.support == (0.0, 1.0) else 8.0 * scale_of(task, sigma) ** 2
 
 
-def upper_half(m: Floats, S: Bools) -> Bools:
-    """The ceil(|S| / 2) arms of S with the largest means, (..., K).   [line 4]"""
-    return best_of(m, S, (S.sum(axis=-1) + 1) // 2)
+@jit
+def pulls_per_arm(l: Any, epsilon: Any, delta: Any, constant: Any) -> Any:  # noqa: E741
+    """ceil(constant / e_l^2 ln(3 / d_l)) with e_l = (3/4)^l epsilon / 4, d_l = 2^-l delta / 2, for l = 0, 1, 2, ..."""
+    e, d = epsilon / 4, delta / 2
+    for _ in range(l):
+        e, d = 0.75 * e, d / 2
+    return bulk.whole(constant / e**2 * math.log(3 / d))
+
+
+@jit
+def elimination_pulls(n: Any, epsilon: Any, delta: Any, constant: Any) -> Any:
+    """H_ME: pulls of Median Elimination over n arms, which do not depend on the samples."""
+    total = l = 0  # noqa: E741
+    while n > 1:
+        total += n * pulls_per_arm(l, epsilon, delta, constant)
+        n, l = (n + 1) // 2, l + 1  # noqa: E741
+    return total
+
+
+@lean
+def upper_half(plan: Any, total: Any, tree: Any) -> Any:
+    """Keep the ceil(|S| / 2) arms of the plan with the largest fresh means, in order; a tree ranks them.   D1, D2"""
+    for i in range(len(total)):
+        trees.leave_out(tree, i)
+    for j in range(plan.book.size):
+        i = bulk.arm_at(plan, j)
+        m = bulk.fresh_mean(plan, total, i)
+        trees.put(tree, i, m, m, m, j < (plan.book.size + 1) // 2)
+    trees.build(tree)
+    trees.settle_best(tree)
+    S = bulk.planned(plan)
+    bulk.clear(plan)
+    for i in S:
+        if trees.is_inside(tree, i):
+            bulk.add(plan, i)
+
+
+@lean
+def plan_survivors(plan: Any, total: Any, tree: Any, accuracy: Any) -> Any:
+    """Plan the next round, of the arms that have survived those before; the arm where one is left, else -1."""
+    l = plan.book.made  # noqa: E741
+    if l == 0:
+        for i in range(len(total)):
+            bulk.add(plan, i)
+    else:
+        upper_half(plan, total, tree)
+    if plan.book.size == 1:
+        return plan.arms[0]
+    bulk.repeat(plan, pulls_per_arm(l, accuracy.epsilon, accuracy.delta, accuracy.constant))
+    bulk.mark(plan, total)
+    return -1
+
+
+@lean
+def look(plan: Any, total: Any, tree: Any, accuracy: Any) -> Any:
+    """Plan the next round; stop where one arm is left."""
+    if plan.book.beginning:
+        bulk.begin(plan)
+    best = plan_survivors(plan, total, tree, accuracy)
+    if best >= 0:
+        for i in range(len(total)):
+            plan.answer[i] = i == best
+        bulk.stop(plan)
+
+
+@episode_kernel
+def next_pull(e: int, sums: Sums, accuracy: Accuracy, plans: Plans, forest: Forest, times: Times) -> Any:
+    """The next arm of episode e, K to stop."""
+    plan = bulk.plan_of(plans, e)
+    bulk.watch(plan, sums.pulls, e)
+    arm = bulk.following(plan, e, times)
+    if arm < 0:
+        look(plan, sums.total[e], trees.tree_of(forest, e), accuracy)
+        arm = bulk.following(plan, e, times)
+    return arm
 
 
 @dataclass
 class Memory(RoundMemory):
-    """Memory of Median Elimination for E episodes."""
+    """Memory of Median Elimination for E episodes. The survivors are the arms of the plan."""
 
-    S: Bools  # (E, K) surviving arms
-    round: Ints  # (E,)
+    forest: Forest  # a tree for each episode, which ranks its survivors
 
 
-class MedianElimination(RoundPolicy):
+class MedianElimination(BulkPolicy):
     """Median Elimination (Even-Dar et al. 2006): an arm within epsilon of the best, with probability 1 - delta.
 
     Args:
@@ -74,28 +140,12 @@ class MedianElimination(RoundPolicy):
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        self.delta = delta_of(self.name, self.task, delta)
-        self.constant = width_constant(self.task, sigma)
-        self.epsilon = positive_epsilon(self.name, self.task)
+        delta, epsilon = delta_of(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        self.accuracy = Accuracy(epsilon, delta, width_constant(self.task, sigma))
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape
-        return Memory(**RoundMemory.of(E, K), S=np.ones((E, K), np.bool_), round=np.zeros(E, np.int64))
+        return Memory(**RoundMemory.of(E, K), forest=Forest.of(E, K))
 
-    def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        memory.S[slots], memory.round[slots] = True, 0
-        self._pull(observation, memory, slots)
-
-    def look(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        total = np.asarray(observation["total"], np.float64)
-        memory.S[slots] = upper_half(memory.means(slots, total), memory.S[slots])  # line 4
-        memory.round[slots] += 1  # line 5
-        alone = memory.S[slots].sum(axis=1) == 1  # lines 2, 6
-        memory.stop(slots[alone], memory.S[slots[alone]])
-        self._pull(observation, memory, slots[~alone])
-
-    def _pull(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        """Line 3."""
-        total = np.asarray(observation["total"], np.float64)
-        times = [pulls_per_arm(int(r), self.epsilon, self.delta, self.constant) for r in memory.round[slots]]
-        memory.write_all(slots, memory.S[slots], np.array(times, np.int64), total)
+    def next_pulls(self, sums: Sums, observation: Observation, state: Memory, times: Times, out: Ints) -> None:
+        next_pull(*sums, *self.accuracy, *state.plans, *state.forest, *times, out)

@@ -95,26 +95,25 @@ def pay(e: Any, allotment: Any) -> Any:
 
 @lean
 def draw_below_target(seen: Any, e: Any, target: Any, u: Any) -> Any:
-    """An arm that has not been pulled as often as its target, with probability proportional to that."""
+    """An arm that has not been pulled as often as its target, with probability proportional to that; -1 if none."""
     total = 0.0
     for i in range(len(target)):
         target[i] = target[i] if float(seen.pulls[e, i]) < target[i] else 0.0
     for i in range(len(target)):
         total += target[i]
-    return draw(target, total, u)
+    return draw(target, total, u) if total > 0.0 else -1
 
 
 @lean
 def plan_pull(seen: Any, e: Any, plan: Any, high: Any, allotment: Any, rules: Any) -> Any:
     """Plan the next pull."""
-    target, t = high.room, count_pulls(seen, e, plan, allotment.t[e])
+    target, allotment.t[e] = high.room, count_pulls(seen, e, plan, allotment.t[e])
     rank(seen, e, plan, high, rules.k)
-    allotment.t[e] = t
     if plan.beginning:
         allotment.debt[e] = 0
     plan_anew(plan)
     if allotment.debt[e] == 0:
-        share(seen, e, high.inside, float(t + rules.Delta), target)
+        share(seen, e, high.inside, float(allotment.t[e] + rules.Delta), target)
         if rules.Delta > 1:
             owe(seen, e, allotment, target)
     i = pay(e, allotment) if allotment.debt[e] > 0 else draw_below_target(seen, e, target, uniform(allotment, e))  # D1
@@ -156,4 +155,5 @@ class OCBAm(TopKAgent):
 
     def next_arms(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> None:
         m, variance, seeds = state, self.variance(observation), self.public_seeds(observation)
+        m.high.check(seen.pulls)
         next_arm(*seen, variance, *self.rules, *m.high, m.plans, m.owed, m.debt, seeds, m.t, self.seed, out)

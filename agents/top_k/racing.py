@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import PULLS_LIMIT, Samples, choice, flag, integer, lean, slot_kernel
+from bandit_envs import PULLS_LIMIT, Samples, choice, flag, inlined, integer, lean, slot_kernel
 
-from ..core.agent import Bools, Floats, Ints, Observation, seen_means, unfit
+from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import delta_of, width_of
 from .elimination import SetMemory, SetPolicy
 from .selection import smallest
@@ -73,16 +73,27 @@ def half_width(t: Any, sd: Any, tests: Any, rules: Any) -> Any:
     return bernstein if rules.kind == BERNSTEIN else min(hoeffding, bernstein)
 
 
+@inlined
+def size_of(arms: Any) -> Any:
+    """How many arms a set (K,) has."""
+    n = 0
+    for i in range(len(arms)):
+        n += arms[i]
+    return n
+
+
+@lean
+def count_tests(e: Any, u: Any, race: Any, rules: Any) -> Any:
+    """Set nb, where u arms are undecided; past R it stays."""
+    if race.t[e] <= rules.R:
+        race.tests[e] = race.past[e] + (rules.R - race.t[e] + 1) * u
+        race.past[e] += u
+
+
 @lean
 def measure(seen: Any, e: Any, race: Any, rules: Any) -> Any:
-    """Bounds of the undecided arms after round t, which never widen."""
-    K, t, u = seen.mean.shape[1], race.t[e], 0
-    for i in range(K):
-        u += race.U[e, i]
-    if t <= rules.R:
-        race.tests[e] = race.past[e] + (rules.R - t + 1) * u
-        race.past[e] += u
-    for i in range(K):
+    """Bounds of the undecided arms, which never widen."""
+    for i in range(seen.mean.shape[1]):
         if race.U[e, i]:
             c = half_width(float(seen.pulls[e, i]), math.sqrt(seen.variance[e, i]), float(race.tests[e]), rules)
             race.LB[e, i] = max(race.LB[e, i], seen.mean[e, i] - c)
@@ -129,24 +140,23 @@ def move(x: Any, minus_y: Any, U: Any, places: Any, need: Any, race: Any) -> Any
 @slot_kernel
 def end_round(e: int, seen: Samples, rules: Rules, race: Race) -> Any:
     """Bounds and sets of episode e after a round."""
-    n, m, U, Sel, selected, undecided = seen.mean.shape[1], rules.k, race.U[e], race.Sel[e], 0, 0
+    n, m, U, Sel = seen.mean.shape[1], rules.k, race.U[e], race.Sel[e]
+    u, selected = size_of(U), size_of(Sel)
+    discarded = n - selected - u
+    count_tests(e, u, race, rules)
     measure(seen, e, race, rules)
-    for i in range(n):
-        selected += Sel[i]
-        undecided += U[i]
-    discarded = n - selected - undecided
-    selected += move(race.LB[e], race.minus_UB[e], U, m - selected, n - m - discarded, race)
+    selected += move(race.LB[e], race.minus_UB[e], U, m - selected, n - m - discarded, race)  # selected from U
     for i in range(n):
         Sel[i] |= race.moved[i]
-    move(race.minus_UB[e], race.LB[e], U, n - m - discarded, m - selected, race)
+    move(race.minus_UB[e], race.LB[e], U, n - m - discarded, m - selected, race)  # discarded from U
 
 
 @dataclass
 class Memory(SetMemory):
     """Memory of RACING for E episodes."""
 
-    low: Floats  # (E, K) lower bounds, which never fall
-    high: Floats  # (E, K) upper bounds, negated, so that they never fall
+    LB: Floats  # (E, K) lower bounds
+    minus_UB: Floats  # (E, K) upper bounds, negated
     past: Ints  # (E,) sum of u_k over the rounds that are over
     tests: Ints  # (E,) nb
     moved: Bools  # (K,) room for a computation on one episode
@@ -154,7 +164,7 @@ class Memory(SetMemory):
 
     @classmethod
     def blank(cls, E: int, K: int) -> dict[str, Any]:
-        bounds = {name: np.zeros((E, K)) for name in ("low", "high")}
+        bounds = {name: np.zeros((E, K)) for name in ("LB", "minus_UB")}
         counts = {name: np.zeros(E, np.int64) for name in ("past", "tests")}
         return {**super().blank(E, K), **bounds, **counts, "moved": np.zeros(K, np.bool_), "room": np.zeros((2, K))}
 
@@ -189,7 +199,7 @@ class Racing(SetPolicy):
         self.support = self.task.support or (-math.inf, math.inf)
 
     def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        memory.low[slots], memory.high[slots] = self.support[0], -self.support[1]
+        memory.LB[slots], memory.minus_UB[slots] = self.support[0], -self.support[1]
         memory.past[slots] = memory.tests[slots] = 0
         super().start(observation, memory, slots)
 
@@ -204,8 +214,9 @@ class Racing(SetPolicy):
     def look(self, observation: Observation, memory: Memory, slots: Ints) -> None:
         m, pulls = memory, np.ascontiguousarray(observation["pulls"], np.int64)
         mean, variance = (np.ascontiguousarray(observation[key], np.float64) for key in ("mean", "variance"))
-        if not pulls.shape == mean.shape == variance.shape == m.S.shape:
-            raise unfit(pulls, mean, len(m.S))
-        race = m.S, m.A, m.low, m.high, m.round, m.past, m.tests, m.moved, m.room
+        if not pulls.shape == mean.shape == variance.shape:
+            shapes = pulls.shape, mean.shape, variance.shape
+            raise ValueError(f"pulls, mean and variance must be of one shape, got {shapes}")
+        race = m.S, m.A, m.LB, m.minus_UB, m.round, m.past, m.tests, m.moved, m.room
         end_round(slots, pulls, mean, variance, *self.rules, *race)
         self.proceed(observation, memory, slots)

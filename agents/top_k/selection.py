@@ -28,6 +28,15 @@ class High(NamedTuple):
         """For E episodes that have not been ranked yet."""
         return cls(np.zeros((E, K), np.bool_), np.zeros(E), np.zeros(K))
 
+    def check(self, pulls: Ints) -> None:
+        """Check that pulls are of as many episodes and arms.
+
+        Raises:
+            ValueError: if they are not.
+        """
+        if pulls.shape != self.inside.shape:
+            raise ValueError(f"pulls {pulls.shape} do not fit a memory of episodes and arms {self.inside.shape}")
+
 
 @lean
 def smallest(work: Any, n: Any, q: Any) -> Any:

@@ -119,6 +119,7 @@ class AllGood(SetProblem):
     def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
         T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
         out = np.empty(m.shape) if out is None else out
+        self._check_batch(T, m, out)
         _distances(T, m, self.epsilon, self.multiplicative, out)
         return out
 

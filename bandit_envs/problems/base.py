@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..compiled import jit
+from ..geometry import Polyhedron
 from ..instances import Instance, Sampler
 
 __all__ = ["Bools", "Floats", "Problem", "SetProblem", "TaskLike"]
@@ -65,6 +66,8 @@ class Problem(ABC):
         tolerance: arms nearer to the boundary may be classified either way.
         scores_arms: whether the score is the share of arms that are classified correctly.
         local: whether an arm's margin depends on that arm alone; then `arm_margin` tells it.
+        polyhedron: the one that a mean must lie in, where this is what is asked; its geometry tells which coordinate of
+            an arm to pull.
     """
 
     name: ClassVar[str]
@@ -81,6 +84,7 @@ class Problem(ABC):
     answer_size: int | None = None
     boundary: float | None = None
     tolerance: float = 0.0
+    polyhedron: Polyhedron | None = None
     scores_arms: ClassVar[bool] = False
     local: ClassVar[bool] = False
 
@@ -180,6 +184,16 @@ class Problem(ABC):
             return found
         out[...] = found
         return out
+
+    def _check_batch(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
+        """Check the arrays of `distances` for a kernel: all are of shape (E, K).
+
+        Raises:
+            ValueError: naming their shapes.
+        """
+        if pulls.ndim != 2 or not pulls.shape == mean.shape == out.shape:
+            shapes = pulls.shape, mean.shape, out.shape
+            raise ValueError(f"pulls, mean and out must be of one shape (E, K), got shapes {shapes}")
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The paper's complexity measures of one instance, means (K,) or (K, D). Here: `H`, the sum of margin^-2."""

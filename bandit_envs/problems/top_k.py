@@ -101,6 +101,7 @@ class TopK(Problem):
     def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
         T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
         out = np.empty(m.shape) if out is None else out
+        self._check_batch(T, m, out)
         _distances(T, m, self.k, out)
         return out
 
@@ -153,11 +154,11 @@ class TopK(Problem):
         if not T.shape == m.shape == v.shape or T.ndim == 0 or T.shape[-1] <= self.k:
             shapes = T.shape, m.shape, v.shape
             raise ValueError(f"pulls, mean and variance are of K > {self.k} arms, got shapes {shapes}")
-        K = T.shape[-1]
-        samples = Samples(*(np.array(x, kind).reshape(-1, K) for x, kind in zip((T, m, v), "qdd", strict=True)))
-        delta_c = np.empty(len(samples.pulls))
-        answer = self.plug_in(np.where(samples.pulls > 0, samples.mean, np.nan))
-        certify(samples, answer, Deviation(self.epsilon, W, True, 60.0), delta_c)
+        rows = -1, T.shape[-1]
+        mean, variance = (np.array(x, np.float64).reshape(rows) for x in (m, v))
+        seen = Samples(np.array(T, np.int64).reshape(rows), mean, variance)
+        answer, delta_c = self.plug_in(np.where(seen.pulls > 0, mean, np.nan)), np.empty(len(mean))
+        certify(seen, answer, Deviation(self.epsilon, W, True, 60.0), delta_c)
         return {"delta_c": delta_c.reshape(np.shape(pulls)[:-1])}
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:

@@ -97,6 +97,8 @@ def decisions() -> None:
     env = gym.make(FAR_GOOD, **PYRAMIDS)
     assert type(agents.make("both-sides", env)) is BothSides
     assert agents.make("nearest-first(power=2)", env).power == 2.0
+    unnamed = bandit_envs.PureExplorationEnv("stranger.far_good:FarGood", budget=30)
+    assert agents.make("lsa", unnamed).predict(unnamed.reset(seed=0)[0])[0] == 0
     assert rows("nearest-first").equals(rows("apt"))
     assert rows("nearest-first", "bandit_envs/Threshold-v0", env_kwargs={}).equals(
         rows("apt", "bandit_envs/Threshold-v0", env_kwargs={})
