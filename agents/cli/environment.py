@@ -95,7 +95,7 @@ def import_problems(words: Iterable[str]) -> None:
     """Register the problems that a command line names, so that it can use their options.
 
     They are named as "module:Class", or as "module:id" where the module registers its problem itself. Words that name
-    something else are left alone, and so are errors: if the word is the environment, `environment_id` raises them again.
+    something else are left alone. So are errors: if the word is the environment, `environment_id` raises them again.
     """
     for word in words:
         if NAMED.fullmatch(word):
