@@ -33,6 +33,13 @@ def _check(name: str, found: Any) -> None:
     """
     if missing := sorted(getattr(found, "__abstractmethods__", ())):
         raise ValueError(f"the agent {name!r:.200} must define {' and '.join(missing)}")
+    solves = getattr(found, "solves", ())
+    if isinstance(solves, str) or not isinstance(solves, Collection):
+        raise ValueError(
+            f"solves of the agent {name!r:.200} must be a collection of problems' names, got {solves!r:.200}"
+        )
+    if isinstance(found, type) and issubclass(found, Agent) and not isinstance(getattr(found, "name", None), str):
+        raise ValueError(f"the class {found.__name__} needs the attribute 'name', a word, to be an agent")
     if not callable(found) and not _predicts(found):
         raise ValueError(
             f"the agent {name!r:.200} must be a subclass of agents.Agent, a function that makes an agent from a task, "
@@ -173,15 +180,17 @@ class Recipe:
         if allowed is not None and (surplus := sorted(set(given) - set(allowed))):
             takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
             raise ValueError(f"{self.name} has no parameter {surplus[0]!r}; {takes}")
-        oracles = getattr(self.target, "oracles", {})
+        oracles, told = getattr(self.target, "oracles", {}), dict[str, Any]()
         if oracles and task.problem in self.solves:
             instance = _fixed_instance(env_or_task)
             if instance is not None:
                 problem, means = task.make_problem(), instance.arms.means
-                given |= {key: tell(problem, means) for key, tell in oracles.items() if key not in given}
-        agent = self.target(task, **given)
+                told = {key: tell(problem, means) for key, tell in oracles.items() if key not in given}
+        agent = self.target(task, **given, **told)
         if not _predicts(agent):
             raise ValueError(f"{self.name} makes no agent: {agent!r:.200} has no method predict")
+        if told and isinstance(agent, Agent):
+            agent.remember_told(told)
         return agent
 
 
@@ -206,6 +215,19 @@ class _Saved:
 
     def __call__(self, task: Any) -> Any:
         return self.model
+
+
+class _Anew:
+    """What makes an agent anew for another task, and an oracle with the truth of the instance that it meets there."""
+
+    observation = "statistics"
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent, self.solves, self.source, self.anytime = agent, agent.solves, agent.source, agent.anytime
+        self.oracles = {name: tell for name, tell in agent.oracles.items() if name in agent.told}
+
+    def __call__(self, task: Any, **truth: Any) -> Agent:
+        return self.agent.for_task(task, **truth)
 
 
 class _Given:
@@ -249,7 +271,7 @@ def recipe_of(agent: Any) -> Recipe:
         return Recipe(bare, agent, recipe_of(AGENTS.find(bare)).target, parameters)
     if _predicts(agent):
         name = getattr(agent, "name", None) or type(agent).__name__.lower()
-        return Recipe(name, name, agent.for_task if isinstance(agent, Agent) else _Given(agent))
+        return Recipe(name, name, _Anew(agent) if isinstance(agent, Agent) else _Given(agent))
     if isinstance(agent, functools.partial) and not agent.args and isinstance(agent.func, type):
         name = _name_of(agent.func)
         return Recipe(name, name, agent.func, agent.keywords)

@@ -144,6 +144,8 @@ class Arms:
         if P.size == 0 or P.size % self.K or rows.size == 0 or rows.size % self.D:
             wanted = f"parameters (K, P) with K = {self.K} and data (V, D) with D = {self.D}"
             raise ValueError(f"{self.law} arms need {wanted}, got shapes {P.shape} and {rows.shape}")
+        if not np.isfinite(rows).all():
+            raise ValueError(f"the data of {self.law} arms must be finite, got {rows[~np.isfinite(rows)][0]}")
         self.parameters, self.data = P.reshape(self.K, -1), rows.reshape(-1, self.D)
         for one in (self.means, self.variances, self.parameters, self.data):
             one.setflags(write=False)
@@ -166,8 +168,9 @@ class Arms:
         return np.ascontiguousarray(np.swapaxes(columns, -1, -2)).reshape(*lead, self.K * D, -1)
 
     def coordinates(self) -> Arms:
-        """The coordinates as scalar arms: arm * D + d has the law of coordinate d of the arm."""
-        scalar: Arms = object.__new__(type(self))
+        """The coordinates as scalar arms, without a JSON form: arm * D + d has the law of coordinate d of the arm."""
+        scalar = Arms()
+        scalar.law, scalar.code = self.law, self.code  # type: ignore[misc]
         table, data = self.split(self.parameters), self.data.T
         scalar.fill(
             self.means.reshape(-1), self.variances.reshape(-1), table, data, support=self.support, sigma=self.sigma
@@ -415,7 +418,7 @@ def check_table(arms: Arms, table: Floats) -> None:
         RESAMPLED: 2,
         TABULATED: max(P // D, 2) * D,
     }
-    code = arms.code if isinstance(arms.code, int) else None
+    code = arms.code if isinstance(arms.code, int) and not isinstance(arms.code, bool) else None
     if code not in columns:
         raise ValueError(f"the code of the law {arms.law!r} must be in 0 .. {len(columns) - 1}, got {arms.code!r:.200}")
     if table.shape[-2:] != (K, columns[code]):
@@ -423,10 +426,22 @@ def check_table(arms: Arms, table: Floats) -> None:
             f"{arms.law} arms need parameters of shape {(K, columns[code])} for D = {D} and {V} rows of data, "
             f"got {table.shape}"
         )
+    if not np.isfinite(table).all():
+        raise ValueError(f"the parameters of {arms.law} arms must be finite, got {table[~np.isfinite(table)][0]}")
     if code == BERNOULLI and not ((table >= 0) & (table <= 1)).all():
         raise ValueError(f"probabilities of {arms.law} arms must lie in [0, 1]")
-    if code == CATEGORICAL and not (D == 1 and (table[..., -1] >= 1).all()):
-        raise ValueError(f"{arms.law} arms are scalar, and their cumulative probabilities end in 1 or more")
+    if code in (GAUSSIAN, UNIFORM) and (table[..., D:] < 0).any():
+        what = "standard deviations" if code == GAUSSIAN else "widths"
+        raise ValueError(f"the {what} of {arms.law} arms must be >= 0, got {table[..., D:].min()}")
+    if code == CATEGORICAL:
+        rising = (table[..., 0] >= 0).all() and (np.diff(table, axis=-1) >= 0).all()
+        if not (D == 1 and rising and (table[..., :-1] <= 1 + 1e-9).all() and (table[..., -1] >= 1).all()):
+            raise ValueError(
+                f"{arms.law} arms are scalar, and their cumulative probabilities rise from 0 or more to 1 at the last "
+                "but one value, and end in 1 or more"
+            )
+    if code == TABULATED and (np.diff(table.reshape(*table.shape[:-1], -1, D), axis=-2) < 0).any():
+        raise ValueError(f"the quantiles of {arms.law} arms must not fall")
     if code == RESAMPLED:
         first, count = table[..., 0], table[..., 1]
         whole = (table == np.rint(table)).all()

@@ -36,7 +36,7 @@ def imported(target: str) -> Any:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except Exception as error:  # whatever the module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
         raise ValueError(f"{target!r:.200} cannot be imported: {type(error).__name__}: {error}") from error
     return found
 

@@ -136,10 +136,11 @@ class Agent(ABC):
     coordinates: ClassVar[bool] = False
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}
     _parameters: dict[str, Any]
+    _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
         agent = super().__new__(cls)
-        agent._parameters = parameters.given(cls, arguments, keywords)
+        agent._parameters = parameters.copied(parameters.given(cls, arguments, keywords))
         return agent
 
     def __init__(self, task: Any) -> None:
@@ -161,23 +162,35 @@ class Agent(ABC):
 
         Those that were left out, and have their defaults, are not among them.
         """
-        return dict(self._parameters)
+        return parameters.copied(self._parameters)
 
-    def for_task(self, task: Task) -> Agent:
+    @property
+    def told(self) -> frozenset[str]:
+        """The names of the oracle's parameters that `agents.make` has filled in from a fixed instance."""
+        return self._told
+
+    def remember_told(self, names: Collection[str]) -> None:
+        """Remember that these parameters hold the truth of an instance, not a choice of the user."""
+        self._told = frozenset(names)
+
+    def for_task(self, task: Task, **changed: Any) -> Agent:
         """This agent, made anew with its parameters for a task that differs in the rules of an episode.
 
         The rules are the budget, delta, max_pulls, pull_cost, and the forms of actions and observations.
 
+        Args:
+            task: the other task. **changed: parameters with other values.
+
         Raises:
             ValueError: if the task asks something else or has other arms; and as the constructor.
         """
-        if task == self.task:
+        if task == self.task and not changed:
             return self
         differ = [name for name in QUESTION if getattr(task, name) != getattr(self.task, name)]
         if differ:
             told = "; ".join(f"{name} {getattr(self.task, name)!r}, not {getattr(task, name)!r}" for name in differ)
             raise ValueError(f"{self.name} was made for another task: {told}")
-        return type(self)(task, **self._parameters)
+        return type(self)(task, **self.parameters | changed)
 
     # --- what an algorithm is ---------------------------------------------------------------------------------------
 

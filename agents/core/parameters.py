@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["given", "taken"]
+__all__ = ["copied", "given", "taken"]
 
 _Parameter = inspect.Parameter
 POSITIONAL = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
@@ -56,6 +57,19 @@ def given(kind: type, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -
         named |= named.pop(more, {})
         return {name: value for name, value in named.items() if name not in own[:2]}
     raise TypeError(f"{kind.__name__} takes an argument that has no name; the parameters of an agent have names")
+
+
+def copied(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Copies of the values, so that what happens to one agent's does not change another's; or themselves, where a value
+    cannot be copied.
+    """
+    copies = {}
+    for name, value in parameters.items():
+        try:
+            copies[name] = copy.deepcopy(value)
+        except Exception:  # of the value's own class
+            copies[name] = value
+    return copies
 
 
 def taken(target: Callable[..., Any]) -> list[str] | None:

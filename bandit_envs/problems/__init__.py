@@ -16,6 +16,13 @@ from .top_k import BestArm, TopK
 
 __all__ = ["PROBLEMS", "AllGood", "BestArm", "Feasible", "Problem", "SetProblem", "Threshold", "TopK"]
 
+# Keywords of the environments, single and vector, which no problem can have for a parameter.
+RESERVED = {
+    *("problem", "instance", "budget", "delta", "max_pulls", "pull_cost", "reward", "actions", "observation"),
+    *("shuffle_arms", "pull", "render_mode", "num_envs", "autoreset_mode", "copy", "max_episode_steps"),
+    *("vectorization_mode", "vector_kwargs", "wrappers", "disable_env_checker"),
+}
+
 
 def _check(name: str, kind: Any) -> None:
     """Refuse what is no problem.
@@ -35,6 +42,10 @@ def _check(name: str, kind: Any) -> None:
         raise ValueError(
             f"{kind.__name__}.parameters must explain each parameter of the constructor, {taken}, "
             f"got {kind.parameters!r:.200}"
+        )
+    if clash := sorted(RESERVED.intersection(taken)):
+        raise ValueError(
+            f"{clash[0]!r} is a keyword of every environment: the parameter of {kind.__name__} needs another name"
         )
     integer(f"{kind.__name__}.version", kind.version, 0, 10**6)
     if kind.version and name in PROBLEMS.installed:
