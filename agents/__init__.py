@@ -1,7 +1,7 @@
 """Agents for the environments of `bandit_envs`: the papers' algorithms, trained policies, and their evaluation.
 
-The names below are the public face. An author of agents derives from `Agent`, `IndexPolicy`, `PlanPolicy` or
-`RoundPolicy`; what else such a file needs is in `agents.core`.
+The names below are the public face. An author of agents derives from `Agent`, `IndexPolicy`, `PlanPolicy`,
+`RoundPolicy` or `BulkPolicy`; what else such a file needs is in `agents.core`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from .catalogue import make, names, register
-from .core import Agent, IndexPolicy, PlanPolicy, RoundPolicy
+from .core import Agent, BulkPolicy, IndexPolicy, PlanPolicy, RoundPolicy
 
 if TYPE_CHECKING:
     from .evaluation import Evaluation as Evaluation
@@ -31,6 +31,7 @@ _ON_USE = {
 
 __all__ = [
     "Agent",
+    "BulkPolicy",
     "Evaluation",
     "IndexPolicy",
     "PlanPolicy",
