@@ -7,6 +7,7 @@ when the command line is read, so that an installed package's problem, or one's 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -68,15 +69,20 @@ def environment_id(name: str) -> str:
 
     Raises:
         ValueError: for an unknown name, with the nearest ones, and for environments of another kind.
+        ImportError: for a module that is not there.
+        gymnasium.error.Error: for an id that a module does not register.
     """
     if CLASS.fullmatch(name):
         kind = PROBLEMS.find(name)
         if PROBLEMS.get(kind.name) is not kind:
             register_problem(kind)
         return ENVIRONMENTS[kind.name].id
-    if name in gym.registry or ":" in name:
-        check_environment(name)
-        return name
+    module, colon, rest = name.rpartition(":")
+    if colon:
+        importlib.import_module(module)
+    if colon or rest in gym.registry:
+        check_environment(rest)
+        return rest
     ids = {}
     for problem, row in importable(ENVIRONMENTS):
         for form in (problem, row.id.rpartition("/")[2], row.id):
