@@ -1,29 +1,59 @@
-"""Agents for the environments of `bandit_envs`: the papers' algorithms, trained policies, and their evaluation."""
+"""Agents for the environments of `bandit_envs`: the papers' algorithms, trained policies, and their evaluation.
+
+The names below are the public face. An author of agents derives from `Agent`, `IndexPolicy`, `PlanPolicy`,
+`RoundPolicy` or `BulkPolicy`; what else such a file needs is in `agents.core`.
+"""
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from .catalogue import make, names
-from .core.agent import Agent
-from .evaluation import Evaluation, evaluate
+from .catalogue import make, names, register
+from .core import Agent, BulkPolicy, IndexPolicy, PlanPolicy, RoundPolicy
 
 if TYPE_CHECKING:
+    from .evaluation import Evaluation as Evaluation
+    from .evaluation import evaluate as evaluate
     from .evolved.evolution import evolve as evolve
     from .learned import load as load
     from .learned import train as train
 
-__all__ = ["Agent", "Evaluation", "evaluate", "make", "names"]
+# Names that are imported when they are first asked for, and the modules that hold them. `train` and `load` come with
+# PyTorch and Stable-Baselines3, `evolve` with cmaes.
+_ON_USE = {
+    "Evaluation": ".evaluation",
+    "evaluate": ".evaluation",
+    "evolve": ".evolved.evolution",
+    "load": ".learned",
+    "train": ".learned",
+}
+
+__all__ = [
+    "Agent",
+    "BulkPolicy",
+    "Evaluation",
+    "IndexPolicy",
+    "PlanPolicy",
+    "RoundPolicy",
+    "evaluate",
+    "evolve",
+    "load",
+    "make",
+    "names",
+    "register",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """`train` and `load` come with PyTorch and Stable-Baselines3, `evolve` with cmaes: they are imported on use."""
-    if name == "evolve":
-        from .evolved.evolution import evolve
-
-        return evolve
-    if name in ("load", "train"):
-        from . import learned
-
-        return getattr(learned, name)
+    """A name of the public face that is imported on use, or the module `agents.evaluation`."""
+    if name == "evaluation":
+        return importlib.import_module(".evaluation", __name__)
+    if name in _ON_USE:
+        return getattr(importlib.import_module(_ON_USE[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import PROBLEMS, agent_uniforms, integer
+from bandit_envs import agent_uniforms, integer
 
-from .core.agent import Agent, Ints, Observation
+from .core.agent import ALL_PROBLEMS, Agent, Ints, Observation
 
 __all__ = ["Random", "Uniform"]
 
@@ -25,7 +25,7 @@ def _spent(agent: Agent, observation: Observation) -> Ints:
 class Uniform(Agent):
     """Round robin: the arms 0 .. K - 1 in turn, or all their coordinates."""
 
-    name, source, solves, coordinates = "uniform", "the common baseline", tuple(PROBLEMS), True
+    name, source, solves, coordinates = "uniform", "the common baseline", ALL_PROBLEMS, True
 
     def choose(self, observation: Observation, state: Any) -> Ints:
         return _spent(self, observation) % self.task.stop
@@ -38,7 +38,7 @@ class Random(Agent):
         task: a task or an environment. seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
     """
 
-    name, source, solves, coordinates = "random", "the common baseline", tuple(PROBLEMS), True
+    name, source, solves, coordinates = "random", "the common baseline", ALL_PROBLEMS, True
 
     def __init__(self, task: Any, seed: int = 0) -> None:
         super().__init__(task)

@@ -1,92 +1,312 @@
-"""The agents: one table of rows, from which `make`, documentation, tests and `bandit-envs list` derive."""
+"""The agents: one registry of names, from which `make`, documentation, tests and `bandit-envs list` derive.
+
+A row is text, "module:name", so that an algorithm is imported when it is first asked for.
+"""
 
 from __future__ import annotations
 
-import inspect
+import functools
+import importlib
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from bandit_envs import PROBLEMS, PureExplorationEnv, PureExplorationVectorEnv, Task, parse_call, unknown
+from gymnasium import spaces
 
-from .all_good import ST2, UCB, APTOracle, East, Fareast, UniformElimination
-from .baselines import Random, Uniform
+from bandit_envs import PROBLEMS, PureExplorationEnv, PureExplorationVectorEnv, Registry, Task, parse_call, unknown
+
 from .core.agent import Agent, task_of
-from .evolved import Evolved
-from .models.cards import is_stored, stored_card
-from .thresholding import APT, LSA, SAR, UCBE, DPIndex, OptKG
-from .top_k import (
-    CLUCB,
-    KLLUCB,
-    LUCB,
-    Adapt,
-    AdaptiveTopK,
-    Direct,
-    Halving,
-    ImprovedTopK,
-    Incremental,
-    LilUCB,
-    MedianElimination,
-    OCBAm,
-    OptMAI,
-    Pi1,
-    Pi2,
-    Pi3,
-    Racing,
+from .core.parameters import taken
+
+__all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "reads", "recipe_of", "register"]
+
+SAVED = "agents.learned:load"  # what reads a model from its file
+
+
+def _check(name: str, found: Any) -> None:
+    """Refuse what makes no agents.
+
+    Raises:
+        ValueError: naming it.
+    """
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        raise ValueError(f"the agent {name!r:.200} must define {' and '.join(missing)}")
+    solves = getattr(found, "solves", ())
+    if isinstance(solves, str) or not isinstance(solves, Collection):
+        raise ValueError(
+            f"solves of the agent {name!r:.200} must be a collection of problems' names, got {solves!r:.200}"
+        )
+    if isinstance(found, type) and issubclass(found, Agent) and not isinstance(getattr(found, "name", None), str):
+        raise ValueError(f"the class {found.__name__} needs the attribute 'name', a word, to be an agent")
+    if not callable(found) and not _predicts(found):
+        raise ValueError(
+            f"the agent {name!r:.200} must be a subclass of agents.Agent, a function that makes an agent from a task, "
+            f"or an object with a method predict, got {found!r:.200}"
+        )
+
+
+def _predicts(found: Any) -> bool:
+    """Whether this is an object, and no class, with a method `predict`."""
+    return not isinstance(found, type) and callable(getattr(found, "predict", None))
+
+
+AGENTS: Registry[Any] = Registry(
+    "agent",
+    "bandit_envs.agents",
+    _check,
+    {
+        "uniform": "agents.baselines:Uniform",
+        "random": "agents.baselines:Random",
+        "lsa": "agents.thresholding.lsa:LSA",
+        "apt": "agents.thresholding.apt:APT",
+        "ucbe": "agents.thresholding.ucbe:UCBE",
+        "sar": "agents.thresholding.sar:SAR",
+        "opt-kg": "agents.thresholding.opt_kg:OptKG",
+        "dp-index": "agents.thresholding.dp_index:DPIndex",
+        "st2": "agents.all_good.st2:ST2",
+        "fareast": "agents.all_good.fareast:Fareast",
+        "east": "agents.all_good.elimination:East",
+        "uniform-elimination": "agents.all_good.elimination:UniformElimination",
+        "ucb": "agents.all_good.oracles:UCB",
+        "apt-oracle": "agents.all_good.oracles:APTOracle",
+        "lucb": "agents.top_k.lucb:LUCB",
+        "median-elimination": "agents.top_k.median_elimination:MedianElimination",
+        "direct": "agents.top_k.direct:Direct",
+        "incremental": "agents.top_k.incremental:Incremental",
+        "halving": "agents.top_k.halving:Halving",
+        "adaptive-top-k": "agents.top_k.adaptive_top_k:AdaptiveTopK",
+        "improved-top-k": "agents.top_k.improved_top_k:ImprovedTopK",
+        "opt-mai": "agents.top_k.opt_mai:OptMAI",
+        "racing": "agents.top_k.racing:Racing",
+        "pi1": "agents.top_k.adapt:Pi1",
+        "pi2": "agents.top_k.adapt:Pi2",
+        "pi3": "agents.top_k.adapt:Pi3",
+        "adapt": "agents.top_k.adapt:Adapt",
+        "ocba-m": "agents.top_k.ocba_m:OCBAm",
+        "clucb": "agents.top_k.clucb:CLUCB",
+        "kl-lucb": "agents.top_k.kl_lucb:KLLUCB",
+        "lil-ucb": "agents.top_k.lil_ucb:LilUCB",
+        "evolved": "agents.evolved.agent:Evolved",
+        "ppo": "agents.models.cards:PPO",
+    },
 )
-
-__all__ = ["AGENTS", "ALIASES", "LEARNED", "make", "names"]
-
-AGENTS: dict[str, type[Agent]] = {
-    row.name: row
-    for row in (
-        Uniform,
-        Random,
-        LSA,
-        APT,
-        UCBE,
-        SAR,
-        OptKG,
-        DPIndex,
-        ST2,
-        Fareast,
-        East,
-        UniformElimination,
-        UCB,
-        APTOracle,
-        LUCB,
-        MedianElimination,
-        Direct,
-        Incremental,
-        Halving,
-        AdaptiveTopK,
-        ImprovedTopK,
-        OptMAI,
-        Racing,
-        Pi1,
-        Pi2,
-        Pi3,
-        Adapt,
-        OCBAm,
-        CLUCB,
-        KLLUCB,
-        LilUCB,
-        Evolved,
-    )
-}
-# Networks that come with the package, see `stored`; PyTorch runs them.
-LEARNED = {"ppo": "this package: a network for each arm, trained by PPO on random instances"}
+LEARNED = ("ppo",)  # networks, which take longer than all others
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 
 
+def register(name: str, target: Any) -> None:
+    """Add an agent of one's own under a name, which is then taken wherever an agent's name is.
+
+    An installed package adds its agents by entry points of the group `bandit_envs.agents` instead.
+
+    Args:
+        name: letters, digits, "-", "_" and ".".
+        target: a subclass of `Agent`; a function that makes an agent from a task; or text that names one of these,
+            "module:Class", which is imported when the name is first used.
+
+    Raises:
+        ValueError: for a name that belongs to an agent of this package, and for what is no agent.
+    """
+    if name in ALIASES:
+        raise ValueError(f"{name!r} is another name of the agent {ALIASES[name]!r}: choose another one")
+    AGENTS.register(name, target)
+
+
 def names(problem: str | None = None) -> list[str]:
-    """Names that `make` accepts, of the agents that solve `problem` (None: of all); learned ones come last.
+    """Names that `make` accepts, of the agents that solve `problem` (None: of all).
+
+    An agent of an installed package that cannot be imported is left out, with a warning.
 
     Raises:
         ValueError: for an unknown problem.
     """
-    if problem is not None and problem not in PROBLEMS:
-        raise unknown("problem", problem, PROBLEMS)
-    written = [name for name, kind in AGENTS.items() if problem is None or problem in kind.solves]
-    return written + [name for name in LEARNED if problem is None or is_stored(name, problem)]
+    if problem is not None:
+        PROBLEMS.find(problem)
+    found = []
+    for name in AGENTS:
+        try:
+            solves = recipe_of(name).solves
+        except ValueError as error:
+            warnings.warn(f"the agent {name!r} is left out: {error}", RuntimeWarning, stacklevel=2)
+            continue
+        if problem is None or problem in solves:
+            found.append(name)
+    return found
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an agent is made.
+
+    Attributes:
+        name: of the agent, for messages. label: for tables: the text given, or the name.
+        target: makes the agent from a task: a subclass of `Agent`, or a function.
+        parameters: of the target, by name.
+    """
+
+    name: str
+    label: str
+    target: Callable[..., Any]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def observation(self) -> str:
+        """The form of observations that the agent reads, as far as this is known before one is made."""
+        return str(getattr(self.target, "observation", "statistics"))
+
+    @property
+    def solves(self) -> Collection[str]:
+        """The problems that the agent is known to solve; none for a function that does not tell."""
+        problems: Collection[str] = getattr(self.target, "solves", ())
+        return problems
+
+    @property
+    def needs(self) -> list[str]:
+        """What the agent must be told beside the statistics, in words."""
+        truth = [f"the true {name}" for name in getattr(self.target, "oracles", {})]
+        return truth if getattr(self.target, "anytime", True) else ["the budget", *truth]
+
+    @property
+    def source(self) -> str:
+        """Where the agent was published."""
+        return str(getattr(self.target, "source", ""))
+
+    def make(self, env_or_task: Any, **parameters: Any) -> Any:
+        """The agent for an environment or a task; see `agents.make`."""
+        task, given = task_of(env_or_task), {**self.parameters, **parameters}
+        allowed = taken(self.target)
+        if allowed is not None and (surplus := sorted(set(given) - set(allowed))):
+            takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
+            raise ValueError(f"{self.name} has no parameter {surplus[0]!r}; {takes}")
+        oracles, told = getattr(self.target, "oracles", {}), dict[str, Any]()
+        if oracles and task.problem in self.solves:
+            instance = _fixed_instance(env_or_task)
+            if instance is not None:
+                problem, means = task.make_problem(), instance.arms.means
+                told = {key: tell(problem, means) for key, tell in oracles.items() if key not in given}
+        agent = self.target(task, **given, **told)
+        if not _predicts(agent):
+            raise ValueError(f"{self.name} makes no agent: {agent!r:.200} has no method predict")
+        if told and isinstance(agent, Agent):
+            agent.remember_told(told)
+        return agent
+
+
+class _Saved:
+    """What makes an agent of a saved model: read from its file once.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+    """
+
+    observation = "features"
+
+    def __init__(self, path: str) -> None:
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"there is no saved model {path}")
+        self.path = path
+
+    @functools.cached_property
+    def model(self) -> Any:
+        module, _, function = SAVED.partition(":")
+        return getattr(importlib.import_module(module), function)(self.path)
+
+    def __call__(self, task: Any) -> Any:
+        return self.model
+
+
+class _Anew:
+    """What makes an agent anew for another task, and an oracle with the truth of the instance that it meets there."""
+
+    observation = "statistics"
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent, self.solves, self.source, self.anytime = agent, agent.solves, agent.source, agent.anytime
+        self.oracles = {name: tell for name, tell in agent.oracles.items() if name in agent.told}
+
+    def __call__(self, task: Any, **truth: Any) -> Agent:
+        return self.agent.for_task(task, **truth)
+
+
+class _Given:
+    """What makes an agent of an object that is one: it is taken as it is."""
+
+    def __init__(self, agent: Any) -> None:
+        self.agent, self.observation = agent, reads(agent)
+
+    def __call__(self, task: Any) -> Any:
+        return self.agent
+
+
+def reads(agent: Any) -> str:
+    """The form of observations that an agent, or any other object with a method `predict`, reads.
+
+    It is what its attribute `observation` says; else "statistics" for an `Agent` and for a model of SB3 on a space of
+    dicts, "features" for all others.
+    """
+    by_space = isinstance(getattr(agent, "observation_space", None), spaces.Dict)
+    return str(getattr(agent, "observation", "statistics" if by_space or isinstance(agent, Agent) else "features"))
+
+
+def recipe_of(agent: Any) -> Recipe:
+    """How an agent is made, whatever stands for it.
+
+    Args:
+        agent: text: a name of `names()`, "module:Class", either with parameters, or the path of a saved model; a class;
+            a function of the task; an `Agent`; any other object with a method `predict`.
+
+    Raises:
+        ValueError: for what is none of these, and for an unknown name, with the nearest ones.
+        FileNotFoundError: for a saved model that is not there.
+    """
+    if isinstance(agent, str):
+        if agent.endswith(".zip"):
+            return Recipe(agent, agent, _Saved(agent))
+        bare, parameters = parse_call(agent)
+        bare = ALIASES.get(bare, bare)
+        if ":" not in bare and bare not in AGENTS:
+            raise unknown("agent", bare, [*AGENTS, *ALIASES])
+        return Recipe(bare, agent, recipe_of(AGENTS.find(bare)).target, parameters)
+    if _predicts(agent):
+        name = getattr(agent, "name", None) or type(agent).__name__.lower()
+        return Recipe(name, name, _Anew(agent) if isinstance(agent, Agent) else _Given(agent))
+    if isinstance(agent, functools.partial) and not agent.args and isinstance(agent.func, type):
+        name = _name_of(agent.func)
+        return Recipe(name, name, agent.func, agent.keywords)
+    if callable(agent):
+        _check(_name_of(agent), agent)
+        return Recipe(_name_of(agent), _name_of(agent), agent)
+    raise ValueError(
+        "an agent's name is text; an agent may also be a class, a function of the task, or an object with a method "
+        f"predict; got {agent!r:.200}"
+    )
+
+
+def _name_of(target: Any) -> str:
+    """The name of a class of agents, or of a function that makes them."""
+    names = (getattr(target, attribute, None) for attribute in ("name", "__name__"))
+    return next((name for name in names if isinstance(name, str)), type(target).__name__)
+
+
+def make(name: Any, env_or_task: Any, **parameters: Any) -> Any:
+    """The agent for an environment or a task: an `Agent`, or a learned one.
+
+    Args:
+        name: a name of `names()`, or "module:Class" for a class that is imported, either possibly with parameters:
+            "apt(tolerance=0.05)"; the path of a saved model; a class; or a function that makes an agent from a task.
+        env_or_task: an environment (single or vector, wrapped or not, or an SB3 VecEnv) or a `Task`. An environment
+            with a fixed instance also fills in what oracle agents must know of the truth.
+        **parameters: the algorithm's own; they override those in the name.
+
+    Raises:
+        ValueError: for an unknown name (with the nearest ones), a learned agent of which no model is stored for the
+            task (telling how to train one), an agent that does not solve the problem (naming those
+            it does), unknown parameters or values out of range, and oracles without their truth.
+        FileNotFoundError: for a saved model that is not there.
+    """
+    return recipe_of(name).make(env_or_task, **parameters)
 
 
 def _fixed_instance(source: Any) -> Any:
@@ -99,44 +319,3 @@ def _fixed_instance(source: Any) -> Any:
         if not isinstance(source, Task) and hasattr(envs, "get_attr"):
             return _fixed_instance(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else "instance")[0])
     return source if source is not None and hasattr(source, "arms") else None
-
-
-def make(name: str, env_or_task: Any, **parameters: Any) -> Any:
-    """The agent of this name for an environment or a task: an `Agent`, or for a name of `LEARNED` a trained one.
-
-    Args:
-        name: a name of `names()`, possibly with parameters: "apt(tolerance=0.05)".
-        env_or_task: an environment (single or vector, wrapped or not, or an SB3 VecEnv) or a `Task`. An environment
-            with a fixed instance also fills in what oracle agents must know of the truth.
-        **parameters: the algorithm's own; they override those in the name.
-
-    Raises:
-        ValueError: for an unknown name (with the nearest ones), a learned agent of which no model is stored for the
-            task (telling how to train one), an agent that does not solve the problem (naming those
-            it does), unknown parameters or values out of range, and oracles without their truth.
-    """
-    if not isinstance(name, str):
-        raise ValueError(f"an agent's name is text, got {name!r:.200}")
-    bare, own = parse_call(name)
-    bare = ALIASES.get(bare, bare)
-    if bare in LEARNED:
-        if own or parameters:
-            raise ValueError(f"{bare} has no parameter {next(iter(own | parameters))!r}; it takes none")
-        task = task_of(env_or_task)
-        stored_card(bare, task)  # a clear error comes before the import of PyTorch
-        from .learned.weights import load_stored
-
-        return load_stored(bare, task)
-    if bare not in AGENTS:
-        raise unknown("agent", bare, [*AGENTS, *LEARNED, *ALIASES])
-    kind, task = AGENTS[bare], task_of(env_or_task)
-    given = own | parameters
-    allowed = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "task")]
-    if surplus := sorted(set(given) - set(allowed)):
-        takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
-        raise ValueError(f"{bare} has no parameter {surplus[0]!r}; {takes}")
-    instance = _fixed_instance(env_or_task) if kind.oracles and task.problem in kind.solves else None
-    if instance is not None:
-        truth = {key: f for key, f in kind.oracles.items() if key not in given}
-        given |= {key: f(task.make_problem(), instance.arms.means) for key, f in truth.items()}
-    return kind(task, **given)

@@ -1,11 +1,20 @@
-"""The environments: one table of rows, from which registration, documentation and tests derive."""
+"""The environments: a row for each problem, from which registration, documentation and tests derive.
+
+Gymnasium knows the environments of all problems that are registered when `bandit_envs` is imported, those of installed
+packages too; `register_problem` adds one.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ENVIRONMENTS", "NAMESPACE", "Row"]
+import gymnasium as gym
+
+from .problems import PROBLEMS, Problem
+
+__all__ = ["ENVIRONMENTS", "NAMESPACE", "Row", "register_problem"]
 
 NAMESPACE = "bandit_envs"
 
@@ -15,8 +24,8 @@ class Row:
     """One registered environment.
 
     Attributes:
-        problem: name of the problem; version: raised whenever a change can alter results.
-        asks: the question, in one line; source: the papers.
+        problem: name of the problem. version: it is raised whenever a change can alter results.
+        asks: the question, in one line. source: the papers.
         defaults: keyword arguments that stand in when no instance is given.
     """
 
@@ -24,35 +33,65 @@ class Row:
     version: int
     asks: str
     source: str
-    defaults: dict[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any]
 
     @property
     def id(self) -> str:
-        return f"{NAMESPACE}/{self.problem}-v{self.version}"
+        return _id(self.problem, self.version)
 
 
-BUDGET = {"budget": 200}
-SQUARE = {"instance": {"sampler": {"dimensions": 2}}, "A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
+class _Environments(Mapping[str, Row]):
+    """The rows by the names of their problems; the problem of an installed package is imported when asked for."""
 
-ENVIRONMENTS: dict[str, Row] = {
-    row.problem: row
-    for row in (
-        Row(
-            "Threshold",
-            0,
-            "all arms with mean at least a threshold",
-            "Locatelli, Gutzeit & Carpentier 2016; Tao, Blanco, Peng & Zhou 2019",
-            BUDGET,
-        ),
-        Row("AllGood", 0, "all arms nearly as good as the best", "Mason, Jain, Tripathy & Nowak 2020", BUDGET),
-        Row("TopK", 0, "the k best arms", "Kalyanakrishnan & Stone 2010; Chen, Chen, Zhang & Zhou 2017", BUDGET),
-        Row(
-            "Feasible",
-            0,
-            "all arms whose mean vector lies in a polyhedron",
-            "Katz-Samuels & Scott 2018",
-            BUDGET | SQUARE,
-        ),
-        Row("BestArm", 0, "the best arm", "Even-Dar, Mannor & Mansour 2006", BUDGET),
-    )
-}
+    def __getitem__(self, problem: str) -> Row:
+        kind = PROBLEMS[problem]
+        instance = {} if kind.sampler is None else {"instance": kind.sampler}
+        return Row(problem, kind.version, kind.asks, kind.source, {**kind.defaults, **instance})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PROBLEMS)
+
+    def __len__(self) -> int:
+        return len(PROBLEMS)
+
+
+ENVIRONMENTS = _Environments()
+
+
+def _id(problem: str, version: int) -> str:
+    """The environment's name for Gymnasium."""
+    return f"{NAMESPACE}/{problem}-v{version}"
+
+
+def _register_environment(problem: str, version: int) -> None:
+    """Let Gymnasium make the environments, single and vector, of the problem of this name."""
+    if _id(problem, version) not in gym.registry:
+        gym.register(
+            id=_id(problem, version),
+            entry_point="bandit_envs.env:PureExplorationEnv",
+            vector_entry_point="bandit_envs.vector:PureExplorationVectorEnv",
+            kwargs={"problem": problem},
+        )
+
+
+def register_problem(kind: type[Problem]) -> type[Problem]:
+    """Add a problem of one's own: its environment is `bandit_envs/<name>-v<version>`.
+
+    Registered again, say by a cell of a notebook that runs again, the new class takes the place of the old one.
+
+    Args:
+        kind: a subclass of `Problem`; the name is its attribute `name`.
+
+    Returns:
+        The class, so that this may be its decorator.
+
+    Raises:
+        ValueError: for what is no problem, and for a name that belongs to a problem of this package.
+    """
+    PROBLEMS.register(getattr(kind, "name", None), kind)  # type: ignore[arg-type]
+    _register_environment(kind.name, kind.version)
+    return kind
+
+
+for _name in PROBLEMS:
+    _register_environment(_name, 0 if _name in PROBLEMS.installed else PROBLEMS[_name].version)

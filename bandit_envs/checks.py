@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["choice", "flag", "integer", "number"]
+__all__ = ["LARGEST", "array", "choice", "flag", "integer", "interval", "number"]
+
+LARGEST = 1e100  # magnitude of a number that can be squared and summed without overflow
 
 
 def number(
@@ -43,6 +46,35 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     if not low <= x <= high:
         raise ValueError(f"{name} must be an integer in [{low}, {high}], got {value!r:.200}")
     return x
+
+
+def array(name: str, value: Any) -> NDArray[np.float64]:
+    """`value` as an array of floats, a copy.
+
+    Raises:
+        ValueError: naming the value, unless it is numbers of one rectangular shape.
+    """
+    try:
+        if np.asarray(value).dtype.kind in "iufO":
+            return np.array(value, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"{name} must be numbers of one rectangular shape, got {value!r:.200}")
+
+
+def interval(name: str, value: Any) -> tuple[float, float]:
+    """`value` as a pair of floats, the lower one first.
+
+    Raises:
+        ValueError: naming the value.
+    """
+    try:
+        low, high = (number(name, end) for end in value)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not low < high:
+        raise ValueError(f"{name} must be a pair of numbers, the lower one first, got {value!r:.200}")
+    return low, high
 
 
 def flag(name: str, value: Any) -> bool:

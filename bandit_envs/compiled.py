@@ -19,7 +19,6 @@ import functools
 import hashlib
 import inspect
 import os
-import sys
 import tempfile
 import typing
 from collections.abc import Callable
@@ -150,12 +149,11 @@ def _looped(function: Callable[..., Any], first: str, last: str, loop: str) -> C
     order = ", ".join(part for part in (first, *arguments, last) if part)
     call = f"one({', '.join(['e', *calls])})"
     text = f"def batch({order}):\n{''.join(built)}{loop.format(call=call)}"
-    module = sys.modules[function.__module__]
     place: dict[str, Any] = {kind.__name__: kind for kind in kinds.values() if isinstance(kind, type)}
-    place |= {"one": inlined(function), "uint64": np.uint64, "__name__": module.__name__}
+    place |= {"one": inlined(function), "uint64": np.uint64, "__name__": function.__module__ or "__main__"}
     exec(compile(text, function.__code__.co_filename, "exec"), place)
     batch = place["batch"]
-    batch.__module__, batch.__qualname__ = function.__module__, f"{function.__qualname__}.batch"
+    batch.__qualname__ = f"{function.__qualname__}.batch"
     kernel: Callable[..., None] = lean(batch)
     return kernel
 

@@ -1,4 +1,4 @@
-"""One episode: `PureExplorationEnv`, a gymnasium.Env. A batch of one over the same code as the vector environment."""
+"""One episode at a time: `PureExplorationEnv`, a gymnasium.Env. It is a batch of one episode, as `vector` has many."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from . import rng
 from .checks import integer
-from .episodes import Episodes, Face
+from .episodes import Environment, Episodes
 from .rendering import MODES, image, text
 from .setting import resolve
 from .simulator import PULLED
@@ -37,7 +37,7 @@ def read_options(options: Any) -> Mapping[str, Any]:
     return options or {}
 
 
-class PureExplorationEnv(Face, gym.Env[Any, Any]):
+class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     """A pure-exploration bandit, one episode at a time: pull arms, then stop and answer.
 
     Action: `actions="arm"`: an arm 0 .. K - 1, or K to stop with the plug-in answer; a spent budget ends the episode
@@ -55,9 +55,10 @@ class PureExplorationEnv(Face, gym.Env[Any, Any]):
     `is_success`, `score`, `total_pulls` and the problem's metrics.
 
     Args:
-        problem: "Threshold", "AllGood", "TopK", "Feasible" or "BestArm".
-        instance: a name ("tao2019-1", "sampler(arms=20)"), a dict in JSON form, an `Instance` or a `Sampler`; None is a
-            sampler of 10 arms.
+        problem: a name of `PROBLEMS` ("Threshold"), or "module:Class" of a problem of one's own.
+        instance: a name ("tao2019-1", "sampler(arms=20)"), "module:factory", a dict in JSON form, `Arms`, an
+            `Instance`, a `Sampler`, or a function that makes one; None: the problem's own `sampler`, else 10 Bernoulli
+            arms drawn afresh in every episode.
         budget: pulls per episode, or None. delta: allowed error probability, or None.
         max_pulls: safety cap, or None. pull_cost: price of a pull, >= 0.
         reward: "score" or "correct". actions: "arm" or "full". observation: "statistics" or "features".
@@ -85,7 +86,7 @@ class PureExplorationEnv(Face, gym.Env[Any, Any]):
         self._bind()
 
     def _bind(self) -> None:
-        """Make the episode's slot, and what is kept at hand for `step`."""
+        """Make the episode's slot, and keep at hand what `step` needs."""
         self._core = Episodes(self.setting, 1)
         self._row, self._arm = np.zeros(1, np.int64), np.zeros(1, np.int64)
         sim = self._core.simulator
@@ -140,7 +141,7 @@ class PureExplorationEnv(Face, gym.Env[Any, Any]):
         return self._observe(), paid, False, False, {"sample": sample}
 
     def _end(self, answers: NDArray[Any] | None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """The outcome of the step that ended the episode."""
+        """What `step` returns when the episode has ended; answers: (1, K), or None for the plug-in answer."""
         self._over, sim = True, self._core.simulator
         info: dict[str, Any] = {}
         if sim.did[0] == PULLED:
@@ -164,6 +165,7 @@ class PureExplorationEnv(Face, gym.Env[Any, Any]):
         return batch
 
     def _observe(self) -> Any:
+        """A copy of what the agent sees."""
         if not self._plain:
             return self._core.observe(copy=True)[0]
         pulls, total, mean, variance, remaining, public_seed = self._views

@@ -1,4 +1,4 @@
-"""E episodes of one setting: the simulator, observations, and the verdict at the end. What both environments share."""
+"""E episodes of one setting: pulls, observations, and the verdict at the end. Both environments are made of these."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from . import rng
+from .arms import Bernoulli, check_table
 from .compiled import jit
 from .instances import Instance
 from .observations import FEATURES, features
 from .problems import Problem
 from .setting import Setting
-from .simulator import ENDED, SPENT, UNREADY, Simulator
+from .simulator import ENDED, SPENT, UNCHECKED, Simulator
 from .task import Task
 
-__all__ = ["Episodes", "Face"]
+__all__ = ["Environment", "Episodes"]
 
-_INT64 = np.dtype(np.int64)  # one object: comparing identity is quicker
+_INT64 = np.dtype(np.int64)  # NumPy has one object for it, and comparing identities is quicker
 
 
 @jit
 def _seen(rows: Any, pulls: Any, mean: Any, out: Any) -> Any:
-    """Rows of the means, NaN where the arm was never pulled."""
+    """Fill `out` with the means of the episodes `rows`, NaN for arms never pulled."""
     K, D = np.uint64(pulls.shape[1]), np.uint64(mean.shape[1] // pulls.shape[1])
     for i in range(len(rows)):
         e = np.uint64(rows[i])
@@ -41,10 +42,10 @@ def _seen(rows: Any, pulls: Any, mean: Any, out: Any) -> Any:
 
 
 class Episodes:
-    """Slots 0 .. E - 1, each running one episode at a time.
+    """Slots 0 .. E - 1, each of which runs one episode at a time.
 
     Args:
-        setting: the problem, its arms and rules.
+        setting: the problem, the arms and the rules of an episode.
         count: E.
     """
 
@@ -54,9 +55,11 @@ class Episodes:
         self.full, self.stop = task.actions == "full", task.stop
         arms, fixed = setting.source.arms, setting.fixed
         self._split = arms.split if task.pull == "coordinate" else None
-        pulled = arms if self._split is None else arms.coordinates()  # what the simulator takes for arms
+        pulled = arms if self._split is None else arms.coordinates()  # for the simulator each coordinate is an arm
         self.once, self.slots = np.ones(count, np.int64), np.arange(count)
         self._answers_shape = (count, task.K)
+        # Tables of laws and samplers of one's own are checked whenever they are drawn.
+        self._unchecked = not all(type(part).__module__.startswith("bandit_envs.") for part in (arms, setting.source))
         # One row of truth, means and parameters for all episodes, or a row for each.
         self.shared = fixed is not None and not setting.shuffle_arms
         if self.shared:
@@ -90,12 +93,15 @@ class Episodes:
         if self._features:
             self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
             self._known = np.full((count, task.stop, 2), -1.0)
-            exact = task.problem == "Threshold" and task.law == "bernoulli"
-            theta = task.parameters["threshold"] if exact else math.nan
-            self._boundary = {"theta": theta, "tolerance": task.parameters.get("tolerance", 0.0)}
+            known = self.problem.boundary if task.law == Bernoulli.law and task.D == 1 else None
+            self._boundary = {"theta": math.nan if known is None else known, "tolerance": self.problem.tolerance}
 
     def begin(self, rows: NDArray[np.int64], key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
-        """Start the slots `rows` (n,) as their `episode` (E,) of the root with their `key` (2, E)."""
+        """Start episodes in the slots `rows` (n,): number episode[e] of the root whose key is key[:, e] in slot e.
+
+        Args:
+            rows: (n,). key: (2, E). episode: (E,).
+        """
         self.simulator.begin(rows, key, episode)
         if self._rows is None:
             return
@@ -111,16 +117,18 @@ class Episodes:
             order = np.argsort(rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], axis=1)
             table = np.take_along_axis(table, order[:, :, None], axis=1)
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
+        if self._unchecked:
+            check_table(self.setting.source.arms, table)
         self._rows[rows], self.means[rows] = table if self._split is None else self._split(table), means
         self.truth[rows] = self.problem.truth(means)
 
     def state(self) -> list[NDArray[Any]]:
-        """Everything that moves, for `restore` on other slots of the same setting."""
+        """The arrays that change from step to step, for `restore` on other slots of the same setting."""
         moving = [self.means, self.truth] if self._rows is None else [self.means, self.truth, self._rows]
         return moving + self.simulator.state()
 
     def restore(self, state: list[NDArray[Any]]) -> None:
-        """Take over a `state`."""
+        """Continue from a `state`."""
         for mine, theirs in zip(self.state(), state, strict=True):
             mine[...] = theirs
 
@@ -156,7 +164,7 @@ class Episodes:
         return out
 
     def check_answers(self, arms: NDArray[np.int64], answers: NDArray[Any]) -> None:
-        """Refuse answers, of slots that stop with this action, that are no mask or of a size that is not allowed.
+        """Check the answers of the slots that stop with this action: masks, of a size that the problem allows.
 
         Raises:
             ValueError: naming the value; no episode has then been touched.
@@ -165,19 +173,26 @@ class Episodes:
         given = answers[(status == SPENT) | ((arms == self.stop) & (status != ENDED))]
         if not 0 <= given.min() <= given.max() <= 1:
             raise ValueError(f"an answer is a mask of 0 and 1, got values {given.min()} .. {given.max()}")
-        size, sizes = getattr(self.problem, "k", None), given.sum(axis=1)
+        size, sizes = self.problem.answer_size, given.sum(axis=1)
         if size is not None and (sizes != size).any():
             raise ValueError(f"an answer of {self.problem.name} holds {size} arms, got {sizes[sizes != size][0]}")
 
     def assess(
         self, rows: NDArray[np.int64], answers: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
-        """Answers (n, K) of the slots `rows` (None: plug-in answers), and their verdicts."""
+        """Answers and their verdicts.
+
+        Args:
+            rows: (n,), the slots. answers: (n, K); None: the plug-in answers.
+
+        Returns:
+            The answers (n, K), and what the problem's `verdict` tells of them.
+        """
         answer = self.problem.plug_in(self.seen(rows)) if answers is None else answers
         return answer, self.problem.verdict(answer, self.truth if self.shared else self.truth[rows])
 
     def finish(self, rows: NDArray[np.int64], answers: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
-        """Score the slots `rows` (n,) that have just ended, into the simulator's reward too.
+        """Score the slots `rows` (n,) that have just ended, and add the scores to the simulator's rewards.
 
         Args:
             rows: the slots. answers: (E, K), read for slots that answered by themselves; None: plug-in answers.
@@ -230,7 +245,7 @@ class Episodes:
             if array.dtype.kind not in "iu" or array.dtype == np.uint64 and array.size and array.max() > 2**63 - 1:
                 raise ValueError(f"{name} must be integers, got {array.dtype}: {value!r:.200}")
             array = array.astype(np.int64)
-        # One kind of array for the kernels: another would be compiled anew.
+        # Kernels are compiled anew for each kind of array, so that all are made of one kind.
         return array if array.flags.carray else np.require(array, requirements=["C", "W"]).reshape(shape)
 
     def advance(self, action: Any) -> tuple[int, Any]:
@@ -249,14 +264,14 @@ class Episodes:
         arms, times = self.integers("arm", arms, shape), self.integers("times", times, shape)
         if type(answers) is not np.ndarray or answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
             answers = self._read_answers(answers)
-        count = self.simulator.advance(arms, times, False)
-        if count != UNREADY:
+        count = self.simulator.advance(arms, times, answers_checked=False)
+        if count != UNCHECKED:
             return count, None
         self.check_answers(arms, answers)
         return self.simulator.advance(arms, times), answers
 
     def _read_answers(self, value: Any) -> NDArray[Any]:
-        """Answers that are no array of the batch's own shape."""
+        """Answers as an array (E, K), from any other form in which an action may hold them."""
         try:
             answers = np.asarray(value)
         except (TypeError, ValueError):  # ragged
@@ -267,14 +282,19 @@ class Episodes:
 
     @staticmethod
     def need_reset() -> ResetNeeded:
+        """The error for a step of an episode that has ended or not begun."""
         return ResetNeeded("the episode has ended (or not begun): call reset() before step()")
 
 
-class Face(ABC):
-    """What the single and the vector environment share: a setting, and slots, which a copy must not tear apart.
+class Environment(ABC):
+    """What the single and the vector environment have in common: a setting, episodes, and how they are copied.
+
+    Some attributes are views of one another's memory. Copied or pickled one by one, they would no longer be; a copy
+    therefore makes these attributes anew and takes over the state of the episodes.
 
     Attributes:
-        setting: problem, arms and rules. bound: names of the attributes that `_bind` makes, which share memory.
+        setting: the problem, the arms and the rules of an episode.
+        bound: names of the attributes that share memory, which `_bind` makes.
     """
 
     setting: Setting
@@ -283,7 +303,7 @@ class Face(ABC):
 
     @abstractmethod
     def _bind(self) -> None:
-        """Make the slots."""
+        """Make the attributes named in `bound`."""
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {name: value for name, value in vars(self).items() if name not in self.bound}

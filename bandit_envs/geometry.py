@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .checks import array, flag
 from .compiled import inlined, jit
 
 __all__ = ["Polyhedron"]
@@ -258,14 +259,14 @@ class Polyhedron:
             ValueError: for other shapes, values that are not finite, zero rows, an empty polyhedron, zero volume.
             ImportError: if only a linear program can tell the volume and SciPy is not installed.
         """
-        rows, ends = np.array(A, np.float64), np.array(b, np.float64)
+        rows, ends = array("A", A), array("b", b)
         if rows.ndim != 2 or rows.size == 0:
             raise ValueError(f"A must have shape (M, D) with M >= 1 and D >= 1, got {rows.shape}")
         if ends.shape != rows.shape[:1]:
             raise ValueError(f"b must have one value per row of A, shape {rows.shape[:1]}, got {ends.shape}")
-        for name, array in (("A", rows), ("b", ends)):
-            for index in np.argwhere(~np.isfinite(array)).tolist():
-                raise ValueError(f"{name} must be finite, got {array[tuple(index)]} at index {index}")
+        for name, x in (("A", rows), ("b", ends)):
+            for index in np.argwhere(~np.isfinite(x)).tolist():
+                raise ValueError(f"{name} must be finite, got {x[tuple(index)]} at index {index}")
         for j in np.flatnonzero(~rows.any(1)):
             raise ValueError(f"rows of A must not be zero, got {rows[j].tolist()} as row {j}")
         norms = _norms(rows)
@@ -277,7 +278,7 @@ class Polyhedron:
             )
         if normalise:
             rows, ends = rows / norms[:, None], distances
-        self.__setstate__((rows, ends, bool(normalise)))
+        self.__setstate__((rows, ends, flag("normalise", normalise)))
         self._check_volume()
 
     def __getstate__(self) -> tuple[Floats, Floats, bool]:
@@ -288,8 +289,8 @@ class Polyhedron:
         unit = np.ones(len(b)) if normalise else 1.0 / _norms(A)
         kind, bounds = _closed_form(A, b)
         kernel = (np.array(A.T, order="C"), b.copy(), unit, bounds, kind, STEPS * sum(A.shape))
-        for array in (A, b):
-            array.setflags(write=False)  # not those of the kernel: read-only arrays would be a second signature
+        for x in (A, b):
+            x.setflags(write=False)  # not the kernel's copies: it would be compiled a second time for read-only ones
         for name, value in zip(("A", "b", "normalise", "_kernel"), (A, b, normalise, kernel), strict=True):
             object.__setattr__(self, name, value)
 

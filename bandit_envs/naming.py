@@ -31,9 +31,9 @@ def parse_call(text: str) -> tuple[str, dict[str, Any]]:
     return name.strip(), values
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:
+def unknown(kind: str, name: Any, known: Iterable[str]) -> ValueError:
     """The error for a name that is not known, with the nearest names and all of them."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) if isinstance(name, str) else []
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
     return ValueError(f"unknown {kind} {name!r:.200}{hint} Known: {', '.join(names)}")

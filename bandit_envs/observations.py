@@ -1,4 +1,4 @@
-"""What an agent sees: the statistics themselves, or features of them that are normalised for learning."""
+"""The features that an agent may see in place of the statistics: functions of them, normalised for learning."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ FEATURES = (
 )
 
 
-# The error of a scalar Bernoulli arm of Threshold is exact under a uniform prior (its posterior is a Beta law); for
-# more than EXACT pulls, and for all other arms, it is Phi(-z), z the distance from the boundary and the tolerance
-# beyond it in standard errors, and 1/2 if never pulled.
+# Where the boundary is a mean that is known beforehand, the error of a scalar Bernoulli arm is exact under a uniform
+# prior, as its posterior is a Beta law. For more than EXACT pulls, and for all other arms, it is Phi(-z), where z is
+# the distance from the boundary, and the tolerance beyond it, in standard errors; it is 1/2 for an arm never pulled.
 EXACT = 10_000
 
 
@@ -73,6 +73,7 @@ def _features(
     known: Any,
     out: Any,
 ) -> Any:
+    """Fill out (E, K, F), see `features`. An arm's own features are computed only where it differs from `known`."""
     E, K = pulls.shape
     unit = 1.0 / math.log1p(scale)
     for e in range(E):
@@ -85,8 +86,7 @@ def _features(
         for k in range(K):
             n, m, f = float(pulls[e, k]), margin[e, k], out[e, k]
             f[1], f[7], f[8] = n / max(spent, 1), share_left, horizon
-            if n == 0.0 or math.isnan(m):
-                m = 0.0
+            m = 0.0 if n == 0.0 or math.isnan(m) else max(min(m, HUGE), -HUGE)
             if known[e, k, 0] == n and known[e, k, 1] == m:
                 continue
             known[e, k, 0], known[e, k, 1], v = n, m, 0.0
@@ -128,9 +128,10 @@ def features(
     Args:
         pulls: (E, K). margin: (E, K), of the empirical means. variance: (E, K) or (E, K, D). remaining: (E, 1).
         sigma: sub-Gaussian scale of a sample. scale: pulls at which the feature `pulls` reaches 1.
-        known: (E, K, 2), of the caller to keep with `out`, -1 at first: at which pulls and margins the features in
-            `out` were computed, since one arm of many changes at a step.
-        theta: of Threshold over scalar Bernoulli arms, whose errors are then exact; NaN: anything else.
+        known: (E, K, 2), -1 at first, which the caller keeps with `out`: the pulls and margins at which the features in
+            `out` were computed. Most arms have not changed since the last step.
+        theta: the boundary of scalar Bernoulli arms, where it is a mean known beforehand, so that errors are exact; NaN
+            for all other arms.
         tolerance: an arm nearer to the boundary may be classified either way; 0 where a problem has none.
     """
     E, K = pulls.shape

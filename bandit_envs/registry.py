@@ -1,18 +1,20 @@
-"""Registries: names, and what they stand for; ours, a user's own, and those that installed packages bring.
+"""Registries of names: our own, those that users register, and those that installed packages bring.
 
-A row is an object, or text "module:name" that is imported when it is first asked for. A package adds rows by entry
-points of the registry's group, in its `pyproject.toml`:
+A row is an object, or the text "module:name" of one, which is imported when the row is first asked for. An installed
+package adds rows by entry points of the registry's group, in its `pyproject.toml`:
 
-    [project.entry-points."bandit_envs.agents"]
-    my-agent = "my_package:MyAgent"
+    [project.entry-points."bandit_envs.problems"]
+    MyProblem = "my_package.problems:MyProblem"
 
-Wherever a name is taken, "module:name" is taken too, with parameters where a name has them: "my_module:Mine(alpha=2)".
+Its modules are imported only when such a name is used, so that a package with an error in it does not concern anybody
+who does not use it.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
@@ -24,101 +26,114 @@ T = TypeVar("T")
 
 
 def imported(target: str) -> Any:
-    """What "module:name" names.
+    """The object that "module:name" names.
 
     Raises:
-        ValueError: if there is no such module, or nothing of that name in it.
+        ValueError: if the module cannot be imported, or has no such name.
     """
     module, _, name = target.partition(":")
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"{target!r:.200} cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+        raise ValueError(f"{target!r:.200} cannot be imported: {type(error).__name__}: {error}") from error
     return found
 
 
 class Registry(Mapping[str, T], Generic[T]):
     """Rows by name, in the order in which they were added; those of installed packages come last.
 
+    As a mapping it has the names only. `find` also takes "module:name", for what nobody has registered.
+
     Args:
-        kind: what the rows are, for messages: "agent". group: of the entry points.
-        check: raises ValueError for an object that is none of the kind; called once for each row, when it is first
-            asked for.
-        rows: the first ones.
+        kind: what the rows are, for messages: "agent".
+        group: of the entry points.
+        check: is called with the name and the object of a row before the object is first handed out; it raises
+            ValueError for an object that is none of the kind.
+        rows: this package's own, which nobody can replace.
     """
 
-    def __init__(
-        self, kind: str, group: str, check: Callable[[str, Any], None], rows: Mapping[str, T | str] | None = None
-    ) -> None:
+    def __init__(self, kind: str, group: str, check: Callable[[str, Any], None], rows: Mapping[str, T | str]) -> None:
         self.kind, self.group, self._check = kind, group, check
-        self._rows: dict[str, T | str] = dict(rows or {})
-        self._checked: dict[str, T] = {}
-        self._installed: dict[str, str] | None = None
+        self._own, self._rows = frozenset(rows), dict(rows)
+        self._found: dict[str, T] = {}
+
+    def accept(self, name: str, found: Any) -> T:
+        """The row that an object makes, after the check. Here: the object itself.
+
+        Raises:
+            ValueError: for an object that is none of the kind.
+        """
+        self._check(name, found)
+        row: T = found
+        return row
 
     def register(self, name: str, target: T | str) -> None:
-        """Add a row, or take another object for the row of this name that `register` has added before.
+        """Add a row. A row that was added by `register` before is replaced.
 
         Args:
-            name: letters, digits, "-", "_" and ".", no spaces. target: the object, or "module:name".
+            name: a word of letters, digits, "-", "_" and ".".
+            target: the object, or "module:name".
 
         Raises:
-            ValueError: for a name that is no such word, or that stands for something of this package.
+            ValueError: for a name that is no such word or that is one of this package's own, and for a target that is
+                none of the kind.
         """
-        if not isinstance(name, str) or not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        if not _is_word(name):
             raise ValueError(
-                f"the name of a {self.kind} is a word of letters, digits, '-', '_' and '.', got {name!r:.200}"
+                f"the name of the {self.kind} must be a word of letters, digits, '-', '_' and '.', got {name!r:.200}"
             )
         if name in self._own:
+            if self._rows[name] is target:
+                return
             raise ValueError(f"the {self.kind} {name!r} comes with this package: choose another name")
-        if isinstance(target, str):
-            if ":" not in target:
-                raise ValueError(f"a target is an object or 'module:name', got {target!r:.200}")
-        else:
-            self._check(name, target)
+        if not isinstance(target, str):
+            target = self.accept(name, target)
+        elif ":" not in target:
+            raise ValueError(f"the {self.kind} {name!r} must be an object or 'module:name', got {target!r:.200}")
         self._rows[name] = target
-        self._checked.pop(name, None)
-
-    def seal(self) -> None:
-        """From now on the rows that are there are this package's own."""
-        self._own = frozenset(self._rows)
-
-    _own: frozenset[str] = frozenset()
+        self._found.pop(name, None)
 
     def find(self, name: str) -> T:
-        """The row of this name, or what "module:name" names.
+        """The object of the row of this name, or that of "module:name".
 
         Raises:
-            ValueError: for an unknown name, with the nearest ones, and for what is none of the kind.
+            ValueError: for an unknown name, telling the nearest ones, and for an object that cannot be imported or is
+                none of the kind.
         """
-        if ":" in name:
-            found: T = imported(name)
-            self._check(name, found)
-            return found
+        if isinstance(name, str) and ":" in name:
+            return self.accept(name, imported(name))
         if name not in self:
             raise unknown(self.kind, name, self)
         return self[name]
 
-    def _packages(self) -> dict[str, str]:
-        """The rows of installed packages; names that are taken already are left out."""
-        if self._installed is None:
-            self._installed = {point.name: point.value for point in entry_points(group=self.group)}
-        return {name: value for name, value in self._installed.items() if name not in self._rows}
+    @cached_property
+    def installed(self) -> dict[str, str]:
+        """The rows of installed packages by name, "module:name" each.
+
+        Left out are entry points with the name of one of our own rows, which a package cannot replace, and those whose
+        name `register` would refuse.
+        """
+        points = entry_points(group=self.group)
+        return {point.name: point.value for point in points if point.name not in self._own and _is_word(point.name)}
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._checked:
-            row = self._rows[name] if name in self._rows else self._packages()[name]
-            found: Any = imported(row) if isinstance(row, str) else row
-            self._check(name, found)
-            self._checked[name] = found
-        return self._checked[name]
+        if name not in self._found:
+            row = self._rows[name] if name in self._rows else self.installed[name]
+            self._found[name] = self.accept(name, imported(row) if isinstance(row, str) else row)
+        return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self._rows, *self._packages()])
+        return iter({**self._rows, **self.installed})
 
     def __contains__(self, name: object) -> bool:
-        return name in self._rows or name in self._packages()
+        return isinstance(name, str) and (name in self._rows or name in self.installed)
 
     def __len__(self) -> int:
-        return len(self._rows) + len(self._packages())
+        return len({*self._rows, *self.installed})
+
+
+def _is_word(name: Any) -> bool:
+    """Whether this is a word of letters, digits, "-", "_" and "."."""
+    return isinstance(name, str) and name.translate(str.maketrans("", "", "-_.")).isalnum()

@@ -1,4 +1,4 @@
-"""A picture of an episode: as text, or as an image."""
+"""What `render` shows of an episode: a table, or an image."""
 
 from __future__ import annotations
 

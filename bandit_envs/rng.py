@@ -8,9 +8,9 @@ and a counter of four 32-bit words into four random words. Here the key is the r
     word 2   episode
     word 3   stream (what the draw is for, 4 bits) and, above it, the block within the draw
 
-so that nothing depends on the order, the batch or the process in which draws are made. A kernel that draws in bulk
-carries its counter in a small array (`counter`, six words: key and counter) and moves on by blocks (`next_uniform`).
-All words are kept in 64-bit lanes: LLVM then vectorises the rounds over a batch.
+so that nothing depends on the order, the batch or the process in which draws are made. A kernel that needs an unknown
+number of uniforms for one draw keeps its key and counter in a small array (`counter`, six words) and takes block after
+block (`next_uniform`). All words are kept in 64-bit lanes, since LLVM then vectorises the rounds over a batch.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import integer
 from .compiled import inlined, jit
 
 __all__ = [
@@ -48,11 +49,11 @@ _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _5, _6, _8, _24, _26, _32 = (np.uint64(x) for x in (5, 6, 8, 24, 26, 32))
 _BULK, _AGENT = np.uint64(BULK), np.uint64(AGENT)
-_BLOCK = np.uint64(16)  # one block further, above the 4 bits of the stream
+_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
 _UNIT = 2.0**-53
 _HALF = 2.0**-54
 CENTRAL = 0.425  # distance from 1/2 up to which a quantile needs no logarithm
-_NOTHING = 2.0**-64  # a mass so small that only rounding makes an inversion reach it
+_NOTHING = 2.0**-64  # an inversion reaches a mass as small as this by rounding errors only
 
 
 def root_number(seed: Any) -> int:
@@ -62,10 +63,10 @@ def root_number(seed: Any) -> int:
         ValueError: if `seed` is not an integer >= 0.
     """
     try:
-        value = operator.index(seed)
+        value = -1 if isinstance(seed, (bool, np.bool_)) else operator.index(seed)
     except TypeError:
         value = -1
-    if value < 0 or isinstance(seed, (bool, np.bool_)):
+    if value < 0:
         raise ValueError(f"a seed is an integer >= 0, got {seed!r:.200}")
     return value
 
@@ -91,7 +92,7 @@ def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
 
 @inlined
 def to_uniform(w0: Any, w1: Any) -> Any:
-    """53 bits of two words as a number in [0, 1)."""
+    """A number in [0, 1), from 53 bits of two words."""
     return np.float64(np.int64(((w0 >> _5) << _26) | (w1 >> _6))) * _UNIT
 
 
@@ -111,49 +112,21 @@ def _centre(u: Any) -> Any:
 def _central_quantile(q: Any) -> Any:
     """Quantile of the standard normal law at 1/2 + q, for |q| <= CENTRAL."""
     r = 0.180625 - q * q
-    return (
-        q
-        * (
-            (
-                (
-                    (
-                        (
-                            ((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r
-                            + 45921.953931549871457
-                        )
-                        * r
-                        + 13731.693765509461125
-                    )
-                    * r
-                    + 1971.5909503065514427
-                )
-                * r
-                + 133.14166789178437745
-            )
-            * r
-            + 3.387132872796366608
-        )
-        / (
-            (
-                (
-                    (
-                        (
-                            ((5226.495278852545925 * r + 28729.085735721942674) * r + 39307.89580009271061) * r
-                            + 21213.794301586595867
-                        )
-                        * r
-                        + 5394.1960214247511077
-                    )
-                    * r
-                    + 687.1870074920579083
-                )
-                * r
-                + 42.313330701600911252
-            )
-            * r
-            + 1.0
-        )
-    )
+    above = 2509.0809287301226727 * r + 33430.575583588128105
+    above = above * r + 67265.770927008700853
+    above = above * r + 45921.953931549871457
+    above = above * r + 13731.693765509461125
+    above = above * r + 1971.5909503065514427
+    above = above * r + 133.14166789178437745
+    above = above * r + 3.387132872796366608
+    below = 5226.495278852545925 * r + 28729.085735721942674
+    below = below * r + 39307.89580009271061
+    below = below * r + 21213.794301586595867
+    below = below * r + 5394.1960214247511077
+    below = below * r + 687.1870074920579083
+    below = below * r + 42.313330701600911252
+    below = below * r + 1.0
+    return q * above / below
 
 
 @jit
@@ -165,97 +138,48 @@ def normal_quantile(u: Any) -> Any:
     r = math.sqrt(-math.log(0.5 - abs(q)))
     if r <= 5.0:
         r -= 1.6
-        x = (
-            (
-                (
-                    (
-                        (
-                            ((7.7454501427834140764e-4 * r + 0.0227238449892691845833) * r + 0.24178072517745061177) * r
-                            + 1.27045825245236838258
-                        )
-                        * r
-                        + 3.64784832476320460504
-                    )
-                    * r
-                    + 5.7694972214606914055
-                )
-                * r
-                + 4.6303378461565452959
-            )
-            * r
-            + 1.42343711074968357734
-        ) / (
-            (
-                (
-                    (
-                        (
-                            ((1.05075007164441684324e-9 * r + 5.475938084995344946e-4) * r + 0.0151986665636164571966)
-                            * r
-                            + 0.14810397642748007459
-                        )
-                        * r
-                        + 0.68976733498510000455
-                    )
-                    * r
-                    + 1.6763848301838038494
-                )
-                * r
-                + 2.05319162663775882187
-            )
-            * r
-            + 1.0
-        )
+        above = 7.7454501427834140764e-4 * r + 0.0227238449892691845833
+        above = above * r + 0.24178072517745061177
+        above = above * r + 1.27045825245236838258
+        above = above * r + 3.64784832476320460504
+        above = above * r + 5.7694972214606914055
+        above = above * r + 4.6303378461565452959
+        above = above * r + 1.42343711074968357734
+        below = 1.05075007164441684324e-9 * r + 5.475938084995344946e-4
+        below = below * r + 0.0151986665636164571966
+        below = below * r + 0.14810397642748007459
+        below = below * r + 0.68976733498510000455
+        below = below * r + 1.6763848301838038494
+        below = below * r + 2.05319162663775882187
+        below = below * r + 1.0
     else:
         r -= 5.0
-        x = (
-            (
-                (
-                    (
-                        (
-                            ((2.01033439929228813265e-7 * r + 2.71155556874348757815e-5) * r + 0.0012426609473880784386)
-                            * r
-                            + 0.026532189526576123093
-                        )
-                        * r
-                        + 0.29656057182850489123
-                    )
-                    * r
-                    + 1.7848265399172913358
-                )
-                * r
-                + 5.4637849111641143699
-            )
-            * r
-            + 6.6579046435011037772
-        ) / (
-            (
-                (
-                    (
-                        (
-                            ((2.04426310338993978564e-15 * r + 1.4215117583164458887e-7) * r + 1.8463183175100546818e-5)
-                            * r
-                            + 7.868691311456132591e-4
-                        )
-                        * r
-                        + 0.0148753612908506148525
-                    )
-                    * r
-                    + 0.13692988092273580531
-                )
-                * r
-                + 0.59983220655588793769
-            )
-            * r
-            + 1.0
-        )
+        above = 2.01033439929228813265e-7 * r + 2.71155556874348757815e-5
+        above = above * r + 0.0012426609473880784386
+        above = above * r + 0.026532189526576123093
+        above = above * r + 0.29656057182850489123
+        above = above * r + 1.7848265399172913358
+        above = above * r + 5.4637849111641143699
+        above = above * r + 6.6579046435011037772
+        below = 2.04426310338993978564e-15 * r + 1.4215117583164458887e-7
+        below = below * r + 1.8463183175100546818e-5
+        below = below * r + 7.868691311456132591e-4
+        below = below * r + 0.0148753612908506148525
+        below = below * r + 0.13692988092273580531
+        below = below * r + 0.59983220655588793769
+        below = below * r + 1.0
+    x = above / below
     return x if q > 0.0 else -x
 
 
 @inlined
 def block_of_quantiles(u: Any, n: Any, tail: Any, out: Any) -> Any:
-    """Fill out[:n] with `normal_quantile` of u[:n]: all as if they were central, which vectorises, then the tails.
+    """Fill out[:n] with `normal_quantile` of u[:n].
 
-    `tail` (n,) int64 is room for the places of the latter.
+    All are computed as if they were central, in a loop that LLVM vectorises; then those that are not, once more.
+
+    Args:
+        tail: (n,) int64, scratch: the places of those that are not central.
     """
     tails = 0
     for i in range(n):
@@ -269,13 +193,15 @@ def block_of_quantiles(u: Any, n: Any, tail: Any, out: Any) -> Any:
 
 @jit
 def _normal_quantiles(u: Any, out: Any) -> Any:
+    """Fill out (n,) with the quantiles of u (n,)."""
     block_of_quantiles(u, len(u), np.empty(len(u), np.int64), out)
 
 
 def normal_quantiles(u: NDArray[np.float64]) -> NDArray[np.float64]:
     """`normal_quantile` of every number of an array of any shape."""
     out = np.empty(u.size)
-    _normal_quantiles(np.array(u, np.float64).reshape(-1), out)  # a copy: read-only arrays would be a second signature
+    # A copy: the kernel would be compiled a second time for read-only arrays.
+    _normal_quantiles(np.array(u, np.float64).reshape(-1), out)
     return out.reshape(u.shape)
 
 
@@ -393,7 +319,7 @@ def agent_uniform(public_seed: Any, draw: Any, seed: Any) -> Any:
 
 @jit
 def _fill_uniforms(out: Any, arms: Any, draws: Any, k0: Any, k1: Any, episode: Any, index: Any, stream: Any) -> Any:
-    """out[i, a, j], flat: two uniforms per block for arm a of episode[i] at draw index[i]."""
+    """Fill out[i, a, j], flat, for arm a of episode[i] at draw index[i]; a block of random words yields two numbers."""
     arms, draws, stream = np.uint64(arms), np.uint64(draws), np.uint64(stream)
     for i in range(len(episode)):
         low, high = index[i] & _LOW, (index[i] >> _32) << _24
@@ -419,7 +345,8 @@ def uniforms(
     index: NDArray[np.uint64] | None = None,
 ) -> NDArray[np.float64]:
     """Uniform numbers in [0, 1), shape (episodes, arms, draws), of the keys (2, episodes) and episodes (episodes,)."""
-    out, key = np.empty((len(episode), arms, draws)), np.ascontiguousarray(key)  # strided: a second signature
+    # The kernel would be compiled a second time for strided arrays.
+    out, key = np.empty((len(episode), arms, draws)), np.ascontiguousarray(key)
     index = np.zeros(len(episode), np.uint64) if index is None else index
     _fill_uniforms(out.reshape(-1), arms, draws, key[0], key[1], episode, index, stream)
     return out
@@ -436,8 +363,7 @@ def agent_uniforms(
         count: numbers per draw.
         seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
     """
-    if not 0 <= seed <= 2**32 - 1:
-        raise ValueError(f"an agent's seed must be an integer in [0, {2**32 - 1}], got {seed!r}")
+    seed = integer("an agent's seed", seed, 0, 2**32 - 1)
     word = public_seed.astype(np.uint64)
     key = np.stack([word & _LOW, word >> _32])
     own = np.full(len(word), seed, np.uint64)

@@ -1,4 +1,4 @@
-"""From keyword arguments to everything an environment is made of, checked once, where it enters."""
+"""From the keyword arguments of an environment to its problem, arms and rules, all of them checked."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from . import instances
-from .catalogue import ENVIRONMENTS
-from .checks import choice, flag, integer, number
+from .checks import choice, flag
 from .instances import Instance, Sampler
-from .naming import unknown
+from .lookup import find
 from .observations import FEATURES
 from .problems import PROBLEMS, Problem
-from .rng import ARMS_LIMIT, PULLS_LIMIT
 from .simulator import MOST_TIMES
 from .task import Task
 
 __all__ = ["Setting", "resolve"]
 
-REWARDS, ACTIONS, OBSERVATIONS = ("score", "correct"), ("arm", "full"), ("statistics", "features")
-PULLS = ("arm", "coordinate")
+REWARDS = ("score", "correct")
 _INT_MAX = np.iinfo(np.int64).max
 ROUNDING = 1e-6  # more than the relative rounding error of a sum of 10^9 samples
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A problem, where its arms come from, and the rules of an episode."""
+    """What an environment is made of.
+
+    Attributes:
+        problem: what is asked. source: where the arms come from. task: what agents may know.
+        reward: "score" or "correct". shuffle_arms: whether the arms come in a random order in every episode.
+    """
 
     problem: Problem
     source: Instance | Sampler
@@ -40,16 +41,16 @@ class Setting:
 
     @property
     def fixed(self) -> Instance | None:
-        """The instance, where every episode has the same; else None."""
+        """The instance, where it is the same in every episode; else None."""
         return self.source if isinstance(self.source, Instance) else None
 
     @property
     def scale(self) -> float:
-        """Pulls that count as many, for the features."""
+        """The number of pulls at which the feature `pulls` reaches 1."""
         return float(self.task.budget or self.task.max_pulls or 10**6)
 
     def observation_space(self) -> spaces.Space[Any]:
-        """Of one episode."""
+        """The space of the observations of one episode."""
         task = self.task
         if task.observation == "features":
             return spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
@@ -70,7 +71,7 @@ class Setting:
         )
 
     def action_space(self) -> spaces.Space[Any]:
-        """Of one episode."""
+        """The space of the actions of one episode."""
         which = spaces.Discrete(self.task.stop + 1)
         if self.task.actions == "arm":
             return which
@@ -102,54 +103,36 @@ def resolve(
         ValueError: naming the value and what is allowed.
         TypeError: for a keyword that neither environments nor the problem have.
     """
-    if not isinstance(problem, str) or problem not in PROBLEMS:
-        raise unknown("problem", str(problem), PROBLEMS)
-    kind = PROBLEMS[problem]
+    kind = PROBLEMS.find(problem)
     if surplus := sorted(set(parameters) - set(kind.parameters)):
         common = [name for name in inspect.signature(resolve).parameters if name not in ("problem", "parameters")]
         raise TypeError(
-            f"{problem} got an unexpected keyword {surplus[0]!r}; it takes {', '.join([*kind.parameters, *common])}"
+            f"{kind.name} got an unexpected keyword {surplus[0]!r}; it takes {', '.join([*kind.parameters, *common])}"
         )
-    defaults = dict(ENVIRONMENTS[problem].defaults) if instance is None else {}
-    source = instances.find(defaults.pop("instance", instance))
-    if instance is not None:
-        defaults = dict(source.defaults.get(problem, {}))
+    source = find(kind.sampler if instance is None else instance)
+    defaults = kind.defaults if instance is None else source.defaults.get(kind.name, {})
     if budget is None and delta is None:
         budget = defaults.get("budget")
     delta = defaults.get("delta") if delta is None else delta
     chosen = {k: v for k, v in defaults.items() if k in kind.parameters} | parameters
-    required = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
-    if missing := [name for name in required if name not in chosen]:
-        raise ValueError(f"{problem} needs {' and '.join(missing)}")
-    question = kind(**chosen)
-    question.check(source.K, source.D)
-    if isinstance(source, Instance):
-        question.truth(source.arms.means)  # refuses an instance on which the question has no answer
-    elif getattr(question, "multiplicative", False) and not source.positive:
-        raise ValueError(f"multiplicative {problem} needs a best mean > 0 in every episode, got {source!r}")
-    support = source.arms.support
-    threshold = getattr(question, "threshold", None)
-    if threshold is not None and support is not None and not support[0] <= threshold <= support[1]:
-        raise ValueError(f"threshold must lie in the support {list(support)} of the arms, got {threshold}")
-    limit = PULLS_LIMIT - 1
     task = Task(
         problem=problem,
-        parameters=question.settings,
+        parameters=chosen,
         K=source.K,
         D=source.D,
-        budget=None if budget is None else integer("budget", budget, 1, limit),
-        delta=None if delta is None else number("delta", delta, 0, 1, above=True, below=True),
-        max_pulls=None if max_pulls is None else integer("max_pulls", max_pulls, 1, limit),
-        pull_cost=number("pull_cost", pull_cost, 0),
+        budget=budget,
+        delta=delta,
+        max_pulls=max_pulls,
+        pull_cost=pull_cost,
         law=source.arms.law,
-        support=support,
+        support=source.arms.support,
         sigma=source.arms.sigma,
-        actions=choice("actions", actions, ACTIONS),
-        observation=choice("observation", observation, OBSERVATIONS),
-        pull=choice("pull", pull, PULLS),
+        actions=actions,
+        observation=observation,
+        pull=pull,
     )
-    if task.pull == "coordinate" and task.D == 1:
-        raise ValueError("pull='coordinate' needs arms of 2 dimensions or more, got scalar arms")
-    if task.stop > ARMS_LIMIT:
-        raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {task.K} * {task.D}")
+    question = task.make_problem()
+    question.check(task, source)
+    if isinstance(source, Instance):
+        question.truth(source.arms.means)  # refuses an instance on which the question has no answer
     return Setting(question, source, task, choice("reward", reward, REWARDS), flag("shuffle_arms", shuffle_arms))

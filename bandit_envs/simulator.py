@@ -1,17 +1,16 @@
-"""E episodes side by side: who is pulled, what it yields, and the statistics of what was seen.
+"""E episodes side by side: pulls of their arms, the samples that these yield, and the statistics of the samples.
 
-`Simulator.advance` is the one path of every pull: of the single environment (E = 1), of the vector environment, of the
-evaluation. It works in blocks of 64 episodes, in four loops: gather the counters, make the random words (a loop of its
-own, which LLVM vectorises), turn them into samples by the law of the arms, update the statistics.
+`Simulator.advance` makes all pulls: those of the single environment (E = 1), of the vector environment and of the
+evaluation. It works in blocks of 64 episodes, in four loops: gather the counters, make the random words (in a loop of
+its own, which LLVM vectorises), turn them into samples by the law of the arms, update the statistics.
 
-The sum of an arm's samples is kept and its mean is sum / pulls, rounded once: equal histories give equal means,
-whatever their order, so that ties are ties. The variance (divisor N) follows Welford's update.
+An arm's samples are summed up, and its mean is sum / pulls, rounded once: arms with the same sum and number of samples
+have the same mean, so that ties are recognised. The variance (divisor N) follows Welford's update.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,161 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import rng
-from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, UNIFORM, Arms
-from .compiled import inlined, jit
-from .rng import (
-    arm_word,
-    binomial,
-    block_of_quantiles,
-    gamma,
-    next_uniform,
-    normal_quantile,
-    open_counter,
-    philox,
-    to_uniform,
-)
+from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, TABULATED, Arms, check_table
+from .compiled import jit
+from .rng import arm_word, block_of_quantiles, philox, to_uniform
+from .sampling import NEXT_BLOCK, from_table, from_uniform, pull_bulk
 
-__all__ = ["UNREADY", "Simulator"]
+__all__ = ["UNCHECKED", "Simulator"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _BLOCK = 64
-_LOW = np.uint64(0xFFFFFFFF)
 _32, _PUBLIC = np.uint64(32), np.uint64(rng.PUBLIC)
-_NEXT = np.uint64(16)  # the next block of a draw, above the 4 bits of the stream
 
-LIVE, ENDED, SPENT = 0, 1, 2  # a slot: runs; waits for `begin`; has no budget left and owes its answer
-UNREADY = -(2**62)  # what `advance` returns where it would end episodes by answers that nobody has looked at
-PULLED, STOPPED, SKIPPED = 0, 1, 2  # what an episode did in a step
+# The status of a slot. Its episode runs; it has ended, and the slot waits for `begin`; or its budget is spent, and its
+# answer is still to come.
+LIVE, ENDED, SPENT = 0, 1, 2
+UNCHECKED = -(2**62)  # `advance` returns this if an episode would end by an answer that has not been checked
+PULLED, STOPPED, SKIPPED = 0, 1, 2  # what an episode did in a step; skipped are slots whose episode had ended before
 MOST_TIMES = 2**31 - 1  # pulls of one action
-
-
-@inlined
-def _from_uniform(law: Any, u: Any, parameters: Any, at: Any, columns: Any, data: Any, d: Any, D: Any) -> Any:
-    """Coordinate d of the sample that the uniform number u yields, for the arm whose parameters start at `at`."""
-    if law == BERNOULLI:
-        return 1.0 if u < parameters[at + d] else 0.0
-    if law == GAUSSIAN:
-        return parameters[at + d] + parameters[at + D + d] * normal_quantile(u)
-    if law == UNIFORM:
-        return parameters[at + d] + parameters[at + D + d] * u
-    if law == CATEGORICAL:
-        v = 0
-        if columns <= 8:
-            while u >= parameters[at + v]:
-                v += 1
-        else:
-            high = columns - 1
-            while v < high:  # the first v with u < cumulative[v]
-                middle = (v + high) // 2
-                if u < parameters[at + middle]:
-                    high = middle
-                else:
-                    v = middle + 1
-        return data[v]
-    row = min(np.int64(u * parameters[at + 1]), np.int64(parameters[at + 1]) - 1)
-    return data[(np.int64(parameters[at]) + row) * D + d]
-
-
-@jit
-def _merge(o: Any, n: Any, times: Any, s: Any, m2: Any, total: Any, mean: Any, variance: Any) -> Any:
-    """Add `times` samples with sum s and centred sum of squares m2 to the n samples behind entry o (Chan et al.)."""
-    count = n + times
-    gap = s / times - mean[o]
-    spread = variance[o] * n + m2 + gap * gap * (n * (times / count))
-    total[o] += s
-    mean[o] = total[o] / count
-    variance[o] = max(spread, 0.0) / count
-
-
-@jit
-def _pull_bulk(
-    law: Any,
-    k0: Any,
-    k1: Any,
-    episode: Any,
-    arm: Any,
-    n: Any,
-    times: Any,
-    o: Any,
-    at: Any,
-    columns: Any,
-    parameters: Any,
-    data: Any,
-    total: Any,
-    mean: Any,
-    variance: Any,
-    sample: Any,
-    e: Any,
-    D: Any,
-) -> Any:
-    """Add `times` samples of one arm at a cost that does not grow with `times`, exact in law.
-
-    Bernoulli: binomial. Gaussian: normal sum, chi-square spread. Categorical and resampled: multinomial, one binomial
-    per value (row). Uniform arms have no closed form: their samples are drawn one by one, as are resampled rows while
-    `times` is below their number; such a bulk pull is the sum of the single pulls.
-    """
-    one_by_one = law == UNIFORM or (law == RESAMPLED and times < parameters[at + 1])
-    s, m2 = np.zeros(D), np.zeros(D)
-    if one_by_one:
-        single = law == RESAMPLED
-        first = np.zeros(D)
-        w0 = w1 = w2 = w3 = np.uint64(0)
-        for t in range(n, n + times):
-            for d in range(D):
-                if d % 2 == 0 and not (single and d > 0):
-                    c1 = arm_word(arm, t)
-                    c3 = np.uint64(d // 2) * _NEXT
-                    w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, c1, episode, c3, k0, k1)
-                u = to_uniform(w0, w1) if d % 2 == 0 or single else to_uniform(w2, w3)
-                x = _from_uniform(law, u, parameters, at, columns, data, d, D)
-                if t == n:
-                    first[d] = x
-                s[d] += x
-                m2[d] += (x - first[d]) * (x - first[d])
-        for d in range(D):
-            shift = s[d] - times * first[d]
-            m2[d] -= shift * shift / times
-    else:
-        counter = np.empty(6, np.uint64)
-        open_counter(counter, k0, k1, episode, arm, n)
-        if law == BERNOULLI:
-            for d in range(D):
-                hits = float(binomial(counter, times, parameters[at + d]))
-                s[d] = hits
-                m2[d] = hits * (times - hits) / times
-        elif law == GAUSSIAN:
-            for d in range(D):
-                mu, sd = parameters[at + d], parameters[at + D + d]
-                s[d] = times * mu + sd * math.sqrt(times) * normal_quantile(next_uniform(counter))
-                m2[d] = sd * sd * 2.0 * gamma(counter, 0.5 * (times - 1)) if times > 1 else 0.0
-        else:
-            values = columns if law == CATEGORICAL else np.int64(parameters[at + 1])
-            left, mass, below = times, 1.0, 0.0
-            origin = 0 if law == CATEGORICAL else np.int64(parameters[at])
-            for v in range(values):
-                if law == CATEGORICAL:
-                    upper = parameters[at + v] if v < values - 1 else 1.0
-                    p, below = upper - below, upper
-                else:
-                    p = 1.0 / values
-                last = v == values - 1 or p >= mass
-                hits = left if last else binomial(counter, left, p / mass)
-                mass -= p
-                left -= hits
-                for d in range(D):
-                    gap = data[(origin + v) * D + d] - data[origin * D + d]
-                    s[d] += hits * gap
-                    m2[d] += hits * gap * gap
-                if left == 0:
-                    break
-            for d in range(D):
-                m2[d] -= s[d] * s[d] / times
-                s[d] += times * data[origin * D + d]
-    for d in range(D):
-        _merge(o * D + d, n, times, s[d], m2[d], total, mean, variance)
-        sample[e * D + d] = s[d] / times
 
 
 @jit
@@ -190,12 +53,12 @@ def _advance(
     outcome: Any,
     arms: Any,
     times: Any,
-    ready: Any,
+    answers_checked: Any,
 ) -> Any:
     """One step of every live episode. Returns how many ended; their slots are in `ended`, the third row of `counts`.
 
-    Nothing is touched, and -1 - e returned, when the action of the live episode e is out of range; UNREADY, when an
-    episode ends with its own answer but is not `ready` for that.
+    It changes nothing and returns -1 - e where the action of a live episode e is out of range, and UNCHECKED where an
+    episode ends by an answer of its own although the answers have not been checked.
     """
     law, K, D, full, budget, limit = rules[0], rules[1], rules[2], rules[3], rules[4], rules[5]
     columns, stride = rules[6], rules[7]
@@ -210,7 +73,7 @@ def _advance(
     slot, place, spare = places[0], places[1], places[2]
     u, x, samples = numbers[0], numbers[1], numbers[2:]
     uK, uD, ucolumns = np.uint64(K), np.uint64(D), np.uint64(columns)
-    row = law == RESAMPLED or law == CATEGORICAL  # one uniform picks all coordinates
+    row = law == RESAMPLED or law == CATEGORICAL  # one uniform number picks all coordinates
     finished = 0
     E = len(episode)
     lowest, highest, least, most = np.int64(0), np.int64(0), np.int64(1), np.int64(1)
@@ -219,10 +82,10 @@ def _advance(
     for i in range(E):
         least, most = min(least, times[i]), max(most, times[i])
     answering = False
-    if not ready:
+    if not answers_checked:
         for i in range(E):
             answering |= (status[i] == SPENT) | ((arms[i] == K) & (status[i] != ENDED))
-    single = highest < K and most == 1  # nobody stops, or pulls in bulk
+    pulls_once = highest < K and most == 1  # no episode stops, and none pulls its arm more than once
     if lowest < 0 or highest > K or least < 1 or most > MOST_TIMES:
         for e in range(E):
             if status[e] != ENDED and (arms[e] < 0 or arms[e] > K):
@@ -230,17 +93,17 @@ def _advance(
             if status[e] == LIVE and arms[e] < K and (times[e] < 1 or times[e] > MOST_TIMES):
                 return -1 - e
     if answering:
-        return UNREADY
+        return UNCHECKED
     for start in range(0, E, _BLOCK):
         stop = min(start + _BLOCK, E)
         n, base = stop - start, np.uint64(start)
-        idle = np.uint8(0)
+        other = np.uint8(0)  # than LIVE: the statuses of the block, combined
         for i in range(n):
-            idle |= status[base + np.uint64(i)]
+            other |= status[base + np.uint64(i)]
         for i in range(n):
             reward[base + np.uint64(i)] = 0.0 - cost  # not -0.0
-        plain = single and idle == LIVE
-        if plain:  # every episode of the block pulls once: no branches
+        plain = pulls_once and other == LIVE
+        if plain:  # every episode of the block is live and pulls once, which needs no branches
             for i in range(n):
                 a = np.uint64(arms[base + np.uint64(i)])
                 o = (base + np.uint64(i)) * uK + a
@@ -290,7 +153,7 @@ def _advance(
                 pulls[o] = m + count
                 if count > 1:
                     at = (stride * e * K + a) * columns
-                    _pull_bulk(
+                    pull_bulk(
                         law,
                         key0[e],
                         key1[e],
@@ -329,10 +192,14 @@ def _advance(
                 for i in range(n):
                     at = (offset[i] if stride else c1[i]) * ucolumns
                     x[i] = parameters[at] + parameters[at + np.uint64(1)] * x[i]
+            elif law == TABULATED:
+                for i in range(n):
+                    at = (offset[i] if stride else c1[i]) * ucolumns
+                    x[i] = from_table(u[i], parameters, np.int64(at), columns - 1, 0, 1)
             else:
                 for i in range(n):
                     at = (offset[i] if stride else c1[i]) * ucolumns
-                    x[i] = _from_uniform(law, u[i], parameters, np.int64(at), columns, data, 0, 1)
+                    x[i] = from_uniform(law, u[i], parameters, np.int64(at), columns, data, 0, 1)
             for i in range(n):
                 o, y, before = offset[i], x[i], float(np.int64(c0[i]))
                 count, sum_, was = before + 1.0, total[o] + y, mean[o]
@@ -350,7 +217,7 @@ def _advance(
                 place[i] = np.int64((offset[i] if stride else c1[i]) * ucolumns)
                 c1[i] = arm_word(c1[i], c0[i])
             for pair in range(1 if row else (D + 1) // 2):
-                c3, even, odd = np.uint64(pair) * _NEXT, samples[2 * pair], samples[2 * pair + 1]
+                c3, even, odd = np.uint64(pair) * NEXT_BLOCK, samples[2 * pair], samples[2 * pair + 1]
                 for i in range(n):
                     w0, w1, w2, w3 = philox(c0[i], c1[i], c2[i], c3, q0[i], q1[i])
                     even[i], odd[i] = to_uniform(w0, w1), to_uniform(w2, w3)
@@ -360,12 +227,18 @@ def _advance(
                     block_of_quantiles(y, n, spare, x)
                     for i in range(n):
                         y[i] = parameters[place[i] + d] + parameters[place[i] + D + d] * x[i]
+            elif law == TABULATED:
+                cells = columns // D - 1
+                for d in range(D):
+                    y = samples[d]
+                    for i in range(n):
+                        y[i] = from_table(y[i], parameters, place[i], cells, d, D)
             else:
                 for i in range(n):
                     w = samples[0, i]
                     for d in range(D):
                         w = w if row else samples[d, i]
-                        samples[d, i] = _from_uniform(law, w, parameters, place[i], columns, data, d, D)
+                        samples[d, i] = from_uniform(law, w, parameters, place[i], columns, data, d, D)
             for i in range(n):
                 before = float(np.int64(c0[i]))
                 for d in range(D):
@@ -415,7 +288,7 @@ def _begin(
     flags: Any,
     public: Any,
 ) -> Any:
-    """Forget all of the given slots, and give them their keys and episodes."""
+    """Clear the statistics of the given slots, and set their keys and episodes."""
     E = len(public)
     K, width = np.uint64(len(pulls) // E), np.uint64(statistics.shape[1] // E)
     total, mean, variance = statistics[0], statistics[1], statistics[2]
@@ -436,14 +309,18 @@ def _begin(
 
 
 class Simulator:
-    """Statistics of E episodes, and the pulls that fill them.
+    """The statistics of E episodes, and the pulls that they come from.
 
     Args:
-        arms: the laws; `rows` (E, K, P): parameters of each episode's own arms, else `arms.parameters` serve all.
+        arms: the laws of the arms.
         episodes: E, the number of slots.
-        budget: pulls per episode that end it, or None; `max_pulls`: pulls that truncate it, or None.
-        full: with a spent budget the episode stays open for one more action, its answer.
+        rows: (E, K, P), the parameters of each episode's own arms; None: `arms.parameters` are those of all.
+        budget: pulls after which an episode ends, or None. max_pulls: pulls after which it is truncated, or None.
+        full: whether an episode stays open for one more action, its answer, when the budget is spent.
         pull_cost: what a pull takes off the reward.
+
+    Raises:
+        ValueError: for arms or rows that the kernels cannot read.
 
     Attributes:
         pulls: (E, K) int64; total, mean, variance: (E, K) or (E, K, D) float64, 0 where never pulled.
@@ -479,12 +356,16 @@ class Simulator:
         self.status, self.did = self._flags[0], self._flags[1]
         self.terminated, self.truncated = self._flags[2].view(np.bool_), self._flags[3].view(np.bool_)
         self.public_seed = self._public.reshape(E, 1)
-        self._outcome = np.zeros(E + E * D)  # few arrays: each costs a call of the kernel 45 ns
+        self._outcome = np.zeros(E + E * D)  # reward and samples in one: each array costs a call of the kernel 45 ns
         self.ended, self.reward = self._counts[2], self._outcome[:E]
         self.sample = self._outcome[E:] if D == 1 else self._outcome[E:].reshape(E, D)
+        check_table(arms, arms.parameters)
         columns = arms.parameters.shape[1]
+        if rows is not None and rows.shape != (E, K, columns):
+            raise ValueError(f"rows must have shape {(E, K, columns)}, got {rows.shape}")
         rules = [arms.code, K, D, full, self.budget, limit, columns, rows is not None]
-        table = arms.parameters.copy() if rows is None else rows  # one signature: writable arrays throughout
+        # The arms' own arrays are read-only, for which the kernel would be compiled a second time: copies are not.
+        table = arms.parameters.copy() if rows is None else rows
         self._bound = (
             np.array(rules, np.int64),
             float(pull_cost),
@@ -515,29 +396,35 @@ class Simulator:
         )
 
     def state(self) -> list[NDArray[Any]]:
-        """The arrays behind all attributes, themselves."""
+        """The arrays that hold all attributes; no copies."""
         return [self._identity, self._pulls, self._statistics, self._counts, self._flags, self._public, self._outcome]
 
     def bind(self, arms: Ints, times: Ints) -> Callable[[], int]:
-        """`advance` on these two arrays, which the caller fills with actions that it has checked itself."""
+        """`advance` on these two arrays, which the caller fills before each call with actions that it has checked."""
         return functools.partial(_advance, *self._bound, arms, times, True)
 
     def no_action(self, action: Any) -> str:
         """What is wrong with an action that is out of range."""
         return f"an action is {self.pulled} 0 .. {self.K - 1}, or {self.K} to stop, got {action}"
 
-    def advance(self, arms: Ints, times: Ints, ready: bool = True) -> int:
+    def advance(self, arms: Ints, times: Ints, answers_checked: bool = True) -> int:
         """One step of all live episodes: pull arms[e] times[e] times, or stop where arms[e] == K.
 
-        Returns how many episodes ended; their slots are the first entries of `ended`. `terminated` and `truncated` of
-        slots that had ended before stay as they are. Or UNREADY, and no episode has been touched, where one ends with
-        an answer of its own and the caller is not `ready`, having yet to look at the answers.
+        `terminated` and `truncated` of slots whose episode had ended before stay as they are.
+
+        Args:
+            arms, times: (E,). answers_checked: whether the caller has checked the answers of episodes that end by an
+                answer of their own.
+
+        Returns:
+            How many episodes ended; their slots are the first entries of `ended`. Or UNCHECKED, where an episode ends
+            by an answer of its own and the answers have not been checked; no episode has then been touched.
 
         Raises:
             ValueError: naming the first action that is out of range; no episode has then been touched.
         """
-        count: int = _advance(*self._bound, arms, times, ready)
-        if count >= 0 or count == UNREADY:
+        count: int = _advance(*self._bound, arms, times, answers_checked)
+        if count >= 0 or count == UNCHECKED:
             return count
         e = -1 - count
         if not 0 <= arms[e] <= self.K:

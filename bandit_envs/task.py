@@ -1,31 +1,40 @@
-"""The task: what an agent may know of an environment. No truth."""
+"""The task: what an agent may know of an environment. It holds nothing of the true means."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from .checks import LARGEST, choice, integer, interval, number
 from .problems import PROBLEMS, Problem
+from .rng import ARMS_LIMIT, PULLS_LIMIT
 
 __all__ = ["Task"]
+
+ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features"), ("arm", "coordinate")
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked, and what is known of the arms.
+    """What is asked, what is known of the arms, and the rules of an episode.
 
     Attributes:
-        problem, parameters: name of the problem and its parameters.
+        problem: name of the problem, or "module:Class" of one that is not registered.
+        parameters: of the problem; those that are not given have its defaults.
         K, D: number of arms, coordinates of a sample.
         budget: pulls of an episode, or None; delta: allowed error probability, or None.
         max_pulls: safety cap, or None; pull_cost: price of a pull in units of the score.
         law: family of the arms; support: (lowest, highest) sample or None; sigma: sub-Gaussian scale.
         actions, observation: the forms that the environment takes and gives.
         pull: what a pull samples, an "arm" or one "coordinate" of one.
+
+    Raises:
+        ValueError: for an unknown problem, telling the nearest names, and for any value out of range.
     """
 
     problem: str
@@ -43,6 +52,32 @@ class Task:
     observation: str = "statistics"
     pull: str = "arm"
 
+    def __post_init__(self) -> None:
+        problem, most = self.make_problem(), PULLS_LIMIT - 1
+        checked = {
+            "parameters": problem.settings,
+            "K": integer("K", self.K, 2, ARMS_LIMIT),
+            "D": integer("D", self.D, 1, ARMS_LIMIT),
+            "budget": None if self.budget is None else integer("budget", self.budget, 1, most),
+            "delta": None if self.delta is None else number("delta", self.delta, 0, 1, above=True, below=True),
+            "max_pulls": None if self.max_pulls is None else integer("max_pulls", self.max_pulls, 1, most),
+            "pull_cost": number("pull_cost", self.pull_cost, 0, LARGEST),
+            "support": None if self.support is None else interval("support", self.support),
+            "sigma": number("sigma", self.sigma, 0, LARGEST, above=True),
+            "actions": choice("actions", self.actions, ACTIONS),
+            "observation": choice("observation", self.observation, OBSERVATIONS),
+            "pull": choice("pull", self.pull, PULLS),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        if not isinstance(self.law, str):
+            raise ValueError(f"law must be the name of a family of laws, got {self.law!r:.200}")
+        if self.pull == "coordinate" and self.D == 1:
+            raise ValueError("pull='coordinate' needs arms of 2 dimensions or more, got scalar arms")
+        if self.stop > ARMS_LIMIT:
+            raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {self.K} * {self.D}")
+        problem.check(self)
+
     @cached_property
     def stop(self) -> int:
         """The action that stops: K, or K * D where the actions below it are arm * D + coordinate."""
@@ -54,8 +89,21 @@ class Task:
         return (self.K, self.D) if self.pull == "coordinate" else (self.K,)
 
     def make_problem(self) -> Problem:
-        """The problem itself: margins, plug-in answers."""
-        return PROBLEMS[self.problem](**self.parameters)
+        """The problem itself: margins, plug-in answers.
+
+        Raises:
+            ValueError: for an unknown problem, and for parameters that it does not take or that are missing.
+        """
+        kind = PROBLEMS.find(self.problem)
+        if not isinstance(self.parameters, Mapping):
+            raise ValueError(f"parameters must be a dict, got {self.parameters!r:.200}")
+        if surplus := [name for name in self.parameters if name not in kind.parameters]:
+            takes = ", ".join(kind.parameters) or "none"
+            raise ValueError(f"{kind.name} takes the parameters {takes}, got {surplus[0]!r:.200}")
+        wanted = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+        if missing := [name for name in wanted if name not in self.parameters]:
+            raise ValueError(f"{kind.name} needs {' and '.join(missing)}")
+        return kind(**self.parameters)
 
     @property
     def width(self) -> float:
@@ -74,5 +122,6 @@ class Task:
     def from_json(cls, text: str) -> Task:
         """The task of a JSON text."""
         form = json.loads(text)
-        form["support"] = None if form["support"] is None else tuple(form["support"])
+        if not isinstance(form, dict):
+            raise ValueError(f"a task in JSON form is an object, got {text!r:.200}")
         return cls(**form)

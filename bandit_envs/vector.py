@@ -1,4 +1,4 @@
-"""N episodes side by side: `PureExplorationVectorEnv`, a gymnasium.vector.VectorEnv."""
+"""Many episodes side by side: `PureExplorationVectorEnv`, a gymnasium.vector.VectorEnv."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from . import rng
 from .checks import flag, integer
 from .env import episode_number, fresh_root, read_options
-from .episodes import Episodes, Face
+from .episodes import Environment, Episodes
 from .setting import resolve
 from .simulator import ENDED, PULLED
 
@@ -21,13 +21,14 @@ __all__ = ["PureExplorationVectorEnv"]
 
 
 def _autoreset(mode: Any) -> AutoresetMode:
+    """`autoreset_mode`, checked."""
     allowed = (AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED)
     if mode not in allowed and mode not in [one.value for one in allowed]:
         raise ValueError(f"autoreset_mode must be NEXT_STEP or DISABLED of AutoresetMode, got {mode!r:.200}")
     return AutoresetMode(mode)
 
 
-class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
+class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     """The native vector form of `PureExplorationEnv`: slot i gives bit for bit what a single environment would.
 
     Args:
@@ -67,12 +68,12 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._roots: list[int] | None = None
         self._key, self._episode = np.zeros((2, self.num_envs), np.uint64), np.full(self.num_envs, -1, np.int64)
-        self._next = self.autoreset_mode == AutoresetMode.NEXT_STEP
+        self._restarts = self.autoreset_mode == AutoresetMode.NEXT_STEP
         self._waiting = self.num_envs  # slots that have ended
         self._bind()
 
     def _bind(self) -> None:
-        """Make the slots."""
+        """Make the slots of the episodes."""
         self._core = Episodes(self.setting, self.num_envs)
         self._sim = self._core.simulator
         self._all = np.ones(self.num_envs, np.bool_)
@@ -80,18 +81,18 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
 
     @property
     def pulls(self) -> NDArray[np.int64]:
-        """Pulls of every arm in every slot, (N, K), of coordinates (N, K, D): a live view."""
+        """A live view of the pulls of every arm in every slot, (N, K), or of every coordinate, (N, K, D)."""
         return self._core.pulls
 
     @property
     def total_pulls(self) -> NDArray[np.int64]:
-        """Pulls in every slot, (N,): a live view."""
+        """A live view of the pulls in every slot, (N,)."""
         spent: NDArray[np.int64] = self._sim.spent
         return spent
 
     @property
     def remaining(self) -> NDArray[np.int64]:
-        """Budget left in every slot, (N,), -1 without a budget: a live view."""
+        """A live view of the budget left in every slot, (N,), -1 without a budget."""
         left: NDArray[np.int64] = self._sim.remaining[:, 0]
         return left
 
@@ -124,7 +125,7 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
             numbers = np.broadcast_to(self._core.integers("options['episode']", asked, shape), self.num_envs)[rows]
         for number in (numbers.min(), numbers.max()):
             episode_number(int(number))
-        self._plant(seeds, rows)
+        self._assign_roots(seeds, rows)
         self._episode[rows] = numbers
         self._begin(rows)
         return self._core.observe(self.copy), {}
@@ -138,8 +139,8 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
         first = rng.root_number(seed)
         return [first if shared else first + i for i in range(self.num_envs)]
 
-    def _plant(self, seeds: list[int | None] | None, rows: NDArray[np.intp]) -> None:
-        """Give the slots `rows` the roots asked for, and slots that have none a fresh one."""
+    def _assign_roots(self, seeds: list[int | None] | None, rows: NDArray[np.intp]) -> None:
+        """Give the slots `rows` the roots that are asked for; before the first reset, all others get fresh ones."""
         given = {} if seeds is None else {int(i): root for i in rows if (root := seeds[i]) is not None}
         if self._roots is None:
             self._roots = [0] * self.num_envs
@@ -151,7 +152,7 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
             super().reset(seed=seeds[0])
 
     def _begin(self, rows: NDArray[Any]) -> None:
-        """Start the slots `rows` with their keys and episode numbers."""
+        """Start the next episodes of the slots `rows`, whose keys and numbers are set."""
         sim = self._sim
         self._core.begin(rows, self._key, self._episode.view(np.uint64))
         self._waiting = int(np.count_nonzero(sim.status == ENDED))
@@ -169,11 +170,11 @@ class PureExplorationVectorEnv(Face, VectorEnv[Any, Any, Any]):
         return self._core.observe(self.copy), *outcome
 
     def advance(self, actions: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """`step` without its observations, which cost the most where they are features."""
+        """`step` without the observations, which take the most time where they are features."""
         if self._roots is None:
             raise self._core.need_reset()
         sim = self._sim
-        restart = np.flatnonzero(sim.status == ENDED) if self._waiting and self._next else None
+        restart = np.flatnonzero(sim.status == ENDED) if self._waiting and self._restarts else None
         everyone = self._waiting == 0
         count, answers = self._core.advance(actions)
         info: dict[str, Any] = {}

@@ -1,16 +1,32 @@
 """Fixtures that several test files share."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
-from bandit_envs import datasets
+from bandit_envs import INSTANCES, LAWS, PROBLEMS, datasets
 
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The folder of the public data files: that of BANDIT_ENVS_DATA, else ../shared/data beside the project."""
-    folder = datasets.local_folder() or Path(__file__).parents[2] / "shared" / "data"
-    if not folder.is_dir():
+    """The folder of the public data files, which the variable BANDIT_ENVS_DATA names."""
+    folder = datasets.local_folder()
+    if folder is None or not folder.is_dir():
         pytest.skip(f"the public data files are not here: set {datasets.VARIABLE} to a folder that has them")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _registrations_are_undone() -> Iterator[None]:
+    """What a test registers is unknown to all others."""
+    registries = (PROBLEMS, LAWS, INSTANCES)
+    rows, ids = [dict(one._rows) for one in registries], dict(gym.registry)
+    yield
+    for one, before in zip(registries, rows, strict=True):
+        if one._rows != before:
+            one._rows = before
+            one._found.clear()
+    for name in set(gym.registry) - set(ids):
+        del gym.registry[name]

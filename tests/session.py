@@ -24,6 +24,7 @@ LAWS = [
     {"law": "uniform", "mean": [0.25, 0.5, 0.75]},
     {"law": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 2], [5, 0, 1]]},
     {"law": "resampled", "rows": [[0, 1], [2, 3, 4], [1]]},
+    {"law": "tabulated", "quantiles": [[0, 0.5, 1], [0.2, 0.3, 0.9], [1, 1, 2]]},
     *({"sampler": {"law": law, "arms": 3}} for law in ("bernoulli", "gaussian", "uniform")),
     {"sampler": {"law": "gaussian", "arms": 3, "mean": {"normal": [1.0, 1.0]}}},
 ]
@@ -31,6 +32,7 @@ WIDE = [
     {"law": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.5]]},
     {"law": "gaussian", "mean": [[0.1, 0.9], [0.5, 0.5]]},
     {"law": "resampled", "rows": [[[0, 1]], [[2, 3], [4, 5]]]},
+    {"law": "tabulated", "quantiles": [[[0, 1], [2, 3]], [[0, 0], [1, 1]]]},
     {"sampler": {"law": "uniform", "arms": 3, "dimensions": 2}},
 ]
 SHAPES = [  # a half-line, and in two dimensions a box, a half-plane, a simplex, a wedge
@@ -66,6 +68,8 @@ def run(env_id: str, **settings: object) -> None:
             frozen.reset(options={"reset_mask": over | cut})
     many.unwrapped.assess(np.arange(3))
     many.unwrapped.certify(np.arange(3))
+    if task.D == 1:
+        many.unwrapped.problem.distances(many.unwrapped.pulls, many.unwrapped._core.mean)
     many.unwrapped.assess(np.array([1]), many.unwrapped._core.problem.plug_in(many.unwrapped._core.seen(np.array([1]))))
     pickle.loads(pickle.dumps(single)).reset()
 

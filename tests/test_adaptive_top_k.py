@@ -27,8 +27,12 @@ from twins_top_k import (
 )
 
 import agents
+from agents.core.plan_policy import PLAN
+from agents.core.plan_policy import Seen as Statistics
 from agents.top_k.adapt import direct_pulls
+from agents.top_k.draws import draw, draw_evenly
 from agents.top_k.kl_lucb import kl, kl_upper
+from agents.top_k.selection import High, rank
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task, TopK, Uniform
 from bandit_envs.problems.certificates import bernstein, cutoff, hoeffding
 
@@ -234,7 +238,33 @@ def test_clucb_by_hand() -> None:
     # the tolerance: k epsilon, epsilon, 0
     for criterion, tolerance in (("aggregate", 1.0), ("each", 0.5), ("exact", 0.0)):
         parameters = {"k": 2, "epsilon": 0.5, "criterion": criterion}
-        assert make("clucb", task(parameters=parameters)).tolerance == tolerance
+        assert make("clucb", task(parameters=parameters)).rules.tolerance == tolerance
+
+
+@pytest.mark.parametrize("levels", [3, 1000])
+def test_high_is_the_k_largest_means(levels: int) -> None:
+    """After the first passes, and after plans of one to three arms; with few levels nearly all means are ties."""
+    g, plans = np.random.default_rng(levels), np.zeros(1, PLAN)
+    for _ in range(60):
+        K = int(g.integers(2, 30))
+        k, high = int(g.integers(1, K)), High.of(1, K)
+        mean = g.integers(0, levels, (1, K)) / levels
+        plans["beginning"], plans["size"] = 1, 0
+        for _ in range(60):
+            rank(Statistics(np.ones((1, K), np.int64), mean), 0, plans[0], high, k)
+            best = np.argsort(-mean[0], kind="stable")[:k]
+            assert high.inside[0].nonzero()[0].tolist() == sorted(best)
+            size = int(g.integers(1, 4))
+            plans["beginning"], plans["size"] = 0, size
+            plans["arms"][0, :size] = g.integers(0, K, size)
+            mean[0, plans["arms"][0, :size]] = g.integers(0, levels, size) / levels
+
+
+def test_draws_by_hand() -> None:
+    # weights 1, 0, 2, 1: of four quarters the first is arm 0's, the second and third arm 2's, the last arm 3's
+    weight = np.array([1.0, 0.0, 2.0, 1.0])
+    assert [draw(weight, 4.0, u) for u in (0.0, 0.2499, 0.25, 0.7499, 0.75, 1 - 2**-53)] == [0, 0, 2, 2, 3, 3]
+    assert [draw_evenly(weight, 3, u) for u in (0.0, 0.33, 0.34, 0.66, 0.67, 1 - 2**-53)] == [0, 0, 2, 2, 3, 3]
 
 
 def test_kl_by_hand() -> None:
@@ -549,7 +579,8 @@ def test_the_best_k_are_the_rest_of_the_worst(name: str) -> None:
             ]
             arms = [action["arm"] for action, _ in pairs]
             if arms[0] < K:
-                assert pairs[0][1].pair[0].tolist() == pairs[1][1].pair[0, ::-1].tolist()
+                planned, mirrored = (state.plans["arms"][0, :2].tolist() for _, state in pairs)
+                assert planned == mirrored[::-1]
             assert (arms[0] == K) == (arms[1] == K)
         else:
             arms = [
@@ -618,7 +649,7 @@ def test_a_run_goes_on_without_its_memory(name: str) -> None:
     for _ in range(120):
         action, state = agent.predict(observation, state)
         again, _ = agent.predict(observation, None)
-        if name != "kl-lucb" or state.half[0] == 1:
+        if name != "kl-lucb" or state.plans["place"][0] == 1:
             assert again["arm"] == action["arm"]
         observation, _, terminated, *_ = env.step(action)
         if terminated:
@@ -638,6 +669,23 @@ def test_memory_of_another_batch(name: str) -> None:
     _, state = agent.predict(one)
     with pytest.raises(ValueError, match="do not fit a memory of 1 episodes"):
         agent.predict({key: np.stack([value, value]) for key, value in one.items()}, state)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_of_other_arms(name: str) -> None:
+    _, state = make(name, task(K=4)).predict(seen([1, 1, 1, 1], [0.0, 0.5, 1.0, 0.2]))
+    with pytest.raises(ValueError, match=r"do not fit a memory of episodes and arms \(1, 4\)"):
+        make(name, task()).predict(seen([1, 1, 1], [0.0, 0.5, 1.0]), state)
+
+
+def test_statistics_of_other_episodes() -> None:
+    batch = {key: np.stack([value, value]) for key, value in seen([9, 9, 9], [0.0, 0.5, 1.0]).items()}
+    for name in ("adapt", "ocba-m"):
+        agent = make(name, task())
+        _, state = agent.predict(batch)
+        for key in ("variance", "public_seed"):
+            with pytest.raises(ValueError, match=rf"{key} \(1, .\) does not go with pulls \(2, 3\)"):
+                agent.predict(batch | {key: batch[key][:1]}, state)
 
 
 def test_own_seeds_draw_differently() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import gymnasium as gym
@@ -12,8 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rollouts import batch, full, mask, same
 
-from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv
-from bandit_envs.problems import PROBLEMS
+import agents
+import bandit_envs
+from agents.catalogue import LEARNED, recipe_of
+from agents.core.parameters import taken
+from bandit_envs import PROBLEMS, PureExplorationEnv, PureExplorationVectorEnv, Task
+from bandit_envs.lookup import find
 
 HUGE = 10**400
 THREE = {"law": "gaussian", "mean": [0.0, 0.5, 1.0]}
@@ -86,11 +93,11 @@ def test_instance_names(name: str, said: str) -> None:
         ({"law": "gaussian", "mean": [0, 1], "sd": -1}, "sd must be > 0, got -1"),
         ({"law": "categorical", "values": [1, 2], "probabilities": [[1, 1]]}, "2 to 16777216 arms, got 1"),
         ({"law": "resampled", "rows": {}}, "rows must be the data of at least 2 arms"),
-        ({"sampler": 3}, "'sampler' must hold the parameters of a sampler, got 3"),
-        ({"sampler": {"arm": 3}}, "sampler: .*'arm'"),
+        ({"sampler": 3}, "'sampler' must hold the parameters of the instance, got 3"),
+        ({"sampler": {"arm": 3}}, "instance 'sampler': .*'arm'"),
         ({"sampler": {"arms": "3"}}, "arms must be an integer.*got '3'"),
         ({"sampler": {}, "law": "bernoulli"}, "bernoulli arms: .*'sampler'"),
-        (5, "instance must be a name, a dict, Arms, an Instance or a Sampler, got 5"),
+        (5, "instance must be a name, a dict, Arms, an Instance, a Sampler or a function of these, got 5"),
         ([0.1, 0.9], "instance must be a name"),
         (b"sampler", "instance must be a name"),
         (np.array([0.1, 0.9]), "instance must be a name"),
@@ -105,7 +112,7 @@ def test_instance_forms(form: Any, said: str) -> None:
     [
         ("Treshold", "unknown problem 'Treshold'; did you mean 'Threshold'.*Known: AllGood, BestArm"),
         ("topk", "did you mean 'TopK'"),
-        (None, "unknown problem 'None'"),
+        (None, "unknown problem None"),
         (["TopK"], "unknown problem"),
     ],
 )
@@ -127,8 +134,8 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
         for bad in (0, 1.5, "9")
     ],
     *[
-        ("Threshold", {"pull_cost": bad}, r"pull_cost must be a number in \[0, inf\), got")
-        for bad in (-0.1, np.inf, np.nan, None, "0")
+        ("Threshold", {"pull_cost": bad}, r"pull_cost must be a number in \[0, 1e\+100\], got")
+        for bad in (-0.1, 1e308, np.inf, np.nan, None, "0")
     ],
     *[("Threshold", {"shuffle_arms": bad}, "shuffle_arms must be True or False, got") for bad in (1, "yes", None)],
     ("Threshold", {"reward": "f1"}, r"reward must be one of \['score', 'correct'\], got 'f1'"),
@@ -550,6 +557,62 @@ def test_unknown_problems_and_keywords(problem: Any, unknown: str) -> None:
         assert f"unexpected keyword {unknown!r}" in str(error)
 
 
+RIGHT: dict[Any, dict[str, Any]] = {  # calls that are right, for whatever can be made without an environment
+    bandit_envs.Task: {
+        "problem": "TopK", "parameters": {"k": 2}, "K": 5, "D": 1, "budget": 9, "delta": 0.1, "max_pulls": 9,
+        "pull_cost": 0.1, "law": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5, "actions": "arm",
+        "observation": "features", "pull": "arm",
+    },
+    bandit_envs.Bernoulli: {"mean": [0.1, 0.9]},
+    bandit_envs.Gaussian: {"mean": [0.1, 0.9], "sd": 2.0},
+    bandit_envs.Uniform: {"mean": [0.1, 0.9], "width": 2.0},
+    bandit_envs.Categorical: {"values": [1, 2], "probabilities": [[1, 2], [3, 4]]},
+    bandit_envs.Resampled: {"rows": [[1, 2], [3]]},
+    bandit_envs.Tabulated: {"quantiles": [[1, 2], [3, 4]]},
+    bandit_envs.Instance: {"arms": bandit_envs.Bernoulli([0.1, 0.9]), "name": "mine", "defaults": {"TopK": {"k": 1}}},
+    bandit_envs.Sampler: {"law": "gaussian", "arms": 3, "mean": {"normal": [0, 1]}, "dimensions": 1, "spread": 1.0},
+    bandit_envs.Polyhedra: {
+        "law": "gaussian", "arms": 3, "dimensions": 2, "rows": 4, "seed": 0, "reach": 0.5, "spread": 1.0, "budget": 9,
+    },
+    bandit_envs.Polyhedron: {"A": [[1, 0]], "b": [1], "normalise": True},
+    bandit_envs.Threshold: {"threshold": 0.5, "tolerance": 0.1},
+    bandit_envs.AllGood: {"epsilon": 0.1, "multiplicative": False, "slack": 0.1},
+    bandit_envs.TopK: {"k": 2, "epsilon": 0.1, "criterion": "each"},
+    bandit_envs.BestArm: {"epsilon": 0.1, "criterion": "each"},
+    bandit_envs.Feasible: {"A": [[1, 0]], "b": [1], "tolerance": 0.1, "normalise": True},
+    bandit_envs.root_number: {"seed": 3},
+    bandit_envs.number: {"name": "x", "value": 1.0},
+    bandit_envs.integer: {"name": "x", "value": 1, "low": 0, "high": 3},
+    bandit_envs.flag: {"name": "x", "value": True},
+    bandit_envs.choice: {"name": "x", "value": "a", "allowed": ["a", "b"]},
+    bandit_envs.Task.from_json: {"text": Task("Threshold", {}, K=3).to_json()},
+    bandit_envs.PROBLEMS.find: {"name": "TopK"},
+    find: {"source": "sampler"},
+}  # fmt: skip
+CHECKED = {"number": ("value",), "integer": ("value",), "flag": ("value",), "choice": ("value",)}
+
+
+def test_these_calls_are_right() -> None:
+    for call, kwargs in RIGHT.items():
+        call(**kwargs)
+
+
+@given(st.sampled_from([*RIGHT]), junk, st.randoms(use_true_random=False))
+@broken
+def test_whatever_is_made_refuses_junk_by_name(call: Any, thing: Any, random: Any) -> None:
+    kwargs = RIGHT[call]
+    name = random.choice(CHECKED.get(call.__name__, [*kwargs]))
+    if callable(thing) and call is find:
+        return  # a function is a source of instances, and does what it does
+    _, error = attempt(call, **kwargs | {name: thing})
+    assert (
+        error is None
+        or type(error) is ValueError
+        or (call == Task.from_json and isinstance(error, (ValueError, TypeError)))
+    )
+    assert error is None or len(str(error)) > 10
+
+
 slotted = st.one_of(junk, st.lists(st.one_of(st.integers(0, 3), junk), min_size=2, max_size=2))
 parts = st.fixed_dictionaries(
     {},
@@ -606,3 +669,132 @@ def test_resets_survive_anything(form: tuple[str, int | None], seed: Any, option
         assert not isinstance(error, TypeError)
         assert same(state(env), before)
     env.reset(seed=1)
+
+
+# --- agents -----------------------------------------------------------------------------------------------------------
+
+ODD: list[Any] = [
+    None, True, False, 0, 1, -1, 2, 3, 7, 2**31 - 1, 2**31, 2**63, 2**64, HUGE, -HUGE, 0.0, -0.0, 0.5, -0.5, 1.5,
+    5e-324, 1e-300, 1e-12, 1e12, 1e100, 1e300, 1e308, -1e308, math.inf, -math.inf, math.nan, 1j, "", "x", "1",
+    "exact", "lil", b"1", "x" * 99, [], [1], [1, 2], (1.0, 1.0), (0, 1), (math.nan, 1), (1e300, 1e-300), (HUGE, 1),
+    {}, {1}, {"a": 1}, object(), print, int, ..., slice(1), range(3), bytearray(b"x"), np.bool_(True),
+    np.float64(0.5), np.float32(2), np.int64(3), np.array(0.5), np.array([1.0]), np.array([1.0, 2.0]), np.array([]),
+    np.array("a"), np.array([None]), Decimal("0.5"), Fraction(1, 2), (1,) * 18, [HUGE] * 18, [math.inf] * 18,
+    [[1.0] * 18] * 2, [[[1.0] * 18]],
+]  # fmt: skip
+PLAYED: dict[str, list[dict[str, Any]]] = {
+    "Threshold": [{"budget": 40}, {"budget": 40, "delta": 0.1}],
+    "AllGood": [{"delta": 0.1, "max_pulls": 40}, {"delta": 0.1, "pull_cost": 0.01, "max_pulls": 40}],
+    "TopK": [{"delta": 0.1, "epsilon": 0.2, rule: 40} for rule in ("max_pulls", "budget")],
+    "BestArm": [{"delta": 0.1, "epsilon": 0.2, rule: 40} for rule in ("max_pulls", "budget")],
+}
+TAKEN = [
+    (name, problem, parameter)
+    for problem in PLAYED
+    for name in agents.names(problem)
+    for parameter in taken(recipe_of(name).target) or []
+    if name not in LEARNED
+]
+NEEDS = {"ucbe": {"H": 9.0}, "apt-oracle": {"threshold": 0.5}, "lucb": {"k": 2}}
+
+
+@pytest.mark.parametrize(("name", "problem", "parameter"), TAKEN, ids=["-".join(row) for row in TAKEN])
+def test_odd_parameters_of_agents(
+    name: str, problem: str, parameter: str, monkeypatch: pytest.MonkeyPatch, recwarn: Any
+) -> None:
+    """An agent takes a value, and can decide, or refuses it by ValueError or TypeError, which name the parameter."""
+    monkeypatch.setattr("agents.thresholding.dp_index.HORIZON", 40)
+    tried = 0
+    for rules in PLAYED[problem]:
+        env = gym.make(f"bandit_envs/{problem}-v0", actions="full", **rules)
+        own = NEEDS.get(name, {}) if problem in ("Threshold", "AllGood") else {}
+        if attempt(agents.make, name, env, **own)[1] is not None:
+            continue  # it does not run under these rules
+        for value in ODD:
+            agent, error = attempt(agents.make, name, env, **own | {parameter: value})
+            tried += 1
+            if error is None:
+                agent.predict(env.reset(seed=1)[0])
+            else:
+                assert parameter in str(error), (value, error)
+    assert tried >= len(ODD)
+    assert not recwarn.list
+
+
+SEEN: dict[str, Any] = {
+    "pulls": np.array([2, 1, 0]),
+    "total": np.array([1.0, 1.0, 0.0]),
+    "mean": np.array([0.5, 1.0, 0.0]),
+    "variance": np.array([0.25, 0.0, 0.0]),
+    "remaining": np.array([7]),
+    "public_seed": np.array([5]),
+}
+
+
+@pytest.mark.parametrize("single", [True, False], ids=["single", "batch"])
+def test_observations_of_lists_are_read(single: bool) -> None:
+    env = gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=3)", budget=10)
+    arrays = SEEN if single else {name: np.stack([value, value]) for name, value in SEEN.items()}
+    lists = {name: value.tolist() for name, value in arrays.items()}
+    for name in agents.names("Threshold"):
+        if name in LEARNED:
+            continue
+        agent = agents.make(name, env, **NEEDS.get(name, {}))
+        wanted = agent.predict(arrays)[0]
+        assert np.array_equal(agent.predict(lists)[0], wanted)
+        for part in lists:  # some as lists, others as arrays
+            assert np.array_equal(agent.predict({**arrays, part: lists[part]})[0], wanted)
+        assert np.array_equal(agent.recommend(lists), agent.recommend(arrays))
+
+
+OBSERVATIONS: list[tuple[dict[str, Any], str]] = [
+    *[
+        ({"pulls": bad}, "pulls must be an integer array, got")
+        for bad in ([2.0, 1.0, 0.0], "210", [True] * 3, None, {})
+    ],
+    ({"pulls": [[2, 1], [0]]}, "pulls must be an integer array, got"),
+    ({"pulls": np.array([2.0, 1.0, 0.0])}, "pulls must be an integer array, got"),
+    ({"pulls": [2, HUGE, 0]}, "pulls must be an integer array, got"),
+    ({"pulls": [2, -1, 0]}, "pulls must be >= 0, got -1"),
+    ({"pulls": [2, 1]}, r"made for 3 arms, got pulls of shape \(1, 2\)"),
+    ({"pulls": 3}, "made for 3 arms"),
+    ({"pulls": []}, "made for 3 arms|pulls must be an integer array"),
+    *[
+        ({"mean": bad}, "mean must be an array of numbers, got")
+        for bad in ("x", None, [0.5, None, 0], {}, [[1], [1, 2]])
+    ],
+    ({"mean": [7.0, 1.0, 0.0]}, r"mean must lie in the support \[0, 1\] of the arms, got 7.0"),
+    ({"mean": [0.5, -0.1, 0.0]}, "mean must lie in the support .* got -0.1"),
+    ({"mean": [0.5, math.nan, 0.0]}, "mean must lie in the support .* got nan"),
+    ({"mean": [0.5, 1.0]}, r"mean must have the shape \(1, 3\), got \(1, 2\)"),
+    ({"total": [0.5]}, "total must have the shape"),
+    ({"variance": [1, 2, 3, 4]}, "variance must have the shape"),
+    ({"remaining": 7}, r"remaining must have the shape \(1, 1\), got \(1,\)"),
+    ({"remaining": [7.5]}, "remaining must be an integer array"),
+    ({"public_seed": [1, 2]}, "public_seed must have the shape"),
+    ({"public_seed": "a"}, "public_seed must be an integer array"),
+]
+
+
+@pytest.mark.parametrize(("part", "said"), OBSERVATIONS, ids=range(len(OBSERVATIONS)))
+def test_observations_that_no_environment_gives(part: dict[str, Any], said: str) -> None:
+    env = gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=3)", budget=10)
+    for name in ("lsa", "uniform", "sar", "opt-kg"):
+        with pytest.raises(ValueError, match=said):
+            agents.make(name, env).predict(SEEN | part)
+
+
+def test_means_of_arms_never_pulled_and_of_unbounded_arms_may_be_anything() -> None:
+    env = gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=3)", budget=10)
+    agents.make("lsa", env).predict(SEEN | {"mean": [0.5, 1.0, 7.0]})
+    wide = gym.make("bandit_envs/Threshold-v0", instance=THREE, budget=10)
+    agents.make("lsa", wide).predict(SEEN | {"mean": [0.5, 1e9, 0.0]})
+    rounded = np.nextafter(1.0, 2.0)
+    agents.make("lsa", env).predict(SEEN | {"mean": [0.5, rounded, 0.0]})
+
+
+def test_networks_read_features() -> None:
+    pytest.importorskip("stable_baselines3")
+    agent = agents.make("ppo", gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=3)", budget=10))
+    with pytest.raises(ValueError, match="ppo reads observation='features', an array, got a dict of statistics"):
+        agent.predict(SEEN)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
-import types
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 
 import agents
-from agents import cli
+import bandit_envs
 from agents.catalogue import AGENTS
-from agents.cli import COMMANDS, EnvironmentOptions, Evaluate, environment_id, main, parse
+from agents.cli import COMMANDS, main, parse
+from agents.cli.environment import EnvironmentCommand, EnvironmentOptions, environment_id, problem_options
 from agents.evaluation.result import Evaluation
-from bandit_envs import setting
+from bandit_envs import LAWS, Threshold, setting
 from bandit_envs.catalogue import ENVIRONMENTS
-from bandit_envs.instances import INSTANCES
+from bandit_envs.lookup import INSTANCES
 from bandit_envs.problems import PROBLEMS
 
 Output = pytest.CaptureFixture[str]
@@ -149,15 +150,114 @@ def test_evaluate_writes_results_that_plot_reads(capsys: Output, tmp_path: Path)
 def test_evaluate_hands_options_to_the_environment(capsys: Output, options: str, kwargs: dict[str, Any]) -> None:
     line = shlex.split(f"evaluate {options} --budget 30 --agents uniform --episodes 3")
     command = parse(line)
-    assert isinstance(command, Evaluate)
-    assert command.environment.env_kwargs() == {"budget": 30} | kwargs
+    assert isinstance(command, EnvironmentCommand)
+    assert command.env_kwargs() == {"budget": 30} | kwargs
     run(capsys, line)
 
 
 def test_every_keyword_of_every_environment_is_an_option() -> None:
     common = set(inspect.signature(setting.resolve).parameters) - {"problem", "parameters", "actions", "observation"}
     problems = {name for kind in PROBLEMS.values() for name in kind.parameters}
-    assert set(EnvironmentOptions.__dataclass_fields__) == common | problems
+    assert set(EnvironmentOptions.__dataclass_fields__) == common
+    assert set(problem_options()) == problems
+
+
+def test_options_of_problems_are_made_from_their_parameters(capsys: Output) -> None:
+    options = problem_options()
+    kinds = {name: option.kind for name, option in options.items()}
+    assert {"threshold": float, "k": int, "criterion": str, "multiplicative": bool, "A": None}.items() <= kinds.items()
+    for kind in PROBLEMS.values():
+        for name, sentence in kind.parameters.items():
+            before, found, _ = options[name].text.partition(f": {sentence}")
+            assert found
+            assert kind.name in before
+    out, _ = run(capsys, "train --help")
+    assert "--k N" in out
+    assert "--multiplicative, --no-multiplicative" in out
+    assert "--A JSON" in out
+    assert "AllGood: Arms at most this much worse than the best one" in out
+
+
+def test_problems_may_differ_over_a_parameter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one takes a word and another a number, the option is JSON; a name that is taken gets a prefix."""
+
+    class Words(Threshold):
+        parameters = {"threshold": "A word.", "seed": "A seed."}
+
+        def __init__(self, threshold: str, seed: int) -> None: ...
+
+    monkeypatch.setattr("agents.cli.environment.PROBLEMS", {"Threshold": Threshold, "Words": Words})
+    option = problem_options()["threshold"]
+    assert option.kind is None
+    assert option.text == f"Threshold: {Threshold.parameters['threshold']} Words: A word."
+    given = {"threshold": '"high"', "problem-seed": "3"}
+    line = ["evaluate", "Threshold", *(word for name, value in given.items() for word in (f"--{name}", value))]
+    command = parse(line)
+    assert isinstance(command, EnvironmentCommand)
+    assert command.env_kwargs() == {"threshold": "high", "seed": 3}
+    assert getattr(command, "seed") == 0  # noqa: B009
+
+
+OWN = """
+import numpy as np
+import agents
+from bandit_envs import Bernoulli, SetProblem
+
+class Far(SetProblem):
+    name, asks = "Far", "all arms far from one half"
+    parameters = {"distance": "Arms at least this far from one half.", "centres": "Of the arms.", "metric": "A word."}
+
+    def __init__(self, distance: float = 0.1, centres: list[float] = [0.5], metric: str = "") -> None:
+        self.distance, self.centres, self.metric = distance, centres, metric
+
+    def margin(self, means):
+        return np.abs(np.asarray(means) - self.centres[0]) - self.distance
+
+class Mine(agents.IndexPolicy):
+    name, source, solves = "mine", "here", ("Threshold", "Far")
+
+    def __init__(self, task, alpha: float = 1.0):
+        super().__init__(task)
+        self.alpha = alpha
+
+    def index(self, T, D):
+        return T ** self.alpha
+
+def two(low: float = 0.1):
+    return Bernoulli([low, 0.8])
+"""
+
+
+def test_modules_of_the_current_folder_can_be_named(tmp_path: Path) -> None:
+    """A problem with options of its own, an agent, and an instance."""
+    (tmp_path / "mine.py").write_text(OWN)
+    environment = os.environ | {"PYTHONPATH": str(Path(agents.__file__).parents[1])}
+
+    def command(line: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-P", "-m", "agents", *shlex.split(line)]  # -P: as the installed script, without "."
+        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    done = command(
+        """evaluate mine:Far --distance 0.25 --centres "[0.4]" --problem-metric loud --metric f1 --budget 30
+        --episodes 3 --instance "mine:two(low=0.3)" --agents "mine:Mine(alpha=2)" uniform"""
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Far(distance=0.25, centres=[0.4], metric='loud') · 2 arms of mine:two(low=0.3)")
+    assert agents_in(done.stdout) == ["mine:Mine(alpha=2)", "uniform"]
+    (tmp_path / "registered.py").write_text("import bandit_envs, mine\nbandit_envs.register_problem(mine.Far)")
+    done = command("evaluate registered:bandit_envs/Far-v0 --distance 0.2 --agents mine:Mine --budget 30 --episodes 3")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = command("evaluate mine:Far --help")
+    assert "--distance X" in done.stdout
+    assert "Far: Arms at least this far from one half." in " ".join(done.stdout.replace("│", " ").split())
+    done = command("evaluate mine:Near --episodes 3")
+    assert done.returncode == 2
+    assert done.stderr.startswith("bandit-envs: 'mine:Near' cannot be imported")
+    done = command("evaluate mine:Mine --episodes 3")
+    assert "must be a subclass of bandit_envs.Problem" in done.stderr
+    done = command("evaluate Threshold --agents mine:two --episodes 3")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_environments_may_be_named_shortly() -> None:
@@ -176,7 +276,7 @@ def test_environments_may_be_named_shortly() -> None:
 
 def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "400")
-    shown = {name: run(capsys, f"list {name}")[0] for name in ("environments", "instances", "agents")}
+    shown = {name: run(capsys, f"list {name}")[0] for name in ("environments", "instances", "laws", "agents")}
     assert run(capsys, "list")[0] == "\n".join(shown.values())
     for row in ENVIRONMENTS.values():
         (line,) = [line for line in shown["environments"].splitlines() if line.startswith(f"{row.id} ")]
@@ -186,6 +286,8 @@ def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPat
         (line,) = [line for line in shown["instances"].splitlines() if line.startswith(f"{name} ")]
         assert one.source in line
     assert "sampler" in shown["instances"]
+    for name in LAWS:
+        assert re.search(f"^{name} ", shown["laws"], re.MULTILINE)
     for name, kind in AGENTS.items():
         (line,) = [line for line in shown["agents"].splitlines() if line.split()[0].rstrip(",") == name]
         assert kind.source in line
@@ -193,6 +295,26 @@ def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPat
     assert "the budget and the true H" in shown["agents"]
     monkeypatch.setenv("COLUMNS", "100")
     assert max(map(len, run(capsys, "list agents")[0].splitlines())) <= 100
+
+
+def test_list_shows_what_packages_bring_and_tells_what_cannot_be_imported(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    for registry, one in ((PROBLEMS, "Broken"), (INSTANCES, "broken"), (LAWS, "broken"), (AGENTS, "broken")):
+        monkeypatch.setitem(vars(registry), "installed", {one: "nowhere:Nothing"})
+    monkeypatch.setitem(
+        vars(AGENTS), "installed", {"brought": "agents.thresholding.lsa:LSA", "broken": "nowhere:Nothing"}
+    )
+    out, err = run(capsys, "list")
+    assert re.search("^brought +Threshold, Feasible +- +Tao", out, re.MULTILINE)
+    assert "roken" not in out
+    assert err.count("roken: 'nowhere:Nothing' cannot be imported") == len(err.splitlines()) == 4
+    out, err = run(capsys, "evaluate Threshold --budget 30 --episodes 2 --agents brought")
+    assert (agents_in(out), err) == (["brought"], "")
+    out, err = run(capsys, "evaluate Threshold --budget 30 --episodes 2")
+    assert "brought" in agents_in(out)
+    assert "nowhere" in err
 
 
 def test_train_calls_the_function(capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,10 +325,7 @@ def test_train_calls_the_function(capsys: Output, tmp_path: Path, monkeypatch: p
         for suffix in (".zip", ".json"):
             Path(f"{arguments['out']}{suffix}").touch()
 
-    learned = types.ModuleType("agents.learned.training")
-    learned.train = train  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "agents.learned", types.ModuleType("agents.learned"))
-    monkeypatch.setitem(sys.modules, "agents.learned.training", learned)
+    monkeypatch.setattr(agents, "train", train, raising=False)
     out = tmp_path / "ppo"
     text, _ = run(capsys, f"train bandit_envs/Threshold-v0 --algorithm ppo --seconds 60 --seed 3 --out {out}")
     assert text == f"wrote {out}.zip and {out}.json\n"
@@ -304,11 +423,15 @@ def test_command_lines_that_cannot_be_read(capsys: Output, line: str) -> None:
     assert err
 
 
+def test_version(capsys: Output) -> None:
+    assert run(capsys, "--version") == (f"bandit-envs {bandit_envs.__version__}\n", "")
+
+
 def test_interruption(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.agents, "evaluate", stop)
+    monkeypatch.setattr(agents, "evaluate", stop)
     _, err = run(capsys, "evaluate Threshold --agents lsa", 130)
     assert err == "bandit-envs: interrupted\n"
 
@@ -316,18 +439,18 @@ def test_interruption(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_help_has_examples_that_can_be_read(capsys: Output) -> None:
     for name, kind in COMMANDS.items():
         out, _ = run(capsys, f"{name} --help")
-        text = (inspect.getdoc(kind) or "").partition("examples:\n")[2].replace("\\\n", " ")
+        text = (inspect.getdoc(kind) or "").partition("Examples:\n")[2].replace("\\\n", " ")
         examples = [shlex.split(line) for line in text.splitlines()]
         assert examples
-        assert "examples:" in out
+        assert "Examples:" in out
         for words in examples:
             assert words[:2] == ["bandit-envs", name]
             assert type(parse(words[1:])) is kind
     out, _ = run(capsys, "--help")
-    for line in out.partition("examples:\n")[2].partition("\n\n")[0].splitlines():
+    for line in out.partition("Examples:\n")[2].partition("\n\n")[0].splitlines():
         words = shlex.split(line)
         assert words[0] == "bandit-envs"
-        if "--help" not in words:
+        if words[-1] not in ("--help", "--version"):
             parse(words[1:])
     for name, kind in COMMANDS.items():
         assert f"• {name} " in out

@@ -85,7 +85,8 @@ def test_a_second_process_compiles_nothing_and_no_kernel_has_two_signatures() ->
         if "\n@jit\n" in path.read_text()
     }
     used = {name.rpartition(".")[0] for name, (_, hits, _) in report.items() if hits}
-    assert used == with_kernels  # the session reached every module that has kernels
+    # The session reached every module that has kernels; those of `sampling` are compiled into the simulator's.
+    assert used == with_kernels - {"bandit_envs.sampling"}
 
 
 def test_the_signature_test_has_teeth() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import runpy
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from agents.catalogue import AGENTS, LEARNED
 from bandit_envs.catalogue import ENVIRONMENTS
-from bandit_envs.instances import INSTANCES, SAMPLERS
+from bandit_envs.lookup import INSTANCES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -39,8 +40,23 @@ def test_tables_name_what_exists():
     )
     assert set(re.findall(r"`bandit_envs/(\w+)-v0` \|", environments)) == set(ENVIRONMENTS)
     table = instances.partition("Names may carry")[0]
-    assert set(re.findall(r"^\| `([\w.-]+)`", table, re.MULTILINE)) == {*INSTANCES, *SAMPLERS}
+    assert set(re.findall(r"^\| `([\w.-]+)`", table, re.MULTILINE)) == {*INSTANCES}
     assert set(re.findall(r"^\| \[?`([\w-]+)`", agents, re.MULTILINE)) == {*AGENTS, *LEARNED}
+
+
+def test_the_reference_names_what_exists():
+    rows = re.findall(r"automodule:: ([\w.]+)\n +:members:(.*)", (ROOT / "docs" / "api.md").read_text())
+    assert rows
+    for module, members in rows:
+        found = importlib.import_module(module)
+        assert [name for name in members.split(", ") if name.strip() and not hasattr(found, name.strip())] == []
+
+
+def test_the_index_lists_every_page():
+    docs = ROOT / "docs"
+    listed = (docs / "index.md").read_text().partition("```{toctree}")[2].partition("```")[0].split()[2:]
+    pages = {str(path.relative_to(docs).with_suffix("")) for path in docs.rglob("*.md")} - {"index"}
+    assert sorted(listed) == sorted(pages)
 
 
 EXAMPLES = {

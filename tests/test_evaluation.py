@@ -361,6 +361,13 @@ class Never(Agent):
         ("uniform", {"budgets": [-5]}, "budgets must be an integer"),
         ("uniform", {"budgets": [5], "at": [5]}, "not both"),
         ("uniform", {"jobs": 2}, "jobs must be 1"),
+        *[("uniform", {"jobs": bad}, "jobs must be an integer") for bad in (True, "2", None, 1.0)],
+        *[("uniform", {"progress": bad}, "progress must be True or False") for bad in ("x", 1, [])],
+        *[
+            ("uniform", {"env_kwargs": bad}, "env_kwargs must be a dict of keyword arguments, or None, got")
+            for bad in (5, "budget", [("budget", 5)], {1: 2}, {None: 3}, np.zeros(2))
+        ],
+        *[("uniform", {"env_id": bad}, "env_id must be the name of a registered environment") for bad in (5, None, [])],
         ("uniform", {"out": "somewhere"}, "out must be None"),
         ("uniform", {"env_kwargs": {"delta": 0.1}}, "uniform may never stop.*max_pulls"),
         ("uniform", {"env_kwargs": {"instance": "sampler"}}, "uniform may never stop"),

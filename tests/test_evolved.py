@@ -13,11 +13,11 @@ import pytest
 import agents
 from agents.evaluation.expected_loss import wrong
 from agents.evolved.agent import STOPPING, Evolved
-from agents.evolved.candidates import Course
+from agents.evolved.candidates import CommonEpisodes
 from agents.evolved.evolution import START, evolve, starting_point
-from agents.evolved.formula import LSA, PARAMETERS, _all_good, _top_k
+from agents.evolved.formula import LSA, PARAMETERS
 from agents.models.cards import FOLDER, kind_of
-from bandit_envs import rng
+from bandit_envs import PROBLEMS, SetProblem, register_problem, rng
 from bandit_envs.instances import Sampler
 
 THRESHOLD = "bandit_envs/Threshold-v0"
@@ -46,24 +46,6 @@ def test_the_starting_point_is_lsa() -> None:
     assert np.array_equal(one, other)
     assert len(genes) == len(start) == len(scales)
     assert [len(part) for part in starting_point(True)] == [20, 20, 20]
-
-
-def test_margins_of_the_k_best() -> None:
-    margin, mean = np.empty(5), np.array([0.9, 0.2, 0.7, 0.4, 0.65])
-    _top_k(np.ones(5, np.int64), mean, 2, margin)
-    # The two best are 0 and 2; the best of the others is 4 with .65, the worst of the two .7.
-    assert margin == pytest.approx([0.25, -0.5, 0.05, -0.3, -0.05])
-
-
-def test_margins_of_all_good_arms() -> None:
-    margin = np.empty(4)
-    _all_good(np.ones(4, np.int64), np.array([1.0, 0.85, 0.5, 0.1]), 0.3, False, margin)
-    # The boundary is .7: plain margins .3, .15, -.2, -.6. The best arm moves it: down by .2 it meets arm 2, up by .15
-    # arm 1. Arm 1 would have to rise by .15 to be the best, and .15 further to push itself out: its own margin is less.
-    assert margin == pytest.approx([0.15, 0.15, -0.2, -0.6])
-    _all_good(np.ones(4, np.int64), np.array([1.0, 0.99, 0.75, 0.1]), 0.3, False, margin)
-    # Arm 1 may be the best: .01 to the top and .05 until the boundary meets arm 2.
-    assert margin == pytest.approx([0.05, 0.06, 0.05, -0.6])
 
 
 def by_hand_top_k(pulls: np.ndarray, mean: np.ndarray, k: int, fair: float) -> int:
@@ -129,11 +111,11 @@ def test_it_stops_where_a_pull_costs_more_than_it_brings() -> None:
 
 @pytest.mark.parametrize("env_id", ["bandit_envs/Threshold-v0", "bandit_envs/AllGood-v0"])
 def test_candidates_side_by_side_play_as_each_alone(env_id: str) -> None:
-    course = Course(env_id, {"instance": "sampler(arms=4)", "budget": 40}, 30)
-    both = course.losses([LSA, START], 5, 7)
+    common = CommonEpisodes(env_id, {"instance": "sampler(arms=4)", "budget": 40}, 30)
+    both = common.losses([LSA, START], 5, 7)
     assert both.shape == (2, 30)
-    assert np.array_equal(both[0], course.losses([LSA], 5, 7)[0])
-    assert np.array_equal(both[1], course.losses([START], 5, 7)[0])
+    assert np.array_equal(both[0], common.losses([LSA], 5, 7)[0])
+    assert np.array_equal(both[1], common.losses([START], 5, 7)[0])
     assert not np.array_equal(both[0], both[1])
 
 
@@ -156,7 +138,7 @@ def test_one_seed_one_index(tmp_path: Any) -> None:
     stored = json.loads((tmp_path / "index.json").read_text())
     assert stored["genes"] == genes
     assert stored["names"] == list(PARAMETERS)
-    assert [look["generation"] for look in card["looks"]] == [0, 2, 4]
+    assert [one["generation"] for one in card["checkpoints"]] == [0, 2, 4]
     assert card["kept"] in (0, 2, 4)
     assert card["result"][0]["low"] <= card["result"][0]["ratio"] <= card["result"][0]["high"]
     assert eval(card["call"])[0] == genes
@@ -177,9 +159,9 @@ def test_evolution_finds_what_is_better() -> None:
     """Means far away or near: from an index that neglects all but the pulls, CMA-ES comes to use the margin."""
     kwargs = {"instance": {"sampler": {"arms": 6, "mean": {"choice": [0.05, 0.95, 0.4, 0.6]}}}, "budget": 90}
     genes, _ = evolve(**TINY | {"generations": 12, "population": 8, "episodes": 300, "env_kwargs": kwargs})
-    course = Course(THRESHOLD, kwargs, 3000)
+    common = CommonEpisodes(THRESHOLD, kwargs, 3000)
     pulls_only = (0.0, 1.0, *[0.0] * 16)
-    mine, plain, lsa = course.losses([genes, pulls_only, LSA], 99, 0).mean(1)
+    mine, plain, lsa = common.losses([genes, pulls_only, LSA], 99, 0).mean(1)
     assert mine < 0.8 * plain
     assert mine < 1.02 * lsa
 
@@ -193,10 +175,10 @@ def test_expected_losses_are_those_that_happen(monkeypatch: pytest.MonkeyPatch) 
         {"choice": [0.3, 0.55]},
     ):
         kwargs = {"instance": {"sampler": {"arms": 4, "mean": mean}}, "budget": 40}
-        expected = Course(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
+        expected = CommonEpisodes(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
         with monkeypatch.context() as patch:
             patch.setattr("agents.evaluation.expected_loss.expectable", lambda *_: False)
-            happened = Course(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
+            happened = CommonEpisodes(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
         difference = expected - happened
         assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference)), mean
         assert expected.std() < 0.85 * happened.std()
@@ -249,6 +231,79 @@ def test_genes_are_checked() -> None:
         Evolved(env, [1.0, 2.0])
     with pytest.raises(ValueError, match="takes 18 finite genes"):
         Evolved(env, [math.nan] * 18)
+
+
+class Apart(SetProblem):
+    """A local problem: arms at a distance from one half."""
+
+    name, local = "Apart", True
+
+    def margin(self, means: Any) -> Any:
+        return np.abs(np.asarray(means) - 0.5) - 0.25
+
+
+class AboveAverage(SetProblem):
+    """A problem in which every arm moves the boundary; also for arms of two dimensions, by their first coordinate."""
+
+    name = "AboveAverage"
+
+    def check(self, task: Any, source: Any = None) -> None:
+        pass
+
+    def margin(self, means: Any) -> Any:
+        x = (
+            np.asarray(means, float).reshape(*np.shape(means)[:2], -1)[..., 0]
+            if np.ndim(means) > 2
+            else np.array(means)
+        )
+        return x - np.nanmean(x, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("instance", ["sampler(arms=5)", {"sampler": {"law": "gaussian", "arms": 5, "dimensions": 2}}])
+@pytest.mark.parametrize("kind", [Apart, AboveAverage])
+@pytest.mark.filterwarnings("ignore:Mean of empty slice")
+def test_it_plays_problems_of_ones_own(kind: Any, instance: Any) -> None:
+    """The arms are those of the formula, from the problem's own margins."""
+    if kind is Apart and instance != "sampler(arms=5)":
+        instance = {"sampler": {"law": "gaussian", "arms": 5}}
+    register_problem(kind)
+    env = gym.make(f"bandit_envs/{kind.name}-v0", budget=60, instance=instance, actions="full")
+    agent, problem = agents.make("evolved", env, genes=LSA), env.unwrapped.problem
+    for episode in range(5):
+        observation, _ = env.reset(seed=6, options={"episode": episode})
+        state, over = None, False
+        while not over:
+            action, state = agent.predict(observation, state)
+            n, m = observation["pulls"], observation["mean"]
+            if observation["remaining"][0] > 0:
+                wanted = int((n == 0).argmax())
+                if n.all():
+                    w = n * problem.margin(m[None])[0] ** 2 / (2 * env.unwrapped.task.sigma**2)
+                    wanted = int((0.675 * w + 0.5 * np.log(n)).argmin())
+                assert action["arm"] == wanted
+            observation, _, over, _, _ = env.step(action)
+    with pytest.raises(ValueError, match=f"evolved has no stored model for {kind.name.lower()}-budget"):
+        agents.make("evolved", env)
+
+
+def test_a_problem_may_use_the_models_of_another() -> None:
+    class Higher(PROBLEMS["Threshold"]):  # type: ignore[misc]
+        name, family = "Higher", "Threshold"
+
+    register_problem(Higher)
+    env = gym.make("bandit_envs/Higher-v0", budget=200)
+    like = gym.make(THRESHOLD, budget=200)
+    assert (agents.make("evolved", env).genes == agents.make("evolved", like).genes).all()
+
+
+def test_a_memory_of_another_batch_is_refused() -> None:
+    envs = gym.make_vec("bandit_envs/TopK-v0", 3, budget=60, k=2)
+    agent = agents.make("evolved", envs)
+    observation, _ = envs.reset(seed=0)
+    _, state = agent.predict(observation)
+    more, _ = gym.make_vec("bandit_envs/TopK-v0", 9, budget=60, k=2).reset(seed=0)
+    with pytest.raises(ValueError, match="do not fit a memory of 3 episodes"):
+        agent.predict(more, state)
 
 
 # --- what comes with the package -------------------------------------------------------------------------------------

@@ -210,7 +210,7 @@ def test_pulls_of_arm_8_in_experiment_2(name: str, printed: float) -> None:
 def failures(names: list[str], instance: str, episodes: int = TRIALS, **kwargs: Any) -> dict[str, int]:
     result = agents.evaluate(names, FEASIBLE, episodes=episodes, env_kwargs={"instance": instance, **kwargs})
     table = result.episodes
-    return {str(name): int((~part["correct"]).sum()) for name, part in table.groupby("agent")}
+    return {str(name): int((~part["correct"]).sum()) for name, part in table.groupby("agent", observed=True)}
 
 
 def test_crowdsourcing(data_folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from scipy import stats
 from bandit_envs import Polyhedra, rng
 from bandit_envs.datasets import emotions
 from bandit_envs.geometry import Polyhedron
-from bandit_envs.instances import find
+from bandit_envs.lookup import find
 from bandit_envs.polyhedra import at_most, cube, ordered, random_polyhedron, simplex
 
 FEASIBLE = "bandit_envs/Feasible-v0"
@@ -178,7 +178,7 @@ BAD_SAMPLERS = [
     ({"law": "categorical"}, "law must be one of"),
     ({"arms": 1}, "arms must be an integer"),
     ({"spread": -1}, "spread must be"),
-    ({"mean": 3}, "polyhedra: .*'mean'"),
+    ({"mean": 3}, "instance 'polyhedra': .*'mean'"),
 ]
 
 

@@ -259,7 +259,7 @@ def test_kernels_have_one_signature() -> None:
         ([[1, 2]], [np.nan], r"b must be finite, got nan at index \[0\]"),
         ([[1, 2]], [np.inf], "b must be finite, got inf"),
         ([[1, 2], [0, 0]], [1, 1], r"must not be zero, got \[0.0, 0.0\] as row 1"),
-        ([[1, 2], [3]], [1, 1], "inhomogeneous"),
+        ([[1, 2], [3]], [1, 1], "A must be numbers of one rectangular shape"),
     ],
 )
 def test_bad_constraints(A: object, b: object, message: str) -> None:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import agents
 from agents.evaluation import plots, report, statistics
-from agents.evaluation.plots import plot, plot_panels
+from agents.evaluation.plots import plot
 from agents.evaluation.result import Evaluation
 from agents.figures import reproduce
 
@@ -204,7 +204,7 @@ assert settings() == before
 
 def test_panels_of_a_figure(tmp_path: Path) -> None:
     result = reproduce("tao2019-figure-1", episodes=3, panels=["Setup 1"], progress=False)
-    figure = plot_panels(result, tmp_path / "figure.svg")
+    figure = result.plot(tmp_path / "figure.svg")
     (ax,) = figure.axes
     assert ax.get_title() == "Setup 1"
     assert len(ax.lines) == len(texts(figure)) == 11

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandit_envs import AllGood, BestArm, Feasible, Problem, Threshold, TopK
-from bandit_envs.instances import find
+from bandit_envs import AllGood, BestArm, Feasible, Problem, Task, Threshold, TopK
+from bandit_envs.lookup import find
 from bandit_envs.problems import PROBLEMS
 
 NAN = np.nan
@@ -278,6 +281,135 @@ def test_the_plug_in_set_of_all_good_is_never_empty(means: list[float], epsilon:
     assert answer[int(np.argmax(means))]
 
 
+# --- how far an arm must move ----------------------------------------------------------------------------------------
+
+
+def distances(problem: Problem, *means: Any) -> list[list[float]]:
+    mean = np.array(means)
+    return problem.distances(np.ones(mean.shape[:2], np.int64), mean).tolist()
+
+
+def test_distances_of_the_k_best() -> None:
+    # The two best are 0 and 2; the best of the others is 4 with .65, the worst of the two .7.
+    found = distances(TopK(2), [0.9, 0.2, 0.7, 0.4, 0.65], [0.65, 0.9, 0.2, 0.7, 0.4])
+    assert found[0] == pytest.approx([0.25, -0.5, 0.05, -0.3, -0.05])
+    assert found[1] == pytest.approx([-0.05, 0.25, -0.5, 0.05, -0.3])
+
+
+def test_distances_of_all_good_arms() -> None:
+    # The boundary is .7: plain margins .3, .15, -.2, -.6. The best arm moves it: down by .2 it meets arm 2, up by .15
+    # arm 1. Arm 1 would have to rise by .15 to be the best, and .15 further to push itself out: its own margin is less.
+    assert distances(AllGood(0.3), [1.0, 0.85, 0.5, 0.1])[0] == pytest.approx([0.15, 0.15, -0.2, -0.6])
+    # Arm 1 may be the best: .01 to the top and .05 until the boundary meets arm 2.
+    assert distances(AllGood(0.3), [1.0, 0.99, 0.75, 0.1])[0] == pytest.approx([0.05, 0.06, 0.05, -0.6])
+    # The boundary is .5 of the best mean: a quarter for the best one, as plain margins are for the others.
+    assert distances(AllGood(0.5, True), [1.0, 0.75, 0.25, 0.0])[0] == pytest.approx([0.25, 0.25, -0.25, -0.5])
+
+
+@pytest.mark.parametrize(("problem", "shape"), ALL)
+def test_distances_go_with_the_plug_in_answer(problem: Problem, shape: tuple[int, ...]) -> None:
+    mean = np.random.default_rng(3).random((40, *shape))
+    pulls = np.ones(mean.shape[:2], np.int64)
+    pulls[::4, 2] = 0
+    found = problem.distances(pulls, mean)
+    assert (found[::4] == 0).all()  # an arm never pulled leaves the answer open
+    known = pulls.all(axis=1)
+    assert ((found >= 0) == problem.plug_in(mean))[known].all()
+    assert (np.abs(found) <= np.abs(problem.margin(mean)) + 1e-12)[known].all()
+    kept = np.full(pulls.shape, 7.0)
+    assert problem.distances(pulls, mean, kept) is kept
+    assert (kept == found).all()
+
+
+@pytest.mark.parametrize(
+    "problem", [TopK(2), TopK(3), BestArm(), AllGood(0.2), AllGood(0.4, True), Threshold(0.4)], ids=repr
+)
+def test_the_answer_changes_no_sooner_than_a_mean_moves_by_its_distance(problem: Problem) -> None:
+    """Each arm of 60 instances is moved by a bit less than its distance, either way, and by a bit more."""
+    generator = np.random.default_rng(4)
+    for means in generator.random((60, 6)) + 0.5:
+        (found,) = distances(problem, means)
+        before = problem.plug_in(means)
+        for i, distance in enumerate(found):
+            changed = []
+            for step in (0.999 * distance, -0.999 * distance, 1.001 * distance, -1.001 * distance):
+                moved = means.copy()
+                moved[i] += step
+                changed.append(bool((problem.plug_in(moved) != before).any()))
+            assert changed[:2] == [False, False]
+            assert any(changed[2:]) or isinstance(problem, AllGood)  # whose distances are safe, not exact
+
+
+# --- what a problem tells of itself -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", PROBLEMS.values(), ids=list(PROBLEMS))
+def test_a_problem_declares_itself(kind: type[Problem]) -> None:
+    signature = inspect.signature(kind).parameters
+    assert list(kind.parameters) == list(signature)
+    for text in (*kind.parameters.values(), f"{kind.asks}."):
+        assert re.fullmatch(r"\w.*\.", text), text
+    assert kind.metric_names == tuple(kind.metric_types)
+    assert (kind.source, kind.version, kind.defaults["budget"]) != ("", 0, 0)
+    assert (kind.family or kind.name) in PROBLEMS
+
+
+@pytest.mark.parametrize(("problem", "shape"), ALL)
+def test_what_it_declares_is_so(problem: Problem, shape: tuple[int, ...]) -> None:
+    means = np.random.default_rng(5).random((50, *shape))
+    verdicts = problem.verdict(problem.plug_in(means[::-1]), problem.truth(means))
+    for name, kind in problem.metric_types.items():
+        assert verdicts[name].dtype == kind, name
+    sizes = problem.plug_in(means).sum(axis=1)
+    assert problem.answer_size is None or set(sizes) == {problem.answer_size}
+    if problem.boundary is not None:
+        assert (problem.plug_in(means) == (means >= problem.boundary)).all()
+    if problem.scores_arms:
+        assert (verdicts["score"] == 1 - verdicts["misclassified"] / shape[0]).all()
+    alone = [problem.arm_margin(means[:, k]) for k in range(shape[0])] if problem.local else None
+    if alone is None:
+        other = means.copy()
+        other[:, 1:] += 0.3
+        assert (problem.margin(other)[:, 0] != problem.margin(means)[:, 0]).any()
+    else:
+        assert (np.stack(alone, axis=1) == problem.margin(means)).all()
+
+
+NAMES = "|".join(PROBLEMS)
+KNOWLEDGE = (  # what compares the name of a problem, asks for its class, or guesses at its attributes
+    rf"[=!]=\s*[\"']({NAMES})[\"']",
+    rf"[\"']({NAMES})[\"']\s*[=!]=",
+    rf"\bin\s*[(\[{{]\s*[\"']({NAMES})[\"']",
+    rf"isinstance\(.*\b({NAMES})\b",
+    r"(get|has)attr\((self\.|envs\.|task\.)*(problem|question)\b",
+    r"parameters\.get\(",
+)
+
+
+def test_nobody_else_knows_a_problem_by_its_name() -> None:
+    found = []
+    for top in ("bandit_envs", "agents"):
+        for path in sorted((Path(__file__).parent.parent / top).rglob("*.py")):
+            if path.parent.name in ("problems", "figures") or path.name == "papers.py":
+                continue
+            for line in path.read_text().splitlines():
+                if any(re.search(pattern, line) for pattern in KNOWLEDGE):
+                    found.append(f"{path.name}: {line.strip()}")
+    assert found == []
+
+
+def test_such_knowledge_is_found() -> None:
+    for line in (
+        'if task.problem == "Threshold":',
+        "exact = 'TopK' != name",
+        'if problem in ("Feasible", "Threshold"):',
+        "isinstance(self.problem, (TopK, BestArm))",
+        'getattr(self.problem, "k", None)',
+        'task.parameters.get("k", 1)',
+    ):
+        assert any(re.search(pattern, line) for pattern in KNOWLEDGE), line
+
+
 # --- hardness ---------------------------------------------------------------------------------------------------------
 
 
@@ -423,9 +555,12 @@ def test_settings_are_the_problem(problem: Problem, shape: tuple[int, ...]) -> N
         (lambda: TopK(2, -0.5), r"epsilon must be a number in \[0, inf\), got -0.5"),
         (lambda: TopK(2, 0, "best"), r"criterion must be one of \['aggregate', 'each', 'exact'\], got 'best'"),
         (lambda: TopK(2, 0, ["each"]), "criterion must be one of"),  # type: ignore[arg-type]
-        (lambda: TopK(4).check(4, 1), r"k must be an integer in \[1, 3\], got 4"),
-        (lambda: TopK(2).check(4, 2), "TopK needs scalar arms, got arms of 2 dimensions"),
-        (lambda: Feasible([[1, 0]], [1]).check(4, 1), "A has 2 columns, so Feasible needs arms of 2 dimensions, got 1"),
+        (lambda: Task("TopK", {"k": 4}, K=4), r"k must be an integer in \[1, 3\], got 4"),
+        (lambda: Task("TopK", {"k": 2}, K=4, D=2), "TopK needs scalar arms, got arms of 2 dimensions"),
+        (
+            lambda: Task("Feasible", {"A": [[1, 0]], "b": [1]}, K=4),
+            "A has 2 columns, so Feasible needs arms of 2 dimensions, got 1",
+        ),
         (lambda: Feasible([[0, 0]], [1]), "must not be zero"),
         (lambda: Feasible([[1, 0]], [1, 2]), "one value per row"),
         (lambda: Feasible([[np.inf, 0]], [1]), "finite"),

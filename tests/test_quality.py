@@ -1,7 +1,8 @@
-"""What machines can judge: lint, format, types, and that the distribution holds every package."""
+"""What machines can judge: lint, format, types, the packages of the distribution, and the versions that it takes."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,17 +13,45 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize(
-    "command", [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]], ids=lambda c: " ".join(c)
-)
-def test_tools_find_nothing(command):
-    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+TOOLS = ["ruff check .", "ruff format --check .", "mypy"]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_tools_find_nothing(tool):
+    done = subprocess.run([sys.executable, "-m", *tool.split()], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_pre_commit_runs_the_same_tools():
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert re.findall(r"entry: python -m (.*)", hooks) == TOOLS
+
+
 def test_distribution_holds_every_package():
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    listed = PROJECT["tool"]["setuptools"]["packages"]
     there = [
         path.parent.relative_to(ROOT) for top in ("bandit_envs", "agents") for path in (ROOT / top).rglob("__init__.py")
     ]
     assert sorted(listed) == sorted(".".join(path.parts) for path in there)
+
+
+def test_the_oldest_versions_are_those_that_the_project_allows():
+    """Of the packages that the tests run on; not of the tools that judge the source."""
+    optional = PROJECT["project"]["optional-dependencies"]
+    allowed = dict(
+        re.match(r"([\w-]+)>=([\d.]+)", row).groups()
+        for row in [
+            *PROJECT["project"]["dependencies"],
+            *optional["evaluation"],
+            *optional["training"],
+            *optional["tests"],
+        ]
+        if not row.startswith(("bandit-envs", "mypy", "pandas-stubs", "ruff", "scipy-stubs"))
+    )
+    pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", (ROOT / ".github" / "oldest.txt").read_text(), re.MULTILINE))
+
+    def numbers(versions):
+        return {name: [int(part) for part in f"{version}.0.0".split(".")[:3]] for name, version in versions.items()}
+
+    assert numbers(pinned) == numbers(allowed)

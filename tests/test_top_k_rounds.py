@@ -24,7 +24,8 @@ from agents.top_k import improved_top_k as improved
 from agents.top_k import opt_mai
 from agents.top_k.elimination import best_of, with_best
 from agents.top_k.incremental import incremental_pulls
-from agents.top_k.racing import BERNSTEIN, HOEFFDING, TIGHTEST, WIDTHS, half_width, select_smallest
+from agents.top_k.racing import BERNSTEIN, HOEFFDING, TIGHTEST, WIDTHS, Rules, half_width
+from agents.top_k.selection import smallest
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task, Uniform
 from bandit_envs.simulator import Simulator
 
@@ -54,7 +55,7 @@ def twin_of(agent: Any) -> Twin:
     n, k, eps, delta, W = task.K, agent.k, task.parameters["epsilon"], task.delta, 2 * task.sigma
     if agent.name == "racing":
         support = task.support or (-math.inf, math.inf)
-        return racing_twin(n, k, agent.R, delta, agent.W, WIDTHS[agent.kind], agent.beyond, support)
+        return racing_twin(n, k, agent.rules.R, delta, agent.rules.W, WIDTHS[agent.rules.kind], agent.beyond, support)
     if agent.name == "opt-mai":
         return opt_mai_twin(n, k, task.budget, agent.reuse)
     if agent.name == "improved-top-k":
@@ -141,11 +142,14 @@ def test_best_arms_of_a_set() -> None:
 
 def test_widths_of_racing() -> None:
     # delta = 2 e^-2: ln(2 / delta) = 2, so W sqrt(2 / 2t) = 2 / sqrt 4; 3 e^-2: .5 sqrt(4 / 4) + 3 * 2 * 2 / 4
-    assert half_width(HOEFFDING, 4.0, 0.5, 2.0, 1.0, 2 * math.exp(-2)) == pytest.approx(1.0)
-    assert half_width(BERNSTEIN, 4.0, 0.5, 2.0, 1.0, 3 * math.exp(-2)) == pytest.approx(3.5)
+    def width(kind: int, t: float, sd: float, W: float, tests: float, delta: float) -> float:
+        return float(half_width(t, sd, tests, Rules(k=1, R=1, kind=kind, W=W, delta=delta)))
+
+    assert width(HOEFFDING, 4.0, 0.5, 2.0, 1.0, 2 * math.exp(-2)) == pytest.approx(1.0)
+    assert width(BERNSTEIN, 4.0, 0.5, 2.0, 1.0, 3 * math.exp(-2)) == pytest.approx(3.5)
     for t, sd in ((50.0, 0.5), (5000.0, 0.01)):  # the smaller of the two, each at half of delta
-        both = [half_width(kind, t, sd, 1.0, 7.0, 0.05) for kind in (HOEFFDING, BERNSTEIN)]
-        assert half_width(TIGHTEST, t, sd, 1.0, 7.0, 0.1) == min(both)
+        both = [width(kind, t, sd, 1.0, 7.0, 0.05) for kind in (HOEFFDING, BERNSTEIN)]
+        assert width(TIGHTEST, t, sd, 1.0, 7.0, 0.1) == min(both)
     assert both[1] < both[0]
 
 
@@ -175,11 +179,11 @@ def test_tests_counted_by_racing() -> None:
     assert agent.recommend({k: v[None] for k, v in observation.items()}, state).tolist() == [[True, False, True, False]]
 
 
-def test_select_smallest() -> None:
+def test_smallest() -> None:
     generator = np.random.default_rng(0)
     for n in (1, 2, 3, 10, 57):
         for values in (generator.normal(size=n), generator.integers(0, 3, n).astype(float)):
-            found = [select_smallest(values.copy(), n, q) for q in range(1, n + 1)]
+            found = [smallest(values.copy(), n, q) for q in range(1, n + 1)]
             assert found == np.sort(values).tolist()
 
 
@@ -310,6 +314,17 @@ def test_a_budget_of_adaptive_top_k_is_spent_to_the_end() -> None:
     ).episodes
     assert (early["total_pulls"] < 999).all()
     assert early["correct"].all()
+
+
+@pytest.mark.parametrize("name", [*CONFIDENCE, "opt-mai"])
+def test_memory_of_another_batch(name: str) -> None:
+    envs = {n: gym.make_vec(TOP_K, n, actions="full", **rules_of(name)) for n in (1, 3)}
+    observations = {n: env.reset(seed=0)[0] for n, env in envs.items()}
+    agent = agents.make(name, envs[1])
+    for n, other in ((1, 3), (3, 1)):
+        _, state = agent.predict(observations[n])
+        with pytest.raises(ValueError, match=f"do not fit a memory of {n} episodes"):
+            agent.predict(observations[other], state)
 
 
 def test_unfinished_answers_hold_what_is_accepted() -> None:
@@ -513,7 +528,7 @@ def test_widths_of_other_laws() -> None:
     task = Task("TopK", {"k": 2, "epsilon": 0.1, "criterion": "each"}, K=4, delta=0.1)
     ratings = task.replace(law="categorical", support=(1.0, 3.0), sigma=1.0)
     normal, uniform = (task.replace(law=law, support=None, sigma=0.5) for law in ("gaussian", "uniform"))
-    assert [agents.make("racing", one).W for one in (task, ratings, normal, uniform)] == [1, 2, 3, 1]
+    assert [agents.make("racing", one).rules.W for one in (task, ratings, normal, uniform)] == [1, 2, 3, 1]
     one, two = (agents.make("direct", t).times for t in (task, ratings))
     assert (one, two) == (math.ceil(200 * math.log(40)), math.ceil(800 * math.log(40)))
     tight, wide = (agents.make("adaptive-top-k", t) for t in (task, ratings))

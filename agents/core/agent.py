@@ -7,25 +7,57 @@ this class turns that into actions of the form that the environment takes.
 
 from __future__ import annotations
 
-import copy
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Problem, Task, jit
+from bandit_envs import PROBLEMS, Problem, Task, jit
 
-__all__ = ["Agent", "seen_means", "task_of", "unfit"]
+from . import parameters
+from .statistics import arrays, checked
+
+__all__ = ["ALL_PROBLEMS", "LOCAL_PROBLEMS", "Agent", "Problems", "seen_means", "task_of", "unfit"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Observation = Mapping[str, NDArray[Any]]
 
-STATISTICS = ("pulls", "total", "mean", "variance", "remaining", "public_seed")
+# What an agent's task must have in common with another for which the agent is to be made anew.
+QUESTION = ("problem", "parameters", "K", "D", "law", "support", "sigma", "pull")
+
+
+class Problems(Collection[str]):
+    """The names of all problems of which something holds, users' own included: what an agent may say that it solves.
+
+    The problem of a package that cannot be imported is not among them; "module:Class" is, where it holds of the class.
+
+    Args:
+        holds: whether it holds of a problem's class.
+    """
+
+    def __init__(self, holds: Callable[[type[Problem]], bool]) -> None:
+        self._holds = holds
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return bool(self._holds(PROBLEMS.find(name)))  # type: ignore[arg-type]
+        except ValueError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in PROBLEMS if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+ALL_PROBLEMS = Problems(lambda kind: True)
+LOCAL_PROBLEMS = Problems(lambda kind: kind.local)
 
 
 def task_of(source: Any) -> Task:
@@ -48,7 +80,7 @@ def task_of(source: Any) -> Task:
 
 def seen_means(observation: Observation, slots: Ints | None = None) -> Floats:
     """Empirical means, NaN for arms never pulled, of the given rows of an observation (None: all)."""
-    pulls, mean = observation["pulls"], observation["mean"]
+    pulls, mean = np.asarray(observation["pulls"]), np.asarray(observation["mean"])
     if slots is not None:
         pulls, mean = pulls[slots], mean[slots]
     means = np.array(mean, np.float64)
@@ -83,19 +115,38 @@ class Agent(ABC):
         task: a `Task`, or an environment, from which it is read.
         **parameters: the algorithm's own.
 
+    Attributes:
+        name: of the algorithm. source: where it was published.
+        solves: names of the problems that it solves: a tuple, `ALL_PROBLEMS`, `LOCAL_PROBLEMS` (those in which an arm's
+            margin depends on that arm alone), or any other `Problems`.
+        anytime: whether its rule does without the budget.
+        stops: whether it stops by itself where the task names a delta.
+        coordinates: whether it can pull single coordinates of arms.
+        oracles: {parameter that holds truth: function of the problem and the true means that tells it, or None}.
+
     Raises:
         ValueError: if the algorithm does not solve the task's problem, or cannot read its observations.
     """
 
     name: ClassVar[str]
-    source: ClassVar[str]
-    solves: ClassVar[tuple[str, ...]]
-    anytime: ClassVar[bool] = True  # its rule does not use the budget
-    stops: bool = False  # it stops by itself, where the task names a delta
-    coordinates: ClassVar[bool] = False  # it can pull single coordinates of arms
-    oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}  # parameters that hold truth
+    source: ClassVar[str] = ""
+    solves: ClassVar[Collection[str]]
+    anytime: ClassVar[bool] = True
+    stops: bool = False
+    coordinates: ClassVar[bool] = False
+    oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}
+    _parameters: dict[str, Any]
+    _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
+        agent = super().__new__(cls)
+        agent._parameters = parameters.copied(parameters.given(cls, arguments, keywords))
+        return agent
 
     def __init__(self, task: Any) -> None:
+        for attribute in ("name", "solves"):
+            if not hasattr(self, attribute):
+                raise TypeError(f"the class {type(self).__name__} needs the attribute {attribute!r}, see agents.Agent")
         self.task = task_of(task)
         self.problem = self.task.make_problem()
         if self.task.problem not in self.solves:
@@ -105,20 +156,41 @@ class Agent(ABC):
         if self.task.observation != "statistics":
             raise ValueError(f"{self.name} reads observation='statistics', not {self.task.observation!r}")
 
-    def for_task(self, task: Task) -> Agent:
-        """This agent on an environment that differs from its own in form only.
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that the agent was made with, by name: `type(agent)(agent.task, **agent.parameters)` is equal.
+
+        Those that were left out, and have their defaults, are not among them.
+        """
+        return parameters.copied(self._parameters)
+
+    @property
+    def told(self) -> frozenset[str]:
+        """The names of the oracle's parameters that `agents.make` has filled in from a fixed instance."""
+        return self._told
+
+    def remember_told(self, names: Collection[str]) -> None:
+        """Remember that these parameters hold the truth of an instance, not a choice of the user."""
+        self._told = frozenset(names)
+
+    def for_task(self, task: Task, **changed: Any) -> Agent:
+        """This agent, made anew with its parameters for a task that differs in the rules of an episode.
+
+        The rules are the budget, delta, max_pulls, pull_cost, and the forms of actions and observations.
+
+        Args:
+            task: the other task. **changed: parameters with other values.
 
         Raises:
-            ValueError: if the tasks differ otherwise.
+            ValueError: if the task asks something else or has other arms; and as the constructor.
         """
-        own = self.task.replace(actions=task.actions, observation=task.observation, max_pulls=task.max_pulls)
-        if self.anytime:
-            own = own.replace(budget=task.budget)
-        if own != task:
-            raise ValueError(f"{self.name} was made for another task: {self.task}, not {task}")
-        agent = copy.copy(self)
-        agent.task = task
-        return agent
+        if task == self.task and not changed:
+            return self
+        differ = [name for name in QUESTION if getattr(task, name) != getattr(self.task, name)]
+        if differ:
+            told = "; ".join(f"{name} {getattr(self.task, name)!r}, not {getattr(task, name)!r}" for name in differ)
+            raise ValueError(f"{self.name} was made for another task: {told}")
+        return type(self)(task, **self.parameters | changed)
 
     # --- what an algorithm is ---------------------------------------------------------------------------------------
 
@@ -162,20 +234,24 @@ class Agent(ABC):
             filled where the episode ends with this action. Without the axis for an un-batched observation.
 
         Raises:
-            ValueError: if the observation is not the statistics of the task's K arms.
+            ValueError: if the observation is not the statistics of the task's K arms. Their values are looked at where
+                `state` is None: pulls are integers >= 0, means lie in the support.
         """
         try:
             single = observation["pulls"].ndim == len(self.task.shape)
-            if single:
-                observation = {name: array[None] for name, array in observation.items()}
-            shape = observation["pulls"].shape
         except (TypeError, KeyError, IndexError, AttributeError):
-            raise ValueError(f"{self.name} reads a dict of statistics, got {type(observation).__name__}") from None
+            observation = arrays(self.name, observation)
+            single = observation["pulls"].ndim == len(self.task.shape)
+        if single:
+            try:
+                observation = {name: array[None] for name, array in observation.items()}
+            except (TypeError, KeyError):  # some are lists, or worse
+                observation = {name: array[None] for name, array in arrays(self.name, observation).items()}
+        shape = observation["pulls"].shape
         if shape[1:] != self.task.shape:
             raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {shape}")
         if state is None:
-            if missing := [name for name in STATISTICS if name not in observation]:
-                raise ValueError(f"{self.name} reads a dict of statistics, got one without {', '.join(missing)}")
+            observation = checked(self.name, self.task, observation)
             state = self.remember(observation)
         chosen = self.choose(observation, state)
         arms, times = chosen if isinstance(chosen, tuple) else (chosen, None)

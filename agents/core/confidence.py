@@ -8,16 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, inlined, jit, number
+from bandit_envs import Task, choice, inlined, jit, number
 
-__all__ = ["BOUNDS", "bounds_of", "delta_of", "lil_table", "lil_width", "scale_of", "tabulated", "width_of"]
+__all__ = [
+    "BOUNDS",
+    "LEAST",
+    "MOST",
+    "bounds_of",
+    "delta_of",
+    "lil_table",
+    "lil_width",
+    "scale_of",
+    "tabulated",
+    "width_of",
+]
 
 BOUNDS = ("current", "running")
+LEAST, MOST = 1e-100, 1e100  # of deltas, epsilons and scales: their squares and inverses are numbers too
 
 
 @jit
 def lil_width(t: Any, level: Any, factor: Any) -> Any:
-    """sqrt(factor ln(log2(2t) / level) / t): of t samples, with factor = c sigma^2. [Mason et al. 2020, section 3]"""
+    """sqrt(factor ln(log2(2t) / level) / t), the width after t pulls; factor = c sigma^2. [Mason et al. 2020]"""
     return math.sqrt(factor * math.log(math.log2(2.0 * t) / level) / t)
 
 
@@ -36,7 +48,7 @@ def lil_table(level: float, factor: float, length: int = 8192) -> NDArray[np.flo
 
 @inlined
 def tabulated(t: Any, level: Any, factor: Any, table: Any) -> Any:
-    """`lil_width` after t pulls, an integer, from a table of it as far as that goes."""
+    """`lil_width` after t pulls, an integer: from its table, or computed where t lies beyond the table."""
     return table[np.uint64(t)] if t < len(table) else lil_width(float(t), level, factor)
 
 
@@ -44,24 +56,42 @@ def delta_of(name: str, task: Task, delta: float | None, with_budget: float | No
     """The error probability that an algorithm is run at: its own, or the task's, or `with_budget` if that is given.
 
     Raises:
-        ValueError: if there is none, or it is not in (0, 1).
+        ValueError: if there is none, or it is not in (0, 1), or less than 1e-100.
     """
     delta = task.delta if delta is None else delta
     if delta is None and task.budget is not None:
         delta = with_budget
     if delta is None:
         raise ValueError(f"{name} needs delta, of the environment or its own")
-    return number("delta", delta, 0, 1, above=True, below=True)
+    delta = number("delta", delta, 0, 1, above=True, below=True)
+    if delta < LEAST:
+        raise ValueError(f"{name} needs a delta of at least {LEAST:g}, got {delta!r}")
+    return delta
 
 
 def scale_of(task: Task, sigma: float | None) -> float:
-    """The sub-Gaussian scale of a sample: the one given, or the task's."""
-    return number("sigma", task.sigma if sigma is None else sigma, 0, above=True)
+    """The sub-Gaussian scale of a sample: the one given, or the task's.
+
+    Raises:
+        ValueError: if it is not in [1e-100, 1e100].
+    """
+    return _scale("sigma", task.sigma if sigma is None else sigma)
 
 
 def width_of(task: Task, width: float | None) -> float:
-    """The range W of a sample: the one given, or the task's."""
-    return number("width", task.width if width is None else width, 0, above=True)
+    """The range W of a sample: the one given, or the task's.
+
+    Raises:
+        ValueError: if it is not in [1e-100, 1e100].
+    """
+    return _scale("width", task.width if width is None else width)
+
+
+def _scale(name: str, value: Any) -> float:
+    scale = number(name, value, 0, above=True)
+    if not LEAST <= scale <= MOST:
+        raise ValueError(f"{name} must be between {LEAST:g} and {MOST:g}, got {scale!r}")
+    return scale
 
 
 def bounds_of(bounds: str) -> bool:
@@ -70,6 +100,4 @@ def bounds_of(bounds: str) -> bool:
     Raises:
         ValueError: unless it is "current" or "running".
     """
-    if bounds not in BOUNDS:
-        raise ValueError(f"bounds must be one of {list(BOUNDS)}, got {bounds!r}")
-    return bounds == "running"
+    return choice("bounds", bounds, BOUNDS) == "running"

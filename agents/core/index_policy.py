@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import jit
 
-from .agent import Agent, Floats, Ints, Observation, unfit
+from .agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
 from .coordinates import CoordinateMemory, judge
 
 __all__ = ["IndexMemory", "IndexPolicy"]
@@ -175,10 +176,15 @@ class IndexPolicy(Agent):
     `state=None`, which builds the memory from the observation.
     """
 
-    solves: ClassVar[tuple[str, ...]] = ("Threshold", "Feasible")
-    coordinates: ClassVar[bool] = True  # by `agents.directions`
+    solves: ClassVar[Collection[str]] = LOCAL_PROBLEMS
+    coordinates: ClassVar[bool] = True  # by `core.coordinates`, where arms are judged by a polyhedron
     first: float = -math.inf  # every arm is pulled once, in order
     running: bool = False  # an arm's index never falls
+
+    def __init__(self, task: Any) -> None:
+        super().__init__(task)
+        if self.task.pull == "coordinate" and self.problem.polyhedron is None:
+            raise ValueError(f"{self.name} pulls single coordinates only where arms are judged by a polyhedron")
 
     @abstractmethod
     def index(self, T: Floats, D: Floats) -> Floats:
@@ -186,7 +192,7 @@ class IndexPolicy(Agent):
 
     def value(self, T: Floats, x: Floats) -> Floats:
         """Index of arms with T pulls and empirical means x, (n,) or (n, D)."""
-        return self.index(T, self.problem.arm_margin(x))  # type: ignore[attr-defined]
+        return self.index(T, self.problem.arm_margin(x))
 
     def remember(self, observation: Observation) -> IndexMemory:
         pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)
@@ -217,7 +223,7 @@ class IndexPolicy(Agent):
     def _judge(self, pulls: Ints, x: Floats) -> tuple[Floats, Ints]:
         """Index and next coordinate of arms with pulls (n, D) and means (n, D) of their coordinates."""
         x = np.array(x, order="C")
-        return judge(self.index, self.problem.polyhedron, pulls, x, self.first)  # type: ignore[attr-defined]
+        return judge(self.index, self.problem.polyhedron, pulls, x, self.first)  # type: ignore[arg-type]
 
     def choose(self, observation: Observation, state: IndexMemory) -> Ints:
         m, task = state, self.task

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["require"]
+__all__ = ["pandas", "require"]
 
 
 def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
@@ -19,3 +19,12 @@ def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
     except ImportError:
         top = module.partition(".")[0]
         raise ImportError(f'{purpose} needs {top}: pip install "bandit-envs[{extra}]"') from None
+
+
+def pandas() -> Any:
+    """The module pandas, for tables.
+
+    Raises:
+        ImportError: as `require`.
+    """
+    return require("pandas", "a table")

@@ -8,6 +8,7 @@ plan one by one.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from bandit_envs import inlined
 
 from .agent import Agent, Floats, Ints, Observation, unfit
 
-__all__ = ["PlanPolicy", "Seen", "add", "clear", "following", "planned"]
+__all__ = ["PlanMemory", "PlanPolicy", "Seen", "add", "clear", "following", "planned"]
 
 MOST_ARMS = 3  # of a plan
 # The plan of an episode. `place`: of the next arm, in the plan, or in the first passes over the arms while those last
@@ -41,8 +42,8 @@ def planned(plan: Any) -> Any:
 
 @inlined
 def clear(plan: Any) -> Any:
-    """Plan nothing."""
-    plan.size = plan.place = 0
+    """Plan nothing; the first passes over the arms are over."""
+    plan.size = plan.place = plan.beginning = 0
 
 
 @inlined
@@ -70,11 +71,18 @@ def following(seen: Any, e: Any, plan: Any, passes: Any = 1) -> Any:
     return arm
 
 
+@dataclass
+class PlanMemory:
+    """Memory of a plan policy that remembers nothing but its plans, of E episodes."""
+
+    plans: Any  # (E,) of `PLAN`
+
+
 class PlanPolicy(Agent):
     """Pull every arm; then a few arms at a time, as planned.
 
-    A subclass keeps its memory in a dataclass with a field `plans`, made by `new_plans`, and says in `next_arms` which
-    kernel, made by `episode_kernel`, fills in the next arms.
+    A subclass says in `next_arms` which kernel, made by `episode_kernel`, fills in the next arms. Where it remembers
+    more than its plans, `remember` returns a dataclass of its own with a field `plans`, made by `new_plans`.
     """
 
     anytime: ClassVar[bool] = True
@@ -84,6 +92,9 @@ class PlanPolicy(Agent):
         plans = np.zeros(len(observation["pulls"]), PLAN)
         plans["beginning"], plans["last"] = 1, np.argmax(observation["pulls"], axis=1)
         return plans
+
+    def remember(self, observation: Observation) -> Any:
+        return PlanMemory(self.new_plans(observation))
 
     @abstractmethod
     def next_arms(self, seen: Seen, observation: Observation, state: Any, out: Ints) -> None:

@@ -1,8 +1,15 @@
-"""The chance that the plug-in answer is wrong about an arm, given its samples and the law that its mean was drawn from.
+"""The score that a plug-in answer is expected to get, given the samples and the law that the means were drawn from.
 
-Where instances are drawn from a known law, the number of misclassified arms may be replaced by its expectation given
-all samples: the same mean over episodes for every policy, whatever it does, with far less noise (Rao & Blackwell). Both
-the evolution of an index and the rewards of PPO use it.
+Where instances are drawn from a known law, the number of misclassified arms of an episode may be replaced by its
+expectation given all samples of the episode: the mean over episodes is the same for every policy, whatever it does, and
+the noise is far less (Rao & Blackwell). The evolution of an index and the rewards of a policy that learns use this.
+
+For n samples of a Bernoulli arm, s of them ones, a boundary b, and a mean p that was drawn from a law F,
+
+    P(p < b | samples) = integral of p^s (1 - p)^(n - s) dF(p) over p < b  /  the same integral over all p.
+
+The plug-in answer holds the arm if s / n >= b. It is wrong with this probability if it holds the arm, else with the
+complement. Laws F are uniform on intervals, or uniform on finitely many values.
 """
 
 from __future__ import annotations
@@ -16,27 +23,32 @@ from bandit_envs import PureExplorationVectorEnv, Sampler
 
 from ..core.optional import require
 
-__all__ = ["expectable", "losses", "wrong"]
+__all__ = ["ExpectedScores", "expectable", "losses", "wrong"]
 
 Floats = NDArray[np.float64]
-FAINT = 1e-280  # likelihoods below this are compared at the ends of the intervals instead
+FAINT = 1e-280  # where all likelihoods are below this, those at the ends of the intervals are compared instead
 
 
 def expectable(envs: PureExplorationVectorEnv) -> bool:
-    """Whether `wrong` tells the expected return: scores on Threshold without tolerance, Bernoulli arms of a sampler."""
-    task, source = envs.task, envs.setting.source
+    """Whether `wrong` tells the expected score of an environment's plug-in answers.
+
+    It does where episodes pay the share of arms that are classified correctly, at a boundary that is known and without
+    tolerance, and where scalar Bernoulli arms have means drawn by a `Sampler`.
+    """
+    problem, source = envs.problem, envs.setting.source
     return (
         envs.setting.reward == "score"
-        and task.problem == "Threshold"
-        and task.parameters.get("tolerance") == 0.0
-        and isinstance(source, Sampler)
+        and problem.scores_arms
+        and problem.boundary is not None
+        and problem.tolerance == 0.0
+        and type(source) is Sampler  # a subclass may draw its means from another law
         and source.law == "bernoulli"
         and source.D == 1
     )
 
 
 def _pieces(sampler: Sampler) -> list[tuple[float, float]]:
-    """The intervals over which the means are uniform."""
+    """The intervals over which the means are uniform, all of the same probability; values are intervals of length 0."""
     [(kind, values)] = sampler.to_dict()["sampler"]["mean"].items()
     if kind == "uniform":
         low, high = values
@@ -47,18 +59,19 @@ def _pieces(sampler: Sampler) -> list[tuple[float, float]]:
     return [(value, value) for value in values]
 
 
-def wrong(sampler: Sampler, threshold: float, pulls: NDArray[np.int64], mean: Floats) -> Floats:
-    """P(the plug-in answer is wrong about the arm | its samples), elementwise.
+def wrong(sampler: Sampler, boundary: float, pulls: NDArray[np.int64], mean: Floats) -> Floats:
+    """The probability that the plug-in answer is wrong about an arm, given its samples; elementwise, of any shape.
 
     Args:
-        sampler: the law of the instances, one that `known` accepts. threshold: theta.
-        pulls, mean: (...,) of the arms; one never pulled is answered as below.
+        sampler: the law of the instances, of an environment that is `expectable`.
+        boundary: arms whose mean is at least this are right in the answer.
+        pulls, mean: of the arms; an arm that has no pull is not in the answer.
     """
     special: Any = require("scipy.special", "a posterior")
     states, where = np.unique(pulls + 1j * np.rint(pulls * mean), return_inverse=True)  # many arms share a state
     n, ones = states.real, states.imag
     zeros = n - ones
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # likelihoods are relative to that of the empirical mean
         peak = special.xlogy(ones, ones / np.maximum(n, 1)) + special.xlogy(zeros, zeros / np.maximum(n, 1))
 
     def likelihood(x: float) -> Floats:
@@ -68,25 +81,54 @@ def wrong(sampler: Sampler, threshold: float, pulls: NDArray[np.int64], mean: Fl
     below, above = np.zeros(len(states)), np.zeros(len(states))
     beta = special.betaln(ones + 1, zeros + 1) - peak
     for low, high in _pieces(sampler):
-        for start, end, mass in ((low, min(high, threshold), below), (max(low, threshold), high, above)):
+        for start, end, mass in ((low, min(high, boundary), below), (max(low, boundary), high, above)):
             if start == end and low == high:
-                if (start < threshold) == (mass is below):
+                if (start < boundary) == (mass is below):
                     mass += likelihood(start)
             elif start < end:
                 weight = special.betainc(ones + 1, zeros + 1, end) - special.betainc(ones + 1, zeros + 1, start)
                 mass += np.maximum(weight, 0.0) * np.exp(beta) + FAINT * (likelihood(start) + likelihood(end))
-    answered = (pulls > 0) & (mean >= threshold)
+    answered = (pulls > 0) & (mean >= boundary)
     total = (below + above)[where].reshape(pulls.shape)
     lost = np.where(answered, below[where].reshape(pulls.shape), above[where].reshape(pulls.shape))
     return np.where(total > 0, lost / np.where(total > 0, total, 1.0), 0.5)
 
 
+class ExpectedScores:
+    """The expected scores of the plug-in answers of all slots of an environment, as often as they are asked for.
+
+    Only arms whose statistics have changed since the last time are looked at anew.
+
+    Args:
+        envs: an environment that is `expectable`.
+    """
+
+    def __init__(self, envs: PureExplorationVectorEnv) -> None:
+        self._envs = envs
+        shape = (envs.num_envs, envs.task.K)
+        self._seen = np.full((2, *shape), -1.0)  # the pulls and means of the last time
+        self._wrong = np.zeros(shape)
+
+    def now(self) -> Floats:
+        """The expected score of each slot if its episode ended now, (N,), in [0, 1]."""
+        seen = np.stack([self._envs.pulls, np.nan_to_num(self._envs.means())])
+        changed = (seen != self._seen).any(0)
+        pulls, means = seen[0][changed].astype(np.int64), seen[1][changed]
+        source: Any = self._envs.setting.source
+        self._wrong[changed] = wrong(source, self._envs.problem.boundary, pulls, means)  # type: ignore[arg-type]
+        self._seen = seen
+        score: Floats = 1 - self._wrong.mean(1)
+        return score
+
+
 def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDArray[np.int64]) -> Floats:
-    """What an agent loses in each slot's episode, (N,): 1 - return; if `expectable`, its expectation given all samples.
+    """What an agent loses in each slot's episode, (N,): 1 minus the return, which is the reward less the pulls' price.
+
+    Where the environment is `expectable`, the loss is expected given all samples.
 
     Args:
         envs: with actions="arm", autoreset DISABLED, and observations in the form that the agent reads.
-        root, episodes: of the episodes, their numbers (N,).
+        agent: has SB3's `predict`. root: the root seed of the episodes. episodes: the number of each slot's, (N,).
     """
     observation, _ = envs.reset(seed=root, options={"episode": episodes})
     begins, state = np.ones(len(episodes), np.bool_), None
@@ -101,5 +143,5 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
     source: Any = envs.setting.source
     seen = np.nan_to_num(envs.means())
     cost = envs.task.pull_cost * envs.pulls.sum(1)
-    expected: Floats = cost + wrong(source, envs.task.parameters["threshold"], envs.pulls, seen).mean(1)
+    expected: Floats = cost + wrong(source, envs.problem.boundary, envs.pulls, seen).mean(1)  # type: ignore[arg-type]
     return expected

@@ -1,16 +1,16 @@
-"""Pictures of evaluations: a line with a confidence band per agent, or bars where there is a single point.
+"""Plots of evaluations: a line with a confidence band per agent, or bars where there is a single point.
 
 Agents differ by colour, line and marker: the colours are those of Okabe & Ito (2008), which colour-blind readers can
 tell apart, without their yellow, which is hard to see on white. Figures are Matplotlib objects that belong to no
-window, so that nothing here needs a display or touches Matplotlib's global state.
+window, so that nothing here needs a display or changes Matplotlib's global state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +19,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..figures import Reproduction
-    from .result import Evaluation
-
-__all__ = ["Series", "check_path", "draw", "metric_label", "plot", "plot_panels", "pulls_label", "save", "series_of"]
+__all__ = ["Series", "check_path", "draw", "metric_label", "plot", "pulls_label", "save", "series_of"]
 
 Floats = NDArray[np.float64]
 Transform = Callable[[Floats], Floats]
 
-# Numbers of colours, lines and markers have no common divisor in pairs: 8 * 5 * 9 styles before one comes back.
+# The numbers of colours, lines and markers have no common divisor: there are 8 * 5 * 9 styles before one is repeated.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000")
 LINES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")
 MOST_MARKERS = 12  # on a line
-NARROW = 0.7  # bars from 0 to values that all lie in the upper third would hide what differs
+NARROW = 0.7  # bars from 0 are not drawn if all values lie above this share of the largest: they would look the same
 WIDE = 100  # last / first point from which the axis of pulls is logarithmic
 
-# What a file's suffix means, and what keeps the time of writing out of it.
+# The metadata by suffix that keep the time of writing out of the file.
 FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 LABELS = {
@@ -50,8 +47,27 @@ LABELS = {
 }
 
 
+class Evaluated(Protocol):
+    """What can be drawn: an `Evaluation`."""
+
+    @property
+    def agents(self) -> list[str]:
+        """Labels of the agents."""
+        ...
+
+    @property
+    def runs(self) -> Sequence[Any]:
+        """The rows of each agent at each budget, a `Run` each."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """How the rows came about."""
+        ...
+
+
 def metric_label(metric: str) -> str:
-    """A metric's mean, in words."""
+    """The mean of a metric, in words."""
     return LABELS.get(metric, f"mean {metric.replace('_', ' ')}")
 
 
@@ -84,10 +100,19 @@ def save(figure: Figure, path: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Series:
-    """One agent's points: x (C,) numbers of pulls (none for a single point), mean and limits (C,), NaN for none."""
+    """The points of one agent.
+
+    Attributes:
+        agent: its label.
+        style: number of its colour, line and marker.
+        x: numbers of pulls, (C,); None for a single point.
+        mean: (C,), NaN where there is none.
+        low: lower confidence limits, (C,), NaN where there are none.
+        high: upper confidence limits, likewise.
+    """
 
     agent: str
-    style: int  # the place of its colour, line and marker
+    style: int
     x: Floats | None
     mean: Floats
     low: Floats
@@ -95,9 +120,17 @@ class Series:
 
 
 def series_of(
-    evaluation: Evaluation, metric: str, level: float, transform: Transform | None, order: Sequence[str]
+    evaluation: Evaluated, metric: str, level: float, transform: Transform | None, order: Sequence[str]
 ) -> list[Series]:
-    """The points of every agent; its style is that of its place in `order`."""
+    """The points of every agent.
+
+    Args:
+        evaluation: what to draw.
+        metric: whose mean it is.
+        level: of the confidence limits.
+        transform: applied to means and limits, elementwise; None: they are drawn as they are.
+        order: labels of agents; an agent's style is that of its place here.
+    """
     made = []
     for agent in evaluation.agents:
         runs = [run for run in evaluation.runs if run.agent == agent]
@@ -133,7 +166,7 @@ def _limits(series: Sequence[Series], log: bool) -> tuple[float, float]:
 
 
 def _log_ticks(axis: Any, low: float, high: float) -> None:
-    """Ticks of a logarithmic axis that is shown from low to high: 1, 2, 5 in each decade, or decades alone."""
+    """Set the ticks of a logarithmic axis that is shown from low to high: 1, 2, 5 in each decade, or decades alone."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     if high <= 1000 * low:
@@ -143,7 +176,7 @@ def _log_ticks(axis: Any, low: float, high: float) -> None:
 
 
 def _draw_lines(ax: Axes, series: Sequence[Series], log: bool) -> None:
-    """A line with its band for each agent."""
+    """Draw a line with its band for each agent."""
     from matplotlib.ticker import MaxNLocator
 
     bottom, top = _limits(series, log)
@@ -173,7 +206,7 @@ def _draw_lines(ax: Axes, series: Sequence[Series], log: bool) -> None:
 
 
 def _draw_bars(ax: Axes, series: Sequence[Series], log: bool, transformed: bool) -> None:
-    """A horizontal bar from 0 with an error bar for each agent; points where an axis from 0 would hide what differs."""
+    """Draw a horizontal bar with an error bar for each agent; points where bars from 0 would all look the same."""
     mean, low, high = (np.array([getattr(one, name)[-1] for one in series]) for name in ("mean", "low", "high"))
     bottom, top = _limits(series, log)
     bars = not log and not transformed and not 0 < bottom > NARROW * top
@@ -204,20 +237,20 @@ def _draw_bars(ax: Axes, series: Sequence[Series], log: bool, transformed: bool)
 
 
 def _number(x: float) -> str:
-    """Three digits, or a whole number of thousands."""
+    """A number with three digits, or rounded to a whole number from 1000 on."""
     return (f"{x:,.0f}" if 1000 <= abs(x) < np.inf else f"{x:#.3g}").replace("-", "\N{MINUS SIGN}")
 
 
 def _draw(
     ax: Axes,
-    evaluation: Evaluation,
+    evaluation: Evaluated,
     metric: str,
     level: float,
     log: bool,
     transform: Transform | None,
     label: str | None,
 ) -> bool:
-    """Draw an evaluation; returns whether it has lines (and so wants a legend)."""
+    """Draw an evaluation; returns whether there are lines, which need a legend."""
     series = series_of(evaluation, metric, level, transform, evaluation.agents)
     if label is None:
         name = getattr(transform, "__name__", "")
@@ -228,17 +261,24 @@ def _draw(
     )
 
 
-def pulls_label(evaluation: Evaluation) -> str:
-    """What the numbers of pulls of an evaluation are: checkpoints, or budgets."""
+def pulls_label(evaluation: Evaluated) -> str:
+    """The label of the axis of pulls: they are checkpoints, or budgets."""
     return "pulls" if evaluation.runs[0].at is not None else "budget (pulls)"
 
 
 def draw(ax: Axes, series: Sequence[Series], label: str, xlabel: str, log: bool, transformed: bool = False) -> bool:
-    """Lines, or bars of single points; returns whether it has lines (and so wants a legend).
+    """Draw lines, or bars for single points.
 
     Args:
-        label: of the values. xlabel: of the points. log: logarithmic axis of the values.
-        transformed: the values have no natural 0, from which bars would begin.
+        ax: the axes to draw into.
+        series: the points of each agent.
+        label: of the axis of values.
+        xlabel: of the axis of points.
+        log: whether the axis of values is logarithmic.
+        transformed: whether the values are transformed, so that bars cannot begin at 0.
+
+    Returns:
+        Whether there are lines, which need a legend.
     """
     ax.set_axisbelow(True)
     for side in ("top", "right"):
@@ -254,7 +294,7 @@ def draw(ax: Axes, series: Sequence[Series], label: str, xlabel: str, log: bool,
     return lines
 
 
-def _title(evaluation: Evaluation) -> str:
+def _title(evaluation: Evaluated) -> str:
     """Problem, instance, budget and number of episodes."""
     task, n = evaluation.runs[0].task, len(evaluation.runs[0].columns["score"])
     instance = evaluation.settings.get("env_kwargs", {}).get("instance")
@@ -266,7 +306,7 @@ def _title(evaluation: Evaluation) -> str:
 
 
 def plot(
-    evaluation: Evaluation,
+    evaluation: Evaluated,
     metric: str = "error_rate",
     *,
     path: str | Path | None = None,
@@ -285,7 +325,8 @@ def plot(
         path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
         log: logarithmic axis of the metric. A mean of 0 has no place there: its line has a gap, its band goes on.
         transform: applied to means and limits, elementwise, e.g. `numpy.log`.
-        label: of the axis of the metric. title: None for problem, instance and episodes; "" for none.
+        label: of the axis of the metric; None for the metric in words.
+        title: None for problem, instance and episodes; "" for none.
         level: of the confidence limits, in (0, 1).
         ax: draw into these axes, with the legend inside; None makes a figure.
 
@@ -316,37 +357,3 @@ def plot(
     if path is not None:
         save(figure, path)
     return figure  # type: ignore[no-any-return]
-
-
-def plot_panels(reproduction: Reproduction, path: str | Path | None = None) -> Figure:
-    """The panels of a paper's figure side by side, with one legend.
-
-    Args:
-        reproduction: what was run. path: also write the figure there (.png, .svg, .pdf).
-
-    Raises:
-        ValueError: for an unknown suffix.
-    """
-    from matplotlib.figure import Figure
-
-    if path is not None:
-        check_path(path)
-    declared, results = reproduction.figure, reproduction.results
-    order = list(dict.fromkeys(agent for result in results.values() for agent in result.agents))  # one style each
-    columns = min(3, len(declared.panels))
-    rows = -(-len(declared.panels) // columns)
-    figure = Figure(figsize=(4.2 * columns + 1.6, 3.8 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for ax, panel in zip(axes, declared.panels, strict=False):
-        panel.draw(ax, results[panel.title], reproduction.level, declared.transform, order)
-        ax.set_title(panel.title, fontsize=11)
-    for ax in axes[len(declared.panels) :]:
-        ax.set_visible(False)
-    legend = {}
-    for ax in axes:
-        handles, labels = ax.get_legend_handles_labels()
-        legend.update(dict(zip(labels, handles, strict=True)))
-    figure.legend(list(legend.values()), list(legend), loc="outside right upper", frameon=False, handlelength=3)
-    if path is not None:
-        save(figure, path)
-    return figure

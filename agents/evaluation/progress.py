@@ -14,8 +14,10 @@ class Progress:
     """Episodes ended out of all, with pulls per second; shown only where a run takes longer than `PATIENCE`.
 
     Args:
-        label: of the agent. episodes: how many. budget: pulls of an episode, if fixed.
-        show: True, False, or None: if standard error is a terminal.
+        label: of the agent.
+        episodes: how many there are.
+        budget: pulls of an episode, if that is fixed.
+        show: whether to show a bar; None: if standard error is a terminal.
     """
 
     def __init__(self, label: str, episodes: int, budget: int | None, show: bool | None) -> None:
@@ -27,7 +29,7 @@ class Progress:
         self.bar: object | None = None
 
     def step(self, slots: int) -> None:
-        """One lockstep iteration over `slots` episodes."""
+        """Count one step of `slots` episodes."""
         self.steps += 1
         if self.by_pulls:
             self.done += slots
@@ -35,7 +37,7 @@ class Progress:
             self._update()
 
     def ended(self, episodes: int) -> None:
-        """So many episodes have ended."""
+        """Count episodes that have ended."""
         if not self.by_pulls:
             self.done += episodes
 
@@ -49,6 +51,6 @@ class Progress:
             self.bar.update(min(self.done, self.total) - self.bar.n)  # type: ignore[attr-defined]
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self.bar is not None:
             self.bar.close()  # type: ignore[attr-defined]

@@ -22,8 +22,13 @@ def table(
     """Text columns under their heads.
 
     Args:
-        head: of the columns. rows: a text per column each. right: columns that are flush right.
+        head: the heads of the columns.
+        rows: a text for each column.
+        right: numbers of the columns that are flush right.
         width: the last column is wrapped so that lines are no longer, if possible; None: it is not wrapped.
+
+    Returns:
+        The lines, joined.
     """
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     if width is not None:
@@ -47,7 +52,7 @@ def _count(x: Any) -> str:
 
 
 def _short(x: float) -> str:
-    """Four digits."""
+    """A number with four digits; "-" for NaN."""
     return "-" if math.isnan(x) else f"{x:,.0f}" if abs(x) >= 1e4 else f"{x:.4g}"
 
 
@@ -72,10 +77,11 @@ def _head(evaluation: Evaluation) -> str:
 
 
 def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.95) -> str:
-    """The rows of `Evaluation.summary()`, the columns that matter.
+    """The rows of `Evaluation.summary()`, with the columns that matter.
 
     Args:
-        evaluation: what to show. metric: a mean to show besides error rate and score; None: the problem's first.
+        evaluation: what to show.
+        metric: a mean to show besides error rate and score; None: the problem's first.
         level: of the intervals.
     """
     rows: list[dict[str, Any]] = evaluation.summary(level).to_dict("records")  # type: ignore[assignment]
@@ -118,8 +124,10 @@ def comparison(evaluation: Evaluation, metric: str = "score", reference: str | N
     """The paired differences of all other agents to one of them, at the last row of each; empty for a single agent.
 
     Args:
-        evaluation: what to show. metric: what is compared. reference: an agent; None: the first, whatever its result,
-            since one chosen by its result would look better than it is.
+        evaluation: what to show.
+        metric: what is compared.
+        reference: an agent; None: the first, whatever its result, since one chosen by its result would look better
+            than it is.
         level: of the intervals.
 
     Raises:
@@ -144,8 +152,10 @@ def report(evaluation: Evaluation, metric: str | None = None, reference: str | N
     """`summary` and `comparison` below each other.
 
     Args:
-        evaluation: what to show. metric: None for the problem's first in the table, and differences of the score.
-        reference: the agent that the others are compared with; None: the first. level: of the intervals.
+        evaluation: what to show.
+        metric: what is shown and compared; None: the table shows the problem's first metric, the score is compared.
+        reference: the agent that the others are compared with; None: the first.
+        level: of the intervals.
     """
     parts = [summary(evaluation, metric, level), comparison(evaluation, metric or "score", reference, level)]
     return "\n\n".join(part for part in parts if part)

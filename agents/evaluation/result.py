@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
 
-from ..core.optional import require
+from ..core.optional import pandas, require
 from . import statistics
 
 if TYPE_CHECKING:
@@ -27,13 +27,9 @@ __all__ = ["Evaluation", "Run"]
 KEYS = ["agent", "budget", "at"]
 
 
-def _pandas() -> Any:
-    return require("pandas", "a table")
-
-
 def _score_names(problem: str) -> list[str]:
     """The columns that score a row: of the answer, and of what the statistics certify."""
-    kind = PROBLEMS[problem]
+    kind = PROBLEMS.find(problem)
     return ["correct", "score", *kind.metric_names, *kind.certificate_names]
 
 
@@ -56,15 +52,10 @@ class Run:
         """Room for the rows of so many episodes."""
         C = 1 if at is None else len(at)
         names = _score_names(task.problem)
-        kinds: dict[str, Any] = {
-            "correct": np.bool_,
-            "truncated": np.bool_,
-            "total_pulls": np.int64,
-            "misclassified": np.int64,
-            "misidentified": np.int64,
-        }
+        types: dict[str, Any] = {"correct": np.bool_, "truncated": np.bool_, "total_pulls": np.int64}
+        types |= PROBLEMS.find(task.problem).metric_types
         columns = {
-            name: np.zeros((episodes, C), kinds.get(name, np.float64)) for name in ("total_pulls", "truncated", *names)
+            name: np.zeros((episodes, C), types.get(name, np.float64)) for name in ("total_pulls", "truncated", *names)
         }
         return cls(agent, task, None if at is None else np.array(at, np.int64), names, columns, np.zeros((C, task.K)))
 
@@ -173,7 +164,7 @@ class Evaluation:
     def episodes(self) -> DataFrame:
         """One row per agent, budget, at and episode: agent, budget, at, episode, total_pulls, correct, score,
         truncated, and the problem's metrics. `budget` and `at` are missing (NA) where there is none."""
-        pd = _pandas()
+        pd = pandas()
         parts = []
         for run in self.runs:
             n = len(run.columns["score"])
@@ -196,7 +187,7 @@ class Evaluation:
     @cached_property
     def pulls(self) -> DataFrame:
         """Mean pulls: columns agent, budget, at, arm, pulls."""
-        pd = _pandas()
+        pd = pandas()
         parts = []
         for run in self.runs:
             n, K = len(run.columns["score"]), run.task.K
@@ -254,7 +245,7 @@ class Evaluation:
                 }
                 row |= {name: run.columns[name][:, c].mean() for name in run.names[2:]}
                 rows.append(row | {"pulls_per_second": run.pulls_per_second})
-        pd = _pandas()
+        pd = pandas()
         table: DataFrame = pd.DataFrame(rows)
         for key in ("budget", "at"):
             table[key] = table[key].astype("Int64")
@@ -332,7 +323,7 @@ class Evaluation:
         Raises:
             FileNotFoundError: if it holds no evaluation. ValueError: if its files do not belong together.
         """
-        folder, pd = Path(folder), _pandas()
+        folder, pd = Path(folder), pandas()
         names = ("episodes.parquet", "pulls.parquet", "settings.json")
         if missing := [name for name in names if not (folder / name).is_file()]:
             raise FileNotFoundError(f"{folder} holds no evaluation: {' and '.join(missing)} missing")

@@ -13,20 +13,18 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 import bandit_envs
-from bandit_envs import EPISODES_LIMIT, PULLS_LIMIT, PureExplorationVectorEnv, integer, jit, parse_call, root_number
+from bandit_envs import EPISODES_LIMIT, PULLS_LIMIT, PureExplorationVectorEnv, flag, integer, jit, root_number
 
-from .. import catalogue
+from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent
 from .progress import Progress
 from .result import Evaluation, Run
@@ -65,8 +63,9 @@ def evaluate(
     """Run agents on the same episodes of an environment and score their answers.
 
     Args:
-        agents: a name ("lsa", "apt(tolerance=0.05)", a path to a saved model, "model.zip"), an `Agent`, an SB3 model,
-            a list of these, or a dict {label: one of these}.
+        agents: a name ("lsa", "apt(tolerance=0.05)", "module:Class(alpha=2)", the path of a saved model, "model.zip"),
+            a class of agents, a function that makes an agent from a task, an `Agent`, an SB3 model, a list of these, or
+            a dict {label: one of these}. An `Agent` is made anew, with its parameters, for each environment.
         env_id: a registered environment, e.g. "bandit_envs/Threshold-v0".
         episodes: how many, from episode 0 of root `seed` on.
         at: numbers of pulls at which the answer is scored too, at the last decision with no more pulls than that; an
@@ -82,29 +81,30 @@ def evaluate(
         FileNotFoundError: for a saved model that is not there.
     """
     episodes, seed = integer("episodes", episodes, 1, EPISODES_LIMIT), root_number(seed)
-    if jobs != 1:
+    if integer("jobs", jobs, -1, 2**31) != 1:
         raise ValueError(f"jobs must be 1 in this version, got {jobs!r}")
     if out is not None:
         raise ValueError(f"out must be None in this version (use Evaluation.save), got {out!r}")
-    kwargs = dict(env_kwargs or {})
-    for name in ("actions", "observation", "num_envs", "autoreset_mode", "copy"):
-        if name in kwargs:
-            raise ValueError(f"evaluate chooses {name!r} itself; take it out of env_kwargs")
+    progress = None if progress is None else flag("progress", progress)
+    kwargs = _keywords(env_kwargs)
     check_environment(env_id)
     checks, horizons = _pull_numbers("at", at), _pull_numbers("budgets", budgets)
     if checks is not None and horizons is not None:
         raise ValueError("give at= or budgets=, not both")
     plans: list[_Plan] = []
-    for label, agent in _labelled(agents).items():
-        policy = _resolve(agent)
+    for label, recipe in _labelled(agents).items():
         if horizons is None:
-            plans.append(_plan(label, policy, env_id, kwargs, episodes, checks, batch))
-        elif _is_anytime(policy) and len(horizons) > 1:
-            plan = _plan(label, policy, env_id, kwargs | {"budget": horizons[-1]}, episodes, horizons, batch)
-            plans.append(dataclasses.replace(plan, checks_are_budgets=True))
+            plans.append(_plan(label, recipe, env_id, kwargs, episodes, checks, batch))
+            continue
+        first, last = (
+            horizons[:-1],
+            _plan(label, recipe, env_id, kwargs | {"budget": horizons[-1]}, episodes, None, batch),
+        )
+        if first and getattr(last.policy, "anytime", False):  # its decisions do not depend on the budget
+            plans.append(dataclasses.replace(last, checks=horizons, checks_are_budgets=True))
         else:
-            for budget in horizons:
-                plans.append(_plan(label, policy, env_id, kwargs | {"budget": budget}, episodes, None, batch))
+            smaller = [_plan(label, recipe, env_id, kwargs | {"budget": b}, episodes, None, batch) for b in first]
+            plans += [*smaller, last]
     runs = [plan.run(episodes, seed, progress) for plan in plans]
     versions = {
         "bandit-envs": bandit_envs.__version__,
@@ -138,46 +138,41 @@ def _pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:
     return numbers
 
 
-def _labelled(agents: Any) -> dict[str, Any]:
-    """The agents by label; a label is the string given, or the name of the agent or of the model's class."""
+def _keywords(env_kwargs: Any) -> dict[str, Any]:
+    """Keyword arguments of the environment: checked, a dict of one's own."""
+    if env_kwargs is None:
+        return {}
+    if not isinstance(env_kwargs, Mapping) or not all(isinstance(name, str) for name in env_kwargs):
+        raise ValueError(f"env_kwargs must be a dict of keyword arguments, or None, got {env_kwargs!r:.200}")
+    for name in ("actions", "observation", "num_envs", "autoreset_mode", "copy"):
+        if name in env_kwargs:
+            raise ValueError(f"evaluate chooses {name!r} itself; take it out of env_kwargs")
+    return dict(env_kwargs)
+
+
+def _labelled(agents: Any) -> dict[str, Recipe]:
+    """The agents by label: the key of a dict, the text given, or the name of what is no text, numbered where taken."""
     if isinstance(agents, (Mapping, list, tuple)) and not agents:
         raise ValueError(f"evaluate needs at least one agent, got {agents!r}")
+    labels: dict[str, Recipe] = {}
     if isinstance(agents, Mapping):
-        return {str(label): agent for label, agent in agents.items()}
+        for label, agent in agents.items():
+            if str(label) in labels:
+                raise ValueError(f"the labels of agents are text, and {label!r} is there already, as {str(label)!r}")
+            labels[str(label)] = recipe_of(agent)
+        return labels
     many = list(agents) if isinstance(agents, (list, tuple)) else [agents]
-    labels: dict[str, Any] = {}
+    texts = {agent for agent in many if isinstance(agent, str)}
     for agent in many:
-        name = agent if isinstance(agent, str) else getattr(agent, "name", None) or type(agent).__name__.lower()
-        label, n = name, 1
-        while label in labels:
-            if isinstance(agent, str):
-                raise ValueError(f"agent {agent!r} is given twice")
+        recipe, n = recipe_of(agent), 1
+        label = recipe.label
+        if isinstance(agent, str) and label in labels:
+            raise ValueError(f"agent {agent!r} is given twice")
+        while not isinstance(agent, str) and (label in labels or label in texts):
             n += 1
-            label = f"{name}-{n}"
-        labels[label] = agent
+            label = f"{recipe.label}-{n}"
+        labels[label] = recipe
     return labels
-
-
-def _resolve(agent: Any) -> Any:
-    """A model behind a path, else what was given."""
-    if isinstance(agent, str) and agent.endswith(".zip"):
-        if not Path(agent).is_file():
-            raise FileNotFoundError(f"there is no saved model {agent}")
-        from ..learned.training import load
-
-        return load(agent)
-    if not isinstance(agent, (str, Agent)) and not callable(getattr(agent, "predict", None)):
-        raise ValueError(f"an agent is a name, an Agent, or a model with a method predict, got {agent!r:.200}")
-    return agent
-
-
-def _is_anytime(policy: Any) -> bool:
-    """Whether the agent's decisions do not depend on the budget."""
-    if isinstance(policy, str):
-        name = parse_call(policy)[0]
-        kind = catalogue.AGENTS.get(catalogue.ALIASES.get(name, name))
-        return kind is not None and kind.anytime
-    return bool(getattr(policy, "anytime", False))
 
 
 def _batch_size(envs: PureExplorationVectorEnv, episodes: int, batch: int | None) -> int:
@@ -198,24 +193,51 @@ def check_environment(env_id: str) -> None:
     Raises:
         ValueError: naming it. gymnasium.error.Error: if there is none of this name.
     """
+    if not isinstance(env_id, str):
+        raise ValueError(f"env_id must be the name of a registered environment, got {env_id!r:.200}")
     entry: Any = gym.spec(env_id).vector_entry_point
     kind = load_env_creator(entry) if isinstance(entry, str) else entry
     if not (isinstance(kind, type) and issubclass(kind, PureExplorationVectorEnv)):
         raise ValueError(f"an environment of bandit_envs is needed, got {env_id!r}")
 
 
-def _make_envs(env_id: str, slots: int, handcrafted: bool, observation: str, kwargs: Any) -> PureExplorationVectorEnv:
+def _make_envs(env_id: str, slots: int, actions: str, observation: str, kwargs: Any) -> PureExplorationVectorEnv:
     """An environment whose slots are restarted one by one, with observations that are not copied."""
     envs: Any = gym.make_vec(
         env_id,
         num_envs=slots,
         copy=False,
         autoreset_mode=AutoresetMode.DISABLED,
-        actions="full" if handcrafted else "arm",
+        actions=actions,
         observation=observation,
         **kwargs,
     )
     return envs  # type: ignore[no-any-return]
+
+
+def _forms(agent: Any) -> tuple[str, str]:
+    """The forms of actions and observations that an agent takes part in."""
+    return "full" if isinstance(agent, Agent) else "arm", reads(agent)
+
+
+def _made(recipe: Recipe, env_id: str, kwargs: Any) -> tuple[Any, PureExplorationVectorEnv]:
+    """The agent, and a single slot of the environment in the forms that go with it.
+
+    What a function makes is known only once it has been made: where the forms were others, it is made again.
+    """
+    forms = ("arm", "features") if recipe.observation == "features" else ("full", "statistics")
+    for _ in range(2):
+        envs = _make_envs(env_id, 1, *forms, kwargs)
+        try:
+            agent = recipe.make(envs)
+        except BaseException:
+            envs.close()
+            raise
+        if _forms(agent) == forms:
+            return agent, envs
+        envs.close()
+        forms = _forms(agent)
+    raise ValueError(f"{recipe.name} makes agents that take part in other forms than that of the task it is given")
 
 
 @dataclass(frozen=True)
@@ -226,8 +248,6 @@ class _Plan:
     policy: Any
     env_id: str
     kwargs: dict[str, Any]
-    handcrafted: bool
-    observation: str
     slots: int
     checks: list[int] | None
     lower_bound: float
@@ -235,10 +255,9 @@ class _Plan:
 
     def run(self, episodes: int, seed: int, progress: bool | None) -> Run:
         """All episodes."""
-        envs = _make_envs(self.env_id, self.slots, self.handcrafted, self.observation, self.kwargs)
+        envs = _make_envs(self.env_id, self.slots, *_forms(self.policy), self.kwargs)
         try:
-            steps = _Lockstep(self.label, self.policy, envs, episodes, seed, self.checks, self.handcrafted, progress)
-            run = steps.run()
+            run = _Lockstep(self.label, self.policy, envs, episodes, seed, self.checks, progress).run()
         finally:
             envs.close()
         run.lower_bound = self.lower_bound
@@ -247,7 +266,7 @@ class _Plan:
 
 def _plan(
     label: str,
-    policy: Any,
+    recipe: Recipe,
     env_id: str,
     kwargs: dict[str, Any],
     episodes: int,
@@ -255,20 +274,9 @@ def _plan(
     batch: int | None,
 ) -> _Plan:
     """The run of one agent at one budget, after all checks that can be made without running it."""
-    if isinstance(policy, str) and parse_call(policy)[0] in catalogue.LEARNED:
-        with closing(_make_envs(env_id, 1, False, "features", kwargs)) as envs:
-            policy = catalogue.make(policy, envs)
-    handcrafted = isinstance(policy, (str, Agent))
-    space = getattr(policy, "observation_space", None)
-    reads = "statistics" if handcrafted or isinstance(space, spaces.Dict) else "features"
-    form = getattr(policy, "observation", reads)
-    envs = _make_envs(env_id, 1, handcrafted, form, kwargs)
+    policy, envs = _made(recipe, env_id, kwargs)
     try:
         task = envs.task
-        if isinstance(policy, str):
-            policy = catalogue.make(policy, envs)
-        elif isinstance(policy, Agent):
-            policy = policy.for_task(task)
         stops = getattr(policy, "stops", False) and task.delta is not None
         if not stops and task.budget is None and task.max_pulls is None:
             raise ValueError(f"{label} may never stop by itself: give a budget or max_pulls")
@@ -282,7 +290,7 @@ def _plan(
         envs.certify(np.zeros(1, np.int64))
     finally:
         envs.close()
-    return _Plan(label, policy, env_id, kwargs, handcrafted, form, slots, checks, bound)
+    return _Plan(label, policy, env_id, kwargs, slots, checks, bound)
 
 
 class _Lockstep:
@@ -296,10 +304,10 @@ class _Lockstep:
         episodes: int,
         seed: int,
         at: Sequence[int] | None,
-        handcrafted: bool,
         progress: bool | None,
     ) -> None:
-        self.label, self.policy, self.envs, self.handcrafted = label, policy, envs, handcrafted
+        self.label, self.policy, self.envs = label, policy, envs
+        self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
         self.episodes, self.seed, self.progress = episodes, seed, progress
         E = envs.num_envs
         self.checks = np.array([] if at is None else at, np.int64)

@@ -33,14 +33,23 @@ BLOCK = 2**18  # random numbers drawn at a time: what bounds the memory of a res
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """How much two agents differ on the same episodes: mean of a - b, its interval, the p-value of "no difference"."""
+    """How much two agents differ on the same episodes.
 
-    difference: float  # mean of a - b, in units of the metric
-    low: float  # limits of the confidence interval of that mean; nan where one episode cannot give one
+    Attributes:
+        difference: mean of a - b, in units of the metric.
+        low: lower confidence limit of that mean; NaN for a single episode.
+        high: upper confidence limit, likewise.
+        p_value: of the test that there is no difference, two-sided, in (0, 1].
+        episodes: their number.
+        method: the test and the interval, in words.
+    """
+
+    difference: float
+    low: float
     high: float
-    p_value: float  # two-sided, in (0, 1]
+    p_value: float
     episodes: int
-    method: str  # the test and the interval, in words
+    method: str
 
 
 @overload
@@ -48,7 +57,7 @@ def clopper_pearson(errors: int, n: int, level: float = ...) -> tuple[float, flo
 @overload
 def clopper_pearson(errors: ArrayLike, n: ArrayLike, level: float = ...) -> tuple[Any, Any]: ...
 def clopper_pearson(errors: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Any, Any]:
-    """Exact two-sided confidence limits of a binomial rate. [Clopper & Pearson, Biometrika 1934]
+    """Exact two-sided confidence limits of a binomial rate, of Clopper & Pearson, Biometrika 1934.
 
     Each of the two limits fails with probability at most (1 - level) / 2, whatever the rate.
 
@@ -91,11 +100,11 @@ def verdict(errors: int, n: int, delta: float, level: float = 0.95) -> Verdict:
 
 
 def mcnemar_midp(only_a: int, only_b: int) -> float:
-    """Two-sided mid-p of McNemar's test that a and b are right equally often. [Fagerland et al., BMC MRM 13:91, 2013]
+    """Two-sided mid-p of McNemar's test that a and b are right equally often.
 
-    Episodes on which both are right, or both wrong, say nothing. Of the m = only_a + only_b others, a wins
-    X ~ Binomial(m, 1/2) if it is as good as b: p = 2 P(X <= k) - P(X = k) = P(X <= k) + P(X <= k - 1), where k is the
-    smaller of the two counts.
+    It is that of Fagerland et al., BMC MRM 13:91, 2013. Episodes on which both are right, or both wrong, do not count.
+    Of the m = only_a + only_b others, a wins X ~ Binomial(m, 1/2) if it is as good as b:
+    p = 2 P(X <= k) - P(X = k) = P(X <= k) + P(X <= k - 1), where k is the smaller of the two counts.
 
     Args:
         only_a: episodes on which a alone is right.
@@ -116,7 +125,7 @@ def mcnemar_midp(only_a: int, only_b: int) -> float:
 
 
 def bootstrap_mean(x: ArrayLike, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> tuple[Any, Any]:
-    """Confidence limits of a mean over episodes, by the percentile bootstrap. [Efron & Tibshirani 1993, chapter 13]
+    """Confidence limits of a mean over episodes, by the percentile bootstrap of Efron & Tibshirani 1993, chapter 13.
 
     Beyond LARGE = 10,000 episodes the normal interval, mean +- z s / sqrt(n), is returned: unless a handful of episodes
     carries the mean, the two differ by less than the bootstrap's own randomness. Memory is that of `x` and of blocks of
@@ -164,8 +173,9 @@ def paired_difference(
       among the resamples, an exact test for symmetric differences; the interval of `bootstrap_mean`.
     - n > LARGE: the normal limit of both.
 
-    The bootstrap's resamples would give a p-value as well, but not an honest one: for five differences of one sign it
-    is 1 / 1000, while fair coins agree once in 16 times. The price is that interval and test may disagree at the edge.
+    The bootstrap's resamples would give a p-value as well, but one that is too small: for five differences of one sign
+    it is 1 / 1000, while five fair coins agree once in 16 times. In return, interval and test may disagree where the
+    p-value is close to 1 - level.
 
     Args:
         a: shape (n,), the metric of agent a in each episode; booleans count as 0 and 1.
@@ -198,7 +208,7 @@ def paired_difference(
 
 
 def _bonett_price(only_a: int, only_b: int, n: int, level: float) -> tuple[float, float]:
-    """Limits of P(a alone is right) - P(b alone is right). [Bonett & Price 2012]"""
+    """Limits of P(a alone is right) - P(b alone is right), of Bonett & Price 2012."""
     from scipy.special import ndtri
 
     p_a, p_b = (only_a + 1) / (n + 2), (only_b + 1) / (n + 2)
@@ -263,10 +273,13 @@ def _proper(p: float) -> float:
 
 
 def latest_of_the_best(returns: NDArray[np.float64]) -> int:
-    """Which of the checkpoints with these returns (C, episodes) to keep: the one-standard-error rule.
+    """The number of the checkpoint to keep, by the one-standard-error rule.
 
-    The last one whose mean return is at most one standard error of the paired difference below the best. The best
-    itself would often be the luckiest, and late checkpoints have gained from a lower learning rate.
+    It is the last one whose mean return is at most one standard error of the paired difference below the best. The
+    best itself would often be best by chance, and late checkpoints have gained from a lower learning rate.
+
+    Args:
+        returns: of each checkpoint in each of the same episodes, (C, episodes).
     """
     deficit = returns[returns.mean(1).argmax()] - returns
     error = deficit.std(1, ddof=1) / math.sqrt(returns.shape[1])

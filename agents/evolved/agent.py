@@ -1,8 +1,8 @@
-"""`Evolved`: the agent that pulls by an evolved index; see `index` for the formula.
+"""`Evolved`: the agent that pulls by an evolved index; see `formula` for the index.
 
-Threshold, Feasible: margins are the problem's, and a pull changes one index. TopK, BestArm, AllGood: a pull may change
-them all. Where a pull has a price and there is no budget (AllGood), it stops once the smallest index passes
-tau0 - tau1 ln(price), two more parameters, and ln(T / K) is -ln(price K).
+Where the problem is `local`, a pull changes the index of the arm that is pulled; elsewhere it may change the indices of
+all arms. Where a pull has a price and there is no budget, the agent stops once the smallest index is larger than
+tau0 - tau1 ln(price), tau0 and tau1 being two parameters more; and 1 / price stands for the budget T in the index.
 """
 
 from __future__ import annotations
@@ -16,24 +16,38 @@ import numpy as np
 
 from bandit_envs import number
 
-from ..core.agent import Floats, Ints, Observation
+from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, unfit
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_genes
-from .formula import ALL_GOOD, MULTIPLICATIVE, PARAMETERS, TOP_K, all_indices, at_budget, indices
+from .formula import PARAMETERS, at_budget, indices, least_indices
 
 __all__ = ["STOPPING", "Evolved"]
 
 STOPPING = ("tau0", "tau1")
-LOCAL = ("Threshold", "Feasible")  # problems where an arm's margin depends on that arm alone
 
 
 @dataclass
 class WideMemory:
-    """Scratch of an evolved index on E episodes where a pull changes all indices."""
+    """Arrays that are filled at each decision on E episodes, for problems where a pull may change all indices."""
 
-    margin: Floats  # (E, K)
+    distances: Floats  # (E, K)
     arm: Ints  # (E,)
     least: Floats  # (E,)
+
+
+def _table(genes: Any, wanted: int) -> Floats:
+    """Genes as numbers (P, wanted), of one candidate or more.
+
+    Raises:
+        ValueError: naming what they are instead.
+    """
+    try:
+        table = np.atleast_2d(np.array(genes, np.float64))
+    except (TypeError, ValueError, OverflowError):
+        table = np.empty((0, 0))
+    if table.ndim != 2 or table.shape[-1] != wanted or not len(table) or not np.isfinite(table).all():
+        raise ValueError(f"evolved takes {wanted} finite genes here, got {genes!r:.200}")
+    return table
 
 
 class Evolved(IndexPolicy):
@@ -41,15 +55,16 @@ class Evolved(IndexPolicy):
 
     Args:
         task: a task or an environment, with a budget or a price of a pull.
-        genes: the 18 parameters of `index.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop; (P, 18) for
-            P candidates, each for an equal share of the episodes in a row. None: the stored ones of the problem.
+        genes: the 18 parameters of `formula.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop; or
+            (P, 18) for P candidates, each for an equal share of the episodes in a row. None: those that are stored for
+            the problem.
 
     Raises:
         ValueError: where no genes are stored for the task, telling how to evolve some.
     """
 
     name, source = "evolved", "this package: an index of 18 parameters, tuned by CMA-ES on random instances"
-    solves = ("Threshold", "Feasible", "TopK", "BestArm", "AllGood")
+    solves = ALL_PROBLEMS
     anytime = False
 
     def __init__(self, task: Any, genes: Sequence[float] | None = None) -> None:
@@ -59,27 +74,14 @@ class Evolved(IndexPolicy):
             raise ValueError("evolved needs a budget, or a pull_cost > 0")
         self.stops = task.budget is None
         names = (*PARAMETERS, *(STOPPING if self.stops else ()))
-        table = np.atleast_2d(np.array(stored_genes(task, names) if genes is None else genes, np.float64))
-        wanted = len(names)
-        if table.shape[-1] != wanted or not np.isfinite(table).all():
-            raise ValueError(f"evolved takes {wanted} finite genes here, got {genes!r:.200}")
-        self.genes = table
+        self.genes = table = _table(stored_genes(task, names) if genes is None else genes, len(names))
         scale = 1.0 / task.pull_cost if task.budget is None else float(task.budget)
         self.fair = math.log(scale / task.K)
         self._own = at_budget(table, self.fair)
         self.sigma2 = number("sigma", task.sigma, 0, above=True) ** 2
-        bernoulli, threshold = task.law == "bernoulli" and task.D == 1, task.parameters.get("threshold")
-        self._centre = float(threshold) if bernoulli and threshold is not None else math.nan
-        self._wide = task.problem not in LOCAL
-        self._rule, self._size = self._boundary()
-        self._bernoulli = bernoulli
-
-    def _boundary(self) -> tuple[int, float]:
-        """The rule of the margins where they depend on all arms, and its number."""
-        if self.task.problem == "AllGood":
-            rule = MULTIPLICATIVE if self.task.parameters["multiplicative"] else ALL_GOOD
-            return rule, float(self.task.parameters["epsilon"])
-        return TOP_K, float(getattr(self.problem, "k", 1))
+        self._bernoulli, boundary = task.law == "bernoulli" and task.D == 1, self.problem.boundary
+        self._centre = boundary if self._bernoulli and boundary is not None else math.nan
+        self._wide = not self.problem.local
 
     def index(self, T: Floats, D: Floats) -> Floats:
         out = np.empty(len(T))
@@ -101,17 +103,17 @@ class Evolved(IndexPolicy):
         else:
             pulls = np.ascontiguousarray(observation["pulls"], np.int64)
             mean = np.ascontiguousarray(observation["mean"], np.float64)
-            all_indices(
+            if len(state.arm) != len(pulls):
+                raise unfit(pulls, mean, len(state.arm))
+            least_indices(
                 pulls,
-                mean,
-                self._rule,
-                self._size,
+                mean.reshape(len(pulls), -1),
+                self.problem.distances(pulls, mean, state.distances),
                 self._bernoulli,
                 self.sigma2,
                 self.fair,
                 self._own,
                 max(len(pulls) // len(self.genes), 1),
-                state.margin,
                 state.arm,
                 state.least,
             )

@@ -1,9 +1,10 @@
 """`evolve`: CMA-ES on the parameters of the index, all candidates on the same samples of fresh random instances.
 
-The fitness of a candidate is the mean, over the environments of the training mix, of the logarithm of its loss as a
-multiple of what LSA loses on the same episodes. The mean of the search distribution, averaged over some generations
-since it wanders with the noise, is compared with itself at earlier ones on held-out instances, and the latest of the
-best is kept.
+The fitness of a candidate is the mean, over the environments of the mix, of the logarithm of its mean loss as a
+multiple of what the index of LSA loses on the same episodes. CMA-ES draws the candidates of a generation from a normal
+law and moves the law towards the better ones. Its mean wanders with the noise: a checkpoint, every few generations, is
+the average of the means since the checkpoint before. Checkpoints are compared on the same held-out episodes. The one
+that is kept is the latest that is at most one standard error of the paired difference worse than the best.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import platform
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +27,188 @@ from bandit_envs import integer, number, root_number
 
 from ..core.optional import require
 from ..evaluation.statistics import latest_of_the_best
+from ..models.formats import FORMAT
 from .agent import STOPPING
-from .candidates import Course
+from .candidates import CommonEpisodes
 from .formula import LSA, PARAMETERS
 
 __all__ = ["START", "evolve", "starting_point"]
 
 Floats = NDArray[np.float64]
-# Where the search starts, and how far it looks at first; a parameter of scale 0 stays: alpha, as only the order of the
-# indices counts, rho, and the second bend.
+# Where the search starts, and how far it goes at first. A parameter of scale 0 is not searched: alpha, as only the
+# order of the indices counts, rho, and the second bend.
 START = (1.0, 1.0, 1.0, 2.0, 0.5, 0.1, 0.0, 0.5, 0.0, 1.0, 0.0, 1.0, 0.0, *[0.0] * 5)
 SCALES = (0.0, 0.2, 0.0, 0.5, 0.2, 0.1, 0.1, 0.3, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)
 STOP_START, STOP_SCALES = (0.0, 0.5), (0.7, 0.15)
-LEAST = 1e-12  # of a mean loss
+STEP = 0.7  # the first standard deviation of the candidates, in units of the scales
+SEARCHING = 0.93  # share of the seconds after which no generation begins: the last checkpoint and the report need time
+LEAST = 1e-12  # a mean loss below this is taken for it
 
 
 def starting_point(stops: bool) -> tuple[list[float], list[float], list[float]]:
-    """The index of LSA, to measure by; where the search starts; and its scales."""
+    """The genes of the index of LSA, which losses are compared with; where the search starts; and the scales.
+
+    Args:
+        stops: whether the agent stops by itself, so that it has two genes more.
+    """
     own = list(STOP_START) if stops else []
     return [*LSA, *own], [*START, *own], [*SCALES, *(STOP_SCALES if stops else ())]
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """The genes that are searched; a point x of the space stands for genes, and x = 0 for those of the start.
+
+    Attributes:
+        names, start, scales: of all genes. searched: the numbers of those that are searched, (S,).
+    """
+
+    names: list[str]
+    start: Floats
+    scales: Floats
+    searched: NDArray[np.int64]
+
+    def genes(self, x: Floats) -> list[float]:
+        """The genes at a point x, (S,): those that are searched lie x times their scales away from the start."""
+        at = self.start.copy()
+        at[self.searched] += self.scales[self.searched] * x
+        return [float(v) for v in at]
+
+
+def _search_space(stops: bool, wanted: Sequence[str] | None) -> SearchSpace:
+    """The genes to search; wanted: their names, None for all with a scale.
+
+    Raises:
+        ValueError: if they are too few, or not all can be searched.
+    """
+    _, start, scales = starting_point(stops)
+    names = [*PARAMETERS, *(STOPPING if stops else ())]
+    searched = np.flatnonzero(scales)
+    if wanted is not None:
+        free = [names[i] for i in searched]
+        if len(set(wanted)) < 2 or not set(wanted) <= set(free):
+            raise ValueError(f"searched must name at least two of {', '.join(free)}, got {wanted!r}")
+        searched = np.array([i for i in searched if names[i] in wanted])
+    return SearchSpace(names, np.array(start), np.array(scales), searched)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Genes on the way, and how they did on the held-out episodes.
+
+    Attributes:
+        generation: after which they were taken. genes: all of them. cpu_seconds: processor time of the call until then.
+        ratios: for each environment, their mean loss as a multiple of that of the index of LSA.
+        values: one number per episode; their mean is that of the ratios, so that each environment has the same weight.
+    """
+
+    generation: int
+    genes: list[float]
+    cpu_seconds: float
+    ratios: list[float]
+    values: Floats
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What the card says of it."""
+        ratios = [round(ratio, 4) for ratio in self.ratios]
+        return {"generation": self.generation, "cpu_seconds": self.cpu_seconds, "ratios": ratios}
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """A search, with all that it needs; nothing in it changes.
+
+    Attributes:
+        mix: the episodes of each environment. space: the genes that are searched. lsa: genes to compare losses with.
+        every: generations from a checkpoint to the next. held_out: a checkpoint is compared on so many times the
+            episodes of a generation. roots: of the episodes of the generations, of the checkpoints, and of the report.
+        began: when the call began, by `time.process_time()`. show: print a line for each checkpoint.
+    """
+
+    mix: list[CommonEpisodes]
+    space: SearchSpace
+    lsa: list[float]
+    every: int
+    held_out: int
+    roots: tuple[int, int, int]
+    began: float
+    show: bool
+
+    def spent(self) -> float:
+        """Processor time so far, in seconds."""
+        return time.process_time() - self.began
+
+    def fitness(self, points: Sequence[Floats], generation: int) -> Floats:
+        """The mean logarithm of the loss over LSA's, of the candidates at these points, (P,); less is better."""
+        candidates = [self.lsa, *map(self.space.genes, points)]
+        fitness = np.zeros(len(points))
+        for one in self.mix:
+            loss = np.maximum(one.losses(candidates, self.roots[0], generation * one.episodes).mean(1), LEAST)
+            fitness += np.log(loss[1:] / loss[0]) / len(self.mix)
+        return fitness
+
+    def checkpoint(self, generation: int, means: Sequence[Floats]) -> Checkpoint:
+        """The average of the means of the search since the checkpoint before, compared on the held-out episodes."""
+        genes = self.space.genes(np.mean(means, axis=0))
+        ratios, parts = [], []
+        for one in self.mix:
+            loss = one.losses([self.lsa, genes], self.roots[1], 0, self.held_out * one.episodes)
+            base = max(float(loss[0].mean()), LEAST)
+            ratios.append(float(loss[1].mean()) / base)
+            parts.append(loss[1] / base / loss.shape[1])
+        values = np.concatenate(parts) * sum(map(len, parts)) / len(parts)
+        made = Checkpoint(generation, genes, round(self.spent(), 1), ratios, values)
+        if self.show:
+            line = f"{made.cpu_seconds:6.0f} s  generation {generation:4}  {made.row['ratios']}"
+            print(line, file=sys.stderr, flush=True)
+        return made
+
+    def search(self, strategy: Any, generations: int, seconds: float | None) -> list[Checkpoint]:
+        """All generations; returns the checkpoints, that of the start first.
+
+        Args:
+            strategy: the search of the package cmaes. generations: how many, at most. seconds: of processor time.
+        """
+        checkpoints = [self.checkpoint(0, [strategy.mean.copy()])]
+        generation, means = 0, []
+        while generation < generations and (seconds is None or self.spent() < SEARCHING * seconds):
+            points = [strategy.ask() for _ in range(strategy.population_size)]
+            fitness = self.fitness(points, generation)
+            strategy.tell([(x, float(f)) for x, f in zip(points, fitness, strict=True)])
+            means.append(strategy.mean.copy())
+            generation += 1
+            if generation % self.every == 0:
+                checkpoints.append(self.checkpoint(generation, means))
+                means = []
+        if means:
+            checkpoints.append(self.checkpoint(generation, means))
+        return checkpoints
+
+    def report(self, genes: Sequence[float]) -> list[dict[str, Any]]:
+        """How genes do on episodes that nothing has seen before: a JSON-able dict for each environment.
+
+        It holds the mean losses of the genes and of LSA's index, and their ratio with its 95 % interval.
+        """
+        rows = []
+        for one in self.mix:
+            lsa, own = one.losses([self.lsa, genes], self.roots[2], 0, self.held_out * one.episodes)
+            base = max(float(lsa.mean()), LEAST)
+            ratio = float(own.mean()) / base
+            error = float((own - ratio * lsa).std(ddof=1)) / math.sqrt(len(own)) / base  # of a ratio, by linearisation
+            rows.append(
+                {
+                    "env_kwargs": one.kwargs,
+                    "episodes": len(own),
+                    "root": self.roots[2],
+                    "loss": float(own.mean()),
+                    "start": float(lsa.mean()),
+                    "ratio": round(ratio, 5),
+                    "low": round(ratio - 1.96 * error, 5),
+                    "high": round(ratio + 1.96 * error, 5),
+                }
+            )
+        return rows
 
 
 def evolve(
@@ -62,22 +227,23 @@ def evolve(
     out: str | Path | None = None,
     progress: bool | None = None,
 ) -> tuple[list[float], dict[str, Any]]:
-    """Tune the index.
+    """Tune the parameters of the index of the agent `evolved`.
 
     The same `seed` and `generations` give the same genes (on one platform).
 
     Args:
         env_id: a registered environment. env_kwargs: its keyword arguments, without actions and observation.
-        seconds: processor time of the whole call; generations: how many; at least one of the two.
-        seed: of the search and of all episodes. population: candidates of a generation, >= 4.
-        mix: several environments: for each the keyword arguments it adds, and `episodes` where wanted.
+        seconds: processor time of the whole call. generations: how many. At least one of the two is needed.
+        seed: of the search and of all episodes, an integer >= 0. population: candidates of a generation, >= 4.
+        mix: several environments: for each the keyword arguments that it adds to `env_kwargs`, and `episodes` where
+            wanted.
         episodes: of each candidate on each environment in a generation.
-        held_out: looks at the mean of the search take so many times as many episodes. every: generations between looks,
-            over which that mean is averaged.
+        held_out: checkpoints are compared on so many times as many episodes. every: generations from a checkpoint to
+            the next.
         searched: the parameters to tune, by name, at least two; the others stay where the search starts. None: all but
             alpha, rho and the second bend.
         out: write the card with the genes as `<out>.json`.
-        progress: a line on standard error for each look; None: if that is a terminal.
+        progress: a line on standard error for each checkpoint; None: if that is a terminal.
 
     Returns:
         The genes, and the card: how they came about, and what they reached.
@@ -94,86 +260,27 @@ def evolve(
     population, every = integer("population", population, 4, 1000), integer("every", every, 1, 10**6)
     held_out, kwargs = integer("held_out", held_out, 1, 1000), dict(env_kwargs or {})
     words = np.random.SeedSequence([root_number(seed), 1]).generate_state(4, np.uint64) >> np.uint64(1)
-    racing, choosing, judging, search = (int(word) for word in words)
-    courses = []
+    *roots, search_seed = (int(word) for word in words)
+    environments = []
     for one in [{}] if mix is None else mix:
         own = {**kwargs, **one}
         count = own.pop("episodes", episodes)
-        courses.append(Course(env_id, own, count))
-    stops = courses[0].task.budget is None
-    lsa, start, scales = starting_point(stops)
-    scale, names = np.array(scales), [*PARAMETERS, *(STOPPING if stops else ())]
-    moving = np.flatnonzero(scale)
-    if searched is not None:
-        free = [names[i] for i in moving]
-        if len(set(searched)) < 2 or not set(searched) <= set(free):
-            raise ValueError(f"searched must name at least two of {', '.join(free)}, got {searched!r}")
-        moving = np.array([i for i in moving if names[i] in searched])
-    strategy = cmaes.CMA(mean=np.zeros(len(moving)), sigma=0.7, seed=search % 2**32, population_size=population)
-    show = sys.stderr.isatty() if progress is None else progress
-    looks: list[dict[str, Any]] = []
-    genes: list[list[float]] = []
-    values: list[Floats] = []
-
-    def there(x: Floats) -> list[float]:
-        at = np.array(start)
-        at[moving] += scale[moving] * x
-        return [float(v) for v in at]
-
-    def look(generation: int) -> None:
-        genes.append(there(np.mean(means, axis=0)))
-        means.clear()
-        ratios, parts = [], []
-        for course in courses:
-            loss = course.losses([lsa, genes[-1]], choosing, 0, held_out * course.episodes)
-            base = max(float(loss[0].mean()), LEAST)
-            ratios.append(float(loss[1].mean()) / base)
-            parts.append(loss[1] / base / loss.shape[1])
-        # One number per episode, whose mean is that of the ratios: each environment has the same weight.
-        values.append(np.concatenate(parts) * sum(map(len, parts)) / len(parts))
-        spent = round(time.process_time() - began, 1)
-        looks.append({"generation": generation, "cpu_seconds": spent, "ratios": [round(r, 4) for r in ratios]})
-        if show:
-            print(f"{spent:6.0f} s  generation {generation:4}  {looks[-1]['ratios']}", file=sys.stderr, flush=True)
-
-    generation, means = 0, [strategy.mean.copy()]
-    look(0)
-    while generation < generations and (seconds is None or time.process_time() - began < 0.93 * seconds):
-        asked = [strategy.ask() for _ in range(population)]
-        candidates = [lsa, *map(there, asked)]
-        fitness = np.zeros(population)
-        for course in courses:
-            loss = np.maximum(course.losses(candidates, racing, generation * course.episodes).mean(1), LEAST)
-            fitness += np.log(loss[1:] / loss[0]) / len(courses)
-        strategy.tell([(x, float(f)) for x, f in zip(asked, fitness, strict=True)])
-        means.append(strategy.mean.copy())
-        generation += 1
-        if generation % every == 0:
-            look(generation)
-    if generation % every:
-        look(generation)
-    kept = latest_of_the_best(-np.stack(values))
-    card: dict[str, Any] = {
-        "algorithm": "evolved",
-        "env_id": env_id,
-        "genes": [float(f"{gene:.6g}") for gene in genes[kept]],
-        "names": names,
-        "kept": looks[kept]["generation"],
-        "looks": looks,
-        "generations": generation,
-        "population": population,
-        "seed": seed,
-        "env_kwargs": kwargs,
-        "mix": mix,
-        "result": [_report(course, lsa, genes[kept], judging, held_out) for course in courses],
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "cmaes": cmaes.__version__,
-            "bandit-envs": bandit_envs.__version__,
-        },
-    }
-    card["cpu_seconds"] = round(time.process_time() - began, 1)
+        environments.append(CommonEpisodes(env_id, own, count))
+    stops = environments[0].task.budget is None
+    evolution = Evolution(
+        mix=environments,
+        space=_search_space(stops, searched),
+        lsa=starting_point(stops)[0],
+        every=every,
+        held_out=held_out,
+        roots=(roots[0], roots[1], roots[2]),
+        began=began,
+        show=sys.stderr.isatty() if progress is None else progress,
+    )
+    dimensions = len(evolution.space.searched)
+    strategy = cmaes.CMA(mean=np.zeros(dimensions), sigma=STEP, seed=search_seed % 2**32, population_size=population)
+    checkpoints = evolution.search(strategy, generations, seconds)
+    kept = checkpoints[latest_of_the_best(-np.stack([one.values for one in checkpoints]))]
     given = {
         "seconds": seconds,
         "generations": None if seconds else generations,
@@ -187,26 +294,31 @@ def evolve(
         "searched": searched,
     }
     listed = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
-    card["call"] = f"agents.evolve({env_id!r}, {listed})"
+    card: dict[str, Any] = {
+        "format": FORMAT,
+        "call": f"agents.evolve({env_id!r}, {listed})",
+        "algorithm": "evolved",
+        "env_id": env_id,
+        "genes": [float(f"{gene:.6g}") for gene in kept.genes],
+        "names": evolution.space.names,
+        "kept": kept.generation,
+        "checkpoints": [one.row for one in checkpoints],
+        "generations": checkpoints[-1].generation,
+        "population": population,
+        "seed": seed,
+        "env_kwargs": kwargs,
+        "mix": mix,
+        "result": evolution.report(kept.genes),
+        "versions": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "cmaes": cmaes.__version__,
+            "bandit-envs": bandit_envs.__version__,
+        },
+        "cpu_seconds": round(evolution.spent(), 1),
+    }
     if out is not None:
         path = Path(str(out).removesuffix(".json") + ".json")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(card, indent=1) + "\n")
     return card["genes"], card
-
-
-def _report(course: Course, lsa: Sequence[float], genes: Sequence[float], root: int, times: int) -> dict[str, Any]:
-    """JSON-able: the mean losses of the start and of the genes, and their ratio with its 95 % interval."""
-    start, own = course.losses([lsa, genes], root, 0, times * course.episodes)
-    base, ratio = max(float(start.mean()), LEAST), float(own.mean()) / max(float(start.mean()), LEAST)
-    error = float((own - ratio * start).std(ddof=1)) / math.sqrt(len(own)) / base  # of a ratio, by linearisation
-    return {
-        "env_kwargs": course.kwargs,
-        "episodes": len(own),
-        "root": root,
-        "loss": float(own.mean()),
-        "start": float(start.mean()),
-        "ratio": round(ratio, 5),
-        "low": round(ratio - 1.96 * error, 5),
-        "high": round(ratio + 1.96 * error, 5),
-    }

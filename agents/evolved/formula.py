@@ -1,22 +1,29 @@
 """evolved: an index of 18 parameters that CMA-ES has tuned on random instances. Fixed budget.
 
+The arm with the smallest index is pulled:
+
     index = alpha w + (beta + eta ln(T / 100 K)) ln n + gamma ln(w + delta / n)
             + sum over j = 1, 2 of c_j f(p_j ln(1 + w) + q_j ln n + r_j ln(n K / T) + s_j)                           (1)
 
-with f(x) = x / (1 + |x|), and the arm with the smallest index is pulled. Nothing in it has a scale: w counts samples in
-units of what tells an arm from the boundary.
+with f(x) = x / (1 + |x|). No parameter has a unit: the evidence w of an arm is the number of its samples, divided by
+the number that it takes to tell the arm from one on the boundary.
 
-With alpha = 0.675, beta = 1/2 and nothing else it is LSA (Tao et al. 2019 with its alpha = 1.35). With alpha = beta = 1
-and gamma = 1/2 it is, roughly, the index of `dp-index` far from the horizon: the error of an arm, e^-w / sqrt(w), per
-pull made, except that for an arm on the boundary, w = 0, a single pull tells more; delta is where that begins. The more
-pulls there are, the smaller the gaps that they are spent on: arms in vain are given up sooner, eta, and distances far
-larger than those gaps, early in an episode, are luck rather than news, mu.
+Special cases. With alpha = 0.675, beta = 1/2 and all other parameters 0 it is the index of LSA (Tao et al. 2019, with
+their alpha = 1.35). With alpha = beta = 1, gamma = 1/2 and all others 0 it is, roughly, the index of `dp-index` far
+from the horizon: minus the logarithm of the posterior error of an arm, e^-w / sqrt(w), per pull made.
 
-symbols     n pulls of the arm, d its distance from the boundary, K arms, T budget, sigma the sub-Gaussian scale
-            m the mean of the arm, its distance shrunk to d n / (n + nu): by nu = |kappa| (T / 100 K)^mu samples on the
-               boundary
+What the other parameters are for. For an arm on the boundary, w = 0, the logarithm of w is not bounded: delta / n is
+added to w. With more pulls per arm, pulls are better spent on smaller gaps. So the weight of ln n grows by
+eta ln(T / 100 K), and an arm that is still undecided after many pulls is given up sooner. And a distance that is large
+after a few samples is then most likely luck: it is shrunk as by nu further samples that lie on the boundary, and mu
+says how fast nu grows with the pulls per arm. The two bends c_j f let the index depart from a straight line.
+
+symbols     n pulls of the arm, d the distance of its empirical mean from the boundary, K arms, T budget
+            sigma sub-Gaussian scale of the arms
+            nu = |kappa| (T / 100 K)^mu samples on the boundary, by which the distance is shrunk to d n / (n + nu)
+            m the mean at the shrunk distance from the boundary
             w = (1 - rho) n (d n / (n + nu))^2 / (2 sigma^2) + rho n kl(m, boundary), kl that of Bernoulli laws;
-               rho = 0 for all other arms
+               rho = 0 for arms that are not Bernoulli
 departures  none: this is the source
 """
 
@@ -30,7 +37,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import inlined, jit
 
-__all__ = ["LSA", "PARAMETERS", "all_indices", "at_budget", "indices"]
+__all__ = ["LSA", "PARAMETERS", "at_budget", "indices", "least_indices"]
 
 Floats = NDArray[np.float64]
 PARAMETERS = (
@@ -45,7 +52,6 @@ PARAMETERS = (
     *(f"{name}{j}" for j in (1, 2) for name in "cpqrs"),
 )
 LSA = (0.675, 0.5, *[0.0] * 16)  # the index of LSA with alpha = 1.35
-TOP_K, ALL_GOOD, MULTIPLICATIVE = 0, 1, 2
 HUNDRED = math.log(100.0)  # pulls per arm at which beta is the weight of ln n, and |kappa| is nu
 MOST = 600.0  # an exponent that does not overflow
 CLOSE = 1e-3  # boundaries of Bernoulli arms nearer to 0 or 1 are taken for it, and |delta| is larger by it
@@ -101,74 +107,23 @@ def indices(n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any
 
 
 @jit
-def _top_k(pulls: Any, mean: Any, k: Any, margin: Any) -> None:
-    """Distance of each arm (K,) from the nearest empirical mean on the other side, positive for the k best."""
-    K = len(mean)
-    inside = np.zeros(K, np.bool_)
-    for _ in range(k):
-        best = -1
-        for i in range(K):
-            if not inside[i] and (best < 0 or mean[i] > mean[best]):
-                best = i
-        inside[best] = True
-    last, first = math.inf, -math.inf  # of those inside the least, of those outside the largest
-    for i in range(K):
-        if inside[i]:
-            last = min(last, mean[i])
-        else:
-            first = max(first, mean[i])
-    for i in range(K):
-        margin[i] = mean[i] - first if inside[i] else mean[i] - last
-
-
-@jit
-def _all_good(pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, margin: Any) -> None:
-    """How far each arm (K,) must move for an answer to change, positive for the good ones.
-
-    An arm's mean decides on the arm; the best one, and those that may be the best, also move the boundary.
-    """
-    K, best = len(mean), 0
-    for i in range(K):
-        if mean[i] > mean[best]:
-            best = i
-    top = mean[best]
-    boundary = min((1.0 - epsilon) * top, top) if multiplicative else top - epsilon
-    up, down = math.inf, math.inf  # how far the boundary moves until it meets an arm
-    for i in range(K):
-        margin[i] = mean[i] - boundary
-        if i != best:
-            if margin[i] >= 0.0:
-                up = min(up, margin[i])
-            else:
-                down = min(down, -margin[i])
-    for i in range(K):
-        far = top - mean[i] + up
-        if i == best:
-            margin[i] = min(margin[i], up, down)
-        elif margin[i] >= 0.0:
-            margin[i] = min(margin[i], far)
-
-
-@jit
-def all_indices(
+def least_indices(
     pulls: Any,
     mean: Any,
-    rule: Any,
-    size: Any,
+    distances: Any,
     bernoulli: Any,
     sigma2: Any,
     fair: Any,
     genes: Any,
     per_row: Any,
-    margin: Any,
     arm: Any,
     least: Any,
 ) -> None:
     """The arm (E,) with the smallest index in each episode, arms never pulled first, and that index (E,).
 
     Args:
-        pulls, mean: (E, K). rule: TOP_K, with size the k, or ALL_GOOD or MULTIPLICATIVE, with size the epsilon.
-        bernoulli: whether variances follow from means. margin: (E, K), filled.
+        pulls, mean: (E, K). distances: (E, K), of the problem: how far an arm must move for the answer to change.
+        bernoulli: whether variances follow from means.
     """
     E, K = pulls.shape
     for e in range(E):
@@ -179,13 +134,9 @@ def all_indices(
                 break
         if arm[e] >= 0:
             continue
-        if rule == TOP_K:
-            _top_k(pulls[e], mean[e], int(size), margin[e])
-        else:
-            _all_good(pulls[e], mean[e], size, rule == MULTIPLICATIVE, margin[e])
         for k in range(K):
-            d = abs(margin[e, k])
-            side = 1.0 if margin[e, k] >= 0.0 else -1.0
+            d = abs(distances[e, k])
+            side = 1.0 if distances[e, k] >= 0.0 else -1.0
             centre = mean[e, k] - side * d if bernoulli else math.nan
             value = _index(float(pulls[e, k]), d, centre, side, sigma2, fair, genes, e // per_row)
             if value < least[e] or arm[e] < 0:

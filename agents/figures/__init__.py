@@ -1,9 +1,10 @@
 """The figures of the papers: one short declaration each."""
 
-from . import chen2017, kalyanakrishnan2010, katz_samuels2018, mason2020, tao2019
+from .catalogue import FIGURES
 from .claims import Claim, Growth, Level, Peaks, Printed
-from .figure import Figure, Reproduction, reproduce
-from .panels import Allocation, AnyPanel, Panel, Sweep
+from .figure import Figure
+from .panels import Allocation, AnyPanel, Panel, Result, Sweep
+from .reproduction import Reproduction, reproduce
 
 __all__ = [
     "FIGURES",
@@ -17,9 +18,7 @@ __all__ = [
     "Peaks",
     "Printed",
     "Reproduction",
+    "Result",
     "Sweep",
     "reproduce",
 ]
-
-MODULES = (tao2019, chen2017, kalyanakrishnan2010, mason2020, katz_samuels2018)
-FIGURES: dict[str, Figure] = {figure.name: figure for module in MODULES for figure in module.FIGURES}

@@ -12,16 +12,35 @@ from typing import Any
 import numpy as np
 
 from ..evaluation.statistics import bootstrap_mean
-from .panels import Allocation, AnyPanel, Panel, Sweep
+from .panels import Allocation, AnyPanel, Panel, Result, Sweep
 
 __all__ = ["AnyClaim", "Claim", "Growth", "Level", "Peaks", "Printed"]
 
 
+def _row(
+    verdict: str,
+    estimate: float,
+    low: float = math.nan,
+    high: float = math.nan,
+    *,
+    x: float = math.nan,
+    p_value: float = math.nan,
+) -> dict[str, Any]:
+    """What is found at one point; NaN where a column does not apply."""
+    return {"x": x, "estimate": estimate, "low": low, "high": high, "p_value": p_value, "verdict": verdict}
+
+
 @dataclass(frozen=True)
 class Claim:
-    """In a panel, `better` has a smaller (or larger) mean of the panel's metric than `worse`, at every point.
+    """An agent has a smaller mean of the panel's metric than another agent, at every point.
 
-    `since`, `until`: at the points from there, up to there only.
+    Attributes:
+        panel: title of the panel.
+        better: the agent whose mean is smaller.
+        worse: the agent whose mean is larger.
+        larger: the claim is the other way round: the mean of `better` is the larger one.
+        since: the claim is about the points from there on.
+        until: the claim is about the points up to there.
     """
 
     panel: str
@@ -33,10 +52,13 @@ class Claim:
 
     @property
     def text(self) -> str:
-        where = [f"from {self.since:g}"] * (self.since > -math.inf) + [f"up to {self.until:g}"] * (
-            self.until < math.inf
-        )
-        return " ".join([self.better, "above" if self.larger else "below", self.worse, *where])
+        """The claim in words."""
+        words = [self.better, "above" if self.larger else "below", self.worse]
+        if self.since > -math.inf:
+            words.append(f"from {self.since:g}")
+        if self.until < math.inf:
+            words.append(f"up to {self.until:g}")
+        return " ".join(words)
 
     def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
         """A row per point: the paired difference better - worse."""
@@ -47,24 +69,22 @@ class Claim:
             d = evaluation.compare(self.better, self.worse, panel.metric, level=level, **place)
             less, more = ("no", "yes") if self.larger else ("yes", "no")
             verdict = less if d.high < 0 else more if d.low > 0 else "open"
-            rows.append(
-                {
-                    "x": x,
-                    "estimate": d.difference,
-                    "low": d.low,
-                    "high": d.high,
-                    "p_value": d.p_value,
-                    "verdict": verdict,
-                }
-            )
+            rows.append(_row(verdict, d.difference, d.low, d.high, x=x, p_value=d.p_value))
         return rows
 
 
 @dataclass(frozen=True)
 class Growth:
-    """In a panel, an agent's mean of the panel's metric grows as x ** exponent, with an exponent in a range.
+    """An agent's mean of the panel's metric grows as x ** exponent, with an exponent in [low, high].
 
     The exponent is the slope of log mean against log x by least squares; its interval is from resampled episodes.
+
+    Attributes:
+        panel: title of the panel.
+        agent: whose mean it is.
+        low: the smallest exponent that the claim allows.
+        high: the largest one.
+        seed: of the resampling.
     """
 
     panel: str
@@ -75,6 +95,7 @@ class Growth:
 
     @property
     def text(self) -> str:
+        """The claim in words."""
         return f"{self.agent} grows with an exponent of {self.low:g} to {self.high:g}"
 
     def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
@@ -89,21 +110,20 @@ class Growth:
         slopes = design @ np.log(np.column_stack([fitted, np.array(resampled)])) / (design @ design)
         low, high = np.quantile(slopes[1:], [(1 - level) / 2, (1 + level) / 2])
         inside, outside = self.low <= low and high <= self.high, high < self.low or low > self.high
-        return [
-            {
-                "x": np.nan,
-                "estimate": slopes[0],
-                "low": low,
-                "high": high,
-                "p_value": np.nan,
-                "verdict": "yes" if inside else "no" if outside else "open",
-            }
-        ]
+        return [_row("yes" if inside else "no" if outside else "open", slopes[0], low, high)]
 
 
 @dataclass(frozen=True)
 class Level:
-    """In a panel, an agent's mean of the panel's metric is at most (`above`: above) a value at a number of pulls."""
+    """An agent's mean of the panel's metric is at most a value at one point.
+
+    Attributes:
+        panel: title of the panel.
+        agent: whose mean it is.
+        value: the limit.
+        x: the point.
+        above: the claim is the other way round: the mean is above the value.
+    """
 
     panel: str
     agent: str
@@ -113,6 +133,7 @@ class Level:
 
     @property
     def text(self) -> str:
+        """The claim in words."""
         return f"{self.agent} {'above' if self.above else 'at most'} {self.value:g} at {self.x:g}"
 
     def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
@@ -122,21 +143,18 @@ class Level:
         low, high = bootstrap_mean(values[:, None], level)
         below, over = ("no", "yes") if self.above else ("yes", "no")
         verdict = below if high[0] <= self.value else over if low[0] > self.value else "open"
-        return [
-            {
-                "x": self.x,
-                "estimate": values.mean(),
-                "low": low[0],
-                "high": high[0],
-                "p_value": np.nan,
-                "verdict": verdict,
-            }
-        ]
+        return [_row(verdict, values.mean(), low[0], high[0], x=self.x)]
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """In a panel of pulls by rank, an agent pulls the arms of these ranks most, counted from 1."""
+    """In a panel of pulls by rank, an agent pulls certain arms most.
+
+    Attributes:
+        panel: title of the panel.
+        agent: whose pulls they are.
+        ranks: of those arms, counted from 1.
+    """
 
     panel: str
     agent: str
@@ -144,6 +162,7 @@ class Peaks:
 
     @property
     def text(self) -> str:
+        """The claim in words."""
         return f"{self.agent} pulls ranks {' and '.join(map(str, self.ranks))} most"
 
     def test(self, panel: Allocation, result: Any, level: float) -> list[dict[str, Any]]:
@@ -151,21 +170,18 @@ class Peaks:
         pulls = panel.by_rank(result, self.agent)
         most = np.argsort(-pulls, kind="stable")[: len(self.ranks)] + 1
         found = len(set(most.tolist()) & set(self.ranks))
-        return [
-            {
-                "x": np.nan,
-                "estimate": found,
-                "low": np.nan,
-                "high": np.nan,
-                "p_value": np.nan,
-                "verdict": "yes" if found == len(self.ranks) else "no",
-            }
-        ]
+        return [_row("yes" if found == len(self.ranks) else "no", found)]
 
 
 @dataclass(frozen=True)
 class Printed:
-    """In a panel without chance, a number that the paper prints: a column of the one-row summary."""
+    """In a panel without chance, a number that the paper prints: a column of the one-row summary.
+
+    Attributes:
+        panel: title of the panel.
+        column: of the summary.
+        value: the number printed.
+    """
 
     panel: str
     column: str
@@ -173,21 +189,13 @@ class Printed:
 
     @property
     def text(self) -> str:
+        """The claim in words."""
         return f"{self.column} = {self.value:g}"
 
-    def test(self, panel: AnyPanel, result: Any, level: float) -> list[dict[str, Any]]:
+    def test(self, panel: AnyPanel[Any], result: Result, level: float) -> list[dict[str, Any]]:
         """One row: the number."""
         found = float(result.summary()[self.column].iloc[0])
-        return [
-            {
-                "x": np.nan,
-                "estimate": found,
-                "low": found,
-                "high": found,
-                "p_value": np.nan,
-                "verdict": "yes" if found == self.value else "no",
-            }
-        ]
+        return [_row("yes" if found == self.value else "no", found, found, found)]
 
 
 AnyClaim = Claim | Growth | Level | Peaks | Printed

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from bandit_envs import Categorical, Instance, deviations
+from bandit_envs import Categorical, Deviation, Instance, Samples, deviations
 
-from .. import catalogue
+from ..catalogue import make
+from ..core.optional import pandas
 from ..evaluation.plots import COLOURS
-from ..evaluation.result import _pandas
 from .claims import Claim, Level, Peaks
 from .figure import Figure
 from .panels import Allocation, AnyPanel, Panel, Transform
@@ -45,27 +45,39 @@ def _schematic() -> Instance:
 
 @dataclass(eq=False)
 class Stopped:
-    """The statistics of an episode that has ended, and the bounds by which it did: (K,), arms by empirical mean."""
+    """The statistics of an episode that has ended, and the bounds by which it did.
+
+    Attributes:
+        label: of the policy.
+        pulls: (K,), here and below the arms are in decreasing order of their empirical means.
+        mean: empirical means, (K,).
+        inside: whether an arm is in High, (K,).
+        width: of the bound on the side that matters, (K,).
+        delta: the error probability of that bound, (K,).
+        cut: c of pi_3 and pi_4; NaN for the other policies.
+    """
 
     label: str
     pulls: Any
     mean: Any
-    inside: Any  # High
-    width: Any  # on the side that matters
-    delta: Any  # that this width belongs to
-    cut: float  # c of pi_3 and pi_4, NaN for the others
+    inside: Any
+    width: Any
+    delta: Any
+    cut: float
 
     @property
     def agents(self) -> list[str]:
+        """The label of the policy."""
         return [self.label]
 
     @property
     def settings(self) -> dict[str, Any]:
+        """The label of the policy."""
         return {"agent": self.label}
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """A row per arm: pulls, mean, whether it is in High, delta_i and the width of its bound."""
-        table: pd.DataFrame = _pandas().DataFrame(
+        table: pd.DataFrame = pandas().DataFrame(
             {
                 "arm": np.arange(1, len(self.pulls) + 1),
                 "pulls": self.pulls,
@@ -79,8 +91,16 @@ class Stopped:
 
 
 @dataclass(frozen=True)
-class Bounds(AnyPanel):
-    """The bounds of one policy at its end: an episode on five arms, m = 2, epsilon = .1, delta = .05."""
+class Bounds(AnyPanel[Stopped]):
+    """The bounds of one policy when it stops: an episode on five arms with m = 2.
+
+    Attributes:
+        title: of the panel.
+        agent: name of the policy.
+        label: of the axis of means.
+        epsilon: of the environment.
+        delta: of the environment.
+    """
 
     title: str
     agent: str
@@ -89,11 +109,11 @@ class Bounds(AnyPanel):
     delta: float = 0.05
 
     def run(self, episodes: int | None, seed: int, progress: bool | None) -> Stopped:
-        """One episode, whatever `episodes` says."""
+        """Run one episode, whatever `episodes` says."""
         env: Any = gym.make(
             ENV, instance=_schematic(), k=2, epsilon=self.epsilon, criterion="each", delta=self.delta, actions="full"
         ).unwrapped
-        agent, (observation, _), state, over = catalogue.make(self.agent, env), env.reset(seed=seed), None, False
+        agent, (observation, _), state, over = make(self.agent, env), env.reset(seed=seed), None, False
         while not over:
             action, state = agent.predict(observation, state)
             observation, _, over, *_ = env.step(action)
@@ -104,13 +124,15 @@ class Bounds(AnyPanel):
             d[:], cut = self.delta / 5, np.nan
             width = W * np.sqrt(np.log(5 / self.delta) / (2 * pulls[0]))
         else:
-            deviations(pulls, mean, variance, np.uint64(0), inside, self.epsilon, W, self.agent == "adapt", np.inf, d)
+            bound = Deviation(self.epsilon, W, self.agent == "adapt", np.inf)
+            deviations(Samples(pulls, mean, variance), np.uint64(0), inside, bound, d)
             error = np.sqrt(variance[0] / (pulls[0] - 1))
             cut = mean[0, 2] + (mean[0, 1] + self.epsilon - mean[0, 2]) * error[2] / (error[1] + error[2])
             width = np.where(inside[0], mean[0] + self.epsilon - cut, cut - mean[0])
         return Stopped(self.title, pulls[0], mean[0], inside[0], width, d, cut)
 
     def draw(self, ax: Axes, result: Stopped, level: float, transform: Transform, order: Sequence[str]) -> None:
+        """Draw the interval of each arm on the side that matters."""
         place = np.arange(1, 6)
         shown = result.mean + np.where(result.inside, self.epsilon, 0.0)
         end = shown + np.where(result.inside, -1, 1) * result.width

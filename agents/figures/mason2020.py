@@ -10,8 +10,8 @@ import numpy as np
 
 from bandit_envs import Captions, captions
 
+from ..core.optional import pandas
 from ..evaluation.plots import COLOURS
-from ..evaluation.result import _pandas
 from .claims import Claim, Growth, Printed
 from .figure import Figure
 from .panels import AnyPanel, Panel, Sweep, Transform
@@ -28,46 +28,21 @@ ENV = "bandit_envs/AllGood-v0"
 # --- Figure 1 --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Ratings(AnyPanel):
-    """Mean ratings of the captions of a contest, best first, and how many are within epsilon of the best."""
-
-    contest: int
-    epsilon: float = 0.2
-    label: str = "mean rating"
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        return f"Contest {self.contest}"
-
-    def run(self, episodes: int | None, seed: int, progress: bool | None) -> Rated:
-        """The ratings; nothing in them is random.
-
-        Raises:
-            OSError: where the file is neither in a local folder nor to be downloaded (see `captions`).
-        """
-        return Rated(captions(self.contest), self.epsilon)
-
-    def draw(self, ax: Axes, result: Rated, level: float, transform: Transform, order: Sequence[str]) -> None:
-        means, (captions_label, threshold_label) = np.sort(result.data.means)[::-1], result.agents
-        ax.plot(np.arange(1, len(means) + 1), means, color=COLOURS[0], label=captions_label)
-        ax.axhline(result.threshold, color=COLOURS[1], linestyle="dashed", label=threshold_label)
-        ax.set(xlabel="rank", ylabel=self.label, xscale="log")
-        ax.grid(True, color="#D9D9D9", linewidth=0.6)
-        ax.axvline(result.good, color="#7F7F7F", linewidth=1, linestyle="dotted")
-        ax.annotate(f"{result.good}", (result.good, means[-1]), xytext=(4, 2), textcoords="offset points")
-
-
 @dataclass(eq=False)
 class Rated:
-    """The ratings of a contest, read as arms."""
+    """The ratings of a contest.
+
+    Attributes:
+        data: the ratings.
+        epsilon: captions whose mean is less than this fraction below the best are good.
+    """
 
     data: Captions
     epsilon: float
 
     @property
     def agents(self) -> list[str]:
-        """The two lines."""
+        """Labels of the two lines."""
         return ["captions", f"{1 - self.epsilon:g} of the best"]
 
     @property
@@ -77,17 +52,18 @@ class Rated:
 
     @property
     def good(self) -> int:
-        """How many are."""
+        """Number of good captions."""
         return int((self.data.means >= self.threshold).sum())
 
     @property
     def settings(self) -> dict[str, Any]:
+        """The contest and epsilon."""
         return {"contest": self.data.contest, "epsilon": self.epsilon}
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """One row: captions, ratings, best mean, threshold, good captions."""
         counts, best = self.data.counts, self.data.means.max()
-        table: pd.DataFrame = _pandas().DataFrame(
+        table: pd.DataFrame = pandas().DataFrame(
             [
                 {
                     "captions": len(counts),
@@ -99,6 +75,44 @@ class Rated:
             ]
         )
         return table
+
+
+@dataclass(frozen=True)
+class Ratings(AnyPanel[Rated]):
+    """Mean ratings of the captions of a contest, best first, and how many are within epsilon of the best.
+
+    Attributes:
+        contest: its number.
+        epsilon: a fraction of the best mean.
+        label: of the axis of ratings.
+    """
+
+    contest: int
+    epsilon: float = 0.2
+    label: str = "mean rating"
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """The name of the contest."""
+        return f"Contest {self.contest}"
+
+    def run(self, episodes: int | None, seed: int, progress: bool | None) -> Rated:
+        """Read the ratings, which are the same for all episodes and seeds.
+
+        Raises:
+            OSError: where the file is neither in a local folder nor to be downloaded (see `captions`).
+        """
+        return Rated(captions(self.contest), self.epsilon)
+
+    def draw(self, ax: Axes, result: Rated, level: float, transform: Transform, order: Sequence[str]) -> None:
+        """Draw the means by rank, and a line at the threshold."""
+        means, (captions_label, threshold_label) = np.sort(result.data.means)[::-1], result.agents
+        ax.plot(np.arange(1, len(means) + 1), means, color=COLOURS[0], label=captions_label)
+        ax.axhline(result.threshold, color=COLOURS[1], linestyle="dashed", label=threshold_label)
+        ax.set(xlabel="rank", ylabel=self.label, xscale="log")
+        ax.grid(True, color="#D9D9D9", linewidth=0.6)
+        ax.axvline(result.good, color="#7F7F7F", linewidth=1, linestyle="dotted")
+        ax.annotate(f"{result.good}", (result.good, means[-1]), xytext=(4, 2), textcoords="offset points")
 
 
 FIGURE_1 = Figure(

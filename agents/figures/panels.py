@@ -1,7 +1,6 @@
 """Panels of figures: what is run for one, and how it is drawn.
 
-A panel's `run` yields a result, which has `agents` (labels, one style each), `summary()` (a table) and `settings`
-(JSON-able); its `points` are the cells that claims are tested on.
+A panel's `run` yields a `Result`; the `points` of a panel are the places where claims are tested.
 """
 
 from __future__ import annotations
@@ -9,30 +8,52 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.optional import pandas
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.plots import Series, draw, pulls_label, series_of
-from ..evaluation.result import _pandas
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Allocation", "AnyPanel", "Panel", "Sweep", "Swept", "Transform"]
+__all__ = ["Allocation", "AnyPanel", "Panel", "Result", "Sweep", "Swept", "Transform"]
 
 Transform = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
 
 
-class AnyPanel(ABC):
+class Result(Protocol):
+    """What running a panel yields; an `Evaluation` is one."""
+
+    @property
+    def agents(self) -> list[str]:
+        """Labels of the lines; each gets a style of its own."""
+        ...
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How the result came about, JSON-able."""
+        ...
+
+    def summary(self, level: float = ...) -> pd.DataFrame:
+        """The numbers as a table, with intervals of this confidence level."""
+        ...
+
+
+R = TypeVar("R", bound=Result)
+
+
+class AnyPanel(ABC, Generic[R]):
     """What every panel has.
 
     Attributes:
-        title: unique in the figure. label: of the axis of values.
+        title: a name that is unique in the figure.
+        label: of the axis of values.
     """
 
     title: str
@@ -44,21 +65,42 @@ class AnyPanel(ABC):
         return repr(self)
 
     @abstractmethod
-    def run(self, episodes: int | None, seed: int, progress: bool | None) -> Any:
-        """The result; `episodes` overrides the panel's own number."""
+    def run(self, episodes: int | None, seed: int, progress: bool | None) -> R:
+        """Run the panel.
+
+        Args:
+            episodes: overrides the panel's own number, unless None.
+            seed: root seed.
+            progress: whether to show a progress bar; None: on long runs, if standard error is a terminal.
+        """
 
     @abstractmethod
-    def draw(self, ax: Axes, result: Any, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw the result; an agent's style is that of its place in `order`."""
+    def draw(self, ax: Axes, result: R, level: float, transform: Transform, order: Sequence[str]) -> None:
+        """Draw a result.
+
+        Args:
+            ax: the axes to draw into.
+            result: what `run` has returned.
+            level: confidence level of the intervals.
+            transform: applied to means and limits, given the number of arms.
+            order: all agents of the figure; an agent's style is that of its place here.
+        """
 
 
 @dataclass(frozen=True)
-class Panel(AnyPanel):
-    """Agents {label: name} on one environment, a metric against the number of pulls.
+class Panel(AnyPanel[Evaluation]):
+    """Several agents on one environment, a metric against the number of pulls.
 
     Attributes:
-        budgets: numbers of pulls. episodes: runs per point in the paper. metric: what is drawn.
-        at: the numbers of pulls are checkpoints of one run, not budgets.
+        title: a name that is unique in the figure.
+        env_id: the environment.
+        env_kwargs: keyword arguments of the environment.
+        budgets: numbers of pulls.
+        agents: {label: name of the agent}.
+        episodes: runs per point in the paper.
+        metric: what is drawn.
+        label: of the axis of values.
+        at: whether the numbers of pulls are checkpoints of one run rather than budgets of several runs.
     """
 
     title: str
@@ -73,9 +115,11 @@ class Panel(AnyPanel):
 
     @property
     def key(self) -> str:
-        return repr(replace(self, title="", metric="", label=""))  # other metrics of the same runs
+        """Panels that show other metrics of the same runs share them."""
+        return repr(replace(self, title="", metric="", label=""))
 
     def run(self, episodes: int | None, seed: int, progress: bool | None) -> Evaluation:
+        """Evaluate the agents at all numbers of pulls."""
         numbers: dict[str, Any] = {"at" if self.at else "budgets": self.budgets}
         return evaluate(
             dict(self.agents),
@@ -88,10 +132,11 @@ class Panel(AnyPanel):
         )
 
     def points(self, result: Evaluation) -> list[tuple[int, Evaluation, dict[str, int]]]:
-        """Per point: the number of pulls, the evaluation that holds it, and where in it."""
+        """Per point: the number of pulls, the evaluation that holds it, and which of its rows."""
         return [(x, result, {"at" if self.at else "budget": x}) for x in self.budgets]
 
     def draw(self, ax: Axes, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> None:
+        """Draw a line with a confidence band for each agent."""
         K = result.runs[0].task.K
         series = series_of(result, self.metric, level, lambda mean: transform(mean, K), order)
         draw(ax, series, f"{self.label} ({100 * level:.4g} % interval)", pulls_label(result), False, True)
@@ -99,7 +144,7 @@ class Panel(AnyPanel):
 
 @dataclass(frozen=True)
 class Allocation(Panel):
-    """How the pulls of the last point spread over the arms, in decreasing order of their means, of a fixed instance."""
+    """How the pulls of the last point spread over the arms of a fixed instance, in decreasing order of their means."""
 
     metric: str = ""
     label: str = "mean pulls"
@@ -113,7 +158,8 @@ class Allocation(Panel):
         return ranked
 
     def draw(self, ax: Axes, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> None:
-        none = np.full(result.runs[0].task.K, np.nan)  # sums over the episodes have no interval
+        """Draw a line for each agent; sums over the episodes have no interval."""
+        none = np.full(result.runs[0].task.K, np.nan)
         rank = np.arange(1.0, len(none) + 1)
         series = [
             Series(agent, order.index(agent), rank, self.by_rank(result, agent), none, none) for agent in result.agents
@@ -123,32 +169,45 @@ class Allocation(Panel):
 
 @dataclass(eq=False)
 class Swept:
-    """Evaluations of the same agents, by the value of what differs between their environments."""
+    """Evaluations of the same agents on environments that differ in one value.
+
+    Attributes:
+        evaluations: by that value.
+    """
 
     evaluations: dict[float, Evaluation]
 
     @property
     def agents(self) -> list[str]:
+        """Labels of the agents."""
         return next(iter(self.evaluations.values())).agents
 
     @property
     def settings(self) -> dict[str, Any]:
+        """The settings of the evaluations, by the value."""
         return {str(x): evaluation.settings for x, evaluation in self.evaluations.items()}
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """The summaries one below the other, with the value in the column x."""
         parts = [evaluation.summary(level).assign(x=x) for x, evaluation in self.evaluations.items()]
-        table: pd.DataFrame = _pandas().concat(parts, ignore_index=True)
+        table: pd.DataFrame = pandas().concat(parts, ignore_index=True)
         return table
 
 
 @dataclass(frozen=True)
-class Sweep(AnyPanel):
-    """Agents {label: name}, a metric at the end of the episode against what differs between environments.
+class Sweep(AnyPanel[Swept]):
+    """Several agents, a metric at the end of the episode against a value in which the environments differ.
 
     Attributes:
-        sweep: {x: keyword arguments of the environment}. episodes, metric: as for `Panel`. xlabel: what x is.
-        log: logarithmic axis of the metric.
+        title: a name that is unique in the figure.
+        env_id: the environment.
+        sweep: {value: keyword arguments of the environment}.
+        agents: {label: name of the agent}.
+        episodes: runs per point in the paper.
+        metric: what is drawn.
+        label: of the axis of the metric.
+        xlabel: of the axis of the value.
+        log: whether the axis of the metric is logarithmic.
     """
 
     title: str
@@ -162,6 +221,7 @@ class Sweep(AnyPanel):
     log: bool = False
 
     def run(self, episodes: int | None, seed: int, progress: bool | None) -> Swept:
+        """Evaluate the agents on each of the environments."""
         return Swept(
             {
                 x: evaluate(
@@ -177,10 +237,11 @@ class Sweep(AnyPanel):
         )
 
     def points(self, result: Swept) -> list[tuple[float, Evaluation, dict[str, int]]]:
-        """Per point: x, its evaluation, and no further address."""
+        """Per point: the value and its evaluation, whose only row is meant."""
         return [(x, evaluation, {}) for x, evaluation in result.evaluations.items()]
 
     def draw(self, ax: Axes, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> None:
+        """Draw a line with a confidence band for each agent."""
         columns: dict[str, list[Series]] = {agent: [] for agent in result.agents}
         for evaluation in result.evaluations.values():
             K = evaluation.runs[0].task.K

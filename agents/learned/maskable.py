@@ -1,4 +1,7 @@
-"""`MaskableEquivariantPolicy`: the equivariant policy for sb3-contrib's MaskablePPO."""
+"""`MaskableEquivariantPolicy`: the equivariant policy for sb3-contrib's MaskablePPO.
+
+Saved models name the class of this module: it must stay here.
+"""
 
 from __future__ import annotations
 
@@ -13,4 +16,7 @@ __all__ = ["MaskableEquivariantPolicy"]
 
 
 class MaskableEquivariantPolicy(Equivariant, _Base):
-    """For MaskablePPO: `MaskablePPO(MaskableEquivariantPolicy, env)`, observations in `features` form."""
+    """The equivariant policy for MaskablePPO, which reads `observation="features"`.
+
+    It is used as `MaskablePPO(MaskableEquivariantPolicy, env)`; see `policy.Equivariant` for its arguments.
+    """

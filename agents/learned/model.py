@@ -1,4 +1,4 @@
-"""`Trained`, a learned agent, and `load`, which reads one from SB3's own format.
+"""`Trained`, a learned agent, and `load`, which reads one from SB3's own file format.
 
 A model file holds pickles: loading one runs whatever code its maker put there.
 """
@@ -6,7 +6,10 @@ A model file holds pickles: loading one runs whatever code its maker put there.
 from __future__ import annotations
 
 import json
+import warnings
 import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,29 +23,46 @@ from bandit_envs import FEATURES
 
 from ..core.agent import task_of
 from ..core.optional import require
-from .policy import Equivariant, Indices
+from ..models.formats import FORMAT, check_format, train_again
+from .policy import Equivariant, LogitMemory
 
-__all__ = ["Repeated", "Trained", "load"]
+__all__ = ["Repeated", "Trained", "load", "one_thread"]
 
-# The first of these that a file stores tells its class.
-_SIGNS: dict[str, Any] = {"clip_range": PPO, "exploration_fraction": DQN, "gae_lambda": A2C}
-_CONTRIB = {"maskable": "MaskablePPO", "recurrent": "RecurrentPPO"}  # a word in the module of the policy tells these
+# A file is of the first of these classes whose attribute it stores.
+_MARKS: dict[str, Any] = {"clip_range": PPO, "exploration_fraction": DQN, "gae_lambda": A2C}
+# Of sb3-contrib's classes, which have `clip_range` too, the module of the policy has this word in its name.
+_CONTRIB = {"maskable": "MaskablePPO", "recurrent": "RecurrentPPO"}
+_FORMAT_NAME = "bandit_envs_format"  # the attribute of a saved model that holds the number of the format
+# Attributes that belong to a run, not to the model.
+_PASSING = ("_last_obs", "_last_episode_starts", "_last_original_obs", "ep_info_buffer", "ep_success_buffer")
 
 
-def _kind(data: dict[str, Any]) -> Any:
-    """The class of SB3 or sb3-contrib that has written these data.
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch on one thread: the fastest for networks as small as these, and every sum has one order."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def as_features(name: str, observation: Any) -> None:
+    """Refuse observations in the form of statistics.
+
+    Args:
+        name: of the agent that is to read the observation.
 
     Raises:
-        StopIteration: if none has.
+        ValueError: for a dict, telling which form is wanted.
     """
-    module = str(data.get("policy_class", {}).get("__module__", ""))
-    for word, name in _CONTRIB.items():
-        if word in module and "clip_range" in data:
-            return getattr(require("sb3_contrib", f"a model of {name}", "training"), name)
-    return next(kind for sign, kind in _SIGNS.items() if sign in data)
-
-
-_PASSING = ("_last_obs", "_last_episode_starts", "_last_original_obs", "ep_info_buffer", "ep_success_buffer")
+    if isinstance(observation, Mapping):
+        F = len(FEATURES)
+        raise ValueError(
+            f"{name} reads observation='features', an array, got a dict of statistics; the array is (E, K * {F}), or "
+            f"(K * {F},) for a single episode"
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -81,34 +101,43 @@ class Trained:
         """The next action of each episode, as SB3's `predict`.
 
         Args:
-            observation: features (E, K * F), or (K * F,); an equivariant policy takes any K.
+            observation: features (E, K * F) float32, or (K * F,) of a single episode; F is the number of features. An
+                equivariant policy takes any K.
+            state: what the last call returned, None at first; it is not for single episodes.
+            episode_start: whether each episode begins, (E,); read by recurrent policies only.
+            deterministic: take the action with the largest logit; False: draw one.
 
         Returns:
-            Arms (E,), or (), K to stop; and the state: None, or for a network without context the logits of all arms,
-            so that only those whose features change are computed anew.
+            The arms (E,), or (), K to stop; and the state. It is None, or for a network without context the logits of
+            all arms, so that only those of arms whose features change are computed anew.
 
         Raises:
-            ValueError: for an observation of another shape.
+            ValueError: for a dict of statistics, and for an observation of another shape.
         """
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # the fastest for nets as small as these
-        try:
+        as_features(self.name, observation)
+        with one_thread():
             if deterministic and self.by_index and np.ndim(observation) == 2:
                 x = np.ascontiguousarray(observation, np.float32).reshape(len(observation), -1, len(FEATURES))
-                indices = Indices(self.model.policy, *x.shape[:2]) if state is None else state
-                return indices.choose(x), indices
+                memory = LogitMemory(self.model.policy, *x.shape[:2]) if state is None else state
+                return memory.choose(x), memory
             action, state = self.model.predict(observation, state, episode_start, deterministic)
-        finally:
-            torch.set_num_threads(threads)
         return action, state
 
     def __repr__(self) -> str:
         return f"Trained({self.name}, {self.card.get('env_id', 'without a card')})"
 
     def save(self, out: str | Path) -> Path:
-        """Write the model `<out>.zip` in SB3's format and its card `<out>.json`; returns the path of the model."""
+        """Write the model `<out>.zip` in SB3's format and its card `<out>.json`.
+
+        Args:
+            out: the path without its suffix, or with `.zip`; folders that are missing are made.
+
+        Returns:
+            The path of the model.
+        """
         model, card = _paths(out)
         model.parent.mkdir(parents=True, exist_ok=True)
+        setattr(self.model, _FORMAT_NAME, FORMAT)
         self.model.save(model, exclude=_PASSING)
         card.write_text(json.dumps(self.card, indent=1, default=repr) + "\n")
         return model
@@ -118,7 +147,7 @@ class Repeated:
     """A learned agent that repeats each of its actions so many times, as it did while it was trained.
 
     Args:
-        agent: the learned agent. times: pulls per action.
+        agent: the learned agent. times: pulls per action, >= 1.
     """
 
     observation, anytime = "features", False
@@ -129,7 +158,15 @@ class Repeated:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[Any, Any]:
-        """As `Trained.predict`; the state is the arms (E,) and how often each is still to be pulled (E,)."""
+        """The next action of each episode, for features (E, K * F).
+
+        Returns:
+            The arms (E,); and the state: the arms (E,) and how often each is still to be pulled (E,).
+
+        Raises:
+            ValueError: for a dict of statistics, and for an observation of another shape.
+        """
+        as_features("a learned agent", observation)
         arms, left = (
             (np.zeros(len(observation), np.int64), np.zeros(len(observation), np.int64)) if state is None else state
         )
@@ -148,6 +185,15 @@ def _paths(out: str | Path) -> tuple[Path, Path]:
     return path.with_name(f"{stem}.zip"), path.with_name(f"{stem}.json")
 
 
+def _class_of(data: Mapping[str, Any]) -> Any:
+    """The class of SB3 or sb3-contrib that has written these data, or None."""
+    module = str(data.get("policy_class", {}).get("__module__", ""))
+    for word, name in _CONTRIB.items():
+        if word in module and "clip_range" in data:
+            return getattr(require("sb3_contrib", f"a model of {name}", "training"), name)
+    return next((kind for mark, kind in _MARKS.items() if mark in data), None)
+
+
 def load(path: str | Path, env_or_task: Any = None) -> Trained:
     """A model that `train`, or SB3's own `save`, has written: PPO, A2C or DQN on `observation="features"`.
 
@@ -160,19 +206,26 @@ def load(path: str | Path, env_or_task: Any = None) -> Trained:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it holds no such model, or one that does not fit the environment.
+        ValueError: if it holds no such model; if another version of this package has written it in a format that this
+            one does not read; if the model does not fit the environment.
     """
-    file, card = _paths(path)
+    file, card_file = _paths(path)
     if not file.is_file():
         raise FileNotFoundError(f"there is no saved model {file}")
+    card: dict[str, Any] = json.loads(card_file.read_text()) if card_file.is_file() else {}
+    check_format(card_file, card.get("format"), card)
     try:
         with zipfile.ZipFile(file) as archive:
             data = json.loads(archive.read("data"))
-        kind = _kind(data)
-        model = kind.load(file, device="cpu")
-    except (zipfile.BadZipFile, KeyError, ValueError, StopIteration, AssertionError, TypeError) as error:
-        known = ", ".join([*(kind.__name__ for kind in _SIGNS.values()), *_CONTRIB.values()])
-        raise ValueError(f"{file} holds no model of Stable-Baselines3 ({known}): {error}") from error
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise _no_model(file, error) from error
+    check_format(file, data.get(_FORMAT_NAME), card)
+    if card.get("features", list(FEATURES)) != list(FEATURES):
+        raise _other_version(file, f"it reads the features {', '.join(card['features'])}", card)
+    kind = _class_of(data)
+    if kind is None:
+        raise _no_model(file, "nothing in it tells its class")
+    model = _read(file, kind, card)
     arms, F = int(getattr(model.action_space, "n", 1)) - 1, len(FEATURES)
     if model.observation_space.shape != (arms * F,):
         raise ValueError(
@@ -183,6 +236,45 @@ def load(path: str | Path, env_or_task: Any = None) -> Trained:
         if not isinstance(model.policy, Equivariant):
             raise ValueError(f"{file} holds a policy for {arms} arms, which cannot run on {K}")
         box = spaces.Box(-1.0, 1.0, (K * F,), np.float32)
-        changed = {"observation_space": box, "action_space": spaces.Discrete(K + 1)}
-        model = kind.load(file, device="cpu", custom_objects=changed)
-    return Trained(model, json.loads(card.read_text()) if card.is_file() else {})
+        model = _read(file, kind, card, {"observation_space": box, "action_space": spaces.Discrete(K + 1)})
+    return Trained(model, card)
+
+
+def _read(file: Path, kind: Any, card: Mapping[str, Any], spaces_of: dict[str, Any] | None = None) -> Any:
+    """The model in a file.
+
+    Args:
+        file: its path. kind: its class. card: its card, or empty. spaces_of: spaces that replace those in the file.
+
+    Raises:
+        ValueError: if it holds no model of this class, or if the classes that it names are not there.
+    """
+    with warnings.catch_warnings(record=True) as caught:  # SB3 only warns of classes that have lost a name
+        warnings.simplefilter("always")
+        try:
+            model = kind.load(file, device="cpu", custom_objects=spaces_of)
+        except (ImportError, AttributeError) as error:
+            raise _other_version(file, error, card) from error
+        except (KeyError, ValueError, AssertionError, TypeError, RuntimeError) as error:
+            lost = [str(one.message) for one in caught if "Could not deserialize" in str(one.message)]
+            if lost or "state_dict" in str(error):  # a class has lost a name, or a network has other weights
+                raise _other_version(file, " ".join([*lost, str(error)]), card) from error
+            raise _no_model(file, error) from error
+    for one in caught:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return model
+
+
+def _no_model(file: Path, reason: Any) -> ValueError:
+    """The error for a file that is no model."""
+    known = ", ".join([*(kind.__name__ for kind in _MARKS.values()), *_CONTRIB.values()])
+    return ValueError(f"{file} holds no model of Stable-Baselines3 ({known}): {reason}")
+
+
+def _other_version(file: Path, reason: Any, card: Mapping[str, Any]) -> ValueError:
+    """The error for a model whose classes, network or features are not what they were."""
+    told = " ".join(str(reason).split())
+    return ValueError(
+        f"{file} was saved by another version of this package, or of one that it needs ({told:.500}): "
+        f"{train_again(card)}"
+    )

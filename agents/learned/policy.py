@@ -1,28 +1,33 @@
-"""`EquivariantPolicy`: one small network shared by all arms, so that permuting the arms permutes the decisions.
+"""`EquivariantPolicy`: one small network for all arms, so that permuting the arms permutes the decisions.
 
-The observation (K * F,) is read as K rows of F features. Each row is encoded by the same layers; the mean and the
-maximum of the codes over the arms are the context. An arm's logit comes from its code and the context, the logit of
-stopping and the value from the context alone (deep sets: Zaheer et al., NeurIPS 2017). No weight depends on K, and the
-policy reads observations of any number of arms.
+The observation (K * F,) is read as K rows of F features. The same layers turn each row into a code. The mean and the
+maximum of the codes over the arms are the context. The logit of an arm is computed from its code and the context, the
+logit of stopping and the value from the context alone (deep sets: Zaheer et al., NeurIPS 2017). No weight depends on K,
+so that a policy reads observations of any number of arms.
 
-With `context=False` the logit of an arm depends on what is known of that arm alone: an index. That is enough where the
-arms are independent but for the budget (Whittle, 1988), generalises from one K and budget to others, and is quick to
-play, since only arms whose features have changed are computed anew.
+With `context=False` the logit of an arm depends on what is known of that arm alone: the policy is an index policy. That
+is enough where the arms are independent but for the budget (Whittle, 1988). Such a policy carries over from one K and
+budget to others, and it plays quickly, since only arms whose features have changed are computed anew.
 
-In both cases a logit is `steep` times
+In both cases the logit of an arm is `steep` times
 
-    a ln(2 error) (pulls / (pulls + nu))^2 - (b + c ln(scale / 100 K)) ln(1 + pulls) + the network's output,
+    a ln(2 error) (n / (n + nu))^2 - (b + c ln(scale / 100 K)) ln(1 + n) + the output of the network,
     nu = exp(p + q ln(scale / 100 K)),
 
-with slopes a and b that begin at 1, and c at 0; scale is that of the feature `pulls`, the budget if there is one. So an
-untrained policy pulls where the posterior error per pull made is largest, and it learns by how much that is wrong. The
-errors are those of a flat prior; nu is how many more samples on the boundary the prior is worth: where there are many
-pulls, they are spent on small gaps, and large distances after a few samples are luck. It begins at 1 for 100 pulls per
-arm and grows with them to the power of 1.5. Only the pulls per arm are known of the budget.
+with n the pulls of the arm, error the posterior probability that the answer is wrong about it, and scale the budget, or
+what stands for it in the feature `pulls`. The five numbers a, b, c, p, q are learned; they begin at 1, 1, 0, 0 and 1.5.
+So an untrained policy pulls the arm with the largest posterior error per pull made, and it learns by how much that is
+wrong. The posterior errors are those of a flat prior; the true prior is worth nu more samples on the boundary. Where
+there are many pulls per arm, they are spent on small gaps, and a large distance from the boundary after a few samples
+is most likely luck: so nu grows with the pulls per arm. It begins at 1 for 100 pulls per arm, and grows with their
+power 1.5. Of the budget, the policy knows only the pulls per arm.
 
-`deterministic=True` takes the arm with the largest logit. Where others come close, as arms with equal features do, the
-logits are computed again in double precision, and the lowest arm within `TIE` of the best is taken: single precision
-rounds differently in batches of different sizes, and an episode must not depend on the batch it is in.
+`deterministic=True` takes the arm with the largest logit. Where the logits of others come close, as those of arms with
+equal features do, all logits are computed again in double precision, and the arm with the lowest number within `TIE`
+of the best is taken. For single precision rounds differently in batches of different sizes, and the decisions in an
+episode must not depend on the batch that it is in.
+
+Saved models name the classes of this module: they must stay here.
 """
 
 from __future__ import annotations
@@ -43,24 +48,27 @@ from bandit_envs import FEATURES, jit
 __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 
 _PULLS, _WIDTH, _DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATURES.index("doubt")
-# What tells of an arm alone.
+# The features that tell of an arm alone, not of the others or of the time.
 LOCAL = np.array([FEATURES.index(name) for name in ("width", "margin", "score", "error", "doubt")])
-OPENED = 3  # features without bounds, see `_opened`
-HALF = torch.tensor([15.0, 8.0, 5.0])  # where they are half of what they can be, when brought into [0, 1)
-LN_100, MOST = math.log(100.0), 3.0  # nu grows no more from e^MOST * 100 pulls per arm on
-# What `decay` works on: the way from an arm's code to its logit, not the five numbers, not what the critic needs.
+OPENED = 3  # how many features there are in a form without upper bounds, see `_opened`
+HALF = torch.tensor([15.0, 8.0, 5.0])  # x / (x + HALF) brings them into [0, 1)
+LN_100, MOST = math.log(100.0), 3.0  # from e^MOST * 100 pulls per arm on, nu grows no more
+# The layers whose weights `decay` makes smaller: those that serve the logits of the arms alone, and not the value. The
+# numbers a, b, c, p and q are not among them.
 FADING = tuple(f"mlp_extractor.{part}." for part in ("own", "arm", "surroundings", "arm_logit"))
-NEVER = -1e8  # the logit of an action that is not to be taken: its probability is 0, its share of the entropy too
-CLOSE, TIE = 1e-2, 1e-9  # far above the rounding errors of single and of double precision
+NEVER = -1e8  # the logit of an action that is not to be taken: its probability is 0, and so is its share of the entropy
+CLOSE, TIE = 1e-2, 1e-9  # differences of logits, far above the rounding errors of single and of double precision
 
 
 class ArmNetwork(nn.Module):
-    """From features (n, K * F) to logits (n, K + 1), the last one of stopping, and the latent of the value (n, hidden).
+    """From features (n, K * F) to logits (n, K + 1), the last one of stopping, and inputs of the value (n, hidden).
 
     Args:
-        features: F. hidden: width of the layers. stop: whether stopping is ever wanted; False: its logit is `NEVER`.
+        features: F, the number of features of an arm. hidden: width of the layers.
+        stop: whether stopping is ever wanted; False: its logit is `NEVER`.
         context: whether the logit of an arm depends on the other arms and on the time; False: an index policy.
-        steep: factor of all logits: the larger, the nearer are the actions drawn to those with the largest logit.
+        steep: factor of all logits. The larger it is, the more often is the action that is drawn that with the largest
+            logit.
     """
 
     def __init__(self, features: int, hidden: int, stop: bool, context: bool, steep: float) -> None:
@@ -81,7 +89,7 @@ class ArmNetwork(nn.Module):
         self.value = nn.Sequential(nn.Linear(hidden, hidden), nn.SiLU())
 
     def _read(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Features (n, K, F), those without bounds, codes of the arms (n, K, hidden) and the context (n, hidden)."""
+        """Features (n, K, F), those of `_opened` (n, K, 3), codes of arms (n, K, hidden), the context (n, hidden)."""
         x = x.reshape(len(x), -1, self.features)
         opened = _opened(x, x.shape[1])
         codes = self.encoder(torch.cat([x, _closed(opened)], 2))
@@ -90,7 +98,7 @@ class ArmNetwork(nn.Module):
     def forward_arms(
         self, x: Tensor, opened: Tensor, codes: Tensor | None = None, context: Tensor | None = None
     ) -> Tensor:
-        """Logits of the arms (n, K) from what `_read` returns; a network without context needs the first two."""
+        """Logits of the arms (n, K), from what `_read` returns; a network without context needs only the first two."""
         if self.surroundings is None:
             hidden = self.arm(self.own(torch.cat([x[..., LOCAL], _closed(opened)], -1)))
         else:
@@ -104,35 +112,42 @@ class ArmNetwork(nn.Module):
         return logits
 
     def _logits(self, x: Tensor, opened: Tensor, codes: Tensor, context: Tensor) -> Tensor:
+        """Logits of the arms and of stopping (n, K + 1)."""
         arms = self.forward_arms(x, opened, codes, context)
         if not self.stop:
             return torch.cat([arms, arms.new_full((len(arms), 1), NEVER)], 1)
         return torch.cat([arms - arms.amax(1, keepdim=True), self.steep * self.stop_logit(context)], 1)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (n, K + 1) and the latent of the value (n, hidden)."""
+        """Logits (n, K + 1), and the inputs of SB3's value (n, hidden)."""
         read = self._read(x)
         return self._logits(*read), self.value(read[-1])
 
     def forward_actor(self, x: Tensor) -> Tensor:
-        """Logits alone."""
+        """The logits alone, (n, K + 1)."""
         return self._logits(*self._read(x))
 
     def forward_critic(self, x: Tensor) -> Tensor:
-        """The latent of the value alone."""
+        """The inputs of SB3's value alone, (n, hidden)."""
         latent: Tensor = self.value(self._read(x)[-1])
         return latent
 
 
 def _opened(x: Tensor, K: int) -> Tensor:
-    """-ln(2 error), ln(1 + pulls), and ln((1 + scale) / K) (0 of an arm never pulled) (..., 3). x: (..., F)."""
+    """Features in a form without upper bounds: -ln(2 error), ln(1 + pulls), ln((1 + scale) / K), (..., 3).
+
+    The last one is read off the pulls of the arm, and 0 for an arm never pulled.
+
+    Args:
+        x: features (..., F). K: number of arms.
+    """
     pulls = -2.0 * torch.log(x[..., _WIDTH])
     fair = pulls / x[..., _PULLS].clamp_min(1e-6) - math.log(K)
     return torch.stack([4.0 / x[..., _DOUBT] - 4.0, pulls, fair.clamp_min(0.0)], -1)
 
 
 def _closed(opened: Tensor) -> Tensor:
-    """The same in [0, 1)."""
+    """What `_opened` returns, brought into [0, 1)."""
     return opened / (opened + HALF.to(opened))
 
 
@@ -143,15 +158,15 @@ else:
 
 
 class Equivariant(_Base):
-    """Puts `ArmNetwork` into SB3's ActorCriticPolicy; a mixin that fits sb3-contrib's MaskableActorCriticPolicy too.
+    """A mixin that puts `ArmNetwork` into SB3's ActorCriticPolicy, or into sb3-contrib's MaskableActorCriticPolicy.
 
     Args:
-        hidden: width of the layers. stop: whether stopping is ever wanted. context, steep: see above. A policy that
-            draws its actions learns what is best for one that does: the steeper it is, the nearer to what is deployed.
-        decay: of the weights of `FADING`, times the learning rate at each step (AdamW): what is learned fades, and the
-            policy goes back to the untrained one, unless gradients keep asking for it. Noise fades, what is worth
-            learning stays.
         *args, **kwargs: of the policy class.
+        hidden: width of the layers. stop: whether stopping is ever wanted. context: see `ArmNetwork`.
+        steep: factor of all logits. What training improves is the policy that draws its actions, and what is deployed
+            takes the one with the largest logit: the steeper the logits, the nearer are the two.
+        decay: weight decay of the layers `FADING`, times the learning rate at each step (AdamW). What they have learned
+            fades, and the policy returns to the untrained one, except where gradients keep pointing the same way.
     """
 
     def __init__(
@@ -168,13 +183,15 @@ class Equivariant(_Base):
         super().__init__(*args, **{"ortho_init": False, **kwargs})
 
     def _build_mlp_extractor(self) -> None:
+        """Make the network; SB3 calls this and uses `forward`, `forward_actor` and `forward_critic`."""
         space: Any = self.action_space
         features = self.features_dim // (int(space.n) - 1)
         self.mlp_extractor: Any = ArmNetwork(features, self.hidden, self.stop, self.context, self.steep)
 
     def _build(self, lr_schedule: Any) -> None:
+        """Make the network and the optimizer, with weight decay for the layers `FADING` alone."""
         super()._build(lr_schedule)
-        self.action_net = nn.Identity()  # the network has given the logits
+        self.action_net = nn.Identity()  # the network gives the logits themselves
         kinds: Any = torch.optim.AdamW if self.decay else self.optimizer_class
         groups: dict[bool, list[nn.Parameter]] = {False: [], True: []}
         for name, weight in self.named_parameters():
@@ -186,11 +203,12 @@ class Equivariant(_Base):
         self.optimizer = kinds(rows, lr=lr_schedule(1), **self.optimizer_kwargs)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
+        """What SB3 stores to make the policy again."""
         own = ("hidden", "stop", "context", "steep", "decay")
         return dict(super()._get_constructor_parameters(), **{name: getattr(self, name) for name in own})
 
     def obs_to_tensor(self, observation: Any) -> Any:
-        """As SB3's, for any number of arms: the spaces follow the observation (..., K * F)."""
+        """As SB3's; the spaces of the policy are changed to the number of arms in the observation (..., K * F)."""
         shape, features = getattr(observation, "shape", ()), self.mlp_extractor.features
         if shape and shape[-1:] != self.observation_space.shape and shape[-1] % features == 0:
             self.observation_space = spaces.Box(-1.0, 1.0, shape[-1:], np.float32)
@@ -198,6 +216,7 @@ class Equivariant(_Base):
         return super().obs_to_tensor(observation)
 
     def _predict(self, observation: Any, deterministic: bool = False, **masks: Any) -> Tensor:
+        """The actions (n,) for features (n, K * F); `action_masks` (n, K + 1): those that are allowed."""
         if not deterministic:
             return super()._predict(observation, deterministic, **masks)
         allowed = masks.get("action_masks")
@@ -214,7 +233,11 @@ class Equivariant(_Base):
 
 
 def _best(logits: Tensor, allowed: Tensor | None, slack: float) -> tuple[Tensor, Tensor]:
-    """The first action (n,) within `slack` of the best, and where there are others."""
+    """The first of the actions within `slack` of the best (n,), and whether there are others (n,).
+
+    Args:
+        logits: (n, K + 1). allowed: which actions may be taken, (n, K + 1), or None for all.
+    """
     if allowed is not None:
         logits = logits.masked_fill(~allowed, NEVER)
     good = logits >= logits.amax(1, keepdim=True) - slack
@@ -223,9 +246,15 @@ def _best(logits: Tensor, allowed: Tensor | None, slack: float) -> tuple[Tensor,
 
 @jit
 def _changed(x: Any, local: Any, seen: Any, where: Any) -> Any:
-    """How many arms of x (E, K, F) differ from `seen` (E, K, L) in the features `local` (L,); takes them over.
+    """Find the arms whose features have changed, and remember their features.
 
-    `where` (E * K,) gets their places e K + k.
+    Args:
+        x: features (E, K, F). local: the numbers of those that count, (L,).
+        seen: these features as they were the last time, (E, K, L); brought up to date.
+        where: (E * K,), filled with e * K + k for each arm k of episode e that has changed.
+
+    Returns:
+        How many arms have changed.
     """
     E, K, _ = x.shape
     count = 0
@@ -242,13 +271,13 @@ def _changed(x: Any, local: Any, seen: Any, where: Any) -> Any:
     return count
 
 
-class Indices:
-    """The decisions of a policy without context on E episodes: only arms whose features have changed are looked at.
+class LogitMemory:
+    """The logits of a policy without context on E episodes; only those of arms whose features change are computed anew.
 
-    They are those of `deterministic=True`, all logits in double precision.
+    Decisions are those of `deterministic=True`. All logits are in double precision.
 
     Args:
-        policy: the policy. E, K: episodes and arms.
+        policy: the policy, an index policy. E, K: numbers of episodes and of arms.
     """
 
     def __init__(self, policy: Equivariant, E: int, K: int) -> None:
@@ -257,7 +286,7 @@ class Indices:
         self._seen, self._where = np.full((E, K, len(LOCAL)), np.nan, np.float32), np.zeros(E * K, np.int64)
 
     def choose(self, x: NDArray[np.float32]) -> NDArray[np.int64]:
-        """The next arm of each episode (E,). x: features (E, K, F)."""
+        """The next arm of each episode, (E,), for features x (E, K, F)."""
         where = self._where[: _changed(x, LOCAL, self._seen, self._where)]
         rows = torch.from_numpy(x.reshape(-1, x.shape[2])[where]).double()
         with torch.no_grad():
@@ -267,4 +296,7 @@ class Indices:
 
 
 class EquivariantPolicy(Equivariant, ActorCriticPolicy):
-    """For PPO and A2C: `PPO(EquivariantPolicy, env, policy_kwargs={"hidden": 64})`, observations in `features` form."""
+    """The equivariant policy for PPO and A2C, which reads `observation="features"`.
+
+    It is used as `PPO(EquivariantPolicy, env, policy_kwargs={"hidden": 64})`; see `Equivariant` for its arguments.
+    """

@@ -1,4 +1,7 @@
-"""Networks that come with the package: weights as plain numbers, so that loading one runs no code of its maker."""
+"""Networks as plain numbers: weights in an `.npz` file beside the card, so that loading one runs no code of its maker.
+
+The networks that come with the package are stored in this form, in `agents/models`.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,15 @@ from numpy.typing import NDArray
 from bandit_envs import FEATURES, Task
 
 from ..models.cards import stored_weights
+from ..models.formats import FORMAT, check_format
 from .model import Trained
 from .policy import Equivariant, EquivariantPolicy
 
-__all__ = ["Frozen", "load_stored", "store"]
+__all__ = ["PolicyOnly", "load_stored", "store"]
 
 
-class Frozen:
-    """A policy without the algorithm that trained it: it predicts, and that is all.
+class PolicyOnly:
+    """A policy without the algorithm that trained it; it has what `Trained` needs of a model of SB3.
 
     Args:
         policy: the policy. name: of the algorithm.
@@ -33,25 +37,32 @@ class Frozen:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[Any, Any]:
-        """As SB3's."""
+        """The actions (E,), and None, for features (E, K * F), as SB3's `predict`."""
         return self.policy.predict(observation, state, episode_start, deterministic)
 
 
 def load_stored(name: str, task: Task) -> Trained:
-    """The stored network of this name for a task; a network runs on any number of arms.
+    """The network of this name that comes with the package for a task; it runs on any number of arms.
+
+    Args:
+        name: of the algorithm, "ppo". task: tells the problem, and whether there is a budget.
 
     Raises:
-        ValueError: if there is none, telling how to train one.
+        ValueError: if there is none, telling how to train one, or if it is of another format.
     """
     card, weights = stored_weights(name, task)
+    check_format(f"the stored model of {name}", card.get("format"), card)
     box = spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
     policy = EquivariantPolicy(box, spaces.Discrete(task.stop + 1), lambda _: 0.0, **card["network"])
     policy.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})
-    return Trained(Frozen(policy, name), card)
+    return Trained(PolicyOnly(policy, name), card)
 
 
 def store(trained: Trained, path: str | Path) -> Path:
-    """Write the weights `<path>.npz` and the card `<path>.json`; returns the first.
+    """Write the weights `<path>.npz`, and the card with the arguments of the network `<path>.json`.
+
+    Returns:
+        The path of the weights.
 
     Raises:
         ValueError: for a policy that is not equivariant.
@@ -65,6 +76,6 @@ def store(trained: Trained, path: str | Path) -> Path:
     }
     np.savez_compressed(out.with_name(out.name + ".npz"), **weights)  # type: ignore[arg-type]
     network = {name: getattr(policy, name) for name in ("hidden", "stop", "context", "steep")}
-    card = trained.card | {"network": network}
+    card = {"format": FORMAT, **trained.card, "network": network}
     out.with_name(out.name + ".json").write_text(json.dumps(card, indent=1, default=repr) + "\n")
     return out.with_name(out.name + ".npz")

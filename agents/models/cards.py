@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task
+from bandit_envs import PROBLEMS, Task
 
-__all__ = ["FOLDER", "is_stored", "kind_of", "stored_card", "stored_genes", "stored_weights"]
+from ..core.agent import Problems, task_of
+
+__all__ = ["FOLDER", "PPO", "Network", "kind_of", "stored_card", "stored_genes", "stored_weights"]
 
 FOLDER = Path(__file__).parent
 
 
 def _trained_for(problem: str) -> str:
-    """The problem whose models serve this one."""
-    return "topk" if problem == "BestArm" else problem.lower()
+    """The problem whose models serve this one, as in the names of their files."""
+    kind = PROBLEMS.find(problem)
+    return (kind.family or kind.name).lower()
 
 
 def kind_of(task: Task) -> str:
     """The name of the stored models for a task: its problem, and whether pulls are limited by a budget or a price."""
     return f"{_trained_for(task.problem)}-{'cost' if task.budget is None else 'budget'}"
-
-
-def is_stored(name: str, problem: str) -> bool:
-    """Whether there is a model of this name for some task of the problem."""
-    return any(FOLDER.glob(f"{name}-{_trained_for(problem)}-*.json"))
 
 
 def stored_card(name: str, task: Task) -> dict[str, Any]:
@@ -65,3 +65,42 @@ def stored_genes(task: Task, names: Sequence[str]) -> list[float]:
     card = stored_card("evolved", task)
     genes: dict[str, float] = dict(zip(card["names"], card["genes"], strict=True))
     return [genes.get(name, 0.0) for name in names]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A learned agent whose networks come with the package: called with a task or an environment, it makes the agent.
+
+    PyTorch is imported when an agent is made.
+
+    Attributes:
+        name, source: as of an `Agent`. loader: "module:function", which makes the agent from its name and a task.
+    """
+
+    name: str
+    source: str
+    loader: str = "agents.learned.weights:load_stored"
+
+    observation: ClassVar[str] = "features"
+    anytime: ClassVar[bool] = False
+    coordinates: ClassVar[bool] = True
+    oracles: ClassVar[dict[str, Any]] = {}
+
+    @property
+    def solves(self) -> Problems:
+        """The problems for which there is a network."""
+        return Problems(lambda kind: any(FOLDER.glob(f"{self.name}-{_trained_for(kind.name)}-*.json")))
+
+    def __call__(self, task: Any) -> Any:
+        """The agent for a task or an environment.
+
+        Raises:
+            ValueError: if no network is stored for it, telling how to train one. ImportError: without PyTorch.
+        """
+        task = task_of(task)
+        stored_card(self.name, task)  # a clear error comes before the import of PyTorch
+        module, _, function = self.loader.partition(":")
+        return getattr(importlib.import_module(module), function)(self.name, task)
+
+
+PPO = Network("ppo", "this package: a network for each arm, trained by PPO on random instances")

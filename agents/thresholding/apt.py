@@ -30,8 +30,7 @@ class APT(IndexPolicy):
 
     def __init__(self, task: Any, tolerance: float | None = None) -> None:
         super().__init__(task)
-        own = self.task.parameters.get("tolerance", 0.0)
-        self.tolerance = number("tolerance", own if tolerance is None else tolerance, 0)
+        self.tolerance = number("tolerance", self.problem.tolerance if tolerance is None else tolerance, 0)
 
     def index(self, T: Floats, D: Floats) -> Floats:
         return np.sqrt(T) * (np.abs(D) + self.tolerance)  # Alg. 1, B_i(t)

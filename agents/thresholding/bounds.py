@@ -1,4 +1,4 @@
-"""What any policy can reach on Threshold with Bernoulli arms whose means are uniform on [0, 1], or of a Beta law.
+"""Bounds on what any policy can reach on Threshold with Bernoulli arms whose means are uniform or of a Beta law.
 
 `best` is exact, by dynamic programming over the states of all arms together, for few arms and pulls; `relaxed` is a
 lower bound for any number of both, by Whittle's relaxation: one arm at a time, with a price per pull.
@@ -22,9 +22,10 @@ STATES = 5 * 10**7  # of all arms together: 400 MB
 
 
 def relaxed(arms: int, budget: int, threshold: float = 0.5, prior: tuple[float, float] = (1.0, 1.0)) -> float:
-    """What no policy can fall below: expected misclassified arms, for means drawn from the prior.
+    """A lower bound on the expected number of misclassified arms of any policy, for means drawn from the prior.
 
-    A price for pulls turns the budget into a mean budget, which can only help: the largest K V(prior) - lambda T.
+    Where pulls have a price lambda, the budget needs to hold on average only, which can only help a policy; the bound
+    is the largest K V(prior) - lambda T over all prices.
 
     Args:
         arms: K. budget: T. threshold: theta. prior: (a0, b0), the law of the means.
@@ -55,7 +56,7 @@ def _best(K: Any, budget: Any, losses: Any, up: Any, chance: Any, pulls: Any, in
     ids, weight = np.empty(K, np.int64), np.empty(K, np.int64)
     for i in range(K):
         weight[i] = S ** (K - 1 - i)
-    for state in range(S**K - 1, -1, -1):  # a pull leads to a later state
+    for state in range(S**K - 1, -1, -1):  # a pull leads to a state with a larger number
         rest, spent, loss = state, 0, 0.0
         for i in range(K):
             ids[i] = rest // weight[i]
@@ -87,7 +88,7 @@ def best(
     prior: tuple[float, float] = (1.0, 1.0),
     index: Floats | None = None,
 ) -> float:
-    """Expected misclassified arms of the best policy, or of one that pulls the arm with the smallest index; exact.
+    """The exact expected number of misclassified arms of the best policy, or of an index policy (smallest index first).
 
     Args:
         arms: K. budget: T. threshold: theta. prior: (a0, b0), the law of the means.

@@ -30,13 +30,14 @@ from bandit_envs import beta_below, integer, jit, number
 
 from ..core.agent import Floats, Ints
 from ..core.index_policy import IndexPolicy
+from .prior import prior_of
 
 __all__ = ["HORIZON", "DPIndex", "Table", "index_table"]
 
 HORIZON = 6000  # the largest table: 1.9 million states, some two seconds
-BAND = 3.0  # states with |s - theta n| <= BAND sqrt(n + 1) are looked at: six standard deviations, errors of 1e-9
+BAND = 3.0  # only states with |s - theta n| <= BAND sqrt(n + 1) are in a table: six standard deviations, errors of 1e-9
 LEAST, RATIO = 1e-12, 1.2  # the grid of prices: LEAST, LEAST * RATIO, ... to 1/2
-NEVER = -1e4  # of a logarithm that is not finite
+NEVER = -1e4  # stands for the logarithm of 0
 
 
 @jit
@@ -102,7 +103,7 @@ def _indices(losses: Any, a0: Any, b0: Any, low: Any, start: Any, prices: Any, o
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Numbers of the states with n <= N pulls and s ones near theta n, at start[n] + s - low[n]."""
+    """A number for each state with n <= N pulls and s ones, s near theta n; it is at start[n] + s - low[n]."""
 
     low: Ints  # (N + 1,)
     start: Ints  # (N + 2,)
@@ -110,7 +111,7 @@ class Table:
 
     @classmethod
     def of(cls, threshold: float, prior: tuple[float, float], horizon: int, whole: bool = False) -> Table:
-        """The losses up to N = `horizon`; `whole`: of all states, however far away."""
+        """The losses up to N = `horizon`, of the states near theta n, or, if `whole`, of all states."""
         low, start = np.empty(horizon + 1, np.int64), np.empty(horizon + 2, np.int64)
         _band(threshold, horizon, math.sqrt(horizon) + 1.0 if whole else BAND, low, start)
         losses = np.empty(start[-1])
@@ -142,7 +143,7 @@ def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> t
 
 
 class DPIndex(IndexPolicy):
-    """The index of each arm by dynamic programming, the arm with the largest next.
+    """Pull the arm with the largest index, which is computed by dynamic programming.
 
     Args:
         task: a task or an environment: Threshold in (0, 1) with Bernoulli arms.
@@ -158,9 +159,7 @@ class DPIndex(IndexPolicy):
         if self.task.law != "bernoulli":
             raise ValueError(f"dp-index needs Bernoulli arms, got {self.task.law}")
         self.threshold = number("threshold", self.task.parameters["threshold"], 0, 1, above=True, below=True)
-        if not isinstance(prior, (tuple, list)) or len(prior) != 2:
-            raise ValueError(f"prior must be a pair (a, b) of numbers > 0, got {prior!r}")
-        self.prior = number("prior", prior[0], 0, above=True), number("prior", prior[1], 0, above=True)
+        self.prior = prior_of(prior)
         most = min(self.task.budget or HORIZON, HORIZON)
         self.horizon = max(most, 2) if horizon is None else integer("horizon", horizon, 2, 20_000)
         self._table, self._logs = index_table(self.threshold, self.prior, self.horizon)

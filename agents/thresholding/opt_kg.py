@@ -23,6 +23,7 @@ from bandit_envs import number
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.index_policy import IndexPolicy
 from ..core.optional import require
+from .prior import prior_of
 
 __all__ = ["OptKG", "log_gain"]
 
@@ -73,9 +74,7 @@ class OptKG(IndexPolicy):
             raise ValueError(f"opt-kg needs Bernoulli arms, got {self.task.law}")
         require("scipy.special", "opt-kg")
         self.threshold = number("threshold", self.task.parameters["threshold"], 0, 1, above=True, below=True)
-        if not isinstance(prior, (tuple, list)) or len(prior) != 2:
-            raise ValueError(f"prior must be a pair (a, b) of numbers > 0, got {prior!r}")
-        self.prior = number("prior", prior[0], 0, above=True), number("prior", prior[1], 0, above=True)
+        self.prior = prior_of(prior)
         self._log_gamma: Floats = np.zeros((3, 0))  # of a0 + n, b0 + n, a0 + b0 + n for n = 0, 1, ...
         self.first = float(self.value(np.zeros(1), np.zeros(1))[0])  # no initial pulls
 
@@ -105,7 +104,7 @@ class OptKG(IndexPolicy):
         """Arms with I(a, b) >= 1/2: more likely above than below."""
         from scipy import special
 
-        pulls, mean = observation["pulls"], observation["mean"]
+        pulls, mean = np.asarray(observation["pulls"]), np.asarray(observation["mean"])
         if slots is not None:
             pulls, mean = pulls[slots], mean[slots]
         hits = np.rint(pulls * mean)

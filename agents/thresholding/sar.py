@@ -5,7 +5,8 @@ symbols     Q arms still pulled, n_k pulls of each arm of Q after phase k, T bud
 departures  D1 ties go to the lowest index (the paper breaks them arbitrarily)
 
 On Threshold the margin is the distance from the threshold. The K - 1 phases spend at most T pulls; it then stops, with
-the plug-in answer. Met in the middle of an episode (`state=None`), it begins anew, with means over all samples seen.
+the plug-in answer. Called without its memory in the middle of an episode (`state=None`), it begins anew, with means
+over all samples seen.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.agent import Bools, Ints, Observation, seen_means
+from ..core.agent import LOCAL_PROBLEMS, Bools, Ints, Observation, seen_means
 from ..core.round_policy import RoundMemory, RoundPolicy
 
 __all__ = ["SAR", "phase_ends"]
@@ -49,7 +50,7 @@ class SAR(RoundPolicy):
         task: a task or an environment with a budget > K.
     """
 
-    name, source, solves = "sar", "Katz-Samuels & Scott, ICML 2018, Algorithm 2", ("Threshold", "Feasible")
+    name, source, solves = "sar", "Katz-Samuels & Scott, ICML 2018, Algorithm 2", LOCAL_PROBLEMS
     anytime = False
 
     def __init__(self, task: Any) -> None:
@@ -79,7 +80,7 @@ class SAR(RoundPolicy):
             D, slots = D[idle], slots[idle]
 
     def _query(self, observation: Observation, memory: Memory, slots: Ints) -> Bools:
-        """Begin the next phase of these episodes [line 5]; which of them pull nothing in it, (S,)."""
+        """Begin the next phase of these episodes [line 5]. Returns which of them pull nothing in it, (S,)."""
         times = self.pulls[memory.k[slots]]
         memory.k[slots] += 1
         live = times > 0

@@ -33,7 +33,7 @@ class UCBE(IndexPolicy):
 
     name, source = "ucbe", "Audibert & Bubeck, COLT 2010; Tao et al., NeurIPS 2019; Katz-Samuels & Scott, ICML 2018"
     anytime = False
-    oracles = {"H": lambda problem, means: problem.hardness(means)["H"]}
+    oracles = {"H": lambda problem, means: problem.hardness(means).get("H")}
 
     def __init__(
         self, task: Any, b: float = 0.0, scale: float | None = None, H: float | None = None, a: float | None = None
@@ -48,14 +48,15 @@ class UCBE(IndexPolicy):
             raise ValueError(f"ucbe needs a budget > {arms} = {self.task.stop}, got {budget}")
         if H is None:
             raise ValueError("ucbe is an oracle: it needs H= (or a=), which is known only for a fixed instance")
-        if math.isinf(H):
+        if isinstance(H, float) and math.isinf(H):
             raise ValueError("ucbe needs a finite H, got inf: some arms lie exactly on the boundary; pass a= instead")
         H = number("H", H, 0, above=True)
         if scale is not None:
             factor = number("scale", scale, 0, above=True) * 25 / 36
         else:
             factor = 4.0 ** number("b", b, -500, 500)
-        self.a = factor * (budget * K / self.task.stop - K) / H  # coordinates: the arms that the budget buys
+        # Where coordinates are pulled, the budget is worth budget * K / stop pulls of whole arms.
+        self.a = factor * (budget * K / self.task.stop - K) / H
 
     def index(self, T: Floats, D: Floats) -> Floats:
         return np.abs(D) - np.sqrt(self.a / T)

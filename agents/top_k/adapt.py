@@ -16,15 +16,15 @@ smaller of two bounds is taken without a union over the two.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
-from bandit_envs import agent_uniform, deviations, integer, jit
+from bandit_envs import Deviation, Samples, deviations, episode_kernel, flag, integer, lean
 
 from ..core.agent import Ints, Observation
-from ..core.confidence import delta_of, width_of
-from .selection import SelectionMemory, TopKAgent, open_round
+from ..core.confidence import LEAST, delta_of, width_of
+from ..core.plan_policy import Seen, add, following
+from .draws import Draws, draw, draw_evenly, uniform
+from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
 
 __all__ = ["Adapt", "Pi1", "Pi2", "Pi3", "direct_pulls"]
 
@@ -34,184 +34,136 @@ NEGLIGIBLE = 60.0  # a bound below exp(-60) times another changes no draw
 
 def direct_pulls(n: int, epsilon: float, delta: float, W: float) -> int:
     """Pulls of each arm that make all widths at delta/n at most epsilon/2: ceil(2 W^2 ln(n/delta) / epsilon^2)."""
-    return math.ceil(2.0 * W**2 / epsilon**2 * math.log(n / delta)) if epsilon > 0 else UNLIMITED
+    if epsilon < LEAST:
+        return UNLIMITED
+    return math.ceil(min(2.0 * W**2 / epsilon**2 * math.log(n / delta), UNLIMITED))
 
 
-@jit
-def _pi1(
-    pulls: Any,
-    mean: Any,
-    public: Any,
-    seed: Any,
-    k: Any,
-    epsilon: Any,
-    cap: Any,
-    inside: Any,
-    between: Any,
-    place: Any,
-    made: Any,
-    last: Any,
-    out: Any,
-) -> Any:
-    """A random arm among those with fewer than `cap` pulls."""
-    K = np.uint64(mean.shape[1])
-    for episode in range(len(out)):
-        e = np.uint64(episode)
-        out[e] = open_round(pulls, mean, e, k, 1, inside, between, place, made, last)
-        if out[e] < K:
-            continue
-        n = 0
-        for i in range(K):
-            n += pulls[e, i] < cap
-        if n == 0:
-            continue  # every bound is narrower than epsilon / 2
-        left = min(np.int64(agent_uniform(public[e], made[e], seed) * n), n - 1)
-        for i in range(K):
-            left -= pulls[e, i] < cap
-            if left < 0:
-                out[e] = last[e] = i
-                break
-        made[e] += 1
+class Rules(NamedTuple):
+    """What stays the same in all episodes."""
+
+    policy: int  # 1 .. 4
+    k: int
+    cap: int  # most pulls of an arm; pi_1: those that make its bounds at most epsilon / 2 wide
+    epsilon: float
+    delta: float  # pi_3, pi_4: they stop at delta^c <= delta; -1: never
+    W: float
+    factor: float  # pi_2: the widths at d_i = delta / n are sqrt(factor / N_i)
 
 
-@jit
-def _pi2(
-    pulls: Any,
-    mean: Any,
-    public: Any,
-    seed: Any,
-    k: Any,
-    epsilon: Any,
-    cap: Any,
-    factor: Any,
-    inside: Any,
-    between: Any,
-    place: Any,
-    made: Any,
-    last: Any,
-    out: Any,
-) -> Any:
-    """A random arm among those that collide under Hoeffding's widths sqrt(factor / N)."""
-    K = np.uint64(mean.shape[1])
-    bound, collides = np.empty(K), np.empty(K, np.int64)
-    for episode in range(len(out)):
-        e = np.uint64(episode)
-        out[e] = open_round(pulls, mean, e, k, 1, inside, between, place, made, last)
-        if out[e] < K:
-            continue
-        for i in range(K):
-            C = math.sqrt(factor / float(pulls[e, i]))
-            bound[i] = (mean[e, i] - C) + epsilon if inside[e, i] else mean[e, i] + C
-        lowest, highest = math.inf, -math.inf
-        for i in range(K):
-            if inside[e, i]:
-                lowest = bound[i] if bound[i] < lowest else lowest
-            else:
-                highest = bound[i] if bound[i] > highest else highest
-        n = 0
-        for i in range(K):
-            hit = bound[i] < highest if inside[e, i] else bound[i] > lowest
-            collides[i] = hit and pulls[e, i] < cap
-            n += collides[i]
-        if n == 0:
-            continue  # High and Low are apart
-        left = min(np.int64(agent_uniform(public[e], made[e], seed) * n), n - 1)
-        for i in range(K):
-            left -= collides[i]
-            if left < 0:
-                out[e] = last[e] = i
-                break
-        made[e] += 1
+@lean
+def wide(seen: Any, e: Any, chosen: Any, rules: Any) -> Any:
+    """Mark the arms whose bounds at d_i = delta / n are wider than epsilon / 2 by 1, others by 0; how many they are."""
+    n = 0
+    for i in range(len(chosen)):
+        is_wide = seen.pulls[e, i] < rules.cap
+        chosen[i] = 1.0 if is_wide else 0.0
+        n += is_wide
+    return n
 
 
-@jit
-def _adapt(
-    pulls: Any,
-    mean: Any,
-    public: Any,
-    seed: Any,
-    k: Any,
-    epsilon: Any,
-    cap: Any,
-    variance: Any,
-    W: Any,
-    tightest: Any,
-    delta: Any,
-    inside: Any,
-    between: Any,
-    place: Any,
-    made: Any,
-    last: Any,
-    out: Any,
-) -> Any:
-    """An arm drawn with probability proportional to d_i, until delta^c <= delta."""
-    K = np.uint64(mean.shape[1])
-    d = np.empty(K)
-    reach = NEGLIGIBLE if cap == UNLIMITED else math.inf
-    for episode in range(len(out)):
-        e = np.uint64(episode)
-        out[e] = open_round(pulls, mean, e, k, 2, inside, between, place, made, last)  # line 1
-        if out[e] < K:
-            continue
-        D = deviations(pulls, mean, variance, e, inside, epsilon, W, tightest, reach, d)  # lines 2-4
-        if delta >= D:  # line 5
-            continue
-        total = 0.0
-        for i in range(K):
-            if pulls[e, i] >= cap:
-                d[i] = 0.0
-            total += d[i]
-        if total == 0.0:
-            continue  # D3
-        u, partial = agent_uniform(public[e], made[e], seed) * total, 0.0  # line 6
-        for i in range(K):
-            partial += d[i]
-            if partial > u:
-                out[e] = last[e] = i
-                break
-        made[e] += 1
+@lean
+def colliding(seen: Any, e: Any, inside: Any, chosen: Any, rules: Any) -> Any:
+    """Mark the arms below the cap that collide at d_i = delta / n by 1, others by 0; how many they are."""
+    K, bound, lowest, highest, n = len(chosen), chosen, math.inf, -math.inf, 0
+    for i in range(K):  # LB + epsilon in High, UB in Low
+        C = math.sqrt(rules.factor / float(seen.pulls[e, i]))
+        bound[i] = (seen.mean[e, i] - C) + rules.epsilon if inside[e, i] else seen.mean[e, i] + C
+    for i in range(K):
+        if inside[e, i]:
+            lowest = min(lowest, bound[i])
+        else:
+            highest = max(highest, bound[i])
+    for i in range(K):
+        collides = bound[i] < highest if inside[e, i] else bound[i] > lowest
+        collides &= seen.pulls[e, i] < rules.cap  # D3
+        chosen[i] = 1.0 if collides else 0.0
+        n += collides
+    return n
+
+
+@lean
+def unsure(seen: Any, e: Any, inside: Any, d: Any, rules: Any) -> Any:
+    """Fill d (K,) with d_i for arms below the cap, else 0; their sum, or 0 where delta^c <= delta."""
+    reach = NEGLIGIBLE if rules.cap == UNLIMITED else math.inf
+    bound, total = Deviation(rules.epsilon, rules.W, rules.policy == 4, reach), 0.0
+    if rules.delta >= deviations(seen, e, inside, bound, d):
+        return total
+    for i in range(len(d)):
+        if seen.pulls[e, i] >= rules.cap:  # D3
+            d[i] = 0.0
+        total += d[i]
+    return total
+
+
+@lean
+def plan_even_draw(seen: Any, e: Any, plan: Any, high: Any, draws: Any, rules: Any) -> Any:
+    """pi_1, pi_2: plan to pull an arm uniformly randomly; nothing if none is left."""
+    draws.t[e] = count_pulls(seen, e, plan, draws.t[e])
+    if rules.policy == 1:
+        n = wide(seen, e, high.room, rules)
+    else:
+        rank(seen, e, plan, high, rules.k)
+        n = colliding(seen, e, high.inside, high.room, rules)
+    plan_anew(plan)
+    if n > 0:
+        add(plan, draw_evenly(high.room, n, uniform(draws, e)))
+
+
+@episode_kernel
+def next_arm_evenly(e: int, seen: Seen, rules: Rules, high: High, plans: Any, draws: Draws) -> Any:
+    """pi_1, pi_2: the next arm of episode e, K to stop."""
+    plan = plans[e]
+    arm = following(seen, e, plan)
+    if arm < 0:
+        plan_even_draw(seen, e, plan, high, draws, rules)
+        arm = following(seen, e, plan)
+    return arm if arm >= 0 else seen.pulls.shape[1]
+
+
+@lean
+def plan_draw(seen: Any, e: Any, plan: Any, high: Any, draws: Any, rules: Any) -> Any:
+    """pi_3, pi_4: plan to pull arm i with a probability proportional to d_i; nothing if delta^c <= delta."""
+    draws.t[e] = count_pulls(seen, e, plan, draws.t[e])
+    rank(seen, e, plan, high, rules.k)
+    total = unsure(seen, e, high.inside, high.room, rules)
+    plan_anew(plan)
+    if total > 0.0:
+        add(plan, draw(high.room, total, uniform(draws, e)))
+
+
+@episode_kernel
+def next_arm(e: int, seen: Samples, rules: Rules, high: High, plans: Any, draws: Draws) -> Any:
+    """pi_3, pi_4: the next arm of episode e, K to stop."""
+    plan = plans[e]
+    arm = following(seen, e, plan, 2)  # D1
+    if arm < 0:
+        plan_draw(seen, e, plan, high, draws, rules)
+        arm = following(seen, e, plan, 2)
+    return arm if arm >= 0 else seen.pulls.shape[1]
 
 
 class _Policy(TopKAgent):
     """What the four policies share."""
 
     source, stops = "Kalyanakrishnan & Stone, ICML 2010, section 4", True
-    cap: int
+    policy: ClassVar[int]
 
-    def __init__(self, task: Any, width: float | None, seed: int) -> None:
+    def __init__(self, task: Any, delta: float | None, cap: bool, width: float | None, seed: int) -> None:
         super().__init__(task)
-        self.W, self.seed = width_of(self.task, width), integer("seed", seed, 0, 2**32 - 1)
-
-    def cap_of(self, cap: Any, delta: float | None) -> int:
-        """Most pulls of an arm; delta is that of the bounds."""
-        if not isinstance(cap, (bool, np.bool_)):
-            raise ValueError(f"cap must be True or False, got {cap!r:.200}")
-        if cap and self.epsilon == 0:
+        K, W, self.seed = self.task.K, width_of(self.task, width), integer("seed", seed, 0, 2**32 - 1)
+        if flag("cap", cap) and self.epsilon == 0 and self.policy > 1:
             raise ValueError("cap=True needs a problem with epsilon > 0, got epsilon=0")
-        level = delta_of(self.name, self.task, delta) if cap else 0.5
-        return direct_pulls(self.task.K, self.epsilon, level, self.W) if cap else UNLIMITED
+        at, bounded = self.stopping_level(delta), cap or self.policy <= 2
+        level = delta_of(self.name, self.task, delta) if bounded else 0.5  # which is not used
+        self.cap = direct_pulls(K, self.epsilon, level, W) if cap else UNLIMITED
+        at = -1.0 if at is None or self.budgeted else at
+        self.rules = Rules(self.policy, self.k, self.cap, self.epsilon, at, W, W**2 * math.log(K / level) / 2.0)
 
-    def ask(self, kernel: Any, observation: Observation, state: SelectionMemory, *settings: Any) -> Ints:
-        """The arms that a policy's kernel chooses."""
-        m, (pulls, mean) = state, self.read(observation, state)
-        public, out = np.ascontiguousarray(observation["public_seed"][:, 0], np.int64), np.empty(len(pulls), np.int64)
-        kernel(
-            pulls,
-            mean,
-            public,
-            self.seed,
-            self.k,
-            self.epsilon,
-            self.cap,
-            *settings,
-            m.inside,
-            m.between,
-            m.place,
-            m.made,
-            m.last,
-            out,
-        )
-        return out
+    def next_arms(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> None:
+        state.high.check(seen.pulls)
+        draws = self.public_seeds(observation), state.t, self.seed
+        next_arm_evenly(*seen, *self.rules, *state.high, state.plans, *draws, out)
 
 
 class Pi1(_Policy):
@@ -222,14 +174,10 @@ class Pi1(_Policy):
         seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
     """
 
-    name = "pi1"
+    name, policy = "pi1", 1
 
     def __init__(self, task: Any, delta: float | None = None, width: float | None = None, seed: int = 0) -> None:
-        super().__init__(task, width, seed)
-        self.cap = direct_pulls(self.task.K, self.epsilon, delta_of(self.name, self.task, delta), self.W)
-
-    def choose(self, observation: Observation, state: SelectionMemory) -> Ints:
-        return self.ask(_pi1, observation, state)
+        super().__init__(task, delta, True, width, seed)
 
 
 class Pi2(_Policy):
@@ -240,17 +188,12 @@ class Pi2(_Policy):
         width: range of a sample; None takes the task's. seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
     """
 
-    name = "pi2"
+    name, policy = "pi2", 2
 
     def __init__(
         self, task: Any, delta: float | None = None, cap: bool = False, width: float | None = None, seed: int = 0
     ) -> None:
-        super().__init__(task, width, seed)
-        self.factor = self.W**2 * math.log(self.task.K / delta_of(self.name, self.task, delta)) / 2.0
-        self.cap = self.cap_of(cap, delta)
-
-    def choose(self, observation: Observation, state: SelectionMemory) -> Ints:
-        return self.ask(_pi2, observation, state, self.factor)
+        super().__init__(task, delta, cap, width, seed)
 
 
 class Pi3(_Policy):
@@ -262,19 +205,17 @@ class Pi3(_Policy):
         seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
     """
 
-    name = "pi3"
-    tightest = False
+    name, policy = "pi3", 3
 
     def __init__(
         self, task: Any, delta: float | None = None, cap: bool = False, width: float | None = None, seed: int = 0
     ) -> None:
-        super().__init__(task, width, seed)
-        self.delta, self.cap = self.stopping_level(delta), self.cap_of(cap, delta)
+        super().__init__(task, delta, cap, width, seed)
 
-    def choose(self, observation: Observation, state: SelectionMemory) -> Ints:
-        delta = -1.0 if self.delta is None or self.budgeted else self.delta
-        variance = np.ascontiguousarray(observation["variance"], np.float64)
-        return self.ask(_adapt, observation, state, variance, self.W, self.tightest, delta)
+    def next_arms(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> None:
+        state.high.check(seen.pulls)
+        draws = self.public_seeds(observation), state.t, self.seed
+        next_arm(*seen, self.variance(observation), *self.rules, *state.high, state.plans, *draws, out)
 
 
 class Adapt(Pi3):
@@ -286,5 +227,4 @@ class Adapt(Pi3):
         seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
     """
 
-    name = "adapt"
-    tightest = True
+    name, policy = "adapt", 4

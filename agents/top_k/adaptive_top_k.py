@@ -10,7 +10,7 @@ departures  D1 fractional numbers of pulls are rounded up
                not pay a round, it is spread evenly over S (the lowest arms get one pull more) and pooled with the
                samples of the round before; where no arm is undecided, the rest stays unspent
 
-Met in the middle of an episode (`state=None`), it begins anew with fresh samples.
+Called without its memory in the middle of an episode (`state=None`), it begins anew with fresh samples.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class AcceptReject(SetPolicy):
     times: Ints  # (rounds,) pulls of an arm in round r; entry 0 is unused
     margin: Floats  # (rounds,) 2 W 2^-r
     tolerance: float  # of the mean loss of the answer; < 0: no such test
-    reuse: bool = False  # samples of all rounds count, and `times` are totals
+    reuse: bool = False  # pool the samples of all rounds; `times` are then pulls of an arm in all rounds together
 
     def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:
         r, wanted = memory.round[slots], self.k - memory.A[slots].sum(axis=1)

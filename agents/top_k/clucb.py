@@ -4,8 +4,8 @@ symbols     M the k arms with the largest empirical means, rad_i = sigma sqrt(2 
             pulls so far, w_i = m_i - rad_i in M and m_i + rad_i outside, M' the k arms with the largest w
 departures  D1 the tolerance is that of the problem's criterion: k epsilon for the aggregate regret, epsilon where each
                arm counts (a set that loses at most epsilon in sum holds no worse arm), 0 for the exact set
-            D2 with a budget, line 6 is left out (but M' = M ends the run: there is nothing to pull), and delta is 0.01
-               where nobody names one, as in Chen et al. 2017
+            D2 with a budget it stops only where M' = M, as there is nothing to pull then, and delta is 0.01 where
+               nobody names one, as in Chen et al. 2017
             D3 ties go to the lowest arm
 
 The largest radius is the least-pulled arm, and only the difference of M and M' is summed.
@@ -15,139 +15,140 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import inlined, jit
+from bandit_envs import episode_kernel, lean
 
 from ..core.agent import Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of
-from .selection import SelectionMemory, TopKAgent, open_round
+from ..core.plan_policy import Seen, add, following, planned
+from ..core.reductions import largest, sum_of
+from .selection import High, TopKAgent, count_pulls, plan_anew, rank, smallest
 
 __all__ = ["CLUCB"]
 
-_1, _2, _3 = (np.uint64(i) for i in range(1, 4))
+
+class Rules(NamedTuple):
+    """What stays the same in all episodes."""
+
+    k: int
+    tolerance: float
+    level: float  # 4 n / delta
+    factor: float  # 2 sigma^2
+
+
+class Kept(NamedTuple):
+    """What is kept from round to round, and room for the round at hand."""
+
+    t: Ints  # (E,) pulls so far
+    root: Floats  # (E, K) 1 / sqrt(N_i)
+    kth: Ints  # (E,) the k-th arm by w of the last round
+    boundary: Floats  # (E,) its w
+    gain: Floats  # (K,), filled up with 0 to a multiple of 4
+    room: Floats  # (K,), filled up with -inf
+
+    @classmethod
+    def of(cls, E: int, K: int) -> Kept:
+        """Before the first round of E episodes."""
+        count, length = np.zeros((2, E), np.int64), (K + 3) // 4 * 4
+        return cls(count[0], np.zeros((E, K)), count[1], np.zeros(E), np.zeros(length), np.full(length, -np.inf))
 
 
 @dataclass
-class Memory(SelectionMemory):
+class Memory:
     """Memory of CLUCB for E episodes."""
 
-    root: Floats  # (E, K) 1 / sqrt(N_i), 0 before the first pass is over
-    kth: Ints  # (E,) the k-th arm by w of the last round
-    boundary: Floats  # (E,) its w
+    plans: Any  # (E,) the arm of this round
+    high: High  # M
+    kept: Kept
 
 
-@inlined
-def _largest(x: Any) -> Any:
-    """The largest of 4 n numbers; four chains, as one would wait for itself."""
-    a, b, c, d = x[0], x[1], x[2], x[3]
-    for i in range(np.uint64(4), np.uint64(len(x)), np.uint64(4)):
-        a = x[i] if x[i] > a else a
-        b = x[i + _1] if x[i + _1] > b else b
-        c = x[i + _2] if x[i + _2] > c else c
-        d = x[i + _3] if x[i + _3] > d else d
-    a, c = a if a > b else b, c if c > d else d
-    return a if a > c else c
+@lean
+def weigh(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
+    """Set w = m_i - rad_i in M and m_i + rad_i outside; returns a guess of its k-th largest number."""
+    n, w, root = seen.mean.shape[1], M.room, kept.root
+    if plan.beginning:
+        for i in range(n):
+            root[e, i] = 1.0 / math.sqrt(float(seen.pulls[e, i]))
+    for i in planned(plan):
+        root[e, i] = 1.0 / math.sqrt(float(seen.pulls[e, i]))
+    scale = math.sqrt(rules.factor * (math.log(rules.level) + 3.0 * math.log(float(kept.t[e]))))
+    for i in range(n):
+        w[i] = seen.mean[e, i] + (-scale if M.inside[e, i] else scale) * root[e, i]
+    if plan.beginning:
+        for i in range(n):
+            kept.room[i] = w[i]
+        return smallest(kept.room, n, n - rules.k + 1)
+    return kept.boundary[e] if kept.kth[e] == plan.last else w[kept.kth[e]]  # an arm just pulled may have moved far
 
 
-@inlined
-def _sum(x: Any) -> Any:
-    """The sum of 4 n numbers."""
-    a = b = c = d = 0.0
-    for i in range(np.uint64(0), np.uint64(len(x)), np.uint64(4)):
-        a += x[i]
-        b += x[i + _1]
-        c += x[i + _2]
-        d += x[i + _3]
-    return (a + b) + (c + d)
-
-
-@jit
-def _kth(w: Any, K: Any, k: Any, x: Any, room: Any) -> Any:
+@lean
+def kth_of(w: Any, k: Any, x: Any, room: Any) -> Any:
     """The k-th arm by w, ties to the lowest: from the guess x of its value by steps to the next value up or down."""
-    above = equal = 0
-    for j in range(K):
-        above += w[j] > x
-    for j in range(K):
-        equal += w[j] == x
+    K, above, equal = len(w), 0, 0
+    for i in range(K):
+        above += w[i] > x
+    for i in range(K):
+        equal += w[i] == x
     while above >= k or above + equal < k:
         up = above >= k
-        for j in range(K):
-            room[j] = (-w[j] if w[j] > x else -math.inf) if up else (w[j] if w[j] < x else -math.inf)
-        x = -_largest(room) if up else _largest(room)
-        before, equal = equal, 0
-        for j in range(K):
-            equal += w[j] == x
-        above += -equal if up else before
-    i: Any = np.uint64(0)
-    while w[i] != x:
-        i += _1
-    for _ in range(k - above - 1):
-        i += _1
-        while w[i] != x:
-            i += _1
-    return i
-
-
-@jit
-def _rounds(
-    pulls: Any,
-    mean: Any,
-    k: Any,
-    tolerance: Any,
-    level: Any,
-    factor: Any,
-    root: Any,
-    kth: Any,
-    boundary: Any,
-    inside: Any,
-    between: Any,
-    place: Any,
-    made: Any,
-    last: Any,
-    out: Any,
-) -> Any:
-    """The next arm of each episode, K to stop."""
-    K = np.uint64(mean.shape[1])
-    padded = (mean.shape[1] + 3) // 4 * 4
-    i: Any  # an arm
-    w, gain, radius, room = np.empty(padded), np.zeros(padded), np.full(padded, -1.0), np.full(padded, -math.inf)
-    for episode in range(len(out)):
-        e = np.uint64(episode)
-        beginning = place[e] < K
-        out[e] = open_round(pulls, mean, e, k, 1, inside, between, place, made, last)  # lines 1, 3
-        if out[e] < K:
-            continue
-        if beginning:
-            for i in range(K):
-                root[e, i] = 1.0 / math.sqrt(float(pulls[e, i]))
-        else:
-            i = np.uint64(last[e])
-            root[e, i] = 1.0 / math.sqrt(float(pulls[e, i]))
-        scale = math.sqrt(factor * (math.log(level) + 3.0 * math.log(float(made[e]))))
-        for i in range(K):  # line 4
-            w[i] = mean[e, i] + (-scale if inside[e, i] else scale) * root[e, i]
-        x = boundary[e] if kth[e] == last[e] else w[np.uint64(kth[e])]  # an arm just pulled may have moved far
-        if beginning:
-            x = -np.sort(-w[:K])[k - 1]
-        b = _kth(w, K, k, x, room)  # line 5
-        x = w[b]
-        kth[e], boundary[e] = b, x
         for i in range(K):
-            chosen = (w[i] > x) | ((w[i] == x) & (i <= b))
-            differs = chosen != inside[e, i]
-            gain[i] = (w[i] if chosen else -w[i]) if differs else 0.0
-            radius[i] = root[e, i] if differs else -1.0
-        widest = _largest(radius)
-        if widest < 0.0 or _sum(gain) <= tolerance:  # line 6
-            continue
-        i = np.uint64(0)  # line 7
-        while radius[i] != widest:
-            i += _1
-        out[e] = last[e] = i
-        made[e] += 1
+            room[i] = (-w[i] if w[i] > x else -math.inf) if up else (w[i] if w[i] < x else -math.inf)
+        x = -largest(room) if up else largest(room)
+        before, equal = equal, 0
+        for i in range(K):
+            equal += w[i] == x
+        above += -equal if up else before
+    place, i = k - above, 0
+    while True:
+        place -= w[i] == x
+        if place == 0:
+            return i
+        i += 1
+
+
+@lean
+def compare(e: Any, M: Any, kept: Any, b: Any) -> Any:
+    """w(M') - w(M), where b is the last arm of M'; the arm of one of the two with the largest radius, -1 if M' = M."""
+    w, x, gain, radius = M.room, M.room[b], kept.gain, kept.room
+    for i in range(len(w)):
+        chosen = (w[i] > x) | ((w[i] == x) & (i <= b))
+        differs, change, root = chosen != M.inside[e, i], w[i] if chosen else -w[i], kept.root[e, i]
+        gain[i] = change if differs else 0.0
+        radius[i] = root if differs else -1.0
+    widest, p = largest(radius), 0
+    if widest < 0.0:
+        return 0.0, -1
+    while radius[p] != widest:
+        p += 1
+    return sum_of(gain), p
+
+
+@lean
+def plan_round(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
+    """Plan the pull of the next round; nothing if w(M') - w(M) is within the tolerance."""
+    kept.t[e] = count_pulls(seen, e, plan, kept.t[e])
+    rank(seen, e, plan, M, rules.k)  # M
+    x = weigh(seen, e, plan, M, kept, rules)
+    b = kth_of(M.room, rules.k, x, kept.room)  # M'
+    kept.kth[e], kept.boundary[e] = b, M.room[b]
+    gain, p = compare(e, M, kept, b)
+    plan_anew(plan)
+    if p >= 0 and gain > rules.tolerance:
+        add(plan, p)
+
+
+@episode_kernel
+def next_arm(e: int, seen: Seen, rules: Rules, M: High, plans: Any, kept: Kept) -> Any:
+    """The next arm of episode e, K to stop."""
+    plan = plans[e]
+    arm = following(seen, e, plan)
+    if arm < 0:
+        plan_round(seen, e, plan, M, kept, rules)
+        arm = following(seen, e, plan)
+    return arm if arm >= 0 else seen.pulls.shape[1]
 
 
 class CLUCB(TopKAgent):
@@ -162,33 +163,15 @@ class CLUCB(TopKAgent):
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        self.level = 4.0 * self.task.K / delta_of(self.name, self.task, delta, with_budget=0.01)
-        self.factor = 2.0 * scale_of(self.task, sigma) ** 2
+        level = 4.0 * self.task.K / delta_of(self.name, self.task, delta, with_budget=0.01)
         weight = {"aggregate": self.k, "each": 1.0, "exact": 0.0}[self.problem.criterion]  # type: ignore[attr-defined]
-        self.tolerance = weight * self.epsilon  # D1
+        tolerance = -math.inf if self.budgeted else weight * self.epsilon  # D1
+        self.rules = Rules(self.k, tolerance, level, 2.0 * scale_of(self.task, sigma) ** 2)
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape
-        return Memory(**self.blank(observation), root=np.zeros((E, K)), kth=np.zeros(E, np.int64), boundary=np.zeros(E))
+        return Memory(self.new_plans(observation), High.of(E, K), Kept.of(E, K))
 
-    def choose(self, observation: Observation, state: Memory) -> Ints:
-        m, (pulls, mean) = state, self.read(observation, state)
-        out = np.empty(len(pulls), np.int64)
-        _rounds(
-            pulls,
-            mean,
-            self.k,
-            -math.inf if self.budgeted else self.tolerance,
-            self.level,
-            self.factor,
-            m.root,
-            m.kth,
-            m.boundary,
-            m.inside,
-            m.between,
-            m.place,
-            m.made,
-            m.last,
-            out,
-        )
-        return out
+    def next_arms(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> None:
+        state.high.check(seen.pulls)
+        next_arm(*seen, *self.rules, *state.high, state.plans, *state.kept, out)

@@ -1,7 +1,7 @@
-"""What the round-based algorithms for the k best arms share: sets of arms that are undecided and accepted.
+"""What the round-based algorithms for the k best arms share: a set of undecided arms, and a set of accepted ones.
 
-The samples of a round are those since a mark. An algorithm that takes fresh means marks at every round, one that pools
-the samples of all its rounds only when it begins.
+Empirical means are those of the samples since a mark. An algorithm that takes fresh samples in each round sets the mark
+at the beginning of every round; one that pools the samples of all its rounds sets it once, when it begins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 
 from bandit_envs import PULLS_LIMIT, Task
 
-from ..core.agent import Bools, Floats, Ints, Observation, seen_means
+from ..core.agent import Bools, Floats, Ints, Observation, seen_means, unfit
+from ..core.confidence import LEAST
 from ..core.round_policy import RoundMemory, RoundPolicy
 
 __all__ = ["SetMemory", "SetPolicy", "affordable", "best_of", "positive_epsilon", "size_of_answer", "with_best"]
@@ -36,19 +37,28 @@ def with_best(m: Floats, S: Bools, A: Bools, k: int) -> Bools:
 
 
 def size_of_answer(task: Task) -> int:
-    """k of a TopK task; 1 of BestArm."""
-    return int(task.parameters.get("k", 1))
+    """The number of arms in every answer.
+
+    Raises:
+        ValueError: if the problem leaves it open.
+    """
+    size = task.make_problem().answer_size
+    if size is None:
+        raise ValueError(f"{task.problem} leaves open how many arms an answer has")
+    return size
 
 
 def positive_epsilon(name: str, task: Task) -> float:
     """The tolerance of the task, for an algorithm that never ends without one.
 
     Raises:
-        ValueError: if it is 0.
+        ValueError: if it is 0, or less than 1e-100.
     """
     epsilon = float(task.parameters["epsilon"])
     if epsilon == 0:
         raise ValueError(f"{name} needs a {task.problem} problem with epsilon > 0, got epsilon=0")
+    if epsilon < LEAST:
+        raise ValueError(f"{name} needs an epsilon of at least {LEAST:g}, got {epsilon!r}")
     return epsilon
 
 
@@ -60,7 +70,8 @@ def affordable(name: str, epsilon: float, times: Sequence[int]) -> Ints:
     """
     if max(times) >= PULLS_LIMIT:
         raise ValueError(
-            f"{name} at epsilon={epsilon} needs {max(times):.3g} pulls of an arm, at most 2^40 are possible"
+            f"{name} at epsilon={epsilon} needs {max(times):.3g} pulls of an arm, at most 2^40 are possible: "
+            "raise epsilon or delta, or lower sigma"
         )
     return np.array(times, np.int64)
 
@@ -88,7 +99,7 @@ class SetMemory(RoundMemory):
         }
 
     def mark(self, slots: Ints, observation: Observation) -> None:
-        """From now on the samples of these episodes count."""
+        """Set the mark of these episodes: samples from now on count for `means_since`."""
         self.origin[slots], self.drawn[slots] = observation["total"][slots], observation["pulls"][slots]
 
     def means_since(self, slots: Ints, observation: Observation) -> Floats:
@@ -121,6 +132,11 @@ class SetPolicy(RoundPolicy):
         memory.S[slots], memory.A[slots], memory.round[slots] = True, False, 0
         memory.mark(slots, observation)
         self.proceed(observation, memory, slots)
+
+    def choose(self, observation: Observation, state: Any) -> tuple[Ints, Ints]:
+        if observation["pulls"].shape != state.S.shape:
+            raise unfit(observation["pulls"], observation["mean"], len(state.S))
+        return super().choose(observation, state)
 
     @abstractmethod
     def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:

@@ -1,33 +1,31 @@
 """KL-LUCB: Kaufmann & Kalyanakrishnan, COLT 2013; iterated-log thresholds as in Tanczos, Nowak & Mankoff, NIPS 2017.
 
-symbols     U_i = max{u >= m_i : N_i kl(m_i, u) <= B_i}, L_i the least such u <= m_i; High the k largest empirical
-            means, Low the rest; h in High with the least L, l in Low with the largest U; t the round
-            "2013": B = x + ln x with x = ln(k1 n t^a / delta), k1 = 405.5, a = 1.1
-            "lil":  B_i = ln(2 log2(2 N_i) d / delta), d = n - k for L and k for U (k = 1: n - 1 and 1)
+symbols     J the k arms with the largest empirical means; U_i = max{q >= m_i : N_i kl(m_i, q) <= beta_i}, L_i the least
+            such q <= m_i; l in J with the least L, u outside with the largest U; t the round
+            "2013": beta = x + ln x with x = ln(k1 n t^a / delta), k1 = 405.5, a = 1.1
+            "lil":  beta_i = ln(2 log2(2 N_i) d / delta), d = n - k for L and k for U (k = 1: n - 1 and 1)
 departures  D1 ties go to the lowest arm
             D2 samples of bounded support are mapped to [0, 1]; others take the divergence (m - u)^2 / (2 sigma^2)
             D3 the thresholds "lil" are ours: they have the form of the 2017 paper, not its constants
             D4 U and L of bounded samples are rounded to multiples of 1e-9 of the range: close to its ends, where they
                differ by less, they tie
-            D5 with a budget line 4 is left out, and delta is 0.01 where nobody names one
+            D5 with a budget it does not stop, and delta is 0.01 where nobody names one
 
-U and L are found by Newton's method, and only for arms that could be the extreme one: j cannot beat a bound U* with
-N_j kl(m_j, U*) > B_j.
+U and L are found by Newton's method, and only for arms that could be the extreme one: i cannot beat a bound U* with
+N_i kl(m_i, U*) > beta_i.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from bandit_envs import jit
+from bandit_envs import choice, episode_kernel, inlined, lean
 
 from ..core.agent import Ints, Observation
 from ..core.confidence import delta_of, scale_of
-from .selection import SelectionMemory, TopKAgent, open_round
+from ..core.plan_policy import Seen, add, following
+from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
 
 __all__ = ["KLLUCB", "kl", "kl_upper"]
 
@@ -37,22 +35,35 @@ STEPS, PRECISION = 64, 1e-13  # of Newton's method
 QUANTUM = 1e-9  # bounds within this of each other tie
 
 
-@dataclass
-class Memory(SelectionMemory):
-    """Memory of KL-LUCB for E episodes."""
+class Rules(NamedTuple):
+    """What stays the same in all episodes."""
 
-    pair: Ints  # (E, 2) h and l of this round
-    half: Ints  # (E,) 1 between the two pulls of a round
+    k: int
+    epsilon: float  # in units of width; -inf: it does not stop
+    lil: bool
+    level: float  # lil: 1 / delta; else k1 / delta
+    low: float  # samples are mapped by (x - low) / width
+    width: float
+    gaussian: bool
 
 
-@jit
+class Side(NamedTuple):
+    """J, or the arms outside."""
+
+    inside: bool  # J
+    first: int  # the arm to look at first: where it is extreme still, few others are in question
+    beta: float
+    level: float  # lil: d / delta
+
+
+@lean
 def kl(p: Any, q: Any) -> Any:
     """Divergence of Bernoulli(q) from Bernoulli(p)."""
     first = p * math.log(p / q) if p > 0.0 else 0.0
     return first + (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if p < 1.0 else first
 
 
-@jit
+@lean
 def kl_upper(p: Any, b: Any) -> Any:
     """The largest q >= p with kl(p, q) <= b."""
     if p >= 1.0:
@@ -71,94 +82,60 @@ def kl_upper(p: Any, b: Any) -> Any:
     return min(max(q, p), 1.0)
 
 
-@jit
-def _threshold(N: Any, B: Any, level: Any) -> Any:
-    """B_i; the same B for all arms unless that is NaN."""
-    return B if B == B else math.log(2.0 * math.log2(2.0 * N) * level)
+@inlined
+def rate(N: Any, side: Any, rules: Any) -> Any:
+    """beta_i of an arm with N pulls."""
+    return math.log(2.0 * math.log2(2.0 * N) * side.level) if rules.lil else side.beta
 
 
-@jit
-def _extreme(
-    pulls: Any,
-    mean: Any,
-    e: Any,
-    inside: Any,
-    high: Any,
-    low: Any,
-    width: Any,
-    gaussian: Any,
-    B: Any,
-    level: Any,
-    start: Any,
-) -> Any:
-    """The arm of Low with the largest U, and U; or of High with the least L, mirrored: 1 - L (Gaussian: -L)."""
-    K = np.uint64(mean.shape[1])
-    best, which = -math.inf, np.uint64(start)
-    for step in range(-1, np.int64(K)):  # the extreme arm of the last round first: few others are in question then
-        i = np.uint64(start) if step < 0 else np.uint64(step)
-        if inside[e, i] != high:
+@inlined
+def extreme(seen: Any, e: Any, J: Any, side: Any, rules: Any) -> Any:
+    """u and U_u, or l and L_l mirrored, 1 - L_l (Gaussian: -L_l)."""
+    which, best = side.first, -math.inf
+    for step in range(-1, seen.pulls.shape[1]):
+        i = side.first if step < 0 else step
+        if J.inside[e, i] != side.inside or step == side.first:
             continue
-        N = float(pulls[e, i])
-        b = _threshold(N, B, level) / N
-        x = (mean[e, i] - low) / width
-        if gaussian:
-            bound = (-x if high else x) + math.sqrt(2.0 * b)
+        N = float(seen.pulls[e, i])
+        x, b = (seen.mean[e, i] - rules.low) / rules.width, rate(N, side, rules) / N
+        if rules.gaussian:
+            bound = (-x if side.inside else x) + math.sqrt(2.0 * b)
         else:
-            x = min(max(1.0 - x if high else x, 0.0), 1.0)
+            x = min(max(1.0 - x if side.inside else x, 0.0), 1.0)
             if x < best - QUANTUM and kl(x, best - QUANTUM) > b:
                 continue
             bound = QUANTUM * math.floor(kl_upper(x, b) / QUANTUM + 0.5)  # D4
         if bound > best or (bound == best and i < which):
-            best, which = bound, i
+            which, best = i, bound
     return which, best
 
 
-@jit
-def _rounds(
-    pulls: Any,
-    mean: Any,
-    k: Any,
-    epsilon: Any,
-    lil: Any,
-    level: Any,
-    low: Any,
-    width: Any,
-    gaussian: Any,
-    pair: Any,
-    half: Any,
-    inside: Any,
-    between: Any,
-    place: Any,
-    made: Any,
-    last: Any,
-    out: Any,
-) -> Any:
-    """The next arm of each episode, K to stop."""
-    K = np.uint64(mean.shape[1])
-    for episode in range(len(out)):
-        e = np.uint64(episode)
-        out[e] = open_round(pulls, mean, e, k, 1, inside, between, place, made, last)  # lines 1, 3
-        if out[e] < K:
-            half[e] = 0
-            continue
-        if half[e] == 1:  # line 5, the second pull
-            out[e] = last[e] = pair[e, 1]
-            half[e] = 0
-            made[e] += 1
-            continue
-        B = math.nan
-        if not lil:
-            t = float((made[e] - np.int64(K)) // 2 + 1)
-            x = math.log(level * float(K)) + A * math.log(t)
-            B = x + math.log(x)
-        n = float(K)
-        h, L = _extreme(pulls, mean, e, inside, True, low, width, gaussian, B, level * (n - k), pair[e, 0])
-        l, U = _extreme(pulls, mean, e, inside, False, low, width, gaussian, B, level * k, pair[e, 1])  # noqa: E741
-        if U - (-L if gaussian else 1.0 - L) <= epsilon:  # line 4
-            continue
-        pair[e, 0], pair[e, 1], half[e] = h, l, 1
-        out[e] = last[e] = h  # line 5
-        made[e] += 1
+@lean
+def plan_round(seen: Any, e: Any, plan: Any, J: Any, t: Any, rules: Any) -> Any:
+    """Plan the pulls of the next round, l and u; nothing if their bounds are within epsilon."""
+    rank(seen, e, plan, J, rules.k)
+    t[e] = count_pulls(seen, e, plan, t[e])
+    n, beta = float(seen.pulls.shape[1]), 0.0
+    if not rules.lil:
+        x = math.log(rules.level * n) + A * math.log(float((t[e] - seen.pulls.shape[1]) // 2 + 1))
+        beta = x + math.log(x)
+    l, L = extreme(seen, e, J, Side(True, plan.arms[0], beta, rules.level * (n - rules.k)), rules)  # noqa: E741
+    u, U = extreme(seen, e, J, Side(False, plan.arms[1], beta, rules.level * rules.k), rules)
+    plan_anew(plan)
+    if U - (-L if rules.gaussian else 1.0 - L) > rules.epsilon:
+        add(plan, l)
+        add(plan, u)
+
+
+@episode_kernel
+def next_arm(e: int, seen: Seen, rules: Rules, J: High, plans: Any, t: Any) -> Any:
+    """The next arm of episode e, K to stop."""
+    plan = plans[e]
+    arm = following(seen, e, plan)
+    if arm < 0:
+        plan_round(seen, e, plan, J, t, rules)
+        arm = following(seen, e, plan)
+    return arm if arm >= 0 else seen.pulls.shape[1]
 
 
 class KLLUCB(TopKAgent):
@@ -176,38 +153,14 @@ class KLLUCB(TopKAgent):
         self, task: Any, delta: float | None = None, threshold: str = "2013", sigma: float | None = None
     ) -> None:
         super().__init__(task)
-        if threshold not in THRESHOLDS:
-            raise ValueError(f"threshold must be one of {list(THRESHOLDS)}, got {threshold!r:.200}")
-        self.lil = threshold == "lil"
-        self.level = (1.0 if self.lil else K1) / delta_of(self.name, self.task, delta, with_budget=0.01)
-        self.gaussian = sigma is not None or self.task.support is None
+        lil = choice("threshold", threshold, THRESHOLDS) == "lil"
+        level = (1.0 if lil else K1) / delta_of(self.name, self.task, delta, with_budget=0.01)
+        gaussian = sigma is not None or self.task.support is None
         low, high = self.task.support or (0.0, 0.0)
-        self.low, self.width = (0.0, scale_of(self.task, sigma)) if self.gaussian else (low, high - low)
+        low, width = (0.0, scale_of(self.task, sigma)) if gaussian else (low, high - low)
+        epsilon = -math.inf if self.budgeted else self.epsilon / width
+        self.rules = Rules(self.k, epsilon, lil, level, low, width, gaussian)
 
-    def remember(self, observation: Observation) -> Memory:
-        E = len(observation["pulls"])
-        return Memory(**self.blank(observation), pair=np.zeros((E, 2), np.int64), half=np.zeros(E, np.int64))
-
-    def choose(self, observation: Observation, state: Memory) -> Ints:
-        m, (pulls, mean) = state, self.read(observation, state)
-        out = np.empty(len(pulls), np.int64)
-        _rounds(
-            pulls,
-            mean,
-            self.k,
-            -math.inf if self.budgeted else self.epsilon / self.width,
-            self.lil,
-            self.level,
-            self.low,
-            self.width,
-            self.gaussian,
-            m.pair,
-            m.half,
-            m.inside,
-            m.between,
-            m.place,
-            m.made,
-            m.last,
-            out,
-        )
-        return out
+    def next_arms(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> None:
+        state.high.check(seen.pulls)
+        next_arm(*seen, *self.rules, *state.high, state.plans, state.t, out)

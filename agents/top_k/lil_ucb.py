@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from bandit_envs import choice
+
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of
 from ..core.index_policy import IndexMemory, IndexPolicy
@@ -45,9 +47,7 @@ class LilUCB(IndexPolicy):
     ) -> None:
         super().__init__(task)
         sets = {"theory": (0.01, 1.0, 9.0), "heuristic": (0.0, 0.5, 1.0 + 10.0 / self.task.K)}
-        if constants not in sets:
-            raise ValueError(f"constants must be one of {list(sets)}, got {constants!r:.200}")
-        self.e, self.b, self.lam = sets[constants]
+        self.e, self.b, self.lam = sets[choice("constants", constants, list(sets))]
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.sigma = scale_of(self.task, sigma)
 

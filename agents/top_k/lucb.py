@@ -195,7 +195,7 @@ class LUCB(PlanPolicy):
     name, source, stops = "lucb", "Kalyanakrishnan, Tewari, Auer & Stone, ICML 2012", True
     solves = ("TopK", "BestArm", "AllGood")
     oracles = {
-        "k": lambda problem, means: int(problem.right_answer(means).sum()) if problem.name == "AllGood" else None
+        "k": lambda problem, means: int(problem.right_answer(means).sum()) if problem.answer_size is None else None
     }
 
     def __init__(
@@ -210,13 +210,12 @@ class LUCB(PlanPolicy):
     ) -> None:
         super().__init__(task)
         K, parameters = self.task.K, self.task.parameters
-        if k is None:
-            k = parameters.get("k", 1 if self.task.problem == "BestArm" else None)
+        k = self.problem.answer_size if k is None else k
         if k is None:
             raise ValueError("lucb on AllGood is an oracle: it needs k=, which is known only for a fixed instance")
         self.k = integer("k", k, 1, K - 1)
         lil = choice("widths", widths, WIDTHS) == "lil"
-        oracle = self.task.problem == "AllGood"
+        oracle = self.problem.answer_size is None
         delta = delta_of(self.name, self.task, delta, with_budget=None if oracle else 0.01)  # D4
         scale = scale_of(self.task, sigma)
         level, factor = (delta / K, number("c", c, 0, above=True)) if lil else (K1 * K / delta, 1.0)

@@ -13,18 +13,38 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import agent_uniform, at_boundary, cutoff, integer, jit
+from bandit_envs import Samples, at_boundary, cutoff, episode_kernel, integer, lean
 
 from ..core.agent import Ints, Observation
-from .selection import SelectionMemory, TopKAgent, open_round
+from ..core.plan_policy import Seen, add, following
+from .draws import draw, uniform
+from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
 
 __all__ = ["OCBAm"]
 
 LEAST_VARIANCE, LEAST_DISTANCE = 1e-12, 1e-9
+
+
+class Rules(NamedTuple):
+    """What stays the same in all episodes."""
+
+    k: int
+    n0: int
+    Delta: int
+
+
+class Allotment(NamedTuple):
+    """What is still to be pulled of the current allotment where Delta > 1, and what arms are drawn from."""
+
+    owed: Ints  # (E, K) pulls that are still to be made
+    debt: Ints  # (E,) how many
+    public_seed: Ints  # (E, 1), t, seed: see `Draws`
+    t: Ints
+    seed: int
 
 
 @dataclass
@@ -35,77 +55,81 @@ class Memory(SelectionMemory):
     debt: Ints  # (E,) how many
 
 
-@jit
-def _targets(pulls: Any, mean: Any, variance: Any, e: Any, inside: Any, total: Any, target: Any) -> Any:
-    """Fill target (K,) with the allotment of `total` pulls.   [lines 3-5]"""
-    K = np.uint64(mean.shape[1])
-    i: Any  # an arm
+@lean
+def share(seen: Any, e: Any, inside: Any, total: Any, target: Any) -> Any:
+    """Fill target (K,) with the allotment of `total` pulls, in proportion to s_i^2 / (m_i - c)^2."""
+    K, weights = seen.mean.shape[1], 0.0
     for i in range(K):
-        N = float(pulls[e, i])
-        target[i] = max(variance[e, i] * (N / (N - 1.0)), LEAST_VARIANCE)  # s_i^2
-    l, h = at_boundary(mean, e, inside)  # noqa: E741
-    c = cutoff(
-        mean[e, l], mean[e, h], math.sqrt(target[l] / float(pulls[e, l])), math.sqrt(target[h] / float(pulls[e, h]))
-    )
-    weights = 0.0
+        N = float(seen.pulls[e, i])
+        target[i] = max(seen.variance[e, i] * (N / (N - 1.0)), LEAST_VARIANCE)  # s_i^2; D2
+    l, h = at_boundary(seen.mean, e, inside)  # noqa: E741
+    error_low = math.sqrt(target[l] / float(seen.pulls[e, l]))
+    error_high = math.sqrt(target[h] / float(seen.pulls[e, h]))
+    c = cutoff(seen.mean[e, l], seen.mean[e, h], error_low, error_high)
     for i in range(K):
-        gap = max(abs(mean[e, i] - c), LEAST_DISTANCE)
+        gap = max(abs(seen.mean[e, i] - c), LEAST_DISTANCE)  # D2
         target[i] = target[i] / (gap * gap)
         weights += target[i]
     for i in range(K):
         target[i] = total * (target[i] / weights)
 
 
-@jit
-def _next(
-    pulls: Any,
-    mean: Any,
-    variance: Any,
-    public: Any,
-    seed: Any,
-    k: Any,
-    n0: Any,
-    Delta: Any,
-    owed: Any,
-    debt: Any,
-    inside: Any,
-    between: Any,
-    place: Any,
-    made: Any,
-    last: Any,
-    out: Any,
-) -> Any:
-    """The next arm of each episode."""
-    K = np.uint64(mean.shape[1])
-    target = np.empty(K)
-    for episode in range(len(out)):
-        e = np.uint64(episode)
-        out[e] = open_round(pulls, mean, e, k, n0, inside, between, place, made, last)  # line 1
-        if out[e] < K:
-            debt[e] = 0
-            continue
-        if debt[e] == 0:
-            _targets(pulls, mean, variance, e, inside, float(made[e] + Delta), target)
-            for i in range(K):  # line 6
-                owed[e, i] = 0 if Delta == 1 else max(np.int64(math.floor(target[i] + 0.5)) - pulls[e, i], 0)
-                debt[e] += owed[e, i]
-            if debt[e] == 0:  # D1
-                total, partial = 0.0, 0.0
-                for i in range(K):
-                    total += target[i] if float(pulls[e, i]) < target[i] else 0.0
-                u = agent_uniform(public[e], made[e], seed) * total
-                for i in range(K):
-                    partial += target[i] if float(pulls[e, i]) < target[i] else 0.0
-                    if partial > u:
-                        owed[e, i] = debt[e] = 1
-                        break
-        for i in range(K):
-            if owed[e, i] > 0:
-                owed[e, i] -= 1
-                out[e] = last[e] = i
-                break
-        debt[e] -= 1
-        made[e] += 1
+@lean
+def owe(seen: Any, e: Any, allotment: Any, target: Any) -> Any:
+    """Owe each arm what it lacks of its rounded target."""
+    for i in range(len(target)):
+        allotment.owed[e, i] = max(int(math.floor(target[i] + 0.5)) - seen.pulls[e, i], 0)  # D3
+        allotment.debt[e] += allotment.owed[e, i]
+
+
+@lean
+def pay(e: Any, allotment: Any) -> Any:
+    """The lowest arm that is owed a pull, which it gets."""
+    i = 0
+    while allotment.owed[e, i] == 0:
+        i += 1
+    allotment.owed[e, i] -= 1
+    allotment.debt[e] -= 1
+    return i
+
+
+@lean
+def draw_below_target(seen: Any, e: Any, target: Any, u: Any) -> Any:
+    """An arm that has not been pulled as often as its target, with probability proportional to that; -1 if none."""
+    total = 0.0
+    for i in range(len(target)):
+        target[i] = target[i] if float(seen.pulls[e, i]) < target[i] else 0.0
+    for i in range(len(target)):
+        total += target[i]
+    return draw(target, total, u) if total > 0.0 else -1
+
+
+@lean
+def plan_pull(seen: Any, e: Any, plan: Any, high: Any, allotment: Any, rules: Any) -> Any:
+    """Plan the next pull."""
+    target, allotment.t[e] = high.room, count_pulls(seen, e, plan, allotment.t[e])
+    rank(seen, e, plan, high, rules.k)
+    if plan.beginning:
+        allotment.debt[e] = 0
+    plan_anew(plan)
+    if allotment.debt[e] == 0:
+        share(seen, e, high.inside, float(allotment.t[e] + rules.Delta), target)
+        if rules.Delta > 1:
+            owe(seen, e, allotment, target)
+    i = pay(e, allotment) if allotment.debt[e] > 0 else draw_below_target(seen, e, target, uniform(allotment, e))  # D1
+    if i >= 0:
+        add(plan, i)
+
+
+@episode_kernel
+def next_arm(e: int, seen: Samples, rules: Rules, high: High, plans: Any, allotment: Allotment) -> Any:
+    """The next arm of episode e, K to stop."""
+    plan = plans[e]
+    arm = following(seen, e, plan, rules.n0)
+    if arm < 0:
+        plan_pull(seen, e, plan, high, allotment, rules)
+        arm = following(seen, e, plan, rules.n0)
+    return arm if arm >= 0 else seen.pulls.shape[1]
 
 
 class OCBAm(TopKAgent):
@@ -122,32 +146,14 @@ class OCBAm(TopKAgent):
 
     def __init__(self, task: Any, n0: int = 20, Delta: int = 1, seed: int = 0) -> None:
         super().__init__(task)
-        self.n0, self.Delta = integer("n0", n0, 2, 2**31 - 1), integer("Delta", Delta, 1, 2**31 - 1)
-        self.seed = integer("seed", seed, 0, 2**32 - 1)
+        n0, Delta = integer("n0", n0, 2, 2**31 - 1), integer("Delta", Delta, 1, 2**31 - 1)
+        self.rules, self.seed = Rules(self.k, n0, Delta), integer("seed", seed, 0, 2**32 - 1)
 
     def remember(self, observation: Observation) -> Memory:
-        E, K = observation["pulls"].shape
-        return Memory(**self.blank(observation), owed=np.zeros((E, K), np.int64), debt=np.zeros(E, np.int64))
+        owed = np.zeros(observation["pulls"].shape, np.int64)
+        return Memory(**self.blank(observation), owed=owed, debt=np.zeros(len(owed), np.int64))
 
-    def choose(self, observation: Observation, state: Memory) -> Ints:
-        m, (pulls, mean) = state, self.read(observation, state)
-        out, public = np.empty(len(pulls), np.int64), np.ascontiguousarray(observation["public_seed"][:, 0], np.int64)
-        _next(
-            pulls,
-            mean,
-            np.ascontiguousarray(observation["variance"], np.float64),
-            public,
-            self.seed,
-            self.k,
-            self.n0,
-            self.Delta,
-            m.owed,
-            m.debt,
-            m.inside,
-            m.between,
-            m.place,
-            m.made,
-            m.last,
-            out,
-        )
-        return out
+    def next_arms(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> None:
+        m, variance, seeds = state, self.variance(observation), self.public_seeds(observation)
+        m.high.check(seen.pulls)
+        next_arm(*seen, variance, *self.rules, *m.high, m.plans, m.owed, m.debt, seeds, m.t, self.seed, out)

@@ -20,151 +20,153 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import PULLS_LIMIT, flag, integer, jit
+from bandit_envs import PULLS_LIMIT, Samples, choice, flag, inlined, integer, lean, slot_kernel
 
-from ..core.agent import Floats, Ints, Observation, seen_means
+from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import delta_of, width_of
 from .elimination import SetMemory, SetPolicy
+from .selection import smallest
 
-__all__ = ["WIDTHS", "Racing", "half_width", "select_smallest"]
+__all__ = ["WIDTHS", "Racing", "half_width"]
 
 WIDTHS = ("hoeffding", "bernstein", "tightest")
 HOEFFDING, BERNSTEIN, TIGHTEST = range(3)  # kernel constants: their codes
 
 
-@jit
-def half_width(kind: Any, t: Any, sd: Any, W: Any, tests: Any, delta: Any) -> Any:
-    """c after t samples with standard deviation sd, where `tests` intervals hold together with 1 - delta. [line 5]"""
-    level = tests / (delta / 2.0 if kind == TIGHTEST else delta)
-    hoeffding = W * math.sqrt(math.log(2.0 * level) / (2.0 * t))
+class Rules(NamedTuple):
+    """What stays the same in all episodes."""
+
+    k: int
+    R: int
+    kind: int
+    W: float
+    delta: float
+
+
+class Race(NamedTuple):
+    """The sets of each episode, its bounds, and room for a computation on one episode."""
+
+    U: Bools  # (E, K)
+    Sel: Bools  # (E, K)
+    LB: Floats  # (E, K) lower bounds
+    minus_UB: Floats  # (E, K) upper bounds, negated
+    t: Ints  # (E,) the round
+    past: Ints  # (E,) sum of u_k over the rounds before this one
+    tests: Ints  # (E,) nb
+    moved: Bools  # (K,)
+    room: Floats  # (2, K)
+
+
+@lean
+def half_width(t: Any, sd: Any, tests: Any, rules: Any) -> Any:
+    """c after t samples with standard deviation sd, where `tests` intervals hold together with 1 - delta."""
+    level = tests / (rules.delta / 2.0 if rules.kind == TIGHTEST else rules.delta)
+    hoeffding = rules.W * math.sqrt(math.log(2.0 * level) / (2.0 * t))
     x = math.log(3.0 * level)
-    bernstein = sd * math.sqrt(2.0 * x / t) + 3.0 * W * x / t
-    if kind == HOEFFDING:
+    bernstein = sd * math.sqrt(2.0 * x / t) + 3.0 * rules.W * x / t
+    if rules.kind == HOEFFDING:
         return hoeffding
-    return bernstein if kind == BERNSTEIN else min(hoeffding, bernstein)
+    return bernstein if rules.kind == BERNSTEIN else min(hoeffding, bernstein)
 
 
-@jit
-def select_smallest(work: Any, n: Any, q: Any) -> Any:
-    """The q-th smallest, q >= 1, of work[:n], which is reordered."""
-    low, high = 0, n - 1
-    while low < high:
-        pivot, i, j = work[(low + high) // 2], low, high
-        while i <= j:
-            while work[i] < pivot:
-                i += 1
-            while work[j] > pivot:
-                j -= 1
-            if i <= j:
-                work[i], work[j] = work[j], work[i]
-                i += 1
-                j -= 1
-        if q - 1 <= j:
-            high = j
-        elif q - 1 >= i:
-            low = i
-        else:
-            break
-    return work[q - 1]
+@inlined
+def size_of(arms: Any) -> Any:
+    """How many arms a set (K,) has."""
+    n = 0
+    for i in range(len(arms)):
+        n += arms[i]
+    return n
 
 
-@jit
-def _beats(bound: Any, against: Any, U: Any, need: Any) -> Any:
-    """Whether `bound` is greater than those of at least `need` arms of U."""
+@lean
+def count_tests(e: Any, u: Any, race: Any, rules: Any) -> Any:
+    """Set nb, where u arms are undecided; past R it stays."""
+    if race.t[e] <= rules.R:
+        race.tests[e] = race.past[e] + (rules.R - race.t[e] + 1) * u
+        race.past[e] += u
+
+
+@lean
+def measure(seen: Any, e: Any, race: Any, rules: Any) -> Any:
+    """Bounds of the undecided arms, which never widen."""
+    for i in range(seen.mean.shape[1]):
+        if race.U[e, i]:
+            c = half_width(float(seen.pulls[e, i]), math.sqrt(seen.variance[e, i]), float(race.tests[e]), rules)
+            race.LB[e, i] = max(race.LB[e, i], seen.mean[e, i] - c)
+            race.minus_UB[e, i] = max(race.minus_UB[e, i], -seen.mean[e, i] - c)
+
+
+@lean
+def surpasses(x: Any, y: Any, U: Any, need: Any) -> Any:
+    """Whether x is greater than the y of at least `need` arms of U."""
     n = 0
     for j in range(len(U)):
-        n += U[j] and bound > against[j]
+        n += U[j] and x > y[j]
         if n >= need:
             return True
     return need <= 0
 
 
-@jit
-def _move(gain: Any, loss: Any, U: Any, need: Any, places: Any, work: Any) -> Any:
-    """Take those out of U, in order, at most `places`, whose `gain` exceeds the `loss` of at least `need` arms of U.
+@lean
+def move(x: Any, minus_y: Any, U: Any, places: Any, need: Any, race: Any) -> Any:
+    """Take arms out of U, in order, at most `places`, whose x exceeds the y of at least `need` arms of U: `moved`.
 
-    An arm is counted out only where it exceeds the need-th smallest loss of all, which the counts can only lower.
+    An arm is counted out only where it exceeds the need-th smallest y of all, which the counts can only lower.
     """
-    n = 0
-    for j in range(len(U)):
-        if U[j]:
-            work[n] = loss[j]
+    n, y, work = 0, race.room[0], race.room[1]
+    for i in range(len(U)):
+        race.moved[i] = False
+        y[i] = -minus_y[i]
+        if U[i]:
+            work[n] = y[i]
             n += 1
-    bar = select_smallest(work, n, need) if 0 < need <= n else -math.inf
+    if places <= 0 or need > n:
+        return 0
+    bar = smallest(work, n, need) if need > 0 else -math.inf
     moved = 0
     for i in range(len(U)):
-        if moved == places or need > n:
-            break
-        if U[i] and (need <= 0 or gain[i] > bar) and _beats(gain[i], loss, U, need):
-            U[i] = False
+        if U[i] and (need <= 0 or x[i] > bar) and surpasses(x[i], y, U, need):
+            U[i], race.moved[i] = False, True
             moved += 1
+            if moved == places:
+                break
     return moved
 
 
-@jit
-def _races(
-    rows: Any,
-    pulls: Any,
-    mean: Any,
-    variance: Any,
-    k: Any,
-    R: Any,
-    kind: Any,
-    W: Any,
-    delta: Any,
-    S: Any,
-    A: Any,
-    low: Any,
-    high: Any,
-    rounds: Any,
-    past: Any,
-    tests: Any,
-) -> Any:
-    """Bounds and sets of the episodes `rows` after a round. `low` holds lower bounds, `high` negated upper ones."""
-    K = S.shape[1]
-    work, loss, before = np.empty(K), np.empty(K), np.empty(K, np.bool_)
-    for row in range(len(rows)):
-        e = rows[row]
-        U, Sel, LB, UB, t = S[e], A[e], low[e], high[e], rounds[e]
-        u = selected = 0
-        for i in range(K):
-            u += U[i]
-            selected += Sel[i]
-        if t <= R:
-            tests[e] = past[e] + (R - t + 1) * u
-            past[e] += u
-        for i in range(K):
-            if U[i]:
-                c = half_width(kind, float(pulls[e, i]), math.sqrt(variance[e, i]), W, float(tests[e]), delta)
-                LB[i] = max(LB[i], mean[e, i] - c)
-                UB[i] = max(UB[i], -mean[e, i] - c)
-            before[i] = U[i]
-            loss[i] = -UB[i]
-        discarded = K - selected - u
-        selected += _move(LB, loss, U, K - k - discarded, k - selected, work)  # line 7
-        for i in range(K):
-            Sel[i] |= before[i] and not U[i]
-            loss[i] = -LB[i]
-        _move(UB, loss, U, k - selected, K - k - discarded, work)  # line 8
+@slot_kernel
+def end_round(e: int, seen: Samples, rules: Rules, race: Race) -> Any:
+    """Bounds and sets of episode e after a round."""
+    n, m, U, Sel = seen.mean.shape[1], rules.k, race.U[e], race.Sel[e]
+    u, selected = size_of(U), size_of(Sel)
+    discarded = n - selected - u
+    count_tests(e, u, race, rules)
+    measure(seen, e, race, rules)
+    selected += move(race.LB[e], race.minus_UB[e], U, m - selected, n - m - discarded, race)  # selected from U
+    for i in range(n):
+        Sel[i] |= race.moved[i]
+    move(race.minus_UB[e], race.LB[e], U, n - m - discarded, m - selected, race)  # discarded from U
 
 
 @dataclass
 class Memory(SetMemory):
     """Memory of RACING for E episodes."""
 
-    low: Floats  # (E, K) lower bounds, which never fall
-    high: Floats  # (E, K) upper bounds, negated, so that they never fall
+    LB: Floats  # (E, K) lower bounds
+    minus_UB: Floats  # (E, K) upper bounds, negated
     past: Ints  # (E,) sum of u_k over the rounds that are over
     tests: Ints  # (E,) nb
+    moved: Bools  # (K,) room for a computation on one episode
+    room: Floats  # (2, K) the same
 
     @classmethod
     def blank(cls, E: int, K: int) -> dict[str, Any]:
-        bounds = {name: np.zeros((E, K)) for name in ("low", "high")}
-        return {**super().blank(E, K), **bounds, "past": np.zeros(E, np.int64), "tests": np.zeros(E, np.int64)}
+        bounds = {name: np.zeros((E, K)) for name in ("LB", "minus_UB")}
+        counts = {name: np.zeros(E, np.int64) for name in ("past", "tests")}
+        return {**super().blank(E, K), **bounds, **counts, "moved": np.zeros(K, np.bool_), "room": np.zeros((2, K))}
 
 
 class Racing(SetPolicy):
@@ -191,46 +193,30 @@ class Racing(SetPolicy):
         width: float | None = None,
     ) -> None:
         super().__init__(task)
-        self.delta, self.W = delta_of(self.name, self.task, delta), width_of(self.task, width)
-        self.R, self.beyond = integer("rounds", rounds, 1, PULLS_LIMIT - 1), flag("beyond", beyond)
-        if widths not in WIDTHS:
-            raise ValueError(f"widths must be one of {list(WIDTHS)}, got {widths!r}")
-        self.kind = WIDTHS.index(widths)
+        delta, W = delta_of(self.name, self.task, delta), width_of(self.task, width)
+        R, self.beyond = integer("rounds", rounds, 1, PULLS_LIMIT - 1), flag("beyond", beyond)
+        self.rules = Rules(self.k, R, WIDTHS.index(choice("widths", widths, WIDTHS)), W, delta)
         self.support = self.task.support or (-math.inf, math.inf)
 
     def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        memory.low[slots], memory.high[slots] = self.support[0], -self.support[1]
+        memory.LB[slots], memory.minus_UB[slots] = self.support[0], -self.support[1]
         memory.past[slots] = memory.tests[slots] = 0
         super().start(observation, memory, slots)
 
     def proceed(self, observation: Observation, memory: Memory, slots: Ints) -> None:
         over = (memory.A[slots].sum(axis=1) == self.k) | ~memory.S[slots].any(axis=1)
-        over |= (memory.round[slots] == self.R) & (not self.beyond)  # line 2
+        over |= (memory.round[slots] == self.rules.R) & (not self.beyond)
         done, slots = slots[over], slots[~over]
-        self.finish(memory, done, seen_means(observation, done))  # line 9
+        self.finish(memory, done, seen_means(observation, done))
         memory.round[slots] += 1
-        memory.pull(slots, 1, observation)  # line 3
+        memory.pull(slots, 1, observation)
 
     def look(self, observation: Observation, memory: Memory, slots: Ints) -> None:
-        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
+        m, pulls = memory, np.ascontiguousarray(observation["pulls"], np.int64)
         mean, variance = (np.ascontiguousarray(observation[key], np.float64) for key in ("mean", "variance"))
-        m = memory
-        _races(
-            slots,
-            pulls,
-            mean,
-            variance,
-            self.k,
-            self.R,
-            self.kind,
-            self.W,
-            self.delta,
-            m.S,
-            m.A,
-            m.low,
-            m.high,
-            m.round,
-            m.past,
-            m.tests,
-        )
+        if not pulls.shape == mean.shape == variance.shape:
+            shapes = pulls.shape, mean.shape, variance.shape
+            raise ValueError(f"pulls, mean and variance must be of one shape, got {shapes}")
+        race = m.S, m.A, m.LB, m.minus_UB, m.round, m.past, m.tests, m.moved, m.room
+        end_round(slots, pulls, mean, variance, *self.rules, *race)
         self.proceed(observation, memory, slots)

@@ -1,100 +1,138 @@
-"""What the algorithms that adapt to every sample share: a first pass over the arms, and the set High of the k best."""
+"""The set High of the k best arms, which the algorithms that adapt to every sample keep."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import inlined, jit
+from bandit_envs import at_boundary, inlined, lean
 
-from ..core.agent import Agent, Bools, Floats, Ints, Observation, unfit
+from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of
+from ..core.plan_policy import PlanPolicy, clear, planned
 
-__all__ = ["SelectionMemory", "TopKAgent", "open_round"]
+__all__ = ["High", "SelectionMemory", "TopKAgent", "count_pulls", "plan_anew", "rank", "smallest"]
+
+
+class High(NamedTuple):
+    """High of each episode: the k arms with the largest empirical means, ties to the lowest arm. Low is the rest."""
+
+    inside: Bools  # (E, K)
+    between: Floats  # (E,) a number between the means of Low and those of High
+    room: Floats  # (K,) for a computation on one episode
+
+    @classmethod
+    def of(cls, E: int, K: int) -> High:
+        """For E episodes that have not been ranked yet."""
+        return cls(np.zeros((E, K), np.bool_), np.zeros(E), np.zeros(K))
+
+    def check(self, pulls: Ints) -> None:
+        """Check that pulls are of as many episodes and arms.
+
+        Raises:
+            ValueError: if they are not.
+        """
+        if pulls.shape != self.inside.shape:
+            raise ValueError(f"pulls {pulls.shape} do not fit a memory of episodes and arms {self.inside.shape}")
+
+
+@lean
+def smallest(work: Any, n: Any, q: Any) -> Any:
+    """The q-th smallest, 1 <= q <= n, of work[:n], which is reordered."""
+    low, high = 0, n - 1
+    while low < high:
+        pivot, i, j = work[(low + high) // 2], low, high
+        while i <= j:
+            while work[i] < pivot:
+                i += 1
+            while work[j] > pivot:
+                j -= 1
+            if i <= j:
+                work[i], work[j] = work[j], work[i]
+                i += 1
+                j -= 1
+        if q - 1 <= j:
+            high = j
+        elif q - 1 >= i:
+            low = i
+        else:
+            break
+    return work[q - 1]
+
+
+@lean
+def gather(seen: Any, e: Any, high: Any, k: Any) -> Any:
+    """Set High of episode e."""
+    K, places = seen.mean.shape[1], k
+    for i in range(K):
+        high.room[i] = seen.mean[e, i]
+    kth = smallest(high.room, K, K - k + 1)
+    for i in range(K):
+        high.inside[e, i] = seen.mean[e, i] > kth
+        places -= high.inside[e, i]
+    for i in range(K):
+        if places > 0 and seen.mean[e, i] == kth:
+            high.inside[e, i] = True
+            places -= 1
+    high.between[e] = kth
+
+
+@lean
+def rank(seen: Any, e: Any, plan: Any, high: Any, k: Any) -> Any:
+    """Put High right after the pulls of the plan, or of the first passes over the arms, which are over."""
+    if plan.beginning:
+        gather(seen, e, high, k)
+        return
+    crossed = False
+    for i in planned(plan):
+        m = seen.mean[e, i]
+        crossed |= m <= high.between[e] if high.inside[e, i] else m >= high.between[e]
+    if crossed:
+        settle(seen, e, high, plan.size)
+
+
+@lean
+def settle(seen: Any, e: Any, high: Any, most: Any) -> Any:
+    """Swap the worst arm of High and the best of Low until they are in order, after `most` arms have been pulled."""
+    for _ in range(most + 1):
+        l, h = at_boundary(seen.mean, e, high.inside)  # noqa: E741
+        best, worst = seen.mean[e, l], seen.mean[e, h]
+        if best < worst or (best == worst and h < l):
+            high.between[e] = 0.5 * best + 0.5 * worst
+            return
+        high.inside[e, l], high.inside[e, h] = True, False
+
+
+@inlined
+def count_pulls(seen: Any, e: Any, plan: Any, t: Any) -> Any:
+    """The pulls of episode e so far, of which t came before the plan that is over."""
+    made = t + plan.size
+    if plan.beginning:
+        made = 0
+        for i in range(seen.pulls.shape[1]):
+            made += seen.pulls[e, i]
+    return made
+
+
+@inlined
+def plan_anew(plan: Any) -> Any:
+    """Plan nothing yet; the first passes over the arms are over."""
+    plan.beginning = 0
+    clear(plan)
 
 
 @dataclass
 class SelectionMemory:
     """Memory for E episodes."""
 
-    inside: Bools  # (E, K) High
-    between: Floats  # (E,) a number between the means of Low and those of High
-    place: Ints  # (E,) in the first pass over the arms
-    made: Ints  # (E,) pulls so far, from the end of the first pass on
-    last: Ints  # (E,) arm chosen last
+    plans: Any  # (E,) the arms to be pulled next
+    high: High
+    t: Ints  # (E,) pulls so far, as of the last plan
 
 
-@jit
-def gather(mean: Any, inside: Any, between: Any, e: Any, k: Any) -> Any:
-    """Set High to the k largest means of episode e, ties to the lowest arm."""
-    order = np.argsort(-mean[e], kind="mergesort")
-    for i in range(len(order)):
-        inside[e, order[i]] = i < k
-    between[e] = mean[e, order[k]]
-
-
-@jit
-def move(mean: Any, inside: Any, between: Any, e: Any, i: Any) -> Any:
-    """Put High right after the mean of arm i, and no other, has changed: a scan where it has crossed `between`."""
-    K, i = np.uint64(mean.shape[1]), np.uint64(i)
-    m, within = mean[e, i], inside[e, i]
-    if (within and m > between[e]) or (not within and m < between[e]):
-        return
-    other, x = i, m
-    if within:  # the best of Low, if it is now ahead
-        highest = -math.inf
-        for j in range(K):
-            if not inside[e, j]:
-                highest = mean[e, j] if mean[e, j] > highest else highest
-                if mean[e, j] > x or (mean[e, j] == x and j < other):
-                    other, x = j, mean[e, j]
-        between[e] = max(highest, m) if other != i else highest + 0.5 * (m - highest)
-    else:  # the worst of High
-        lowest = math.inf
-        for j in range(K):
-            if inside[e, j]:
-                lowest = mean[e, j] if mean[e, j] < lowest else lowest
-                if mean[e, j] < x or (mean[e, j] == x and j > other):
-                    other, x = j, mean[e, j]
-        between[e] = min(lowest, m) if other != i else m + 0.5 * (lowest - m)
-    if other != i:
-        inside[e, i], inside[e, other] = not within, within
-
-
-@inlined
-def next_below(pulls: Any, e: Any, K: Any, n: Any, place: Any) -> Any:
-    """The place, from this one on, of the next arm to pull in n rounds over all arms; n K if all have n pulls."""
-    while place < n * K and pulls[e, np.uint64(place % K)] > place // K:
-        place += 1
-    return place
-
-
-@jit
-def open_round(
-    pulls: Any, mean: Any, e: Any, k: Any, n: Any, inside: Any, between: Any, place: Any, made: Any, last: Any
-) -> Any:
-    """The arm of a first pass in which all arms are pulled n times; K once it is over and High is right."""
-    K = np.int64(mean.shape[1])
-    if pulls[e, np.uint64(last[e])] == 0:  # a new episode has begun
-        place[e] = 0
-    if place[e] == n * K:
-        move(mean, inside, between, e, last[e])
-        return K
-    place[e] = next_below(pulls, e, K, n, place[e])
-    if place[e] < n * K:
-        last[e] = place[e] % K
-        return last[e]
-    made[e] = 0
-    for i in range(np.uint64(K)):
-        made[e] += pulls[e, i]
-    gather(mean, inside, between, e, k)
-    return K
-
-
-class TopKAgent(Agent):
+class TopKAgent(PlanPolicy):
     """An algorithm for TopK, and for BestArm as TopK with k = 1. It answers High, the k largest empirical means.
 
     With a budget it spends it; otherwise it stops by its own rule.
@@ -123,23 +161,28 @@ class TopKAgent(Agent):
     def blank(self, observation: Observation) -> dict[str, Any]:
         """The fields of a `SelectionMemory` before the first choice."""
         E, K = observation["pulls"].shape
-        return {
-            "inside": np.zeros((E, K), np.bool_),
-            "between": np.zeros(E),
-            "place": np.zeros(E, np.int64),
-            "made": np.zeros(E, np.int64),
-            "last": np.argmax(observation["pulls"], axis=1),
-        }
+        return {"plans": self.new_plans(observation), "high": High.of(E, K), "t": np.zeros(E, np.int64)}
 
     @staticmethod
-    def read(observation: Observation, state: Any) -> tuple[Ints, Floats]:
-        """Pulls and means (E, K) as the kernels take them.
+    def variance(observation: Observation) -> Floats:
+        """The variances (E, K), as a kernel takes them.
 
         Raises:
-            ValueError: if they do not go with the memory.
+            ValueError: if there are not as many as numbers of pulls.
         """
-        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
-        mean = np.ascontiguousarray(observation["mean"], np.float64)
-        if pulls.shape != state.inside.shape or mean.shape != pulls.shape:
-            raise unfit(pulls, mean, len(state.last))
-        return pulls, mean
+        variance = np.ascontiguousarray(observation["variance"], np.float64)
+        if variance.shape != observation["pulls"].shape:
+            raise ValueError(f"variance {variance.shape} does not go with pulls {observation['pulls'].shape}")
+        return variance
+
+    @staticmethod
+    def public_seeds(observation: Observation) -> Ints:
+        """The public seeds (E, 1), as a kernel takes them.
+
+        Raises:
+            ValueError: if there is not one for each episode.
+        """
+        public_seed = np.ascontiguousarray(observation["public_seed"], np.int64)
+        if len(public_seed) != len(observation["pulls"]):
+            raise ValueError(f"public_seed {public_seed.shape} does not go with pulls {observation['pulls'].shape}")
+        return public_seed

@@ -8,10 +8,46 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import number
-from .base import Floats, SetProblem
+from ..checks import flag, number
+from ..compiled import jit
+from ..instances import Instance, Sampler
+from .base import Floats, SetProblem, TaskLike
 
 __all__ = ["AllGood"]
+
+
+@jit
+def _distances(pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, out: Any) -> None:
+    """Fill out (E, K) with the distances of `AllGood.distances`.
+
+    An arm's own mean decides on the arm; the best one, and those that may come to be the best, also move the boundary.
+    """
+    E, K = pulls.shape
+    for e in range(E):
+        best, unseen = 0, False
+        for i in range(K):
+            unseen |= pulls[e, i] == 0
+            if mean[e, i] > mean[e, best]:
+                best = i
+        if unseen:
+            out[e] = 0.0
+            continue
+        top = mean[e, best]
+        boundary = min((1.0 - epsilon) * top, top) if multiplicative else top - epsilon
+        up, down = math.inf, math.inf  # how far the boundary moves until it meets an arm
+        for i in range(K):
+            margin = mean[e, i] - boundary
+            out[e, i] = margin
+            if i != best:
+                if margin >= 0.0:
+                    up = min(up, margin)
+                else:
+                    down = min(down, -margin)
+        for i in range(K):
+            if i == best:
+                out[e, i] = min(out[e, i], up, down)
+            elif out[e, i] >= 0.0:
+                out[e, i] = min(out[e, i], top - mean[e, i] + up)
 
 
 class AllGood(SetProblem):
@@ -25,15 +61,25 @@ class AllGood(SetProblem):
     An answer is correct when it holds all good arms and none that is worse than epsilon + slack. The score is F1.
     """
 
-    name, parameters = "AllGood", ("epsilon", "multiplicative", "slack")
+    name, asks = "AllGood", "all arms nearly as good as the best"
+    source = "Mason, Jain, Tripathy & Nowak 2020"
+    parameters = {
+        "epsilon": "Arms at most this much worse than the best one are wanted.",
+        "multiplicative": "Epsilon and slack are fractions of the best mean.",
+        "slack": "Arms at most this much worse than epsilon may be answered.",
+    }
+    scores_arms = False
 
     def __init__(self, epsilon: float = 0.1, multiplicative: bool = False, slack: float = 0.0) -> None:
-        if not isinstance(multiplicative, (bool, np.bool_)):
-            raise ValueError(f"multiplicative must be True or False, got {multiplicative!r}")
-        self.multiplicative = bool(multiplicative)
-        high = 1.0 if multiplicative else np.inf
+        self.multiplicative = flag("multiplicative", multiplicative)
+        high = 1.0 if self.multiplicative else np.inf
         self.epsilon = number("epsilon", epsilon, 0, high, above=True, below=True)
         self.slack = number("slack", slack, 0)
+
+    def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
+        super().check(task, source)
+        if self.multiplicative and isinstance(source, Sampler) and not source.positive:
+            raise ValueError(f"multiplicative {self.name} needs a best mean > 0 in every episode, got {source!r:.200}")
 
     @property
     def bands(self) -> tuple[float, float]:
@@ -70,6 +116,13 @@ class AllGood(SetProblem):
     def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
         return verdict["f1"]
 
+    def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
+        T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
+        out = np.empty(m.shape) if out is None else out
+        self._check_batch(T, m, out)
+        _distances(T, m, self.epsilon, self.multiplicative, out)
+        return out
+
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The quantities of the bounds of Mason et al. 2020, for one instance, means (K,).
 
@@ -104,18 +157,3 @@ class AllGood(SetProblem):
         """
         delta = number("delta", delta, 0, 1, above=True, below=True)
         return max(2 * math.log(1 / (2.4 * delta)), 0.0) * float(self.hardness(means)["H"])
-
-    def moderate_lower_bound(self, means: ArrayLike, delta: float) -> float:
-        """The form of Theorem 4.1 up to its constant: H ln(1 / delta) + sum of (m_1 + beta - m_i)^-2; additive only.
-
-        It holds for delta <= 1/16, n >= 2 / delta, beta < epsilon / 2, and only one arm within 2 beta of the best.
-
-        Raises:
-            ValueError: in multiplicative form.
-        """
-        if self.multiplicative:
-            raise ValueError("Theorem 4.1 is about the additive form, got multiplicative=True")
-        delta = number("delta", delta, 0, 1, above=True, below=True)
-        m, known = np.asarray(means, np.float64), self.hardness(means)
-        second = ((m.max() + known["beta"] - m) ** -2.0).sum()
-        return float(known["H"] * math.log(1 / delta) + second)

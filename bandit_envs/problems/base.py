@@ -8,26 +8,89 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..compiled import jit
+from ..geometry import Polyhedron
+from ..instances import Instance, Sampler
 
-__all__ = ["Bools", "Floats", "Problem", "SetProblem"]
+__all__ = ["Bools", "Floats", "Problem", "SetProblem", "TaskLike"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
+class TaskLike(Protocol):
+    """What a problem may ask of a task before it accepts it; a `Task` has all of this."""
+
+    @property
+    def K(self) -> int:
+        """Number of arms."""
+        ...
+
+    @property
+    def D(self) -> int:
+        """Number of dimensions of an arm."""
+        ...
+
+    @property
+    def support(self) -> tuple[float, float] | None:
+        """Lowest and highest value of a sample, or None."""
+        ...
+
+
 class Problem(ABC):
-    """A pure-exploration problem. Its parameters are attributes of the same names as its constructor's."""
+    """A pure-exploration problem: what is asked of the arms, and how an answer is judged.
+
+    Everything that the environments, agents, evaluation and command line need to know of a problem is one of the
+    attributes and methods here. A problem of one's own must have `name`, `margin` and `verdict`, and `parameters` where
+    its constructor takes any; a subclass of `SetProblem` has `verdict` already.
+
+    Attributes:
+        name: the environment is `bandit_envs/<name>-v<version>`.
+        parameters: {parameter of the constructor: one sentence that explains it}. Each is an attribute too, and the
+            constructor's annotation tells the command line its type: float, int, bool, str, or anything else as JSON.
+        asks: the question, in one line. source: the papers.
+        version: of the environment; it is raised whenever a change can alter results.
+        defaults: keyword arguments of the environment where no instance is given.
+        sampler: the instance where none is given, in any form that the keyword `instance` takes; None: 10 scalar arms.
+        family: name of the problem whose stored models serve this one; None: itself.
+        metric_types: {metric of a verdict: its NumPy type}. metric_names: their names.
+        certificate_names: what `certificate` tells.
+        answer_size: number of arms in every answer; None: answers have any size.
+        boundary: where the answer is the arms with at least a mean that is known beforehand, that mean; else None.
+        tolerance: arms nearer to the boundary may be classified either way.
+        scores_arms: whether the score is the share of arms that are classified correctly.
+        local: whether an arm's margin depends on that arm alone; then `arm_margin` tells it.
+        polyhedron: the one that a mean must lie in, where this is what is asked; its geometry tells which coordinate of
+            an arm to pull.
+    """
 
     name: ClassVar[str]
-    parameters: ClassVar[tuple[str, ...]]
-    metric_names: ClassVar[tuple[str, ...]]
+    parameters: ClassVar[Mapping[str, str]] = {}
+    asks: ClassVar[str] = ""
+    source: ClassVar[str] = ""
+    version: ClassVar[int] = 0
+    defaults: ClassVar[Mapping[str, Any]] = {"budget": 200}
+    sampler: ClassVar[Any] = None
+    family: ClassVar[str | None] = None
+    metric_types: ClassVar[Mapping[str, type[np.generic]]] = {}
+    metric_names: ClassVar[tuple[str, ...]] = ()
     certificate_names: ClassVar[tuple[str, ...]] = ()
+    answer_size: int | None = None
+    boundary: float | None = None
+    tolerance: float = 0.0
+    polyhedron: Polyhedron | None = None
+    scores_arms: ClassVar[bool] = False
+    local: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.metric_names = tuple(cls.metric_types)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -42,14 +105,26 @@ class Problem(ABC):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def check(self, K: int, D: int) -> None:
-        """Refuse instances that the problem is not defined on, with `ValueError`."""
-        if D != 1:
-            raise ValueError(f"{self.name} needs scalar arms, got arms of {D} dimensions")
+    def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
+        """Refuse a task, or arms, that the problem is not defined on. Here: arms of several dimensions.
+
+        Args:
+            task: tells the number of arms, their dimensions and support.
+            source: where the arms come from; None where only the task is known.
+
+        Raises:
+            ValueError: naming what is wrong.
+        """
+        if task.D != 1:
+            raise ValueError(f"{self.name} needs scalar arms, got arms of {task.D} dimensions")
 
     @abstractmethod
     def margin(self, means: ArrayLike) -> Floats:
         """Signed distance of each arm from the decision boundary, >= 0 in the answer. Shape (..., K)."""
+
+    def arm_margin(self, x: ArrayLike) -> Floats:
+        """Margins of single arms where the problem is `local`: means x (...,) or (..., D), margins (...,)."""
+        return self.margin(x)
 
     def plug_in(self, means: ArrayLike) -> Bools:
         """The answer if `means` were the true ones; arms with NaN are never in it. Shape (..., K)."""
@@ -94,9 +169,36 @@ class Problem(ABC):
         """
         return {}
 
-    @abstractmethod
+    def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
+        """How far each arm's empirical mean must move, at least, for the plug-in answer to change. Here: the margins.
+
+        Distances of arms in the answer are >= 0, those of the others negative; in episodes with an arm never pulled all
+        are 0.
+
+        Args:
+            pulls: (E, K). mean: (E, K) or (E, K, D), empirical. out: (E, K), filled and returned; None: a new array.
+        """
+        unseen = (np.asarray(pulls) == 0).any(axis=-1, keepdims=True)
+        found = np.where(unseen, 0.0, self.margin(mean))
+        if out is None:
+            return found
+        out[...] = found
+        return out
+
+    def _check_batch(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
+        """Check the arrays of `distances` for a kernel: all are of shape (E, K).
+
+        Raises:
+            ValueError: naming their shapes.
+        """
+        if pulls.ndim != 2 or not pulls.shape == mean.shape == out.shape:
+            shapes = pulls.shape, mean.shape, out.shape
+            raise ValueError(f"pulls, mean and out must be of one shape (E, K), got shapes {shapes}")
+
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
-        """The paper's complexity measures of one instance, means (K,) or (K, D)."""
+        """The paper's complexity measures of one instance, means (K,) or (K, D). Here: `H`, the sum of margin^-2."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return {"H": float((np.abs(self.margin(means)) ** -2.0).sum())}
 
     def lower_bound(self, means: ArrayLike, delta: float) -> float:
         """Pulls that any algorithm correct with probability 1 - delta needs on average; NaN where none is known."""
@@ -129,15 +231,16 @@ class SetProblem(Problem):
     """A problem whose right answer is the set of arms with margin >= 0.
 
     An arm inside must be answered when its margin is >= `must_in`; an arm outside must not when it is further than
-    `must_out` from the boundary. Between the two, either is accepted.
+    `must_out` from the boundary. Between the two, either is accepted. The score is 1 - misclassified / K.
     """
 
-    metric_names = ("misclassified", "precision", "recall", "f1")
+    metric_types = {"misclassified": np.int64, "precision": np.float64, "recall": np.float64, "f1": np.float64}
+    scores_arms = True
 
     @property
-    @abstractmethod
     def bands(self) -> tuple[float, float]:
-        """(must_in, must_out)."""
+        """(must_in, must_out). Here: the tolerance on both sides."""
+        return self.tolerance, self.tolerance
 
     def verdict(self, answer: ArrayLike, truth: Floats) -> dict[str, NDArray[Any]]:
         mask = np.asarray(answer)
@@ -170,6 +273,6 @@ class SetProblem(Problem):
         }
         return verdict | {"score": self._score(verdict, K)}
 
-    @abstractmethod
     def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
-        """The terminal reward, from the metrics."""
+        """The terminal reward, from the metrics: the share of arms that are classified correctly."""
+        return 1.0 - verdict["misclassified"] / K

@@ -15,15 +15,43 @@ An exponent is -ln of a bound: exponents of all arms are cheap, and only those t
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..compiled import inlined, jit
+from ..compiled import inlined, jit, lean
 
-__all__ = ["at_boundary", "bernstein", "certify", "cutoff", "deviations", "hoeffding", "standard_error"]
+__all__ = [
+    "Deviation",
+    "Samples",
+    "at_boundary",
+    "bernstein",
+    "certify",
+    "cutoff",
+    "deviations",
+    "hoeffding",
+    "standard_error",
+]
 
 _LN3 = math.log(3.0)
+
+
+class Samples(NamedTuple):
+    """What the samples of a batch of episodes have shown of each arm."""
+
+    pulls: NDArray[np.int64]  # (E, K)
+    mean: NDArray[np.float64]  # (E, K)
+    variance: NDArray[np.float64]  # (E, K), with divisor t
+
+
+class Deviation(NamedTuple):
+    """How the d_i are bounded."""
+
+    epsilon: float
+    W: float
+    tightest: bool  # by the smaller of Hoeffding's and the empirical Bernstein bound; else by Hoeffding's
+    reach: float  # bounds smaller than exp(-reach) times the largest are set to 0; 60: no double tells the difference
 
 
 @inlined
@@ -56,53 +84,59 @@ def cutoff(low: Any, high: Any, error_low: Any, error_high: Any) -> Any:
 @inlined
 def at_boundary(mean: Any, e: Any, inside: Any) -> Any:
     """The best arm of Low, ties to the lowest, and the worst of High, ties to the highest."""
-    high, low = math.inf, -math.inf
-    h: Any = np.uint64(0)
-    l: Any = np.uint64(0)  # noqa: E741
-    for i in range(np.uint64(mean.shape[1])):
+    h = l = -1  # noqa: E741
+    for i in range(mean.shape[1]):
         m = mean[e, i]
         if inside[e, i]:
-            if m <= high:
-                high, h = m, i
-        elif m > low:
-            low, l = m, i  # noqa: E741
+            if h < 0 or m <= mean[e, h]:
+                h = i
+        elif l < 0 or m > mean[e, l]:
+            l = i  # noqa: E741
     return l, h
 
 
-@jit
-def deviations(
-    pulls: Any, mean: Any, variance: Any, e: Any, inside: Any, epsilon: Any, W: Any, tightest: Any, reach: Any, d: Any
-) -> Any:
+@inlined
+def cutoff_of(seen: Any, e: Any, inside: Any, epsilon: Any) -> Any:
+    """c of episode e, between the mean of (m+1) and epsilon above that of (m)."""
+    l, h = at_boundary(seen.mean, e, inside)  # noqa: E741
+    error_high = standard_error(seen.variance[e, h], float(seen.pulls[e, h]))
+    error_low = standard_error(seen.variance[e, l], float(seen.pulls[e, l]))
+    return cutoff(seen.mean[e, l], seen.mean[e, h] + epsilon, error_low, error_high)
+
+
+@lean
+def exponents(seen: Any, e: Any, inside: Any, bound: Any, x: Any) -> Any:
+    """Fill x (K,) with -ln d_i of episode e, and find the least of them."""
+    K = seen.mean.shape[1]
+    c = cutoff_of(seen, e, inside, bound.epsilon)
+    if bound.tightest:
+        for i in range(K):
+            g = (seen.mean[e, i] + bound.epsilon) - c if inside[e, i] else c - seen.mean[e, i]
+            t = float(seen.pulls[e, i])
+            g = g if g > 1e-300 else 1e-300
+            y, z = hoeffding(g, t, bound.W), bernstein(g, t, seen.variance[e, i], bound.W)
+            x[i] = y if y > z else z
+    else:
+        for i in range(K):
+            g = (seen.mean[e, i] + bound.epsilon) - c if inside[e, i] else c - seen.mean[e, i]
+            g = g if g > 0.0 else 0.0
+            x[i] = hoeffding(g, float(seen.pulls[e, i]), bound.W)
+    least = x[0]
+    for i in range(K):
+        least = x[i] if x[i] < least else least
+    return least
+
+
+@lean
+def deviations(seen: Any, e: Any, inside: Any, bound: Any, d: Any) -> Any:
     """Fill d (K,) with the d_i of episode e, all of whose arms have been pulled; returns delta^c = 1 - prod(1 - d_i).
 
     Args:
-        inside: (E, K), High. tightest: the smaller of Hoeffding's and the empirical Bernstein bound, else Hoeffding's.
-        reach: bounds smaller than exp(-reach) times the largest are set to 0 (60: no double tells the difference).
+        seen: `Samples`. e: the episode. inside: (E, K), High. bound: `Deviation`. d: (K,).
     """
-    K = np.uint64(mean.shape[1])
-    i: Any  # an arm
-    l, h = at_boundary(mean, e, inside)  # noqa: E741
-    error_high = standard_error(variance[e, h], float(pulls[e, h]))
-    error_low = standard_error(variance[e, l], float(pulls[e, l]))
-    c = cutoff(mean[e, l], mean[e, h] + epsilon, error_low, error_high)
-    if tightest:
-        for i in range(K):
-            g = (mean[e, i] + epsilon) - c if inside[e, i] else c - mean[e, i]
-            t = float(pulls[e, i])
-            g = g if g > 1e-300 else 1e-300
-            x, y = hoeffding(g, t, W), bernstein(g, t, variance[e, i], W)
-            d[i] = x if x > y else y
-    else:
-        for i in range(K):
-            g = (mean[e, i] + epsilon) - c if inside[e, i] else c - mean[e, i]
-            g = g if g > 0.0 else 0.0
-            d[i] = hoeffding(g, float(pulls[e, i]), W)
-    least = d[0]
-    for i in range(K):
-        least = d[i] if d[i] < least else least
-    D = 0.0
-    for i in range(K):
-        if d[i] > least + reach:
+    least, D = exponents(seen, e, inside, bound, d), 0.0
+    for i in range(seen.mean.shape[1]):
+        if d[i] > least + bound.reach:
             d[i] = 0.0
         else:
             d[i] = math.exp(-d[i])
@@ -111,12 +145,12 @@ def deviations(
 
 
 @jit
-def certify(pulls: Any, mean: Any, variance: Any, inside: Any, epsilon: Any, W: Any, out: Any) -> Any:
-    """delta^c of each episode by the tightest bounds; 1 where an arm has never been pulled."""
-    d = np.empty(mean.shape[1])
+def certify(seen: Any, inside: Any, bound: Any, out: Any) -> Any:
+    """delta^c of each episode; 1 where an arm has never been pulled."""
+    d = np.empty(seen.mean.shape[1])
     for episode in range(len(out)):
         e = np.uint64(episode)
-        seen = True
-        for i in range(mean.shape[1]):
-            seen &= pulls[e, i] > 0
-        out[e] = deviations(pulls, mean, variance, e, inside, epsilon, W, True, 60.0, d) if seen else 1.0
+        begun = True
+        for i in range(seen.mean.shape[1]):
+            begun &= seen.pulls[e, i] > 0
+        out[e] = deviations(seen, e, inside, bound, d) if begun else 1.0

@@ -5,24 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..checks import number
+from ..checks import array, flag, number
 from ..geometry import Polyhedron
-from .base import Floats, SetProblem
+from ..instances import Instance, Sampler
+from .base import Floats, SetProblem, TaskLike
 from .feasible_measures import hardness, hardness_2
 
 __all__ = ["Feasible"]
-
-
-def _numbers(name: str, value: ArrayLike) -> Any:
-    """`value` as a list (of lists) of floats."""
-    try:
-        if np.asarray(value).dtype.kind in "iufO":
-            return np.asarray(value, np.float64).tolist()
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ValueError(f"{name} must be numbers of one rectangular shape, got {value!r:.200}")
 
 
 class Feasible(SetProblem):
@@ -37,34 +28,33 @@ class Feasible(SetProblem):
     arm inside, at least the tolerance from the boundary, or holds one further than the tolerance from the polyhedron.
     """
 
-    name, parameters = "Feasible", ("A", "b", "tolerance", "normalise")
+    name, asks = "Feasible", "all arms whose mean vector lies in a polyhedron"
+    source = "Katz-Samuels & Scott 2018"
+    parameters = {
+        "A": 'Matrix of the constraints A x <= b, as "[[1, 0], [0, 1]]".',
+        "b": 'Right-hand side of the constraints, as "[0.5, 0.5]".',
+        "tolerance": "Arms nearer to the boundary of the polyhedron may be answered either way.",
+        "normalise": "Scale the rows of A to norm 1.",
+    }
+    defaults = {"budget": 200, "A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
+    sampler = {"sampler": {"dimensions": 2}}
+    local = True
+    polyhedron: Polyhedron
 
     def __init__(self, A: ArrayLike, b: ArrayLike, tolerance: float = 0.0, normalise: bool = True) -> None:
-        if not isinstance(normalise, (bool, np.bool_)):
-            raise ValueError(f"normalise must be True or False, got {normalise!r}")
-        self.A, self.b = _numbers("A", A), _numbers("b", b)
-        self.tolerance, self.normalise = number("tolerance", tolerance, 0), bool(normalise)
+        self.A, self.b = array("A", A).tolist(), array("b", b).tolist()
+        self.tolerance, self.normalise = number("tolerance", tolerance, 0), flag("normalise", normalise)
         self.polyhedron = Polyhedron(self.A, self.b, normalise=self.normalise)
 
-    @property
-    def bands(self) -> tuple[float, float]:
-        return self.tolerance, self.tolerance
-
-    def check(self, K: int, D: int) -> None:
+    def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
         wanted = len(self.A[0])
-        if wanted != D:
-            raise ValueError(f"A has {wanted} columns, so Feasible needs arms of {wanted} dimensions, got {D}")
-
-    def arm_margin(self, x: ArrayLike) -> Floats:
-        """Margin of single arms, x (..., D) -> (...,); scalar arms (D = 1) have no last axis: x (...,) -> (...,)."""
-        points = np.asarray(x, np.float64)
-        return self.polyhedron.margin(points[..., None] if len(self.A[0]) == 1 else points)
+        if wanted != task.D:
+            raise ValueError(f"A has {wanted} columns, so {self.name} needs arms of {wanted} dimensions, got {task.D}")
 
     def margin(self, means: ArrayLike) -> Floats:
-        return self.arm_margin(means)
-
-    def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
-        return 1.0 - verdict["misclassified"] / K
+        """Signed distance from the boundary of the polyhedron; arms of one dimension have no last axis."""
+        points = np.asarray(means, np.float64)
+        return self.polyhedron.margin(points[..., None] if len(self.A[0]) == 1 else points)
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """`margins`, |margin| + tolerance of each arm (K,), and `H`, `H_2` of them (`problems.feasible_measures`)."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..checks import number
-from .base import Floats, SetProblem
+from ..instances import Instance, Sampler
+from .base import Floats, SetProblem, TaskLike
+from .threshold_measures import hardness
 
 __all__ = ["Threshold"]
 
@@ -27,27 +29,32 @@ class Threshold(SetProblem):
     The score is 1 - misclassified / K.
     """
 
-    name, parameters = "Threshold", ("threshold", "tolerance")
+    name, asks = "Threshold", "all arms with mean at least a threshold"
+    source = "Locatelli, Gutzeit & Carpentier 2016; Tao, Blanco, Peng & Zhou 2019"
+    parameters = {
+        "threshold": "The arms wanted have at least this mean.",
+        "tolerance": "Arms nearer to the threshold may be answered either way.",
+    }
+    local = True
 
     def __init__(self, threshold: float = 0.5, tolerance: float = 0.0) -> None:
         self.threshold, self.tolerance = number("threshold", threshold), number("tolerance", tolerance, 0)
+        self.boundary = self.threshold
 
-    @property
-    def bands(self) -> tuple[float, float]:
-        return self.tolerance, self.tolerance
-
-    def arm_margin(self, x: ArrayLike) -> Floats:
-        """Margin of single arms, elementwise: x - threshold."""
-        return np.asarray(x, np.float64) - self.threshold
+    def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
+        super().check(task, source)
+        if task.support is not None and not task.support[0] <= self.threshold <= task.support[1]:
+            support = list(task.support)
+            raise ValueError(f"threshold must lie in the support {support} of the arms, got {self.threshold}")
 
     def margin(self, means: ArrayLike) -> Floats:
-        return self.arm_margin(means)
-
-    def _score(self, verdict: dict[str, NDArray[Any]], K: int) -> Floats:
-        return 1.0 - verdict["misclassified"] / K
+        """mean - threshold."""
+        return np.asarray(means, np.float64) - self.threshold
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
-        """`H` = sum of gap^-2 (Tao et al. 2019); `H_tolerance` with gap + tolerance (Locatelli et al. 2016, eq. 2)."""
+        """`H` = sum of gap^-2 (Tao et al. 2019); `H_tolerance` with gap + tolerance (Locatelli et al. 2016, eq. 2).
+
+        `problems.threshold_measures` has what else Tao et al. tell from the gaps, |margin|.
+        """
         gap = np.abs(self.margin(means))
-        with np.errstate(divide="ignore", over="ignore"):
-            return {"H": float((gap**-2.0).sum()), "H_tolerance": float(((gap + self.tolerance) ** -2.0).sum())}
+        return {"H": hardness(gap), "H_tolerance": hardness(gap + self.tolerance)}

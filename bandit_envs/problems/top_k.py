@@ -6,18 +6,50 @@ Stone, ICML 2010), exactly the best k.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import integer, number
-from .base import Bools, Floats, Problem
-from .certificates import certify
+from ..checks import choice, integer, number
+from ..compiled import jit
+from ..instances import Instance, Sampler
+from .base import Bools, Floats, Problem, TaskLike
+from .certificates import Deviation, Samples, certify
 
 __all__ = ["BestArm", "TopK"]
 
 CRITERIA = ("aggregate", "each", "exact")
+
+
+@jit
+def _distances(pulls: Any, mean: Any, k: Any, out: Any) -> None:
+    """Fill out (E, K) with the distances of `TopK.distances`: from the nearest mean on the other side."""
+    E, K = pulls.shape
+    inside = np.empty(K, np.bool_)
+    for e in range(E):
+        unseen = False
+        for i in range(K):
+            unseen |= pulls[e, i] == 0
+            inside[i] = False
+        if unseen:
+            out[e] = 0.0
+            continue
+        for _ in range(k):
+            best = -1
+            for i in range(K):
+                if not inside[i] and (best < 0 or mean[e, i] > mean[e, best]):
+                    best = i
+            inside[best] = True
+        last, first = math.inf, -math.inf  # of those inside the least, of those outside the largest
+        for i in range(K):
+            if inside[i]:
+                last = min(last, mean[e, i])
+            else:
+                first = max(first, mean[e, i])
+        for i in range(K):
+            out[e, i] = mean[e, i] - first if inside[i] else mean[e, i] - last
 
 
 class TopK(Problem):
@@ -32,21 +64,24 @@ class TopK(Problem):
     The score is the normalised sum of the selected means: 1 for the best k, 0 for the worst k.
     """
 
-    name = "TopK"
-    parameters: ClassVar[tuple[str, ...]] = ("k", "epsilon", "criterion")
-    metric_names = ("aggregate_regret", "normalised_sum", "misidentified")
+    name, asks = "TopK", "the k best arms"
+    source = "Kalyanakrishnan & Stone 2010; Chen, Chen, Zhang & Zhou 2017"
+    parameters = {
+        "k": "Number of arms in the answer.",
+        "epsilon": "Tolerance of the criterion.",
+        "criterion": "What a correct answer is: aggregate, each or exact.",
+    }
+    metric_types = {"aggregate_regret": np.float64, "normalised_sum": np.float64, "misidentified": np.int64}
     certificate_names = ("delta_c",)
 
     def __init__(self, k: int = 3, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
-        self.k = integer("k", k, 1, 2**62)
+        self.k = self.answer_size = integer("k", k, 1, 2**62)
         self.epsilon = number("epsilon", epsilon, 0)
-        if not isinstance(criterion, str) or criterion not in CRITERIA:
-            raise ValueError(f"criterion must be one of {list(CRITERIA)}, got {criterion!r:.200}")
-        self.criterion = criterion
+        self.criterion = choice("criterion", criterion, CRITERIA)
 
-    def check(self, K: int, D: int) -> None:
-        super().check(K, D)
-        integer("k", self.k, 1, K - 1)
+    def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
+        super().check(task, source)
+        integer("k", self.k, 1, task.K - 1)
 
     def plug_in(self, means: ArrayLike) -> Bools:
         """The k largest means; ties go to the lowest index, and arms never pulled rank last, lowest index first."""
@@ -62,6 +97,13 @@ class TopK(Problem):
         ranked = -np.sort(-m, axis=-1)  # NaN last
         inside = self.plug_in(m)
         return np.where(inside, m - ranked[..., self.k, None], m - ranked[..., self.k - 1, None])
+
+    def distances(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
+        T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
+        out = np.empty(m.shape) if out is None else out
+        self._check_batch(T, m, out)
+        _distances(T, m, self.k, out)
+        return out
 
     def truth(self, means: ArrayLike) -> Floats:
         return np.asarray(means, np.float64)
@@ -112,10 +154,11 @@ class TopK(Problem):
         if not T.shape == m.shape == v.shape or T.ndim == 0 or T.shape[-1] <= self.k:
             shapes = T.shape, m.shape, v.shape
             raise ValueError(f"pulls, mean and variance are of K > {self.k} arms, got shapes {shapes}")
-        K = T.shape[-1]
-        T, m, v = (np.array(x, kind).reshape(-1, K) for x, kind in ((T, np.int64), (m, np.float64), (v, np.float64)))
-        delta_c = np.empty(len(T))
-        certify(T, m, v, self.plug_in(np.where(T > 0, m, np.nan)), self.epsilon, W, delta_c)
+        rows = -1, T.shape[-1]
+        mean, variance = (np.array(x, np.float64).reshape(rows) for x in (m, v))
+        seen = Samples(np.array(T, np.int64).reshape(rows), mean, variance)
+        answer, delta_c = self.plug_in(np.where(seen.pulls > 0, mean, np.nan)), np.empty(len(mean))
+        certify(seen, answer, Deviation(self.epsilon, W, True, 60.0), delta_c)
         return {"delta_c": delta_c.reshape(np.shape(pulls)[:-1])}
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
@@ -142,8 +185,9 @@ class TopK(Problem):
 class BestArm(TopK):
     """The arm with the largest mean: TopK with k = 1."""
 
-    name = "BestArm"
-    parameters: ClassVar[tuple[str, ...]] = ("epsilon", "criterion")
+    name, asks, source = "BestArm", "the best arm", "Even-Dar, Mannor & Mansour 2006"
+    parameters = {name: text for name, text in TopK.parameters.items() if name != "k"}
+    family = "TopK"
 
     def __init__(self, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
         super().__init__(1, epsilon, criterion)

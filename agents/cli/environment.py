@@ -1,0 +1,214 @@
+"""The environment of `evaluate` and `train`: its name, and its options.
+
+The options of the problems are not written here: they are made from the parameters of the problems that are registered
+when the command line is read, so that an installed package's problem, or one's own, brings its options along.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Generic, TypedDict, TypeVar
+
+import gymnasium as gym
+from tyro.conf import OmitArgPrefixes, arg
+
+from bandit_envs import ENVIRONMENTS, PROBLEMS, Problem, register_problem, unknown
+
+from ..evaluation.run import check_environment
+from .options import Command, Count, Flag, Json, Number, Word, from_json
+
+__all__ = [
+    "EnvironmentCommand",
+    "EnvironmentOptions",
+    "ProblemOption",
+    "environment_id",
+    "import_problems",
+    "importable",
+    "problem_options",
+    "problem_options_type",
+]
+
+T = TypeVar("T")
+Options = TypeVar("Options", bound=Mapping[str, Any])
+
+DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+CLASS = re.compile(f"{DOTTED}:{DOTTED}")  # "module:Class"
+NAMED = re.compile(rf"{DOTTED}:[\w./-]+")  # this, or "module:id" with an id of Gymnasium
+WRITTEN = {float: "X", int: "N", str: "WORD", bool: None}  # how the values of these types are shown in the help
+
+
+def importable(
+    rows: Mapping[str, T], left_out: Callable[[str], object] = lambda reason: None
+) -> Iterator[tuple[str, T]]:
+    """The rows of a registry, without those of installed packages that cannot be imported.
+
+    Args:
+        rows: the registry.
+        left_out: is called for each row that is left out, with its name and the reason.
+    """
+    for name in rows:
+        try:
+            row = rows[name]
+        except ValueError as error:
+            left_out(f"left out: {name}: {error}")
+        else:
+            yield name, row
+
+
+def environment_id(name: str) -> str:
+    """The id of an environment.
+
+    Args:
+        name: "Threshold", "threshold" or "Threshold-v0" for "bandit_envs/Threshold-v0"; "module:Class" for the
+            environment of a problem of one's own; "module:id" for an id that importing the module registers.
+
+    Raises:
+        ValueError: for an unknown name, with the nearest ones, and for environments of another kind.
+        ImportError: for a module that is not there.
+        gymnasium.error.Error: for an id that a module does not register.
+    """
+    if CLASS.fullmatch(name):
+        kind = PROBLEMS.find(name)
+        if PROBLEMS.get(kind.name) is not kind:
+            register_problem(kind)
+        return ENVIRONMENTS[kind.name].id
+    module, colon, rest = name.rpartition(":")
+    if colon:
+        importlib.import_module(module)
+    if colon or rest in gym.registry:
+        check_environment(rest)
+        return rest
+    ids = {}
+    for problem, row in importable(ENVIRONMENTS):
+        for form in (problem, row.id.rpartition("/")[2], row.id):
+            ids[_bare(form)] = row.id
+    if _bare(name) not in ids:
+        raise unknown("environment", name, {*ENVIRONMENTS, *ids.values()})
+    return ids[_bare(name)]
+
+
+def _bare(name: str) -> str:
+    """A name without capitals, hyphens and underscores: "top-k" for "TopK"."""
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def import_problems(words: Iterable[str]) -> None:
+    """Register the problems that a command line names, so that it can use their options.
+
+    They are named as "module:Class", or as "module:id" where the module registers its problem itself. Words that name
+    something else are left alone. So are errors: if the word is the environment, `environment_id` raises them again.
+    """
+    for word in words:
+        if NAMED.fullmatch(word):
+            with contextlib.suppress(Exception):
+                environment_id(word)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentOptions:
+    """What is not given is as the instance's source has it, else the default of the environment."""
+
+    instance: Json = None
+    """A name (see `bandit-envs list instances`), possibly with parameters as in "sampler(arms=20)", or an instance in
+    JSON form."""
+    budget: Count = None
+    """Pulls per episode."""
+    delta: Number = None
+    """Allowed error probability, for agents that stop by themselves."""
+    max_pulls: Count = None
+    """Safety cap: episodes that reach it are truncated."""
+    pull_cost: Number = None
+    """Price of a pull, in units of the score."""
+    reward: Word = None
+    """What the end of an episode is worth: score or correct."""
+    shuffle_arms: Flag = None
+    """Put the arms in a random order in each episode."""
+    pull: Word = None
+    """What a pull samples: an arm, or one coordinate of an arm of several dimensions."""
+
+    def env_kwargs(self) -> dict[str, Any]:
+        """Keyword arguments of the environment: those that were given."""
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        if given.get("instance", "").lstrip().startswith("{"):
+            given["instance"] = from_json("instance", given["instance"])
+        return given
+
+
+@dataclass(frozen=True)
+class ProblemOption:
+    """The option for a parameter that one or several problems have.
+
+    Attributes:
+        kind: float, int, str or bool; None for values of other types, which are given as JSON.
+        text: what the help says of it.
+    """
+
+    kind: type | None
+    text: str
+
+
+def problem_options() -> dict[str, ProblemOption]:
+    """The options for the parameters of all problems, by the name of the parameter."""
+    kinds: dict[str, set[type | None]] = {}
+    sentences: dict[str, dict[str, list[str]]] = {}  # who means what by a parameter
+    for problem, row in importable(PROBLEMS):
+        for name, sentence in row.parameters.items():
+            kinds.setdefault(name, set()).add(_kind(row, name))
+            sentences.setdefault(name, {}).setdefault(sentence, []).append(problem)
+    return {
+        name: ProblemOption(
+            kinds[name].pop() if len(kinds[name]) == 1 else None,
+            " ".join(f"{', '.join(problems)}: {sentence}" for sentence, problems in sentences[name].items()),
+        )
+        for name in kinds
+    }
+
+
+def _kind(problem: type[Problem], parameter: str) -> type | None:
+    """The type of a parameter by its annotation, if it is one of those that `WRITTEN` has."""
+    annotation = inspect.signature(problem).parameters[parameter].annotation
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return next((kind for kind in WRITTEN if kind.__name__ == name), None)
+
+
+def problem_options_type(taken: Iterable[str]) -> Any:
+    """The type of a dict of the options that problems bring, for `EnvironmentCommand`.
+
+    Args:
+        taken: names of other options; a parameter of such a name becomes the option `--problem-<name>`.
+    """
+    fields: dict[str, Any] = {}
+    for name, option in problem_options().items():
+        metavar = WRITTEN[option.kind] if option.kind else "JSON"
+        shown = f"problem-{name}" if name in taken else None
+        fields[name] = Annotated[
+            option.kind or str, arg(name=shown, metavar=metavar, help=option.text, help_behavior_hint="")
+        ]
+    make: Any = TypedDict
+    return make("ProblemOptions", fields, total=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentCommand(Command, Generic[Options]):
+    """A subcommand that takes an environment."""
+
+    environment: OmitArgPrefixes[EnvironmentOptions] = field(default_factory=EnvironmentOptions)
+    problem: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
+    """Each problem takes its own options and refuses those of others."""
+
+    def env_kwargs(self) -> dict[str, Any]:
+        """Keyword arguments of the environment: those that were given.
+
+        Raises:
+            ValueError: for an option that must be JSON and is not.
+        """
+        known = problem_options()
+        given = {
+            name: from_json(name, value) if known[name].kind is None else value for name, value in self.problem.items()
+        }
+        return self.environment.env_kwargs() | given

@@ -1,0 +1,124 @@
+"""`bandit-envs evaluate`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import gymnasium as gym
+from tyro.conf import Positional, arg
+
+import agents
+
+from ..catalogue import AGENTS, LEARNED, recipe_of
+from ..evaluation.report import report
+from .environment import EnvironmentCommand, Options, environment_id, importable
+from .options import Count, Counts, Place, Switch, Word, Words, note, refuse_to_overwrite
+
+__all__ = ["Evaluate"]
+
+
+@dataclass(frozen=True)
+class Evaluate(EnvironmentCommand[Options]):
+    r"""Run agents on the same episodes of an environment; print their results, and compare them in pairs.
+
+    Examples:
+      bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt uniform --at 200 500 1000
+      bandit-envs evaluate bandit_envs/Threshold-v0 --instance captions-651 --threshold 1.5 \
+          --agents lsa "apt(tolerance=0.05)" uniform --budget 500000 --episodes 16
+      bandit-envs evaluate TopK --instance "sampler(arms=20)" --k 5 --budget 400 --out results/top-k
+      bandit-envs evaluate Threshold --budget 200 --agents results/ppo.zip lsa uniform --figure results/ppo.png
+    """
+
+    env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]]
+    """A name (see `bandit-envs list environments`), as Threshold or bandit_envs/Threshold-v0, or a problem of one's own
+    as module:Class."""
+    agents: Words = None
+    """Names (see `bandit-envs list agents`), possibly with parameters, agents of one's own as "module:Class(alpha=2)",
+    and paths of saved models (.zip). Left out: all that can run, but no networks."""
+    episodes: Annotated[int, arg(metavar="N")] = 1000
+    """Episodes, the same for all agents."""
+    seed: Annotated[int, arg(metavar="N")] = 0
+    """Root seed: the same seed gives the same numbers."""
+    at: Counts = None
+    """Numbers of pulls at which the answer is scored too."""
+    budgets: Counts = None
+    """Several budgets: one run for each."""
+    batch: Count = None
+    """Episodes side by side; the result does not depend on it."""
+    metric: Word = None
+    """What is shown, compared and drawn: error_rate, score, total_pulls, or a metric of the problem."""
+    reference: Word = None
+    """The agent that the others are compared with; left out: the first."""
+    out: Place = None
+    """Folder for episodes.parquet, pulls.parquet, summary.csv and settings.json."""
+    figure: Place = None
+    """File for a figure: .png, .svg or .pdf."""
+    force: Switch = False
+    """Overwrite what is in the folder."""
+    progress: Switch = True
+    """No progress bar."""
+
+    def run(self) -> None:
+        """Check all that can be checked, run the agents, print and write the results."""
+        from ..evaluation import plots
+        from ..evaluation.result import check_metric
+
+        env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
+        first = kwargs | ({"budget": min(self.budgets)} if self.budgets else {})
+        env: Any = gym.make(env_id, actions="full", disable_env_checker=True, **first)
+        solved = env.unwrapped.task.problem
+        if self.metric is not None:
+            check_metric(solved, self.metric)
+        if self.figure is not None:
+            plots.check_path(self.figure)
+        if self.out is not None:
+            refuse_to_overwrite([self.out], self.force)
+        names = _all_that_can_run(solved, env) if self.agents is None else list(self.agents)
+        if self.reference is not None and self.reference not in names:
+            raise ValueError(f"--reference must be one of the agents {', '.join(names)}, got {self.reference!r}")
+        result = agents.evaluate(
+            names,
+            env_id,
+            episodes=self.episodes,
+            seed=self.seed,
+            at=self.at,
+            budgets=self.budgets,
+            env_kwargs=kwargs,
+            batch=self.batch,
+            progress=None if self.progress else False,
+        )
+        print(report(result, self.metric, self.reference))
+        written = [] if self.out is None else [result.save(self.out)]
+        if self.figure is not None:
+            result.plot(self.metric or "error_rate", path=self.figure)
+            written.append(self.figure)
+        if written:
+            print(f"\nwrote {' and '.join(map(str, written))}")
+
+
+def _all_that_can_run(problem: str, env: Any) -> list[str]:
+    """The agents that solve the problem and accept this environment; a note tells why others are left out.
+
+    Networks are left out too: at each pull they look at all arms, which takes long.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    able = []
+    for name, _ in importable(AGENTS, note):
+        recipe = recipe_of(name)
+        if problem not in recipe.solves:
+            continue
+        if name in LEARNED:
+            note(f"left out: {name} is a network and takes long; give it by name")
+            continue
+        try:
+            recipe.make(env)
+        except ValueError as error:
+            note(f"left out: {error}")
+        else:
+            able.append(name)
+    if not able:
+        raise ValueError(f"none of the agents that solve {problem} can run on this environment")
+    return able

@@ -1,0 +1,86 @@
+"""`bandit-envs list`."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS
+
+from ..catalogue import AGENTS, ALIASES, LEARNED, recipe_of
+from ..evaluation.report import table
+from .environment import importable
+from .options import Command, note
+
+__all__ = ["List"]
+
+Shown = Annotated[Literal["environments", "instances", "laws", "agents"] | None, arg(help_behavior_hint="")]
+
+
+@dataclass(frozen=True)
+class List(Command):
+    """Show what there is: environments, instances, laws of arms, agents; those of installed packages come last.
+
+    Examples:
+      bandit-envs list
+      bandit-envs list agents
+    """
+
+    what: Positional[Shown] = None
+    """What to show; all if left out."""
+
+    def run(self) -> None:
+        """Print the tables."""
+        width = shutil.get_terminal_size((120, 24)).columns
+        tables = {"environments": _environments, "instances": _instances, "laws": _laws, "agents": _agents}
+        chosen = tables if self.what is None else (self.what,)
+        print("\n\n".join(table(*tables[name](), width=width) for name in chosen))
+
+
+Table = tuple[list[str], list[list[str]]]
+
+
+def _environments() -> Table:
+    """Heads and rows."""
+    rows = [
+        [row.id, row.asks, ", ".join(PROBLEMS[problem].parameters), row.source]
+        for problem, row in importable(ENVIRONMENTS, note)
+    ]
+    return ["environment", "the answer", "parameters", "source"], rows
+
+
+def _instances() -> Table:
+    """Heads and rows."""
+    rows = [[name, row.problem or "any", row.source] for name, row in importable(INSTANCES, note)]
+    return ["instance", "made for", "source"], rows
+
+
+def _laws() -> Table:
+    """Heads and rows."""
+    rows = [
+        [name, ", ".join(inspect.signature(kind).parameters), (inspect.getdoc(kind) or "").partition("\n")[0]]
+        for name, kind in importable(LAWS, note)
+    ]
+    return ["law of arms", "parameters", "what it is"], rows
+
+
+def _listed(solved: Collection[str]) -> str:
+    """The names of the problems that an agent solves, or that they are all."""
+    known = [name for name, _ in importable(PROBLEMS)]
+    found = [name for name in known if name in solved]
+    return "all" if found == known else ", ".join(found) or "-"
+
+
+def _agents() -> Table:
+    """Heads and rows."""
+    rows = []
+    for name, _ in importable(AGENTS, note):
+        row, also = recipe_of(name), [alias for alias, real in ALIASES.items() if real == name]
+        needs = ["the budget or a price"] if name in LEARNED else row.needs
+        rows.append([", ".join([name, *also]), _listed(row.solves), " and ".join(needs) or "-", row.source])
+    return ["agent", "problems", "needs", "source"], rows

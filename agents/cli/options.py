@@ -1,0 +1,84 @@
+"""What the subcommands share: types of options, their base class, and checks of what was given."""
+
+from __future__ import annotations
+
+import json
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from tyro.conf import FlagCreatePairsOff, arg
+
+__all__ = [
+    "Command",
+    "Count",
+    "Counts",
+    "Flag",
+    "Json",
+    "Number",
+    "Place",
+    "Switch",
+    "Word",
+    "Words",
+    "from_json",
+    "note",
+    "refuse_to_overwrite",
+]
+
+# Options that may be left out; `help_behavior_hint=""` keeps "(default: None)" out of the help.
+Number = Annotated[float | None, arg(metavar="X", help_behavior_hint="")]
+Count = Annotated[int | None, arg(metavar="N", help_behavior_hint="")]
+Counts = Annotated[tuple[int, ...] | None, arg(metavar="N [N ...]", help_behavior_hint="")]
+Flag = Annotated[bool | None, arg(help_behavior_hint="")]
+Word = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
+Words = Annotated[tuple[str, ...] | None, arg(metavar="NAME [NAME ...]", help_behavior_hint="")]
+Json = Annotated[str | None, arg(metavar="JSON", help_behavior_hint="")]
+Place = Annotated[Path | None, arg(metavar="PATH", help_behavior_hint="")]
+Switch = FlagCreatePairsOff[Annotated[bool, arg(help_behavior_hint="")]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command(ABC):
+    """A subcommand."""
+
+    debug: Switch = False
+    """Show the traceback of an error."""
+
+    @abstractmethod
+    def run(self) -> None:
+        """Do the work and print the result."""
+
+
+def from_json(option: str, text: str) -> Any:
+    """The value of an option that is given as JSON.
+
+    Args:
+        option: its name, for the message.
+        text: what was given.
+
+    Raises:
+        ValueError: if the text is no JSON.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"--{option} must be JSON, got {text!r:.200}: {error}") from None
+
+
+def note(text: str) -> None:
+    """Print a remark that is no result, on standard error."""
+    print(f"note: {text}", file=sys.stderr)
+
+
+def refuse_to_overwrite(paths: Sequence[Path], force: bool) -> None:
+    """Refuse to write where there is something already, unless `force` is set; an empty folder is nothing.
+
+    Raises:
+        ValueError: naming the first path that is taken.
+    """
+    for path in paths:
+        if not force and path.exists() and not (path.is_dir() and not any(path.iterdir())):
+            raise ValueError(f"{path} is there already: give another --out, or --force to overwrite it")

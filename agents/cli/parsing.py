@@ -1,0 +1,129 @@
+"""From the words of a command line to the subcommand that it asks for, and running it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, TypedDict
+
+import gymnasium as gym
+import tyro
+
+import bandit_envs
+
+from .environment import EnvironmentCommand, EnvironmentOptions, import_problems, problem_options_type
+from .evaluate import Evaluate
+from .list import List
+from .options import Command
+from .plot import Plot
+from .reproduce import Reproduce
+from .train import Train
+
+__all__ = ["COMMANDS", "main", "parse"]
+
+COMMANDS: dict[str, type[Command]] = {
+    "list": List,
+    "evaluate": Evaluate,
+    "train": Train,
+    "plot": Plot,
+    "reproduce": Reproduce,
+}
+
+DESCRIPTION = """Pure-exploration bandits: run the papers' algorithms and trained agents on the same episodes.
+
+Examples:
+  bandit-envs list
+  bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt uniform --figure results/tao.png
+  bandit-envs train Threshold --seconds 60 --out results/ppo
+  bandit-envs COMMAND --help
+  bandit-envs --version"""
+
+
+def parse(argv: Sequence[str] | None = None) -> Command:
+    """The subcommand that a command line asks for, with its options.
+
+    Args:
+        argv: words after the command's name; None: those of this process.
+
+    Raises:
+        SystemExit: with code 2 and a message for what cannot be read, with code 0 after `--help` and `--version`.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["--version"]:
+        print(f"bandit-envs {bandit_envs.__version__}")
+        raise SystemExit(0)
+    kinds: Any = None
+    for name, kind in COMMANDS.items():
+        form: Any = kind
+        chosen, text = words[:1] == [name], inspect.getdoc(kind) or ""
+        if issubclass(kind, EnvironmentCommand):
+            form = _with_problem_options(kind, words[1:]) if chosen else form[NoOptions]
+        if not chosen:
+            text = text.partition("\n")[0]  # the list of commands shows the first line of each
+        one = Annotated[form, tyro.conf.subcommand(name, description=text)]
+        kinds = one if kinds is None else kinds | one
+    command: Command = tyro.cli(
+        kinds,
+        prog="bandit-envs",
+        description=DESCRIPTION,
+        args=words,
+        config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.DisallowNone),
+    )
+    return command
+
+
+class NoOptions(TypedDict):
+    """The problems' options in a command that is not run."""
+
+
+def _with_problem_options(kind: Any, words: Sequence[str]) -> Any:
+    """A command on an environment, with the options of all problems, those included that the words name."""
+    import_problems(words)
+    taken = {one.name for owner in (kind, EnvironmentOptions) for one in dataclasses.fields(owner)}
+    return kind[problem_options_type({*taken, "help"})]
+
+
+@contextlib.contextmanager
+def _current_folder() -> Iterator[None]:
+    """Let modules of the current folder be imported, after those that are installed."""
+    path, folder = sys.path.copy(), os.getcwd()
+    if folder not in path and "" not in path:
+        sys.path.append(folder)
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line.
+
+    Modules of the current folder can be named: "mine:Mine" is the class `Mine` of `mine.py`.
+
+    Args:
+        argv: words after the command's name; None: those of this process.
+
+    Returns:
+        The code that the process should exit with: 0, or 2 after an error.
+    """
+    with _current_folder():
+        try:
+            command = parse(argv)
+        except SystemExit as end:
+            return int(end.code or 0)
+        try:
+            command.run()
+        except (ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
+            if command.debug:
+                raise
+            text = str(error).partition(" was raised from the environment creator")[0]  # what gymnasium.make adds
+            print(f"bandit-envs: {' '.join(text.split())}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print("bandit-envs: interrupted", file=sys.stderr)
+            return 130
+    return 0

@@ -1,0 +1,47 @@
+"""`bandit-envs plot`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+import agents
+
+from .options import Command, Place, Switch
+
+__all__ = ["Plot"]
+
+
+@dataclass(frozen=True)
+class Plot(Command):
+    """Draw what `bandit-envs evaluate --out` has written.
+
+    Examples:
+      bandit-envs plot results/tao --metric misclassified --figure results/tao.svg
+      bandit-envs plot results/tao --log
+    """
+
+    folder: Positional[Annotated[Path, arg(metavar="FOLDER")]]
+    """The folder."""
+    metric: Annotated[str, arg(metavar="NAME")] = "error_rate"
+    """error_rate, score, total_pulls, or a metric of the problem."""
+    figure: Place = None
+    """File for the figure: .png, .svg or .pdf; left out: METRIC.png in the folder."""
+    log: Switch = False
+    """Logarithmic axis of the metric."""
+    title: Annotated[str | None, arg(metavar="TEXT", help_behavior_hint="")] = None
+    """Title of the figure."""
+    level: Annotated[float, arg(metavar="X")] = 0.95
+    """Of the confidence bands."""
+
+    def run(self) -> None:
+        """Write the figure."""
+        from ..evaluation.plots import check_path
+
+        path = self.folder / f"{self.metric}.png" if self.figure is None else check_path(self.figure)
+        result = agents.Evaluation.load(self.folder)
+        result.plot(self.metric, path=path, log=self.log, title=self.title, level=self.level)
+        print(f"wrote {path}")

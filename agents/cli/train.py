@@ -1,0 +1,120 @@
+"""`bandit-envs train`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import gymnasium as gym
+from tyro.conf import Positional, arg
+
+import agents
+from bandit_envs import unknown
+
+from .environment import EnvironmentCommand, Options, environment_id
+from .options import Count, Json, Number, Place, Switch, from_json, refuse_to_overwrite
+
+__all__ = ["Train"]
+
+
+@dataclass(frozen=True)
+class Train(EnvironmentCommand[Options]):
+    r"""Train an agent by reinforcement learning, or evolve an index; write the model and its card.
+
+    What only one algorithm has is given by --hyperparameters: `population` of evolved, `learning_rate` of the others.
+
+    Examples:
+      bandit-envs train Threshold --seconds 60 --out results/ppo
+      bandit-envs train Threshold --algorithm ppo --instance "sampler(arms=20)" --budget 400 --steps 1000000 \
+          --hyperparameters learning_rate=0.001
+      bandit-envs train TopK --algorithm evolved --instance "sampler(arms=20)" --k 5 --budget 1000 --seconds 120
+      bandit-envs train Threshold --mix '[{"budget": 200}, {"budget": 1000, "pulls_per_action": 8}]' --resume
+    """
+
+    env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]] = "bandit_envs/Threshold-v0"
+    """A name (see `bandit-envs list environments`), as Threshold or bandit_envs/Threshold-v0, or a problem of one's own
+    as module:Class."""
+    algorithm: Annotated[str, arg(metavar="NAME")] = "ppo"
+    """ppo, a2c, dqn, maskable-ppo or recurrent-ppo of Stable-Baselines3, or evolved: an index tuned by CMA-ES."""
+    steps: Count = None
+    """Pulls to train for; of evolved, generations."""
+    seconds: Number = None
+    """Time to train for: on the clock, of evolved on the processor."""
+    seed: Annotated[int, arg(metavar="N")] = 0
+    """Root seed."""
+    num_envs: Count = None
+    """Episodes side by side."""
+    mix: Json = None
+    """Environments to learn on side by side: a list of what each adds to the options below."""
+    resume: Switch = False
+    """Go on where an earlier call with this --out was killed."""
+    hyperparameters: Annotated[tuple[str, ...], arg(metavar="KEY=VALUE ...", help_behavior_hint="")] = ()
+    """Of the algorithm."""
+    out: Place = None
+    """Path of the model without its suffix: the model is OUT.zip, its card OUT.json; left out: results/ALGORITHM."""
+    force: Switch = False
+    """Overwrite them."""
+    progress: Switch = True
+    """No progress bar."""
+
+    def run(self) -> None:
+        """Train, and say where the model is."""
+        env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
+        gym.make(env_id, disable_env_checker=True, **kwargs).close()  # an error in a keyword comes before the training
+        out = Path("results") / self.algorithm if self.out is None else self.out
+        out = out.with_suffix("") if out.suffix == ".zip" else out
+        model, card = (out.with_name(out.name + suffix) for suffix in (".zip", ".json"))
+        given = dict(_assignment(text) for text in self.hyperparameters)
+        if self.mix is not None:
+            given["mix"] = from_json("mix", self.mix)
+        common: dict[str, Any] = {
+            "seconds": self.seconds,
+            "seed": self.seed,
+            "env_kwargs": kwargs,
+            "out": out,
+            "progress": None if self.progress else False,
+        }
+        if self.algorithm == "evolved":
+            refuse_to_overwrite([card], self.force)
+            if self.resume or self.num_envs is not None:
+                raise ValueError("evolved takes neither --resume nor --num-envs")
+            _evolve(env_id, generations=self.steps, **common, **given)
+            print(f"wrote {card}")
+            return
+        refuse_to_overwrite([model, card], self.force)
+        if self.num_envs is not None:
+            given["num_envs"] = self.num_envs
+        agents.train(self.algorithm, env_id, steps=self.steps, resume=self.resume, **common, **given)
+        print(f"wrote {model} and {card}")
+
+
+def _evolve(env_id: str, **given: Any) -> None:
+    """Call `agents.evolve`, with ten minutes where neither a time nor a number of generations is given.
+
+    Raises:
+        ValueError: for a hyperparameter that it does not have.
+    """
+    known = set(inspect.signature(agents.evolve).parameters)
+    if surplus := sorted(set(given) - known):
+        raise unknown("hyperparameter of evolved", surplus[0], known)
+    if given["seconds"] is None and given["generations"] is None:
+        given["seconds"] = 600.0
+    agents.evolve(env_id, **given)
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    """The name and the value of "name=value"; the value is a Python literal, else the text itself.
+
+    Raises:
+        ValueError: for another form.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise ValueError(f"--hyperparameters takes name=value, got {text!r}")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value

@@ -1,0 +1,94 @@
+"""The parameters of agents by name: those that a constructor takes, and those that it was called with."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+__all__ = ["copied", "given", "taken"]
+
+_Parameter = inspect.Parameter
+POSITIONAL = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@functools.lru_cache(maxsize=256)
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _constructors(kind: type) -> Iterator[inspect.Signature]:
+    """The signatures of the constructors of a class and of its bases, its own first."""
+    for base in kind.__mro__:
+        if "__init__" in vars(base) and base is not object:
+            yield _signature(vars(base)["__init__"])
+
+
+def _of_kind(signature: inspect.Signature, *kinds: Any) -> list[str]:
+    """The names of the arguments of these kinds."""
+    return [name for name, argument in signature.parameters.items() if argument.kind in kinds]
+
+
+def given(kind: type, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """What the constructor of an agent was called with, by name, but for its first argument, the task.
+
+    A constructor that only hands on `*arguments` has the names of the constructor of the next base class.
+
+    Args:
+        kind: the class. arguments, keywords: of the call.
+
+    Raises:
+        TypeError: where an argument has no name.
+    """
+    for depth, signature in enumerate(_constructors(kind)):
+        try:
+            named = dict(signature.bind_partial(None, *arguments, **keywords).arguments)
+        except TypeError:
+            if depth == 0:
+                return {}  # the constructor is called next, and tells what is wrong
+            break
+        own = _of_kind(signature, *POSITIONAL)
+        [rest] = _of_kind(signature, _Parameter.VAR_POSITIONAL) or [""]
+        [more] = _of_kind(signature, _Parameter.VAR_KEYWORD) or [""]
+        if len(own) < 2 or rest in named:
+            continue
+        named |= named.pop(more, {})
+        return {name: value for name, value in named.items() if name not in own[:2]}
+    raise TypeError(f"{kind.__name__} takes an argument that has no name; the parameters of an agent have names")
+
+
+def copied(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Copies of the values, so that what happens to one agent's does not change another's; or themselves, where a value
+    cannot be copied.
+    """
+    copies = {}
+    for name, value in parameters.items():
+        try:
+            copies[name] = copy.deepcopy(value)
+        except Exception:  # of the value's own class
+            copies[name] = value
+    return copies
+
+
+def taken(target: Callable[..., Any]) -> list[str] | None:
+    """The names of the parameters that an agent's class, or a function that makes agents, takes beside the task.
+
+    Returns:
+        The names; None where any keyword may be allowed.
+    """
+    if not isinstance(target, type):
+        try:
+            signatures, skipped = [inspect.signature(target)], 1
+        except (TypeError, ValueError):  # some functions written in C have no signature
+            return None
+    else:
+        signatures, skipped = list(_constructors(target)), 2
+    names: list[str] = []
+    for signature in signatures:
+        keyword_only = _of_kind(signature, _Parameter.KEYWORD_ONLY)
+        names += [*_of_kind(signature, *POSITIONAL)[skipped:], *keyword_only]
+        if not _of_kind(signature, _Parameter.VAR_KEYWORD):
+            return list(dict.fromkeys(names))
+    return None

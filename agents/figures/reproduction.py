@@ -1,0 +1,141 @@
+"""Running a figure of a paper: every claim gets an interval and a verdict at every point."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bandit_envs import unknown
+
+from ..core.optional import pandas
+from .catalogue import FIGURES
+from .drawing import plot_panels
+from .figure import Figure
+from .panels import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Reproduction", "reproduce"]
+
+
+@dataclass(eq=False)
+class Reproduction:
+    """The results of a figure's panels, and the verdicts on its claims.
+
+    Attributes:
+        figure: the panels that were run, and the claims about them.
+        results: the result of each panel, by the panel's title.
+        level: confidence level of the intervals.
+        skipped: panels whose data could not be had, with the reason.
+    """
+
+    figure: Figure
+    results: dict[str, Result]
+    level: float = 0.95
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def verdicts(self) -> pd.DataFrame:
+        """One row per claim and point: panel, claim, x, estimate, low, high, p_value, verdict (NaN: does not apply)."""
+        panels: dict[str, Any] = {panel.title: panel for panel in self.figure.panels}
+        rows = [
+            {"panel": claim.panel, "claim": claim.text, **row}
+            for claim in self.figure.claims
+            for row in claim.test(panels[claim.panel], self.results[claim.panel], self.level)
+        ]
+        columns = ["panel", "claim", "x", "estimate", "low", "high", "p_value", "verdict"]
+        table: pd.DataFrame = pandas().DataFrame(rows, columns=columns)
+        return table
+
+    def scorecard(self) -> pd.DataFrame:
+        """Per claim: at how many points the data confirm it (yes), leave it open, or refute it (no)."""
+        table = self.verdicts.groupby(["panel", "claim"], sort=False)["verdict"]
+        counts = table.value_counts().unstack(fill_value=0)
+        card: pd.DataFrame = counts.reindex(columns=["yes", "open", "no"], fill_value=0).reset_index()
+        return card
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw all panels.
+
+        Args:
+            path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
+
+        Returns:
+            A Matplotlib figure.
+
+        Raises:
+            ValueError: for an unknown suffix.
+        """
+        figure = self.figure
+        return plot_panels(figure.panels, self.results, level=self.level, transform=figure.transform, path=path)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write verdicts, scorecard, points (.csv), figure (.png, .svg) and settings.json into `folder`; returns it."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.verdicts.to_csv(folder / "verdicts.csv", index=False)
+        self.scorecard().to_csv(folder / "scorecard.csv", index=False)
+        parts = [result.summary().assign(panel=title) for title, result in self.results.items()]
+        pandas().concat(parts, ignore_index=True).to_csv(folder / "points.csv", index=False)
+        settings = {title: result.settings for title, result in self.results.items()}
+        (folder / "settings.json").write_text(json.dumps(settings, indent=1, default=repr) + "\n")
+        for suffix in ("png", "svg"):
+            self.plot(folder / f"figure.{suffix}")
+        return folder
+
+
+def reproduce(
+    figure: Figure | str,
+    *,
+    episodes: int | None = None,
+    seed: int = 0,
+    panels: Sequence[str] | None = None,
+    progress: bool | None = None,
+) -> Reproduction:
+    """Run a figure of a paper.
+
+    A panel whose data can neither be found nor downloaded is skipped, with the reason in `skipped`.
+
+    Args:
+        figure: the figure, or its name.
+        episodes: runs per point; None: as many as the paper's.
+        seed: root seed.
+        panels: titles of the panels to run; None: all.
+        progress: whether to show a progress bar; None: on long runs, if standard error is a terminal.
+
+    Returns:
+        The results and the verdicts.
+
+    Raises:
+        ValueError: for an unknown figure or panel, with the known ones.
+        OSError: if every panel lacks its data.
+    """
+    if isinstance(figure, str):
+        if figure not in FIGURES:
+            raise unknown("figure", figure, FIGURES)
+        figure = FIGURES[figure]
+    titles = [panel.title for panel in figure.panels]
+    for title in panels or []:
+        if title not in titles:
+            raise unknown("panel", title, titles)
+    chosen = [panel for panel in figure.panels if panels is None or panel.title in panels]
+    done: dict[str, Result] = {}  # panels that show several metrics of the same runs share them
+    results: dict[str, Result] = {}
+    skipped: dict[str, str] = {}
+    for panel in chosen:
+        try:
+            if panel.key not in done:
+                done[panel.key] = panel.run(episodes, seed, progress)
+            results[panel.title] = done[panel.key]
+        except OSError as error:
+            skipped[panel.title] = str(error)
+    if not results:
+        raise OSError("; ".join(f"{title}: {reason}" for title, reason in skipped.items()))
+    shown = [panel for panel in chosen if panel.title in results]
+    claims = [claim for claim in figure.claims if claim.panel in results]
+    return Reproduction(replace(figure, panels=shown, claims=claims), results, skipped=skipped)

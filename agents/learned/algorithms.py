@@ -1,0 +1,102 @@
+"""The algorithms that `train` offers: classes of Stable-Baselines3, with hyperparameters that differ from its own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stable_baselines3 import A2C, DQN, PPO
+
+from bandit_envs import unknown
+
+from ..core.optional import require
+from .buffer import RelativeBuffer
+from .mix import Mix
+from .policy import Equivariant, EquivariantPolicy
+
+__all__ = ["ALGORITHMS", "Algorithm"]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm of SB3 or sb3-contrib.
+
+    Attributes:
+        classes: returns its class and its policy, as SB3 takes it; sb3-contrib is imported when this is called.
+        defaults: hyperparameters that differ from SB3's own.
+        num_envs: episodes side by side, unless `train` is given another number.
+        relative: whether it can take `RelativeBuffer` for its rollout buffer.
+        needs_steps: whether it must know beforehand how many steps it will be trained for.
+    """
+
+    classes: Callable[[], tuple[Any, Any]]
+    defaults: Mapping[str, Any]
+    num_envs: int = 256
+    relative: bool = False
+    needs_steps: bool = False
+
+    def hyperparameters(self) -> list[str]:
+        """Names of the hyperparameters that SB3's class takes."""
+        own = ("policy", "env", "seed", "device")
+        return [name for name in inspect.signature(self.classes()[0]).parameters if name not in own and name[0] != "_"]
+
+    def check(self, name: str, given: Mapping[str, Any]) -> None:
+        """Refuse hyperparameters that SB3's class does not take; `name` is that of the algorithm.
+
+        Raises:
+            ValueError: naming the first one that is unknown, and the nearest that are known.
+        """
+        known = self.hyperparameters()
+        if surplus := sorted(set(given) - set(known)):
+            raise unknown(f"hyperparameter of {name}", surplus[0], known)
+
+    def settings(self, mix: Mix, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All hyperparameters that SB3's class is given: the defaults, what a user has given, what follows from both.
+
+        Args:
+            mix: the environments to train on. given: the user's hyperparameters, which override all others.
+        """
+        chosen = {**self.defaults, **given}
+        if "n_epochs" in self.hyperparameters():
+            rollout = mix.num_envs * chosen["n_steps"]
+            chosen.setdefault("batch_size", rollout // 4 if rollout % 4 == 0 else rollout)
+        policy = self.classes()[1]
+        if isinstance(policy, type) and issubclass(policy, Equivariant):
+            chosen["policy_kwargs"] = {"stop": mix.stops, **chosen.get("policy_kwargs", {})}
+        if self.relative and not mix.stops and (mix.shaping or mix.siblings > 1):
+            chosen.setdefault("rollout_buffer_class", RelativeBuffer)
+            own = {"power": 1.0 if mix.shaping else 0.0, "siblings": mix.siblings}
+            chosen["rollout_buffer_kwargs"] = own | chosen.get("rollout_buffer_kwargs", {})
+        return chosen
+
+
+def _maskable_ppo() -> tuple[Any, Any]:
+    contrib = require("sb3_contrib", "MaskablePPO", "training")
+    from .maskable import MaskableEquivariantPolicy
+
+    return contrib.MaskablePPO, MaskableEquivariantPolicy
+
+
+def _recurrent_ppo() -> tuple[Any, Any]:
+    return require("sb3_contrib", "RecurrentPPO", "training").RecurrentPPO, "MlpLstmPolicy"
+
+
+_COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
+ALGORITHMS: dict[str, Algorithm] = {
+    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _COMMON | {"n_steps": 32, "n_epochs": 4}, relative=True),
+    "a2c": Algorithm(
+        lambda: (A2C, EquivariantPolicy),
+        _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True},
+        relative=True,
+    ),
+    "maskable-ppo": Algorithm(_maskable_ppo, _COMMON | {"n_steps": 32, "n_epochs": 4}),
+    "recurrent-ppo": Algorithm(_recurrent_ppo, _COMMON | {"n_steps": 64, "n_epochs": 4}, num_envs=32),
+    "dqn": Algorithm(
+        lambda: (DQN, "MlpPolicy"),
+        {"gamma": 0.97, "learning_rate": 1e-3, "buffer_size": 200_000, "batch_size": 256, "learning_starts": 10_000},
+        num_envs=16,
+        needs_steps=True,
+    ),
+}

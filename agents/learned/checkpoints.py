@@ -1,0 +1,164 @@
+"""`Checkpoints`: SB3's callback of a training. It evaluates checkpoints, keeps the best, and stores how to go on.
+
+Checkpoints lie in the later part of a run, at equal distances. The weights of a checkpoint are the mean of the weights
+after each rollout since the checkpoint before, for that mean has less noise than any of them. It is evaluated on the
+held-out episodes. The checkpoint that is kept is the latest whose mean return is at most one standard error of the
+paired difference below the best.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from stable_baselines3.common.callbacks import BaseCallback
+
+from ..evaluation.statistics import latest_of_the_best
+from .clock import Clock
+from .comparison import HeldOut
+from .model import Trained
+from .resuming import ResumeFile
+
+__all__ = ["Checkpoints"]
+
+SAVE_EVERY = 30.0  # seconds between two states for a resumption
+EARLIEST = 0.4  # share of the run before which there is no checkpoint, and no weights enter a mean
+
+
+class Checkpoints(BaseCallback):
+    """Evaluates checkpoints during SB3's `learn`, ends it when its time is over, and writes the resume file.
+
+    Args:
+        held_out: the episodes on which checkpoints are compared. clock: how much of the run is over.
+        checkpoints: how many, the one at the end of the run included.
+        file: where to store what a resumed run needs, or None. show: a line on standard error for each checkpoint.
+
+    Attributes:
+        stage: of the curriculum. kept: what the card says of each checkpoint so far.
+    """
+
+    def __init__(self, held_out: HeldOut, clock: Clock, checkpoints: int, file: ResumeFile | None, show: bool) -> None:
+        super().__init__()
+        self.held_out, self.clock, self.file, self.show = held_out, clock, file, show
+        self.due = [EARLIEST + (1 - EARLIEST) * k / checkpoints for k in range(1, checkpoints)]  # the last is the end
+        self.stage, self.stage_end = 0, 1.0
+        self.changed = False  # whether the policy has learned since the last checkpoint
+        self.rows: list[dict[str, Any]] = []  # of each checkpoint what the card says
+        self.values: list[NDArray[np.float64]] = []  # of each checkpoint a number per held-out episode
+        self.weights: list[dict[str, torch.Tensor]] = []  # of each checkpoint
+        self.mean: dict[str, torch.Tensor] = {}  # of the weights since the last checkpoint was due
+        self.averaged = 0  # how many weights are in the mean
+        self.written = time.perf_counter()
+
+    def begin_stage(self, stage: int, end: float) -> None:
+        """Tell that a stage of the curriculum begins, which ends at this share of the run."""
+        self.stage, self.stage_end = stage, end
+
+    def go_on(self, began: float, file: ResumeFile | None, show: bool) -> None:
+        """Go on in a new process; see `Clock.go_on`."""
+        self.clock.go_on(began)
+        self.file, self.show, self.written = file, show, time.perf_counter()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the local variables of SB3's `learn`, which it sets anew."""
+        return {name: value for name, value in vars(self).items() if name not in ("locals", "globals", "file")} | {
+            "locals": {},
+            "globals": {},
+            "file": None,
+        }
+
+    # --- what SB3 calls -----------------------------------------------------------------------------------------------
+
+    def _on_training_start(self) -> None:
+        clock = self.clock
+        if clock.limit is not None and clock.evaluation_seconds == 0.0:
+            began = time.perf_counter()  # a tenth of the episodes takes about a fifth of the time
+            self.held_out.returns(Trained(self.model), max(2, self.held_out.episodes // 10))
+            clock.evaluation_seconds = 5 * (time.perf_counter() - began)
+
+    def _on_step(self) -> bool:
+        self.clock.steps_taken = self.num_timesteps
+        return self.clock.limit is None or self.clock.time_share() < self.stage_end
+
+    def _on_rollout_end(self) -> None:
+        self.changed = True
+
+    def _on_rollout_start(self) -> None:
+        # The file is written first, for a resumed run begins with this rollout.
+        if self.file is not None and time.perf_counter() - self.written >= SAVE_EVERY:
+            self.file.write(self.model, self)
+            self.written = time.perf_counter()
+        share = self.clock.share()
+        if share >= EARLIEST:
+            self._average()
+        coming = [due for due in self.due if due > share]
+        if len(coming) < len(self.due):
+            self.due = coming
+            limit = self.clock.limit
+            if limit is None or self.clock.evaluation_seconds < 0.05 * limit:  # else the checkpoint at the end must do
+                self._evaluate()
+            self.mean, self.averaged = {}, 0
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def _average(self) -> None:
+        """Take the weights as they are into the mean."""
+        self.averaged += 1
+        for name, weight in self.model.policy.state_dict().items():
+            mean = self.mean.setdefault(name, torch.zeros_like(weight))
+            mean += (weight - mean) / self.averaged
+
+    def _evaluate(self) -> None:
+        """Evaluate the mean of the weights, and remember it as a checkpoint."""
+        began = time.perf_counter()
+        policy = self.model.policy
+        present = {name: weight.clone() for name, weight in policy.state_dict().items()}
+        self.weights.append(self.mean)
+        policy.load_state_dict(self.mean)
+        returns = self.held_out.returns(Trained(self.model))
+        policy.load_state_dict(present)
+        self.clock.evaluation_seconds, self.changed = time.perf_counter() - began, False
+        means = [float(own.mean()) for own in returns]
+        losses = [(1 - mean) / self.held_out.unit(i) for i, mean in enumerate(means)]
+        self.rows.append(
+            {
+                "steps": self.num_timesteps,
+                "seconds": round(self.clock.seconds(), 1),
+                "return": means[0] if len(means) == 1 else means,
+                "loss_over_reference": [round(loss, 5) for loss in losses],
+            }
+        )
+        self.values.append(self.held_out.values(returns))
+        self._tell(means, losses)
+
+    def _tell(self, means: list[float], losses: list[float]) -> None:
+        """Record the mean returns and the losses, in units of the reference agent's, and print a line."""
+        texts = []
+        for one, references, mean, loss in zip(
+            self.held_out.environments, self.held_out.references, means, losses, strict=True
+        ):
+            name = f"held_out/{one.title}" if len(means) > 1 else "held_out"
+            self.logger.record(f"{name}/return", mean)
+            self.logger.record(f"{name}/loss{''.join(f'_over_{last}' for last in list(references)[-1:])}", loss)
+            others = ", ".join(f"{other} {returns.mean():.4f}" for other, returns in references.items())
+            texts.append(f"return {mean:.4f}" + (f" ({others})" if others else ""))
+        if self.show:
+            line = f"{self.clock.seconds():6.0f} s  {self.num_timesteps:12,} steps  {'; '.join(texts)}"
+            print(line, file=sys.stderr, flush=True)
+
+    def keep_best(self) -> dict[str, Any]:
+        """Evaluate a checkpoint at the end, and put the weights of the one that is kept into the model.
+
+        Returns:
+            For the card: the steps of the run and of the checkpoint that is kept, and a dict for each checkpoint.
+        """
+        if self.changed or not self.rows:
+            self._average()
+            self._evaluate()
+        kept = latest_of_the_best(np.stack(self.values))
+        self.model.policy.load_state_dict(self.weights[kept])
+        return {"steps": self.num_timesteps, "kept": self.rows[kept]["steps"], "checkpoints": self.rows}

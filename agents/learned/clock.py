@@ -1,0 +1,74 @@
+"""How much of a training is over, and the learning rate that falls with it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+__all__ = ["Clock", "FallingRate"]
+
+FLOOR = 0.02  # the learning rate falls to this share of its first value, and no further
+
+
+class Clock:
+    """How much of a training is over: by its steps or by its wall time, whichever is further.
+
+    Pickled, it keeps how much time has passed, and `go_on` sets it going again.
+
+    Args:
+        steps: actions of the training, or None. seconds: wall time of the whole call, or None.
+        began: when the call began, by `time.perf_counter()`.
+
+    Attributes:
+        steps_taken: so far; kept up to date by `Checkpoints`.
+        evaluation_seconds: how long the evaluation of a checkpoint takes; time for it is kept back at the end.
+    """
+
+    def __init__(self, steps: int | None, seconds: float | None, began: float) -> None:
+        self.steps, self.limit = steps, seconds
+        self.steps_taken, self.evaluation_seconds = 0, 0.0
+        self._wall, self._processor = 0.0, 0.0  # seconds before the last `go_on`
+        self.go_on(began)
+
+    def go_on(self, began: float) -> None:
+        """Count time from now on. began: when the call that goes on began, by `time.perf_counter()`."""
+        self._began, self._processor_began = began, time.process_time()
+
+    def seconds(self) -> float:
+        """Wall time so far."""
+        return self._wall + time.perf_counter() - self._began
+
+    def processor_seconds(self) -> float:
+        """Processor time so far."""
+        return self._processor + time.process_time() - self._processor_began
+
+    def share(self) -> float:
+        """The share of the training that is over, from 0 to about 1."""
+        by_steps = 0.0 if self.steps is None else self.steps_taken / self.steps
+        return max(by_steps, self.time_share())
+
+    def time_share(self) -> float:
+        """The share of the time for learning that has passed, at most 1; 0 where time is not limited."""
+        if self.limit is None:
+            return 0.0
+        # Kept back are a last checkpoint, and the report on twice as many episodes with the reference agents.
+        learning = max(self.limit - 3.5 * self.evaluation_seconds, self.limit / 2)
+        return min(1.0, self.seconds() / learning)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_wall": self.seconds(), "_processor": self.processor_seconds()}
+
+
+class FallingRate:
+    """A learning rate that falls linearly with the share of the training that is over, to `FLOOR` times its start.
+
+    Args:
+        start: the learning rate at the beginning. clock: tells the share.
+    """
+
+    def __init__(self, start: float, clock: Clock) -> None:
+        self.start, self.clock = start, clock
+
+    def __call__(self, progress_remaining: float) -> float:
+        """The learning rate. SB3's argument is not used: it knows of steps only, and of one stage only."""
+        return self.start * max(1.0 - self.clock.share(), FLOOR)

@@ -1,0 +1,182 @@
+"""How well a learned agent does beside the reference agents: returns of all of them on the same episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from bandit_envs import Task
+
+from ..catalogue import make
+from ..evaluation import Evaluation, evaluate
+from ..evaluation.expected_loss import losses
+from ..evaluation.statistics import bootstrap_mean
+from .mix import TrainingEnvironment
+from .model import Repeated
+
+__all__ = ["REFERENCE_AGENTS", "HeldOut", "hold_out", "reference_agents", "report"]
+
+Floats = NDArray[np.float64]
+REFERENCE_AGENTS = ("uniform", "lsa")  # whichever of them can play; losses are in units of the last one's loss
+
+
+def reference_agents(task: Task) -> list[str]:
+    """The names of the reference agents that can play a task."""
+    able = []
+    for name in REFERENCE_AGENTS:
+        try:
+            make(name, task.replace(observation="statistics"))
+        except ValueError:
+            continue
+        able.append(name)
+    return able
+
+
+def _as_played(agent: Any, environment: TrainingEnvironment) -> Any:
+    """The agent as it is compared: a name, or a learned agent.
+
+    A network with context repeats its actions as it did in training, which takes less time; all others pull one by one.
+    """
+    times = environment.pulls_per_action
+    return agent if times == 1 or isinstance(agent, str) or agent.by_index else Repeated(agent, times)
+
+
+def _evaluated(
+    environment: TrainingEnvironment, agents: Mapping[str, Any], episodes: int, root: int
+) -> tuple[Evaluation, dict[str, Floats]]:
+    """What `evaluate` says of the agents, and their undiscounted returns, (episodes,) each.
+
+    Args:
+        environment: where they play. agents: by label. episodes: 0 .. episodes - 1 of the root.
+    """
+    played = {label: _as_played(agent, environment) for label, agent in agents.items()}
+    kwargs = environment.kwargs
+    result = evaluate(played, environment.env_id, episodes=episodes, seed=root, env_kwargs=kwargs, progress=False)
+    returns = {}
+    for run in result.runs:
+        column = {name: values[:, 0] for name, values in run.columns.items()}
+        prize = np.where(column["truncated"], 0.0, column[environment.reward])
+        returns[run.agent] = prize - environment.task.pull_cost * column["total_pulls"]
+    return result, returns
+
+
+def _returns(
+    environment: TrainingEnvironment, agents: Mapping[str, Any], episodes: int, root: int
+) -> dict[str, Floats]:
+    """The returns of the agents, (episodes,) each; expected given all samples where the environment is `expectable`."""
+    if not environment.expectable:
+        return _evaluated(environment, agents, episodes, root)[1]
+    returns = {}
+    for label, agent in agents.items():
+        envs: Any = gym.make_vec(
+            environment.env_id,
+            num_envs=episodes,
+            copy=False,
+            actions="arm",
+            observation="statistics" if isinstance(agent, str) else "features",
+            autoreset_mode=AutoresetMode.DISABLED,
+            **environment.kwargs,
+        )
+        player = make(agent, envs) if isinstance(agent, str) else _as_played(agent, environment)
+        returns[label] = 1.0 - losses(envs, player, root, np.arange(episodes))
+    return returns
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The episodes on which checkpoints are compared, and what the reference agents get on them.
+
+    Attributes:
+        environments: those of the training. episodes: numbers 0 .. episodes - 1 of each. root: their root seed.
+        references: for each environment the returns of the reference agents by name, (episodes,) each.
+    """
+
+    environments: tuple[TrainingEnvironment, ...]
+    episodes: int
+    root: int
+    references: tuple[Mapping[str, Floats], ...]
+
+    def returns(self, agent: Any, episodes: int | None = None) -> list[Floats]:
+        """The returns of a learned agent on each environment, (episodes,) each; None: on all held-out episodes."""
+        count = self.episodes if episodes is None else episodes
+        return [_returns(one, {agent.name: agent}, count, self.root)[agent.name] for one in self.environments]
+
+    def unit(self, i: int) -> float:
+        """The mean loss, 1 - return, of the last reference agent on environment i.
+
+        It is 1 where that agent loses nothing, and where there is no reference agent.
+        """
+        if not self.references[i]:
+            return 1.0
+        loss = float(1 - list(self.references[i].values())[-1].mean())
+        return loss if loss > 0 else 1.0
+
+    def values(self, returns: Sequence[Floats]) -> Floats:
+        """One number per episode, the larger the better, by whose means checkpoints are compared.
+
+        On one environment these are the returns. On a mix they are losses with a minus, in units of the last reference
+        agent's, so that each environment has the same weight.
+
+        Args:
+            returns: for each environment the returns of a checkpoint, (episodes,).
+        """
+        if len(returns) == 1:
+            return returns[0]
+        return np.concatenate([-(1 - own) / self.unit(i) for i, own in enumerate(returns)])
+
+
+def hold_out(environments: tuple[TrainingEnvironment, ...], episodes: int, root: int) -> HeldOut:
+    """Let the reference agents play the episodes on which checkpoints will be compared."""
+    names = [reference_agents(one.task) for one in environments]
+    references = [
+        _returns(one, {name: name for name in own}, episodes, root) if own else {}
+        for one, own in zip(environments, names, strict=True)
+    ]
+    return HeldOut(environments, episodes, root, tuple(references))
+
+
+def report(environments: Sequence[TrainingEnvironment], agent: Any, episodes: int, root: int) -> Any:
+    """The final comparison of a learned agent with the reference agents, JSON-able.
+
+    Returns:
+        A dict, or for a mix a list with one for each environment: `episodes`, `root`, `agents` (of each the mean
+        return, pulls and error rate, and the score and the problem's first metric with 95 % intervals), `differences`
+        (of each reference agent, the paired differences of score and metric with intervals and p-values).
+    """
+    reports = [_report(one, agent, episodes, root) for one in environments]
+    return reports[0] if len(reports) == 1 else reports
+
+
+def _report(environment: TrainingEnvironment, agent: Any, episodes: int, root: int) -> dict[str, Any]:
+    """The comparison on one environment."""
+    names = reference_agents(environment.task)
+    result, returns = _evaluated(environment, {agent.name: agent, **{name: name for name in names}}, episodes, root)
+    metrics = ["score", *environment.task.make_problem().metric_names[:1]]
+    rows: dict[str, dict[str, Any]] = {}
+    for run in result.runs:
+        rows[run.agent] = {
+            "return": float(returns[run.agent].mean()),
+            "total_pulls": float(run.columns["total_pulls"].mean()),
+            "error_rate": float(1 - run.columns["correct"].mean()),
+        }
+        for metric in metrics:
+            values = run.columns[metric][:, 0].astype(np.float64)
+            low, high = bootstrap_mean(values)
+            rows[run.agent][metric] = {"mean": float(values.mean()), "low": float(low), "high": float(high)}
+    differences: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for name in names:
+        for metric in metrics:
+            paired = result.compare(agent.name, name, metric)
+            differences[name][metric] = {
+                "difference": paired.difference,
+                "low": paired.low,
+                "high": paired.high,
+                "p": paired.p_value,
+            }
+    return {"episodes": episodes, "root": root, "agents": rows, "differences": differences}

@@ -1,0 +1,160 @@
+"""`Plan`: everything that is decided before a training begins, checked where it enters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bandit_envs import integer, number, root_number, unknown
+
+from .algorithms import ALGORITHMS, Algorithm
+from .mix import Mix, make_mix
+
+__all__ = ["Plan", "make_plan", "roots_of"]
+
+STEPS = 1_000_000  # of a training where neither steps nor seconds are given: about a minute on one core
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a training is: data, made from the arguments of `train`, that nothing changes.
+
+    Attributes:
+        algorithm: the name of a row of `ALGORITHMS`. env_id, env_kwargs: what all environments of the mix share.
+        mix: the environments. seed: the user's; roots: see `roots_of`.
+        steps, seconds: how long to train, by either or both. checkpoints: how many. held_out: episodes to compare them.
+        own: the arguments of `train` that stand beside SB3's hyperparameters in the card, by name.
+        given: the hyperparameters that were given. settings: all that SB3's class gets.
+    """
+
+    algorithm: str
+    env_id: str
+    env_kwargs: Mapping[str, Any]
+    mix: Mix
+    seed: int
+    roots: Mapping[str, int]
+    steps: int | None
+    seconds: float | None
+    checkpoints: int
+    held_out: int
+    own: Mapping[str, Any]
+    given: Mapping[str, Any]
+    settings: Mapping[str, Any]
+
+    @property
+    def row(self) -> Algorithm:
+        """The algorithm."""
+        return ALGORITHMS[self.algorithm]
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `train` that lead to the same model, by name, defaults included."""
+        first = {"steps": self.steps, "seconds": self.seconds, "seed": self.seed, "env_kwargs": self.env_kwargs or None}
+        return {**first, **self.own, **self.given}
+
+    @property
+    def call(self) -> str:
+        """The call of `train` that leads to the same model, as text."""
+        listed = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items() if value is not None)
+        return f"agents.train({self.algorithm!r}, {self.env_id!r}, {listed})"
+
+
+def roots_of(seed: int) -> dict[str, int]:
+    """The root seeds of a training: of the episodes to learn on, to choose a checkpoint by, and to judge it by.
+
+    They are words of 63 bits, so that they are none that anybody would type.
+
+    Raises:
+        ValueError: for what is no seed.
+    """
+    words = np.random.SeedSequence(root_number(seed)).generate_state(6, np.uint64)[3:] >> np.uint64(1)
+    return dict(zip(("learning", "choosing", "judging"), map(int, words), strict=True))
+
+
+def make_plan(
+    algorithm: str,
+    env_id: str,
+    *,
+    steps: int | None,
+    seconds: float | None,
+    seed: int,
+    num_envs: int | None,
+    env_kwargs: Mapping[str, Any] | None,
+    mix: Sequence[Mapping[str, Any]] | None,
+    curriculum: float,
+    shaping: bool | None,
+    expected: bool | None,
+    pulls_per_action: int,
+    checkpoints: int,
+    held_out: int,
+    siblings: int,
+    hyperparameters: Mapping[str, Any],
+) -> Plan:
+    """The plan that the arguments of `train` ask for, after all checks that can be made before a run.
+
+    Raises:
+        ValueError: naming the value and what is allowed.
+    """
+    if algorithm not in ALGORITHMS:
+        raise unknown("algorithm", str(algorithm), ALGORITHMS)
+    row, kwargs = ALGORITHMS[algorithm], dict(env_kwargs or {})
+    row.check(algorithm, hyperparameters)
+    if steps is None and seconds is None:
+        steps = STEPS
+    if steps is None and row.needs_steps:
+        raise ValueError(f"{algorithm} needs steps: its exploration follows them, not the clock")
+    steps = None if steps is None else integer("steps", steps, 1, 2**53)
+    seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
+    num_envs = row.num_envs if num_envs is None else integer("num_envs", num_envs, 1, 2**31)
+    siblings = integer("siblings", siblings, 1, num_envs)
+    if siblings > 1 and (num_envs % siblings or not row.relative):
+        able = ", ".join(name for name, one in ALGORITHMS.items() if one.relative)
+        raise ValueError(
+            f"siblings must divide num_envs = {num_envs} and are for {able}, got {siblings} for {algorithm}"
+        )
+    checkpoints, held_out = integer("checkpoints", checkpoints, 1, 10**6), integer("held_out", held_out, 2, 10**9)
+    curriculum = number("curriculum", curriculum, 0, 1, below=True)
+    roots = roots_of(seed)
+    made = make_mix(
+        env_id,
+        kwargs,
+        mix,
+        num_envs=num_envs,
+        siblings=siblings,
+        shaping=shaping,
+        expected=expected,
+        pulls_per_action=pulls_per_action,
+        curriculum=curriculum,
+    )
+    settings = row.settings(made, hyperparameters)
+    if not callable(settings["learning_rate"]):
+        number("learning_rate", settings["learning_rate"], 0, above=True)
+    own = {
+        "num_envs": num_envs,
+        "shaping": made.shaping,
+        "expected": made.expected,
+        "pulls_per_action": pulls_per_action,
+        "mix": mix,
+        "curriculum": curriculum or None,
+        "siblings": siblings if siblings > 1 else None,
+        "checkpoints": checkpoints,
+        "held_out": held_out,
+    }
+    return Plan(
+        algorithm=algorithm,
+        env_id=env_id,
+        env_kwargs=kwargs,
+        mix=made,
+        seed=seed,
+        roots=roots,
+        steps=steps,
+        seconds=seconds,
+        checkpoints=checkpoints,
+        held_out=held_out,
+        own=own,
+        given=dict(hyperparameters),
+        settings=settings,
+    )

@@ -1,0 +1,55 @@
+"""Random choices of an arm, which are functions of the episode's public seed and the number of pulls so far."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from bandit_envs import agent_uniform, inlined, lean
+
+from ..core.agent import Ints
+
+__all__ = ["Draws", "draw", "draw_evenly", "uniform"]
+
+
+class Draws(NamedTuple):
+    """An agent's own random numbers, one for each pull."""
+
+    public_seed: Ints  # (E, 1)
+    t: Ints  # (E,) pulls so far
+    seed: int  # the agent's own
+
+
+@inlined
+def uniform(draws: Any, e: Any) -> Any:
+    """A uniform number in [0, 1), for the next pull of episode e."""
+    return agent_uniform(draws.public_seed[e, 0], draws.t[e], draws.seed)
+
+
+@lean
+def draw(weight: Any, total: Any, u: Any) -> Any:
+    """An arm with probability proportional to its weight, by a uniform number u.
+
+    Args:
+        weight: (K,), >= 0. total: their sum, > 0, as added up from the first to the last. u: in [0, 1).
+    """
+    last, partial = len(weight) - 1, 0.0
+    for i in range(last):
+        partial += weight[i]
+        if partial > u * total:
+            return i
+    return last
+
+
+@lean
+def draw_evenly(chosen: Any, size: Any, u: Any) -> Any:
+    """One of the arms whose number is not 0, each as likely, by a uniform number u.
+
+    Args:
+        chosen: (K,). size: how many of them are not 0, >= 1. u: in [0, 1).
+    """
+    last, left = len(chosen) - 1, min(int(u * size), size - 1)
+    for i in range(last):
+        left -= chosen[i] != 0.0
+        if left < 0:
+            return i
+    return last

@@ -1,0 +1,160 @@
+"""From random numbers to samples: of a single pull, and of a bulk pull, by the law of the arms.
+
+The code of a law, and the tables `parameters` and `data` that these kernels read, are those of `arms.Arms`; `at` is the
+place in `parameters` where the arm's own begin, and `columns` how many there are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, TABULATED, UNIFORM
+from .compiled import inlined, jit
+from .rng import arm_word, binomial, gamma, next_uniform, normal_quantile, open_counter, philox, to_uniform
+
+__all__ = ["from_table", "from_uniform", "pull_bulk"]
+
+_LOW = np.uint64(0xFFFFFFFF)
+NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
+
+
+@inlined
+def from_uniform(law: Any, u: Any, parameters: Any, at: Any, columns: Any, data: Any, d: Any, D: Any) -> Any:
+    """Coordinate d of the sample that the uniform number u yields, for the arm whose parameters start at `at`."""
+    if law == BERNOULLI:
+        return 1.0 if u < parameters[at + d] else 0.0
+    if law == GAUSSIAN:
+        return parameters[at + d] + parameters[at + D + d] * normal_quantile(u)
+    if law == UNIFORM:
+        return parameters[at + d] + parameters[at + D + d] * u
+    if law == CATEGORICAL:
+        v = 0
+        if columns <= 8:
+            while u >= parameters[at + v]:
+                v += 1
+        else:
+            high = columns - 1
+            while v < high:  # the first v with u < cumulative[v]
+                middle = (v + high) // 2
+                if u < parameters[at + middle]:
+                    high = middle
+                else:
+                    v = middle + 1
+        return data[v]
+    row = min(np.int64(u * parameters[at + 1]), np.int64(parameters[at + 1]) - 1)
+    return data[(np.int64(parameters[at]) + row) * D + d]
+
+
+@inlined
+def from_table(u: Any, parameters: Any, at: Any, cells: Any, d: Any, D: Any) -> Any:
+    """The same for arms with a table of quantiles, which divides [0, 1] into `cells` equal parts."""
+    level = u * cells
+    j = min(np.int64(level), cells - 1)
+    low, high = parameters[at + j * D + d], parameters[at + (j + 1) * D + d]
+    return low + (high - low) * (level - j)
+
+
+@jit
+def _merge(o: Any, n: Any, times: Any, s: Any, m2: Any, total: Any, mean: Any, variance: Any) -> Any:
+    """Add `times` samples with sum s and centred sum of squares m2 to the n samples behind entry o (Chan et al.)."""
+    count = n + times
+    gap = s / times - mean[o]
+    spread = variance[o] * n + m2 + gap * gap * (n * (times / count))
+    total[o] += s
+    mean[o] = total[o] / count
+    variance[o] = max(spread, 0.0) / count
+
+
+@jit
+def pull_bulk(
+    law: Any,
+    k0: Any,
+    k1: Any,
+    episode: Any,
+    arm: Any,
+    n: Any,
+    times: Any,
+    o: Any,
+    at: Any,
+    columns: Any,
+    parameters: Any,
+    data: Any,
+    total: Any,
+    mean: Any,
+    variance: Any,
+    sample: Any,
+    e: Any,
+    D: Any,
+) -> Any:
+    """Add `times` samples of one arm at a cost that does not grow with `times`, exact in law.
+
+    Bernoulli: binomial. Gaussian: normal sum, chi-square spread. Categorical and resampled: multinomial, one binomial
+    per value (row). Uniform and tabulated arms have no closed form: their samples are drawn one by one, as are
+    resampled rows while `times` is below their number; such a bulk pull is the sum of the single pulls.
+    """
+    one_by_one = law in (UNIFORM, TABULATED) or (law == RESAMPLED and times < parameters[at + 1])
+    s, m2 = np.zeros(D), np.zeros(D)
+    if one_by_one:
+        row, cells = law == RESAMPLED, columns // D - 1  # one uniform number picks all coordinates of a row
+        first = np.zeros(D)
+        w0 = w1 = w2 = w3 = np.uint64(0)
+        for t in range(n, n + times):
+            for d in range(D):
+                if d % 2 == 0 and not (row and d > 0):
+                    c1 = arm_word(arm, t)
+                    c3 = np.uint64(d // 2) * NEXT_BLOCK
+                    w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, c1, episode, c3, k0, k1)
+                u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
+                if law == TABULATED:
+                    x = from_table(u, parameters, at, cells, d, D)
+                else:
+                    x = from_uniform(law, u, parameters, at, columns, data, d, D)
+                if t == n:
+                    first[d] = x
+                s[d] += x
+                m2[d] += (x - first[d]) * (x - first[d])
+        for d in range(D):
+            shift = s[d] - times * first[d]
+            m2[d] -= shift * shift / times
+    else:
+        counter = np.empty(6, np.uint64)
+        open_counter(counter, k0, k1, episode, arm, n)
+        if law == BERNOULLI:
+            for d in range(D):
+                hits = float(binomial(counter, times, parameters[at + d]))
+                s[d] = hits
+                m2[d] = hits * (times - hits) / times
+        elif law == GAUSSIAN:
+            for d in range(D):
+                mu, sd = parameters[at + d], parameters[at + D + d]
+                s[d] = times * mu + sd * math.sqrt(times) * normal_quantile(next_uniform(counter))
+                m2[d] = sd * sd * 2.0 * gamma(counter, 0.5 * (times - 1)) if times > 1 else 0.0
+        else:
+            values = columns if law == CATEGORICAL else np.int64(parameters[at + 1])
+            left, mass, below = times, 1.0, 0.0
+            origin = 0 if law == CATEGORICAL else np.int64(parameters[at])
+            for v in range(values):
+                if law == CATEGORICAL:
+                    upper = parameters[at + v] if v < values - 1 else 1.0
+                    p, below = upper - below, upper
+                else:
+                    p = 1.0 / values
+                last = v == values - 1 or p >= mass
+                hits = left if last else binomial(counter, left, p / mass)
+                mass -= p
+                left -= hits
+                for d in range(D):
+                    gap = data[(origin + v) * D + d] - data[origin * D + d]
+                    s[d] += hits * gap
+                    m2[d] += hits * gap * gap
+                if left == 0:
+                    break
+            for d in range(D):
+                m2[d] -= s[d] * s[d] / times
+                s[d] += times * data[origin * D + d]
+    for d in range(D):
+        _merge(o * D + d, n, times, s[d], m2[d], total, mean, variance)
+        sample[e * D + d] = s[d] / times

@@ -1,0 +1,73 @@
+"""What the tests of learning share: small environments, played episodes, policies that have not learned yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3 import PPO
+
+from agents.learned import EquivariantPolicy, NativeVecEnv, Trained, make_vec_env
+from bandit_envs import FEATURES
+
+THRESHOLD = "bandit_envs/Threshold-v0"
+FOUR = {"instance": {"sampler": {"arms": 4}}, "budget": 12}
+ERROR = FEATURES.index("error")
+TINY = {"steps": 2048, "num_envs": 16, "env_kwargs": FOUR, "held_out": 40, "checkpoints": 2, "progress": False}
+MIX = [{"budget": 12}, {"budget": 24, "pulls_per_action": 4, "slots": 3.0}]
+
+
+def part(observation: Any, i: int) -> Any:
+    """The observation of one slot."""
+    return {k: v[i] for k, v in observation.items()} if isinstance(observation, dict) else observation[i]
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    return np.array_equal(one, other)
+
+
+def played(envs: NativeVecEnv, rounds: int, seed: int = 0) -> list[list[dict[str, Any]]]:
+    """The episodes that end within so many random actions per slot, each a list of its steps."""
+    random, running, ended = np.random.default_rng(seed), [[] for _ in range(envs.num_envs)], []
+    before = envs.reset()
+    for _ in range(rounds):
+        numbers, actions = envs.episodes, random.integers(0, envs.task.K, envs.num_envs)
+        after, rewards, dones, infos = envs.step(actions)
+        for i, info in enumerate(infos):
+            step = {"number": numbers[i], "before": part(before, i), "action": int(actions[i]), "reward": rewards[i]}
+            running[i].append(step | {"after": info.get("terminal_observation", part(after, i)), "info": info})
+            assert dones[i] == bool(info)
+            if dones[i]:
+                ended.append(running[i])
+                running[i] = []
+        before = after
+    return ended
+
+
+def untrained(envs: NativeVecEnv, stop: bool = True, context: bool = True) -> PPO:
+    return PPO(
+        EquivariantPolicy,
+        envs,
+        n_steps=8,
+        batch_size=32,
+        seed=3,
+        device="cpu",
+        policy_kwargs={"hidden": 16, "stop": stop, "context": context},
+    )
+
+
+def observations(arms: int, count: int = 32) -> np.ndarray:
+    """Features from the middle of random episodes."""
+    envs = make_vec_env(THRESHOLD, count, observation="features", instance={"sampler": {"arms": arms}}, budget=200)
+    envs.seed(11)
+    observation, random = envs.reset(), np.random.default_rng(2)
+    for _ in range(5 * arms):
+        observation, *_ = envs.step(random.integers(0, arms, count))
+    return observation
+
+
+def weights(trained: Trained) -> dict[str, torch.Tensor]:
+    return trained.model.policy.state_dict()

@@ -1,0 +1,442 @@
+"""The doors for agents: names, "module:Class", classes and functions; parameters that are kept; what is refused."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from pandas.testing import assert_frame_equal
+
+import agents
+from agents.baselines import Uniform
+from agents.catalogue import AGENTS, ALIASES, LEARNED, recipe_of
+from agents.core import ALL_PROBLEMS, LOCAL_PROBLEMS, Problems
+from agents.evaluation.result import Evaluation
+from agents.thresholding.lsa import LSA
+from agents.thresholding.ucbe import UCBE
+from bandit_envs import PROBLEMS, Task
+
+THRESHOLD = "bandit_envs/Threshold-v0"
+TAO = {"instance": "tao2019-1", "budget": 60}
+
+
+class Mine(LSA):
+    """LSA under another name."""
+
+    name, source = "mine", "this test"
+
+
+class Passing(LSA):
+    """A constructor that hands on whatever it is given."""
+
+    name = "passing"
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+
+
+class More(LSA):
+    """A parameter of its own, beside those of LSA."""
+
+    name = "more"
+
+    def __init__(self, task: Any, shift: float = 0.0, *, scale: float = 1.0, **keywords: Any) -> None:
+        super().__init__(task, **keywords)
+        self.shift, self.scale = shift, scale
+
+
+class Model:
+    """A policy like one of SB3, which pulls in turn and reads the features."""
+
+    def __init__(self, task: Any) -> None:
+        self.K, self.seen = task.K, task.observation
+
+    def predict(self, observation: Any, state: Any = None, *rest: Any, **more: Any) -> tuple[Any, Any]:
+        state = np.zeros(len(observation), np.int64) if state is None else state
+        return state % self.K, state + 1
+
+
+def lsa_of(task: Task) -> Any:
+    """A function that makes an agent."""
+    return LSA(task, alpha=2.0)
+
+
+def evaluate(who: Any, env_id: str = THRESHOLD, **arguments: Any) -> Evaluation:
+    return agents.evaluate(who, env_id, **({"episodes": 6, "env_kwargs": TAO, "progress": False} | arguments))
+
+
+def rows(result: Evaluation, agent: str | None = None) -> Any:
+    """The rows of the only agent, or of this one, without its label."""
+    [label] = result.agents if agent is None else [agent]
+    table = result.episodes
+    return table[table["agent"] == label].drop(columns="agent").reset_index(drop=True)
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The registry, which forgets afterwards what a test has added."""
+    for name in ("_rows", "_found", "installed"):
+        monkeypatch.setattr(AGENTS, name, copy.copy(getattr(AGENTS, name)))
+    return AGENTS
+
+
+# --- the face ---------------------------------------------------------------------------------------------------------
+
+
+def test_importing_agents_imports_no_algorithm() -> None:
+    code = "import sys, agents; print(*sorted(name for name in sys.modules if name.startswith('agents')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert set(loaded) <= {"agents", "agents.catalogue"} | {name for name in loaded if name.startswith("agents.core")}
+    code = "import sys, agents; agents.make, agents.names; print('pandas' in sys.modules, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_the_public_names_are_there() -> None:
+    heavy = {"load": "stable_baselines3", "train": "stable_baselines3", "evolve": "cmaes"}
+    for name in agents.__all__:
+        if name in heavy:
+            pytest.importorskip(heavy[name])
+        assert getattr(agents, name) is not None
+        assert name in dir(agents)
+    core = importlib.import_module("agents.core")
+    assert all(hasattr(core, name) for name in core.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'evalute'"):
+        agents.evalute  # noqa: B018
+
+
+def test_problems_that_an_agent_solves() -> None:
+    assert list(ALL_PROBLEMS) == list(PROBLEMS)
+    assert list(LOCAL_PROBLEMS) == ["Threshold", "Feasible"]
+    assert "Threshold" in LOCAL_PROBLEMS
+    assert len(LOCAL_PROBLEMS) == 2
+    assert "bandit_envs.problems:Threshold" in LOCAL_PROBLEMS
+    for other in ("TopK", "Treshold", "bandit_envs.problems:TopK", "no_such_module:Thing", None, 3, [], {}):
+        assert other not in LOCAL_PROBLEMS
+    assert list(Problems(lambda kind: kind.answer_size is None and not kind.local)) == ["AllGood", "TopK", "BestArm"]
+    assert AGENTS["lsa"].solves is LOCAL_PROBLEMS
+
+
+def test_an_installed_problem_that_cannot_be_imported_harms_no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PROBLEMS, "installed", {"Broken": "no_such_module:Thing"})
+    assert "Broken" in PROBLEMS
+    assert "Broken" not in ALL_PROBLEMS
+    assert list(LOCAL_PROBLEMS) == ["Threshold", "Feasible"]
+    with pytest.raises(ValueError, match="lsa solves Threshold, Feasible, not TopK"):
+        agents.make("lsa", gym.make("bandit_envs/TopK-v0"))
+
+
+def test_names() -> None:
+    assert agents.names() == list(AGENTS)
+    for problem in PROBLEMS:
+        assert agents.names(problem) == [name for name in AGENTS if problem in recipe_of(name).solves]
+        assert agents.names(problem)[-1] == "ppo"
+    for odd in ("threshold", 3, [], {}, 1.5):
+        with pytest.raises(ValueError, match="unknown problem"):
+            agents.names(odd)  # type: ignore[arg-type]
+
+
+# --- register ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_registered_agent_has_a_name_like_all_others(registry: Any) -> None:
+    agents.register("my-lsa", Mine)
+    agents.register("late", "test_doors:Mine")
+    agents.register("made", lsa_of)
+    env = gym.make(THRESHOLD, **TAO)
+    assert agents.make("my-lsa(alpha=3)", env).alpha == 3.0
+    assert type(agents.make("late", env)) is Mine
+    assert agents.make("made", env).alpha == 2.0
+    assert agents.names("Threshold")[-2:] == ["my-lsa", "late"]  # the function does not tell what it solves
+    assert agents.names()[-3:] == ["my-lsa", "late", "made"]
+    assert "my-lsa" not in agents.names("TopK")
+    result = evaluate(["lsa", "my-lsa", "late", "made", "lsa(alpha=2.0)"])
+    assert result.agents == ["lsa", "my-lsa", "late", "made", "lsa(alpha=2.0)"]
+    for twin in ("my-lsa", "late"):
+        assert_frame_equal(rows(result, "lsa"), rows(result, twin))
+    assert_frame_equal(rows(result, "made"), rows(result, "lsa(alpha=2.0)"))
+    agents.register("my-lsa", Uniform)  # one's own name may be given to another agent
+    assert type(agents.make("my-lsa", env)) is Uniform
+
+
+class Half(LSA):
+    name = "half"
+    index = LSA.__mro__[1].index  # abstract again
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "message"),
+    [
+        ("lsa", Mine, "the agent 'lsa' comes with this package"),
+        ("ppo", Mine, "the agent 'ppo' comes with this package"),
+        ("md-apt", Mine, "'md-apt' is another name of the agent 'apt'"),
+        ("my agent", Mine, "a word of letters, digits"),
+        ("", Mine, "a word of letters, digits"),
+        ("a:b", Mine, "a word of letters, digits"),
+        (3, Mine, "a word of letters, digits"),
+        ("mine", 3, "the agent 'mine' must be a subclass of agents.Agent.*got 3"),
+        ("mine", None, "must be a subclass of agents.Agent"),
+        ("mine", agents.Agent, "the agent 'mine' must define choose"),
+        ("mine", agents.IndexPolicy, "the agent 'mine' must define index"),
+        ("mine", Half, "the agent 'mine' must define index"),
+        ("mine", "test_doors", "'module:name'"),
+    ],
+)
+def test_what_cannot_be_registered(registry: Any, name: Any, target: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        agents.register(name, target)
+    assert "mine" not in AGENTS
+
+
+def test_an_installed_agent_that_cannot_be_imported_harms_no_other(registry: Any) -> None:
+    registry.installed = {"theirs": "test_doors:Mine", "broken": "no_such_module:Thing"}
+    with pytest.warns(RuntimeWarning, match="the agent 'broken' is left out: .*no_such_module"):
+        assert agents.names("Threshold")[-2:] == ["ppo", "theirs"]
+    assert type(agents.make("theirs", gym.make(THRESHOLD))) is Mine
+    with pytest.raises(ValueError, match="'no_such_module:Thing' cannot be imported"):
+        agents.make("broken", gym.make(THRESHOLD))
+
+
+# --- text, classes, functions -----------------------------------------------------------------------------------------
+
+FORMS: list[tuple[Any, str, str]] = [  # what stands for an agent, its label, the name of the same agent
+    ("test_doors:Mine(alpha=2.0)", "test_doors:Mine(alpha=2.0)", "lsa(alpha=2.0)"),
+    ("agents.thresholding.ucbe:UCBE(b=1)", "agents.thresholding.ucbe:UCBE(b=1)", "ucbe(b=1)"),
+    ("test_doors:lsa_of", "test_doors:lsa_of", "lsa(alpha=2.0)"),
+    (Mine, "mine", "lsa"),
+    (UCBE, "ucbe", "ucbe"),
+    (lsa_of, "lsa_of", "lsa(alpha=2.0)"),
+    (functools.partial(LSA, alpha=2.0), "lsa", "lsa(alpha=2.0)"),
+    (functools.partial(UCBE, b=1), "ucbe", "ucbe(b=1)"),
+    (lambda task: agents.make("dp-index", task), "<lambda>", "dp-index"),
+    (lambda task: agents.make("ucbe", task, a=3.0), "<lambda>", "ucbe(a=3.0)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("form", "label", "name"), FORMS, ids=[f"{label}-{i}" for i, (_, label, _) in enumerate(FORMS)]
+)
+def test_every_form_of_an_agent_decides_as_its_name(form: Any, label: str, name: str) -> None:
+    for settings in ({}, {"at": [20, 60]}, {"budgets": [20, 45]}, {"budgets": [30]}):
+        wanted = rows(evaluate(name, **settings))
+        for several in (form, [form], {"it": form}):
+            result = evaluate(several, **settings)
+            assert result.agents == ["it" if isinstance(several, dict) else label]
+            assert_frame_equal(rows(result), wanted)
+    env = gym.make(THRESHOLD, **TAO)
+    assert vars(agents.make(form, env)).keys() >= vars(agents.make(name, env)).keys()
+
+
+def test_make_takes_parameters_beside_a_class() -> None:
+    env = gym.make(THRESHOLD, **TAO)
+    assert agents.make(Mine, env, alpha=2).alpha == 2.0
+    assert agents.make("test_doors:Mine(alpha=3)", env, alpha=2).alpha == 2.0
+    assert agents.make(functools.partial(Mine, alpha=3), env, alpha=2).alpha == 2.0
+    assert agents.make(UCBE, env).a == agents.make("ucbe", env).a  # the environment tells an oracle what it needs
+    more = agents.make(More, env, alpha=2, shift=1, scale=3)
+    assert (more.alpha, more.shift, more.scale) == (2.0, 1, 3)
+    for who, name in ((Mine, "mine"), ("test_doors:Mine", "test_doors:Mine"), (functools.partial(Mine), "mine")):
+        with pytest.raises(ValueError, match=f"{name} has no parameter 'beta'; it takes alpha"):
+            agents.make(who, env, beta=2)
+    with pytest.raises(ValueError, match="more has no parameter 'beta'; it takes shift, scale, alpha"):
+        agents.make(More, env, beta=2)
+    with pytest.raises(ValueError, match="lsa_of has no parameter 'alpha'; it takes none"):
+        agents.make(lsa_of, env, alpha=2)
+
+
+def test_a_function_may_make_a_policy_that_reads_features() -> None:
+    for form in (Model, "test_doors:Model", lambda task: Model(task), functools.partial(Model)):
+        result = evaluate(form)
+        assert_frame_equal(rows(result), rows(evaluate("uniform")))
+    seen = []
+    evaluate(lambda task: seen.append(task.observation) or Model(task))
+    assert seen == ["statistics", "features"]  # once for a look
+    seen.clear()
+    evaluate({"two": lambda task: seen.append(task.budget) or LSA(task)}, budgets=[20, 45])
+    assert seen == [45]  # anytime: one run
+
+
+def test_labels() -> None:
+    task = gym.make(THRESHOLD, actions="full", **TAO).unwrapped.task
+    given = [LSA(task), "lsa", LSA, functools.partial(LSA, alpha=2), lsa_of, lambda task: LSA(task)]
+    assert evaluate(given, episodes=2).agents == ["lsa-2", "lsa", "lsa-3", "lsa-4", "lsa_of", "<lambda>"]
+    assert evaluate({1: "lsa", "2": "apt"}, episodes=2).agents == ["1", "2"]
+    for clash in ({1: "lsa", "1": "apt"}, {"1": "lsa", 1: "apt"}):
+        with pytest.raises(ValueError, match="the labels of agents are text, and '?1'? is there already, as '1'"):
+            evaluate(clash)
+
+
+ODD_TEXTS = [
+    "", "(", ")", "lsa(alpha)", "lsa(=1)", "lsa(alpha=1)x", "lsa(alpha=\0)", "lsa\0", "lsa(\ud800=1)", "\ud800",
+    "lsa(alpha=" + "9" * 5000 + ")", "lsa(alpha=" + "[" * 300 + "]" * 300 + ")", "lsa(alpha=*[1])", "lsa(*[])",
+    "lsa(**{'alpha': 1})", "lsa(alpha=lambda: 1)", "lsa(alpha:=1)", "lsa(task=1)", "lsa(self=1)", "lsa(alpha=print)",
+    "lsa(alpha={[]: 1})", "lsa(alpha=1)(alpha=2)", "md-apt(", ":", ":x", "x:", "a b:c", "a/b:c", "json:",
+    "json:nothing", "agents:Agent", "agents:IndexPolicy", "math:pi", "ppo(a=1)", "LSA", "opt_kg", "a" * 10_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
+def test_odd_texts_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="unknown agent|not of the form|cannot be imported|no parameter|must"):
+        agents.make(text, gym.make(THRESHOLD))
+    with pytest.raises(ValueError, match="unknown agent|not of the form|cannot be imported|no parameter|must"):
+        evaluate(text)
+
+
+@pytest.mark.parametrize(
+    "odd", [3, None, object(), 1.5, b"lsa", {1}, np.zeros(3), ("lsa",)], ids=lambda odd: type(odd).__name__
+)
+def test_what_is_no_agent(odd: Any) -> None:
+    with pytest.raises(ValueError, match="an agent's name is text.*method predict; got"):
+        agents.make(odd, gym.make(THRESHOLD))
+    with pytest.raises(ValueError, match="an agent's name is text.*method predict; got"):
+        evaluate([odd])
+
+
+def test_functions_that_make_no_agent() -> None:
+    with pytest.raises(ValueError, match="<lambda> makes no agent: 3 has no method predict"):
+        evaluate(lambda task: 3)
+    with pytest.raises(ValueError, match="LSA'> has no method predict"):
+        evaluate(lambda task: LSA)
+    for kind in (agents.Agent, agents.IndexPolicy, agents.PlanPolicy, agents.RoundPolicy):
+        with pytest.raises(ValueError, match="must define"):
+            evaluate(kind)
+
+
+def test_a_class_that_does_not_say_what_it_is() -> None:
+    class Nameless(agents.Agent):
+        solves = ALL_PROBLEMS
+
+        def choose(self, observation: Any, state: Any) -> Any:
+            return observation["pulls"].argmin(axis=1)
+
+    with pytest.raises(TypeError, match="the class Nameless needs the attribute 'name'"):
+        evaluate(Nameless)
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_keeps_its_parameters_by_name() -> None:
+    task = gym.make(THRESHOLD, **TAO).unwrapped.task
+    made = [
+        (LSA(task), {}),
+        (LSA(task, 2), {"alpha": 2}),
+        (LSA(task, alpha=2), {"alpha": 2}),
+        (LSA(task=task, alpha=2), {"alpha": 2}),
+        (Mine(task, 2), {"alpha": 2}),
+        (Passing(task, 2), {"alpha": 2}),
+        (Passing(task=task, alpha=2), {"alpha": 2}),
+        (More(task, 1, alpha=2, scale=3), {"shift": 1, "alpha": 2, "scale": 3}),
+        (UCBE(task, 1.0, H=7.0), {"b": 1.0, "H": 7.0}),
+    ]
+    for agent, parameters in made:
+        assert agent.parameters == parameters
+        for twin in (copy.copy(agent), copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))):
+            assert twin.parameters == parameters
+            assert vars(twin).keys() == vars(agent).keys()
+        again = agent.for_task(task.replace(budget=99))
+        assert again.parameters == parameters
+        assert again.task.budget == 99
+        assert type(again) is type(agent)
+        assert agent.for_task(task.replace()) is agent
+    agent.parameters["b"] = 5  # a copy
+    assert agent.parameters["b"] == 1.0
+    for wrong in ({"beta": 2}, {"alpha": 1, "task": task}):
+        with pytest.raises(TypeError):
+            LSA(task, **wrong)
+
+    class Unnamed(LSA):
+        def __init__(self, task: Any, *steps: int) -> None:
+            super().__init__(task)
+
+    with pytest.raises(TypeError, match="Unnamed takes an argument that has no name"):
+        Unnamed(task, 1, 2)
+    assert Unnamed(task).parameters == {}
+
+
+def test_what_an_agent_is_not_made_anew_for() -> None:
+    task = gym.make(THRESHOLD, **TAO).unwrapped.task
+    agent = LSA(task)
+    others = {
+        "K": 4,
+        "law": "gaussian",
+        "sigma": 2.0,
+        "support": None,
+        "parameters": {"threshold": 0.3, "tolerance": 0},
+    }
+    for name, value in others.items():
+        with pytest.raises(ValueError, match=f"lsa was made for another task: {name} .*, not "):
+            agent.for_task(task.replace(**{name: value}))
+    with pytest.raises(ValueError, match="lsa was made for another task: problem 'Threshold', not 'TopK'; parameters"):
+        evaluate(LSA(task), "bandit_envs/TopK-v0")
+    for name, value in {"budget": 9, "delta": 0.2, "max_pulls": 7, "pull_cost": 0.1, "actions": "arm"}.items():
+        assert getattr(agent.for_task(task.replace(**{name: value})).task, name) == value
+    with pytest.raises(ValueError, match="ucbe needs a budget > K = 10, got 9"):
+        UCBE(task, H=3.0).for_task(task.replace(budget=9))
+
+
+SETTINGS: dict[str, dict[str, Any]] = {  # fixed instances, from which oracles learn what they need
+    "Threshold": {"instance": "tao2019-1"},
+    "Feasible": {"instance": "dose-finding"},
+    "AllGood": {"instance": {"law": "gaussian", "mean": [1.0, 0.9, 0.3, 0.1], "sd": 0.2}, "epsilon": 0.3},
+    "TopK": {"instance": {"law": "bernoulli", "mean": [0.9, 0.7, 0.3, 0.1]}, "k": 2, "epsilon": 0.4},
+    "BestArm": {"instance": {"law": "bernoulli", "mean": [0.9, 0.5, 0.3, 0.1]}, "epsilon": 0.4},
+}
+RULES: list[dict[str, Any]] = [
+    {"budget": 80},
+    {"budget": 35},
+    {"delta": 0.05, "max_pulls": 90},
+    {"delta": 0.4, "max_pulls": 60},
+    {"delta": 0.2, "budget": 50},
+    {"delta": 0.2, "pull_cost": 0.01, "max_pulls": 70},
+    {"delta": 0.2, "pull_cost": 0.001, "max_pulls": 70},
+]
+NAMED = [(name, problem) for problem in SETTINGS for name in agents.names(problem) if name not in LEARNED]
+
+
+@pytest.mark.parametrize(("name", "problem"), NAMED, ids=[f"{name}-{problem}" for name, problem in NAMED])
+def test_an_agent_made_for_other_rules_decides_as_its_name(
+    name: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defect: an object kept what its constructor had read from a task with another budget or delta."""
+    monkeypatch.setattr("agents.thresholding.dp_index.HORIZON", 90)
+    env_id = f"bandit_envs/{problem}-v0"
+    made: list[Any] = []
+    named: list[Evaluation | None] = []  # None: it does not run under these rules
+    settings = [SETTINGS[problem] | {"budget": None, "delta": None} | rules for rules in RULES]
+    for kwargs in settings:
+        try:
+            made.append(agents.make(name, gym.make(env_id, actions="full", **kwargs)))
+            named.append(evaluate(name, env_id, env_kwargs=kwargs, episodes=3))
+        except ValueError:
+            made, named = made[: len(named)] + [None], [*named, None]
+    crossed = 0
+    for i, agent in enumerate(made):
+        for j in ((i + 1) % len(RULES), (i + 3) % len(RULES)):
+            wanted = named[j]
+            if agent is None:
+                continue
+            if wanted is None:
+                with pytest.raises(ValueError, match="needs|no stored model"):
+                    evaluate(agent, env_id, env_kwargs=settings[j], episodes=3)
+                continue
+            found = evaluate(agent, env_id, env_kwargs=settings[j], episodes=3)
+            assert_frame_equal(rows(found), rows(wanted))
+            assert found.pulls["pulls"].tolist() == wanted.pulls["pulls"].tolist()
+            crossed += 1
+    assert crossed >= 1
+
+
+def test_aliases_stand_for_agents() -> None:
+    for alias, name in ALIASES.items():
+        assert recipe_of(alias).target is AGENTS[name]

@@ -1,0 +1,488 @@
+"""Problems, laws and instances that users bring: registered, named by their module, or in an installed package."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from rollouts import same
+
+import agents
+import bandit_envs
+from bandit_envs import (
+    ENVIRONMENTS,
+    INSTANCES,
+    PROBLEMS,
+    Arms,
+    Bernoulli,
+    Gaussian,
+    Instance,
+    Problem,
+    PureExplorationEnv,
+    Sampler,
+    SetProblem,
+    Task,
+    register_instance,
+    register_problem,
+)
+
+HERE = __name__  # this module's name, for "module:name"
+
+
+class Apart(SetProblem):
+    """Arms whose mean is at least epsilon away from the threshold."""
+
+    name, asks = "Apart", "all arms far from a threshold"
+    parameters = {
+        "threshold": "Where arms are unwanted.",
+        "epsilon": "How far from it they must be.",
+        "tolerance": "Arms nearer to the boundary may be answered either way.",
+    }
+    local = True
+
+    def __init__(self, threshold: float = 0.5, epsilon: float = 0.2, tolerance: float = 0.0) -> None:
+        self.threshold, self.epsilon, self.tolerance = threshold, epsilon, tolerance
+
+    def margin(self, means: Any) -> Any:
+        return np.abs(np.asarray(means) - self.threshold) - self.epsilon
+
+
+class Unregistered(Apart):
+    name = "Unregistered"
+
+
+class Loudest(Problem):
+    """The arm whose mean is farthest from the origin: answers of one arm, arms in the plane, metrics of its own."""
+
+    name, parameters = "Loudest", {"power": "Of the coordinates."}
+    metric_types = {"missed": np.int64, "loss": np.float64}
+    defaults = {"budget": 50}
+    sampler = {"sampler": {"law": "gaussian", "arms": 4, "dimensions": 2}}
+    answer_size = 1
+
+    def __init__(self, power: int = 2) -> None:
+        self.power = power
+
+    def check(self, task: Task, source: Any = None) -> None:
+        if task.D != 2:
+            raise ValueError(f"Loudest needs arms of 2 dimensions, got {task.D}")
+
+    def loudness(self, means: Any) -> Any:
+        return (np.abs(means) ** self.power).sum(axis=-1)
+
+    def margin(self, means: Any) -> Any:
+        x = self.loudness(np.asarray(means, float))
+        best = np.sort(np.nan_to_num(x, nan=-np.inf), axis=-1)
+        with np.errstate(invalid="ignore"):
+            return np.where(x == best[..., -1:], x - best[..., -2:-1], x - best[..., -1:])
+
+    def plug_in(self, means: Any) -> Any:
+        x = np.nan_to_num(self.loudness(np.asarray(means, float)), nan=-np.inf)
+        return np.arange(x.shape[-1]) == x.argmax(axis=-1)[..., None]
+
+    def truth(self, means: Any) -> Any:
+        return self.loudness(np.asarray(means, float))
+
+    def verdict(self, answer: Any, truth: Any) -> dict[str, Any]:
+        loss = truth.max(axis=-1) - (np.asarray(answer) * truth).sum(axis=-1)
+        return {"correct": loss == 0, "score": 1 / (1 + loss), "missed": (loss > 0).astype(np.int64), "loss": loss}
+
+
+@pytest.fixture
+def registered() -> None:
+    """The classes above are registered."""
+    for kind in (Apart, Loudest):
+        assert register_problem(kind) is kind
+
+
+OWN = pytest.mark.parametrize(("problem", "own"), [("Apart", {"epsilon": 0.1, "threshold": 0.4}), ("Loudest", {})])
+
+
+@OWN
+def test_the_environments_of_a_problem_of_ones_own(registered: None, problem: str, own: dict[str, Any]) -> None:
+    """Made without arguments and with them, in all forms; every slot is bit for bit a single environment."""
+    env_id = f"bandit_envs/{problem}-v0"
+    assert (ENVIRONMENTS[problem].id, ENVIRONMENTS[problem].problem) == (env_id, problem)
+    for form in ({}, {"actions": "full"}, {"observation": "features"}, {"pull_cost": 0.01, "reward": "correct"}):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*A Box observation space m.*")  # totals have no bounds
+            if problem == "Apart" or form != {"actions": "full"}:  # random answers have another size than one
+                check_env(gym.make(env_id, **form, **own).unwrapped, skip_render_check=True)
+        single, many = gym.make(env_id, budget=20, **form, **own), gym.make_vec(env_id, 3, budget=20, **form, **own)
+        first, _ = single.reset(seed=7)
+        seen, _ = many.reset(seed=7)
+        assert same(first, {k: v[0] for k, v in seen.items()} if isinstance(seen, dict) else seen[0])
+        K, over = single.unwrapped.task.K, False
+        for t in range(21):
+            answer = np.arange(K) < (single.unwrapped.problem.answer_size or 2)
+            if "actions" in form:
+                action: Any = {"arm": t % K, "times": 1, "answer": answer}
+                actions: Any = {"arm": np.full(3, t % K), "times": np.ones(3, int), "answer": np.tile(answer, (3, 1))}
+            else:
+                action, actions = t % K, np.full(3, t % K)
+            one, many_seen = single.step(action), many.step(actions)
+            assert one[1:4] == tuple(x[0] for x in many_seen[1:4])
+            if one[2]:
+                over = True
+                for name in ("answer", "correct", "score", *single.unwrapped.problem.metric_names):
+                    assert np.array_equal(one[4][name], many_seen[4][name][0]), name
+                break
+        assert over
+
+
+@OWN
+def test_copies_tasks_and_specs(registered: None, problem: str, own: dict[str, Any]) -> None:
+    for make in (gym.make, lambda env_id, **given: gym.make_vec(env_id, 2, **given)):
+        env = make(f"bandit_envs/{problem}-v0", budget=9, **own).unwrapped
+        env.reset(seed=0)
+        env.step(env.action_space.sample() * 0)
+        again = pickle.loads(pickle.dumps(env))
+        for _ in range(8):
+            one, other = (e.step(e.action_space.sample() * 0) for e in (env, again))
+            assert same(one[0], other[0])
+            assert (one[1] == other[1]).all() if isinstance(one[1], np.ndarray) else one[1] == other[1]
+        task = env.task
+        assert Task.from_json(task.to_json()) == task == pickle.loads(pickle.dumps(task))
+        assert task.make_problem() == env.problem
+        assert task.parameters == {**env.problem.settings}
+        form = json.loads(make(f"bandit_envs/{problem}-v0", **own).spec.to_json())
+        assert form["kwargs"].items() >= {"problem": problem, **own}.items()
+
+
+def test_declarations_are_used(registered: None) -> None:
+    env = gym.make("bandit_envs/Loudest-v0", actions="full").unwrapped
+    assert (env.task.K, env.task.D, env.task.budget, env.task.law) == (4, 2, 50, "gaussian")
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="an answer of Loudest holds 1 arms, got 2"):
+        env.step({"arm": 4, "times": 1, "answer": [1, 1, 0, 0]})
+    with pytest.raises(ValueError, match="Loudest needs arms of 2 dimensions, got 1"):
+        gym.make("bandit_envs/Loudest-v0", instance="sampler")
+    with pytest.raises(ValueError, match="Loudest needs arms of 2 dimensions, got 3"):
+        Task("Loudest", {}, K=4, D=3)
+    with pytest.raises(TypeError, match="Apart got an unexpected keyword 'k'; it takes threshold, epsilon, tolerance"):
+        gym.make("bandit_envs/Apart-v0", k=3)
+    apart = Apart()
+    means = np.array([[0.5, 0.75], [0.625, 0.0]])
+    assert apart.hardness(means[0])["H"] == pytest.approx(0.2**-2 + 0.05**-2)
+    assert apart.distances(np.array([[1, 1], [0, 1]]), means) == pytest.approx(np.array([[-0.2, 0.05], [0, 0]]))
+    assert apart.arm_margin(0.75) == pytest.approx(0.05)
+    assert np.isnan(apart.lower_bound(means[0], 0.1))
+
+
+def test_what_is_no_problem_is_refused(registered: None) -> None:
+    class Unfinished(SetProblem):
+        name = "Unfinished"
+
+    class Unexplained(Apart):
+        name = "Unexplained"
+
+        def __init__(self, level: float = 0.5) -> None:
+            super().__init__(level)
+
+    class Taken(Apart):
+        name = "Threshold"
+
+    class Later(Apart):
+        name, version = "Later", -1
+
+    class Nameless(SetProblem):
+        def margin(self, means: Any) -> Any:
+            return means
+
+    for kind, said in (
+        (Unfinished, "the class Unfinished must define margin to be a problem"),
+        (Unexplained, r"Unexplained.parameters must explain each parameter of the constructor, \['level'\], got"),
+        (Taken, "the problem 'Threshold' comes with this package: choose another name"),
+        (Later, "Later.version must be an integer in .*got -1"),
+        (Nameless, "the name of the problem must be a word"),
+        (5, "the name of the problem must be a word"),
+        (Task, "the name of the problem must be a word"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            register_problem(kind)  # type: ignore[arg-type]
+    assert register_problem(PROBLEMS["Threshold"]) is PROBLEMS["Threshold"]  # nothing new
+
+
+def test_a_class_that_is_registered_again_takes_the_place_of_the_first(registered: None) -> None:
+    class Again(Apart):
+        asks, name = "something else", "Apart"
+
+    register_problem(Again)
+    assert ENVIRONMENTS["Apart"].asks == "something else"
+    assert type(gym.make("bandit_envs/Apart-v0").unwrapped.problem) is Again
+
+    class Second(Apart):
+        version = 2
+
+    register_problem(Second)
+    assert type(gym.make("bandit_envs/Apart-v2").unwrapped.problem) is Second
+
+
+def test_a_class_is_named_by_its_module() -> None:
+    text = f"{HERE}:Unregistered"
+    env = PureExplorationEnv(text, epsilon=0.1, budget=7)
+    assert type(env.problem) is Unregistered
+    assert env.task.problem == text
+    assert Task.from_json(env.task.to_json()).make_problem() == env.problem
+    assert env.task == Task(text, {"epsilon": 0.1}, K=10, budget=7, actions="arm")
+    result = agents.make("uniform", env).predict(env.reset(seed=0)[0])
+    assert result[0] == 0  # agents that solve all problems solve it
+    assert agents.make("lsa", env).task is env.task  # and those that solve problems of its kind
+    with pytest.raises(ValueError, match="st2 solves AllGood, not "):
+        agents.make("st2", env, delta=0.1)
+    with pytest.raises(ValueError, match=f"'{HERE}:Missing' cannot be imported"):
+        PureExplorationEnv(f"{HERE}:Missing")
+    with pytest.raises(ValueError, match="'math:pi' must be a subclass of bandit_envs.Problem, got 3.14"):
+        Task("math:pi", {}, K=3)
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"problem": "Treshold"}, "unknown problem 'Treshold'; did you mean 'Threshold'"),
+        ({"problem": None}, "unknown problem None"),
+        ({"problem": ["TopK"]}, "unknown problem"),
+        ({"parameters": {"threshold": "x"}}, "threshold must be a number"),
+        ({"parameters": {"k": 2}}, "Threshold takes the parameters threshold, tolerance, got 'k'"),
+        ({"parameters": 5}, "parameters must be a dict"),
+        ({"parameters": {"threshold": 1.5}}, r"threshold must lie in the support \[0.0, 1.0\]"),
+        ({"problem": "Feasible"}, "Feasible needs A and b"),
+        ({"problem": "TopK", "parameters": {"k": 5}}, r"k must be an integer in \[1, 4\], got 5"),
+        ({"K": 1}, r"K must be an integer in \[2, .*got 1"),
+        ({"K": 2.5}, "K must be an integer.*got 2.5"),
+        ({"D": 0}, "D must be an integer.*got 0"),
+        ({"D": 2}, "Threshold needs scalar arms, got arms of 2 dimensions"),
+        ({"budget": 0}, "budget must be an integer.*got 0"),
+        ({"budget": 10**400}, "budget must be an integer.*got 1000"),
+        ({"delta": 1.0}, "delta must be a number.*got 1.0"),
+        ({"max_pulls": "9"}, "max_pulls must be an integer.*got '9'"),
+        ({"pull_cost": -1}, "pull_cost must be a number.*got -1"),
+        ({"support": (1, 0)}, r"support must be a pair of numbers, the lower one first, got \(1, 0\)"),
+        ({"support": 3}, "support must be a pair"),
+        ({"sigma": 0}, "sigma must be a number.*got 0"),
+        ({"sigma": [1]}, r"sigma must be a number.*got \[1\]"),
+        ({"law": 3}, "law must be the name of a family of laws, got 3"),
+        ({"actions": "both"}, "actions must be one of"),
+        ({"observation": None}, "observation must be one of"),
+        ({"pull": "coordinate"}, "pull='coordinate' needs arms of 2 dimensions or more"),
+    ],
+)
+def test_a_task_is_checked_where_it_enters(change: dict[str, Any], said: str) -> None:
+    right: dict[str, Any] = {"problem": "Threshold", "parameters": {}, "K": 5}
+    Task(**right)
+    with pytest.raises(ValueError, match=said):
+        Task(**right | change)
+    if "problem" not in change:
+        with pytest.raises(ValueError, match=said):
+            Task(**right).replace(**change)
+
+
+def test_a_task_fills_in_the_parameters_that_are_left_out() -> None:
+    task = Task("Threshold", {"threshold": np.float64(0.25)}, K=np.int64(5), budget=np.int64(7), sigma=1)  # type: ignore[arg-type]
+    assert task.parameters == {"threshold": 0.25, "tolerance": 0.0}
+    assert [type(x) for x in (task.K, task.budget, task.sigma)] == [int, int, float]
+    assert Task.from_json(task.to_json()) == task
+    for text, said in (("[]", "a task in JSON form is an object"), ("5", "a task in JSON form"), ("{", "Expecting")):
+        with pytest.raises(ValueError, match=said):
+            Task.from_json(text)
+    with pytest.raises(TypeError, match="colour"):
+        Task.from_json('{"problem": "Threshold", "parameters": {}, "K": 3, "colour": 1}')
+
+
+# --- instances --------------------------------------------------------------------------------------------------------
+
+
+def steps(n: int = 4, low: float = 0.2) -> Instance:
+    """Means in steps up to .8."""
+    return Instance(Bernoulli(np.linspace(low, 0.8, n)), f"steps({n})", {"Threshold": {"threshold": 0.3, "budget": 11}})
+
+
+def arms_alone(n: int = 3) -> Arms:
+    return Gaussian(np.arange(n))
+
+
+def form(law: str = "gaussian") -> dict[str, Any]:
+    return {"law": law, "mean": [0.1, 0.9]}
+
+
+def nothing() -> int:
+    return 5
+
+
+def test_instances_of_ones_own(registered: None) -> None:
+    register_instance("steps", steps, problem="Threshold", source="made up")
+    register_instance("arms-alone", arms_alone)
+    assert (INSTANCES["steps"].problem, INSTANCES["steps"].source) == ("Threshold", "made up")
+    T = "bandit_envs/Threshold-v0"
+    for instance, K, name in (
+        ("steps", 4, "steps(4)"),
+        ("steps(n=7, low=0.1)", 7, "steps(7)"),
+        ({"steps": {"n": 3}}, 3, "steps(3)"),
+        (f"{HERE}:steps(n=5)", 5, "steps(5)"),
+        ({f"{HERE}:steps": {}}, 4, "steps(4)"),
+        (steps, 4, "steps(4)"),
+        ("arms-alone(n=6)", 6, "arms-alone"),
+        (arms_alone, 3, "arms_alone"),
+        (lambda: {"law": "bernoulli", "mean": [0.2, 0.3, 0.4]}, 3, "<lambda>"),
+        (form, 2, "form"),
+        (Sampler, 10, "sampler"),
+        (f"{HERE}:form(law='bernoulli')", 2, f"{HERE}:form"),
+    ):
+        for env in (gym.make(T, instance=instance), gym.make_vec(T, 2, instance=instance)):
+            inside = env.unwrapped
+            assert (inside.task.K, inside.setting.source.name) == (K, name)
+            assert inside.problem.threshold == (0.3 if "steps" in name else 0.5)
+            env.reset(seed=0)
+    assert gym.make(T, instance="steps").unwrapped.task.budget == 11
+    spec = gym.make(T, instance={"steps": {"n": 3}}).spec
+    assert gym.make(gym.envs.registration.EnvSpec.from_json(spec.to_json())).unwrapped.task.K == 3
+
+
+def test_instances_that_are_none(registered: None) -> None:
+    register_instance("steps", steps)
+    for instance, said in (
+        ("stepps", "unknown instance 'stepps'; did you mean 'steps'"),
+        ("steps(m=3)", "instance 'steps': got an unexpected keyword argument 'm'"),
+        ({"steps": 3}, "'steps' must hold the parameters of the instance, got 3"),
+        ({"stepps": {}}, "unknown instance 'stepps'"),
+        (f"{HERE}:stepps", f"'{HERE}:stepps' cannot be imported"),
+        (f"{HERE}:HERE", f"the instance '{HERE}:HERE' must be a function that makes one, got '{HERE}'"),
+        (nothing, "instance 'nothing' must be an Instance, a Sampler, Arms or a dict, got 5"),
+        (f"{HERE}:nothing", "must be an Instance, a Sampler, Arms or a dict, got 5"),
+        (lambda n: steps(n), "instance '<lambda>': missing a required argument: 'n'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            gym.make("bandit_envs/Threshold-v0", instance=instance)
+    for name, factory, said in (
+        ("tao2019-1", steps, "the instance 'tao2019-1' comes with this package"),
+        ("two words", steps, "the name of the instance must be a word"),
+        ("mine", 5, "the instance 'mine' must be a function that makes one, got 5"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            register_instance(name, factory)  # type: ignore[arg-type]
+
+
+# --- installed packages -----------------------------------------------------------------------------------------------
+
+PACKAGE = """
+import numpy as np
+from bandit_envs import Arms, Bernoulli, SetProblem, Tabulated
+
+print("imported")
+
+class Apart(SetProblem):
+    name, parameters = "Apart", {"epsilon": "How far from one half."}
+
+    def __init__(self, epsilon: float = 0.1) -> None:
+        self.epsilon = epsilon
+
+    def margin(self, means):
+        return np.abs(np.asarray(means) - 0.5) - self.epsilon
+
+class Ramp(Tabulated):
+    law = "ramp"
+
+    def __init__(self, top):
+        super().__init__(np.linspace(0, 1, 5) * np.asarray(top)[:, None])
+
+def three(low: float = 0.1):
+    '''Three arms.
+
+    More of them.
+    '''
+    return Bernoulli([low, 0.5, 0.9])
+
+class Versioned(Apart):
+    name, version = "Versioned", 3
+
+NO_PROBLEM = 5
+"""
+POINTS = """
+[bandit_envs.problems]
+Apart = brought:Apart
+Other = brought:Apart
+Versioned = brought:Versioned
+Threshold = brought:Apart
+nothing = brought:NO_PROBLEM
+absent = brought:Absent
+broken = broken_package:Problem
+two words = brought:Apart
+
+[bandit_envs.laws]
+ramp = brought:Ramp
+broken = broken_package:Law
+
+[bandit_envs.instances]
+three = brought:three
+broken = broken_package:instance
+"""
+SESSION = """
+import gymnasium as gym, sys
+import bandit_envs
+from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS, Sampler, Task
+
+assert "brought" not in sys.modules
+assert [n for n in PROBLEMS if n not in ("Threshold", "AllGood", "TopK", "Feasible", "BestArm")] == [
+    "Apart", "Other", "Versioned", "nothing", "absent", "broken"], list(PROBLEMS)
+env = gym.make("bandit_envs/Apart-v0", epsilon=0.2, instance={"law": "ramp", "top": [0.5, 1.0, 2.0]}, budget=9)
+envs = gym.make_vec("bandit_envs/Apart-v0", 3, instance="three(low=0.25)", budget=9)
+env.reset(seed=0), envs.reset(seed=0)
+env.step(1)
+assert (env.unwrapped.task.problem, env.unwrapped.task.law, envs.unwrapped.task.K) == ("Apart", "ramp", 3)
+assert Task.from_json(env.unwrapped.task.to_json()) == env.unwrapped.task
+assert ENVIRONMENTS["Apart"].id == "bandit_envs/Apart-v0"
+assert INSTANCES["three"].source == "Three arms."
+assert PROBLEMS["Threshold"] is bandit_envs.Threshold
+
+def said(call, *parts):
+    try:
+        call()
+    except ValueError as error:
+        assert all(part in str(error) for part in parts), error
+    else:
+        raise AssertionError(parts)
+
+said(lambda: gym.make("bandit_envs/broken-v0"), "broken_package:Problem", "ZeroDivisionError")
+said(lambda: gym.make_vec("bandit_envs/nothing-v0", 2), "'nothing' must be a subclass of bandit_envs.Problem, got 5")
+said(lambda: gym.make("bandit_envs/absent-v0"), "brought:Absent")
+said(lambda: gym.make("bandit_envs/Other-v0"), "Apart.name must be the name of the problem, 'Other', got 'Apart'")
+said(lambda: gym.make("bandit_envs/Versioned-v0"), "Versioned.version must be 0")
+said(lambda: gym.make("bandit_envs/Threshold-v0", instance={"law": "broken"}), "broken_package:Law")
+said(lambda: gym.make("bandit_envs/Threshold-v0", instance="broken"), "broken_package:instance")
+said(lambda: Task("broken", {}, K=3), "broken_package:Problem")
+said(lambda: Sampler("poisson"), "law must be one of ['bernoulli', 'gaussian', 'uniform'], got 'poisson'")
+gym.make("bandit_envs/Threshold-v0").reset()
+"""
+
+
+def test_installed_packages_bring_problems_laws_and_instances(tmp_path: Path) -> None:
+    """In a fresh process, with a package that is right, and one that cannot be imported."""
+    (tmp_path / "brought.py").write_text(PACKAGE)
+    (tmp_path / "broken_package.py").write_text("1 / 0")
+    about = tmp_path / "brought-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(POINTS)
+    path = os.pathsep.join([str(Path(bandit_envs.__file__).parent.parent), str(tmp_path)])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SESSION],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["imported"]

@@ -1,0 +1,135 @@
+"""Registries: rows of our own, of users, and of installed packages, found when they are first asked for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bandit_envs import Registry
+from bandit_envs.registry import imported
+
+GROUP = "bandit_envs.tests"
+
+
+def whole(name: str, value: Any) -> None:
+    if not isinstance(value, int):
+        raise ValueError(f"{name} must be whole, got {value!r}")
+
+
+def registry(**rows: Any) -> Registry[int]:
+    return Registry("number", GROUP, whole, {"one": 1, "max": "sys:maxsize", **rows})
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Installs a package with these entry points; its modules are kept out of later tests."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+
+    def install(name: str, source: str, **points: str) -> None:
+        (tmp_path / f"{name}.py").write_text(source)
+        about = tmp_path / f"{name}-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = "".join(f"{point} = {value}\n" for point, value in points.items())
+        (about / "entry_points.txt").write_text(f"[{GROUP}]\n{lines}")
+
+    yield install
+    for module in set(sys.modules) - before:
+        del sys.modules[module]
+
+
+def test_rows_are_found_and_imported_when_asked_for() -> None:
+    numbers = registry()
+    assert (numbers["one"], numbers.find("max"), numbers.find("sys:hexversion")) == (1, sys.maxsize, sys.hexversion)
+    assert list(numbers) == ["one", "max"]
+    assert len(numbers) == 2
+    assert dict(numbers) == {"one": 1, "max": sys.maxsize}
+
+
+def test_what_is_unknown_is_named_with_what_is_near() -> None:
+    numbers = registry()
+    for name in ("onne", 1, [1], None, {}, float("nan")):
+        with pytest.raises(ValueError, match="unknown number .*Known: max, one"):
+            numbers.find(name)  # type: ignore[arg-type]
+        assert name not in numbers
+    with pytest.raises(ValueError, match="did you mean 'one'"):
+        numbers.find("onne")
+    with pytest.raises(KeyError):
+        numbers["onne"]
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("no_such_module:x", "'no_such_module:x' cannot be imported: ModuleNotFoundError"),
+        ("sys:no_such_name", "'sys:no_such_name' cannot be imported: AttributeError"),
+        (":x", "':x' cannot be imported"),
+        ("sys:", "'sys:' cannot be imported"),
+        ("sys:path", "sys:path must be whole, got"),
+    ],
+)
+def test_targets_that_are_none(target: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        registry().find(target)
+    numbers = registry(bad=target)
+    assert "bad" in numbers
+    with pytest.raises(ValueError, match=said.replace("sys:path", "bad") if "must" in said else said):
+        numbers["bad"]
+    assert imported("os.path:join").__name__ == "join"
+
+
+def test_registering() -> None:
+    numbers = registry()
+    numbers.register("two", 2)
+    numbers.register("two", 22)  # a cell of a notebook that runs again
+    numbers.register("my-number_3.0", "sys:maxsize")
+    numbers.register("one", 1)  # the same object again
+    assert (numbers["two"], numbers["my-number_3.0"]) == (22, sys.maxsize)
+    assert list(numbers) == ["one", "max", "two", "my-number_3.0"]
+    with pytest.raises(ValueError, match="'one' comes with this package"):
+        numbers.register("one", 11)
+    for name in ("", "two words", "a:b", "a(b)", "-", 1, None, "\n"):
+        with pytest.raises(ValueError, match="the name of the number must be a word"):
+            numbers.register(name, 1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="half must be whole, got 0.5"):
+        numbers.register("half", 0.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'text' must be an object or 'module:name', got 'sys'"):
+        numbers.register("text", "sys")
+    assert numbers["one"] == 1
+    assert "half" not in numbers
+
+
+def test_a_row_that_was_found_is_found_anew_after_it_is_replaced() -> None:
+    numbers = registry()
+    numbers.register("two", 2)
+    assert numbers["two"] == 2
+    numbers.register("two", 3)
+    assert numbers["two"] == 3
+
+
+def test_installed_packages(packages: Any) -> None:
+    four = "brings_numbers:four"
+    packages("brings_numbers", "four = 4\nhalf = 0.5", four=four, one=four, half="brings_numbers:half")
+    packages("broken_at_import", "1 / 0", wrong="broken_at_import:x")
+    packages("not_there", "", **{"gone": "not_there:x", "odd": "not_there", "two words": "not_there:x"})
+    numbers = registry()
+    assert set(numbers) == {"one", "max", "four", "half", "wrong", "gone", "odd"}
+    assert list(numbers)[:2] == ["one", "max"]  # ours first
+    assert "brings_numbers" not in sys.modules  # names only
+    assert numbers.find("four") == numbers["four"] == 4
+    assert numbers["one"] == 1  # ours cannot be replaced
+    numbers.register("four", 44)  # but theirs can
+    assert numbers["four"] == 44
+    assert len(numbers) == 7
+    for name, said in {
+        "half": "half must be whole, got 0.5",
+        "wrong": "'broken_at_import:x' cannot be imported: ZeroDivisionError",
+        "gone": "'not_there:x' cannot be imported: AttributeError",
+        "odd": "'not_there' cannot be imported",
+    }.items():
+        with pytest.raises(ValueError, match=said):
+            numbers.find(name)

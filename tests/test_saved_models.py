@@ -1,0 +1,221 @@
+"""Files of models: SB3's, other formats and versions, networks as plain numbers."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import types
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+
+import torch
+from learning import FOUR, THRESHOLD, TINY, observations, untrained
+from stable_baselines3 import PPO
+
+import agents
+from agents.evolved.evolution import evolve
+from agents.learned import EquivariantPolicy, Trained, make_vec_env
+from agents.learned.weights import store
+from agents.models.cards import FOLDER, kind_of
+from agents.models.formats import FORMAT
+
+
+@pytest.fixture(scope="module")
+def ten() -> PPO:
+    """An untrained policy for 10 arms."""
+    return untrained(make_vec_env(THRESHOLD, 4, observation="features"))
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Trained:
+    """A policy after a short training."""
+    return agents.train(**TINY)
+
+
+def test_sb3_saves_and_loads_the_policy(ten, tmp_path):
+    x = observations(10)
+    expected, _ = ten.predict(x, deterministic=True)
+    ten.save(tmp_path / "model")
+    ten.policy.save(tmp_path / "policy")
+    for one in (
+        PPO.load(tmp_path / "model", device="cpu"),
+        EquivariantPolicy.load(tmp_path / "policy", device="cpu"),
+        agents.load(tmp_path / "model"),
+        agents.load(tmp_path / "model.zip"),
+    ):
+        assert np.array_equal(one.predict(x, deterministic=True)[0], expected)
+    assert EquivariantPolicy.load(tmp_path / "policy", device="cpu").hidden == 16
+
+
+def test_a_policy_of_ten_arms_runs_on_twenty(ten, tmp_path):
+    kwargs = {"instance": {"sampler": {"arms": 20}}, "budget": 60}
+    path = Trained(ten).save(tmp_path / "model")
+    envs = make_vec_env(THRESHOLD, 4, observation="features", **kwargs)
+    loaded = agents.load(path, envs)
+    assert loaded.model.action_space.n == 21
+    x = observations(20)
+    expected, _ = loaded.predict(x)
+    assert np.array_equal(agents.load(path).predict(x)[0], expected)  # it follows the observations, too
+    assert np.array_equal(agents.load(path).predict(x[0])[0], expected[0])
+    loaded.model.set_env(envs)
+    loaded.model.learn(32)
+    result = agents.evaluate([str(path), "uniform"], THRESHOLD, episodes=20, env_kwargs=kwargs)
+    assert len(result.episodes) == 40
+    with pytest.raises(ValueError, match="shape"):
+        agents.load(path).predict(x[:, :-1])
+
+
+def test_files_that_are_no_models(tmp_path, ten):
+    with pytest.raises(FileNotFoundError, match=r"there is no saved model .*nothing\.zip"):
+        agents.load(tmp_path / "nothing")
+    (tmp_path / "text.zip").write_text("no archive")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("data", json.dumps({"hello": 1}))
+    for name in ("text", "other"):
+        with pytest.raises(ValueError, match=rf"{name}\.zip holds no model"):
+            agents.load(tmp_path / f"{name}.zip")
+    statistics = PPO("MultiInputPolicy", make_vec_env(THRESHOLD, 2, **FOUR), n_steps=8, batch_size=8, device="cpu")
+    statistics.save(tmp_path / "statistics")
+    with pytest.raises(ValueError, match="trained on other observations"):
+        agents.load(tmp_path / "statistics")
+    plain = PPO(
+        "MlpPolicy", make_vec_env(THRESHOLD, 2, observation="features", **FOUR), n_steps=8, batch_size=8, device="cpu"
+    )
+    plain.save(tmp_path / "plain")
+    with pytest.raises(ValueError, match="for 4 arms, which cannot run on 10"):
+        agents.load(tmp_path / "plain", gym.make(THRESHOLD))
+    assert agents.load(tmp_path / "plain", gym.make(THRESHOLD, **FOUR)).name == "ppo"
+
+
+def test_paths_of_models(tmp_path, tiny):
+    for out in (tmp_path / "a", Path(tmp_path / "b.zip"), str(tmp_path / "c")):
+        assert tiny.save(out).suffix == ".zip"
+    assert sorted(file.name for file in tmp_path.iterdir()) == [f"{x}.{y}" for x in "abc" for y in ("json", "zip")]
+
+
+# --- formats and versions ---------------------------------------------------------------------------------------------
+
+
+def test_models_and_cards_have_the_number_of_their_format(tiny, tmp_path):
+    path = tiny.save(tmp_path / "model")
+    assert tiny.card["format"] == json.loads(path.with_suffix(".json").read_text())["format"] == FORMAT == 1
+    with zipfile.ZipFile(path) as archive:
+        assert json.loads(archive.read("data"))["bandit_envs_format"] == FORMAT
+    assert evolve(generations=1, population=4, episodes=20, env_kwargs=FOUR, progress=False)[1]["format"] == FORMAT
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change what a saved model tells of itself."""
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    data = json.loads(files["data"])
+    change(data)
+    files["data"] = json.dumps(data).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+
+
+def test_a_file_without_a_number_is_of_the_first_format(tiny, tmp_path):
+    path = tiny.save(tmp_path / "model")
+    changed(path, lambda data: data.pop("bandit_envs_format"))
+    card = path.with_suffix(".json")
+    card.write_text(json.dumps({name: value for name, value in tiny.card.items() if name != "format"}))
+    x = observations(4)
+    assert np.array_equal(agents.load(path).predict(x)[0], tiny.predict(x)[0])
+
+
+def test_other_formats_are_refused(tiny, tmp_path):
+    again = r": train it again: agents\.train\('ppo'"
+    path = tiny.save(tmp_path / "model")
+    changed(path, lambda data: data.update(bandit_envs_format=7))
+    with pytest.raises(ValueError, match=rf"model\.zip has format 7; this version reads format 1{again}"):
+        agents.load(path)
+    with pytest.raises(ValueError, match=rf"model\.zip has format 7; this version reads format 1{again}"):
+        agents.evaluate(str(path), THRESHOLD, episodes=2, env_kwargs=FOUR)
+    path.with_suffix(".json").unlink()
+    with pytest.raises(ValueError, match="format 7; this version reads format 1: train it again$"):
+        agents.load(path)
+    path = tiny.save(tmp_path / "model")
+    card = path.with_suffix(".json")
+    card.write_text(json.dumps(tiny.card | {"format": 2}))
+    with pytest.raises(ValueError, match=rf"model\.json has format 2; this version reads format 1{again}"):
+        agents.load(path)
+    card.write_text(json.dumps(tiny.card | {"features": ["pulls", "colour"]}))
+    with pytest.raises(ValueError, match=rf"another version .*the features pulls, colour\){again}"):
+        agents.load(path)
+
+
+@pytest.mark.parametrize("lost", ["module", "class"])
+def test_models_whose_classes_are_gone_are_refused(lost, tmp_path, monkeypatch):
+    module = types.ModuleType("gone_tomorrow")
+    module.Policy = type("Policy", (EquivariantPolicy,), {"__module__": "gone_tomorrow"})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gone_tomorrow", module)
+    envs = make_vec_env(THRESHOLD, 4, observation="features", **FOUR)
+    PPO(module.Policy, envs, n_steps=8, batch_size=32, device="cpu").save(tmp_path / "model")
+    assert agents.load(tmp_path / "model").name == "ppo"
+    if lost == "module":
+        monkeypatch.delitem(sys.modules, "gone_tomorrow")
+    else:
+        del module.Policy
+    with pytest.raises(ValueError, match=r"model\.zip was saved by another version of .*gone_tomorrow.*train it again"):
+        agents.load(tmp_path / "model")
+
+
+def test_models_of_another_network_are_refused(ten, tmp_path):
+    path = Trained(ten, {"call": "agents.train()"}).save(tmp_path / "model")
+    state = ten.policy.state_dict()
+    del state["mlp_extractor.prior"]
+    content = io.BytesIO()
+    torch.save(state, content)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, old in files.items():
+            archive.writestr(name, content.getvalue() if name == "policy.pth" else old)
+    with pytest.raises(
+        ValueError, match=r"another version .*mlp_extractor\.prior.*: train it again: agents\.train\(\)"
+    ):
+        agents.load(path)
+
+
+# --- networks as plain numbers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("ppo-*.json")), ids=lambda path: path.stem)
+def test_stored_networks_run(path):
+    card = json.loads(path.read_text())
+    assert path.with_suffix(".npz").stat().st_size < 300_000
+    assert card["call"].startswith("agents.train('ppo'")
+    assert card["cpu_seconds"] <= 600
+    kwargs = {**card["env_kwargs"], **((card["hyperparameters"]["mix"] or [{}])[0])}
+    kwargs = {name: value for name, value in kwargs.items() if name not in ("pulls_per_action", "slots")}
+    env = gym.make(card["env_id"], **kwargs)
+    agent = agents.make("ppo", env)
+    assert agent.name == "ppo"
+    assert path.stem == f"ppo-{kind_of(env.unwrapped.task)}"
+    result = agents.evaluate(["ppo", "uniform"], card["env_id"], episodes=20, env_kwargs=kwargs | {"max_pulls": 50})
+    assert len(result.episodes) == 40
+
+
+def test_storing_keeps_every_decision(tmp_path, tiny, monkeypatch):
+    store(tiny, tmp_path / "ppo-threshold-budget")
+    monkeypatch.setattr("agents.models.cards.FOLDER", tmp_path)
+    env = gym.make(THRESHOLD, **FOUR)
+    again = agents.make("ppo", env)
+    x = observations(4)
+    assert np.array_equal(again.predict(x)[0], tiny.predict(x)[0])
+    assert again.card["call"] == tiny.card["call"]
+    assert again.card["format"] == FORMAT
+    assert agents.make("ppo", gym.make(THRESHOLD)).predict(observations(10))[0].shape == (32,)
+    with pytest.raises(ValueError, match="ppo has no parameter 'alpha'"):
+        agents.make("ppo(alpha=1)", env)

@@ -1,0 +1,113 @@
+"""A stranger's package, installed beside ours: two agents, a problem, a law and an instance, and the pages on them."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+STRANGER = ROOT / "tests" / "stranger"
+CHECKS = ["-P", str(STRANGER / "checks.py")]  # -P: the package's source beside the script is not on the path
+PAGES = {"own-agent": "agents.py", "own-problem": "far_good.py", "own-law": "triangular.py"}
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The fenced blocks of a page."""
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return found
+
+
+def lines_of_code(source: str) -> int:
+    """Lines that are neither empty, nor comments, nor docstrings."""
+    kept = set(range(1, source.count("\n") + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            first = node.body[0]
+            kept -= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    lines = source.splitlines()
+    return sum(1 for i in kept if lines[i - 1].strip() and not lines[i - 1].strip().startswith("#"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the package is installed."""
+    for module in ("pip", "setuptools"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is needed to install the package, and is not here")
+    place = tmp_path_factory.mktemp("stranger")
+    shutil.copytree(STRANGER, place / "source", ignore=shutil.ignore_patterns("__pycache__"))
+    words = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", *words, "--target", str(place / "site"), str(place / "source")],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return place / "site"
+
+
+def run(site: Path, *words: str) -> str:
+    """What a Python process prints that finds the installed package."""
+    path = os.pathsep.join([str(site), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=environment, cwd=site)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_the_file_that_is_installed(page: str) -> None:
+    assert blocks(page, "python") == [(STRANGER / "stranger" / PAGES[page]).read_text()]
+    assert lines_of_code(blocks(page, "python")[0]) <= 30
+    pyproject = (STRANGER / "pyproject.toml").read_text()
+    entries = blocks(page, "toml")
+    assert len(entries) == 1
+    assert all(part in pyproject for part in entries[0].split("\n\n"))
+
+
+def test_lines_of_code_are_counted() -> None:
+    assert (
+        lines_of_code('"""Head."""\n\nx = 1  # one\n# none\ndef f():\n    """Two\n    lines."""\n    return x\n') == 3
+    )
+
+
+def test_no_file_is_without_a_page() -> None:
+    files = {path.name for path in (STRANGER / "stranger").glob("*.py")} - {"__init__.py"}
+    assert files == set(PAGES.values())
+
+
+@pytest.mark.parametrize("checks", ["environments laws decisions", "training"])
+def test_what_is_installed_is_used_like_our_own(checks: str, site: Path) -> None:
+    if checks == "training":
+        pytest.importorskip("stable_baselines3")
+    run(site, *CHECKS, *checks.split())
+
+
+def test_kernels_of_the_package_are_cached(site: Path) -> None:
+    run(site, *CHECKS, "kernels")
+    hits, misses, place = run(site, *CHECKS, "kernels").split()
+    assert (int(hits), int(misses)) == (1, 0)
+    assert Path(place).is_relative_to(site)
+
+
+def test_the_command_line_lists_and_runs_it(site: Path) -> None:
+    lines = [line for page in PAGES for block in blocks(page, "bash") for line in block.splitlines()]
+    commands = [shlex.split(line) for line in lines]
+    assert {command[0] for command in commands} == {"bandit-envs"}
+    quick = [words[1:] + (["--episodes", "5"] if words[1] == "evaluate" else []) for words in commands]
+    code = "import json, sys; from agents.cli import main; sys.exit(max(map(main, json.loads(sys.argv[1]))))"
+    printed = run(site, "-P", "-c", code, json.dumps([["list"], *quick])).splitlines()
+    names = ["bandit_envs/FarGood-v0", "pyramids", "nearest-first", "both-sides"]
+    for name in [*names, "stranger.agents:NearestFirst(power=1)"]:
+        assert any(line.startswith(f"{name} ") for line in printed), name

@@ -1,0 +1,98 @@
+"""Learned agents: the same decisions in every loop, repeated actions; the extra that they need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+
+from learning import FOUR, THRESHOLD, TINY
+from stable_baselines3.common.evaluation import evaluate_policy
+
+import agents
+from agents.learned import Trained, make_vec_env
+from agents.learned.model import Repeated
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Trained:
+    """A policy after a short training."""
+    return agents.train(**TINY)
+
+
+def test_decisions_are_the_same_in_every_loop(tiny):
+    """evaluate in batches of any size, SB3's evaluate_policy, and a plain Gymnasium loop."""
+    result, small = (
+        agents.evaluate({"ppo": tiny}, THRESHOLD, episodes=48, seed=9, env_kwargs=FOUR, batch=batch)
+        for batch in (48, 5)
+    )
+    assert result.episodes.equals(small.episodes)
+    assert result.pulls.equals(small.pulls)
+    envs = make_vec_env(THRESHOLD, 12, observation="features", **FOUR)
+    envs.seed(9)
+    returns, lengths = evaluate_policy(tiny, envs, n_eval_episodes=48, return_episode_rewards=True)
+    assert returns == result.episodes["score"].tolist()
+    assert lengths == [12] * 48
+    env = gym.make(THRESHOLD, observation="features", **FOUR)
+    pulls, scores = np.zeros(4), []
+    for e in range(48):
+        observation, _ = env.reset(seed=9, options={"episode": e})
+        state, over = None, False
+        while not over:
+            action, state = tiny.predict(observation, state)
+            pulls[action] += 1
+            observation, _, terminated, truncated, info = env.step(action)
+            over = terminated or truncated
+        scores.append(info["score"])
+    assert scores == result.episodes["score"].tolist()
+    assert pulls / 48 == pytest.approx(result.pulls["pulls"].to_numpy())
+
+
+def test_actions_are_repeated_as_in_training(tiny):
+    result = agents.evaluate({"once": tiny, "thrice": Repeated(tiny, 3)}, THRESHOLD, episodes=20, env_kwargs=FOUR)
+    env = gym.make(THRESHOLD, observation="features", **FOUR)
+    scores = []
+    for e in range(20):
+        observation, _ = env.reset(seed=0, options={"episode": e})
+        for t in range(12):
+            if t % 3 == 0:
+                action, _ = tiny.predict(observation)
+            observation, _, _, _, info = env.step(action)
+        scores.append(info["score"])
+    assert scores == result.episodes.query("agent == 'thrice'")["score"].tolist()
+
+
+def test_statistics_are_refused(tiny):
+    env = gym.make(THRESHOLD, **FOUR)
+    observation, _ = env.reset(seed=0)
+    for agent in (tiny, agents.make("ppo", env), Repeated(tiny, 2)):
+        with pytest.raises(
+            ValueError, match="reads observation='features', an array, got a dict of statistics; .*K . 9"
+        ):
+            agent.predict(observation)
+
+
+# --- the extra --------------------------------------------------------------------------------------------------------
+
+
+def test_importing_agents_imports_no_torch():
+    code = "import sys, agents; assert not {'torch', 'stable_baselines3'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("missing", ["torch", "stable_baselines3"])
+def test_a_missing_extra_is_named(missing):
+    code = f"import sys; sys.modules[{missing!r}] = None; import agents; agents.train()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'pip install "bandit-envs[training]"' in done.stderr.splitlines()[-1]
+    assert done.stderr.splitlines()[-1].startswith("ImportError")
+
+
+def test_unknown_names_of_the_package_are_unknown():
+    with pytest.raises(AttributeError, match="has no attribute 'trian'"):
+        _ = agents.trian  # type: ignore[attr-defined]

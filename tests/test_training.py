@@ -1,0 +1,254 @@
+"""`train`: one seed, one model; cards, algorithms, problems, mixes, and that something is learned."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+
+import torch
+from learning import FOUR, MIX, THRESHOLD, TINY, observations, weights
+
+import agents
+from agents.learned import Trained
+from agents.learned.algorithms import ALGORITHMS
+from agents.learned.comparison import reference_agents
+from bandit_envs import FEATURES, PROBLEMS, Problem, SetProblem, register_problem
+from bandit_envs.catalogue import ENVIRONMENTS
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Trained:
+    """A policy after a short training."""
+    return agents.train(**TINY)
+
+
+def test_one_seed_one_model(tiny):
+    torch.rand(3)  # whatever the global generators have done before
+    again, other = agents.train(**TINY), agents.train(**TINY, seed=1)
+    assert all(torch.equal(weight, weights(again)[name]) for name, weight in weights(tiny).items())
+    assert not all(torch.equal(weight, weights(other)[name]) for name, weight in weights(tiny).items())
+    alike = ("call", "seed", "roots", "hyperparameters", "steps", "kept", "result")
+    assert [again.card[name] for name in alike] == [tiny.card[name] for name in alike]
+    assert len({*tiny.card["roots"].values(), *other.card["roots"].values()}) == 6
+
+
+def test_the_call_in_the_card_makes_the_model_again(tiny):
+    again = eval(tiny.card["call"])
+    assert all(torch.equal(weight, weights(again)[name]) for name, weight in weights(tiny).items())
+
+
+def test_the_card_tells_all(tiny, tmp_path):
+    path = tiny.save(tmp_path / "deep" / "ppo.v1")
+    assert sorted(file.name for file in path.parent.iterdir()) == ["ppo.v1.json", "ppo.v1.zip"]
+    card = json.loads((path.parent / "ppo.v1.json").read_text())
+    assert card == json.loads(json.dumps(tiny.card)) == agents.load(path).card
+    assert card["algorithm"] == "ppo"
+    assert card["env_id"] == THRESHOLD
+    assert card["env_kwargs"] == FOUR
+    assert card["features"] == list(FEATURES)
+    assert card["steps"] == 2048
+    assert card["kept"] in [look["steps"] for look in card["checkpoints"]]
+    assert card["hyperparameters"]["gamma"] == ALGORITHMS["ppo"].defaults["gamma"]
+    assert set(card["versions"]) == {"python", "numpy", "torch", "stable-baselines3", "gymnasium", "bandit-envs"}
+    assert card["seconds"] > 0
+    result = card["result"]
+    assert result["episodes"] == 80
+    assert set(result["agents"]) == {"ppo", "uniform", "lsa"}
+    for row in result["agents"].values():
+        assert row["misclassified"]["low"] <= row["misclassified"]["mean"] <= row["misclassified"]["high"]
+    assert set(result["differences"]) == {"uniform", "lsa"}
+    # The result is what evaluate says of the kept model.
+    again = agents.evaluate({"ppo": str(path)}, THRESHOLD, episodes=80, seed=result["root"], env_kwargs=FOUR)
+    assert again.episodes["misclassified"].mean() == result["agents"]["ppo"]["misclassified"]["mean"]
+    assert path.stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("algorithm", ["a2c", "dqn"])
+def test_other_algorithms_run(algorithm, tmp_path):
+    extra = {"learning_starts": 100} if algorithm == "dqn" else {}
+    trained = agents.train(algorithm, **TINY, **extra, out=tmp_path / algorithm)
+    loaded = agents.load(tmp_path / algorithm)
+    assert loaded.name == trained.name == algorithm
+    x = observations(4)
+    assert np.array_equal(loaded.predict(x)[0], trained.predict(x)[0])
+
+
+@pytest.mark.parametrize("algorithm", ["maskable-ppo", "recurrent-ppo"])
+def test_baselines_of_sb3_contrib(algorithm, tmp_path):
+    pytest.importorskip("sb3_contrib")
+    trained = agents.train(algorithm, **TINY, out=tmp_path / algorithm)
+    loaded = agents.load(tmp_path / algorithm)
+    assert type(loaded.model).__name__.lower() == algorithm.replace("-", "")
+    x = observations(4)
+    assert np.array_equal(loaded.predict(x)[0], trained.predict(x)[0])
+    if algorithm == "maskable-ppo":  # equivariant, so it runs on other numbers of arms
+        wide = agents.load(tmp_path / algorithm, gym.make(THRESHOLD, instance="sampler(arms=7)"))
+        assert wide.predict(observations(7))[0].shape == (32,)
+
+
+@pytest.mark.parametrize("row", ENVIRONMENTS.values(), ids=lambda row: row.problem)
+def test_every_problem_can_be_trained_on(row):
+    trained = agents.train(env_id=row.id, **TINY | {"env_kwargs": {"budget": 20}})
+    assert trained.card["hyperparameters"]["shaping"] is (row.problem in ("Threshold", "Feasible"))
+    assert "uniform" in trained.card["result"]["agents"]
+    assert not trained.stops
+
+
+class Bare(Problem):
+    """The arm with the largest absolute mean: nothing but what a problem must have, so that there are no metrics."""
+
+    name, answer_size = "Bare", 1
+
+    def margin(self, means: Any) -> Any:
+        size = np.abs(np.nan_to_num(np.asarray(means, np.float64)))
+        ranked = np.sort(size, axis=-1)
+        return np.where(size == ranked[..., -1:], size - ranked[..., -2:-1], size - ranked[..., -1:])
+
+    def plug_in(self, means: Any) -> Any:
+        size = np.abs(np.nan_to_num(np.asarray(means, np.float64)))
+        return np.arange(size.shape[-1]) == size.argmax(-1)[..., None]
+
+    def verdict(self, answer: Any, truth: Any) -> Any:
+        right = (np.asarray(answer) & (truth >= 0)).any(-1)
+        return {"correct": right, "score": right.astype(np.float64)}
+
+
+class Apart(SetProblem):
+    """All arms at least .2 away from a half; `local` and scored by arms, so that rewards are shaped."""
+
+    name, local = "Apart", True
+
+    def margin(self, means: Any) -> Any:
+        return np.abs(np.asarray(means) - 0.5) - 0.2
+
+
+@pytest.fixture
+def own_problems() -> Any:
+    """The problems above, registered as long as a test runs."""
+    rows, ids = dict(PROBLEMS._rows), set(gym.registry)
+    for kind in (Bare, Apart):
+        register_problem(kind)
+    yield
+    PROBLEMS._rows = rows
+    PROBLEMS._found.clear()
+    for name in set(gym.registry) - ids:
+        del gym.registry[name]
+
+
+@pytest.mark.parametrize("mix", [None, MIX])
+@pytest.mark.parametrize(("kind", "shaped"), [(Bare, False), (Apart, True)])
+def test_a_problem_of_ones_own_can_be_trained_on(own_problems, kind, shaped, mix):
+    """No agent of this package need know it: without lsa, losses are in units of uniform's."""
+    trained = agents.train(env_id=f"bandit_envs/{kind.name}-v0", **TINY, mix=mix, siblings=4)
+    assert trained.card["hyperparameters"]["shaping"] is shaped
+    assert trained.card["hyperparameters"]["expected"] is False
+    for result in trained.card["result"] if mix else [trained.card["result"]]:
+        assert {"ppo", "uniform"} <= set(result["agents"]) <= {"ppo", "uniform", "lsa"}
+        assert set(result["differences"]["uniform"]) == {"score", *kind.metric_names[:1]}
+    evolution = {"generations": 2, "population": 4, "episodes": 20, "env_kwargs": FOUR, "progress": False}
+    genes, card = agents.evolve(
+        f"bandit_envs/{kind.name}-v0", **evolution, mix=mix and [{"budget": 12}, {"budget": 24}]
+    )
+    assert len(genes) == 18
+    assert len(card["result"]) == (2 if mix else 1)
+
+
+def test_reference_agents_are_those_that_can_play():
+    def references(env_id: str, **kwargs: Any) -> list[str]:
+        return reference_agents(gym.make(env_id, **kwargs).unwrapped.task)
+
+    assert references(THRESHOLD, **FOUR) == ["uniform", "lsa"]
+    assert references("bandit_envs/TopK-v0") == ["uniform"]
+    assert references("bandit_envs/Feasible-v0", observation="features") == ["uniform", "lsa"]
+
+
+def test_without_reference_agents_losses_are_as_they_are(monkeypatch):
+    monkeypatch.setattr("agents.learned.comparison.REFERENCE_AGENTS", ())
+    trained = agents.train(**TINY, mix=MIX)
+    look = trained.card["checkpoints"][-1]
+    assert look["loss_over_reference"] == pytest.approx([1 - value for value in look["return"]], abs=1e-5)
+    assert all(result["differences"] == {} for result in trained.card["result"])
+
+
+def test_a_mix_of_polyhedra_can_be_trained_on():
+    mix = [{"instance": {"polyhedra": {"arms": 4, "dimensions": 2, "seed": 1}}, "budget": T} for T in (12, 20)]
+    trained = agents.train(env_id="bandit_envs/Feasible-v0", **TINY | {"env_kwargs": None}, mix=mix)
+    assert len(trained.card["result"]) == 2
+
+
+def test_where_a_delta_is_asked_stopping_is_learned_with_and_without_shaping():
+    for env_id, shaping in ((THRESHOLD, True), ("bandit_envs/AllGood-v0", False)):
+        kwargs = {"instance": {"sampler": {"arms": 3}}, "delta": 0.1, "max_pulls": 40, "pull_cost": 0.02}
+        trained = agents.train(env_id=env_id, **TINY | {"steps": 30_000, "num_envs": 64, "env_kwargs": kwargs})
+        assert trained.stops
+        assert trained.card["hyperparameters"]["shaping"] is shaping
+        assert 0 < trained.card["result"]["agents"]["ppo"]["total_pulls"] < 20
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"algorithm": "pppo"}, "unknown algorithm 'pppo'; did you mean 'ppo'"),
+        ({"learning_rat": 1.0}, "unknown hyperparameter of ppo 'learning_rat'; did you mean 'learning_rate'"),
+        ({"learning_rate": -1.0}, "learning_rate must be a number"),
+        ({"steps": 0}, "steps must be an integer"),
+        ({"algorithm": "dqn", "steps": None, "seconds": 1.0}, "dqn needs steps"),
+        ({"seconds": 0}, "seconds must be a number"),
+        ({"seed": -1}, "a seed is an integer >= 0"),
+        ({"num_envs": 0}, "num_envs must be an integer"),
+        ({"held_out": 1}, "held_out must be an integer"),
+        ({"env_kwargs": {"observation": "features"}}, "train chooses 'observation' itself"),
+        ({"env_id": "CartPole-v1", "env_kwargs": None}, "an environment of bandit_envs is needed"),
+        ({"env_id": "bandit_envs/TopK-v0", "shaping": True, "env_kwargs": {"k": 2}}, "shaping is defined for"),
+    ],
+)
+def test_refused_trainings(change, message):
+    with pytest.raises(ValueError, match=message):
+        agents.train(**TINY | change)
+
+
+def test_siblings_in_training():
+    trained = agents.train(**TINY | {"num_envs": 24}, mix=MIX, siblings=4)
+    assert trained.card["hyperparameters"]["siblings"] == 4
+    assert "siblings=4" in trained.card["call"]
+    with pytest.raises(ValueError, match="siblings must divide num_envs = 30"):
+        agents.train(**TINY | {"num_envs": 30}, siblings=4)
+    with pytest.raises(ValueError, match="are for ppo, a2c, got 2 for maskable-ppo"):
+        agents.train("maskable-ppo", **TINY | {"num_envs": 30}, siblings=2)
+
+
+def test_one_policy_for_a_mix_of_budgets():
+    trained = agents.train(**TINY, mix=MIX, curriculum=0.5)
+    assert [len(look["return"]) for look in trained.card["checkpoints"]] == [2] * len(trained.card["checkpoints"])
+    assert len(trained.card["result"]) == 2
+    again = eval(trained.card["call"])
+    assert all(torch.equal(weight, weights(again)[name]) for name, weight in weights(trained).items())
+    with pytest.raises(ValueError, match="mix must be a list"):
+        agents.train(**TINY, mix={"budget": 3})
+    with pytest.raises(ValueError, match="num_envs must be at least 2"):
+        agents.train(**TINY | {"num_envs": 1}, mix=MIX)
+
+
+def test_there_is_life():
+    """In some seconds PPO learns to leave clear arms alone: 3 of 5 means are near the threshold, 2 far away."""
+    means = {"choice": [0.02, 0.98, 0.4, 0.6, 0.6]}
+    kwargs = {"instance": {"sampler": {"arms": 5, "mean": means}}, "budget": 60}
+    trained = agents.train(steps=60_000, num_envs=128, env_kwargs=kwargs, held_out=1000, checkpoints=2, progress=False)
+    against = trained.card["result"]["differences"]["uniform"]["misclassified"]
+    assert against["high"] < 0  # 2000 held-out episodes, 95 % interval
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_minute_of_training_beats_uniform_and_comes_near_lsa(seed):
+    trained = agents.train(seed=seed, progress=False)
+    result = agents.evaluate({"ppo": trained, "uniform": "uniform", "lsa": "lsa"}, THRESHOLD, episodes=10_000, seed=123)
+    means = result.summary().set_index("agent")["misclassified"]
+    assert result.compare("ppo", "uniform", "misclassified").high < -0.25
+    assert means["ppo"] < 1.05 * means["lsa"]

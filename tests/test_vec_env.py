@@ -1,0 +1,299 @@
+"""The native VecEnv: slots, seeds, infos, what SB3 asks for; shaping, expected scores, several as one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+
+from learning import FOUR, THRESHOLD, played, same
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+
+import agents
+from agents.learned import NativeVecEnv, make_vec_env
+from agents.learned.joined_vec_env import JoinedVecEnv
+from bandit_envs import PureExplorationVectorEnv
+
+
+@pytest.mark.parametrize("observation", ["features", "statistics"])
+def test_slots_show_what_a_single_environment_shows(observation):
+    envs = make_vec_env(THRESHOLD, 5, observation=observation, pull_cost=0.001, **FOUR)
+    envs.seed(7)
+    episodes = played(envs, rounds=40)
+    assert [episode[0]["number"] for episode in episodes] == list(range(15))  # 3 rounds of 12 pulls; none twice
+    single = gym.make(THRESHOLD, observation=observation, pull_cost=0.001, **FOUR)
+    for episode in episodes:
+        seen, _ = single.reset(seed=7, options={"episode": int(episode[0]["number"])})
+        rewards = []
+        for step in episode:
+            assert same(step["before"], seen)
+            seen, reward, terminated, _, info = single.step(step["action"])
+            rewards.append(reward)
+            assert same(step["after"], seen)
+            assert step["reward"] == np.float32(reward)
+            assert terminated == bool(step["info"])
+        told = dict(episode[-1]["info"])
+        assert told.pop("episode").items() >= {"r": pytest.approx(sum(rewards)), "l": 12}.items()
+        assert told.pop("TimeLimit.truncated") is False
+        told.pop("terminal_observation")
+        info.pop("sample")
+        assert same(told, info)
+        assert {name: type(value) for name, value in told.items()} == {
+            name: type(value) for name, value in info.items()
+        }
+
+
+def test_a_slot_is_a_slot_of_the_plain_vector_environment_bit_for_bit():
+    envs = make_vec_env(THRESHOLD, 64, observation="features", **FOUR)
+    envs.seed(3)
+    plain = gym.make_vec(THRESHOLD, num_envs=64, observation="features", **FOUR)
+    here, (there, _) = envs.reset(), plain.reset(seed=3, options={"episode": np.arange(64)})
+    random = np.random.default_rng(0)
+    for _ in range(11):
+        actions = random.integers(0, 4, 64)
+        assert same(here, there)
+        (here, rewards, _, _), (there, expected, *_) = envs.step(actions), plain.step(actions)
+        assert same(rewards, expected.astype(np.float32))
+
+
+def test_no_two_slots_and_no_two_seeds_share_an_episode():
+    def words(seed: int) -> set[int]:
+        envs = make_vec_env(THRESHOLD, 8, observation="statistics", **FOUR)
+        assert envs.seed(seed) == [seed] * 8
+        return {int(step["before"]["public_seed"][0]) for episode in played(envs, 60) for step in episode}
+
+    zero, one = words(0), words(1)
+    assert len(zero) == len(one) == 8 * 5
+    assert not zero & one
+    assert words(0) == zero
+
+
+def test_an_unseeded_environment_is_fresh_and_a_second_reset_goes_on():
+    first, second = (make_vec_env(THRESHOLD, 3, observation="statistics", **FOUR) for _ in range(2))
+    assert not same(first.reset(), second.reset())
+    first.reset()
+    assert first.episodes.tolist() == [3, 4, 5]
+    first.seed(1)
+    first.step(np.zeros(3, np.int64))  # the running episodes keep their root until the next reset
+    first.reset()
+    assert first.episodes.tolist() == [0, 1, 2]
+
+
+def test_infos_are_nobody_elses():
+    envs = make_vec_env(THRESHOLD, 3, observation="features", **FOUR)
+    envs.reset()
+    for _ in range(30):
+        _, _, _, infos = envs.step(np.zeros(3, np.int64))
+        assert not any("mine" in info for info in infos)
+        for info in infos:
+            info["mine"] = True
+
+
+def test_siblings_play_the_same_episode_with_the_same_samples():
+    envs = make_vec_env(THRESHOLD, 12, observation="features", siblings=4, **FOUR)
+    envs.seed(5)
+    envs.reset()
+    random, following = np.random.default_rng(0), 0
+    for _ in range(3):
+        assert envs.episodes.tolist() == np.repeat(np.arange(following, following + 3), 4).tolist()
+        following += 3
+        orders = [random.permutation(np.repeat(np.arange(4), 3)) for _ in range(12)]
+        for t in range(12):
+            _, _, dones, infos = envs.step(np.array([order[t] for order in orders]))
+        assert dones.all()
+        last = np.stack([info["terminal_observation"] for info in infos]).reshape(3, 4, -1)
+        assert (last == last[:, :1]).all()  # each arm has had three pulls, in whatever order
+        assert (last != last[:1]).any()
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"siblings": 5}, "siblings must divide the number of slots, 12, got 5"),
+        ({"siblings": 0}, "siblings"),
+        ({"siblings": 4, "delta": 0.1}, "siblings end together: they need a budget"),
+    ],
+)
+def test_refused_siblings(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        make_vec_env(THRESHOLD, 12, observation="features", **FOUR, **kwargs)
+
+
+def test_siblings_that_come_apart_are_refused():
+    envs = make_vec_env(THRESHOLD, 4, observation="features", siblings=2, **FOUR)
+    envs.reset()
+    with pytest.raises(ValueError, match="none may stop before"):
+        envs.step(np.array([4, 0, 0, 0]))
+
+
+def test_truncation_is_told():
+    envs = make_vec_env(THRESHOLD, 2, observation="features", max_pulls=3, delta=0.1, instance=FOUR["instance"])
+    envs.reset()
+    for _ in range(3):
+        _, rewards, dones, infos = envs.step(np.array([0, 1]))
+    assert dones.all()
+    assert all(info["TimeLimit.truncated"] and info["total_pulls"] == 3 for info in infos)
+    _, _, dones, infos = envs.step(np.array([4, 0]))  # stop at once
+    assert dones.tolist() == [True, False]
+    assert not infos[0]["TimeLimit.truncated"]
+
+
+def test_pulls_per_action_repeats_the_arm_and_never_runs_into_the_next_episode():
+    envs = make_vec_env(THRESHOLD, 2, observation="statistics", pulls_per_action=5, pull_cost=0.01, **FOUR)
+    envs.reset()
+    lengths = []
+    for _ in range(3):
+        observation, rewards, dones, infos = envs.step(np.array([1, 2]))
+        lengths.append(observation["pulls"].sum(1).tolist())
+    assert lengths == [[5, 5], [10, 10], [0, 0]]
+    last = infos[0]["terminal_observation"]
+    assert last["pulls"].tolist() == [0, 12, 0, 0]
+    assert rewards[0] == pytest.approx(infos[0]["score"] - 2 * 0.01)
+    assert infos[0]["episode"]["l"] == 3
+    assert infos[0]["episode"]["r"] == pytest.approx(infos[0]["score"] - 12 * 0.01)
+
+
+def test_what_sb3_asks_of_a_vecenv():
+    envs = make_vec_env(THRESHOLD, 3, observation="statistics", delta=0.1, **FOUR)
+    assert envs.get_attr("render_mode") == [None] * 3
+    assert envs.has_attr("action_masks")
+    assert np.stack(envs.env_method("action_masks")).tolist() == [[True] * 5] * 3
+    assert len(envs.env_method("action_masks", indices=[1])) == 1
+    assert isinstance(envs.get_attr("unwrapped")[0], PureExplorationVectorEnv)
+    for seen in (envs, VecNormalize(envs, norm_obs=False)):
+        assert agents.make("lsa", seen).task == envs.task
+    with pytest.warns(UserWarning, match="already wrapped with a `Monitor`"):  # true: the infos hold `episode`
+        VecMonitor(envs)
+    with pytest.raises(AttributeError, match="cannot be set"):
+        envs.set_attr("copy", False)
+    with pytest.raises(AttributeError, match="share one environment"):
+        envs.env_method("reset")
+    with pytest.raises(ValueError, match="no reset options"):
+        envs.set_options({"episode": 3})
+    envs.set_options()
+    features = make_vec_env(THRESHOLD, 16, observation="features", **FOUR)
+    wrapped = VecNormalize(features, norm_obs=False)
+    model = PPO("MlpPolicy", wrapped, n_steps=24, batch_size=64, n_epochs=1, seed=0, device="cpu").learn(400)
+    assert 0.0 < np.mean([info["r"] for info in model.ep_info_buffer]) <= 1.0
+    assert len(model.ep_success_buffer) > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"actions": "full"}, "actions='arm'"),
+        ({"shaping": True}, "observation='features'"),
+        ({"shaping": True, "observation": "features", "gamma": 0.0}, r"gamma must be a number in \(0, 1\]"),
+        ({"pulls_per_action": 0}, "pulls_per_action must be an integer"),
+    ],
+)
+def test_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        make_vec_env(THRESHOLD, 2, **FOUR, **change)
+
+
+def test_refused_environments():
+    with pytest.raises(ValueError, match="Threshold and Feasible, not for TopK"):
+        make_vec_env("bandit_envs/TopK-v0", 2, shaping=True, observation="features", k=2)
+    with pytest.raises(ValueError, match="an environment of bandit_envs is needed"):
+        make_vec_env("CartPole-v1", 2)
+    with pytest.raises(ValueError, match="DISABLED"):
+        NativeVecEnv(gym.make_vec(THRESHOLD, num_envs=2))
+
+
+# --- shaping ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.9])
+@pytest.mark.parametrize("reward", ["score", "correct"])
+def test_shaped_rewards_telescope(gamma, reward):
+    envs = make_vec_env(THRESHOLD, 6, shaping=True, gamma=gamma, observation="features", reward=reward, **FOUR)
+    for episode in played(envs, 40):
+        shaped = sum(gamma**t * step["reward"] for t, step in enumerate(episode))
+        prize = episode[-1]["info"]["episode"]["r"]
+        assert prize == episode[-1]["info"][reward]
+        start = envs.potential(episode[0]["before"][None])[0]
+        assert start == pytest.approx(0.5 if reward == "score" else 0.5**4)
+        assert shaped == pytest.approx(gamma ** (len(episode) - 1) * prize - start, abs=1e-6)
+
+
+def test_a_truncated_episode_keeps_its_last_potential():
+    envs = make_vec_env(
+        THRESHOLD, 2, shaping=True, gamma=0.9, observation="features", max_pulls=5, delta=0.1, instance=FOUR["instance"]
+    )
+    for episode in played(envs, 20):
+        first, last = (envs.potential(x[None])[0] for x in (episode[0]["before"], episode[-1]["after"]))
+        shaped = sum(0.9**t * step["reward"] for t, step in enumerate(episode))
+        assert shaped == pytest.approx(0.9**5 * last - first, abs=1e-6)
+
+
+def surplus(problem: dict[str, Any]) -> float:
+    """How far the mean of score - Phi at the end lies from 0, in standard errors, over 3000 random episodes."""
+    envs = make_vec_env(THRESHOLD, 1000, observation="features", **FOUR, **problem)
+    envs.seed(5)
+    ends = [episode[-1] for episode in played(envs, 36)]
+    gap = np.array([end["info"]["score"] for end in ends]) - envs.potential(np.stack([end["after"] for end in ends]))
+    return abs(gap.mean()) / (gap.std() / math.sqrt(len(gap)))
+
+
+def test_the_potential_is_the_expected_score():
+    assert surplus({}) < 5.0  # a correct potential fails with probability 6e-7
+    assert surplus({"threshold": 0.7}) < 5.0
+
+
+def test_the_limit_on_the_potential_has_teeth(monkeypatch):
+    envs_potential = NativeVecEnv.potential
+    monkeypatch.setattr(NativeVecEnv, "potential", lambda self, x: 1 - 0.8 * (1 - envs_potential(self, x)))
+    assert surplus({}) > 5.0
+
+
+def test_expected_scores_have_the_mean_of_the_scores_and_less_noise():
+    """3000 random episodes; |z| > 5 happens by chance with probability 6e-7."""
+    rewards = {}
+    for expected in (False, True):
+        envs = make_vec_env(THRESHOLD, 500, observation="features", expected=expected, **FOUR)
+        envs.seed(8)
+        rewards[expected] = np.array([episode[-1]["reward"] for episode in played(envs, 72)])
+    difference = rewards[True] - rewards[False]
+    assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference))
+    assert rewards[True].std() < 0.8 * rewards[False].std()
+    with pytest.raises(ValueError, match="expected scores are defined for .* not for this environment of TopK"):
+        make_vec_env("bandit_envs/TopK-v0", 1, observation="features", expected=True)
+
+
+# --- several as one ---------------------------------------------------------------------------------------------------
+
+
+def test_a_joined_environment_is_its_parts_side_by_side():
+    def parts() -> list[NativeVecEnv]:
+        return [
+            make_vec_env(THRESHOLD, n, observation="features", shaping=True, **FOUR | {"budget": T})
+            for n, T in ((3, 12), (5, 20))
+        ]
+
+    joined, (one, other) = JoinedVecEnv(parts()), parts()
+    roots = joined.seed(4)
+    assert len(set(roots)) == 2
+    one.seed(roots[0])
+    other.seed(roots[-1])
+    assert same(joined.reset(), np.concatenate([one.reset(), other.reset()]))
+    random = np.random.default_rng(0)
+    for _ in range(30):
+        actions = random.integers(0, 4, 8)
+        together, apart = joined.step(actions), [one.step(actions[:3]), other.step(actions[3:])]
+        for i in range(3):
+            assert same(together[i], np.concatenate([part[i] for part in apart]))
+        assert [bool(info) for info in together[3]] == together[2].tolist()
+    assert joined.num_envs == 8
+    assert len(joined.env_method("action_masks", indices=[0, 7])) == 2
+    assert joined.get_attr("num_envs", indices=[1, 6]) == [3, 5]
+    with pytest.raises(ValueError, match="same K, got 4 and 5"):
+        JoinedVecEnv([one, make_vec_env(THRESHOLD, 2, observation="features", instance="sampler(arms=5)")])
+    with pytest.raises(ValueError, match="at least one environment"):
+        JoinedVecEnv([])
