@@ -155,7 +155,7 @@ def lucb(episode: Any, r: Any, rules: Any) -> Any:
             put_lil(tree, i, (episode.total[i] - marks[i].total) / N, N, bounds)
             trees.refresh(tree, i)
         episode.state.H += plan.book.size
-        h, l, gap = rivals(tree, 0.0, bounds)  # noqa: E741
+        h, l, gap = rivals(tree)  # noqa: E741
         if gap < bounds.epsilon:
             return h
         bulk.clear(plan)

@@ -72,39 +72,39 @@ def planned(plan: Any) -> Any:
     return plan.arms[: plan.book.size]
 
 
-@inlined
+@lean
 def arm_at(plan: Any, j: Any) -> Any:
     """The arm at place j of the plan, unsigned, since arrays are read faster at unsigned places."""
     return np.uint64(plan.arms[np.uint64(j)])
 
 
-@inlined
+@lean
 def put_at(plan: Any, j: Any, i: Any) -> Any:
     """Put arm i at place j of the plan."""
     plan.arms[np.uint64(j)] = i
 
 
-@inlined
+@lean
 def begin(plan: Any) -> Any:
     """No plan has been made yet."""
     plan.book.size = plan.book.place = plan.book.made = 0
     plan.book.beginning = False
 
 
-@inlined
+@lean
 def clear(plan: Any) -> Any:
     """Plan no arm."""
     plan.book.size = 0
 
 
-@inlined
+@lean
 def add(plan: Any, i: Any) -> Any:
     """Plan to pull arm i too, after the arms planned so far."""
     put_at(plan, plan.book.size, i)
     plan.book.size += 1
 
 
-@inlined
+@lean
 def repeat(plan: Any, times: Any, first: Any = 0) -> Any:
     """The plan is made: pull its arms `times` times each, beginning at place `first`."""
     plan.book.place = first
@@ -112,7 +112,7 @@ def repeat(plan: Any, times: Any, first: Any = 0) -> Any:
     plan.book.made += 1
 
 
-@inlined
+@lean
 def stop(plan: Any) -> Any:
     """Stop with the answer of the plan."""
     plan.book.stopped = True
@@ -131,13 +131,13 @@ def mark(plan: Any, total: Any) -> Any:
         plan.base[i] = total[i]
 
 
-@inlined
+@lean
 def fresh_mean(plan: Any, total: Any, i: Any) -> Any:
     """The mean of the fresh samples of arm i, which are those of the plan that is over. total (K,): as above."""
     return (total[i] - plan.base[i]) / plan.book.times
 
 
-@inlined
+@lean
 def watch(plan: Any, pulls: Any, e: Any) -> Any:
     """Notice where a new episode has begun: the arm chosen last has no pulls. To be called once at every choice."""
     if pulls[e, np.uint64(plan.book.last)] == 0:
@@ -145,7 +145,7 @@ def watch(plan: Any, pulls: Any, e: Any) -> Any:
         plan.book.beginning, plan.book.stopped = True, False
 
 
-@inlined
+@lean
 def following(plan: Any, e: Any, times: Any) -> Any:
     """The next arm of episode e, K if it has stopped, -1 where its plan is over; fills in how often to pull it."""
     book = plan.book

@@ -61,20 +61,20 @@ class Episode(NamedTuple):
 ROUND = np.dtype([("t", np.int64), ("scale", np.float64)])
 
 
-@inlined
+@lean
 def beta_scale(t: Any, rules: Any) -> Any:
     """beta(t, N) sqrt(N), which is the same for all arms."""
     return math.sqrt(2.0 * rules.factor * (math.log(rules.level) + 4.0 * math.log(float(t))))
 
 
-@inlined
+@lean
 def put_lil(tree: Any, i: Any, m: Any, N: Any, rules: Any) -> Any:
     """Put the mean m of N samples of arm i into the tree, and bounds by lil widths, which never widen again.   D3"""
     C = lil_width(float(N), rules.level, rules.factor)
     trees.put(tree, i, m, max(m - C, lower(tree, i)), min(m + C, upper(tree, i)), is_inside(tree, i))
 
 
-@inlined
+@lean
 def put_hoeffding(tree: Any, i: Any, m: Any, N: Any, scale: Any) -> Any:
     """Put the mean m of N samples of arm i into the tree, and bounds by the width scale / sqrt(N)."""
     spread = 1.0 / math.sqrt(float(N))
@@ -82,7 +82,7 @@ def put_hoeffding(tree: Any, i: Any, m: Any, N: Any, scale: Any) -> Any:
     trees.put_spread(tree, i, spread)
 
 
-@inlined
+@lean
 def measure(episode: Any, i: Any, rules: Any) -> Any:
     """Put the mean and the bounds of arm i into the tree."""
     if rules.lil:
@@ -109,11 +109,9 @@ def begin(episode: Any, rules: Any) -> Any:
     episode.round.scale = 0.0
 
 
-@inlined
+@lean
 def growth_of(episode: Any, t: Any, rules: Any) -> Any:
     """By how much the scale of the widths of round t exceeds that of the tree; where it is much, it is put in.   D5"""
-    if rules.lil:
-        return 0.0
     wanted = beta_scale(t, rules)
     growth = wanted - episode.round.scale
     if growth > MOST_GROWTH * episode.round.scale:
@@ -124,13 +122,18 @@ def growth_of(episode: Any, t: Any, rules: Any) -> Any:
     return growth
 
 
-@inlined
-def rivals(tree: Any, growth: Any, rules: Any) -> Any:
+@lean
+def rivals(tree: Any) -> Any:
     """h, in High with the least lower bound; l, in Low with the largest upper bound; and the gap between the bounds."""
     trees.settle_best(tree)
-    if rules.lil:
-        h, l = trees.argmin_lower_inside(tree), trees.argmax_upper_outside(tree)  # noqa: E741
-        return h, l, upper(tree, l) - lower(tree, h)
+    h, l = trees.argmin_lower_inside(tree), trees.argmax_upper_outside(tree)  # noqa: E741
+    return h, l, upper(tree, l) - lower(tree, h)
+
+
+@lean
+def grown_rivals(tree: Any, growth: Any) -> Any:
+    """As `rivals`, by bounds that have grown since they were put into the tree.   D5"""
+    trees.settle_best(tree)
     h, low = trees.grown_lower_inside(tree, growth)
     l, high = trees.grown_upper_outside(tree, growth)  # noqa: E741
     return h, l, high + low
@@ -146,7 +149,10 @@ def plan_round(episode: Any, rules: Any) -> Any:
         trees.refresh(episode.tree, i)
     clear(episode.plan)
     t = episode.round.t + 1
-    h, l, gap = rivals(episode.tree, growth_of(episode, t, rules), rules)  # noqa: E741
+    if rules.lil:
+        h, l, gap = rivals(episode.tree)  # noqa: E741
+    else:
+        h, l, gap = grown_rivals(episode.tree, growth_of(episode, t, rules))  # noqa: E741
     if not (rules.stops and gap < rules.epsilon):
         add(episode.plan, h)
         add(episode.plan, l)
