@@ -120,7 +120,8 @@ class Arms:
         """Set what there is to know of the arms; the last call of a law's constructor.
 
         Args:
-            means: (K,) or (K, D). variances: of a shape that broadcasts to theirs.
+            means: (K,) or (K, D).
+            variances: of a shape that broadcasts to theirs.
             parameters: (K, P), and data (V, D): as the kernels read them for the law's `code`.
             support: (lowest, highest) sample of any arm, or None where that is unknown to agents or infinite.
             sigma: sub-Gaussian scale of a sample, > 0: half the width of what is bounded.

@@ -273,7 +273,8 @@ def inhibitors(kinase: str = "ACVRL1", folder: str | Path | None = None) -> NDAr
     NeurIPS 2020, do it (ACVRL1: 189 compounds remain). Source: Drewry et al., PLoS ONE 2017, CC BY.
 
     Args:
-        kinase: a column of the file. folder: as for `captions`.
+        kinase: a column of the file.
+        folder: as for `captions`.
 
     Raises:
         ValueError: for an unknown kinase (with the nearest ones), entries that are no percentages, and as `captions`.

@@ -100,7 +100,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         """Start an episode: number 0 of root `seed`; without a seed, the next one.
 
         Args:
-            seed: root seed, an integer >= 0. options: {"episode": e} goes to episode e of the root.
+            seed: root seed, an integer >= 0.
+            options: {"episode": e} goes to episode e of the root.
         """
         root = None if seed is None else rng.root_number(seed)
         asked = read_options(options).get("episode")

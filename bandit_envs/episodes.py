@@ -100,7 +100,9 @@ class Episodes:
         """Start episodes in the slots `rows` (n,): number episode[e] of the root whose key is key[:, e] in slot e.
 
         Args:
-            rows: (n,). key: (2, E). episode: (E,).
+            rows: (n,).
+            key: (2, E).
+            episode: (E,).
         """
         self.simulator.begin(rows, key, episode)
         if self._rows is None:
@@ -183,7 +185,8 @@ class Episodes:
         """Answers and their verdicts.
 
         Args:
-            rows: (n,), the slots. answers: (n, K); None: the plug-in answers.
+            rows: (n,), the slots.
+            answers: (n, K); None: the plug-in answers.
 
         Returns:
             The answers (n, K), and what the problem's `verdict` tells of them.
@@ -195,7 +198,8 @@ class Episodes:
         """Score the slots `rows` (n,) that have just ended, and add the scores to the simulator's rewards.
 
         Args:
-            rows: the slots. answers: (E, K), read for slots that answered by themselves; None: plug-in answers.
+            rows: the slots.
+            answers: (E, K), read for slots that answered by themselves; None: plug-in answers.
 
         Returns:
             The info of the end: `answer` (n, K), and (n,) each: correct, is_success, score, total_pulls, metrics.

@@ -58,7 +58,8 @@ def register_instance(name: str, factory: Callable[..., Any], *, problem: str = 
         name: a word of letters, digits, "-", "_" and ".".
         factory: returns an `Instance`, a `Sampler`, `Arms`, or the JSON form of one. The name takes its parameters, as
             in "my-arms(n=20)".
-        problem: the problem that it was made for. source: where it comes from. Both are for `bandit-envs list`.
+        problem: the problem that it was made for.
+        source: where it comes from. Both are for `bandit-envs list`.
 
     Raises:
         ValueError: for a name that is no such word or belongs to an instance of this package.

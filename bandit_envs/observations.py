@@ -126,8 +126,12 @@ def features(
     """Fill `out` (E, K, F) float32 with the features of `FEATURES`, all in [-1, 1].
 
     Args:
-        pulls: (E, K). margin: (E, K), of the empirical means. variance: (E, K) or (E, K, D). remaining: (E, 1).
-        sigma: sub-Gaussian scale of a sample. scale: pulls at which the feature `pulls` reaches 1.
+        pulls: (E, K).
+        margin: (E, K), of the empirical means.
+        variance: (E, K) or (E, K, D).
+        remaining: (E, 1).
+        sigma: sub-Gaussian scale of a sample.
+        scale: pulls at which the feature `pulls` reaches 1.
         known: (E, K, 2), -1 at first, which the caller keeps with `out`: the pulls and margins at which the features in
             `out` were computed. Most arms have not changed since the last step.
         theta: the boundary of scalar Bernoulli arms, where it is a mean known beforehand, so that errors are exact; NaN

@@ -50,8 +50,10 @@ def random_polyhedron(D: int, M: int, seed: int, centre: float = 0.0, radius: fl
     """The intersection of M half-spaces with random normals.
 
     Args:
-        D, M: dimensions and half-spaces. seed: which of the random polyhedra.
-        centre: the hyperplanes are 1/2 to 1 `radius` away from the point (centre, .., centre). radius: see there.
+        D, M: dimensions and half-spaces.
+        seed: which of the random polyhedra.
+        centre: the hyperplanes are 1/2 to 1 `radius` away from the point (centre, .., centre).
+        radius: see there.
     """
     generator = np.random.default_rng(np.random.SeedSequence((seed, D, M)))
     A = generator.normal(size=(M, D))

@@ -41,7 +41,8 @@ def image(
     """The arms' margins with two standard errors, coloured by the plug-in answer, above their pulls: (480, 640, 3).
 
     Args:
-        setting: of the environment. pulls: (K,), of coordinates (K, D). mean, variance: (K,) or (K, D).
+        setting: of the environment.
+        pulls: (K,), of coordinates (K, D). mean, variance: (K,) or (K, D).
         over: the episode has ended.
 
     Raises:

@@ -413,7 +413,8 @@ class Simulator:
         `terminated` and `truncated` of slots whose episode had ended before stay as they are.
 
         Args:
-            arms, times: (E,). answers_checked: whether the caller has checked the answers of episodes that end by an
+            arms, times: (E,).
+            answers_checked: whether the caller has checked the answers of episodes that end by an
                 answer of their own.
 
         Returns:

@@ -209,7 +209,8 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         """What answers would score if they were given now, without ending anything.
 
         Args:
-            slots: (n,) of them. answers: masks (n, K); None: the plug-in answers, which the stop action gives.
+            slots: (n,) of them.
+            answers: masks (n, K); None: the plug-in answers, which the stop action gives.
 
         Returns:
             `correct`, `score` and the problem's metrics, (n,) each.

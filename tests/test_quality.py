@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 import re
 import subprocess
 import sys
@@ -9,6 +12,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+import agents
+import bandit_envs
 
 ROOT = Path(__file__).parent.parent
 
@@ -55,3 +61,27 @@ def test_the_oldest_versions_are_those_that_the_project_allows():
         return {name: [int(part) for part in f"{version}.0.0".split(".")[:3]] for name, version in versions.items()}
 
     assert numbers(pinned) == numbers(allowed)
+
+
+def undocumented(kind: type) -> list[str]:
+    """The public methods of a class that have no docstring, of their own or of the method that they override."""
+    return [name for name, one in vars(kind).items()
+            if inspect.isfunction(one) and one.__name__ == name and name[0] != "_" and not inspect.getdoc(getattr(kind, name))]  # fmt: skip
+
+
+def test_every_public_method_is_documented() -> None:
+    bare = []
+    for top in (agents, bandit_envs):
+        for module in pkgutil.walk_packages(top.__path__, f"{top.__name__}."):
+            if module.name.rpartition(".")[2] != "__main__":
+                for name, kind in vars(importlib.import_module(module.name)).items():
+                    if isinstance(kind, type) and kind.__module__ == module.name and name[0] != "_":
+                        bare += [f"{module.name}.{name}.{method}" for method in undocumented(kind)]
+    assert bare == []
+
+
+def test_a_method_without_docstring_is_found() -> None:
+    class Bare:
+        def speak(self) -> None: ...
+
+    assert undocumented(Bare) == ["speak"]

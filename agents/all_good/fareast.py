@@ -231,8 +231,9 @@ def test(episode: Any, rules: Any) -> Any:
 
 @inlined
 def good_filter(episode: Any, rules: Any) -> Any:
-    """Lines 13 to 23, from where the episode stands. Returns whether they are over; if not, it has planned pulls, at
-    most one of each active arm, or stopped.
+    """Lines 13 to 23, from where the episode stands. Returns whether they are over.
+
+    If not, it has planned pulls, at most one of each active arm, or stopped.
     """
     state, plan, known = episode.state, episode.plan, False
     if state.stage != GOOD:

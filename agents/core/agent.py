@@ -179,7 +179,8 @@ class Agent(ABC):
         The rules are the budget, delta, max_pulls, pull_cost, and the forms of actions and observations.
 
         Args:
-            task: the other task. **changed: parameters with other values.
+            task: the other task.
+            **changed: parameters with other values.
 
         Raises:
             ValueError: if the task asks something else or has other arms; and as the constructor.
@@ -211,7 +212,9 @@ class Agent(ABC):
         """The answer as of now: a mask (E, K), or (K,) for an un-batched observation. Here: the plug-in answer.
 
         Args:
-            observation: as for `predict`. state: the agent's memory. slots: only these rows of the batch.
+            observation: as for `predict`.
+            state: the agent's memory.
+            slots: only these rows of the batch.
         """
         return self.problem.plug_in(seen_means(observation, slots))
 

@@ -85,7 +85,10 @@ def judge(
     """Index, `first` where a coordinate was never pulled, and coordinate to pull next, (n,) each.
 
     Args:
-        rule: I(T, D), elementwise. P: the polyhedron. pulls: (n, D). x: empirical means (n, D).
+        rule: I(T, D), elementwise.
+        P: the polyhedron.
+        pulls: (n, D).
+        x: empirical means (n, D).
     """
     n = np.maximum(pulls, 1).astype(np.float64)
     A, b = np.array(P.A), np.array(P.b)  # writable, as all arrays that kernels take

@@ -60,8 +60,9 @@ def given(kind: type, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -
 
 
 def copied(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Copies of the values, so that what happens to one agent's does not change another's; or themselves, where a value
-    cannot be copied.
+    """Copies of the values, so that what happens to one agent's does not change another's.
+
+    A value that cannot be copied is handed on itself.
     """
     copies = {}
     for name, value in parameters.items():

@@ -48,7 +48,8 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
     """The statistics of a batch, as arrays of the shapes and values that an environment could have shown.
 
     Args:
-        name: of the agent, for messages. task: its task.
+        name: of the agent, for messages.
+        task: its task.
 
     Raises:
         ValueError: naming what is wrong.

@@ -128,7 +128,9 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
 
     Args:
         envs: with actions="arm", autoreset DISABLED, and observations in the form that the agent reads.
-        agent: has SB3's `predict`. root: the root seed of the episodes. episodes: the number of each slot's, (N,).
+        agent: has SB3's `predict`.
+        root: the root seed of the episodes.
+        episodes: the number of each slot's, (N,).
     """
     observation, _ = envs.reset(seed=root, options={"episode": episodes})
     begins, state = np.ones(len(episodes), np.bool_), None

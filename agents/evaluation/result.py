@@ -162,8 +162,11 @@ class Evaluation:
 
     @cached_property
     def episodes(self) -> DataFrame:
-        """One row per agent, budget, at and episode: agent, budget, at, episode, total_pulls, correct, score,
-        truncated, and the problem's metrics. `budget` and `at` are missing (NA) where there is none."""
+        """One row per agent, budget, at and episode.
+
+        The columns are agent, budget, at, episode, total_pulls, correct, score, truncated, and the problem's metrics;
+        `budget` and `at` are missing (NA) where there is none.
+        """
         pd = pandas()
         parts = []
         for run in self.runs:
@@ -255,7 +258,8 @@ class Evaluation:
         """The values of a metric, (episodes,), in one cell.
 
         Args:
-            agent: its label. metric: as for `compare`. budget, at: which rows; None: the only, or largest, one.
+            agent: its label.
+            metric: as for `compare`. budget, at: which rows; None: the only, or largest, one.
 
         Raises:
             ValueError: for an unknown agent or metric, or a cell that is not there, with those that are.
@@ -284,9 +288,11 @@ class Evaluation:
         """The paired difference a - b over the common episodes: its mean, interval and p-value.
 
         Args:
-            a, b: labels of agents. metric: "score", "error_rate", "total_pulls" or a metric of the problem.
+            a, b: labels of agents.
+            metric: "score", "error_rate", "total_pulls" or a metric of the problem.
             budget, at: which rows; None: the largest.
-            level: of the interval. seed: of the resampling.
+            level: of the interval.
+            seed: of the resampling.
         """
         require("scipy.stats", "an interval")
         first, second = (self.column(name, metric, budget=budget, at=at) for name in (a, b))

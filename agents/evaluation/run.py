@@ -73,7 +73,8 @@ def evaluate(
         budgets: one run per budget; agents that do not use the budget make one run at the largest, scored at each.
         env_kwargs: keyword arguments of the environment (without actions and observation).
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
-        jobs: processes; only 1 so far. out: a folder for results; not yet.
+        jobs: processes; only 1 so far.
+        out: a folder for results; not yet.
         progress: show a progress bar on standard error; None: on runs that take long, if it is a terminal.
 
     Raises:

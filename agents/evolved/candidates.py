@@ -55,7 +55,9 @@ class CommonEpisodes:
         Where the law of the instances allows it, the loss is expected given all samples.
 
         Args:
-            genes: of P candidates, (P, G). root: of the episodes. first: the number of the first episode.
+            genes: of P candidates, (P, G).
+            root: of the episodes.
+            first: the number of the first episode.
             episodes: how many; None: as many as in a generation.
         """
         count = self.episodes if episodes is None else episodes

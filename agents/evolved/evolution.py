@@ -168,7 +168,9 @@ class Evolution:
         """All generations; returns the checkpoints, that of the start first.
 
         Args:
-            strategy: the search of the package cmaes. generations: how many, at most. seconds: of processor time.
+            strategy: the search of the package cmaes.
+            generations: how many, at most.
+            seconds: of processor time.
         """
         checkpoints = [self.checkpoint(0, [strategy.mean.copy()])]
         generation, means = 0, []
@@ -232,13 +234,17 @@ def evolve(
     The same `seed` and `generations` give the same genes (on one platform).
 
     Args:
-        env_id: a registered environment. env_kwargs: its keyword arguments, without actions and observation.
-        seconds: processor time of the whole call. generations: how many. At least one of the two is needed.
-        seed: of the search and of all episodes, an integer >= 0. population: candidates of a generation, >= 4.
+        env_id: a registered environment.
+        env_kwargs: its keyword arguments, without actions and observation.
+        seconds: processor time of the whole call.
+        generations: how many. At least one of the two is needed.
+        seed: of the search and of all episodes, an integer >= 0.
+        population: candidates of a generation, >= 4.
         mix: several environments: for each the keyword arguments that it adds to `env_kwargs`, and `episodes` where
             wanted.
         episodes: of each candidate on each environment in a generation.
-        held_out: checkpoints are compared on so many times as many episodes. every: generations from a checkpoint to
+        held_out: checkpoints are compared on so many times as many episodes.
+        every: generations from a checkpoint to
             the next.
         searched: the parameters to tune, by name, at least two; the others stay where the search starts. None: all but
             alpha, rho and the second bend.

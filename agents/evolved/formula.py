@@ -98,8 +98,11 @@ def indices(n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any
     """Indices of single arms.
 
     Args:
-        n, margin: (m,), n >= 1. centre: boundary of Bernoulli arms, else NaN. sigma2, fair: sigma^2, ln(T / K).
-        genes: (P, 18), as of `at_budget`. per_row: how many arms in a row have the same genes. out: (m,).
+        n, margin: (m,), n >= 1.
+        centre: boundary of Bernoulli arms, else NaN. sigma2, fair: sigma^2, ln(T / K).
+        genes: (P, 18), as of `at_budget`.
+        per_row: how many arms in a row have the same genes.
+        out: (m,).
     """
     for i in range(len(n)):
         side = 1.0 if margin[i] >= 0.0 else -1.0
@@ -122,7 +125,8 @@ def least_indices(
     """The arm (E,) with the smallest index in each episode, arms never pulled first, and that index (E,).
 
     Args:
-        pulls, mean: (E, K). distances: (E, K), of the problem: how far an arm must move for the answer to change.
+        pulls, mean: (E, K).
+        distances: (E, K), of the problem: how far an arm must move for the answer to change.
         bernoulli: whether variances follow from means.
     """
     E, K = pulls.shape

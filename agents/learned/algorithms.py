@@ -56,7 +56,8 @@ class Algorithm:
         """All hyperparameters that SB3's class is given: the defaults, what a user has given, what follows from both.
 
         Args:
-            mix: the environments to train on. given: the user's hyperparameters, which override all others.
+            mix: the environments to train on.
+            given: the user's hyperparameters, which override all others.
         """
         chosen = {**self.defaults, **given}
         if "n_epochs" in self.hyperparameters():

@@ -61,7 +61,8 @@ class RelativeBuffer(RolloutBuffer):
         """Fill `advantages` and `returns`, the critic's targets, after a rollout; both are (steps, N).
 
         Args:
-            last_values: U of the states after the last step, a tensor of N. dones: whether these begin episodes, (N,).
+            last_values: U of the states after the last step, a tensor of N.
+            dones: whether these begin episodes, (N,).
         """
         last: NDArray[np.float32] = last_values.clone().cpu().numpy().flatten()
         steps, n = self.rewards.shape

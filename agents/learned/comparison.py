@@ -53,7 +53,9 @@ def _evaluated(
     """What `evaluate` says of the agents, and their undiscounted returns, (episodes,) each.
 
     Args:
-        environment: where they play. agents: by label. episodes: 0 .. episodes - 1 of the root.
+        environment: where they play.
+        agents: by label.
+        episodes: 0 .. episodes - 1 of the root.
     """
     played = {label: _as_played(agent, environment) for label, agent in agents.items()}
     kwargs = environment.kwargs

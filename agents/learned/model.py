@@ -244,7 +244,10 @@ def _read(file: Path, kind: Any, card: Mapping[str, Any], spaces_of: dict[str, A
     """The model in a file.
 
     Args:
-        file: its path. kind: its class. card: its card, or empty. spaces_of: spaces that replace those in the file.
+        file: its path.
+        kind: its class.
+        card: its card, or empty.
+        spaces_of: spaces that replace those in the file.
 
     Raises:
         ValueError: if it holds no model of this class, or if the classes that it names are not there.

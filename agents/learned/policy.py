@@ -139,7 +139,8 @@ def _opened(x: Tensor, K: int) -> Tensor:
     The last one is read off the pulls of the arm, and 0 for an arm never pulled.
 
     Args:
-        x: features (..., F). K: number of arms.
+        x: features (..., F).
+        K: number of arms.
     """
     pulls = -2.0 * torch.log(x[..., _WIDTH])
     fair = pulls / x[..., _PULLS].clamp_min(1e-6) - math.log(K)
@@ -236,7 +237,8 @@ def _best(logits: Tensor, allowed: Tensor | None, slack: float) -> tuple[Tensor,
     """The first of the actions within `slack` of the best (n,), and whether there are others (n,).
 
     Args:
-        logits: (n, K + 1). allowed: which actions may be taken, (n, K + 1), or None for all.
+        logits: (n, K + 1).
+        allowed: which actions may be taken, (n, K + 1), or None for all.
     """
     if allowed is not None:
         logits = logits.masked_fill(~allowed, NEVER)
@@ -249,7 +251,8 @@ def _changed(x: Any, local: Any, seen: Any, where: Any) -> Any:
     """Find the arms whose features have changed, and remember their features.
 
     Args:
-        x: features (E, K, F). local: the numbers of those that count, (L,).
+        x: features (E, K, F).
+        local: the numbers of those that count, (L,).
         seen: these features as they were the last time, (E, K, L); brought up to date.
         where: (E * K,), filled with e * K + k for each arm k of episode e that has changed.
 

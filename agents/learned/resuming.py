@@ -35,7 +35,8 @@ class ResumeFile:
         """Store the state under another name first, so that a kill leaves the old file or the new one.
 
         Args:
-            model: SB3's. callback: the `Checkpoints` of the run.
+            model: SB3's.
+            callback: the `Checkpoints` of the run.
         """
         logger = model.__dict__.pop("_logger", None)  # it holds open files; `learn` makes another
         try:

@@ -285,7 +285,8 @@ def make_vec_env(
     """A registered environment as an SB3 VecEnv.
 
     Args:
-        env_id: the id of the environment, e.g. "bandit_envs/Threshold-v0". num_envs: the number of slots, N.
+        env_id: the id of the environment, e.g. "bandit_envs/Threshold-v0".
+        num_envs: the number of slots, N.
         shaping, gamma, pulls_per_action, expected, reward_scale, siblings: see `NativeVecEnv`.
         **env_kwargs: of the environment; SB3's policies want `observation="features"` in most cases.
 

@@ -45,7 +45,8 @@ def load_stored(name: str, task: Task) -> Trained:
     """The network of this name that comes with the package for a task; it runs on any number of arms.
 
     Args:
-        name: of the algorithm, "ppo". task: tells the problem, and whether there is a budget.
+        name: of the algorithm, "ppo".
+        task: tells the problem, and whether there is a budget.
 
     Raises:
         ValueError: if there is none, telling how to train one, or if it is of another format.

@@ -21,7 +21,9 @@ def check_format(file: Any, found: Any, card: Mapping[str, Any]) -> None:
     """Refuse a file of another format.
 
     Args:
-        file: its path, for the message. found: the number in the file, or None. card: the model's card, or empty.
+        file: its path, for the message.
+        found: the number in the file, or None.
+        card: the model's card, or empty.
 
     Raises:
         ValueError: naming the file and both formats, and telling what to do.

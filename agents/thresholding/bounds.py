@@ -28,7 +28,10 @@ def relaxed(arms: int, budget: int, threshold: float = 0.5, prior: tuple[float, 
     is the largest K V(prior) - lambda T over all prices.
 
     Args:
-        arms: K. budget: T. threshold: theta. prior: (a0, b0), the law of the means.
+        arms: K.
+        budget: T.
+        threshold: theta.
+        prior: (a0, b0), the law of the means.
     """
     horizon = min(budget, HORIZON)
     table = Table.of(threshold, prior, horizon)
@@ -91,7 +94,10 @@ def best(
     """The exact expected number of misclassified arms of the best policy, or of an index policy (smallest index first).
 
     Args:
-        arms: K. budget: T. threshold: theta. prior: (a0, b0), the law of the means.
+        arms: K.
+        budget: T.
+        threshold: theta.
+        prior: (a0, b0), the law of the means.
         index: of the state with s ones in n pulls at n (n + 1) / 2 + s, n <= T; ties go to the lowest arm.
 
     Raises:

@@ -129,7 +129,9 @@ def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> t
     """ln of the index of the states of a table, (S,), read-only.
 
     Args:
-        threshold: theta. prior: (a0, b0). horizon: N >= 1, the pulls that an arm can get at most.
+        threshold: theta.
+        prior: (a0, b0).
+        horizon: N >= 1, the pulls that an arm can get at most.
     """
     table = Table.of(threshold, prior, horizon)
     index = np.full(len(table.losses), np.nan)

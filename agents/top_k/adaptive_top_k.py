@@ -48,8 +48,9 @@ def accept_and_reject(m: Floats, S: Bools, A: Bools, k: int, margin: Any) -> tup
 
 
 class AcceptReject(SetPolicy):
-    """Rounds r = 1, 2, ... of `times[r]` pulls of each undecided arm, while `margin[r]` K' > `tolerance` k; after each,
-    arms further than `margin[r]` from the boundary are accepted and rejected.
+    """Rounds r = 1, 2, ... of `times[r]` pulls of each undecided arm, while `margin[r]` K' > `tolerance` k.
+
+    After each round, arms further than `margin[r]` from the boundary are accepted and rejected.
     """
 
     times: Ints  # (rounds,) pulls of an arm in round r; entry 0 is unused

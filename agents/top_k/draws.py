@@ -30,7 +30,9 @@ def draw(weight: Any, total: Any, u: Any) -> Any:
     """An arm with probability proportional to its weight, by a uniform number u.
 
     Args:
-        weight: (K,), >= 0. total: their sum, > 0, as added up from the first to the last. u: in [0, 1).
+        weight: (K,), >= 0.
+        total: their sum, > 0, as added up from the first to the last.
+        u: in [0, 1).
     """
     last, partial = len(weight) - 1, 0.0
     for i in range(last):
@@ -45,7 +47,9 @@ def draw_evenly(chosen: Any, size: Any, u: Any) -> Any:
     """One of the arms whose number is not 0, each as likely, by a uniform number u.
 
     Args:
-        chosen: (K,). size: how many of them are not 0, >= 1. u: in [0, 1).
+        chosen: (K,).
+        size: how many of them are not 0, >= 1.
+        u: in [0, 1).
     """
     last, left = len(chosen) - 1, min(int(u * size), size - 1)
     for i in range(last):

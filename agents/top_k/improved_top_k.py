@@ -44,8 +44,9 @@ def schedule(n: int, K: int, epsilon: float, delta: float) -> list[int]:
 
 
 class ImprovedTopK(AcceptReject):
-    """A reconstruction of IMPROVEDTOPK (Chen et al. 2017), not the authors' algorithm: k arms of aggregate regret
-    <= epsilon, with probability 1 - delta.
+    """A reconstruction of IMPROVEDTOPK (Chen et al. 2017), not the authors' algorithm.
+
+    It returns k arms of aggregate regret <= epsilon, with probability 1 - delta.
 
     Args:
         task: a task or an environment whose epsilon is > 0. delta: None takes the task's.

@@ -38,8 +38,7 @@ class Memory(SetMemory):
 
 
 class Incremental(SetPolicy):
-    """INCREMENTAL (Kalyanakrishnan & Stone 2010): k arms, each within epsilon of the k-th best, with probability
-    1 - delta.
+    """INCREMENTAL (Kalyanakrishnan & Stone 2010): k arms, each (epsilon, k)-optimal, with probability 1 - delta.
 
     Args:
         task: a task or an environment whose epsilon is > 0. delta: None takes the task's.

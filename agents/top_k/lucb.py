@@ -93,8 +93,9 @@ def measure(episode: Any, i: Any, rules: Any) -> Any:
 
 @lean
 def begin(episode: Any, rules: Any) -> Any:
-    """Every arm has been pulled once: arms 0 .. k - 1 are High until they are ranked. `growth_of` puts in the means and
-    the Hoeffding bounds.
+    """Every arm has been pulled once: arms 0 .. k - 1 are High until they are ranked.
+
+    `growth_of` puts in the means and the Hoeffding bounds.
     """
     n, made = len(episode.pulls), 0
     episode.plan.beginning = 0

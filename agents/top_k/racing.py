@@ -170,8 +170,9 @@ class Memory(SetMemory):
 
 
 class Racing(SetPolicy):
-    """RACING (Heidrich-Meisner & Igel 2009): where k arms are selected within R rounds, they are the k best, with
-    probability 1 - delta.
+    """RACING (Heidrich-Meisner & Igel 2009).
+
+    Where k arms are selected within R rounds, they are the k best, with probability 1 - delta.
 
     Args:
         task: a task or an environment. delta: None takes the task's.

@@ -153,7 +153,8 @@ class AllGood(SetProblem):
         """2 ln(1 / (2.4 delta)) H pulls on average, for N(mean, 1) arms (Theorem 2.1; 0 where that is negative).
 
         Args:
-            means: (K,). delta: error probability in (0, 1).
+            means: (K,).
+            delta: error probability in (0, 1).
         """
         delta = number("delta", delta, 0, 1, above=True, below=True)
         return max(2 * math.log(1 / (2.4 * delta)), 0.0) * float(self.hardness(means)["H"])

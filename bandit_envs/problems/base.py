@@ -162,7 +162,8 @@ class Problem(ABC):
         """What a policy can know of its plug-in answer from its statistics, (..., K) each; names: `certificate_names`.
 
         Args:
-            pulls, mean, variance (divisor N): of the arms. width: the range of a sample (`Task.width`).
+            pulls, mean, variance (divisor N): of the arms.
+            width: the range of a sample (`Task.width`).
 
         Returns:
             Arrays (...,); an empty dict where nothing is defined.
@@ -176,7 +177,9 @@ class Problem(ABC):
         are 0.
 
         Args:
-            pulls: (E, K). mean: (E, K) or (E, K, D), empirical. out: (E, K), filled and returned; None: a new array.
+            pulls: (E, K).
+            mean: (E, K) or (E, K, D), empirical.
+            out: (E, K), filled and returned; None: a new array.
         """
         unseen = (np.asarray(pulls) == 0).any(axis=-1, keepdims=True)
         found = np.where(unseen, 0.0, self.margin(mean))

@@ -132,7 +132,11 @@ def deviations(seen: Any, e: Any, inside: Any, bound: Any, d: Any) -> Any:
     """Fill d (K,) with the d_i of episode e, all of whose arms have been pulled; returns delta^c = 1 - prod(1 - d_i).
 
     Args:
-        seen: `Samples`. e: the episode. inside: (E, K), High. bound: `Deviation`. d: (K,).
+        seen: `Samples`.
+        e: the episode.
+        inside: (E, K), High.
+        bound: `Deviation`.
+        d: (K,).
     """
     least, D = exponents(seen, e, inside, bound, d), 0.0
     for i in range(seen.mean.shape[1]):

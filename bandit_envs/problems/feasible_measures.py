@@ -1,5 +1,7 @@
-"""How hard an instance of feasible arms is, and what can be guaranteed: Katz-Samuels & Scott, "Feasible Arm
-Identification", ICML 2018. Pure functions of the margins; all bounds are of the probability of a wrong answer.
+"""How hard an instance of feasible arms is, and what can be guaranteed.
+
+Katz-Samuels & Scott, "Feasible Arm Identification", ICML 2018. Pure functions of the margins; all bounds are of the
+probability of a wrong answer.
 
 symbols   Delta_i margin of arm i: its distance to the boundary of the polyhedron plus the tolerance, K arms,
           D dimensions, T budget (pulls), H = sum of Delta_i^-2, H_2 = max of i Delta_(i)^-2, margins increasing,
@@ -79,7 +81,10 @@ def log_lower_bound(H: float, T: int, K: int, D: int) -> float:
     which one of them is mirrored at its nearest boundary point; all have the same H.
 
     Args:
-        H: > 0. T: budget >= K. K: arms. D: dimensions.
+        H: > 0.
+        T: budget >= K.
+        K: arms.
+        D: dimensions.
     """
     T, K, D = _counts(T, K, D)
     H = number("H", H, 0, above=True)
@@ -90,7 +95,11 @@ def log_minimax_bound(H: float, T: int, K: int, D: int, R: float) -> float:
     """ln of exp(-14 T / (H R^2)), the minimax rate over instances no harder than H, for large budgets. [Cor. 1]
 
     Args:
-        H: > 0. T: budget, at least 25 H R^2 D ln(48 (ln T + 1) K D). K: arms. D: dimensions. R: sub-Gaussian norm.
+        H: > 0.
+        T: budget, at least 25 H R^2 D ln(48 (ln T + 1) K D).
+        K: arms.
+        D: dimensions.
+        R: sub-Gaussian norm.
 
     Raises:
         ValueError: naming the budget that the corollary asks for.
@@ -136,7 +145,11 @@ def log_upper_bound_apt(H: float, T: int, K: int, D: int, R: float) -> float:
     """ln of MD-APT's bound 2 (ln T + 1) K 5^D exp(-T / (1296 R^2 H)). [Thm. 4]
 
     Args:
-        H: > 0. T: budget >= 2K. K: arms. D: dimensions. R: sub-Gaussian norm of a sample, > 0.
+        H: > 0.
+        T: budget >= 2K.
+        K: arms.
+        D: dimensions.
+        R: sub-Gaussian norm of a sample, > 0.
     """
     T, K, D = _counts(T, K, D)
     if T < 2 * K:

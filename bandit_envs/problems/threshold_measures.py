@@ -1,5 +1,7 @@
-"""How hard a thresholding instance is: Tao, Blanco, Peng & Zhou, "Thresholding Bandit with Optimal Aggregate Regret",
-NeurIPS 2019, sections 3 and 4. Pure functions of the gaps; the aggregate regret is the expected number of wrong labels.
+"""How hard a thresholding instance is.
+
+Tao, Blanco, Peng & Zhou, "Thresholding Bandit with Optimal Aggregate Regret", NeurIPS 2019, sections 3 and 4. Pure
+functions of the gaps; the aggregate regret is the expected number of wrong labels.
 
 symbols   D_i = |mean_i - threshold| gap, K arms, T budget (pulls), x_i pulls of arm i, c > 0 constant of the exponent,
           P_c least sum of exp(-c x_i D_i^2) over real x >= 0 with sum x = T, P*_c the same over whole numbers,
