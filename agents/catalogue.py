@@ -109,7 +109,7 @@ def register(name: str, target: Any) -> None:
     Raises:
         ValueError: for a name that belongs to an agent of this package, and for what is no agent.
     """
-    if name in ALIASES:
+    if isinstance(name, str) and name in ALIASES:
         raise ValueError(f"{name!r} is another name of the agent {ALIASES[name]!r}: choose another one")
     AGENTS.register(name, target)
 
@@ -189,6 +189,8 @@ class Recipe:
         agent = self.target(task, **given, **told)
         if not _predicts(agent):
             raise ValueError(f"{self.name} makes no agent: {agent!r:.200} has no method predict")
+        if isinstance(agent, Agent) and not hasattr(agent, "task"):
+            raise TypeError(f"the constructor of {type(agent).__name__} must begin with super().__init__(task)")
         if told and isinstance(agent, Agent):
             agent.remember_told(told)
         return agent

@@ -34,6 +34,16 @@ def test_readme_opens_with_two_commands():
     assert all(len(block.splitlines()) <= 12 for block in blocks[:2])
 
 
+def test_pages_of_algorithms_name_what_is_there():
+    """Every name in code in the tables that put the paper beside the code is a name of the code."""
+    source = "\n".join(path.read_text() for top in ("agents", "bandit_envs") for path in (ROOT / top).rglob("*.py"))
+    known = set(re.findall(r"\w+", source))
+    for page in sorted((ROOT / "docs" / "algorithms").glob("*.md")):
+        rows = "\n".join(line for line in page.read_text().splitlines() if line.startswith("|"))
+        named = {word for code in re.findall(r"`([^`]+)`", rows) for word in re.findall(r"[A-Za-z_]\w+", code)}
+        assert named <= known, (page.name, named - known)
+
+
 def test_tables_name_what_exists():
     environments, instances, agents = (
         (ROOT / "docs" / f"{name}.md").read_text() for name in ("environments", "instances", "agents")

@@ -486,3 +486,17 @@ def test_installed_packages_bring_problems_laws_and_instances(tmp_path: Path) ->
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["imported"]
+
+
+def test_a_parameter_cannot_have_the_name_of_a_keyword_of_the_environment() -> None:
+    class Spent(SetProblem):
+        name, parameters = "Spent", {"budget": "It is the environment's."}
+
+        def __init__(self, budget: int = 3) -> None:
+            self.budget = budget
+
+        def margin(self, means: Any) -> Any:
+            return np.asarray(means) - 0.5
+
+    with pytest.raises(ValueError, match="'budget' is a keyword of every environment"):
+        bandit_envs.register_problem(Spent)

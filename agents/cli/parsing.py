@@ -123,6 +123,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             text = str(error).partition(" was raised from the environment creator")[0]  # what gymnasium.make adds
             print(f"bandit-envs: {' '.join(text.split())}", file=sys.stderr)
             return 2
+        except Exception as error:  # of a user's own problem, agent or law
+            if command.debug:
+                raise
+            told = f"{type(error).__name__}: {error}"
+            print(f"bandit-envs: {' '.join(told.split())} (--debug shows where it comes from)", file=sys.stderr)
+            return 2
         except KeyboardInterrupt:
             print("bandit-envs: interrupted", file=sys.stderr)
             return 130

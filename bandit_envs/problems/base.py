@@ -94,7 +94,15 @@ class Problem(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The parameters, JSON-able: `type(problem)(**problem.settings)` is the same problem."""
+        """The parameters, JSON-able: `type(problem)(**problem.settings)` is the same problem.
+
+        Raises:
+            TypeError: if the constructor has not kept one as an attribute.
+        """
+        if missing := [name for name in self.parameters if not hasattr(self, name)]:
+            raise TypeError(
+                f"the constructor of {type(self).__name__} must keep its parameter {missing[0]!r} as self.{missing[0]}"
+            )
         return {name: getattr(self, name) for name in self.parameters}
 
     def __repr__(self) -> str:
@@ -117,6 +125,8 @@ class Problem(ABC):
         """
         if task.D != 1:
             raise ValueError(f"{self.name} needs scalar arms, got arms of {task.D} dimensions")
+        if self.answer_size is not None and not 1 <= self.answer_size <= task.K:
+            raise ValueError(f"{self.name} answers {self.answer_size} arms, of {task.K}")
 
     @abstractmethod
     def margin(self, means: ArrayLike) -> Floats:
