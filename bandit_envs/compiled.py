@@ -113,7 +113,9 @@ class _Cache(FunctionCache):
 def _cached(kernel: Any, function: Callable[..., Any]) -> Any:
     """The compiled function, kept on disk where there is any place to write to."""
     with contextlib.suppress(RuntimeError, OSError):  # no place at all: it is compiled in every process
-        kernel._cache = _Cache(function)  # type: ignore[no-untyped-call]
+        kernel._cache = cache = _Cache(function)  # type: ignore[no-untyped-call]
+        # Of an index that other sources have written not even the signatures are read: their types may be gone.
+        cache._cache_file._version += f" {cache._cache_file._source_stamp}"
     return kernel
 
 

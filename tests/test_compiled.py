@@ -136,6 +136,30 @@ def test_a_change_in_a_callee_of_another_file_is_seen(tmp_path: Path) -> None:
     assert word(package)[0] == first[0]
 
 
+TYPED = """
+from typing import NamedTuple
+from bandit_envs import lean
+
+class Pair(NamedTuple):
+    a: float
+    b: float
+
+@lean
+def total(pair):
+    return pair.a + pair.b
+"""
+USE = "import typed; print(typed.total(typed.{kind}(1.0, 2.0)), sum(typed.total.stats.cache_hits.values()))"
+
+
+def test_a_type_that_is_gone_does_not_spoil_the_cache(tmp_path: Path) -> None:
+    package, module = copied(tmp_path), tmp_path / "typed.py"
+    (tmp_path / "agents").mkdir()
+    module.write_text(TYPED)
+    assert [run(USE.format(kind="Pair"), package=package) for _ in range(2)] == ["3.0 0", "3.0 1"]
+    module.write_text(TYPED.replace("Pair", "Both"))
+    assert run(USE.format(kind="Both"), package=package) == "3.0 0"
+
+
 @pytest.mark.slow
 def test_without_the_stamp_the_change_would_be_missed(tmp_path: Path) -> None:
     package = copied(tmp_path)
