@@ -427,19 +427,18 @@ def check_table(arms: Arms, table: Floats) -> None:
             f"{arms.law} arms need parameters of shape {(K, columns[code])} for D = {D} and {V} rows of data, "
             f"got {table.shape}"
         )
-    if not np.isfinite(table).all():
-        raise ValueError(f"the parameters of {arms.law} arms must be finite, got {table[~np.isfinite(table)][0]}")
     if code == BERNOULLI and not ((table >= 0) & (table <= 1)).all():
         raise ValueError(f"probabilities of {arms.law} arms must lie in [0, 1]")
     if code in (GAUSSIAN, UNIFORM) and (table[..., D:] < 0).any():
         what = "standard deviations" if code == GAUSSIAN else "widths"
         raise ValueError(f"the {what} of {arms.law} arms must be >= 0, got {table[..., D:].min()}")
+    if code == CATEGORICAL and not (D == 1 and (table[..., -1] >= 1).all()):
+        raise ValueError(f"{arms.law} arms are scalar, and their cumulative probabilities end in 1 or more")
     if code == CATEGORICAL:
-        rising = (table[..., 0] >= 0).all() and (np.diff(table, axis=-1) >= 0).all()
-        if not (D == 1 and rising and (table[..., :-1] <= 1 + 1e-9).all() and (table[..., -1] >= 1).all()):
+        before = table[..., :-1]
+        if not ((before >= 0).all() and (before <= 1 + 1e-9).all() and (np.diff(table, axis=-1) >= 0).all()):
             raise ValueError(
-                f"{arms.law} arms are scalar, and their cumulative probabilities rise from 0 or more to 1 at the last "
-                "but one value, and end in 1 or more"
+                f"the cumulative probabilities of {arms.law} arms must rise, within [0, 1] before the last"
             )
     if code == TABULATED and (np.diff(table.reshape(*table.shape[:-1], -1, D), axis=-2) < 0).any():
         raise ValueError(f"the quantiles of {arms.law} arms must not fall")
@@ -448,6 +447,8 @@ def check_table(arms: Arms, table: Floats) -> None:
         whole = (table == np.rint(table)).all()
         if not (whole and (first >= 0).all() and (count >= 1).all() and (first + count <= V).all()):
             raise ValueError(f"the rows of {arms.law} arms must be among the {V} rows of data")
+    if not np.isfinite(table).all():
+        raise ValueError(f"the parameters of {arms.law} arms must be finite, got {table[~np.isfinite(table)][0]}")
 
 
 def _check_law(name: str, kind: Any) -> None:
