@@ -233,7 +233,7 @@ def test_every_form_of_an_agent_decides_as_its_name(form: Any, label: str, name:
             assert result.agents == ["it" if isinstance(several, dict) else label]
             assert_frame_equal(rows(result), wanted)
     env = gym.make(THRESHOLD, **TAO)
-    assert vars(agents.make(form, env)).keys() >= vars(agents.make(name, env)).keys()
+    assert vars(agents.make(form, env)).keys() | {"_told"} >= vars(agents.make(name, env)).keys()
 
 
 def test_make_takes_parameters_beside_a_class() -> None:
@@ -319,8 +319,16 @@ def test_a_class_that_does_not_say_what_it_is() -> None:
         def choose(self, observation: Any, state: Any) -> Any:
             return observation["pulls"].argmin(axis=1)
 
-    with pytest.raises(TypeError, match="the class Nameless needs the attribute 'name'"):
+    with pytest.raises(ValueError, match="the class Nameless needs the attribute 'name'"):
         evaluate(Nameless)
+    with pytest.raises(TypeError, match="the class Nameless needs the attribute 'name'"):
+        Nameless(gym.make(THRESHOLD))
+
+    class Worded(Nameless):
+        name, solves = "worded", "Threshold"  # type: ignore[assignment]
+
+    with pytest.raises(ValueError, match="solves of the agent 'worded' must be a collection of problems' names"):
+        evaluate(Worded)
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------
@@ -362,6 +370,24 @@ def test_an_agent_keeps_its_parameters_by_name() -> None:
     with pytest.raises(TypeError, match="Unnamed takes an argument that has no name"):
         Unnamed(task, 1, 2)
     assert Unnamed(task).parameters == {}
+
+
+def test_an_oracle_that_is_made_anew_learns_the_truth_of_the_instance_that_it_meets() -> None:
+    """Defect: an oracle made on one instance kept the hardness of that one on another."""
+    there = TAO | {"instance": {"law": "bernoulli", "mean": [0.1, 0.2, 0.3, 0.4, 0.45, 0.55, 0.6, 0.7, 0.8, 0.9]}}
+    env = gym.make(THRESHOLD, **TAO)
+    assert_frame_equal(
+        rows(evaluate(agents.make("ucbe", env), env_kwargs=there)), rows(evaluate("ucbe", env_kwargs=there))
+    )
+    own = agents.make("ucbe(H=50)", env)  # a choice of the user is kept
+    assert_frame_equal(rows(evaluate(own, env_kwargs=there)), rows(evaluate("ucbe(H=50)", env_kwargs=there)))
+
+
+def test_parameters_are_copies() -> None:
+    prior = [1.0, 2.0]
+    agent = agents.make("opt-kg", gym.make(THRESHOLD, **TAO), prior=prior)
+    prior[0] = agent.parameters["prior"][1] = 50.0
+    assert agent.parameters == {"prior": [1.0, 2.0]}
 
 
 def test_what_an_agent_is_not_made_anew_for() -> None:
