@@ -513,6 +513,15 @@ TABLES = [  # code, parameters, data, D, and what is said of them
     (Resampled.code, [[0, 0.5], [0, 1], [0, 2]], [1, 2], 1, "must be among the 2 rows"),
     (Tabulated.code, [[0.0]] * 3, None, 1, r"shape \(3, 2\) for D = 1.*, got \(3, 1\)"),
     (Tabulated.code, [[0.0] * 5] * 3, None, 2, r"shape \(3, 4\) for D = 2.*, got \(3, 5\)"),
+    (True, [[0.0, 1.0]] * 3, None, 1, "must be in 0 .. 5, got True"),
+    (Gaussian.code, [[0.0, np.nan]] * 3, None, 1, "parameters of mine arms must be finite, got nan"),
+    (Gaussian.code, [[0.0, -1.0]] * 3, None, 1, "standard deviations of mine arms must be >= 0, got -1"),
+    (Uniform.code, [[0.0, -1.0]] * 3, None, 1, "widths of mine arms must be >= 0, got -1"),
+    (Categorical.code, [[np.nan, np.nan, 1.0]] * 3, [0, 1, 2], 1, "cumulative probabilities of mine arms must rise"),
+    (Categorical.code, [[0.5, 0.2, 1.0]] * 3, [0, 1, 2], 1, "cumulative probabilities of mine arms must rise"),
+    (Categorical.code, [[0.5, 1.0]] * 3, [0, np.inf], 1, "data of mine arms must be finite, got inf"),
+    (Tabulated.code, [[0.0, 1.0, 0.5]] * 3, None, 1, "quantiles of mine arms must not fall"),
+    (Tabulated.code, [[0.0, np.inf]] * 3, None, 1, "parameters of mine arms must be finite, got inf"),
 ]
 
 
