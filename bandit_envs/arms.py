@@ -145,8 +145,6 @@ class Arms:
         if P.size == 0 or P.size % self.K or rows.size == 0 or rows.size % self.D:
             wanted = f"parameters (K, P) with K = {self.K} and data (V, D) with D = {self.D}"
             raise ValueError(f"{self.law} arms need {wanted}, got shapes {P.shape} and {rows.shape}")
-        if not np.isfinite(rows).all():
-            raise ValueError(f"the data of {self.law} arms must be finite, got {rows[~np.isfinite(rows)][0]}")
         self.parameters, self.data = P.reshape(self.K, -1), rows.reshape(-1, self.D)
         for one in (self.means, self.variances, self.parameters, self.data):
             one.setflags(write=False)
@@ -447,8 +445,9 @@ def check_table(arms: Arms, table: Floats) -> None:
         whole = (table == np.rint(table)).all()
         if not (whole and (first >= 0).all() and (count >= 1).all() and (first + count <= V).all()):
             raise ValueError(f"the rows of {arms.law} arms must be among the {V} rows of data")
-    if not np.isfinite(table).all():
-        raise ValueError(f"the parameters of {arms.law} arms must be finite, got {table[~np.isfinite(table)][0]}")
+    for what, numbers in (("parameters", table), ("data", arms.data)):
+        if not np.isfinite(numbers).all():
+            raise ValueError(f"the {what} of {arms.law} arms must be finite, got {numbers[~np.isfinite(numbers)][0]}")
 
 
 def _check_law(name: str, kind: Any) -> None:
