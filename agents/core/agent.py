@@ -185,7 +185,8 @@ class Agent(ABC):
         Raises:
             ValueError: if the task asks something else or has other arms; and as the constructor.
         """
-        if task == self.task and not changed:
+        known = self._parameters
+        if task == self.task and all(name in known and known[name] == value for name, value in changed.items()):
             return self
         differ = [name for name in QUESTION if getattr(task, name) != getattr(self.task, name)]
         if differ:
