@@ -430,7 +430,9 @@ def test_a_billion_samples_take_few_pulls(name: str, law: str, monkeypatch: pyte
     ratings = Categorical([0.0, 0.5, 1.0], np.stack([0.9 - means, 0 * means + 0.2, means - 0.1], axis=1))
     arms = {"bernoulli": Bernoulli(means), "gaussian": Gaussian(means, 0.5), "categorical": ratings}[law]
     advance = Simulator.advance
-    monkeypatch.setattr(Simulator, "advance", lambda self, *args: steps.append(1) or advance(self, *args))
+    monkeypatch.setattr(
+        Simulator, "advance", lambda self, *args, **named: steps.append(1) or advance(self, *args, **named)
+    )
     rules = {"instance": Instance(arms), "k": 10, "epsilon": 0.0005, "delta": 0.1}
     rows = agents.evaluate(name, TOP_K, episodes=4, env_kwargs=rules).episodes
     assert (rows["total_pulls"] > 10**9).all()
