@@ -23,7 +23,7 @@ from bandit_envs import Deviation, Samples, deviations, episode_kernel, flag, in
 from ..core.agent import Ints, Observation
 from ..core.confidence import LEAST, delta_of, width_of
 from ..core.plan_policy import Seen, add, following
-from .draws import Draws, draw, draw_evenly, uniform
+from .draws import Seeds, draw, draw_evenly, uniform
 from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
 
 __all__ = ["Adapt", "Pi1", "Pi2", "Pi3", "direct_pulls"]
@@ -97,9 +97,8 @@ def unsure(seen: Any, e: Any, inside: Any, d: Any, rules: Any) -> Any:
 
 
 @lean
-def plan_even_draw(seen: Any, e: Any, plan: Any, high: Any, draws: Any, rules: Any) -> Any:
+def plan_even_draw(seen: Any, e: Any, plan: Any, high: Any, seeds: Any, rules: Any) -> Any:
     """pi_1, pi_2: plan to pull an arm uniformly randomly; nothing if none is left."""
-    draws.t[e] = count_pulls(seen, e, plan, draws.t[e])
     if rules.policy == 1:
         n = wide(seen, e, high.room, rules)
     else:
@@ -107,38 +106,37 @@ def plan_even_draw(seen: Any, e: Any, plan: Any, high: Any, draws: Any, rules: A
         n = colliding(seen, e, high.inside, high.room, rules)
     plan_anew(plan)
     if n > 0:
-        add(plan, draw_evenly(high.room, n, uniform(draws, e)))
+        add(plan, draw_evenly(high.room, n, uniform(seeds, e, count_pulls(seen, e))))
 
 
 @episode_kernel
-def next_arm_evenly(e: int, seen: Seen, rules: Rules, high: High, plans: Any, draws: Draws) -> Any:
+def next_arm_evenly(e: int, seen: Seen, rules: Rules, high: High, plans: Any, seeds: Seeds) -> Any:
     """pi_1, pi_2: the next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan)
     if arm < 0:
-        plan_even_draw(seen, e, plan, high, draws, rules)
+        plan_even_draw(seen, e, plan, high, seeds, rules)
         arm = following(seen, e, plan)
     return arm if arm >= 0 else seen.pulls.shape[1]
 
 
 @lean
-def plan_draw(seen: Any, e: Any, plan: Any, high: Any, draws: Any, rules: Any) -> Any:
+def plan_draw(seen: Any, e: Any, plan: Any, high: Any, seeds: Any, rules: Any) -> Any:
     """pi_3, pi_4: plan to pull arm i with a probability proportional to d_i; nothing if delta^c <= delta."""
-    draws.t[e] = count_pulls(seen, e, plan, draws.t[e])
     rank(seen, e, plan, high, rules.k)
     total = unsure(seen, e, high.inside, high.room, rules)
     plan_anew(plan)
     if total > 0.0:
-        add(plan, draw(high.room, total, uniform(draws, e)))
+        add(plan, draw(high.room, total, uniform(seeds, e, count_pulls(seen, e))))
 
 
 @episode_kernel
-def next_arm(e: int, seen: Samples, rules: Rules, high: High, plans: Any, draws: Draws) -> Any:
+def next_arm(e: int, seen: Samples, rules: Rules, high: High, plans: Any, seeds: Seeds) -> Any:
     """pi_3, pi_4: the next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan, 2)  # D1
     if arm < 0:
-        plan_draw(seen, e, plan, high, draws, rules)
+        plan_draw(seen, e, plan, high, seeds, rules)
         arm = following(seen, e, plan, 2)
     return arm if arm >= 0 else seen.pulls.shape[1]
 
@@ -161,9 +159,8 @@ class _Policy(TopKAgent):
         self.rules = Rules(self.policy, self.k, self.cap, self.epsilon, at, W, W**2 * math.log(K / level) / 2.0)
 
     def next_arms(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> None:
-        state.high.check(seen.pulls)
-        draws = self.public_seeds(observation), state.t, self.seed
-        next_arm_evenly(*seen, *self.rules, *state.high, state.plans, *draws, out)
+        _, public_seed = self.beside(seen, observation, state.high)
+        next_arm_evenly(*seen, *self.rules, *state.high, state.plans, public_seed, self.seed, out)
 
 
 class Pi1(_Policy):
@@ -213,9 +210,8 @@ class Pi3(_Policy):
         super().__init__(task, delta, cap, width, seed)
 
     def next_arms(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> None:
-        state.high.check(seen.pulls)
-        draws = self.public_seeds(observation), state.t, self.seed
-        next_arm(*seen, self.variance(observation), *self.rules, *state.high, state.plans, *draws, out)
+        variance, public_seed = self.beside(seen, observation, state.high)
+        next_arm(*seen, variance, *self.rules, *state.high, state.plans, public_seed, self.seed, out)
 
 
 class Adapt(Pi3):

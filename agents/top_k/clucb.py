@@ -42,7 +42,6 @@ class Rules(NamedTuple):
 class Kept(NamedTuple):
     """What is kept from round to round, and room for the round at hand."""
 
-    t: Ints  # (E,) pulls so far
     root: Floats  # (E, K) 1 / sqrt(N_i)
     kth: Ints  # (E,) the k-th arm by w of the last round
     boundary: Floats  # (E,) its w
@@ -52,8 +51,9 @@ class Kept(NamedTuple):
     @classmethod
     def of(cls, E: int, K: int) -> Kept:
         """Before the first round of E episodes."""
-        count, length = np.zeros((2, E), np.int64), (K + 3) // 4 * 4
-        return cls(count[0], np.zeros((E, K)), count[1], np.zeros(E), np.zeros(length), np.full(length, -np.inf))
+        length = (K + 3) // 4 * 4
+        room = np.zeros(length), np.full(length, -np.inf)
+        return cls(np.zeros((E, K)), np.zeros(E, np.int64), np.zeros(E), *room)
 
 
 @dataclass
@@ -74,7 +74,7 @@ def weigh(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
             root[e, i] = 1.0 / math.sqrt(float(seen.pulls[e, i]))
     for i in planned(plan):
         root[e, i] = 1.0 / math.sqrt(float(seen.pulls[e, i]))
-    scale = math.sqrt(rules.factor * (math.log(rules.level) + 3.0 * math.log(float(kept.t[e]))))
+    scale = math.sqrt(rules.factor * (math.log(rules.level) + 3.0 * math.log(float(count_pulls(seen, e)))))
     for i in range(n):
         w[i] = seen.mean[e, i] + (-scale if M.inside[e, i] else scale) * root[e, i]
     if plan.beginning:
@@ -129,7 +129,6 @@ def compare(e: Any, M: Any, kept: Any, b: Any) -> Any:
 @lean
 def plan_round(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
     """Plan the pull of the next round; nothing if w(M') - w(M) is within the tolerance."""
-    kept.t[e] = count_pulls(seen, e, plan, kept.t[e])
     rank(seen, e, plan, M, rules.k)  # M
     x = weigh(seen, e, plan, M, kept, rules)
     b = kth_of(M.room, rules.k, x, kept.room)  # M'

@@ -8,21 +8,20 @@ from bandit_envs import agent_uniform, inlined, lean
 
 from ..core.agent import Ints
 
-__all__ = ["Draws", "draw", "draw_evenly", "uniform"]
+__all__ = ["Seeds", "draw", "draw_evenly", "uniform"]
 
 
-class Draws(NamedTuple):
-    """An agent's own random numbers, one for each pull."""
+class Seeds(NamedTuple):
+    """What an agent's own random numbers are made from."""
 
     public_seed: Ints  # (E, 1)
-    t: Ints  # (E,) pulls so far
     seed: int  # the agent's own
 
 
 @inlined
-def uniform(draws: Any, e: Any) -> Any:
-    """A uniform number in [0, 1), for the next pull of episode e."""
-    return agent_uniform(draws.public_seed[e, 0], draws.t[e], draws.seed)
+def uniform(seeds: Any, e: Any, t: Any) -> Any:
+    """A uniform number in [0, 1), for the pull of episode e that comes after t others."""
+    return agent_uniform(seeds.public_seed[e, 0], t, seeds.seed)
 
 
 @lean

@@ -111,16 +111,16 @@ def extreme(seen: Any, e: Any, J: Any, side: Any, rules: Any) -> Any:
 
 
 @lean
-def plan_round(seen: Any, e: Any, plan: Any, J: Any, t: Any, rules: Any) -> Any:
+def plan_round(seen: Any, e: Any, plan: Any, J: Any, rules: Any) -> Any:
     """Plan the pulls of the next round, l and u; nothing if their bounds are within epsilon."""
     rank(seen, e, plan, J, rules.k)
-    t[e] = count_pulls(seen, e, plan, t[e])
-    n, beta = float(seen.pulls.shape[1]), 0.0
+    K, beta = seen.pulls.shape[1], 0.0
     if not rules.lil:
-        x = math.log(rules.level * n) + A * math.log(float((t[e] - seen.pulls.shape[1]) // 2 + 1))
+        t = (count_pulls(seen, e) - K) // 2 + 1
+        x = math.log(rules.level * float(K)) + A * math.log(float(t))
         beta = x + math.log(x)
-    l, L = extreme(seen, e, J, Side(True, plan.arms[0], beta, rules.level * (n - rules.k)), rules)  # noqa: E741
-    u, U = extreme(seen, e, J, Side(False, plan.arms[1], beta, rules.level * rules.k), rules)
+    l, L = extreme(seen, e, J, Side(True, plan.arms[0], beta, rules.level * float(K - rules.k)), rules)  # noqa: E741
+    u, U = extreme(seen, e, J, Side(False, plan.arms[1], beta, rules.level * float(rules.k)), rules)
     plan_anew(plan)
     if U - (-L if rules.gaussian else 1.0 - L) > rules.epsilon:
         add(plan, l)
@@ -128,12 +128,12 @@ def plan_round(seen: Any, e: Any, plan: Any, J: Any, t: Any, rules: Any) -> Any:
 
 
 @episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, J: High, plans: Any, t: Any) -> Any:
+def next_arm(e: int, seen: Seen, rules: Rules, J: High, plans: Any) -> Any:
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan)
     if arm < 0:
-        plan_round(seen, e, plan, J, t, rules)
+        plan_round(seen, e, plan, J, rules)
         arm = following(seen, e, plan)
     return arm if arm >= 0 else seen.pulls.shape[1]
 
@@ -163,4 +163,4 @@ class KLLUCB(TopKAgent):
 
     def next_arms(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> None:
         state.high.check(seen.pulls)
-        next_arm(*seen, *self.rules, *state.high, state.plans, state.t, out)
+        next_arm(*seen, *self.rules, *state.high, state.plans, out)

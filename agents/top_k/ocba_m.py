@@ -42,8 +42,7 @@ class Allotment(NamedTuple):
 
     owed: Ints  # (E, K) pulls that are still to be made
     debt: Ints  # (E,) how many
-    public_seed: Ints  # (E, 1), t, seed: see `Draws`
-    t: Ints
+    public_seed: Ints  # (E, 1), and seed: see `Seeds`
     seed: int
 
 
@@ -107,16 +106,19 @@ def draw_below_target(seen: Any, e: Any, target: Any, u: Any) -> Any:
 @lean
 def plan_pull(seen: Any, e: Any, plan: Any, high: Any, allotment: Any, rules: Any) -> Any:
     """Plan the next pull."""
-    target, allotment.t[e] = high.room, count_pulls(seen, e, plan, allotment.t[e])
+    target, t = high.room, count_pulls(seen, e)
     rank(seen, e, plan, high, rules.k)
     if plan.beginning:
         allotment.debt[e] = 0
     plan_anew(plan)
     if allotment.debt[e] == 0:
-        share(seen, e, high.inside, float(allotment.t[e] + rules.Delta), target)
+        share(seen, e, high.inside, float(t + rules.Delta), target)
         if rules.Delta > 1:
             owe(seen, e, allotment, target)
-    i = pay(e, allotment) if allotment.debt[e] > 0 else draw_below_target(seen, e, target, uniform(allotment, e))  # D1
+    if allotment.debt[e] > 0:
+        i = pay(e, allotment)  # D1
+    else:
+        i = draw_below_target(seen, e, target, uniform(allotment, e, t))
     if i >= 0:
         add(plan, i)
 
@@ -154,6 +156,5 @@ class OCBAm(TopKAgent):
         return Memory(**self.blank(observation), owed=owed, debt=np.zeros(len(owed), np.int64))
 
     def next_arms(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> None:
-        m, variance, seeds = state, self.variance(observation), self.public_seeds(observation)
-        m.high.check(seen.pulls)
-        next_arm(*seen, variance, *self.rules, *m.high, m.plans, m.owed, m.debt, seeds, m.t, self.seed, out)
+        m, (variance, public_seed) = state, self.beside(seen, observation, state.high)
+        next_arm(*seen, variance, *self.rules, *m.high, m.plans, m.owed, m.debt, public_seed, self.seed, out)

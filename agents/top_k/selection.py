@@ -11,7 +11,7 @@ from bandit_envs import at_boundary, inlined, lean
 
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of
-from ..core.plan_policy import PlanPolicy, clear, planned
+from ..core.plan_policy import PlanPolicy, Seen, clear, planned
 
 __all__ = ["High", "SelectionMemory", "TopKAgent", "count_pulls", "plan_anew", "rank", "smallest"]
 
@@ -106,14 +106,12 @@ def settle(seen: Any, e: Any, high: Any, most: Any) -> Any:
 
 
 @inlined
-def count_pulls(seen: Any, e: Any, plan: Any, t: Any) -> Any:
-    """The pulls of episode e so far, of which t came before the plan that is over."""
-    made = t + plan.size
-    if plan.beginning:
-        made = 0
-        for i in range(seen.pulls.shape[1]):
-            made += seen.pulls[e, i]
-    return made
+def count_pulls(seen: Any, e: Any) -> Any:
+    """The pulls of all arms in episode e so far."""
+    t = 0
+    for i in range(seen.pulls.shape[1]):
+        t += seen.pulls[e, i]
+    return t
 
 
 @inlined
@@ -129,7 +127,6 @@ class SelectionMemory:
 
     plans: Any  # (E,) the arms to be pulled next
     high: High
-    t: Ints  # (E,) pulls so far, as of the last plan
 
 
 class TopKAgent(PlanPolicy):
@@ -160,29 +157,18 @@ class TopKAgent(PlanPolicy):
 
     def blank(self, observation: Observation) -> dict[str, Any]:
         """The fields of a `SelectionMemory` before the first choice."""
-        E, K = observation["pulls"].shape
-        return {"plans": self.new_plans(observation), "high": High.of(E, K), "t": np.zeros(E, np.int64)}
+        return {"plans": self.new_plans(observation), "high": High.of(*observation["pulls"].shape)}
 
     @staticmethod
-    def variance(observation: Observation) -> Floats:
-        """The variances (E, K), as a kernel takes them.
+    def beside(seen: Seen, observation: Observation, high: High) -> tuple[Floats, Ints]:
+        """Variances (E, K) and public seeds (E, 1), as a kernel takes them.
 
         Raises:
-            ValueError: if there are not as many as numbers of pulls.
+            ValueError: if these, the pulls and the memory are not of the same episodes and arms.
         """
         variance = np.ascontiguousarray(observation["variance"], np.float64)
-        if variance.shape != observation["pulls"].shape:
-            raise ValueError(f"variance {variance.shape} does not go with pulls {observation['pulls'].shape}")
-        return variance
-
-    @staticmethod
-    def public_seeds(observation: Observation) -> Ints:
-        """The public seeds (E, 1), as a kernel takes them.
-
-        Raises:
-            ValueError: if there is not one for each episode.
-        """
         public_seed = np.ascontiguousarray(observation["public_seed"], np.int64)
-        if len(public_seed) != len(observation["pulls"]):
-            raise ValueError(f"public_seed {public_seed.shape} does not go with pulls {observation['pulls'].shape}")
-        return public_seed
+        if not seen.pulls.shape == high.inside.shape == variance.shape or len(public_seed) != len(variance):
+            shapes = f"pulls {seen.pulls.shape}, variance {variance.shape} and public_seed {public_seed.shape}"
+            raise ValueError(f"{shapes} do not fit a memory of episodes and arms {high.inside.shape}")
+        return variance, public_seed
