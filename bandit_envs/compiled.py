@@ -21,7 +21,7 @@ import inspect
 import os
 import tempfile
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -36,7 +36,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _HERE = Path(__file__).parent
 _SIBLING = _HERE.with_name("agents")  # of the same distribution
-_MARKS = (b"@jit", b"@inlined", b"@lean", b"@episode_kernel", b"@slot_kernel", b"# kernel constants")
+_MARKS = (
+    b"def index(",
+    b"def value(",
+    b"@jit",
+    b"@inlined",
+    b"@lean",
+    b"@episode_kernel",
+    b"@slot_kernel",
+    b"# kernel constants",
+)
 # A private option of Numba: code that allocates nothing needs no reference counts. Without it, it is only slower.
 _NO_COUNTS: dict[str, Any] = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
 
@@ -119,9 +128,13 @@ def _cached(kernel: Any, function: Callable[..., Any]) -> Any:
     return kernel
 
 
-def jit(function: F) -> F:
-    """Compile `function` at its first call, with NumPy's rules for division, and keep the result on disk."""
-    return cast(F, _cached(numba.njit(error_model="numpy")(function), function))
+def jit(function: F, nogil: bool = False) -> F:
+    """Compile `function` at its first call, with NumPy's rules for division, and keep the result on disk.
+
+    Args:
+        function: what is to be compiled. nogil: whether other threads may run meanwhile.
+    """
+    return cast(F, _cached(numba.njit(error_model="numpy", nogil=nogil)(function), function))
 
 
 def inlined(function: F) -> F:
@@ -129,35 +142,59 @@ def inlined(function: F) -> F:
     return cast(F, numba.njit(error_model="numpy", inline="always")(function))
 
 
-def lean(function: F) -> F:
-    """`jit` for kernels that make no arrays: they count no references, so that structures of arrays cost nothing."""
-    return cast(F, _cached(numba.njit(error_model="numpy", **_NO_COUNTS)(function), function))
+def lean(function: F, nogil: bool = False) -> F:
+    """`jit` for kernels that make no arrays: they count no references, so that structures of arrays cost nothing.
 
-
-def _looped(function: Callable[..., Any], first: str, last: str, loop: str) -> Callable[..., None]:
-    """A kernel that calls a function of one episode in a loop; `loop` has the call in place of {call}.
-
-    An argument whose annotation is a NamedTuple is handed to the kernel field by field, since a kernel takes half a
-    microsecond to look at a tuple, and is put together again inside.
+    Args:
+        function: what is to be compiled. nogil: whether other threads may run meanwhile.
     """
-    kinds, arguments, built, calls = typing.get_type_hints(function), list[str](), list[str](), list[str]()
-    for name in list(inspect.signature(function).parameters)[1:]:
-        fields = getattr(kinds.get(name), "_fields", None)
-        arguments += [name] if fields is None else [f"{name}_{field}" for field in fields]
-        calls.append(name)
-        if fields is not None:
-            parts = ", ".join(f"{name}_{field}" for field in fields)
-            built.append(f"    {name} = {kinds[name].__name__}({parts})\n")
-    order = ", ".join(part for part in (first, *arguments, last) if part)
-    call = f"one({', '.join(['e', *calls])})"
-    text = f"def batch({order}):\n{''.join(built)}{loop.format(call=call)}"
-    place: dict[str, Any] = {kind.__name__: kind for kind in kinds.values() if isinstance(kind, type)}
-    place |= {"one": inlined(function), "uint64": np.uint64, "__name__": function.__module__ or "__main__"}
+    return cast(F, _cached(numba.njit(error_model="numpy", nogil=nogil, **_NO_COUNTS)(function), function))
+
+
+def _digest(function: Callable[..., Any]) -> str:
+    """A few letters that tell functions of one name in one file apart."""
+    code = function.__code__
+    told = (
+        code.co_code + repr([one for one in code.co_consts if not hasattr(one, "co_code")] + [*code.co_names]).encode()
+    )
+    return hashlib.blake2b(told, digest_size=4).hexdigest()
+
+
+def assemble(
+    function: Callable[..., Any], name: str, arguments: Mapping[str, Any], body: str, **beside: Any
+) -> Callable[..., None]:
+    """The source of a kernel around a function, which the body calls `one`, as a function that can be compiled.
+
+    Args:
+        function: what is called; it is inlined.
+        name: what the kernel is called, after the function.
+        arguments: {argument of the kernel: its class if that is a NamedTuple, else anything}. A NamedTuple is handed
+            over field by field, since a kernel takes half a microsecond to look at a tuple, and put together inside.
+        body: what the kernel does, indented lines.
+        **beside: what else the body may name.
+    """
+    order, built, kinds = list[str](), "", dict[str, Any]()
+    for argument, kind in arguments.items():
+        fields = getattr(kind, "_fields", None)
+        if fields is None:
+            order.append(argument)
+            continue
+        order += [f"{argument}_{field}" for field in fields]
+        built += f"    {argument} = {kind.__name__}({', '.join(f'{argument}_{field}' for field in fields)})\n"
+        kinds[kind.__name__] = kind
+    place = kinds | beside | {"one": inlined(function), "uint64": np.uint64}
+    place["__name__"] = function.__module__ or "__main__"
+    text = f"def kernel({', '.join(order)}):\n{built}{body}"
     exec(compile(text, function.__code__.co_filename, "exec"), place)
-    batch = place["batch"]
-    batch.__qualname__ = f"{function.__qualname__}.batch"
-    kernel: Callable[..., None] = lean(batch)
+    kernel: Callable[..., None] = place["kernel"]
+    kernel.__qualname__ = f"{function.__qualname__}.{name}-{_digest(function)}"
     return kernel
+
+
+def arguments_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The arguments of a function of one episode, but the episode: {name: its annotation, or None}."""
+    hints = typing.get_type_hints(function)
+    return {name: hints.get(name) for name in list(inspect.signature(function).parameters)[1:]}
 
 
 def episode_kernel(function: Callable[..., Any]) -> Callable[..., None]:
@@ -166,8 +203,14 @@ def episode_kernel(function: Callable[..., Any]) -> Callable[..., None]:
     The kernel takes the fields of an argument that is annotated as a NamedTuple in its place: `f(*seen, *rules, out)`.
     The function makes no arrays.
     """
-    loop = "    for episode in range(len(out)):\n        e = uint64(episode)\n        out[e] = {call}\n"
-    return _looped(function, "", "out", loop)
+    given = arguments_of(function)
+    body = f"""    for episode in range(len(out)):
+        e = uint64(episode)
+        out[e] = one(e, {", ".join(given)})
+"""
+    kernel: Any = lean(assemble(function, "batch", given | {"out": None}, body))
+    kernel.function = function  # for players
+    return kernel  # type: ignore[no-any-return]
 
 
 def slot_kernel(function: Callable[..., Any]) -> Callable[..., None]:
@@ -175,5 +218,9 @@ def slot_kernel(function: Callable[..., Any]) -> Callable[..., None]:
 
     Arguments and limits are those of `episode_kernel`.
     """
-    loop = "    for j in range(len(slots)):\n        e = uint64(slots[j])\n        {call}\n"
-    return _looped(function, "slots", "", loop)
+    given = arguments_of(function)
+    body = f"""    for j in range(len(slots)):
+        e = uint64(slots[j])
+        one(e, {", ".join(given)})
+"""
+    return lean(assemble(function, "batch", {"slots": None} | given, body))

@@ -13,9 +13,19 @@ import numpy as np
 
 from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, TABULATED, UNIFORM
 from .compiled import inlined, jit
-from .rng import arm_word, binomial, gamma, next_uniform, normal_quantile, open_counter, philox, to_uniform
+from .rng import (
+    arm_word,
+    binomial,
+    block_of_quantiles,
+    gamma,
+    next_uniform,
+    normal_quantile,
+    open_counter,
+    philox,
+    to_uniform,
+)
 
-__all__ = ["from_table", "from_uniform", "pull_bulk"]
+__all__ = ["block_of_samples", "from_table", "from_uniform", "pull_bulk"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
@@ -57,6 +67,32 @@ def from_table(u: Any, parameters: Any, at: Any, cells: Any, d: Any, D: Any) -> 
     return low + (high - low) * (level - j)
 
 
+@inlined
+def block_of_samples(
+    law: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, spare: Any, x: Any
+) -> None:
+    """Fill x[:n] with the samples of scalar arms that the uniform numbers u[:n] yield, in loops over all of them.
+
+    Args:
+        at: (n,) uint64, where the parameters of each arm start.
+        columns: int64.
+        spare: (n,) int64, scratch.
+    """
+    if law == BERNOULLI:
+        for i in range(n):
+            x[i] = 1.0 if u[i] < parameters[at[i]] else 0.0
+    elif law == GAUSSIAN:
+        block_of_quantiles(u, n, spare, x)
+        for i in range(n):
+            x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
+    elif law == TABULATED:
+        for i in range(n):
+            x[i] = from_table(u[i], parameters, np.int64(at[i]), columns - 1, 0, 1)
+    else:
+        for i in range(n):
+            x[i] = from_uniform(law, u[i], parameters, np.int64(at[i]), columns, data, 0, 1)
+
+
 @jit
 def _merge(o: Any, n: Any, times: Any, s: Any, m2: Any, total: Any, mean: Any, variance: Any) -> Any:
     """Add `times` samples with sum s and centred sum of squares m2 to the n samples behind entry o (Chan et al.)."""
@@ -88,18 +124,24 @@ def pull_bulk(
     sample: Any,
     e: Any,
     D: Any,
+    room: Any,
+    counter: Any,
 ) -> Any:
     """Add `times` samples of one arm at a cost that does not grow with `times`, exact in law.
 
     Bernoulli: binomial. Gaussian: normal sum, chi-square spread. Categorical and resampled: multinomial, one binomial
     per value (row). Uniform and tabulated arms have no closed form: their samples are drawn one by one, as are
     resampled rows while `times` is below their number; such a bulk pull is the sum of the single pulls.
+
+    Args:
+        room: (3, D), and counter: (6,) uint64, scratch.
     """
     one_by_one = law in (UNIFORM, TABULATED) or (law == RESAMPLED and times < parameters[at + 1])
-    s, m2 = np.zeros(D), np.zeros(D)
+    s, m2, first = room[0], room[1], room[2]
+    for d in range(D):
+        s[d] = m2[d] = 0.0
     if one_by_one:
         row, cells = law == RESAMPLED, columns // D - 1  # one uniform number picks all coordinates of a row
-        first = np.zeros(D)
         w0 = w1 = w2 = w3 = np.uint64(0)
         for t in range(n, n + times):
             for d in range(D):
@@ -120,7 +162,6 @@ def pull_bulk(
             shift = s[d] - times * first[d]
             m2[d] -= shift * shift / times
     else:
-        counter = np.empty(6, np.uint64)
         open_counter(counter, k0, k1, episode, arm, n)
         if law == BERNOULLI:
             for d in range(D):

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import rng
-from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, TABULATED, Arms, check_table
-from .compiled import jit
+from .arms import CATEGORICAL, GAUSSIAN, RESAMPLED, TABULATED, Arms, check_table
+from .compiled import inlined, jit
 from .rng import arm_word, block_of_quantiles, philox, to_uniform
-from .sampling import NEXT_BLOCK, from_table, from_uniform, pull_bulk
+from .sampling import NEXT_BLOCK, block_of_samples, from_table, from_uniform, pull_bulk
 
-__all__ = ["UNCHECKED", "Simulator"]
+__all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "updated"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,6 +37,31 @@ LIVE, ENDED, SPENT = 0, 1, 2
 UNCHECKED = -(2**62)  # `advance` returns this if an episode would end by an answer that has not been checked
 PULLED, STOPPED, SKIPPED = 0, 1, 2  # what an episode did in a step; skipped are slots whose episode had ended before
 MOST_TIMES = 2**31 - 1  # pulls of one action
+
+
+class Simulation(NamedTuple):
+    """The arrays of a `Simulator`, as kernels take them: rules, arms, and what the episodes have shown."""
+
+    rules: Ints
+    identity: NDArray[np.uint64]
+    parameters: Floats
+    data: Floats
+    pulls: Ints
+    statistics: Floats
+    counts: Ints
+    flags: NDArray[np.uint8]
+    outcome: Floats
+    room: Floats  # (3, D), and counter (6,): scratch for bulk pulls
+    counter: NDArray[np.uint64]
+
+
+@inlined
+def updated(n: Any, total: Any, mean: Any, variance: Any, y: Any) -> Any:
+    """Sum, mean and variance of n samples and one more, y."""
+    count, sum_ = n + 1.0, total + y
+    now = sum_ / count
+    spread = (variance * n + (y - mean) * (y - now)) / count
+    return sum_, now, spread if spread > 0.0 else 0.0
 
 
 @jit
@@ -67,9 +92,10 @@ def _advance(
     spent, remaining, ended = counts[0], counts[1], counts[2]
     reward, sample = outcome[: len(spent)], outcome[len(spent) :]
     status, did, terminated, truncated = flags[0], flags[1], flags[2], flags[3]
-    words, places = np.empty((6, _BLOCK), np.uint64), np.empty((3, _BLOCK), np.int64)
+    words, places = np.empty((7, _BLOCK), np.uint64), np.empty((3, _BLOCK), np.int64)
     numbers = np.empty((D + 3, _BLOCK))
     offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
+    start_of = words[6]  # where the parameters of an arm start
     slot, place, spare = places[0], places[1], places[2]
     u, x, samples = numbers[0], numbers[1], numbers[2:]
     uK, uD, ucolumns = np.uint64(K), np.uint64(D), np.uint64(columns)
@@ -172,6 +198,8 @@ def _advance(
                         sample,
                         e,
                         D,
+                        np.empty((3, D)),
+                        np.empty(6, np.uint64),
                     )
                     continue
                 slot[n], offset[n] = e, o
@@ -183,29 +211,12 @@ def _advance(
                     w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), c2[i], np.uint64(0), q0[i], q1[i])
                     u[i] = to_uniform(w0, w1)
         if D == 1:
-            if law == BERNOULLI:
-                for i in range(n):
-                    at = offset[i] if stride else c1[i]
-                    x[i] = 1.0 if u[i] < parameters[at] else 0.0
-            elif law == GAUSSIAN:
-                block_of_quantiles(u, n, spare, x)
-                for i in range(n):
-                    at = (offset[i] if stride else c1[i]) * ucolumns
-                    x[i] = parameters[at] + parameters[at + np.uint64(1)] * x[i]
-            elif law == TABULATED:
-                for i in range(n):
-                    at = (offset[i] if stride else c1[i]) * ucolumns
-                    x[i] = from_table(u[i], parameters, np.int64(at), columns - 1, 0, 1)
-            else:
-                for i in range(n):
-                    at = (offset[i] if stride else c1[i]) * ucolumns
-                    x[i] = from_uniform(law, u[i], parameters, np.int64(at), columns, data, 0, 1)
             for i in range(n):
-                o, y, before = offset[i], x[i], float(np.int64(c0[i]))
-                count, sum_, was = before + 1.0, total[o] + y, mean[o]
-                now = sum_ / count
-                spread = (variance[o] * before + (y - was) * (y - now)) / count
-                total[o], mean[o], variance[o] = sum_, now, spread if spread > 0.0 else 0.0
+                start_of[i] = (offset[i] if stride else c1[i]) * ucolumns
+            block_of_samples(law, u, n, start_of, columns, parameters, data, spare, x)
+            for i in range(n):
+                o, before = offset[i], float(np.int64(c0[i]))
+                total[o], mean[o], variance[o] = updated(before, total[o], mean[o], variance[o], x[i])
             if plain:
                 for i in range(n):
                     sample[base + np.uint64(i)] = x[i]
@@ -328,6 +339,7 @@ class Simulator:
         status: (E,) uint8, LIVE, SPENT, or ENDED until `begin`; terminated, truncated: (E,) bool.
         reward: (E,), sample: (E,) or (E, D), did: (E,) uint8, of the last step.
         ended: (E,): its first entries are the slots that ended in the last step.
+        arrays: all of these, as kernels take them.
     """
 
     def __init__(
@@ -366,9 +378,8 @@ class Simulator:
         rules = [arms.code, K, D, full, self.budget, limit, columns, rows is not None]
         # The arms' own arrays are read-only, for which the kernel would be compiled a second time: copies are not.
         table = arms.parameters.copy() if rows is None else rows
-        self._bound = (
+        self.arrays = Simulation(
             np.array(rules, np.int64),
-            float(pull_cost),
             self._identity,
             table.reshape(-1),
             arms.data.copy().reshape(-1),
@@ -377,7 +388,10 @@ class Simulator:
             self._counts,
             self._flags,
             self._outcome,
+            np.empty((3, D)),
+            np.empty(6, np.uint64),
         )
+        self._bound = (self.arrays.rules, float(pull_cost), *self.arrays[1:-2])
 
     def begin(self, rows: Ints, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start the slots `rows` (n,) afresh, as their `episode` (E,) of the root with their `key` (2, E)."""

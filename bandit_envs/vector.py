@@ -15,7 +15,7 @@ from .checks import flag, integer
 from .env import episode_number, fresh_root, read_options
 from .episodes import Environment, Episodes
 from .setting import resolve
-from .simulator import ENDED, PULLED
+from .simulator import ENDED, PULLED, Simulation
 
 __all__ = ["PureExplorationVectorEnv"]
 
@@ -95,6 +95,11 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         """A live view of the budget left in every slot, (N,), -1 without a budget."""
         left: NDArray[np.int64] = self._sim.remaining[:, 0]
         return left
+
+    @property
+    def simulation(self) -> Simulation:
+        """The arrays in which the episodes run, for players: see `bandit_envs.player`."""
+        return self._sim.arrays
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None

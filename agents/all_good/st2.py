@@ -156,8 +156,8 @@ class ST2(PlanPolicy):
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), Forest.of(E, K), np.full(E, np.nan))
 
-    def next_arms(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> None:
-        next_arm(*seen, *self.rules, *state.forest, state.plans, state.threshold, out)
+    def rule(self, seen: Seen, observation: Observation, state: Memory) -> Any:
+        return next_arm, (*seen, *self.rules, *state.forest, state.plans, state.threshold)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         answer = super().recommend(observation, state, slots)

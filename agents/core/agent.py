@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PROBLEMS, Problem, Task, jit
+from bandit_envs import PROBLEMS, Problem, Quiet, Simulation, Task, jit
 
 from . import parameters
 from .statistics import arrays, checked
@@ -241,6 +241,10 @@ class Agent(ABC):
             ValueError: if the observation is not the statistics of the task's K arms. Their values are looked at where
                 `state` is None: pulls are integers >= 0, means lie in the support.
         """
+        return self._decide(self.choose, observation, state)
+
+    def _decide(self, choose: Callable[..., Any], observation: Observation, state: Any) -> tuple[Any, Any]:
+        """`predict`, with arms and times from this function of the observation and the memory."""
         try:
             single = observation["pulls"].ndim == len(self.task.shape)
         except (TypeError, KeyError, IndexError, AttributeError):
@@ -257,7 +261,7 @@ class Agent(ABC):
         if state is None:
             observation = checked(self.name, self.task, observation)
             state = self.remember(observation)
-        chosen = self.choose(observation, state)
+        chosen = choose(observation, state)
         arms, times = chosen if isinstance(chosen, tuple) else (chosen, None)
         if self.task.actions == "arm":
             return (int(arms[0]) if single else arms), state
@@ -278,6 +282,30 @@ class Agent(ABC):
         answer = np.zeros((E, K), np.int8)
         answer[slots] = self.recommend(observation, state, slots)
         return {"arm": arms, "times": once.copy(), "answer": answer}
+
+    @property
+    def plays(self) -> bool:
+        """Whether the agent can play whole episodes in compiled code, see `play`."""
+        return False
+
+    def play(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Any, Any]:
+        """As `predict`, after as many pulls as may be made without anybody looking.
+
+        Args:
+            simulation: of the environment that the observation is a live view of.
+            quiet: how far each episode may go.
+            observation, state: as for `predict`; they move on with the episodes.
+
+        Returns:
+            The next action of each episode, which has not been taken, and the memory.
+        """
+        return self._decide(functools.partial(self.played, simulation, quiet), observation, state)
+
+    def played(
+        self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any
+    ) -> Ints | tuple[Ints, Ints]:
+        """As `choose`, for agents that can play: makes the pulls before the one that it returns."""
+        raise NotImplementedError(f"{self.name} cannot play whole episodes in compiled code")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.task.problem}, K={self.task.K})"

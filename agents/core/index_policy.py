@@ -8,6 +8,7 @@ blocks instead of K steps.
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import abstractmethod
 from collections.abc import Collection
@@ -17,15 +18,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import jit
+from bandit_envs import Block, Quiet, Simulation, jit
 
 from .agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
 from .coordinates import CoordinateMemory, judge
+from .index_kernels import WIDTH, ArmRule, Board, clear, compiles, find, put, rule_of_method
 
 __all__ = ["IndexMemory", "IndexPolicy"]
 
 SCAN = 48  # up to so many arms a scan is quicker than a tree
-WIDTH = 16  # children of a node
 _BLOCK = 256
 
 
@@ -112,38 +113,13 @@ def _scan(table: Any, last: Any, value: Any, fresh: Any, begun: Any, first: Any)
 @jit
 def _tree(table: Any, levels: Any, last: Any, value: Any, fresh: Any, first: Any, K: Any) -> Any:
     """As `_scan`, by the tree of each episode: table (E, S), levels from the leaves up to a root block."""
-    E, S = table.shape
-    flat, depth = table.reshape(-1), len(levels) - 1
-    for e in range(E):
-        base = np.uint64(e * S)
+    for episode in range(len(table)):
+        e = np.uint64(episode)
         if fresh[e]:
-            for j in range(S):
-                flat[base + np.uint64(j)] = np.inf
-            count = K
-            for level in range(depth):
-                for j in range(count):
-                    flat[base + np.uint64(levels[level] + j)] = first
-                count = (count + WIDTH - 1) // WIDTH
+            clear(table, levels, e, K, first)
         else:
-            j, v = last[e], value[e]
-            for level in range(depth):
-                flat[base + np.uint64(levels[level] + j)] = v
-                j //= WIDTH
-                block = base + np.uint64(levels[level] + j * WIDTH)
-                v = flat[block]
-                for i in range(1, WIDTH):
-                    v = min(v, flat[block + np.uint64(i)])
-        j = 0
-        for level in range(depth - 1, -1, -1):
-            block = base + np.uint64(levels[level] + j * WIDTH)
-            v = flat[block]
-            for i in range(1, WIDTH):
-                v = min(v, flat[block + np.uint64(i)])
-            i = 0
-            while flat[block + np.uint64(i)] != v:
-                i += 1
-            j = j * WIDTH + i
-        last[e] = j
+            put(table, levels, e, last[e], value[e])
+        last[e] = find(table, levels, e)
 
 
 @jit
@@ -194,6 +170,34 @@ class IndexPolicy(Agent):
         """Index of arms with T pulls and empirical means x, (n,) or (n, D)."""
         return self.index(T, self.problem.arm_margin(x))
 
+    def rule(self) -> ArmRule | None:
+        """The index of one arm as a function for compiled code; None where there is none, and NumPy is used.
+
+        Here: `value`, where a subclass has one, else `index`, if Numba takes it as it stands and arms are scalar.
+        """
+        if self.task.D > 1 or self.task.pull == "coordinate":
+            return None
+        by_mean = type(self).value is not IndexPolicy.value
+        if not by_mean and self.problem.boundary is None:
+            return None
+        centre = 0.0 if by_mean else float(self.problem.boundary)  # type: ignore[arg-type]
+        rule = rule_of_method(self, "value" if by_mean else "index", centre)
+        low, high = self.task.support or (centre - 2 * self.task.sigma, centre + 3 * self.task.sigma)
+        return rule if rule is not None and compiles(rule, self.value, low, high) else None
+
+    @functools.cached_property
+    def compiled(self) -> ArmRule | None:
+        """What `rule` returns, looked up once."""
+        return self.rule()
+
+    def values(self, T: Floats, x: Floats) -> Floats:
+        """`value`, by compiled code where there is any."""
+        if self.compiled is None:
+            return self.value(T, x)
+        out, rule = np.empty(len(T)), self.compiled
+        rule.kernels()[0](*rule.own, rule.centre, T, x, out)
+        return out
+
     def remember(self, observation: Observation) -> IndexMemory:
         pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)
         E, K = pulls.shape[:2]
@@ -205,7 +209,7 @@ class IndexPolicy(Agent):
             pulls = pulls.max(axis=2)
         else:
             flat = np.maximum(pulls.reshape(-1), 1).astype(np.float64)
-            values = self.value(flat, mean.reshape(E * K, *mean.shape[2:])).reshape(E, K)
+            values = self.values(flat, mean.reshape(E * K, *mean.shape[2:])).reshape(E, K)
             values = np.where(pulls == 0, self.first, values)
         if K <= SCAN:
             table, levels = np.array(values.T, order="C"), np.zeros(0, np.int64)
@@ -234,7 +238,7 @@ class IndexPolicy(Agent):
         turns = m.coordinates
         if turns is None:
             begun = _gather(pulls.reshape(-1), mean.reshape(-1), task.K, task.D, m.last, m.T, m.x.reshape(-1), m.fresh)
-            value = self.value(m.T, m.x)
+            value = self.values(m.T, m.x)
         else:
             slots = np.arange(len(m.last))
             m.fresh = pulls[slots, m.last, turns.spot] == 0
@@ -251,3 +255,16 @@ class IndexPolicy(Agent):
             turns.spot = turns.turn[slots, m.last]
             return m.last * task.D + turns.spot
         return m.last.copy()
+
+    @property
+    def plays(self) -> bool:
+        own = type(self).choose is IndexPolicy.choose and type(self).remember is IndexPolicy.remember
+        return own and self.compiled is not None
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: IndexMemory) -> Ints:
+        m, rule = state, self.compiled
+        assert rule is not None
+        out = np.empty(len(m.last), np.int64)
+        board = Board(m.table, m.levels, m.last, self.first, self.running, rule.centre)
+        rule.kernels()[1](*rule.own, *board, *simulation, *quiet, *Block.empty(), out)
+        return out

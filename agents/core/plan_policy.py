@@ -8,12 +8,13 @@ plan one by one.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bandit_envs import inlined
+from bandit_envs import Quiet, Simulation, inlined, player
 
 from .agent import Agent, Floats, Ints, Observation, unfit
 
@@ -81,8 +82,8 @@ class PlanMemory:
 class PlanPolicy(Agent):
     """Pull every arm; then a few arms at a time, as planned.
 
-    A subclass says in `next_arms` which kernel, made by `episode_kernel`, fills in the next arms. Where it remembers
-    more than its plans, `remember` returns a dataclass of its own with a field `plans`, made by `new_plans`.
+    A subclass says in `rule` which kernel, made by `episode_kernel`, tells the next arm of an episode. Where it
+    remembers more than its plans, `remember` returns a dataclass of its own with a field `plans`, made by `new_plans`.
     """
 
     anytime: ClassVar[bool] = True
@@ -97,14 +98,29 @@ class PlanPolicy(Agent):
         return PlanMemory(self.new_plans(observation))
 
     @abstractmethod
-    def next_arms(self, seen: Seen, observation: Observation, state: Any, out: Ints) -> None:
-        """Fill in the next arm of each episode, out (E,); K to stop."""
+    def rule(self, seen: Seen, observation: Observation, state: Any) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """The kernel of the next arm of an episode, made by `episode_kernel`, and its arguments but `out`."""
 
     def choose(self, observation: Observation, state: Any) -> Ints:
+        kernel, arguments = self._rule(observation, state)
+        out = np.empty(len(state.plans), np.int64)
+        kernel(*arguments, out)
+        return out
+
+    @property
+    def plays(self) -> bool:
+        return True
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
+        kernel, arguments = self._rule(observation, state)
+        out = np.empty(len(state.plans), np.int64)
+        player(kernel)(*arguments, *simulation, *quiet, out)
+        return out
+
+    def _rule(self, observation: Observation, state: Any) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """The kernel and its arguments, once the observation has been found to fit the memory."""
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean = np.ascontiguousarray(observation["mean"], np.float64)
         if len(pulls) != len(state.plans) or mean.shape != pulls.shape:
             raise unfit(pulls, mean, len(state.plans))
-        out = np.empty(len(pulls), np.int64)
-        self.next_arms(Seen(pulls, mean), observation, state, out)
-        return out
+        return self.rule(Seen(pulls, mean), observation, state)

@@ -9,12 +9,13 @@ An algorithm makes its plans in one of two ways:
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bandit_envs import MOST_TIMES, slot_kernel
+from bandit_envs import MOST_TIMES, Quiet, Simulation, player, slot_kernel
 
 from .agent import Agent, Bools, Floats, Ints, Observation, unfit
 from .bulk import BOOK, Plans, Sums, Times, following, plan_of, watch
@@ -79,20 +80,41 @@ class BulkPolicy(Agent):
     def remember(self, observation: Observation) -> Any:
         return RoundMemory(**RoundMemory.of(*observation["pulls"].shape))
 
-    @abstractmethod
+    def rule(
+        self, sums: Sums, observation: Observation, state: Any, times: Times
+    ) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """The kernel of the next arm of an episode and its times, made by `episode_kernel`; its arguments but `out`."""
+        raise NotImplementedError(f"{type(self).__name__} must define rule, or next_pulls")
+
     def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:
         """Fill in the next arm of each episode, out (E,), K to stop, and how often to pull it, `times.out`."""
+        kernel, arguments = self.rule(sums, observation, state, times)
+        kernel(*arguments, out)
 
     def choose(self, observation: Observation, state: Any) -> tuple[Ints, Ints]:
+        sums, times, arms = self._arrays(observation, state)
+        self.next_pulls(sums, observation, state, times, arms)
+        return arms, times.out
+
+    @property
+    def plays(self) -> bool:
+        return type(self).rule is not BulkPolicy.rule
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Ints, Ints]:
+        sums, times, arms = self._arrays(observation, state)
+        kernel, arguments = self.rule(sums, observation, state, times)
+        player(kernel)(*arguments, *simulation, *quiet, arms)
+        return arms, times.out
+
+    def _arrays(self, observation: Observation, state: Any) -> tuple[Sums, Times, Ints]:
+        """Pulls and sums, once they have been found to fit the memory; and room for numbers of pulls, and for arms."""
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         total = np.ascontiguousarray(observation["total"], np.float64)
         E = len(state.plans.books)
         if len(pulls) != E or total.shape[:2] != pulls.shape:
             raise unfit(pulls, total, E, "total")
-        arms, times = np.empty(E, np.int64), np.empty(E, np.int64)
         most = 1 if self.task.actions == "arm" else MOST_TIMES
-        self.next_pulls(Sums(pulls, total), observation, state, Times(times, most), arms)
-        return arms, times
+        return Sums(pulls, total), Times(np.empty(E, np.int64), most), np.empty(E, np.int64)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The plug-in answer; the algorithm's own once it has stopped."""

@@ -22,7 +22,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 import bandit_envs
-from bandit_envs import EPISODES_LIMIT, PULLS_LIMIT, PureExplorationVectorEnv, flag, integer, jit, root_number
+from bandit_envs import EPISODES_LIMIT, PULLS_LIMIT, PureExplorationVectorEnv, Quiet, flag, integer, jit, root_number
 
 from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent
@@ -32,6 +32,7 @@ from .result import Evaluation, Run
 __all__ = ["evaluate"]
 
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
+PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
 _INT64 = np.dtype(np.int64)
 _NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
 
@@ -286,7 +287,11 @@ def _plan(
         slots = _batch_size(envs, episodes, batch)
         # A first decision: what the agent cannot read comes out here, and no run pays for the loading of kernels.
         observation, _ = envs.reset(seed=0)
-        envs.step(policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)[0])
+        if getattr(policy, "plays", False):
+            quiet = Quiet(np.zeros(1, np.int64), 0)
+            envs.step(policy.play(envs.simulation, quiet, observation, None)[0])
+        else:
+            envs.step(policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)[0])
         envs.assess(np.zeros(1, np.int64))
         envs.certify(np.zeros(1, np.int64))
     finally:
@@ -311,6 +316,8 @@ class _Lockstep:
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
         self.episodes, self.seed, self.progress = episodes, seed, progress
         E = envs.num_envs
+        self.plays = bool(getattr(policy, "plays", False))
+        self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
         self.checks = np.array([] if at is None else at, np.int64)
         self.result = Run.empty(label, envs.task, episodes, at)
         self.episode = np.arange(E)  # which episode each slot runs
@@ -337,7 +344,7 @@ class _Lockstep:
         one, running = np.ones(E, np.int64), np.zeros(E, np.bool_)
         left, checked, shape, shown = self.episodes, len(self.checks) > 0, (E,), bar.show
         while left:
-            action, state = self.policy.predict(observation, state, begins, deterministic=True)
+            action, state = self._decide(observation, state, begins)
             arm, times = (action["arm"], action["times"]) if self.handcrafted else (action, one)
             if checked:
                 if getattr(arm, "dtype", None) is not _INT64 or times.dtype is not _INT64:
@@ -365,6 +372,20 @@ class _Lockstep:
                 mask[refill] = True
                 self.next_check[refill], self.limit[refill] = 0, self.limits[0]
                 observation, _ = envs.reset(options={"reset_mask": mask, "episode": self.episode})
+
+    def _decide(self, observation: Any, state: Any, begins: NDArray[np.bool_]) -> tuple[Any, Any]:
+        """The next actions; an agent that can plays on to them from wherever nothing is due."""
+        if not self.plays:
+            return self.policy.predict(observation, state, begins, deterministic=True)
+        started = time.perf_counter()
+        quiet = Quiet(np.minimum(self.limit, self.most - 1), self.steps)
+        action, state = self.policy.play(self.envs.simulation, quiet, observation, state)
+        seconds = time.perf_counter() - started
+        if seconds < PATIENCE / 4:
+            self.steps = min(2 * self.steps, 2**40)
+        elif seconds > PATIENCE:
+            self.steps = max(self.steps // 2, 1)
+        return action, state
 
     def _pulls(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Pulls of each arm, or of all its coordinates, (n, K)."""

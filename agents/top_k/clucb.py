@@ -171,6 +171,6 @@ class CLUCB(TopKAgent):
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), High.of(E, K), Kept.of(E, K))
 
-    def next_arms(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> None:
+    def rule(self, seen: Seen, observation: Observation, state: Memory) -> Any:
         state.high.check(seen.pulls)
-        next_arm(*seen, *self.rules, *state.high, state.plans, *state.kept, out)
+        return next_arm, (*seen, *self.rules, *state.high, state.plans, *state.kept)

@@ -228,8 +228,8 @@ class LUCB(PlanPolicy):
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), Forest.of(E, K), np.zeros(E, ROUND))
 
-    def next_arms(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> None:
-        next_arm(*seen, *self.rules, *state.forest, state.plans, state.rounds, out)
+    def rule(self, seen: Seen, observation: Observation, state: Memory) -> Any:
+        return next_arm, (*seen, *self.rules, *state.forest, state.plans, state.rounds)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """High: the k largest empirical means; arms never pulled come last."""

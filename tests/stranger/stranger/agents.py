@@ -42,5 +42,5 @@ class BothSides(PlanPolicy):
 
     name, source, solves = "both-sides", "an example", ("FarGood",)
 
-    def next_arms(self, seen, observation, state, out):
-        next_arm(*seen, self.problem.threshold, self.problem.epsilon, state.plans, out)
+    def rule(self, seen, observation, state):
+        return next_arm, (*seen, self.problem.threshold, self.problem.epsilon, state.plans)

@@ -1,0 +1,270 @@
+"""Index rules in compiled code: the index of one arm is compiled as it stands, and whole episodes are played by it.
+
+For few arms the indices are kept arm-major, (K, E), and scanned. Episodes that are far from whatever must be looked at
+are played 64 side by side: each stage of a step is a loop over these 64, which LLVM vectorises. For many arms each
+episode has a tree of blocks of 16 arms that keeps the least index of each block.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.core.errors import NumbaError
+from numpy.typing import NDArray
+
+from bandit_envs import (
+    BLOCK,
+    ENDED,
+    LIVE,
+    Block,
+    Quiet,
+    Simulation,
+    assemble,
+    block_of_pulls,
+    inlined,
+    jit,
+    lean,
+    pull,
+    spend,
+)
+
+__all__ = ["WIDTH", "ArmRule", "Board", "clear", "compiles", "find", "put", "rule_of_method"]
+
+Floats = NDArray[np.float64]
+FEW = 8  # so many episodes, or more, are played side by side
+WIDTH = 16  # children of a node of a tree
+VARIADIC = 0x0C  # flags of code that takes *args or **kwargs
+NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+
+
+class Board(NamedTuple):
+    """The indices of all arms in all episodes."""
+
+    table: Any  # scan: (K, E); tree: (E, sum of levels), leaves first
+    levels: Any  # tree: where each level starts, and the end; empty for a scan
+    last: Any  # (E,) the arm chosen last
+    first: float  # the index of an arm never pulled
+    running: bool  # an arm's index never falls
+    centre: float  # what is taken off a mean
+
+
+# --- trees ------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def put(table: Any, levels: Any, e: Any, i: Any, v: Any) -> None:
+    """Give arm i of episode e the index v, and bring the nodes above it up to date."""
+    j = np.int64(i)
+    for level in range(len(levels) - 1):
+        table[e, np.uint64(levels[level] + j)] = v
+        j //= WIDTH
+        block = np.uint64(levels[level] + j * WIDTH)
+        v = table[e, block]
+        for child in range(1, WIDTH):
+            v = min(v, table[e, block + np.uint64(child)])
+
+
+@inlined
+def find(table: Any, levels: Any, e: Any) -> Any:
+    """The arm of episode e with the least index, the lowest of those."""
+    j = np.int64(0)
+    for level in range(len(levels) - 2, -1, -1):
+        block = np.uint64(levels[level] + j * WIDTH)
+        v = table[e, block]
+        for child in range(1, WIDTH):
+            v = min(v, table[e, block + np.uint64(child)])
+        i = np.int64(0)
+        while table[e, block + np.uint64(i)] != v:
+            i += 1
+        j = j * WIDTH + i
+    return j
+
+
+@jit
+def clear(table: Any, levels: Any, e: Any, K: Any, first: Any) -> None:
+    """All arms of episode e have the index `first`."""
+    for j in range(table.shape[1]):
+        table[e, j] = np.inf
+    count = K
+    for level in range(len(levels) - 1):
+        for j in range(count):
+            table[e, levels[level] + j] = first
+        count = (count + WIDTH - 1) // WIDTH
+
+
+# --- whole episodes ---------------------------------------------------------------------------------------------------
+
+
+@inlined
+def play_block(one: Any, own: Any, board: Any, sim: Any, begin: Any, n: Any, steps: Any, room: Any) -> None:
+    """Make so many steps of the n <= 64 episodes from `begin` on, all live and at least so far from their next look.
+
+    Args:
+        one: the rule, `one(own, T, x)`.
+        own: what the rule knows.
+        room: a `Block`.
+    """
+    K, E = board.table.shape
+    flat, start, uE, uK = board.table.reshape(-1), np.uint64(begin), np.uint64(E), np.uint64(K)
+    arm, count, least, mean = room.words[2], room.words[3], room.numbers[5], room.numbers[6]
+    for _ in range(steps):
+        for i in range(n):
+            least[i], arm[i] = flat[start + np.uint64(i)], np.uint64(0)
+        for k in range(np.uint64(1), uK):
+            row = k * uE + start
+            for i in range(n):
+                v = flat[row + np.uint64(i)]
+                less = v < least[i]
+                least[i], arm[i] = v if less else least[i], k if less else arm[i]
+        block_of_pulls(sim, start, n, arm, count, mean, room)
+        for i in range(n):
+            mean[i] = one(own, float(np.int64(count[i])), mean[i] - board.centre)
+        if board.running:
+            for i in range(n):
+                mean[i] = max(mean[i], least[i])
+        for i in range(n):
+            flat[arm[i] * uE + start + np.uint64(i)] = mean[i]
+    for i in range(n):
+        board.last[start + np.uint64(i)] = np.int64(arm[i])
+
+
+@inlined
+def look(one: Any, own: Any, board: Any, sim: Any, e: Any) -> None:
+    """Take in what the arm chosen last has shown in episode e; where it has no pulls, the episode has just begun."""
+    K, a = np.uint64(sim.rules[1]), np.uint64(board.last[e])
+    T, scan = sim.pulls[e * K + a], len(board.levels) == 0
+    if T == 0 and scan:
+        for k in range(K):
+            board.table[k, e] = board.first
+    elif T == 0:
+        clear(board.table, board.levels, e, np.int64(K), board.first)
+    else:
+        v = one(own, float(T), sim.statistics[1, e * K + a] - board.centre)
+        if board.running:
+            v = max(v, board.table[a, e] if scan else board.table[e, a])
+        if scan:
+            board.table[a, e] = v
+        else:
+            put(board.table, board.levels, e, a, v)
+
+
+@inlined
+def choose(board: Any, e: Any) -> Any:
+    """The arm of episode e with the least index."""
+    arm = np.int64(0)
+    if len(board.levels) == 0:
+        least = board.table[np.uint64(0), e]
+        for k in range(np.uint64(1), np.uint64(len(board.table))):
+            v = board.table[k, e]
+            arm, least = (np.int64(k), v) if v < least else (arm, least)
+    else:
+        arm = find(board.table, board.levels, e)
+    board.last[e] = arm
+    return arm
+
+
+@inlined
+def play_all(one: Any, own: Any, board: Any, sim: Any, quiet: Any, room: Any, out: Any) -> None:
+    """Play every episode, as `player` does: blocks side by side as far as all are quiet, then each on its own."""
+    E, K = len(out), sim.rules[1]
+    for begin in range(0, E, BLOCK):
+        end = min(begin + BLOCK, E)
+        steps, live = quiet.steps, len(board.levels) == 0 and end - begin >= FEW
+        for episode in range(begin, end):
+            live &= sim.flags[0, episode] == LIVE
+            steps = min(steps, quiet.most[episode] - sim.counts[0, episode])
+        steps = steps if live else 0
+        if steps > 0:
+            for episode in range(begin, end):
+                look(one, own, board, sim, np.uint64(episode))
+            play_block(one, own, board, sim, begin, end - begin, steps, room)
+            for episode in range(begin, end):
+                spend(sim, np.uint64(episode), steps)
+        for episode in range(begin, end):
+            e, left = np.uint64(episode), quiet.steps - steps
+            out[e] = K
+            while sim.flags[0, e] != ENDED:
+                look(one, own, board, sim, e)
+                arm = choose(board, e)
+                if left == 0 or sim.flags[0, e] != LIVE or sim.counts[0, e] >= quiet.most[e]:
+                    out[e] = arm
+                    break
+                pull(sim, e, arm, 1)
+                left -= 1
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+class ArmRule(NamedTuple):
+    """The index of one arm, for compiled code: `function(own, T, x - centre)`, T its pulls and x its mean."""
+
+    function: Callable[..., Any]
+    own: Any  # a NamedTuple
+    centre: float = 0.0
+
+    def kernels(self) -> tuple[Callable[..., None], Callable[..., None]]:
+        """`values(*own, centre, T, x, out)`, elementwise; `play(*own, *board, *simulation, *quiet, *block, out)`."""
+        return _kernels(self.function, type(self.own))
+
+
+@functools.cache
+def _kernels(function: Callable[..., Any], own: type[Any]) -> tuple[Callable[..., None], Callable[..., None]]:
+    body = "    for i in range(len(out)):\n        out[i] = one(own, T[i], x[i] - centre)\n"
+    arguments = {"own": own, "centre": None, "T": None, "x": None, "out": None}
+    values = assemble(function, "values", arguments, body)
+    arguments = {"own": own, "board": Board, "sim": Simulation, "quiet": Quiet, "room": Block, "out": None}
+    play = assemble(
+        function, "play", arguments, "    play_all(one, own, board, sim, quiet, room, out)\n", play_all=play_all
+    )
+    return lean(values, nogil=True), lean(play, nogil=True)
+
+
+@functools.cache
+def _own(names: tuple[str, ...]) -> type[Any]:
+    """A NamedTuple of these fields, always the same class for the same names."""
+    return namedtuple("Own", names)  # type: ignore[no-any-return]
+
+
+def rule_of_method(agent: Any, name: str, centre: float) -> ArmRule | None:
+    """The method `index` or `value` of an agent as it stands; None where it reads what kernels cannot.
+
+    Its `self` becomes a NamedTuple of those of the agent's attributes that it may read: numbers and arrays.
+
+    Args:
+        agent: the agent.
+        name: of the method.
+        centre: what is taken off a mean to make the method's second argument.
+    """
+    method = getattr(type(agent), name)
+    code = getattr(method, "__code__", None)
+    if code is None or code.co_freevars or code.co_argcount != 3 or code.co_flags & VARIADIC:
+        return None
+    known = {one: vars(agent).get(one, getattr(type(agent), one, None)) for one in code.co_names}
+    read = {one: value for one, value in known.items() if isinstance(value, NUMBERS) or type(value) is np.ndarray}
+    if any(one.startswith("_") for one in read):
+        return None
+    read = read or {"nothing": 0.0}
+    return ArmRule(method, _own(tuple(read))(**read), centre)
+
+
+def compiles(rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: float, high: float) -> bool:
+    """Whether Numba takes a rule, and makes the same of it as NumPy.
+
+    Args:
+        rule: the rule.
+        plain: the same in NumPy, `plain(T, x)`.
+        low, high: means to try lie between these.
+    """
+    T, x = (part.reshape(-1) for part in np.meshgrid([1.0, 2.0, 3.0, 10.0, 317.0, 1e6], np.linspace(low, high, 7)))
+    out = np.empty(len(T))
+    try:
+        rule.kernels()[0](*rule.own, rule.centre, T, x, out)
+    except NumbaError:
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.allclose(out, plain(T, x), rtol=1e-9, atol=0.0, equal_nan=True))

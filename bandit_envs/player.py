@@ -1,0 +1,210 @@
+"""Whole episodes in compiled code: an agent that is a function of one episode plays on without Python between pulls.
+
+A player goes through the slots of a simulator, and plays each up to the next action that somebody else must look at:
+one that stops, that leads beyond a checkpoint, or that ends the episode. That action it leaves to `Simulator.advance`.
+So everything that happens rarely has one implementation; and a player pulls arms exactly as `advance` does: by the same
+random numbers, laws and statistics, in the same order within each episode, bit for bit.
+
+Players hold no lock: several threads can play, each on a simulator of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arms import CATEGORICAL, RESAMPLED, TABULATED
+from .compiled import arguments_of, assemble, inlined, jit, lean
+from .rng import arm_word, philox, to_uniform
+from .sampling import NEXT_BLOCK, block_of_samples, from_table, from_uniform, pull_bulk
+from .simulator import ENDED, LIVE, Simulation, updated
+
+__all__ = ["BLOCK", "Block", "Quiet", "block_of_pulls", "player", "pull", "spend"]
+
+BLOCK = 64  # kernel constants: episodes side by side
+
+Ints = NDArray[np.int64]
+
+
+class Quiet(NamedTuple):
+    """How far a player may go without anybody looking.
+
+    Attributes:
+        most: (E,) pulls of an episode at which it must still stand.
+        steps: actions of an episode at most; the one after them is chosen and left to others.
+    """
+
+    most: Ints
+    steps: int
+
+
+@jit
+def _pull_coordinates(sim: Any, e: Any, a: Any, o: Any, at: Any) -> None:
+    """One pull of an arm of several dimensions, whose entry is o and whose parameters start at `at`."""
+    law, D, columns = sim.rules[0], sim.rules[2], sim.rules[6]
+    m = sim.pulls[o]
+    k0, k1, episode, c1 = sim.identity[0, e], sim.identity[1, e], sim.identity[2, e], arm_word(a, m)
+    row = law == RESAMPLED or law == CATEGORICAL  # one uniform number picks all coordinates
+    w0 = w1 = w2 = w3 = np.uint64(0)
+    before = float(m)
+    for d in range(D):
+        if d % 2 == 0 and not (row and d > 0):
+            w0, w1, w2, w3 = philox(np.uint64(m), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
+        u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
+        if law == TABULATED:
+            y = from_table(u, sim.parameters, at, columns // D - 1, d, D)
+        else:
+            y = from_uniform(law, u, sim.parameters, at, columns, sim.data, d, D)
+        i = np.int64(o) * D + d
+        was = sim.statistics[1, i]
+        sim.statistics[0, i] += y
+        sim.statistics[1, i] = sim.statistics[0, i] / (before + 1.0)
+        spread = sim.statistics[2, i] * before + (y - was) * (y - sim.statistics[1, i])
+        sim.statistics[2, i] = max(spread, 0.0) / (before + 1.0)
+
+
+@jit
+def _pull_many(sim: Any, e: Any, a: Any, times: Any, o: Any, at: Any) -> None:
+    """A bulk pull of the arm whose entry is o and whose parameters start at `at`."""
+    law, D, columns, E = sim.rules[0], sim.rules[2], sim.rules[6], len(sim.pulls) // sim.rules[1]
+    pull_bulk(
+        law,
+        sim.identity[0, e],
+        sim.identity[1, e],
+        sim.identity[2, e],
+        a,
+        sim.pulls[o],
+        times,
+        np.int64(o),
+        at,
+        columns,
+        sim.parameters,
+        sim.data,
+        sim.statistics[0],
+        sim.statistics[1],
+        sim.statistics[2],
+        sim.outcome[E:],
+        e,
+        D,
+        sim.room,
+        sim.counter,
+    )
+
+
+@inlined
+def spend(sim: Any, e: Any, pulls: Any) -> None:
+    """Count pulls of episode e."""
+    sim.counts[0, e] += pulls
+    if sim.rules[4] >= 0:
+        sim.counts[1, e] = sim.rules[4] - sim.counts[0, e]
+
+
+@inlined
+def pull(sim: Any, e: Any, arm: Any, times: Any) -> None:
+    """Pull an arm of episode e, which neither ends the episode nor is beyond its budget."""
+    law, K, columns = sim.rules[0], np.uint64(sim.rules[1]), np.uint64(sim.rules[6])
+    a = np.uint64(arm)
+    o = e * K + a
+    at = (o if sim.rules[7] else a) * columns
+    m = sim.pulls[o]
+    if times > 1:
+        _pull_many(sim, e, a, times, o, np.int64(at))
+    elif sim.rules[2] > 1:
+        _pull_coordinates(sim, e, a, o, np.int64(at))
+    else:
+        w0, w1, _, _ = philox(
+            np.uint64(m), arm_word(a, m), sim.identity[2, e], np.uint64(0), sim.identity[0, e], sim.identity[1, e]
+        )
+        u = to_uniform(w0, w1)
+        if law == TABULATED:
+            y = from_table(u, sim.parameters, np.int64(at), np.int64(columns) - 1, 0, 1)
+        else:
+            y = from_uniform(law, u, sim.parameters, np.int64(at), columns, sim.data, 0, 1)
+        total, mean, variance = sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o]
+        sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o] = updated(float(m), total, mean, variance, y)
+    sim.pulls[o] = m + times
+    spend(sim, e, times)
+
+
+class Block(NamedTuple):
+    """Room for one step of `BLOCK` episodes."""
+
+    words: Any  # (4, BLOCK) uint64; the first two are used by `block_of_pulls`, the others are free
+    places: Any  # (BLOCK,) int64
+    numbers: Any  # (7, BLOCK); the first five are used, the others free
+
+    @classmethod
+    def empty(cls) -> Block:
+        """Such arrays."""
+        return cls(np.empty((4, BLOCK), np.uint64), np.empty(BLOCK, np.int64), np.empty((7, BLOCK)))
+
+
+@inlined
+def block_of_pulls(sim: Any, start: Any, n: Any, arm: Any, count: Any, mean: Any, room: Any) -> None:
+    """Pull scalar arms once, in n episodes from `start` on, in loops over all of them; `spend` is left to the caller.
+
+    Args:
+        arm: (n,) uint64.
+        count, mean: (n,), uint64 and float, which get the pulls of each arm and its mean, with the new sample.
+        room: a `Block`.
+    """
+    law, K, columns, stride = sim.rules[0], np.uint64(sim.rules[1]), np.uint64(sim.rules[6]), sim.rules[7] != 0
+    offset, at, u, y = room.words[0], room.words[1], room.numbers[0], room.numbers[1]
+    total, before, variance = room.numbers[2], room.numbers[3], room.numbers[4]
+    for i in range(n):
+        o = (start + np.uint64(i)) * K + arm[i]
+        m = sim.pulls[o]
+        sim.pulls[o] = m + 1
+        offset[i], count[i] = o, m
+    for i in range(n):
+        j = start + np.uint64(i)
+        c1, k0, k1 = arm_word(arm[i], count[i]), sim.identity[0, j], sim.identity[1, j]
+        w0, w1, _, _ = philox(count[i], c1, sim.identity[2, j], np.uint64(0), k0, k1)
+        u[i] = to_uniform(w0, w1)
+    for i in range(n):
+        at[i] = (offset[i] if stride else arm[i]) * columns
+    block_of_samples(law, u, n, at, np.int64(columns), sim.parameters, sim.data, room.places, y)
+    for i in range(n):
+        o = offset[i]
+        total[i], mean[i], variance[i] = sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o]
+    for i in range(n):
+        before[i] = float(np.int64(count[i]))
+        total[i], mean[i], variance[i] = updated(before[i], total[i], mean[i], variance[i], y[i])
+        count[i] += np.uint64(1)
+    for i in range(n):
+        o = offset[i]
+        sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o] = total[i], mean[i], variance[i]
+
+
+_PLAY = """    K = sim.rules[1]
+    for episode in range(len(out)):
+        e = uint64(episode)
+        out[e], left = K, quiet.steps
+        while sim.flags[0, e] != ENDED:
+            arm = one(e, {given})
+            pulls = {pulls}
+            if left == 0 or arm >= K or sim.flags[0, e] != LIVE or pulls > quiet.most[e] - sim.counts[0, e]:
+                out[e] = arm
+                break
+            pull(sim, e, arm, pulls)
+            left -= 1
+"""
+
+
+@functools.cache
+def player(kernel: Any) -> Callable[..., None]:
+    """The player of a kernel that `episode_kernel` has made: `play(..., *simulation, *quiet, out)`.
+
+    The arguments in front are those of the kernel. It pulls the chosen arms in each slot whose episode is live, for as
+    long as `Quiet` allows, and sets out[e] to the next arm, which it does not pull. Where an argument of the kernel is
+    called `times` and holds how often to pull the chosen arms, `times.out`, it is obeyed.
+    """
+    given = arguments_of(kernel.function)
+    body = _PLAY.format(given=", ".join(given), pulls="times.out[e]" if "times" in given else "1")
+    arguments = given | {"sim": Simulation, "quiet": Quiet, "out": None}
+    beside = {"LIVE": LIVE, "ENDED": ENDED, "pull": pull}
+    return lean(assemble(kernel.function, "player", arguments, body, **beside), nogil=True)
