@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arms import CATEGORICAL, RESAMPLED, TABULATED
-from .compiled import arguments_of, assemble, inlined, jit, lean
+from .compiled import arguments_of, assemble, inlined, lean
 from .rng import arm_word, philox, to_uniform
 from .sampling import NEXT_BLOCK, block_of_samples, from_table, from_uniform, pull_bulk
 from .simulator import ENDED, LIVE, Simulation, updated
@@ -42,7 +42,7 @@ class Quiet(NamedTuple):
     steps: int
 
 
-@jit
+@lean
 def _pull_coordinates(sim: Any, e: Any, a: Any, o: Any, at: Any) -> None:
     """One pull of an arm of several dimensions, whose entry is o and whose parameters start at `at`."""
     law, D, columns = sim.rules[0], sim.rules[2], sim.rules[6]
@@ -67,7 +67,7 @@ def _pull_coordinates(sim: Any, e: Any, a: Any, o: Any, at: Any) -> None:
         sim.statistics[2, i] = max(spread, 0.0) / (before + 1.0)
 
 
-@jit
+@lean
 def _pull_many(sim: Any, e: Any, a: Any, times: Any, o: Any, at: Any) -> None:
     """A bulk pull of the arm whose entry is o and whose parameters start at `at`."""
     law, D, columns, E = sim.rules[0], sim.rules[2], sim.rules[6], len(sim.pulls) // sim.rules[1]
@@ -103,7 +103,7 @@ def spend(sim: Any, e: Any, pulls: Any) -> None:
         sim.counts[1, e] = sim.rules[4] - sim.counts[0, e]
 
 
-@inlined
+@lean
 def pull(sim: Any, e: Any, arm: Any, times: Any) -> None:
     """Pull an arm of episode e, which neither ends the episode nor is beyond its budget."""
     law, K, columns = sim.rules[0], np.uint64(sim.rules[1]), np.uint64(sim.rules[6])
@@ -143,7 +143,7 @@ class Block(NamedTuple):
         return cls(np.empty((4, BLOCK), np.uint64), np.empty(BLOCK, np.int64), np.empty((7, BLOCK)))
 
 
-@inlined
+@lean
 def block_of_pulls(sim: Any, start: Any, n: Any, arm: Any, count: Any, mean: Any, room: Any) -> None:
     """Pull scalar arms once, in n episodes from `start` on, in loops over all of them; `spend` is left to the caller.
 
