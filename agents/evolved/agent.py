@@ -17,9 +17,10 @@ import numpy as np
 from bandit_envs import number
 
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, unfit
+from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_genes
-from .formula import PARAMETERS, at_budget, indices, least_indices
+from .formula import PARAMETERS, Own, arm_index, at_budget, indices, least_indices
 
 __all__ = ["STOPPING", "Evolved"]
 
@@ -88,6 +89,16 @@ class Evolved(IndexPolicy):
         rows = len(T) // len(self.genes)
         indices(T, D, self._centre, self.sigma2, self.fair, self._own, max(rows, 1), out)
         return out
+
+    def rule(self) -> ArmRule | None:
+        boundary, scalar = self.problem.boundary, self.task.D == 1 and self.task.pull == "arm"
+        if self._wide or len(self.genes) > 1 or boundary is None or not scalar:
+            return None
+        return ArmRule(arm_index, Own(self._centre, self.sigma2, self.fair, self._own), float(boundary))
+
+    @property
+    def plays(self) -> bool:
+        return not self.stops and self.compiled is not None
 
     def remember(self, observation: Observation) -> Any:
         if not self._wide:

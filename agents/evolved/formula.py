@@ -30,14 +30,14 @@ departures  none: this is the source
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import inlined, jit
 
-__all__ = ["LSA", "PARAMETERS", "at_budget", "indices", "least_indices"]
+__all__ = ["LSA", "PARAMETERS", "Own", "arm_index", "at_budget", "indices", "least_indices"]
 
 Floats = NDArray[np.float64]
 PARAMETERS = (
@@ -91,6 +91,21 @@ def _index(n: Any, d: Any, centre: Any, side: Any, sigma2: Any, fair: Any, g: An
             x = g[row, j + 1] * ln_w + g[row, j + 2] * ln_n + g[row, j + 3] * (ln_n - fair) + g[row, j + 4]
             index += g[row, j] * x / (1.0 + abs(x))
     return index
+
+
+class Own(NamedTuple):
+    """What the index of a single arm is computed from."""
+
+    centre: float  # boundary of Bernoulli arms, else NaN
+    sigma2: float
+    fair: float  # ln(T / K)
+    genes: Floats  # (1, 18), as of `at_budget`
+
+
+def arm_index(own: Any, n: Any, margin: Any) -> Any:
+    """The index of an arm with n >= 1 pulls whose empirical mean has this margin."""
+    side = 1.0 if margin >= 0.0 else -1.0
+    return _index(n, abs(margin), own.centre, side, own.sigma2, own.fair, own.genes, 0)
 
 
 @jit

@@ -22,13 +22,14 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bandit_envs import beta_below, integer, jit, number
 
 from ..core.agent import Floats, Ints
+from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
 from .prior import prior_of
 
@@ -37,6 +38,7 @@ __all__ = ["HORIZON", "DPIndex", "Table", "index_table"]
 HORIZON = 6000  # the largest table: 1.9 million states, some two seconds
 BAND = 3.0  # only states with |s - theta n| <= BAND sqrt(n + 1) are in a table: six standard deviations, errors of 1e-9
 LEAST, RATIO = 1e-12, 1.2  # the grid of prices: LEAST, LEAST * RATIO, ... to 1/2
+LOG_LEAST = math.log(LEAST)
 NEVER = -1e4  # stands for the logarithm of 0
 
 
@@ -144,6 +146,27 @@ def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> t
     return table, logs
 
 
+class Lookup(NamedTuple):
+    """What the index of a state is read from."""
+
+    low: Ints  # of the table: (N + 1,) and (N + 2,)
+    start: Ints
+    logs: Floats  # (S,) ln of the index
+    horizon: int
+    threshold: float
+
+
+def price_index(own: Any, T: Any, x: Any) -> Any:
+    """Minus the logarithm of the index of an arm with T pulls and mean x."""
+    n = np.int64(T)
+    at = min(n, own.horizon)
+    i = np.int64(np.rint(T * x)) - own.low[at]
+    if n == at and 0 <= i < own.start[at + 1] - own.start[at]:
+        return -own.logs[own.start[at] + i]
+    z2 = T * (x - own.threshold) ** 2 / (2 * own.threshold * (1 - own.threshold))  # -ln L, roughly
+    return z2 + np.log(T + 1.0) - LOG_LEAST  # D3
+
+
 class DPIndex(IndexPolicy):
     """Pull the arm with the largest index, which is computed by dynamic programming.
 
@@ -167,16 +190,12 @@ class DPIndex(IndexPolicy):
         self._table, self._logs = index_table(self.threshold, self.prior, self.horizon)
         self.first = float(-self._logs[0])  # no initial pulls
 
+    def rule(self) -> ArmRule:
+        table = self._table
+        return ArmRule(price_index, Lookup(table.low, table.start, self._logs, self.horizon, self.threshold))
+
     def index(self, T: Floats, D: Floats) -> Floats:
         return self.value(T, D + self.threshold)
 
     def value(self, T: Floats, x: Floats) -> Floats:
-        n, table = T.astype(np.int64), self._table
-        at = np.minimum(n, self.horizon)
-        i = np.rint(T * x).astype(np.int64) - table.low[at]
-        there = (n == at) & (i >= 0) & (i < table.start[at + 1] - table.start[at])
-        found: Floats = -self._logs[table.start[at] + np.where(there, i, 0)]
-        if there.all():
-            return found
-        z2 = T * (x - self.threshold) ** 2 / (2 * self.threshold * (1 - self.threshold))  # -ln L, roughly
-        return np.where(there, found, z2 + np.log(T + 1.0) - math.log(LEAST))  # D3
+        return self.values(T, x)
