@@ -74,7 +74,8 @@ def evaluate(
         budgets: one run per budget; agents that do not use the budget make one run at the largest, scored at each.
         env_kwargs: keyword arguments of the environment (without actions and observation).
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
-        jobs: processes; only 1 so far.
+        jobs: how many parts of the episodes run at the same time, -1 for as many as there are cores: in threads for
+            agents that play whole episodes in compiled code, else in processes, by joblib. Results do not depend on it.
         out: a folder for results; not yet.
         progress: show a progress bar on standard error; None: on runs that take long, if it is a terminal.
 
@@ -83,8 +84,9 @@ def evaluate(
         FileNotFoundError: for a saved model that is not there.
     """
     episodes, seed = integer("episodes", episodes, 1, EPISODES_LIMIT), root_number(seed)
-    if integer("jobs", jobs, -1, 2**31) != 1:
-        raise ValueError(f"jobs must be 1 in this version, got {jobs!r}")
+    if (jobs := integer("jobs", jobs, -1, 2**16)) == 0:
+        raise ValueError("jobs must be at least 1, or -1 for all cores, got 0")
+    jobs = len(os.sched_getaffinity(0)) if jobs == -1 else jobs
     if out is not None:
         raise ValueError(f"out must be None in this version (use Evaluation.save), got {out!r}")
     progress = None if progress is None else flag("progress", progress)
@@ -107,7 +109,7 @@ def evaluate(
         else:
             smaller = [_plan(label, recipe, env_id, kwargs | {"budget": b}, episodes, None, batch) for b in first]
             plans += [*smaller, last]
-    runs = [plan.run(episodes, seed, progress) for plan in plans]
+    runs = [plan.run(episodes, seed, progress, jobs) for plan in plans]
     versions = {
         "bandit-envs": bandit_envs.__version__,
         "gymnasium": gym.__version__,
@@ -253,17 +255,47 @@ class _Plan:
     slots: int
     checks: list[int] | None
     lower_bound: float
+    budget: int | None
     checks_are_budgets: bool = False
 
-    def run(self, episodes: int, seed: int, progress: bool | None) -> Run:
-        """All episodes."""
-        envs = _make_envs(self.env_id, self.slots, *_forms(self.policy), self.kwargs)
+    def run(self, episodes: int, seed: int, progress: bool | None, jobs: int) -> Run:
+        """All episodes, in as many jobs."""
+        started = time.perf_counter()
+        with closing(Progress(self.label, episodes, self.budget, progress)) as bar:
+            if min(jobs, episodes) == 1:
+                run = self.part(0, episodes, seed, bar, None)
+            else:
+                run = Run.joined(self._parts(episodes, seed, bar, jobs))
+        run.seconds, run.lower_bound = time.perf_counter() - started, self.lower_bound
+        return run.as_budgets() if self.checks_are_budgets else run
+
+    def part(self, first: int, episodes: int, seed: int, bar: Progress | None, stopped: Event | None) -> Run:
+        """So many episodes from number `first` on; it is given up once `stopped` is set."""
+        envs = _make_envs(self.env_id, min(self.slots, episodes), *_forms(self.policy), self.kwargs)
         try:
-            run = _Lockstep(self.label, self.policy, envs, episodes, seed, self.checks, progress).run()
+            return _Lockstep(self.label, self.policy, envs, first, episodes, seed, self.checks, bar, stopped).run()
         finally:
             envs.close()
-        run.lower_bound = self.lower_bound
-        return run.as_budgets() if self.checks_are_budgets else run
+
+    def _parts(self, episodes: int, seed: int, bar: Progress, jobs: int) -> list[Run]:
+        """The episodes in equal parts, at the same time: in threads where the kernels hold no lock, else in processes."""
+        count = min(episodes, jobs * max(1, min(SHARES, episodes // (jobs * FEWEST))))
+        ends = [episodes * i // count for i in range(count + 1)]
+        shares = [(first, end - first) for first, end in itertools.pairwise(ends)]
+        if not getattr(self.policy, "plays", False):
+            joblib = require("joblib", "jobs > 1", "evaluation")
+            task = joblib.delayed(_Plan.part)
+            found = joblib.Parallel(n_jobs=jobs)(task(self, *share, seed, None, None) for share in shares)
+            return list(found)
+        stopped = Event()
+        with ThreadPoolExecutor(jobs) as pool:
+            futures = [pool.submit(self.part, *share, seed, bar, stopped) for share in shares]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                stopped.set()
+                pool.shutdown(cancel_futures=True)
+                raise
 
 
 def _plan(
@@ -296,31 +328,37 @@ def _plan(
         envs.certify(np.zeros(1, np.int64))
     finally:
         envs.close()
-    return _Plan(label, policy, env_id, kwargs, slots, checks, bound)
+    return _Plan(label, policy, env_id, kwargs, slots, checks, bound, task.budget)
+
+
+class _Stopped(Exception):
+    """Another part has failed, or the user has interrupted the run."""
 
 
 class _Lockstep:
-    """One pass of an agent over all episodes."""
+    """One pass of an agent over so many episodes, from number `first` on."""
 
     def __init__(
         self,
         label: str,
         policy: Any,
         envs: PureExplorationVectorEnv,
+        first: int,
         episodes: int,
         seed: int,
         at: Sequence[int] | None,
-        progress: bool | None,
+        bar: Progress | None,
+        stopped: Event | None,
     ) -> None:
-        self.label, self.policy, self.envs = label, policy, envs
+        self.policy, self.envs = policy, envs
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
-        self.episodes, self.seed, self.progress = episodes, seed, progress
+        self.first, self.episodes, self.seed, self.bar, self.stopped = first, episodes, seed, bar, stopped
         E = envs.num_envs
         self.plays = bool(getattr(policy, "plays", False))
         self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
         self.checks = np.array([] if at is None else at, np.int64)
         self.result = Run.empty(label, envs.task, episodes, at)
-        self.episode = np.arange(E)  # which episode each slot runs
+        self.episode = first + np.arange(E)  # which episode each slot runs
         self.spent = envs.total_pulls  # pulls so far, kept by the environment
         self.next_check = np.zeros(E, np.int64)  # the first checkpoint not yet scored
         self.most = min(envs.task.budget or _NEVER, envs.task.max_pulls or _NEVER)  # pulls of an episode
@@ -329,20 +367,13 @@ class _Lockstep:
         self.limit = self.limits[self.next_check]  # pulls at the next checkpoint; never, in a slot that is done
 
     def run(self) -> Run:
-        """Run all episodes; returns their rows."""
-        started = time.perf_counter()
-        with closing(Progress(self.label, self.episodes, self.envs.task.budget, self.progress)) as bar:
-            self._loop(bar)
-        self.result.seconds = time.perf_counter() - started
-        return self.result
-
-    def _loop(self, bar: Progress) -> None:
         """Decide, score what is due, step, and give ended slots the next episode, until all have ended."""
         envs, E, stop = self.envs, self.envs.num_envs, self.envs.task.stop
         observation, _ = envs.reset(seed=self.seed, options={"episode": self.episode})
-        state, begins, following = None, np.ones(E, np.bool_), E
+        state, begins, following, end = None, np.ones(E, np.bool_), self.first + E, self.first + self.episodes
         one, running = np.ones(E, np.int64), np.zeros(E, np.bool_)
-        left, checked, shape, shown = self.episodes, len(self.checks) > 0, (E,), bar.show
+        left, checked, shape = self.episodes, len(self.checks) > 0, (E,)
+        bar = self.bar if self.bar is not None and self.bar.show else None
         while left:
             action, state = self._decide(observation, state, begins)
             arm, times = (action["arm"], action["times"]) if self.handcrafted else (action, one)
@@ -353,17 +384,18 @@ class _Lockstep:
                 while arm.shape == shape and _passes(arm, times, stop, self.most, self.spent, self.limit):
                     self._score_checkpoint(observation, state, np.where(arm == stop, 0, times))
             observation, _, terminated, truncated, info = envs.step(action)
-            if shown:
-                bar.step(E)
+            if bar is not None:
+                bar.reached(self.done + int(self.spent.sum()), self.episodes - left)
+            if self.stopped is not None and self.stopped.is_set():
+                raise _Stopped
             if "answer" not in info:
                 begins = running
                 continue
             over = np.flatnonzero(info["_answer"])
             self._record(over, info, truncated, observation, state)
-            bar.ended(len(over))
             left -= len(over)
             begins = terminated | truncated
-            refill = over[: max(self.episodes - following, 0)]
+            refill = over[: max(end - following, 0)]
             self.limit[over] = _NEVER
             if len(refill):
                 self.episode[refill] = np.arange(following, following + len(refill))
