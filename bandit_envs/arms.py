@@ -16,13 +16,14 @@ of one's own a name.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import rng
-from .checks import LARGEST, array, interval, number
+from .checks import LARGEST, array, errors_of, interval, number, ours
 from .registry import Registry
 
 __all__ = [
@@ -502,7 +503,8 @@ def from_dict(form: dict[str, Any]) -> Arms:
     if not isinstance(law, str) or ":" not in law and law not in LAWS:
         raise ValueError(f"'law' must be one of {sorted(LAWS)}, got {law!r:.200}")
     kind = LAWS.find(law)
-    try:
-        return kind(**parameters)
-    except TypeError as error:  # of the call
-        raise ValueError(f"{law} arms: {str(error).replace('.__init__()', '')}") from None
+    with nullcontext() if ours(kind) else errors_of(f"the law {law!r}"):
+        try:
+            return kind(**parameters)
+        except TypeError as error:  # of the call
+            raise ValueError(f"{law} arms: {str(error).replace('.__init__()', '')}") from error

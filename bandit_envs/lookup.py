@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 from .arms import Arms, from_dict
+from .checks import errors_of, ours
 from .instances import Instance, NamedInstance, Sampler
 from .naming import parse_call
 from .papers import PAPERS
@@ -15,6 +18,9 @@ from .polyhedra import Polyhedra
 from .registry import Registry
 
 __all__ = ["INSTANCES", "find", "register_instance"]
+
+DEEPEST = 16  # instances that are being made, each by the function of the one before
+_BEING_MADE: ContextVar[tuple[str, ...]] = ContextVar("names of instances that are being made", default=())
 
 
 def _check(name: str, found: Any) -> None:
@@ -114,11 +120,21 @@ def _made(name: str, build: Callable[..., Any], parameters: dict[str, Any]) -> I
         inspect.signature(build).bind(**parameters)
     except TypeError as error:
         raise ValueError(f"instance {name!r}: {error}") from None
-    made = build(**parameters)
-    if isinstance(made, Mapping) and "law" in made:
-        made = from_dict(dict(made))
-    elif isinstance(made, Mapping):
-        made = find(made)
+    except ValueError:  # some functions written in C have no signature
+        pass
+    names = (*_BEING_MADE.get(), name)
+    if len(names) > DEEPEST:
+        raise ValueError(f"the instance {name!r} is made of itself: {', which needs '.join(names[-3:])}")
+    token = _BEING_MADE.set(names)
+    try:
+        with nullcontext() if ours(build) else errors_of(f"the instance {name!r}"):
+            made = build(**parameters)
+        if isinstance(made, Mapping) and "law" in made:
+            made = from_dict(dict(made))
+        elif isinstance(made, Mapping) and made:
+            made = find(made)
+    finally:
+        _BEING_MADE.reset(token)
     if isinstance(made, Arms):
         made = Instance(made, name)
     if not isinstance(made, (Instance, Sampler)):

@@ -13,11 +13,13 @@ who does not use it.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any, Generic, TypeVar
 
+from .checks import errors_of
 from .naming import unknown
 
 __all__ = ["Registry", "imported"]
@@ -31,12 +33,14 @@ def imported(target: str) -> Any:
     Raises:
         ValueError: if the module cannot be imported, or has no such name.
     """
-    module, _, name = target.partition(":")
+    module, _, name = (part.strip() for part in target.partition(":"))
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the module does when it is imported, an exit of the process too
         raise ValueError(f"{target!r:.200} cannot be imported: {type(error).__name__}: {error}") from error
     return found
 
@@ -52,11 +56,19 @@ class Registry(Mapping[str, T], Generic[T]):
         check: is called with the name and the object of a row before the object is first handed out; it raises
             ValueError for an object that is none of the kind.
         rows: this package's own, which nobody can replace.
+        reserved: further names that nobody can take.
     """
 
-    def __init__(self, kind: str, group: str, check: Callable[[str, Any], None], rows: Mapping[str, T | str]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        check: Callable[[str, Any], None],
+        rows: Mapping[str, T | str],
+        reserved: Collection[str] = (),
+    ) -> None:
         self.kind, self.group, self._check = kind, group, check
-        self._own, self._rows = frozenset(rows), dict(rows)
+        self._own, self._rows, self._reserved = frozenset(rows), dict(rows), frozenset(reserved)
         self._found: dict[str, T] = {}
 
     def accept(self, name: str, found: Any) -> T:
@@ -88,6 +100,10 @@ class Registry(Mapping[str, T], Generic[T]):
             if self._rows[name] is target:
                 return
             raise ValueError(f"the {self.kind} {name!r} comes with this package: choose another name")
+        if name in self._reserved:
+            raise ValueError(
+                f"{name!r} stands for another {self.kind}, which comes with this package: choose another name"
+            )
         if not isinstance(target, str):
             target = self.accept(name, target)
         elif ":" not in target:
@@ -115,13 +131,24 @@ class Registry(Mapping[str, T], Generic[T]):
         Left out are entry points with the name of one of our own rows, which a package cannot replace, and those whose
         name `register` would refuse.
         """
-        points = entry_points(group=self.group)
-        return {point.name: point.value for point in points if point.name not in self._own and _is_word(point.name)}
+        return {name: point.value.partition("[")[0].strip() for name, point in self._points.items()}
+
+    @cached_property
+    def _points(self) -> dict[str, EntryPoint]:
+        """The entry points of `installed`; what they name may be followed by extras of the package, in brackets."""
+        taken = self._own | self._reserved
+        return {point.name: point for point in _points(self.group) if point.name not in taken and _is_word(point.name)}
 
     def __getitem__(self, name: str) -> T:
         if name not in self._found:
-            row = self._rows[name] if name in self._rows else self.installed[name]
-            self._found[name] = self.accept(name, imported(row) if isinstance(row, str) else row)
+            if name in self._rows:
+                row = self._rows[name]
+                self._found[name] = self.accept(name, imported(row) if isinstance(row, str) else row)
+            else:
+                target, point = self.installed[name], self._points.get(name)
+                package = f" of the package {point.dist.name!r}" if point is not None and point.dist is not None else ""
+                with errors_of(f"the entry point {name!r}{package} in {self.group}"):
+                    self._found[name] = self.accept(name, imported(target))
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -132,6 +159,26 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len({*self._rows, *self.installed})
+
+
+def _points(group: str) -> list[EntryPoint]:
+    """The entry points of installed packages in a group. A package whose entry points cannot be read is left out."""
+    try:
+        return list(entry_points(group=group))
+    except Exception:  # one broken file spoils the call for all packages
+        found: dict[str, EntryPoint] = {}
+        for distribution in distributions():
+            try:
+                points = [point for point in distribution.entry_points if point.group == group]
+            except Exception as error:
+                told = f"{type(error).__name__}: {error}"
+                warnings.warn(
+                    f"the entry points of {distribution.name!r} cannot be read: {told}", RuntimeWarning, stacklevel=2
+                )
+                continue
+            for point in points:
+                found.setdefault(point.name, point)
+        return list(found.values())
 
 
 def _is_word(name: Any) -> bool:
