@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PROBLEMS, Problem, Task, jit
+from bandit_envs import PROBLEMS, Problem, Task, integers, jit, mask
 
 from . import parameters
 from .statistics import arrays, checked
@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Observation = Mapping[str, NDArray[Any]]
+
+_INT64 = np.dtype(np.int64)
 
 # What an agent's task must have in common with another for which the agent is to be made anew.
 QUESTION = ("problem", "parameters", "K", "D", "law", "support", "sigma", "pull")
@@ -137,6 +139,11 @@ class Agent(ABC):
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}
     _parameters: dict[str, Any]
     _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
+    _memories: ClassVar[set[type]] = set()  # the types of what `remember` has returned
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls._memories = set()
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
         agent = super().__new__(cls)
@@ -239,7 +246,8 @@ class Agent(ABC):
 
         Raises:
             ValueError: if the observation is not the statistics of the task's K arms. Their values are looked at where
-                `state` is None: pulls are integers >= 0, means lie in the support.
+                `state` is None: pulls are integers >= 0, means lie in the support. Also for a state that is no memory
+                of this agent, and where what `choose` and `recommend` of a class of one's own return is no decision.
         """
         try:
             single = observation["pulls"].ndim == len(self.task.shape)
@@ -257,13 +265,18 @@ class Agent(ABC):
         if state is None:
             observation = checked(self.name, self.task, observation)
             state = self.remember(observation)
+            self._memories.add(type(state))
+        elif type(state) not in self._memories:
+            self._check_memory(observation, state)
         chosen = self.choose(observation, state)
-        arms, times = chosen if isinstance(chosen, tuple) else (chosen, None)
+        arms, times = chosen if type(chosen) is tuple and len(chosen) == 2 else (chosen, None)
+        if type(arms) is not np.ndarray or arms.dtype is not _INT64 or arms.ndim != 1 or len(arms) != shape[0]:
+            arms = integers(f"the arms that {self.name} chooses", arms, (shape[0],))
         if self.task.actions == "arm":
             return (int(arms[0]) if single else arms), state
         action = self._full(observation, arms, state)
         if times is not None:
-            action["times"] = times
+            action["times"] = integers(f"the numbers of pulls that {self.name} chooses", times, (shape[0],))
         if single:
             return {"arm": int(arms[0]), "times": int(action["times"][0]), "answer": action["answer"][0]}, state
         return action, state
@@ -276,8 +289,31 @@ class Agent(ABC):
             return {"arm": arms, "times": once.copy(), "answer": unread}
         slots = np.flatnonzero((arms == self.task.stop) | (observation["remaining"][:, 0] == 0))
         answer = np.zeros((E, K), np.int8)
-        answer[slots] = self.recommend(observation, state, slots)
+        answer[slots] = self.recommended(observation, state, slots)
         return {"arm": arms, "times": once.copy(), "answer": answer}
+
+    def recommended(self, observation: Observation, state: Any, slots: Ints) -> Bools:
+        """What `recommend` returns for these rows of a batch, checked: a mask, (n, K).
+
+        Raises:
+            ValueError: if it is none.
+        """
+        answer = self.recommend(observation, state, slots)
+        return mask(f"the answer that {self.name} recommends", answer, (len(slots), self.task.K))
+
+    def _check_memory(self, observation: Observation, state: Any) -> None:
+        """Refuse a state of another type than what `remember` makes of the observation.
+
+        Raises:
+            ValueError: naming the state.
+        """
+        kind = type(self.remember(checked(self.name, self.task, observation)))
+        if not isinstance(state, kind):
+            raise ValueError(
+                f"state must be None or the memory that predict of {self.name} has returned, of the type "
+                f"{kind.__name__}, got {state!r:.200}"
+            )
+        self._memories.add(type(state))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.task.problem}, K={self.task.K})"

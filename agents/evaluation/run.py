@@ -340,7 +340,7 @@ class _Lockstep:
             action, state = self.policy.predict(observation, state, begins, deterministic=True)
             arm, times = (action["arm"], action["times"]) if self.handcrafted else (action, one)
             if checked:
-                if getattr(arm, "dtype", None) is not _INT64 or times.dtype is not _INT64:
+                if getattr(arm, "dtype", None) is not _INT64 or getattr(times, "dtype", None) is not _INT64:
                     arm, times = np.ascontiguousarray(arm, np.int64), np.ascontiguousarray(times, np.int64)
                 # Other shapes are refused by the environment.
                 while arm.shape == shape and _passes(arm, times, stop, self.most, self.spent, self.limit):
@@ -374,7 +374,7 @@ class _Lockstep:
     def _score_checkpoint(self, observation: Any, state: Any, times: NDArray[np.int64]) -> None:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
-        answers = self.policy.recommend(observation, state, slots) if self.handcrafted else None
+        answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
         verdict = self.envs.assess(slots, answers) | self.envs.certify(slots)
         self.result.write(self.episode[slots], self.next_check[slots], verdict, self.spent[slots])
         self.result.count_pulls(self.next_check[slots], self._pulls(slots))
@@ -392,7 +392,7 @@ class _Lockstep:
         verdict = known | {name: info[name][over] for name in self.result.names if name not in known}
         pulls, total, cut = self._pulls(over), info["total_pulls"][over], truncated[over]
         if self.handcrafted and cut.any():
-            asked = self.envs.assess(over[cut], self.policy.recommend(observation, state, over[cut]))
+            asked = self.envs.assess(over[cut], self.policy.recommended(observation, state, over[cut]))
             for name in asked.keys() & verdict.keys():
                 verdict[name][cut] = asked[name]
         if len(self.checks) == 0:
