@@ -19,8 +19,8 @@ def whole(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be whole, got {value!r}")
 
 
-def registry(**rows: Any) -> Registry[int]:
-    return Registry("number", GROUP, whole, {"one": 1, "max": "sys:maxsize", **rows})
+def registry(reserved: Any = (), **rows: Any) -> Registry[int]:
+    return Registry("number", GROUP, whole, {"one": 1, "max": "sys:maxsize", **rows}, reserved)
 
 
 @pytest.fixture
@@ -133,3 +133,49 @@ def test_installed_packages(packages: Any) -> None:
     }.items():
         with pytest.raises(ValueError, match=said):
             numbers.find(name)
+
+
+def test_entry_points_that_fail_name_their_package(packages: Any) -> None:
+    packages("fine", "five = 5", five="fine:five [fast,slow]", six=" fine : five ", alias="fine:five")
+    packages("keyless", "{}['lost words']", keyless="keyless:x")
+    packages("leaving", "raise SystemExit('enough')", leaving="leaving:x [extra]")
+    packages("stopping", "class Stop(BaseException): pass\nraise Stop('now')", stopping="stopping:x")
+    numbers = registry(reserved=("alias",))
+    assert (numbers["five"], numbers["six"], numbers.installed["five"]) == (5, 5, "fine:five")
+    assert "alias" not in numbers
+    with pytest.raises(ValueError, match="'alias' stands for another number, which comes with this package"):
+        numbers.register("alias", 3)
+    for name, error, said in (
+        ("keyless", KeyError, "KeyError: 'lost words'"),
+        ("leaving", SystemExit, "SystemExit: enough"),
+        ("stopping", BaseException, "Stop: now"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"the entry point '{name}' of the package '{name}' in {GROUP}: .*{said}"
+        ) as e:
+            numbers.find(name)
+        cause = e.value.__cause__
+        assert cause is not None
+        assert isinstance(cause.__cause__, error)
+    assert numbers["five"] == 5
+
+
+def test_a_check_that_fails_in_an_odd_way_names_the_package(packages: Any) -> None:
+    packages("oddly", "x = {}", odd="oddly:x")
+
+    def check(name: str, value: Any) -> None:
+        value["missing"]
+
+    numbers: Registry[Any] = Registry("number", GROUP, check, {})
+    with pytest.raises(ValueError, match="the entry point 'odd' of the package 'oddly' .* fails: KeyError: 'missing'"):
+        numbers["odd"]
+
+
+@pytest.mark.parametrize("line", ["only-a-name", "[unfinished\nonly-a-name"])
+def test_entry_points_that_cannot_be_read_harm_no_other(packages: Any, tmp_path: Path, line: str) -> None:
+    packages("fine", "five = 5", five="fine:five")
+    packages("unreadable", "")
+    points = tmp_path / "unreadable-1.0.dist-info" / "entry_points.txt"
+    points.write_text(f"[{GROUP}]\n{line}\n")
+    with pytest.warns(RuntimeWarning, match="the entry points of 'unreadable' cannot be read: TypeError"):
+        assert set(registry()) == {"one", "max", "five"}
