@@ -595,6 +595,38 @@ def test_what_an_agent_recommends_is_checked(recommend: Any, right: bool) -> Non
                 call()
 
 
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        (lambda self, T, D: 0.0, r"the index of odd must be an array of numbers of shape \(\d+,\), got 0.0"),
+        (lambda self, T, D: None, r"the index of odd must be an array of numbers of shape \(\d+,\), got None"),
+        (lambda self, T, D: T[:-1], r"the index of odd must be an array of numbers of shape \(\d+,\), got shape"),
+        (lambda self, T, D: D[:, None], r"the index of odd must be an array of numbers of shape \(\d+,\), got shape"),
+        (lambda self, T, D: D + 1j, r"the index of odd must be an array of numbers of shape \(\d+,\), got array"),
+        (lambda self, T, D: np.where(T > 1, np.nan, D), "the index of odd must be a number, got NaN for 2 pulls"),
+        (lambda self, T, D: T.astype(np.int32), None),
+        (lambda self, T, D: (T - 1) * np.float32(1), None),
+    ],
+    ids=range(8),
+)
+@pytest.mark.parametrize("K", [10, 60])
+def test_the_index_of_a_class_of_ones_own_is_checked(index: Any, said: str | None, K: int) -> None:
+    """Kernels read it without a look: what is too short was read beyond its end, and NaN was never found in a tree."""
+
+    class Odd(agents.IndexPolicy):
+        name = "odd"
+
+    Odd.index = index  # type: ignore[method-assign]
+    Odd.__abstractmethods__ = frozenset()  # type: ignore[attr-defined]
+    settings = {"instance": {"sampler": {"arms": K}}, "budget": 3 * K}
+    if said is None:
+        pulls = evaluate(Odd, env_kwargs=settings).pulls["pulls"]
+        assert (pulls == 3).all()
+    else:
+        with pytest.raises(ValueError, match=said):
+            evaluate(Odd, env_kwargs=settings)
+
+
 def test_a_state_that_is_no_memory_of_the_agent_is_refused() -> None:
     env = gym.make(THRESHOLD, actions="full", **TAO)
     observation, _ = env.reset(seed=0)

@@ -27,8 +27,6 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Observation = Mapping[str, NDArray[Any]]
 
-_INT64 = np.dtype(np.int64)
-
 # What an agent's task must have in common with another for which the agent is to be made anew.
 QUESTION = ("problem", "parameters", "K", "D", "law", "support", "sigma", "pull")
 
@@ -140,10 +138,11 @@ class Agent(ABC):
     _parameters: dict[str, Any]
     _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
     _memories: ClassVar[set[type]] = set()  # the types of what `remember` has returned
+    _brought: ClassVar[bool] = False  # whether the class is a user's own
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        cls._memories = set()
+        cls._memories, cls._brought = set(), not cls.__module__.startswith("agents.")
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
         agent = super().__new__(cls)
@@ -268,18 +267,30 @@ class Agent(ABC):
             self._memories.add(type(state))
         elif type(state) not in self._memories:
             self._check_memory(observation, state)
-        chosen = self.choose(observation, state)
-        arms, times = chosen if type(chosen) is tuple and len(chosen) == 2 else (chosen, None)
-        if type(arms) is not np.ndarray or arms.dtype is not _INT64 or arms.ndim != 1 or len(arms) != shape[0]:
-            arms = integers(f"the arms that {self.name} chooses", arms, (shape[0],))
+        chosen: Any = self.choose(observation, state)
+        if self._brought:
+            chosen = self._decided(chosen, shape[:1])
+        arms, times = chosen if isinstance(chosen, tuple) else (chosen, None)
         if self.task.actions == "arm":
             return (int(arms[0]) if single else arms), state
         action = self._full(observation, arms, state)
         if times is not None:
-            action["times"] = integers(f"the numbers of pulls that {self.name} chooses", times, (shape[0],))
+            action["times"] = times
         if single:
             return {"arm": int(arms[0]), "times": int(action["times"][0]), "answer": action["answer"][0]}, state
         return action, state
+
+    def _decided(self, chosen: Any, shape: tuple[int, ...]) -> tuple[Ints, Ints | None]:
+        """What `choose` of a user's own class has returned, checked: the arms, and how many times to pull each or None.
+
+        Raises:
+            ValueError: unless they are integers, one for each episode.
+        """
+        arms, times = chosen if isinstance(chosen, tuple) and len(chosen) == 2 else (chosen, None)
+        arms = integers(f"the arms that {self.name} chooses", arms, shape)
+        if times is not None:
+            times = integers(f"the numbers of pulls that {self.name} chooses", times, shape)
+        return arms, times
 
     def _full(self, observation: Observation, arms: Ints, state: Any) -> dict[str, NDArray[Any]]:
         """The arms as full actions, each pulled once, with answers where the episode ends."""

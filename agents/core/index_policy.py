@@ -194,6 +194,20 @@ class IndexPolicy(Agent):
         """Index of arms with T pulls and empirical means x, (n,) or (n, D)."""
         return self.index(T, self.problem.arm_margin(x))
 
+    def _checked(self, value: Any, T: Floats) -> Floats:
+        """The indices that a user's own class tells of arms with T pulls, (n,), which kernels read without a look.
+
+        Raises:
+            ValueError: unless they are numbers of this shape, none of them NaN.
+        """
+        numbers = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+        if not numbers or value.shape != T.shape:
+            got = f"shape {value.shape}" if numbers else repr(value)[:200]
+            raise ValueError(f"the index of {self.name} must be an array of numbers of shape {T.shape}, got {got}")
+        if np.isnan(value).any():
+            raise ValueError(f"the index of {self.name} must be a number, got NaN for {T[np.isnan(value)][0]:g} pulls")
+        return np.asarray(value, np.float64)
+
     def remember(self, observation: Observation) -> IndexMemory:
         pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)
         E, K = pulls.shape[:2]
@@ -205,7 +219,8 @@ class IndexPolicy(Agent):
             pulls = pulls.max(axis=2)
         else:
             flat = np.maximum(pulls.reshape(-1), 1).astype(np.float64)
-            values = self.value(flat, mean.reshape(E * K, *mean.shape[2:])).reshape(E, K)
+            values = self.value(flat, mean.reshape(E * K, *mean.shape[2:]))
+            values = (self._checked(values, flat) if self._brought else values).reshape(E, K)
             values = np.where(pulls == 0, self.first, values)
         if K <= SCAN:
             table, levels = np.array(values.T, order="C"), np.zeros(0, np.int64)
@@ -235,6 +250,8 @@ class IndexPolicy(Agent):
         if turns is None:
             begun = _gather(pulls.reshape(-1), mean.reshape(-1), task.K, task.D, m.last, m.T, m.x.reshape(-1), m.fresh)
             value = self.value(m.T, m.x)
+            if self._brought:
+                value = self._checked(value, m.T)
         else:
             slots = np.arange(len(m.last))
             m.fresh = pulls[slots, m.last, turns.spot] == 0
