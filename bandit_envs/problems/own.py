@@ -95,7 +95,6 @@ def try_out(problem: Problem, means: Floats, D: int) -> None:
     shape = means.shape[:2]
     _defined(problem, "margin", shape, means)
     found = truth(problem, means, shape)
-    truth(problem, means[0], shape[1:])
     if problem.local:
         single = means.reshape(-1, D) if D > 1 else means.reshape(-1)
         _defined(problem, "arm_margin", (len(single),), single)
