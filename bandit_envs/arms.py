@@ -483,7 +483,7 @@ def register_law(kind: type[Arms]) -> type[Arms]:
         The class, so that this may be its decorator.
 
     Raises:
-        ValueError: for what is no law, and for a name that belongs to a law of this package.
+        ValueError: for what is no law, and for a name that belongs to a law of this package or of an installed one.
     """
     LAWS.register(getattr(kind, "law", None), kind)  # type: ignore[arg-type]
     return kind

@@ -206,6 +206,17 @@ def test_an_installed_agent_that_cannot_be_imported_harms_no_other(registry: Any
         agents.make("broken", gym.make(THRESHOLD))
 
 
+def test_the_name_of_an_installed_agent_belongs_to_it(registry: Any) -> None:
+    """Defect: another agent took the name in silence."""
+    registry.installed = {"theirs": "test_doors:Mine"}
+    for other in (LSA, lsa_of, "test_doors:More", Half):
+        with pytest.raises(ValueError, match=r"'theirs' comes with an installed package \(test_doors:Mine\)"):
+            agents.register("theirs", other)
+    agents.register("theirs", Mine)  # by the package itself
+    agents.register("theirs", "test_doors:Mine")
+    assert type(agents.make("theirs", gym.make(THRESHOLD))) is Mine
+
+
 # --- text, classes, functions -----------------------------------------------------------------------------------------
 
 FORMS: list[tuple[Any, str, str]] = [  # what stands for an agent, its label, the name of the same agent
