@@ -145,6 +145,53 @@ def test_names() -> None:
             agents.names(odd)  # type: ignore[arg-type]
 
 
+class Sure(agents.IndexPolicy):
+    """An index policy that claims to solve whatever there is."""
+
+    name, solves = "sure", ALL_PROBLEMS
+
+    def index(self, T: Any, D: Any) -> Any:
+        return T * D**2
+
+
+class Recalling(Sure):
+    """The same with a memory of its own."""
+
+    def remember(self, observation: Any) -> Any:
+        return super().remember(observation)
+
+
+class ByMeans(Sure):
+    """The arm with the largest mean, whose index does without margins."""
+
+    def value(self, T: Any, x: Any) -> Any:
+        return -x
+
+
+def test_an_index_policy_needs_margins_of_single_arms() -> None:
+    """Defect: on such a problem an index policy failed somewhere inside NumPy, or computed something else."""
+    alone = r"an arm's margin depends on that arm alone, as the class of the problem says by local = True"
+    for name in ("lsa", "apt", "ucbe(H=3)", "sar"):
+        with pytest.raises(
+            ValueError, match=rf"solves Threshold, Feasible, not TopK: it needs a problem in which {alone}"
+        ):
+            agents.make(name, gym.make("bandit_envs/TopK-v0"))
+    for problem in ("TopK", "AllGood", "BestArm"):
+        env_id = f"bandit_envs/{problem}-v0"
+        env = gym.make(env_id)
+        with pytest.raises(
+            ValueError, match=rf"sure judges each arm by a margin of its own, and {problem} has none:.*{alone}"
+        ):
+            agents.make(Sure, env)
+        made = agents.make(Recalling, env)
+        with pytest.raises(ValueError, match=f"and {problem} has none:.*define value"):
+            made.predict(env.reset(seed=0)[0])
+        with pytest.raises(ValueError, match=f"and {problem} has none:.*agents.PlanPolicy"):
+            evaluate(Recalling, env_id, env_kwargs={})
+        assert len(rows(evaluate(ByMeans, env_id, env_kwargs={}))) == 6
+    assert_frame_equal(rows(evaluate(Sure)), rows(evaluate("apt")))
+
+
 # --- register ---------------------------------------------------------------------------------------------------------
 
 

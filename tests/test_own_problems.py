@@ -463,7 +463,7 @@ said(lambda: gym.make("bandit_envs/Versioned-v0"), "Versioned.version must be 0"
 said(lambda: gym.make("bandit_envs/Threshold-v0", instance={"law": "broken"}), "broken_package:Law")
 said(lambda: gym.make("bandit_envs/Threshold-v0", instance="broken"), "broken_package:instance")
 said(lambda: Task("broken", {}, K=3), "broken_package:Problem")
-class Taken(Gaussian):
+class Taken(bandit_envs.Gaussian):
     law = "ramp"
 
 import brought
