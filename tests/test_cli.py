@@ -19,7 +19,8 @@ import agents
 import bandit_envs
 from agents.catalogue import AGENTS
 from agents.cli import COMMANDS, main, parse
-from agents.cli.environment import EnvironmentCommand, EnvironmentOptions, environment_id, problem_options
+from agents.cli.environment import EnvironmentCommand, EnvironmentOptions, problem_options
+from agents.evaluation.environment import environment_id
 from agents.evaluation.result import Evaluation
 from bandit_envs import LAWS, Threshold, setting
 from bandit_envs.catalogue import ENVIRONMENTS
@@ -204,7 +205,7 @@ import agents
 from bandit_envs import Bernoulli, SetProblem
 
 class Far(SetProblem):
-    name, asks = "Far", "all arms far from one half"
+    name, asks, local = "Far", "all arms far from one half", True
     parameters = {"distance": "Arms at least this far from one half.", "centres": "Of the arms.", "metric": "A word."}
 
     def __init__(self, distance: float = 0.1, centres: list[float] = [0.5], metric: str = "") -> None:

@@ -385,6 +385,31 @@ def test_refusals(names: Any, arguments: dict[str, Any], message: str) -> None:
         evaluate(names, **arguments)
 
 
+class Loud(Threshold):
+    """A problem of one's own, which nobody has registered."""
+
+    name, version = "Loud", 2
+
+
+def test_environments_may_be_named_by_their_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Defect: short names, and those of problems of one's own, were known on the command line only."""
+    monkeypatch.setattr(PROBLEMS, "_rows", dict(PROBLEMS._rows))
+    monkeypatch.setattr(PROBLEMS, "_found", dict(PROBLEMS._found))
+    wanted = evaluate("lsa")
+    for name in ("Threshold", "threshold", "Threshold-v0", "bandit_envs/threshold-v0", "test_evaluation:Loud", "Loud"):
+        result = evaluate("lsa", name)
+        assert_frame_equal(result.episodes, wanted.episodes)
+        assert result.settings["env_id"] == ("bandit_envs/Loud-v2" if "Loud" in name else THRESHOLD)
+    del gym.registry["bandit_envs/Loud-v2"]
+    for name, said in (("Treshold", "did you mean 'Threshold'"), ("", "Known: AllGood"), ("Threshold-v7", "")):
+        with pytest.raises(ValueError, match=f"unknown environment '{name}'.*{said}"):
+            evaluate("lsa", name)
+    monkeypatch.setattr(PROBLEMS, "installed", {"Broken": "no_such_module:Thing"})
+    assert_frame_equal(evaluate("lsa", "threshold").episodes, wanted.episodes)
+    with pytest.raises(ValueError, match="'no_such_module:Thing' cannot be imported"):
+        evaluate("lsa", "Broken")
+
+
 def test_other_refusals(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no saved model .*ghost.zip"):
         evaluate(str(tmp_path / "ghost.zip"))

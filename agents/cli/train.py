@@ -14,7 +14,8 @@ from tyro.conf import Positional, arg
 import agents
 from bandit_envs import unknown
 
-from .environment import EnvironmentCommand, Options, environment_id
+from ..evaluation.environment import environment_id
+from .environment import EnvironmentCommand, Options
 from .options import Count, Json, Number, Place, Switch, from_json, refuse_to_overwrite
 
 __all__ = ["Train"]

@@ -80,7 +80,7 @@ def train(
     Args:
         algorithm: "ppo", "a2c" or "maskable-ppo", with the equivariant policy; "dqn" and "recurrent-ppo", with SB3's
             own, for one K only. Those of sb3-contrib are "maskable-ppo" and "recurrent-ppo".
-        env_id: a registered environment of `bandit_envs`, for any problem.
+        env_id: a registered environment of `bandit_envs`, or the name of its problem, any one.
         steps: actions in all episodes together; None: 1,000,000, or what `seconds` allow (dqn needs a number).
         seconds: wall time of the whole call, evaluations included; kept roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
