@@ -26,7 +26,7 @@ from bandit_envs import EPISODES_LIMIT, PULLS_LIMIT, PureExplorationVectorEnv, f
 from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent
 from .environment import environment_id
-from .progress import Progress
+from .progress import Progress, compilation_noted, shown
 from .result import Evaluation, Run
 
 __all__ = ["evaluate"]
@@ -75,7 +75,8 @@ def evaluate(
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
         jobs: processes; only 1 so far.
         out: a folder for results; not yet.
-        progress: show a progress bar on standard error; None: on runs that take long, if it is a terminal.
+        progress: show a progress bar on standard error on runs that take long, and say there when kernels must be
+            compiled first; None: if it is a terminal.
 
     Raises:
         ValueError: naming the value and what is allowed. All agents are checked before the first one runs.
@@ -93,21 +94,10 @@ def evaluate(
     checks, horizons = _pull_numbers("at", at), _pull_numbers("budgets", budgets)
     if checks is not None and horizons is not None:
         raise ValueError("give at= or budgets=, not both")
-    plans: list[_Plan] = []
-    for label, recipe in _labelled(agents).items():
-        if horizons is None:
-            plans.append(_plan(label, recipe, env_id, kwargs, episodes, checks, batch))
-            continue
-        first, last = (
-            horizons[:-1],
-            _plan(label, recipe, env_id, kwargs | {"budget": horizons[-1]}, episodes, None, batch),
-        )
-        if first and getattr(last.policy, "anytime", False):  # its decisions do not depend on the budget
-            plans.append(dataclasses.replace(last, checks=horizons, checks_are_budgets=True))
-        else:
-            smaller = [_plan(label, recipe, env_id, kwargs | {"budget": b}, episodes, None, batch) for b in first]
-            plans += [*smaller, last]
-    runs = [plan.run(episodes, seed, progress) for plan in plans]
+    labelled = _labelled(agents)
+    with compilation_noted(shown(progress)):
+        plans = _plans(labelled, env_id, kwargs, episodes, checks, horizons, batch)
+        runs = [plan.run(episodes, seed, progress) for plan in plans]
     versions = {
         "bandit-envs": bandit_envs.__version__,
         "gymnasium": gym.__version__,
@@ -126,6 +116,33 @@ def evaluate(
             "versions": versions,
         },
     )
+
+
+def _plans(
+    agents: Mapping[str, Recipe],
+    env_id: str,
+    kwargs: dict[str, Any],
+    episodes: int,
+    checks: list[int] | None,
+    horizons: list[int] | None,
+    batch: int | None,
+) -> list[_Plan]:
+    """The runs of all agents, by label: one each, or where there are several budgets, `horizons`, one for each."""
+    plans: list[_Plan] = []
+    for label, recipe in agents.items():
+        if horizons is None:
+            plans.append(_plan(label, recipe, env_id, kwargs, episodes, checks, batch))
+            continue
+        first, last = (
+            horizons[:-1],
+            _plan(label, recipe, env_id, kwargs | {"budget": horizons[-1]}, episodes, None, batch),
+        )
+        if first and getattr(last.policy, "anytime", False):  # its decisions do not depend on the budget
+            plans.append(dataclasses.replace(last, checks=horizons, checks_are_budgets=True))
+        else:
+            smaller = [_plan(label, recipe, env_id, kwargs | {"budget": b}, episodes, None, batch) for b in first]
+            plans += [*smaller, last]
+    return plans
 
 
 def _pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:

@@ -27,6 +27,7 @@ from bandit_envs import integer, number, root_number
 
 from ..core.optional import require
 from ..evaluation.environment import environment_id
+from ..evaluation.progress import shown
 from ..evaluation.statistics import latest_of_the_best
 from ..models.formats import FORMAT
 from .agent import STOPPING
@@ -282,7 +283,7 @@ def evolve(
         held_out=held_out,
         roots=(roots[0], roots[1], roots[2]),
         began=began,
-        show=sys.stderr.isatty() if progress is None else progress,
+        show=shown(progress),
     )
     dimensions = len(evolution.space.searched)
     strategy = cmaes.CMA(mean=np.zeros(dimensions), sigma=STEP, seed=search_seed % 2**32, population_size=population)
