@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.catalogue import AGENTS, LEARNED
+from agents.catalogue import AGENTS, LEARNED, recipe_of
+from agents.core import ALL_PROBLEMS
+from bandit_envs import PROBLEMS
 from bandit_envs.catalogue import ENVIRONMENTS
 from bandit_envs.lookup import INSTANCES
 
@@ -52,6 +54,19 @@ def test_tables_name_what_exists():
     table = instances.partition("Names may carry")[0]
     assert set(re.findall(r"^\| `([\w.-]+)`", table, re.MULTILINE)) == {*INSTANCES}
     assert set(re.findall(r"^\| \[?`([\w-]+)`", agents, re.MULTILINE)) == {*AGENTS, *LEARNED}
+
+
+def test_the_table_of_agents_tells_what_they_solve():
+    """Problems as in the catalogue; "all" is for agents that solve those of users too."""
+    rows = re.findall(
+        r"^\| \[?`([\w-]+)`[^|]*\|[^|]*\|([^|]*)\|", (ROOT / "docs" / "agents.md").read_text(), re.MULTILINE
+    )
+    assert rows
+    for name, cell in rows:
+        solves = recipe_of(name).solves
+        assert (cell.strip() == "all") == (solves is ALL_PROBLEMS), name
+        if solves is not ALL_PROBLEMS:
+            assert {word for word in re.findall(r"\w+", cell) if word in PROBLEMS} == set(solves), name
 
 
 def test_the_reference_names_what_exists():
