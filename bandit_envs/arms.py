@@ -180,7 +180,9 @@ class Arms:
     def pack(means: Floats, spread: float) -> Floats:
         """Parameters (..., K, P) of means (..., K, D): makes the law one for samplers, where a subclass defines it.
 
-        Support and sigma of the arms must then be the same whatever their means.
+        A sampler calls it whenever episodes begin, with their means (E, K, D) and its own `spread`; a row is what the
+        constructor makes of an arm with that mean. Support and sigma of the arms, and P, must be the same whatever
+        their means.
         """
         raise TypeError("samplers cannot have this law")
 

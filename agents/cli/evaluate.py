@@ -58,7 +58,7 @@ class Evaluate(EnvironmentCommand[Options]):
     force: Switch = False
     """Overwrite what is in the folder."""
     progress: Switch = True
-    """No progress bar."""
+    """No progress bar, and no note that kernels are compiled."""
 
     def run(self) -> None:
         """Check all that can be checked, run the agents, print and write the results."""
