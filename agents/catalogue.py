@@ -118,7 +118,8 @@ def register(name: str, target: Any) -> None:
             "module:Class", which is imported when the name is first used.
 
     Raises:
-        ValueError: for a name that belongs to an agent of this package, and for what is no agent.
+        ValueError: for a name that belongs to an agent of this package or of an installed one, and for what is no
+            agent.
     """
     if isinstance(name, str) and name in ALIASES:
         raise ValueError(f"{name!r} is another name of the agent {ALIASES[name]!r}: choose another one")

@@ -181,7 +181,9 @@ class Arms:
     def pack(means: Floats, spread: float) -> Floats:
         """Parameters (..., K, P) of means (..., K, D): makes the law one for samplers, where a subclass defines it.
 
-        Support and sigma of the arms must then be the same whatever their means.
+        A sampler calls it whenever episodes begin, with their means (E, K, D) and its own `spread`; a row is what the
+        constructor makes of an arm with that mean. Support and sigma of the arms, and P, must be the same whatever
+        their means.
         """
         raise TypeError("samplers cannot have this law")
 
@@ -484,7 +486,7 @@ def register_law(kind: type[Arms]) -> type[Arms]:
         The class, so that this may be its decorator.
 
     Raises:
-        ValueError: for what is no law, and for a name that belongs to a law of this package.
+        ValueError: for what is no law, and for a name that belongs to a law of this package or of an installed one.
     """
     LAWS.register(getattr(kind, "law", None), kind)  # type: ignore[arg-type]
     return kind

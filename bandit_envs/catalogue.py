@@ -87,7 +87,8 @@ def register_problem(kind: type[Problem]) -> type[Problem]:
         The class, so that this may be its decorator.
 
     Raises:
-        ValueError: for what is no problem, and for a name that belongs to a problem of this package.
+        ValueError: for what is no problem, and for a name that belongs to a problem of this package or of an
+            installed one.
     """
     PROBLEMS.register(getattr(kind, "name", None), kind)  # type: ignore[arg-type]
     for spec in list(gym.registry.values()):

@@ -48,6 +48,9 @@ class _Instances(Registry[NamedInstance]):
             return found
         return NamedInstance(found, source=(inspect.getdoc(found) or "").partition("\n")[0])
 
+    def origin(self, target: NamedInstance | str) -> Any:
+        return target.build if isinstance(target, NamedInstance) else target
+
 
 INSTANCES = _Instances(
     "instance",
@@ -68,7 +71,7 @@ def register_instance(name: str, factory: Callable[..., Any], *, problem: str = 
         source: where it comes from. Both are for `bandit-envs list`.
 
     Raises:
-        ValueError: for a name that is no such word or belongs to an instance of this package.
+        ValueError: for a name that is no such word or belongs to an instance of this package or of an installed one.
     """
     _check(name, factory)
     INSTANCES.register(name, NamedInstance(factory, problem, source))

@@ -55,7 +55,7 @@ class Registry(Mapping[str, T], Generic[T]):
         group: of the entry points.
         check: is called with the name and the object of a row before the object is first handed out; it raises
             ValueError for an object that is none of the kind.
-        rows: this package's own, which nobody can replace.
+        rows: this package's own, which nobody can replace; nor can anybody replace those of installed packages.
         reserved: further names that nobody can take.
     """
 
@@ -81,16 +81,22 @@ class Registry(Mapping[str, T], Generic[T]):
         row: T = found
         return row
 
+    def origin(self, target: T | str) -> Any:
+        """What the author of a row has written, the object that an entry point would name. Here: the target itself."""
+        return target
+
     def register(self, name: str, target: T | str) -> None:
         """Add a row. A row that was added by `register` before is replaced.
+
+        A package may register what its own entry point names.
 
         Args:
             name: a word of letters, digits, "-", "_" and ".".
             target: the object, or "module:name".
 
         Raises:
-            ValueError: for a name that is no such word or that is one of this package's own, and for a target that is
-                none of the kind.
+            ValueError: for a name that is no such word, that is one of this package's own or one of an installed
+                package, and for a target that is none of the kind.
         """
         if not _is_word(name):
             raise ValueError(
@@ -104,6 +110,9 @@ class Registry(Mapping[str, T], Generic[T]):
             raise ValueError(
                 f"{name!r} stands for another {self.kind}, which comes with this package: choose another name"
             )
+        if name in self.installed and not _is_named_by(self.installed[name], self.origin(target)):
+            where = f"an installed package ({self.installed[name]})"
+            raise ValueError(f"the {self.kind} {name!r} comes with {where}: choose another name")
         if not isinstance(target, str):
             target = self.accept(name, target)
         elif ":" not in target:
@@ -184,3 +193,15 @@ def _points(group: str) -> list[EntryPoint]:
 def _is_word(name: Any) -> bool:
     """Whether this is a word of letters, digits, "-", "_" and "."."""
     return isinstance(name, str) and name.translate(str.maketrans("", "", "-_.")).isalnum()
+
+
+def _is_named_by(entry: str, target: Any) -> bool:
+    """Whether an entry point, "module:name", names this target, as far as that can be told without importing it.
+
+    The module may be any of the package that defines the target, for packages hand on what their modules define.
+    """
+    if isinstance(target, str):
+        return target == entry
+    module, _, name = entry.partition(":")
+    home = str(getattr(target, "__module__", ""))
+    return getattr(target, "__qualname__", None) == name and home.partition(".")[0] == module.partition(".")[0]

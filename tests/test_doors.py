@@ -146,6 +146,53 @@ def test_names() -> None:
             agents.names(odd)  # type: ignore[arg-type]
 
 
+class Sure(agents.IndexPolicy):
+    """An index policy that claims to solve whatever there is."""
+
+    name, solves = "sure", ALL_PROBLEMS
+
+    def index(self, T: Any, D: Any) -> Any:
+        return T * D**2
+
+
+class Recalling(Sure):
+    """The same with a memory of its own."""
+
+    def remember(self, observation: Any) -> Any:
+        return super().remember(observation)
+
+
+class ByMeans(Sure):
+    """The arm with the largest mean, whose index does without margins."""
+
+    def value(self, T: Any, x: Any) -> Any:
+        return -x
+
+
+def test_an_index_policy_needs_margins_of_single_arms() -> None:
+    """Defect: on such a problem an index policy failed somewhere inside NumPy, or computed something else."""
+    alone = r"an arm's margin depends on that arm alone, as the class of the problem says by local = True"
+    for name in ("lsa", "apt", "ucbe(H=3)", "sar"):
+        with pytest.raises(
+            ValueError, match=rf"solves Threshold, Feasible, not TopK: it needs a problem in which {alone}"
+        ):
+            agents.make(name, gym.make("bandit_envs/TopK-v0"))
+    for problem in ("TopK", "AllGood", "BestArm"):
+        env_id = f"bandit_envs/{problem}-v0"
+        env = gym.make(env_id)
+        with pytest.raises(
+            ValueError, match=rf"sure judges each arm by a margin of its own, and {problem} has none:.*{alone}"
+        ):
+            agents.make(Sure, env)
+        made = agents.make(Recalling, env)
+        with pytest.raises(ValueError, match=f"and {problem} has none:.*define value"):
+            made.predict(env.reset(seed=0)[0])
+        with pytest.raises(ValueError, match=f"and {problem} has none:.*agents.PlanPolicy"):
+            evaluate(Recalling, env_id, env_kwargs={})
+        assert len(rows(evaluate(ByMeans, env_id, env_kwargs={}))) == 6
+    assert_frame_equal(rows(evaluate(Sure)), rows(evaluate("apt")))
+
+
 # --- register ---------------------------------------------------------------------------------------------------------
 
 
@@ -205,6 +252,17 @@ def test_an_installed_agent_that_cannot_be_imported_harms_no_other(registry: Any
     assert type(agents.make("theirs", gym.make(THRESHOLD))) is Mine
     with pytest.raises(ValueError, match="'no_such_module:Thing' cannot be imported"):
         agents.make("broken", gym.make(THRESHOLD))
+
+
+def test_the_name_of_an_installed_agent_belongs_to_it(registry: Any) -> None:
+    """Defect: another agent took the name in silence."""
+    registry.installed = {"theirs": "test_doors:Mine"}
+    for other in (LSA, lsa_of, "test_doors:More", Half):
+        with pytest.raises(ValueError, match=r"'theirs' comes with an installed package \(test_doors:Mine\)"):
+            agents.register("theirs", other)
+    agents.register("theirs", Mine)  # by the package itself
+    agents.register("theirs", "test_doors:Mine")
+    assert type(agents.make("theirs", gym.make(THRESHOLD))) is Mine
 
 
 # --- text, classes, functions -----------------------------------------------------------------------------------------

@@ -727,6 +727,17 @@ said(lambda: gym.make("bandit_envs/Versioned-v0"), "Versioned.version must be 0"
 said(lambda: gym.make("bandit_envs/Threshold-v0", instance={"law": "broken"}), "broken_package:Law")
 said(lambda: gym.make("bandit_envs/Threshold-v0", instance="broken"), "broken_package:instance")
 said(lambda: Task("broken", {}, K=3), "broken_package:Problem")
+class Taken(bandit_envs.Gaussian):
+    law = "ramp"
+
+import brought
+bandit_envs.register_problem(brought.Apart)  # what the entry points name already
+bandit_envs.register_law(brought.Ramp)
+bandit_envs.register_instance("three", brought.three)
+own = type("Apart", (brought.Apart,), {"__module__": "elsewhere"})
+said(lambda: bandit_envs.register_problem(own), "the problem 'Apart' comes with an installed package (brought:Apart)")
+said(lambda: bandit_envs.register_law(Taken), "the law 'ramp' comes with an installed package (brought:Ramp)")
+said(lambda: bandit_envs.register_instance("three", lambda: None), "the instance 'three' comes with an installed")
 said(lambda: Sampler("poisson"), "law must be one of ['bernoulli', 'gaussian', 'uniform'], got 'poisson'")
 gym.make("bandit_envs/Threshold-v0").reset()
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -122,9 +123,14 @@ def test_installed_packages(packages: Any) -> None:
     assert "brings_numbers" not in sys.modules  # names only
     assert numbers.find("four") == numbers["four"] == 4
     assert numbers["one"] == 1  # ours cannot be replaced
-    numbers.register("four", 44)  # but theirs can
-    assert numbers["four"] == 44
     assert len(numbers) == 7
+    with pytest.raises(ValueError, match=r"'four' comes with an installed package \(brings_numbers:four\): choose"):
+        numbers.register("four", 44)  # nor can theirs
+    with pytest.raises(ValueError, match="'four' comes with an installed package"):
+        numbers.register("four", "brings_numbers:half")
+    assert numbers["four"] == 4
+    numbers.register("four", four)  # what the entry point names already
+    assert (numbers["four"], len(numbers)) == (4, 7)
     for name, said in {
         "half": "half must be whole, got 0.5",
         "wrong": "'broken_at_import:x' cannot be imported: ZeroDivisionError",
@@ -179,3 +185,21 @@ def test_entry_points_that_cannot_be_read_harm_no_other(packages: Any, tmp_path:
     points.write_text(f"[{GROUP}]\n{line}\n")
     with pytest.warns(RuntimeWarning, match="the entry points of 'unreadable' cannot be read: TypeError"):
         assert set(registry()) == {"one", "max", "five"}
+
+
+def test_a_package_registers_what_its_entry_point_names(packages: Any, tmp_path: Path) -> None:
+    """Say by a decorator, which runs while the module of the entry point is still being imported."""
+    things: Registry[Any] = Registry("thing", GROUP, lambda name, found: None, {})
+    packages("decorates", "class Thing: ...\nclass Other: ...", Thing="decorates:Thing")
+    (tmp_path / "another.py").write_text("class Thing: ...")
+    decorates, another = importlib.import_module("decorates"), importlib.import_module("another")
+    first = decorates.Thing
+    things.register("Thing", first)
+    assert things["Thing"] is first
+    again = importlib.reload(decorates).Thing  # as a notebook does it
+    things.register("Thing", again)
+    assert things["Thing"] is again is not first
+    for other in (decorates.Other, another.Thing, 3, None):
+        with pytest.raises(ValueError, match=r"the thing 'Thing' comes with an installed package \(decorates:Thing\)"):
+            things.register("Thing", other)
+    assert things["Thing"] is again

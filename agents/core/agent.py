@@ -38,10 +38,11 @@ class Problems(Collection[str]):
 
     Args:
         holds: whether it holds of a problem's class.
+        needed: what such a problem is, for the error that an agent raises for another one: "a problem in which ...".
     """
 
-    def __init__(self, holds: Callable[[type[Problem]], bool]) -> None:
-        self._holds = holds
+    def __init__(self, holds: Callable[[type[Problem]], bool], needed: str = "") -> None:
+        self._holds, self.needed = holds, needed
 
     def __contains__(self, name: object) -> bool:
         try:
@@ -57,7 +58,10 @@ class Problems(Collection[str]):
 
 
 ALL_PROBLEMS = Problems(lambda kind: True)
-LOCAL_PROBLEMS = Problems(lambda kind: kind.local)
+LOCAL_PROBLEMS = Problems(
+    lambda kind: kind.local,
+    "a problem in which an arm's margin depends on that arm alone, as the class of the problem says by local = True",
+)
 
 
 def task_of(source: Any) -> Task:
@@ -156,7 +160,9 @@ class Agent(ABC):
         self.task = task_of(task)
         self.problem = self.task.make_problem()
         if self.task.problem not in self.solves:
-            raise ValueError(f"{self.name} solves {', '.join(self.solves)}, not {self.task.problem}")
+            needed = getattr(self.solves, "needed", "")
+            why = f": it needs {needed}" if needed else ""
+            raise ValueError(f"{self.name} solves {', '.join(self.solves)}, not {self.task.problem}{why}")
         if self.task.pull == "coordinate" and not self.coordinates:
             raise ValueError(f"{self.name} pulls whole arms, not single coordinates (pull='coordinate')")
         if self.task.observation != "statistics":

@@ -172,6 +172,9 @@ def _levels(K: int) -> Ints:
 class IndexPolicy(Agent):
     """Pull the arm with the smallest `index`; arms never pulled have the index `first`. Ties go to the lowest arm.
 
+    `index` is given the margin of each arm by itself, and so the problem must be `local`; a subclass that defines
+    `value`, which is given the means, may solve others too and names them in `solves`.
+
     The memory follows the agent's own actions: where another arm is pulled in its place, call `predict` with
     `state=None`, which builds the memory from the observation.
     """
@@ -185,6 +188,21 @@ class IndexPolicy(Agent):
         super().__init__(task)
         if self.task.pull == "coordinate" and self.problem.polyhedron is None:
             raise ValueError(f"{self.name} pulls single coordinates only where arms are judged by a polyhedron")
+        if type(self).remember is IndexPolicy.remember:
+            self._check_margins()
+
+    def _check_margins(self) -> None:
+        """Refuse a problem in which a single arm has no margin, where that is what `index` is given.
+
+        Raises:
+            ValueError: naming the problem, and what is needed.
+        """
+        if type(self).value is IndexPolicy.value and not self.problem.local:
+            raise ValueError(
+                f"{self.name} judges each arm by a margin of its own, and {self.task.problem} has none: index(T, D) "
+                f"needs {LOCAL_PROBLEMS.needed}. For other problems define value(T, x), by the arms' means, or derive "
+                "the agent from agents.PlanPolicy or agents.Agent"
+            )
 
     @abstractmethod
     def index(self, T: Floats, D: Floats) -> Floats:
@@ -209,6 +227,7 @@ class IndexPolicy(Agent):
         return np.asarray(value, np.float64)
 
     def remember(self, observation: Observation) -> IndexMemory:
+        self._check_margins()
         pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)
         E, K = pulls.shape[:2]
         coordinates = None

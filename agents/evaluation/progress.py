@@ -1,13 +1,59 @@
-"""A progress bar for long runs, on standard error."""
+"""What is told on standard error while one waits: a progress bar for long runs, and that kernels are compiled."""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import sys
 import time
+from collections.abc import Iterator
 
-__all__ = ["Progress"]
+__all__ = ["COMPILING", "Progress", "compilation_noted", "shown"]
 
 PATIENCE = 2.0  # seconds before a bar appears
+COMPILING = "note: compiling kernels, which takes some ten seconds at first use; later runs load them from disk"
+
+
+def shown(progress: bool | None) -> bool:
+    """Whether progress is to be shown; None: if standard error is a terminal."""
+    return sys.stderr.isatty() if progress is None else progress
+
+
+class _Note(logging.Handler):
+    """Prints `COMPILING` on standard error when the first kernel is compiled."""
+
+    printed = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not self.printed:
+            self.printed = True
+            print(COMPILING, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def compilation_noted(show: bool) -> Iterator[None]:
+    """Meanwhile print a note when the first kernel is compiled, if there is one that no cache has.
+
+    Within another such block nothing is printed twice.
+
+    Args:
+        show: whether to print it.
+    """
+    logger = logging.getLogger("bandit_envs.compiled")
+    if not show or any(isinstance(handler, _Note) for handler in logger.handlers):
+        yield
+        return
+    note, level, propagate = _Note(), logger.level, logger.propagate
+    if not logger.isEnabledFor(logging.INFO):  # nobody else has asked for these messages, and nobody else gets them
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+    logger.addHandler(note)
+    try:
+        yield
+    finally:
+        logger.removeHandler(note)
+        logger.setLevel(level)
+        logger.propagate = propagate
 
 
 class Progress:
@@ -21,7 +67,7 @@ class Progress:
     """
 
     def __init__(self, label: str, episodes: int, budget: int | None, show: bool | None) -> None:
-        self.show = sys.stderr.isatty() if show is None else show
+        self.show = shown(show)
         self.label, self.started = label, time.perf_counter()
         self.total = episodes * budget if budget else episodes
         self.by_pulls = bool(budget)

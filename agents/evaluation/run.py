@@ -17,7 +17,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import load_env_creator
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
@@ -26,7 +25,8 @@ from bandit_envs import EPISODES_LIMIT, PULLS_LIMIT, PureExplorationVectorEnv, f
 
 from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent
-from .progress import Progress
+from .environment import environment_id
+from .progress import Progress, compilation_noted, shown
 from .result import Evaluation, Run
 
 __all__ = ["evaluate"]
@@ -66,7 +66,7 @@ def evaluate(
         agents: a name ("lsa", "apt(tolerance=0.05)", "module:Class(alpha=2)", the path of a saved model, "model.zip"),
             a class of agents, a function that makes an agent from a task, an `Agent`, an SB3 model, a list of these, or
             a dict {label: one of these}. An `Agent` is made anew, with its parameters, for each environment.
-        env_id: a registered environment, e.g. "bandit_envs/Threshold-v0".
+        env_id: a registered environment, e.g. "bandit_envs/Threshold-v0", or the name of its problem: "Threshold".
         episodes: how many, from episode 0 of root `seed` on.
         at: numbers of pulls at which the answer is scored too, at the last decision with no more pulls than that; an
             episode that ended before counts with its final answer. None: one row per episode, at its end.
@@ -75,11 +75,13 @@ def evaluate(
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
         jobs: processes; only 1 so far.
         out: a folder for results; not yet.
-        progress: show a progress bar on standard error; None: on runs that take long, if it is a terminal.
+        progress: show a progress bar on standard error on runs that take long, and say there when kernels must be
+            compiled first; None: if it is a terminal.
 
     Raises:
         ValueError: naming the value and what is allowed. All agents are checked before the first one runs.
         FileNotFoundError: for a saved model that is not there.
+        gymnasium.error.Error: for an id, with its namespace, that nobody has registered.
     """
     episodes, seed = integer("episodes", episodes, 1, EPISODES_LIMIT), root_number(seed)
     if integer("jobs", jobs, -1, 2**31) != 1:
@@ -88,25 +90,14 @@ def evaluate(
         raise ValueError(f"out must be None in this version (use Evaluation.save), got {out!r}")
     progress = None if progress is None else flag("progress", progress)
     kwargs = _keywords(env_kwargs)
-    check_environment(env_id)
+    env_id = environment_id(env_id)
     checks, horizons = _pull_numbers("at", at), _pull_numbers("budgets", budgets)
     if checks is not None and horizons is not None:
         raise ValueError("give at= or budgets=, not both")
-    plans: list[_Plan] = []
-    for label, recipe in _labelled(agents).items():
-        if horizons is None:
-            plans.append(_plan(label, recipe, env_id, kwargs, episodes, checks, batch))
-            continue
-        first, last = (
-            horizons[:-1],
-            _plan(label, recipe, env_id, kwargs | {"budget": horizons[-1]}, episodes, None, batch),
-        )
-        if first and getattr(last.policy, "anytime", False):  # its decisions do not depend on the budget
-            plans.append(dataclasses.replace(last, checks=horizons, checks_are_budgets=True))
-        else:
-            smaller = [_plan(label, recipe, env_id, kwargs | {"budget": b}, episodes, None, batch) for b in first]
-            plans += [*smaller, last]
-    runs = [plan.run(episodes, seed, progress) for plan in plans]
+    labelled = _labelled(agents)
+    with compilation_noted(shown(progress)):
+        plans = _plans(labelled, env_id, kwargs, episodes, checks, horizons, batch)
+        runs = [plan.run(episodes, seed, progress) for plan in plans]
     versions = {
         "bandit-envs": bandit_envs.__version__,
         "gymnasium": gym.__version__,
@@ -125,6 +116,33 @@ def evaluate(
             "versions": versions,
         },
     )
+
+
+def _plans(
+    agents: Mapping[str, Recipe],
+    env_id: str,
+    kwargs: dict[str, Any],
+    episodes: int,
+    checks: list[int] | None,
+    horizons: list[int] | None,
+    batch: int | None,
+) -> list[_Plan]:
+    """The runs of all agents, by label: one each, or where there are several budgets, `horizons`, one for each."""
+    plans: list[_Plan] = []
+    for label, recipe in agents.items():
+        if horizons is None:
+            plans.append(_plan(label, recipe, env_id, kwargs, episodes, checks, batch))
+            continue
+        first, last = (
+            horizons[:-1],
+            _plan(label, recipe, env_id, kwargs | {"budget": horizons[-1]}, episodes, None, batch),
+        )
+        if first and getattr(last.policy, "anytime", False):  # its decisions do not depend on the budget
+            plans.append(dataclasses.replace(last, checks=horizons, checks_are_budgets=True))
+        else:
+            smaller = [_plan(label, recipe, env_id, kwargs | {"budget": b}, episodes, None, batch) for b in first]
+            plans += [*smaller, last]
+    return plans
 
 
 def _pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:
@@ -186,20 +204,6 @@ def _batch_size(envs: PureExplorationVectorEnv, episodes: int, batch: int | None
         per_slot += setting.source.arms.parameters.nbytes + 16 * K * D
     most = max(1, min(episodes, 4096, MEMORY // per_slot))
     return math.ceil(episodes / math.ceil(episodes / most))  # batches of equal size: no slot idles in the last
-
-
-def check_environment(env_id: str) -> None:
-    """Refuse environments that are not of this kind.
-
-    Raises:
-        ValueError: naming it. gymnasium.error.Error: if there is none of this name.
-    """
-    if not isinstance(env_id, str):
-        raise ValueError(f"env_id must be the name of a registered environment, got {env_id!r:.200}")
-    entry: Any = gym.spec(env_id).vector_entry_point
-    kind = load_env_creator(entry) if isinstance(entry, str) else entry
-    if not (isinstance(kind, type) and issubclass(kind, PureExplorationVectorEnv)):
-        raise ValueError(f"an environment of bandit_envs is needed, got {env_id!r}")
 
 
 def _make_envs(env_id: str, slots: int, actions: str, observation: str, kwargs: Any) -> PureExplorationVectorEnv:
