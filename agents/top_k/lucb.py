@@ -24,7 +24,7 @@ import numpy as np
 from bandit_envs import choice, episode_kernel, inlined, integer, lean, number
 
 from ..core import trees
-from ..core.agent import Bools, Ints, Observation, seen_means
+from ..core.agent import Bools, Fields, Ints, Observation, seen_means
 from ..core.confidence import delta_of, lil_width, scale_of
 from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
@@ -228,7 +228,7 @@ class LUCB(PlanPolicy):
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), Forest.of(E, K), np.zeros(E, ROUND))
 
-    def next_arms(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> None:
+    def next_arms(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> None:
         next_arm(*seen, *self.rules, *state.forest, state.plans, state.rounds, out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
