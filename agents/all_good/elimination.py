@@ -65,8 +65,9 @@ def sort_out(plan: Any, total: Any, t: Any, rules: Any) -> Any:
     for j in range(plan.book.size):  # line 18
         i = bulk.arm_at(plan, j)
         m = (total[i] - plan.base[i]) / t
-        G[i] = good = G[i] or m - C >= U  # line 19
-        if m + C > L and not (good and m + C <= top - C):  # lines 20 to 22
+        if m - C >= U:  # line 19
+            G[i] = True
+        if m + C > L and not (G[i] and m + C <= top - C):  # lines 20 to 22
             bulk.put_at(plan, left, i)
             left += 1
     plan.book.size = left

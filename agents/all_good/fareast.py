@@ -252,7 +252,7 @@ def good_filter(episode: Any, rules: Any) -> Any:
     return plan.book.size == state.ahead
 
 
-@lean
+@inlined
 def run(episode: Any, rules: Any) -> Any:
     """Algorithm 4.1, from where the episode stands until pulls are planned or the answer is known."""
     state = episode.state
