@@ -111,7 +111,7 @@ def begin(episode: Any, rules: Any) -> Any:
     episode.round.scale = 0.0
 
 
-@lean
+@inlined
 def growth_of(episode: Any, t: Any, rules: Any) -> Any:
     """By how much the scale of the widths of round t exceeds that of the tree; where it is much, it is put in.   D5"""
     wanted = beta_scale(t, rules)
@@ -132,7 +132,7 @@ def rivals(tree: Any) -> Any:
     return h, l, upper(tree, l) - lower(tree, h)
 
 
-@lean
+@inlined
 def grown_rivals(tree: Any, growth: Any) -> Any:
     """As `rivals`, by bounds that have grown since they were put into the tree.   D5"""
     trees.settle_best(tree)
