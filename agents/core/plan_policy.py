@@ -15,7 +15,7 @@ import numpy as np
 
 from bandit_envs import inlined
 
-from .agent import Agent, Floats, Ints, Observation, unfit
+from .agent import FLOAT, INT, Agent, Fields, Floats, Ints, Observation, unfit
 
 __all__ = ["PlanMemory", "PlanPolicy", "Seen", "add", "clear", "following", "planned"]
 
@@ -97,14 +97,21 @@ class PlanPolicy(Agent):
         return PlanMemory(self.new_plans(observation))
 
     @abstractmethod
-    def next_arms(self, seen: Seen, observation: Observation, state: Any, out: Ints) -> None:
-        """Fill in the next arm of each episode, out (E,); K to stop."""
+    def next_arms(self, seen: Fields, observation: Observation, state: Any, out: Ints) -> None:
+        """Fill in the next arm of each episode, out (E,); K to stop.
+
+        Args:
+            seen: pulls and means, the fields of a `Seen`.
+            observation: the statistics.
+            state: the memory.
+            out: to be filled in.
+        """
 
     def choose(self, observation: Observation, state: Any) -> Ints:
-        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
-        mean = np.ascontiguousarray(observation["mean"], np.float64)
+        pulls = np.ascontiguousarray(observation["pulls"], INT)
+        mean = np.ascontiguousarray(observation["mean"], FLOAT)
         if len(pulls) != len(state.plans) or mean.shape != pulls.shape:
             raise unfit(pulls, mean, len(state.plans))
-        out = np.empty(len(pulls), np.int64)
-        self.next_arms(Seen(pulls, mean), observation, state, out)
+        out = np.empty(len(pulls), INT)
+        self.next_arms((pulls, mean), observation, state, out)
         return out

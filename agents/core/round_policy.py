@@ -16,8 +16,8 @@ import numpy as np
 
 from bandit_envs import MOST_TIMES, slot_kernel
 
-from .agent import Agent, Bools, Floats, Ints, Observation, unfit
-from .bulk import BOOK, Plans, Sums, Times, following, plan_of, watch
+from .agent import FLOAT, INT, Agent, Bools, Fields, Floats, Ints, Observation, unfit
+from .bulk import BOOK, Plans, Times, following, plan_of, watch
 
 __all__ = ["BulkPolicy", "RoundMemory", "RoundPolicy"]
 
@@ -80,18 +80,26 @@ class BulkPolicy(Agent):
         return RoundMemory(**RoundMemory.of(*observation["pulls"].shape))
 
     @abstractmethod
-    def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:
-        """Fill in the next arm of each episode, out (E,), K to stop, and how often to pull it, `times.out`."""
+    def next_pulls(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> None:
+        """Fill in the next arm of each episode, out (E,), K to stop, and how often to pull it.
+
+        Args:
+            sums: pulls and sums of samples, the fields of a `Sums`.
+            observation: the statistics.
+            state: the memory.
+            times: the fields of a `Times`.
+            out: to be filled in, as `out` of `times`.
+        """
 
     def choose(self, observation: Observation, state: Any) -> tuple[Ints, Ints]:
-        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
-        total = np.ascontiguousarray(observation["total"], np.float64)
+        pulls = np.ascontiguousarray(observation["pulls"], INT)
+        total = np.ascontiguousarray(observation["total"], FLOAT)
         E = len(state.plans.books)
         if len(pulls) != E or total.shape[:2] != pulls.shape:
             raise unfit(pulls, total, E, "total")
-        arms, times = np.empty(E, np.int64), np.empty(E, np.int64)
+        arms, times = np.empty(E, INT), np.empty(E, INT)
         most = 1 if self.task.actions == "arm" else MOST_TIMES
-        self.next_pulls(Sums(pulls, total), observation, state, Times(times, most), arms)
+        self.next_pulls((pulls, total), observation, state, (times, most), arms)
         return arms, times
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
@@ -114,10 +122,11 @@ class RoundPolicy(BulkPolicy):
     def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
         """The plans of these episodes are over: update the sets, and write the next plans or stop."""
 
-    def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:
-        beginning, slots, first = state.plans.books["beginning"], np.arange(len(out)), True
+    def next_pulls(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> None:
+        (pulls, _), slots, first = sums, np.arange(len(out)), True
+        beginning = state.plans.books["beginning"]
         while True:
-            deal(slots, first, sums.pulls, *state.plans, *times, out)
+            deal(slots, first, pulls, *state.plans, *times, out)
             slots, first = slots[out[slots] < 0], False
             if not len(slots):
                 return
