@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from bandit_envs import agent_uniforms, integer
+from bandit_envs import Quiet, Simulation, agent_uniform, episode_kernel, integer, player
 
 from .core.agent import ALL_PROBLEMS, Agent, Ints, Observation
 
@@ -22,29 +24,65 @@ def _spent(agent: Agent, observation: Observation) -> Ints:
     return pulls
 
 
-class Uniform(Agent):
-    """Round robin: the arms 0 .. K - 1 in turn, or all their coordinates."""
+@episode_kernel
+def next_in_turn(e: int, spent: Any, stop: Any) -> Any:
+    """The arm, or coordinate, that is next in turn."""
+    return spent[e] % stop
 
-    name, source, solves, coordinates = "uniform", "the common baseline", ALL_PROBLEMS, True
+
+@episode_kernel
+def next_at_random(e: int, spent: Any, stop: Any, public_seed: Any, seed: Any) -> Any:
+    """A uniformly random arm, or coordinate."""
+    u = agent_uniform(public_seed[e, 0], spent[e], seed)
+    return min(np.int64(u * stop), stop - 1)
+
+
+class _Memoryless(Agent):
+    """An agent whose next arm depends on nothing but the number of pulls and the public seed."""
+
+    solves, coordinates = ALL_PROBLEMS, True
+
+    @abstractmethod
+    def fill(self, kernel: Callable[[Any], Any], spent: Ints, observation: Observation, *rest: Any) -> None:
+        """Call the kernel of the next arms, or what `kernel` makes of it, with the pulls (E,) so far and `rest`."""
 
     def choose(self, observation: Observation, state: Any) -> Ints:
-        return _spent(self, observation) % self.task.stop
+        out = np.empty(len(observation["pulls"]), np.int64)
+        self.fill(lambda kernel: kernel, np.ascontiguousarray(_spent(self, observation)), observation, out)
+        return out
+
+    @property
+    def plays(self) -> bool:
+        return True
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
+        out = np.empty(len(observation["pulls"]), np.int64)
+        self.fill(player, simulation.counts[0], observation, *simulation, *quiet, out)
+        return out
 
 
-class Random(Agent):
+class Uniform(_Memoryless):
+    """Round robin: the arms 0 .. K - 1 in turn, or all their coordinates."""
+
+    name, source = "uniform", "the common baseline"
+
+    def fill(self, kernel: Callable[[Any], Any], spent: Ints, observation: Observation, *rest: Any) -> None:
+        kernel(next_in_turn)(spent, self.task.stop, *rest)
+
+
+class Random(_Memoryless):
     """A uniformly random arm at each step.
 
     Args:
         task: a task or an environment. seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
     """
 
-    name, source, solves, coordinates = "random", "the common baseline", ALL_PROBLEMS, True
+    name, source = "random", "the common baseline"
 
     def __init__(self, task: Any, seed: int = 0) -> None:
         super().__init__(task)
         self.seed = integer("seed", seed, 0, 2**32 - 1)
 
-    def choose(self, observation: Observation, state: Any) -> Ints:
-        public = np.ascontiguousarray(observation["public_seed"][:, 0], np.int64)
-        u = agent_uniforms(public, _spent(self, observation), seed=self.seed)[:, 0]
-        return np.minimum((u * self.task.stop).astype(np.int64), self.task.stop - 1)
+    def fill(self, kernel: Callable[[Any], Any], spent: Ints, observation: Observation, *rest: Any) -> None:
+        public_seed = np.ascontiguousarray(observation["public_seed"], np.int64)
+        kernel(next_at_random)(spent, self.task.stop, public_seed, self.seed, *rest)

@@ -9,19 +9,30 @@ import functools
 import importlib
 import warnings
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gymnasium import spaces
 
-from bandit_envs import PROBLEMS, PureExplorationEnv, PureExplorationVectorEnv, Registry, Task, parse_call, unknown
+from bandit_envs import (
+    PROBLEMS,
+    PureExplorationEnv,
+    PureExplorationVectorEnv,
+    Registry,
+    Task,
+    errors_of,
+    parse_call,
+    unknown,
+)
 
 from .core.agent import Agent, task_of
-from .core.parameters import taken
+from .core.parameters import check_values, misfit, taken
 
 __all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "reads", "recipe_of", "register"]
 
+ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 SAVED = "agents.learned:load"  # what reads a model from its file
 
 
@@ -91,9 +102,9 @@ AGENTS: Registry[Any] = Registry(
         "evolved": "agents.evolved.agent:Evolved",
         "ppo": "agents.models.cards:PPO",
     },
+    reserved=ALIASES,
 )
 LEARNED = ("ppo",)  # networks, which take longer than all others
-ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 
 
 def register(name: str, target: Any) -> None:
@@ -107,7 +118,8 @@ def register(name: str, target: Any) -> None:
             "module:Class", which is imported when the name is first used.
 
     Raises:
-        ValueError: for a name that belongs to an agent of this package, and for what is no agent.
+        ValueError: for a name that belongs to an agent of this package or of an installed one, and for what is no
+            agent.
     """
     if isinstance(name, str) and name in ALIASES:
         raise ValueError(f"{name!r} is another name of the agent {ALIASES[name]!r}: choose another one")
@@ -178,6 +190,8 @@ class Recipe:
         task, given = task_of(env_or_task), {**self.parameters, **parameters}
         allowed = taken(self.target)
         if allowed is not None and (surplus := sorted(set(given) - set(allowed))):
+            if "task" in allowed:
+                raise ValueError(f"the constructor of {self.name} must take the task first, not {surplus[0]!r}")
             takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
             raise ValueError(f"{self.name} has no parameter {surplus[0]!r}; {takes}")
         oracles, told = getattr(self.target, "oracles", {}), dict[str, Any]()
@@ -186,7 +200,11 @@ class Recipe:
             if instance is not None:
                 problem, means = task.make_problem(), instance.arms.means
                 told = {key: tell(problem, means) for key, tell in oracles.items() if key not in given}
-        agent = self.target(task, **given, **told)
+        if wrong := misfit(self.target, given | told):
+            raise ValueError(f"{self.name} cannot be made with the task as first argument: {wrong}")
+        check_values(self.name, {**getattr(self.target, "keywords", {}), **given})  # those of a `partial` too
+        with nullcontext() if _is_ours(self.target) else errors_of(f"the agent {self.name!r}"):
+            agent = self.target(task, **given, **told)
         if not _predicts(agent):
             raise ValueError(f"{self.name} makes no agent: {agent!r:.200} has no method predict")
         if isinstance(agent, Agent) and not hasattr(agent, "task"):
@@ -240,6 +258,12 @@ class _Given:
 
     def __call__(self, task: Any) -> Any:
         return self.agent
+
+
+def _is_ours(target: Any) -> bool:
+    """Whether what makes an agent, or the agent that is made anew, comes with this package."""
+    maker = type(target.agent) if isinstance(target, _Anew) else target
+    return (getattr(maker, "__module__", None) or "").startswith("agents.")
 
 
 def reads(agent: Any) -> str:

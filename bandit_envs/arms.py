@@ -16,13 +16,14 @@ of one's own a name.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import rng
-from .checks import LARGEST, array, interval, number
+from .checks import LARGEST, array, errors_of, interval, number, ours
 from .registry import Registry
 
 __all__ = [
@@ -180,7 +181,9 @@ class Arms:
     def pack(means: Floats, spread: float) -> Floats:
         """Parameters (..., K, P) of means (..., K, D): makes the law one for samplers, where a subclass defines it.
 
-        Support and sigma of the arms must then be the same whatever their means.
+        A sampler calls it whenever episodes begin, with their means (E, K, D) and its own `spread`; a row is what the
+        constructor makes of an arm with that mean. Support and sigma of the arms, and P, must be the same whatever
+        their means.
         """
         raise TypeError("samplers cannot have this law")
 
@@ -483,7 +486,7 @@ def register_law(kind: type[Arms]) -> type[Arms]:
         The class, so that this may be its decorator.
 
     Raises:
-        ValueError: for what is no law, and for a name that belongs to a law of this package.
+        ValueError: for what is no law, and for a name that belongs to a law of this package or of an installed one.
     """
     LAWS.register(getattr(kind, "law", None), kind)  # type: ignore[arg-type]
     return kind
@@ -502,7 +505,8 @@ def from_dict(form: dict[str, Any]) -> Arms:
     if not isinstance(law, str) or ":" not in law and law not in LAWS:
         raise ValueError(f"'law' must be one of {sorted(LAWS)}, got {law!r:.200}")
     kind = LAWS.find(law)
-    try:
-        return kind(**parameters)
-    except TypeError as error:  # of the call
-        raise ValueError(f"{law} arms: {str(error).replace('.__init__()', '')}") from None
+    with nullcontext() if ours(kind) else errors_of(f"the law {law!r}"):
+        try:
+            return kind(**parameters)
+        except TypeError as error:  # of the call
+            raise ValueError(f"{law} arms: {str(error).replace('.__init__()', '')}") from error

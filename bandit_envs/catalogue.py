@@ -77,7 +77,8 @@ def _register_environment(problem: str, version: int) -> None:
 def register_problem(kind: type[Problem]) -> type[Problem]:
     """Add a problem of one's own: its environment is `bandit_envs/<name>-v<version>`.
 
-    Registered again, say by a cell of a notebook that runs again, the new class takes the place of the old one.
+    Registered again, say by a cell of a notebook that runs again, the new class takes the place of the old one; where
+    its version is another one, the environment of the old version is there no longer.
 
     Args:
         kind: a subclass of `Problem`; the name is its attribute `name`.
@@ -86,9 +87,13 @@ def register_problem(kind: type[Problem]) -> type[Problem]:
         The class, so that this may be its decorator.
 
     Raises:
-        ValueError: for what is no problem, and for a name that belongs to a problem of this package.
+        ValueError: for what is no problem, and for a name that belongs to a problem of this package or of an
+            installed one.
     """
     PROBLEMS.register(getattr(kind, "name", None), kind)  # type: ignore[arg-type]
+    for spec in list(gym.registry.values()):
+        if (spec.namespace, spec.name) == (NAMESPACE, kind.name) and spec.version != kind.version:
+            del gym.registry[spec.id]
     _register_environment(kind.name, kind.version)
     return kind
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LARGEST", "array", "choice", "flag", "integer", "interval", "number"]
+__all__ = [
+    "LARGEST", "array", "choice", "errors_of", "flag", "integer", "integers", "interval", "mask", "number", "ours",
+]  # fmt: skip
 
 LARGEST = 1e100  # magnitude of a number that can be squared and summed without overflow
+_INT64 = np.dtype(np.int64)  # NumPy has one object for it, and comparing identities is quicker
 
 
 def number(
@@ -60,6 +64,81 @@ def array(name: str, value: Any) -> NDArray[np.float64]:
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(f"{name} must be numbers of one rectangular shape, got {value!r:.200}")
+
+
+def integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """`value` as int64 of the given shape.
+
+    Raises:
+        ValueError: for other shapes, and for values that are not integers.
+    """
+    if type(value) is np.ndarray and value.dtype is _INT64 and value.shape == shape and value.flags.carray:
+        return value
+    try:
+        found = value if isinstance(value, np.ndarray) else np.asarray(value)
+    except (TypeError, ValueError):  # ragged
+        raise ValueError(f"{name} must be integers of shape {shape}, got {value!r:.200}") from None
+    if found.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {found.shape}: {value!r:.200}")
+    if found.dtype != np.int64:
+        if found.dtype.kind not in "iu" or found.dtype == np.uint64 and found.size and found.max() > 2**63 - 1:
+            raise ValueError(f"{name} must be integers, got {found.dtype}: {value!r:.200}")
+        found = found.astype(np.int64)
+    # Kernels are compiled anew for each kind of array, so that all are made of one kind.
+    return found if found.flags.carray else np.require(found, requirements=["C", "W"]).reshape(shape)
+
+
+def mask(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """`value` as a mask of the given shape.
+
+    Raises:
+        ValueError: for other shapes, and for values that are neither bools nor the integers 0 and 1.
+    """
+    if type(value) is np.ndarray and value.dtype == np.bool_ and value.shape == shape:
+        return value
+    try:
+        found: NDArray[Any] = np.asarray(value)
+    except (TypeError, ValueError):  # ragged
+        found = np.empty(0, object)
+    if found.shape != shape or found.dtype.kind not in "biu" or not ((found == 0) | (found == 1)).all():
+        raise ValueError(f"{name} must be a mask of 0 and 1 of shape {shape}, got {value!r:.200}")
+    return found.astype(np.bool_)
+
+
+def ours(thing: object) -> bool:
+    """Whether a class or a function, or the class of any other object, comes with this package.
+
+    What comes from elsewhere is checked where it is used.
+    """
+    return str(getattr(thing, "__module__", "")).startswith("bandit_envs.")
+
+
+@contextmanager
+def errors_of(what: str) -> Iterator[None]:
+    """Name in the message of any error that arises inside whose code has raised it.
+
+    Missing files and modules, and warnings, stay errors of their kind, with a note; whatever else a user's code raises,
+    an exit of the process too, becomes a ValueError, with the error as its cause.
+
+    Args:
+        what: whose code it is: "the instance 'my-arms'".
+
+    Raises:
+        ValueError: as said.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except (OSError, ImportError, Warning) as error:
+        error.add_note(f"It was raised by {what}.")
+        raise
+    except ValueError as error:
+        if str(error).startswith(what):
+            raise
+        raise ValueError(f"{what}: {error}") from error
+    except BaseException as error:
+        raise ValueError(f"{what} fails: {type(error).__name__}: {error}") from error
 
 
 def interval(name: str, value: Any) -> tuple[float, float]:

@@ -8,6 +8,8 @@
 * Where neither the installation nor a user cache directory can be written to, Numba refuses to import the module; here
   the kernel is cached in a temporary directory of this user instead (`NUMBA_CACHE_DIR` names another place).
 
+Each kernel that is in no cache is told to the logger "bandit_envs.compiled", level INFO, before it is compiled.
+
 `lean` is `jit` for kernels that make no arrays, and `episode_kernel` and `slot_kernel` make the kernel of a batch
 from a function of one episode, so that an algorithm can be written as its paper has it.
 """
@@ -18,6 +20,7 @@ import contextlib
 import functools
 import hashlib
 import inspect
+import logging
 import os
 import tempfile
 import typing
@@ -27,12 +30,13 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.cpu import CPUTargetOptions
 
 __all__ = ["episode_kernel", "inlined", "jit", "kernel_stamp", "lean", "slot_kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+_LOGGER = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
 _SIBLING = _HERE.with_name("agents")  # of the same distribution
@@ -115,16 +119,34 @@ class _Implementation(CompileResultCacheImpl):
     _locator_classes = _locators()
 
 
-class _Cache(FunctionCache):
+class _Telling:
+    """Mixin for Numba's caches: what is not found is compiled next, which is told to the logger."""
+
+    _kernel: str
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        found = super().load_overload(signature, context)  # type: ignore[misc]
+        if found is None:
+            _LOGGER.info("compiling %s", self._kernel)
+        return found
+
+
+class _Cache(_Telling, FunctionCache):
     _impl_class = _Implementation
+
+
+class _Nowhere(_Telling, NullCache):
+    """The cache of a kernel that is kept nowhere."""
 
 
 def _cached(kernel: Any, function: Callable[..., Any]) -> Any:
     """The compiled function, kept on disk where there is any place to write to."""
+    kernel._cache = _Nowhere()
     with contextlib.suppress(RuntimeError, OSError):  # no place at all: it is compiled in every process
         kernel._cache = cache = _Cache(function)  # type: ignore[no-untyped-call]
         # Of an index that other sources have written not even the signatures are read: their types may be gone.
         cache._cache_file._version += f" {cache._cache_file._source_stamp}"
+    kernel._cache._kernel = f"{function.__module__}.{function.__qualname__}"
     return kernel
 
 

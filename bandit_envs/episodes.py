@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 
 from . import rng
 from .arms import Bernoulli, check_table
+from .checks import integers, ours
 from .compiled import jit
 from .instances import Instance
 from .observations import FEATURES, features
-from .problems import Problem
+from .problems import Problem, own
 from .setting import Setting
 from .simulator import ENDED, SPENT, UNCHECKED, Simulator
 from .task import Task
 
 __all__ = ["Environment", "Episodes"]
-
-_INT64 = np.dtype(np.int64)  # NumPy has one object for it, and comparing identities is quicker
 
 
 @jit
@@ -39,6 +38,18 @@ def _seen(rows: Any, pulls: Any, mean: Any, out: Any) -> Any:
             for k in range(K):
                 for d in range(D):
                     out[np.uint64(i), k * D + d] = mean[e, k * D + d] if pulls[e, k] != 0 else np.nan
+
+
+def _check_means(sampler: str, means: Any, shape: tuple[int, ...]) -> None:
+    """Refuse means that a sampler of a user's own has drawn and that are not finite numbers of this shape.
+
+    Raises:
+        ValueError: naming the sampler.
+    """
+    found = np.shape(means)
+    if found != shape or not np.isfinite(means).all():
+        got = f"shape {found}" if found != shape else "others"
+        raise ValueError(f"the sampler {sampler!r} must draw means that are finite numbers of shape {shape}, got {got}")
 
 
 class Episodes:
@@ -59,11 +70,11 @@ class Episodes:
         self.once, self.slots = np.ones(count, np.int64), np.arange(count)
         self._answers_shape = (count, task.K)
         # Tables of laws and samplers of one's own are checked whenever they are drawn.
-        self._unchecked = not all(type(part).__module__.startswith("bandit_envs.") for part in (arms, setting.source))
+        self._unchecked = not (ours(arms) and ours(setting.source))
         # One row of truth, means and parameters for all episodes, or a row for each.
         self.shared = fixed is not None and not setting.shuffle_arms
         if self.shared:
-            self.means, self.truth = arms.means[None], self.problem.truth(arms.means)[None]
+            self.means, self.truth = arms.means[None], own.truth(self.problem, arms.means, (task.K,))[None]
             self._rows = None
         else:
             self.means, self.truth = np.zeros((count, *arms.means.shape)), np.zeros((count, task.K))
@@ -96,6 +107,8 @@ class Episodes:
             known = self.problem.boundary if task.law == Bernoulli.law and task.D == 1 else None
             self._boundary = {"theta": math.nan if known is None else known, "tolerance": self.problem.tolerance}
 
+    integers = staticmethod(integers)
+
     def begin(self, rows: NDArray[np.int64], key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start episodes in the slots `rows` (n,): number episode[e] of the root whose key is key[:, e] in slot e.
 
@@ -121,8 +134,9 @@ class Episodes:
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
         if self._unchecked:
             check_table(self.setting.source.arms, table)
+            _check_means(self.setting.source.name, means, (len(rows), *self.means.shape[1:]))
         self._rows[rows], self.means[rows] = table if self._split is None else self._split(table), means
-        self.truth[rows] = self.problem.truth(means)
+        self.truth[rows] = own.truth(self.problem, means, (len(rows), self.K))
 
     def state(self) -> list[NDArray[Any]]:
         """The arrays that change from step to step, for `restore` on other slots of the same setting."""
@@ -138,7 +152,7 @@ class Episodes:
         """The observations of all slots: a dict of arrays, or the features (E, K F); live views unless `copy`."""
         if self._features:
             sim, task = self.simulator, self.setting.task
-            margin = self.problem.margin(self.seen())
+            margin = own.margin(self.problem, self.seen(), (self.E, self.K))
             margin = np.repeat(margin, self.stop // self.K, axis=1)  # a row for each coordinate, where they are pulled
             features(
                 sim.pulls,
@@ -191,8 +205,12 @@ class Episodes:
         Returns:
             The answers (n, K), and what the problem's `verdict` tells of them.
         """
-        answer = self.problem.plug_in(self.seen(rows)) if answers is None else answers
-        return answer, self.problem.verdict(answer, self.truth if self.shared else self.truth[rows])
+        answer = self._plug_in(rows) if answers is None else answers
+        return answer, own.verdict(self.problem, answer, self.truth if self.shared else self.truth[rows])
+
+    def _plug_in(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """The plug-in answers of the given slots."""
+        return own.plug_in(self.problem, self.seen(rows), (len(rows), self.K))
 
     def finish(self, rows: NDArray[np.int64], answers: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
         """Score the slots `rows` (n,) that have just ended, and add the scores to the simulator's rewards.
@@ -211,7 +229,7 @@ class Episodes:
             given = answers[rows] != 0
             cut = sim.truncated[rows]
             if cut.any():
-                given[cut] = self.problem.plug_in(self.seen(rows[cut]))
+                given[cut] = self._plug_in(rows[cut])
         answer, verdict = self.assess(rows, given)
         prize = verdict["score"] if self.setting.reward == "score" else verdict["correct"]
         sim.reward[rows] += np.where(sim.truncated[rows], 0.0, prize)
@@ -230,27 +248,6 @@ class Episodes:
         mask = np.ones((self.E, self.stop + 1), np.bool_)
         mask[:, self.stop] = task.delta is not None or task.pull_cost > 0
         return mask
-
-    def integers(self, name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        """`value` as int64 of the given shape.
-
-        Raises:
-            ValueError: for other shapes, and for values that are not integers.
-        """
-        if type(value) is np.ndarray and value.dtype is _INT64 and value.shape == shape and value.flags.carray:
-            return value
-        try:
-            array = value if isinstance(value, np.ndarray) else np.asarray(value)
-        except (TypeError, ValueError):  # ragged
-            raise ValueError(f"{name} must be integers of shape {shape}, got {value!r:.200}") from None
-        if array.shape != shape:
-            raise ValueError(f"{name} must have shape {shape}, got {array.shape}: {value!r:.200}")
-        if array.dtype != np.int64:
-            if array.dtype.kind not in "iu" or array.dtype == np.uint64 and array.size and array.max() > 2**63 - 1:
-                raise ValueError(f"{name} must be integers, got {array.dtype}: {value!r:.200}")
-            array = array.astype(np.int64)
-        # Kernels are compiled anew for each kind of array, so that all are made of one kind.
-        return array if array.flags.carray else np.require(array, requirements=["C", "W"]).reshape(shape)
 
     def advance(self, action: Any) -> tuple[int, Any]:
         """One step of all slots by an action, or a batch of them: how many ended, and the answers (E, K) or None.

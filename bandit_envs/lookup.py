@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 from .arms import Arms, from_dict
+from .checks import errors_of, ours
 from .instances import Instance, NamedInstance, Sampler
 from .naming import parse_call
 from .papers import PAPERS
@@ -15,6 +18,9 @@ from .polyhedra import Polyhedra
 from .registry import Registry
 
 __all__ = ["INSTANCES", "find", "register_instance"]
+
+DEEPEST = 16  # instances that are being made, each by the function of the one before
+_BEING_MADE: ContextVar[tuple[str, ...]] = ContextVar("names of instances that are being made", default=())
 
 
 def _check(name: str, found: Any) -> None:
@@ -42,6 +48,9 @@ class _Instances(Registry[NamedInstance]):
             return found
         return NamedInstance(found, source=(inspect.getdoc(found) or "").partition("\n")[0])
 
+    def origin(self, target: NamedInstance | str) -> Any:
+        return target.build if isinstance(target, NamedInstance) else target
+
 
 INSTANCES = _Instances(
     "instance",
@@ -62,7 +71,7 @@ def register_instance(name: str, factory: Callable[..., Any], *, problem: str = 
         source: where it comes from. Both are for `bandit-envs list`.
 
     Raises:
-        ValueError: for a name that is no such word or belongs to an instance of this package.
+        ValueError: for a name that is no such word or belongs to an instance of this package or of an installed one.
     """
     _check(name, factory)
     INSTANCES.register(name, NamedInstance(factory, problem, source))
@@ -114,11 +123,21 @@ def _made(name: str, build: Callable[..., Any], parameters: dict[str, Any]) -> I
         inspect.signature(build).bind(**parameters)
     except TypeError as error:
         raise ValueError(f"instance {name!r}: {error}") from None
-    made = build(**parameters)
-    if isinstance(made, Mapping) and "law" in made:
-        made = from_dict(dict(made))
-    elif isinstance(made, Mapping):
-        made = find(made)
+    except ValueError:  # some functions written in C have no signature
+        pass
+    names = (*_BEING_MADE.get(), name)
+    if len(names) > DEEPEST:
+        raise ValueError(f"the instance {name!r} is made of itself: {', which needs '.join(names[-3:])}")
+    token = _BEING_MADE.set(names)
+    try:
+        with nullcontext() if ours(build) else errors_of(f"the instance {name!r}"):
+            made = build(**parameters)
+        if isinstance(made, Mapping) and "law" in made:
+            made = from_dict(dict(made))
+        elif isinstance(made, Mapping) and made:
+            made = find(made)
+    finally:
+        _BEING_MADE.reset(token)
     if isinstance(made, Arms):
         made = Instance(made, name)
     if not isinstance(made, (Instance, Sampler)):

@@ -13,11 +13,13 @@ who does not use it.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any, Generic, TypeVar
 
+from .checks import errors_of
 from .naming import unknown
 
 __all__ = ["Registry", "imported"]
@@ -31,12 +33,14 @@ def imported(target: str) -> Any:
     Raises:
         ValueError: if the module cannot be imported, or has no such name.
     """
-    module, _, name = target.partition(":")
+    module, _, name = (part.strip() for part in target.partition(":"))
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the module does when it is imported, an exit of the process too
         raise ValueError(f"{target!r:.200} cannot be imported: {type(error).__name__}: {error}") from error
     return found
 
@@ -51,12 +55,20 @@ class Registry(Mapping[str, T], Generic[T]):
         group: of the entry points.
         check: is called with the name and the object of a row before the object is first handed out; it raises
             ValueError for an object that is none of the kind.
-        rows: this package's own, which nobody can replace.
+        rows: this package's own, which nobody can replace; nor can anybody replace those of installed packages.
+        reserved: further names that nobody can take.
     """
 
-    def __init__(self, kind: str, group: str, check: Callable[[str, Any], None], rows: Mapping[str, T | str]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        check: Callable[[str, Any], None],
+        rows: Mapping[str, T | str],
+        reserved: Collection[str] = (),
+    ) -> None:
         self.kind, self.group, self._check = kind, group, check
-        self._own, self._rows = frozenset(rows), dict(rows)
+        self._own, self._rows, self._reserved = frozenset(rows), dict(rows), frozenset(reserved)
         self._found: dict[str, T] = {}
 
     def accept(self, name: str, found: Any) -> T:
@@ -69,16 +81,22 @@ class Registry(Mapping[str, T], Generic[T]):
         row: T = found
         return row
 
+    def origin(self, target: T | str) -> Any:
+        """What the author of a row has written, the object that an entry point would name. Here: the target itself."""
+        return target
+
     def register(self, name: str, target: T | str) -> None:
         """Add a row. A row that was added by `register` before is replaced.
+
+        A package may register what its own entry point names.
 
         Args:
             name: a word of letters, digits, "-", "_" and ".".
             target: the object, or "module:name".
 
         Raises:
-            ValueError: for a name that is no such word or that is one of this package's own, and for a target that is
-                none of the kind.
+            ValueError: for a name that is no such word, that is one of this package's own or one of an installed
+                package, and for a target that is none of the kind.
         """
         if not _is_word(name):
             raise ValueError(
@@ -88,6 +106,13 @@ class Registry(Mapping[str, T], Generic[T]):
             if self._rows[name] is target:
                 return
             raise ValueError(f"the {self.kind} {name!r} comes with this package: choose another name")
+        if name in self._reserved:
+            raise ValueError(
+                f"{name!r} stands for another {self.kind}, which comes with this package: choose another name"
+            )
+        if name in self.installed and not _is_named_by(self.installed[name], self.origin(target)):
+            where = f"an installed package ({self.installed[name]})"
+            raise ValueError(f"the {self.kind} {name!r} comes with {where}: choose another name")
         if not isinstance(target, str):
             target = self.accept(name, target)
         elif ":" not in target:
@@ -115,13 +140,24 @@ class Registry(Mapping[str, T], Generic[T]):
         Left out are entry points with the name of one of our own rows, which a package cannot replace, and those whose
         name `register` would refuse.
         """
-        points = entry_points(group=self.group)
-        return {point.name: point.value for point in points if point.name not in self._own and _is_word(point.name)}
+        return {name: point.value.partition("[")[0].strip() for name, point in self._points.items()}
+
+    @cached_property
+    def _points(self) -> dict[str, EntryPoint]:
+        """The entry points of `installed`; what they name may be followed by extras of the package, in brackets."""
+        taken = self._own | self._reserved
+        return {point.name: point for point in _points(self.group) if point.name not in taken and _is_word(point.name)}
 
     def __getitem__(self, name: str) -> T:
         if name not in self._found:
-            row = self._rows[name] if name in self._rows else self.installed[name]
-            self._found[name] = self.accept(name, imported(row) if isinstance(row, str) else row)
+            if name in self._rows:
+                row = self._rows[name]
+                self._found[name] = self.accept(name, imported(row) if isinstance(row, str) else row)
+            else:
+                target, point = self.installed[name], self._points.get(name)
+                package = f" of the package {point.dist.name!r}" if point is not None and point.dist is not None else ""
+                with errors_of(f"the entry point {name!r}{package} in {self.group}"):
+                    self._found[name] = self.accept(name, imported(target))
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -134,6 +170,38 @@ class Registry(Mapping[str, T], Generic[T]):
         return len({*self._rows, *self.installed})
 
 
+def _points(group: str) -> list[EntryPoint]:
+    """The entry points of installed packages in a group. A package whose entry points cannot be read is left out."""
+    try:
+        return list(entry_points(group=group))
+    except Exception:  # one broken file spoils the call for all packages
+        found: dict[str, EntryPoint] = {}
+        for distribution in distributions():
+            try:
+                points = [point for point in distribution.entry_points if point.group == group]
+            except Exception as error:
+                told = f"{type(error).__name__}: {error}"
+                warnings.warn(
+                    f"the entry points of {distribution.name!r} cannot be read: {told}", RuntimeWarning, stacklevel=2
+                )
+                continue
+            for point in points:
+                found.setdefault(point.name, point)
+        return list(found.values())
+
+
 def _is_word(name: Any) -> bool:
     """Whether this is a word of letters, digits, "-", "_" and "."."""
     return isinstance(name, str) and name.translate(str.maketrans("", "", "-_.")).isalnum()
+
+
+def _is_named_by(entry: str, target: Any) -> bool:
+    """Whether an entry point, "module:name", names this target, as far as that can be told without importing it.
+
+    The module may be any of the package that defines the target, for packages hand on what their modules define.
+    """
+    if isinstance(target, str):
+        return target == entry
+    module, _, name = entry.partition(":")
+    home = str(getattr(target, "__module__", ""))
+    return getattr(target, "__qualname__", None) == name and home.partition(".")[0] == module.partition(".")[0]

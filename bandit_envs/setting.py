@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
-from .checks import choice, flag
+from . import rng
+from .checks import choice, flag, ours
 from .instances import Instance, Sampler
 from .lookup import find
 from .observations import FEATURES
-from .problems import PROBLEMS, Problem
+from .problems import PROBLEMS, Problem, own
 from .simulator import MOST_TIMES
 from .task import Task
 
@@ -79,6 +81,15 @@ class Setting:
         return spaces.Dict(arm=which, times=times, answer=answer)
 
 
+def _some_means(source: Instance | Sampler) -> NDArray[np.float64]:
+    """True means of a few episodes, (n, K) or (n, K, D); n is not K, so that no shape fits by chance."""
+    n = 2 if source.K != 2 else 3
+    if isinstance(source, Instance):
+        return np.repeat(source.arms.means[None], n, axis=0)
+    means, _ = source.draw(np.repeat(rng.root_key(0)[:, None], n, axis=1), np.arange(n, dtype=np.uint64))
+    return np.array(means, np.float64)
+
+
 def resolve(
     problem: str,
     *,
@@ -133,6 +144,8 @@ def resolve(
     )
     question = task.make_problem()
     question.check(task, source)
-    if isinstance(source, Instance):
+    if not ours(question):
+        own.try_out(question, _some_means(source), task.D)
+    elif isinstance(source, Instance):
         question.truth(source.arms.means)  # refuses an instance on which the question has no answer
     return Setting(question, source, task, choice("reward", reward, REWARDS), flag("shuffle_arms", shuffle_arms))

@@ -115,7 +115,17 @@ class Task:
         return dataclasses.replace(self, **changes)
 
     def to_json(self) -> str:
-        """JSON text that `from_json` reads."""
+        """JSON text that `from_json` reads.
+
+        Raises:
+            TypeError: where a parameter of the problem has no JSON form, naming it.
+        """
+        for name, value in self.parameters.items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError, RecursionError) as error:
+                told = f"parameter {name!r} of the problem {self.problem!r}"
+                raise TypeError(f"the {told} has no JSON form, got {value!r:.200}") from error
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod

@@ -14,6 +14,7 @@ from . import rng
 from .checks import flag, integer
 from .env import episode_number, fresh_root, read_options
 from .episodes import Environment, Episodes
+from .problems import own
 from .setting import resolve
 from .simulator import ENDED, PULLED, Simulation
 
@@ -227,7 +228,8 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         sim = self._sim
         if not self.problem.certificate_names:
             return {}
-        return self.problem.certificate(sim.pulls[slots], sim.mean[slots], sim.variance[slots], width=self.task.width)
+        seen = sim.pulls[slots], sim.mean[slots], sim.variance[slots]
+        return own.certificate(self.problem, *seen, self.task.width)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Allowed actions of the arm form, (N, K + 1): pulls always, stop only where `delta` or `pull_cost` is set."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
+import re
 import sys
 import time
 import types
@@ -78,10 +80,23 @@ def test_time_is_kept():
 
 def test_progress_is_told_on_standard_error(capsys):
     agents.train(**TINY | {"progress": True})
-    lines = capsys.readouterr().err.splitlines()
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first.endswith(" 0 steps    0%  learning")
     assert len(lines) == 2
     assert "2,048 steps" in lines[-1]
     assert "lsa" in lines[-1]
+
+
+def test_a_run_tells_how_far_it_is_at_a_reasonable_rate(capsys, monkeypatch):
+    """Defect: it told nothing before the first checkpoint, which lies in the later part of the run."""
+    monkeypatch.setattr("agents.learned.checkpoints.TELL_EVERY", 0.0)
+    agents.train(**TINY | {"progress": True, "steps": 40 * 16, "checkpoints": 1}, n_steps=1, batch_size=16, n_epochs=1)
+    shares = [int(share) for share in re.findall(r"(\d+)%  learning", capsys.readouterr().err)]
+    assert 13 <= len(shares) <= 20  # of 40 rollouts
+    assert all(4 <= later - sooner <= 9 for sooner, later in itertools.pairwise(shares))
+    monkeypatch.undo()
+    agents.train(**TINY | {"progress": True, "steps": 40 * 16, "checkpoints": 1}, n_steps=1, batch_size=16, n_epochs=1)
+    assert len(re.findall("learning", capsys.readouterr().err)) < 10  # ten seconds apart
 
 
 def test_curves_go_to_tensorboard(tmp_path):

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.catalogue import AGENTS, LEARNED
+from agents.catalogue import AGENTS, LEARNED, recipe_of
+from agents.core import ALL_PROBLEMS
+from bandit_envs import PROBLEMS
 from bandit_envs.catalogue import ENVIRONMENTS
 from bandit_envs.lookup import INSTANCES
 
@@ -54,12 +56,40 @@ def test_tables_name_what_exists():
     assert set(re.findall(r"^\| \[?`([\w-]+)`", agents, re.MULTILINE)) == {*AGENTS, *LEARNED}
 
 
-def test_the_reference_names_what_exists():
-    rows = re.findall(r"automodule:: ([\w.]+)\n +:members:(.*)", (ROOT / "docs" / "api.md").read_text())
+def test_the_table_of_agents_tells_what_they_solve():
+    """Problems as in the catalogue; "all" is for agents that solve those of users too."""
+    rows = re.findall(
+        r"^\| \[?`([\w-]+)`[^|]*\|[^|]*\|([^|]*)\|", (ROOT / "docs" / "agents.md").read_text(), re.MULTILINE
+    )
     assert rows
+    for name, cell in rows:
+        solves = recipe_of(name).solves
+        assert (cell.strip() == "all") == (solves is ALL_PROBLEMS), name
+        if solves is not ALL_PROBLEMS:
+            assert {word for word in re.findall(r"\w+", cell) if word in PROBLEMS} == set(solves), name
+
+
+def test_the_reference_names_what_exists():
+    text = (ROOT / "docs" / "api.md").read_text()
+    rows = re.findall(r"automodule:: ([\w.]+)\n +:members:(.*)", text)
+    assert rows
+    rows += re.findall(r"auto(?:class|function):: ([\w.]+)\.(\w+)", text)
+    known = {f"{module}.{name.strip()}" for module, members in rows for name in members.split(",")}
+    assert len(known) == sum(len(members.split(",")) for _, members in rows)  # nothing twice
     for module, members in rows:
         found = importlib.import_module(module)
         assert [name for name in members.split(", ") if name.strip() and not hasattr(found, name.strip())] == []
+
+
+def test_the_reference_has_what_authors_need_in_one_section():
+    section = (ROOT / "docs" / "api.md").read_text().partition("## For authors")[2]
+    for kind in ("agents", "problems", "laws", "instances"):
+        assert f"`bandit_envs.{kind}`" in section  # the group of entry points
+    for name in (
+        *("Agent", "IndexPolicy", "PlanPolicy", "RoundPolicy", "BulkPolicy", "register", "register_problem"),
+        *("register_law", "register_instance", "Problem", "SetProblem", "Arms", "Tabulated", "Registry", "jit"),
+    ):
+        assert re.search(rf":members:.*\b{name}\b|autofunction:: agents.{name}\n", section), name
 
 
 def test_the_index_lists_every_page():

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -145,6 +146,53 @@ def test_names() -> None:
             agents.names(odd)  # type: ignore[arg-type]
 
 
+class Sure(agents.IndexPolicy):
+    """An index policy that claims to solve whatever there is."""
+
+    name, solves = "sure", ALL_PROBLEMS
+
+    def index(self, T: Any, D: Any) -> Any:
+        return T * D**2
+
+
+class Recalling(Sure):
+    """The same with a memory of its own."""
+
+    def remember(self, observation: Any) -> Any:
+        return super().remember(observation)
+
+
+class ByMeans(Sure):
+    """The arm with the largest mean, whose index does without margins."""
+
+    def value(self, T: Any, x: Any) -> Any:
+        return -x
+
+
+def test_an_index_policy_needs_margins_of_single_arms() -> None:
+    """Defect: on such a problem an index policy failed somewhere inside NumPy, or computed something else."""
+    alone = r"an arm's margin depends on that arm alone, as the class of the problem says by local = True"
+    for name in ("lsa", "apt", "ucbe(H=3)", "sar"):
+        with pytest.raises(
+            ValueError, match=rf"solves Threshold, Feasible, not TopK: it needs a problem in which {alone}"
+        ):
+            agents.make(name, gym.make("bandit_envs/TopK-v0"))
+    for problem in ("TopK", "AllGood", "BestArm"):
+        env_id = f"bandit_envs/{problem}-v0"
+        env = gym.make(env_id)
+        with pytest.raises(
+            ValueError, match=rf"sure judges each arm by a margin of its own, and {problem} has none:.*{alone}"
+        ):
+            agents.make(Sure, env)
+        made = agents.make(Recalling, env)
+        with pytest.raises(ValueError, match=f"and {problem} has none:.*define value"):
+            made.predict(env.reset(seed=0)[0])
+        with pytest.raises(ValueError, match=f"and {problem} has none:.*agents.PlanPolicy"):
+            evaluate(Recalling, env_id, env_kwargs={})
+        assert len(rows(evaluate(ByMeans, env_id, env_kwargs={}))) == 6
+    assert_frame_equal(rows(evaluate(Sure)), rows(evaluate("apt")))
+
+
 # --- register ---------------------------------------------------------------------------------------------------------
 
 
@@ -204,6 +252,17 @@ def test_an_installed_agent_that_cannot_be_imported_harms_no_other(registry: Any
     assert type(agents.make("theirs", gym.make(THRESHOLD))) is Mine
     with pytest.raises(ValueError, match="'no_such_module:Thing' cannot be imported"):
         agents.make("broken", gym.make(THRESHOLD))
+
+
+def test_the_name_of_an_installed_agent_belongs_to_it(registry: Any) -> None:
+    """Defect: another agent took the name in silence."""
+    registry.installed = {"theirs": "test_doors:Mine"}
+    for other in (LSA, lsa_of, "test_doors:More", Half):
+        with pytest.raises(ValueError, match=r"'theirs' comes with an installed package \(test_doors:Mine\)"):
+            agents.register("theirs", other)
+    agents.register("theirs", Mine)  # by the package itself
+    agents.register("theirs", "test_doors:Mine")
+    assert type(agents.make("theirs", gym.make(THRESHOLD))) is Mine
 
 
 # --- text, classes, functions -----------------------------------------------------------------------------------------
@@ -466,3 +525,305 @@ def test_an_agent_made_for_other_rules_decides_as_its_name(
 def test_aliases_stand_for_agents() -> None:
     for alias, name in ALIASES.items():
         assert recipe_of(alias).target is AGENTS[name]
+
+
+def test_an_entry_point_cannot_have_the_name_of_an_alias(registry: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    about = tmp_path / "theirs-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    points = "md-apt = test_doors:Mine\nmine = test_doors:Mine [fast]\nlost = test_doors:Lost\n"
+    (about / "entry_points.txt").write_text(f"[bandit_envs.agents]\n{points}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("installed", "_points"):
+        registry.__dict__.pop(name, None)
+    try:
+        with pytest.warns(RuntimeWarning, match="'lost' is left out: the entry point 'lost' of the package 'theirs'"):
+            names = agents.names("Threshold")
+        assert "mine" in names
+        assert "md-apt" not in names
+        assert type(agents.make("mine", gym.make(THRESHOLD))) is Mine
+        assert recipe_of("md-apt").target is AGENTS["apt"]
+    finally:
+        registry.__dict__.pop("_points", None)
+
+
+# --- what a class of one's own does wrong -----------------------------------------------------------------------------
+
+
+def own(**methods: Any) -> type[agents.Agent]:
+    """An agent that pulls the first arm, but for some methods."""
+
+    class Odd(agents.Agent):
+        name, solves = "odd", ALL_PROBLEMS
+
+        def choose(self, observation: Any, state: Any) -> Any:
+            return np.zeros(len(observation["pulls"]), np.int64)
+
+    for name, method in methods.items():
+        setattr(Odd, name, method)
+    return Odd
+
+
+def many(observation: Any) -> int:
+    return len(observation["pulls"])
+
+
+CHOICES: list[tuple[Any, str | None]] = [  # what choose returns, and what is said of it; None: it is right
+    (lambda self, o, state: None, r"the arms that odd chooses must have shape \(1,\), got \(\): None"),
+    (lambda self, o, state: 0, r"the arms that odd chooses must have shape \(1,\), got \(\): 0"),
+    (lambda self, o, state: np.zeros(many(o)), "the arms that odd chooses must be integers, got float64"),
+    (lambda self, o, state: np.zeros(many(o), np.bool_), "the arms that odd chooses must be integers, got bool"),
+    (lambda self, o, state: np.zeros((many(o), 2), int), r"arms that odd chooses must have shape \(1,\), got \(1, 2\)"),
+    (lambda self, o, state: np.zeros(many(o) + 1, int), r"arms that odd chooses must have shape \(1,\), got \(2,\)"),
+    (lambda self, o, state: [[0], [0, 1]], "the arms that odd chooses must be integers of shape"),
+    (lambda self, o, state: (1, 2, 3), r"the arms that odd chooses must have shape \(1,\), got \(3,\)"),
+    (lambda self, o, state: ([0] * many(o), 2), "the numbers of pulls that odd chooses must have shape"),
+    (
+        lambda self, o, state: ([0] * many(o), [1.5] * many(o)),
+        "numbers of pulls that odd chooses must be integers, got f",
+    ),
+    (lambda self, o, state: [0] * many(o), None),
+    (lambda self, o, state: np.zeros(many(o), np.uint8), None),
+    (lambda self, o, state: np.zeros(2 * many(o), np.int64)[::2], None),
+    (lambda self, o, state: ([0] * many(o), [1] * many(o)), None),
+    (lambda self, o, state: (np.zeros(many(o), np.int64), np.ones(many(o), np.int32)), None),
+    (lambda self, o, state: (np.zeros(many(o), np.int64), None), None),
+]
+
+
+@pytest.mark.parametrize(("choose", "said"), CHOICES, ids=range(len(CHOICES)))
+def test_what_an_agent_chooses_is_checked(choose: Any, said: str | None) -> None:
+    kind = own(choose=choose)
+    wanted = rows(evaluate(own(), at=[7, 30]))
+    for actions in ("full", "arm"):
+        env = gym.make(THRESHOLD, actions=actions, **TAO)
+        observation, _ = env.reset(seed=0)
+        agent = kind(env)
+        batch = {name: value[None] for name, value in observation.items()}
+        if said is None:
+            env.step(agent.predict(observation)[0])
+            assert np.shape(agent.predict(batch)[0]["arm"] if actions == "full" else agent.predict(batch)[0]) == (1,)
+        elif actions == "full" or "numbers of pulls" not in said:
+            for seen in (observation, batch):
+                with pytest.raises(ValueError, match=said):
+                    agent.predict(seen)
+    if said is None:
+        assert_frame_equal(rows(evaluate(kind, at=[7, 30])), wanted)
+    else:
+        with pytest.raises(ValueError, match=said):
+            evaluate(kind, at=[7, 30])
+
+
+ANSWERS: list[tuple[Any, bool]] = [  # what recommend returns, and whether it is right
+    (lambda self, o, state=None, slots=None: np.full((len(slots), 10), 0.7), False),
+    (lambda self, o, state=None, slots=None: np.ones((len(slots), 10)), False),
+    (lambda self, o, state=None, slots=None: np.full((len(slots), 10), 256), False),
+    (lambda self, o, state=None, slots=None: np.full((len(slots), 10), -1), False),
+    (lambda self, o, state=None, slots=None: np.ones(10, np.bool_), False),
+    (lambda self, o, state=None, slots=None: np.ones((len(slots), 9), np.bool_), False),
+    (lambda self, o, state=None, slots=None: None, False),
+    (lambda self, o, state=None, slots=None: "yes", False),
+    (lambda self, o, state=None, slots=None: np.ones((len(slots), 10), np.bool_), True),
+    (lambda self, o, state=None, slots=None: np.ones((len(slots), 10), np.int64), True),
+    (lambda self, o, state=None, slots=None: [[1] * 10] * len(slots), True),
+]
+
+
+@pytest.mark.parametrize(("recommend", "right"), ANSWERS, ids=range(len(ANSWERS)))
+def test_what_an_agent_recommends_is_checked(recommend: Any, right: bool) -> None:
+    """Defect: answers that are no masks were cut to integers."""
+    kind, said = (
+        own(recommend=recommend),
+        r"the answer that odd recommends must be a mask of 0 and 1 of shape \(., 10\)",
+    )
+    env = gym.make(THRESHOLD, actions="full", **TAO)
+    observation, _ = env.reset(seed=0)
+    over = observation | {"remaining": np.zeros(1, np.int64)}
+    calls: list[Any] = [
+        lambda: kind(env).predict(over)[0]["answer"].all(),
+        lambda: evaluate(kind).episodes["precision"].max() < 1,
+        lambda: evaluate(kind, at=[7, 60]).episodes["precision"].max() < 1,
+        lambda: evaluate(kind, env_kwargs=TAO | {"budget": None, "max_pulls": 20}).episodes["precision"].max() < 1,
+    ]
+    for call in calls:
+        if right:
+            assert call()
+        else:
+            with pytest.raises(ValueError, match=said):
+                call()
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        (lambda self, T, D: 0.0, r"the index of odd must be an array of numbers of shape \(\d+,\), got 0.0"),
+        (lambda self, T, D: None, r"the index of odd must be an array of numbers of shape \(\d+,\), got None"),
+        (lambda self, T, D: T[:-1], r"the index of odd must be an array of numbers of shape \(\d+,\), got shape"),
+        (lambda self, T, D: D[:, None], r"the index of odd must be an array of numbers of shape \(\d+,\), got shape"),
+        (lambda self, T, D: D + 1j, r"the index of odd must be an array of numbers of shape \(\d+,\), got array"),
+        (lambda self, T, D: np.where(T > 1, np.nan, D), "the index of odd must be a number, got NaN for 2 pulls"),
+        (lambda self, T, D: T.astype(np.int32), None),
+        (lambda self, T, D: (T - 1) * np.float32(1), None),
+    ],
+    ids=range(8),
+)
+@pytest.mark.parametrize("K", [10, 60])
+def test_the_index_of_a_class_of_ones_own_is_checked(index: Any, said: str | None, K: int) -> None:
+    """Kernels read it without a look: what is too short was read beyond its end, and NaN was never found in a tree."""
+
+    class Odd(agents.IndexPolicy):
+        name = "odd"
+
+    Odd.index = index  # type: ignore[method-assign]
+    Odd.__abstractmethods__ = frozenset()  # type: ignore[attr-defined]
+    settings = {"instance": {"sampler": {"arms": K}}, "budget": 3 * K}
+    if said is None:
+        pulls = evaluate(Odd, env_kwargs=settings).pulls["pulls"]
+        assert (pulls == 3).all()
+    else:
+        with pytest.raises(ValueError, match=said):
+            evaluate(Odd, env_kwargs=settings)
+
+
+def test_a_state_that_is_no_memory_of_the_agent_is_refused() -> None:
+    env = gym.make(THRESHOLD, actions="full", **TAO)
+    observation, _ = env.reset(seed=0)
+    for name in agents.names("Threshold"):
+        if name in (*LEARNED, "uniform", "random"):  # their memory is a number
+            continue
+        agent = agents.make(name, env)
+        for state in (7, "x", [], {}, object()):
+            with pytest.raises(
+                ValueError, match=f"state must be None or the memory that predict of {name} has returned"
+            ):
+                agent.predict(observation, state)
+        action, state = agent.predict(observation)
+        again = pickle.loads(pickle.dumps(agent))
+        for other in (again, agents.make(name, env), type(agent)(agent.task, **agent.parameters)):
+            other.predict(observation, pickle.loads(pickle.dumps(state)))  # the memory of an equal agent
+        with pytest.raises(ValueError, match="state must be None"):
+            again.predict(observation, 7)
+    with pytest.raises(ValueError, match="of the type int, got"):
+        agents.make("uniform", env).predict(observation, "x")
+
+
+class Steps(LSA):
+    name = "steps"
+
+    def __init__(self, task: Any, steps: Any = ()) -> None:
+        super().__init__(task)
+        self.steps = list(steps)
+
+
+def test_parameters_that_can_be_read_only_once_are_refused() -> None:
+    env = gym.make(THRESHOLD, **TAO)
+
+    def policy(task: Any, steps: Any = ()) -> Any:
+        return Model(task)
+
+    for once in (iter([1, 2]), (i for i in (1, 2)), map(int, "12"), zip("ab", "cd", strict=True)):
+        said = "the parameter 'steps' of .* can be read only once, as it is <.*: give a list"
+        for call in (
+            lambda once: Steps(env, once),
+            lambda once: Steps(env, steps=once),
+            lambda once: agents.make(Steps, env, steps=once),
+            lambda once: agents.make(functools.partial(Steps, steps=once), env),
+            lambda once: evaluate(functools.partial(Steps, steps=once)),
+            lambda once: evaluate(functools.partial(policy, steps=once)),
+            lambda once: agents.make(policy, env, steps=once),
+        ):
+            with pytest.raises(ValueError, match=said):
+                call(once)
+        assert len(list(once)) == 2  # nobody has read it
+    for many_times in ([1, 2], (1, 2), range(1, 3), {1: 0, 2: 0}, np.array([1, 2])):
+        agent = agents.make(Steps, env, steps=many_times)
+        assert agent.for_task(agent.task.replace(budget=5)).steps == agent.steps == [1, 2]
+
+
+class Shifted(LSA):
+    """Hands on what it does not know, by position and by name."""
+
+    name = "shifted"
+
+    def __init__(self, *arguments: Any, shift: float = 0.0, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.shift = shift
+
+
+class Rest(LSA):
+    """Hands on by position only."""
+
+    name = "rest"
+
+    def __init__(self, env: Any, *rest: Any) -> None:
+        super().__init__(env, *rest)
+
+
+class Late(LSA):
+    name = "late"
+
+    def __init__(self, alpha: float, task: Any) -> None:
+        super().__init__(task, alpha)
+
+
+class Wanting(LSA):
+    name = "wanting"
+
+    def __init__(self, task: Any, level: float) -> None:
+        super().__init__(task)
+
+
+def test_constructors_by_which_no_agent_can_be_made_anew() -> None:
+    env = gym.make(THRESHOLD, **TAO)
+    task = env.unwrapped.task
+    shifted = Shifted(task, 2, shift=1)
+    again = shifted.for_task(task.replace(budget=9))
+    assert (again.alpha, again.shift, again.parameters) == (2.0, 1, {"shift": 1, "alpha": 2})
+    assert Rest(task).for_task(task.replace(budget=9)).alpha == LSA(task).alpha
+    with pytest.raises(TypeError, match=r"Rest takes an argument that has no name.*hands on \*\*keywords too"):
+        Rest(task, 2)
+    for source in (task, env, gym.make_vec(THRESHOLD, 2, **TAO)):
+        for call in (lambda source: Late(2, source), lambda source: Late(alpha=2, task=source)):
+            with pytest.raises(TypeError, match="the constructor of Late must take the task first, not 'alpha'"):
+                call(source)
+        with pytest.raises(ValueError, match="the constructor of late must take the task first, not 'alpha'"):
+            agents.make(Late, source, alpha=2)
+        with pytest.raises(ValueError, match="late cannot be made with the task as first argument: missing .*'task'"):
+            agents.make(Late, source)
+    with pytest.raises(ValueError, match="wanting cannot be made with the task as first argument: missing .*'level'"):
+        agents.make(Wanting, env)
+    assert type(agents.make(Wanting, env, level=3)) is Wanting
+    with pytest.raises(ValueError, match="<lambda> cannot be made with the task as first argument: too many pos"):
+        evaluate(lambda: LSA(task))
+
+
+def test_functions_that_fail_name_the_agent(registry: Any) -> None:
+    def keyless(task: Any) -> Any:
+        return {}["lost words"]
+
+    def leaving(task: Any) -> Any:
+        sys.exit("enough")
+
+    def refusing(task: Any) -> Any:
+        return LSA(task, alpha=-1)
+
+    def absent(task: Any) -> Any:
+        return open("/no/such/file")
+
+    env = gym.make(THRESHOLD)
+    for function, said, cause in (
+        (keyless, "fails: KeyError: 'lost words'", KeyError),
+        (leaving, "fails: SystemExit: enough", SystemExit),
+        (refusing, ": alpha must be", ValueError),
+    ):
+        agents.register(f"my-{function.__name__}", function)
+        for call in (
+            lambda name: agents.make(name, env),
+            lambda name: evaluate(["lsa", name]),
+        ):
+            with pytest.raises(ValueError, match=f"the agent 'my-{function.__name__}' ?{said}") as caught:
+                call(f"my-{function.__name__}")
+            assert isinstance(caught.value.__cause__, cause)
+    with pytest.raises(FileNotFoundError) as missing:
+        agents.make(absent, env)
+    assert missing.value.__notes__ == ["It was raised by the agent 'absent'."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import agents
 from agents.core.agent import Agent
 from agents.evaluation import progress, run, statistics
 from agents.evaluation.result import Evaluation
-from bandit_envs import Bernoulli, Instance, Threshold
+from bandit_envs import Bernoulli, Instance, Threshold, jit
 from bandit_envs.catalogue import ENVIRONMENTS
 from bandit_envs.observations import FEATURES
 from bandit_envs.problems import PROBLEMS
@@ -385,6 +386,31 @@ def test_refusals(names: Any, arguments: dict[str, Any], message: str) -> None:
         evaluate(names, **arguments)
 
 
+class Loud(Threshold):
+    """A problem of one's own, which nobody has registered."""
+
+    name, version = "Loud", 2
+
+
+def test_environments_may_be_named_by_their_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Defect: short names, and those of problems of one's own, were known on the command line only."""
+    monkeypatch.setattr(PROBLEMS, "_rows", dict(PROBLEMS._rows))
+    monkeypatch.setattr(PROBLEMS, "_found", dict(PROBLEMS._found))
+    wanted = evaluate("lsa")
+    for name in ("Threshold", "threshold", "Threshold-v0", "bandit_envs/threshold-v0", "test_evaluation:Loud", "Loud"):
+        result = evaluate("lsa", name)
+        assert_frame_equal(result.episodes, wanted.episodes)
+        assert result.settings["env_id"] == ("bandit_envs/Loud-v2" if "Loud" in name else THRESHOLD)
+    del gym.registry["bandit_envs/Loud-v2"]
+    for name, said in (("Treshold", "did you mean 'Threshold'"), ("", "Known: AllGood"), ("Threshold-v7", "")):
+        with pytest.raises(ValueError, match=f"unknown environment '{name}'.*{said}"):
+            evaluate("lsa", name)
+    monkeypatch.setattr(PROBLEMS, "installed", {"Broken": "no_such_module:Thing"})
+    assert_frame_equal(evaluate("lsa", "threshold").episodes, wanted.episodes)
+    with pytest.raises(ValueError, match="'no_such_module:Thing' cannot be imported"):
+        evaluate("lsa", "Broken")
+
+
 def test_other_refusals(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no saved model .*ghost.zip"):
         evaluate(str(tmp_path / "ghost.zip"))
@@ -538,6 +564,48 @@ def test_progress_is_shown_where_asked_for(capsys: pytest.CaptureFixture[str], m
     shown = evaluate("uniform", env_kwargs=TAO | {"budget": 600}, episodes=30, progress=True)
     assert "uniform" in capsys.readouterr().err
     equal(quiet, shown)
+
+
+class Compiling(Agent):
+    """Compiles two kernels that no cache has, whenever it is made anew."""
+
+    name, solves = "compiling", ("Threshold",)
+
+    def __init__(self, task: Any) -> None:
+        super().__init__(task)
+        place: dict[str, Any] = {"__name__": "here"}
+        exec("def one(x): return x + 1\ndef two(x): return x + 2", place)
+        self.kernels = jit(place["one"]), jit(place["two"])
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        one, two = (kernel(observation["pulls"].sum(axis=1)) for kernel in self.kernels)
+        return (two - one) % self.task.K
+
+
+def test_it_is_said_once_that_kernels_are_compiled(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Defect: the first use was silent for many seconds. Who asks for no progress is told nothing."""
+    logger = logging.getLogger("bandit_envs.compiled")
+    for told in (None, False):
+        evaluate(Compiling, episodes=2, progress=told)
+        assert capsys.readouterr().err == ""
+    for _ in range(2):
+        evaluate({"a": Compiling, "b": Compiling}, episodes=2, progress=True)
+        assert capsys.readouterr().err == f"{progress.COMPILING}\n"
+        assert (logger.handlers, logger.level, logger.propagate) == ([], logging.NOTSET, True)
+    with progress.compilation_noted(True):
+        evaluate(Compiling, episodes=2, progress=True)
+    assert capsys.readouterr().err == f"{progress.COMPILING}\n"
+    evaluate("uniform", episodes=2)
+    evaluate("uniform", episodes=2, progress=True)  # there is nothing to compile any more
+    assert capsys.readouterr().err == ""
+    assert caplog.messages == []
+    with caplog.at_level(logging.INFO):
+        agents.make(Compiling, gym.make(THRESHOLD)).predict(gym.make(THRESHOLD).reset(seed=0)[0])
+        assert caplog.messages == ["compiling here.one", "compiling here.two"]
+        evaluate(Compiling, episodes=2, progress=True)
+        assert caplog.messages == 2 * ["compiling here.one", "compiling here.two"]  # whoever asked is still told
 
 
 def test_ratings_of_captions(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

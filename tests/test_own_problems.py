@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,20 @@ class Loudest(Problem):
         return {"correct": loss == 0, "score": 1 / (1 + loss), "missed": (loss > 0).astype(np.int64), "loss": loss}
 
 
+@pytest.fixture(autouse=True)
+def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The registries, which forget afterwards what a test has added."""
+    for registry in (PROBLEMS, INSTANCES):
+        for name in ("_rows", "_found"):
+            monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
+    before = dict(gym.registry)
+    yield
+    gym.registry.clear()
+    gym.registry.update(before)
+
+
 @pytest.fixture
-def registered() -> None:
+def registered(registries: None) -> None:
     """The classes above are registered."""
     for kind in (Apart, Loudest):
         assert register_problem(kind) is kind
@@ -246,6 +259,175 @@ def test_a_class_is_named_by_its_module() -> None:
         Task("math:pi", {}, K=3)
 
 
+# --- what a problem tells is checked ----------------------------------------------------------------------------------
+
+
+def odd(**changes: Any) -> type[SetProblem]:
+    """A problem, registered, that goes wrong in one way."""
+
+    class Odd(SetProblem):
+        name = "Odd"
+        metric_types = changes.get("metric_types", SetProblem.metric_types)
+
+        def margin(self, means: Any) -> Any:
+            return np.asarray(means) - 0.5
+
+    for attribute, value in changes.items():
+        setattr(Odd, attribute, value)
+    return register_problem(Odd)  # type: ignore[return-value]
+
+
+def verdict_with(**parts: Any) -> Any:
+    """A verdict that is right, but for some parts: functions of the number of answers; None: left out."""
+
+    def verdict(self: Any, answer: Any, truth: Any) -> Any:
+        found = SetProblem.verdict(self, answer, truth) | {
+            name: None if make is None else make(len(answer)) for name, make in parts.items()
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    return verdict
+
+
+ODD_PROBLEMS: list[tuple[dict[str, Any], str]] = [
+    ({"margin": lambda self, m: np.asarray(m) * np.nan}, "margin .* must be a number for every true mean, got NaN"),
+    ({"truth": lambda self, m: np.asarray(m) * np.nan}, "truth .* must be a number for every true mean, got NaN"),
+    ({"margin": lambda self, m: np.asarray(m).sum(axis=-1)}, r"margin .* numbers of shape \(., .*got shape \(.,\)"),
+    ({"margin": lambda self, m: (np.asarray(m) - 0.5).tolist()}, "margin .* must be an array of numbers"),
+    ({"margin": lambda self, m: None}, "margin .* must be an array of numbers of shape .*got None"),
+    ({"margin": lambda self, m: {}["mean"]}, "margin .* fails: KeyError: 'mean'"),
+    ({"margin": lambda self, m: sys.exit("enough")}, "margin .* fails: SystemExit: enough"),
+    ({"margin": lambda self, m: np.asarray(m) @ np.zeros((7, 7))}, "margin .*: matmul"),
+    ({"truth": lambda self, m: np.asarray(m)[..., 1:]}, "truth .* numbers of shape"),
+    ({"arm_margin": lambda self, x: np.zeros(2), "local": True}, "arm_margin .* numbers of shape"),
+    ({"plug_in": lambda self, m: self.margin(m)}, "plug_in .* must be a mask of 0 and 1 of shape"),
+    ({"plug_in": lambda self, m: np.ones(3, np.bool_)}, "plug_in .* must be a mask of 0 and 1 of shape"),
+    ({"answer_size": 2}, "plug_in .* must answer 2 arms, got"),
+    ({"verdict": verdict_with(score=None)}, "verdict .* must be a dict of correct, score, .* without score"),
+    ({"verdict": lambda self, answer, truth: None}, "verdict .* must be a dict of correct, score, .*got None"),
+    ({"verdict": verdict_with(score=lambda n: 1.0)}, r"'score' in the verdict .* shape \(.,\), got shape \(\)"),
+    ({"verdict": verdict_with(score=lambda n: np.ones((n, 3)))}, r"'score' in the verdict .* got shape \(., 3\)"),
+    ({"verdict": verdict_with(score=lambda n: np.full(n, np.nan))}, "'score' in the verdict .* finite, got nan"),
+    ({"verdict": verdict_with(score=lambda n: np.full(n, "1"))}, "'score' in the verdict .* must be float64"),
+    ({"verdict": verdict_with(correct=lambda n: np.ones(n))}, "'correct' in the verdict .* must be bool, got float64"),
+    ({"verdict": verdict_with(misclassified=lambda n: np.zeros(n))}, "'misclassified' .* must be int64, got float64"),
+    ({"metric_types": {"regret": np.float64}}, "verdict .* without regret"),
+    ({"certificate_names": ("sure",), "certificate": lambda self, *seen, width: {}}, "certificate .* without sure"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), ODD_PROBLEMS, ids=range(len(ODD_PROBLEMS)))
+@pytest.mark.parametrize("instance", [None, {"law": "bernoulli", "mean": [0.1, 0.6]}], ids=["sampled", "fixed"])
+def test_an_error_names_the_problem(changes: dict[str, Any], said: str, instance: Any) -> None:
+    """Where the environment is made, whatever the instance; a certificate when it is asked for."""
+    odd(**changes)
+    if "certificate" in changes:
+        envs = gym.make_vec("bandit_envs/Odd-v0", 2, instance=instance)
+        with pytest.raises(ValueError, match=said) as caught:
+            envs.unwrapped.certify(np.arange(2))  # type: ignore[attr-defined]
+        assert "the problem 'Odd'" in str(caught.value)
+        return
+    for make in (gym.make, lambda env_id, **settings: gym.make_vec(env_id, 2, **settings)):
+        with pytest.raises(ValueError, match=said) as caught:
+            make("bandit_envs/Odd-v0", instance=instance)
+        assert "the problem 'Odd'" in str(caught.value)
+
+
+def test_a_margin_that_some_instances_do_not_have_is_found_at_their_reset() -> None:
+    """Of a sampler, whose first instances may be right."""
+    odd(margin=lambda self, m: np.where(np.asarray(m) < 0.01, np.nan, np.asarray(m) - 0.5))
+    env = gym.make_vec("bandit_envs/Odd-v0", 64)
+    with pytest.raises(ValueError, match="truth of the problem 'Odd' must be a number for every true mean, got NaN"):
+        env.reset(seed=0)
+    assert isinstance(odd()(), SetProblem)
+    gym.make_vec("bandit_envs/Odd-v0", 64).reset(seed=0)
+
+
+def test_a_verdict_that_goes_wrong_later_is_found_when_it_is_given() -> None:
+    def verdict(self: Any, answer: Any, truth: Any) -> Any:
+        found = SetProblem.verdict(self, answer, truth)
+        return found if len(answer) < 4 else {"correct": found["correct"]}
+
+    odd(verdict=verdict)
+    for observation in ("statistics", "features"):
+        envs = gym.make_vec("bandit_envs/Odd-v0", 4, budget=2, observation=observation)
+        envs.reset(seed=0)
+        envs.step(np.zeros(4, np.int64))
+        with pytest.raises(ValueError, match="verdict of the problem 'Odd' must be a dict of correct, score"):
+            envs.step(np.zeros(4, np.int64))
+
+
+def test_the_cause_of_an_error_is_kept() -> None:
+    odd(margin=lambda self, m: {}["mean"])
+    with pytest.raises(ValueError, match="margin of the problem 'Odd' fails: KeyError: 'mean'") as caught:
+        gym.make("bandit_envs/Odd-v0")
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_our_own_problems_are_asked_no_more_than_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bandit_envs.problems.own.try_out", None)
+    gym.make("bandit_envs/Threshold-v0")
+    odd()
+    with pytest.raises(TypeError):
+        gym.make("bandit_envs/Odd-v0")
+
+
+class Weighted(SetProblem):
+    """Parameters that are arrays."""
+
+    name, parameters = "Weighted", {"weights": "Of the arms.", "more": "Anything."}
+
+    def __init__(self, weights: Any = (1.0, 1.0, 1.0), more: Any = None) -> None:
+        self.weights, self.more = np.asarray(weights, np.float64), more
+
+    def margin(self, means: Any) -> Any:
+        return np.asarray(means) * self.weights - 0.5
+
+
+def test_parameters_that_are_arrays_have_a_json_form() -> None:
+    register_problem(Weighted)
+    three, more = {"sampler": {"arms": 3}}, {"of": (np.float64(0.5), [np.arange(2)]), "number": np.int64(3)}
+    given = {"instance": three, "weights": np.array([0.5, 1.0, 2.0]), "more": more, "budget": 6}
+    one, other = (gym.make("bandit_envs/Weighted-v0", **given).unwrapped for _ in range(2))
+    assert one.task == other.task
+    assert one.task.parameters == {
+        "weights": [0.5, 1.0, 2.0],
+        "more": {"of": (0.5, [[0, 1]]), "number": 3},
+    }
+    assert one.problem == other.problem
+    plain = one.task.replace(parameters={"weights": np.array([0.5, 1.0, 2.0])})
+    assert Task.from_json(plain.to_json()) == plain
+    agent = agents.make("uniform", one)
+    assert agent.for_task(other.task) is agent
+    assert agent.for_task(other.task.replace(budget=9)).task.budget == 9
+    for value, shown in (({1, 2}, r"\{1, 2\}"), (object(), "<object"), (1j, "1j")):
+        with pytest.raises(
+            TypeError, match=f"parameter 'more' of the problem 'Weighted' has no JSON form, got {shown}"
+        ):
+            one.task.replace(parameters={"more": value}).to_json()
+
+
+def test_a_problem_of_another_version_has_one_environment() -> None:
+    """Defect: the environment of the old version was there still, and made the new problem."""
+    register_problem(Weighted)
+
+    class Second(Weighted):
+        version = 2
+
+    for _ in range(2):
+        register_problem(Second)
+        assert type(gym.make("bandit_envs/Weighted-v2", instance={"sampler": {"arms": 3}}).unwrapped.problem) is Second
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(gym.error.DeprecatedEnv, match="v0 for .*Weighted. is deprecated"):
+                gym.make("bandit_envs/Weighted-v0")
+    for _ in range(2):
+        register_problem(Weighted)
+        ids = [name for name in gym.registry if "Weighted" in name]
+        assert ids == ["bandit_envs/Weighted-v0"]
+    assert ENVIRONMENTS["Weighted"].id == "bandit_envs/Weighted-v0"
+
+
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
@@ -375,6 +557,88 @@ def test_instances_that_are_none(registered: None) -> None:
             register_instance(name, factory)  # type: ignore[arg-type]
 
 
+def selfish() -> Any:
+    """An instance that is made of itself, by way of an environment."""
+    return gym.make("bandit_envs/Threshold-v0", instance="selfish").unwrapped.instance
+
+
+def test_instances_whose_functions_go_wrong() -> None:
+    register_instance("selfish", selfish)
+    register_instance("hen", lambda: {"egg": {}})
+    register_instance("egg", lambda: {"hen": {}})
+    register_instance("growing", lambda n=1: {"growing": {"n": n + 1}})
+    register_instance("down", lambda n=5: {"down": {"n": n - 1}} if n > 2 else Bernoulli(np.full(n, 0.3)))
+    register_instance("keyless", lambda: {}["mean"])
+    register_instance("leaving", lambda: sys.exit("enough"))
+    register_instance("refusing", lambda: Bernoulli([2.0, 0.5]))
+    register_instance("absent", lambda: open("/no/such/file"))  # noqa: SIM115
+    for instance, said in (
+        ("selfish", "the instance 'selfish' is made of itself: selfish, which needs selfish"),
+        ("hen", "the instance 'hen' is made of itself: hen, which needs egg, which needs hen"),
+        ("growing", "the instance 'growing' is made of itself"),
+        ("keyless", "the instance 'keyless' fails: KeyError: 'mean'"),
+        ("leaving", "the instance 'leaving' fails: SystemExit: enough"),
+        ("refusing", "the instance 'refusing': .*2.0"),
+        ("builtins:dict", "instance 'builtins:dict' must be an Instance, a Sampler, Arms or a dict, got {}"),
+        ("builtins:str", "instance 'builtins:str' must be an Instance, a Sampler, Arms or a dict, got ''"),
+        ("builtins:iter", "the instance 'builtins:iter' fails: TypeError: iter expected"),
+        ("sys:exit", "the instance 'sys:exit' fails: SystemExit"),
+        ("math:pi", "the instance 'math:pi' must be a function that makes one, got 3.14"),
+    ):
+        with pytest.raises(ValueError, match=said) as caught:
+            gym.make("bandit_envs/Threshold-v0", instance=instance)
+        assert str(caught.value).count("the instance '") <= 1
+    with pytest.raises(FileNotFoundError) as missing:
+        gym.make("bandit_envs/Threshold-v0", instance="absent")
+    assert missing.value.__notes__ == ["It was raised by the instance 'absent'."]
+    assert gym.make("bandit_envs/Threshold-v0", instance="down").unwrapped.task.K == 2
+
+
+class Crooked(Sampler):
+    """Draws means of a wrong form."""
+
+    name = "crooked"
+
+    def __init__(self, how: str) -> None:
+        super().__init__(arms=4)
+        self.how = how
+
+    def draw(self, key: Any, episode: Any) -> Any:
+        means, table = super().draw(key, episode)
+        return {"short": means[:, 1:], "nan": means * np.nan, "right": means}[self.how], table
+
+
+def test_the_means_that_a_sampler_of_ones_own_draws_are_checked() -> None:
+    gym.make("bandit_envs/Threshold-v0", instance=Crooked("right")).reset(seed=0)
+    for how, said in (("short", r"got shape \(1, 3\)"), ("nan", "got others")):
+        env = gym.make("bandit_envs/Threshold-v0", instance=Crooked(how))
+        with pytest.raises(ValueError, match=f"'crooked' must draw means that are finite .*shape \\(1, 4\\), {said}"):
+            env.reset(seed=0)
+
+
+def test_a_law_of_ones_own_that_fails_is_named() -> None:
+    for law, said in (
+        (f"{HERE}:Keyless", f"the law '{HERE}:Keyless' fails: KeyError: 'mean'"),
+        (f"{HERE}:Refusing", f"the law '{HERE}:Refusing': too few"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            gym.make("bandit_envs/Threshold-v0", instance={"law": law, "mean": 1})
+
+
+class Keyless(Gaussian):
+    law = "keyless"
+
+    def __init__(self, mean: Any) -> None:
+        super().__init__({}["mean"])
+
+
+class Refusing(Gaussian):
+    law = "refusing"
+
+    def __init__(self, mean: Any) -> None:
+        raise ValueError("too few")
+
+
 # --- installed packages -----------------------------------------------------------------------------------------------
 
 PACKAGE = """
@@ -463,6 +727,17 @@ said(lambda: gym.make("bandit_envs/Versioned-v0"), "Versioned.version must be 0"
 said(lambda: gym.make("bandit_envs/Threshold-v0", instance={"law": "broken"}), "broken_package:Law")
 said(lambda: gym.make("bandit_envs/Threshold-v0", instance="broken"), "broken_package:instance")
 said(lambda: Task("broken", {}, K=3), "broken_package:Problem")
+class Taken(bandit_envs.Gaussian):
+    law = "ramp"
+
+import brought
+bandit_envs.register_problem(brought.Apart)  # what the entry points name already
+bandit_envs.register_law(brought.Ramp)
+bandit_envs.register_instance("three", brought.three)
+own = type("Apart", (brought.Apart,), {"__module__": "elsewhere"})
+said(lambda: bandit_envs.register_problem(own), "the problem 'Apart' comes with an installed package (brought:Apart)")
+said(lambda: bandit_envs.register_law(Taken), "the law 'ramp' comes with an installed package (brought:Ramp)")
+said(lambda: bandit_envs.register_instance("three", lambda: None), "the instance 'three' comes with an installed")
 said(lambda: Sampler("poisson"), "law must be one of ['bernoulli', 'gaussian', 'uniform'], got 'poisson'")
 gym.make("bandit_envs/Threshold-v0").reset()
 """

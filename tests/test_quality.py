@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
+import itertools
 import pkgutil
 import re
 import subprocess
@@ -85,3 +87,34 @@ def test_a_method_without_docstring_is_found() -> None:
         def speak(self) -> None: ...
 
     assert undocumented(Bare) == ["speak"]
+
+
+def articles(source: str) -> list[str]:
+    """Texts in which an article, "a" or "an", stands before a value that is not known: one of them may be wrong."""
+    texts = [node.values for node in ast.walk(ast.parse(source)) if isinstance(node, ast.JoinedStr)]
+    pairs = [pair for values in texts for pair in itertools.pairwise(values)]
+    return [
+        str(text.value)
+        for text, value in pairs
+        if isinstance(text, ast.Constant)
+        and isinstance(value, ast.FormattedValue)
+        and re.search(r"\b[Aa]n? $", str(text.value))
+    ]
+
+
+def test_no_message_has_an_article_before_a_name_that_may_begin_with_a_vowel() -> None:
+    found = {
+        str(path): texts
+        for top in ("bandit_envs", "agents")
+        for path in (ROOT / top).rglob("*.py")
+        if (texts := articles(path.read_text()))
+    }
+    assert found == {}
+
+
+def test_an_article_before_a_name_is_found() -> None:
+    assert articles('f"the name of a {kind}"; f"the {kind} a"; f"extra {kind}"; f"an {one} or a {two}"') == [
+        "the name of a ",
+        "an ",
+        " or a ",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ def whole(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be whole, got {value!r}")
 
 
-def registry(**rows: Any) -> Registry[int]:
-    return Registry("number", GROUP, whole, {"one": 1, "max": "sys:maxsize", **rows})
+def registry(reserved: Any = (), **rows: Any) -> Registry[int]:
+    return Registry("number", GROUP, whole, {"one": 1, "max": "sys:maxsize", **rows}, reserved)
 
 
 @pytest.fixture
@@ -122,9 +123,14 @@ def test_installed_packages(packages: Any) -> None:
     assert "brings_numbers" not in sys.modules  # names only
     assert numbers.find("four") == numbers["four"] == 4
     assert numbers["one"] == 1  # ours cannot be replaced
-    numbers.register("four", 44)  # but theirs can
-    assert numbers["four"] == 44
     assert len(numbers) == 7
+    with pytest.raises(ValueError, match=r"'four' comes with an installed package \(brings_numbers:four\): choose"):
+        numbers.register("four", 44)  # nor can theirs
+    with pytest.raises(ValueError, match="'four' comes with an installed package"):
+        numbers.register("four", "brings_numbers:half")
+    assert numbers["four"] == 4
+    numbers.register("four", four)  # what the entry point names already
+    assert (numbers["four"], len(numbers)) == (4, 7)
     for name, said in {
         "half": "half must be whole, got 0.5",
         "wrong": "'broken_at_import:x' cannot be imported: ZeroDivisionError",
@@ -133,3 +139,67 @@ def test_installed_packages(packages: Any) -> None:
     }.items():
         with pytest.raises(ValueError, match=said):
             numbers.find(name)
+
+
+def test_entry_points_that_fail_name_their_package(packages: Any) -> None:
+    packages("fine", "five = 5", five="fine:five [fast,slow]", six=" fine : five ", alias="fine:five")
+    packages("keyless", "{}['lost words']", keyless="keyless:x")
+    packages("leaving", "raise SystemExit('enough')", leaving="leaving:x [extra]")
+    packages("stopping", "class Stop(BaseException): pass\nraise Stop('now')", stopping="stopping:x")
+    numbers = registry(reserved=("alias",))
+    assert (numbers["five"], numbers["six"], numbers.installed["five"]) == (5, 5, "fine:five")
+    assert "alias" not in numbers
+    with pytest.raises(ValueError, match="'alias' stands for another number, which comes with this package"):
+        numbers.register("alias", 3)
+    for name, error, said in (
+        ("keyless", KeyError, "KeyError: 'lost words'"),
+        ("leaving", SystemExit, "SystemExit: enough"),
+        ("stopping", BaseException, "Stop: now"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"the entry point '{name}' of the package '{name}' in {GROUP}: .*{said}"
+        ) as e:
+            numbers.find(name)
+        cause = e.value.__cause__
+        assert cause is not None
+        assert isinstance(cause.__cause__, error)
+    assert numbers["five"] == 5
+
+
+def test_a_check_that_fails_in_an_odd_way_names_the_package(packages: Any) -> None:
+    packages("oddly", "x = {}", odd="oddly:x")
+
+    def check(name: str, value: Any) -> None:
+        value["missing"]
+
+    numbers: Registry[Any] = Registry("number", GROUP, check, {})
+    with pytest.raises(ValueError, match="the entry point 'odd' of the package 'oddly' .* fails: KeyError: 'missing'"):
+        numbers["odd"]
+
+
+@pytest.mark.parametrize("line", ["only-a-name", "[unfinished\nonly-a-name"])
+def test_entry_points_that_cannot_be_read_harm_no_other(packages: Any, tmp_path: Path, line: str) -> None:
+    packages("fine", "five = 5", five="fine:five")
+    packages("unreadable", "")
+    points = tmp_path / "unreadable-1.0.dist-info" / "entry_points.txt"
+    points.write_text(f"[{GROUP}]\n{line}\n")
+    with pytest.warns(RuntimeWarning, match="the entry points of 'unreadable' cannot be read: TypeError"):
+        assert set(registry()) == {"one", "max", "five"}
+
+
+def test_a_package_registers_what_its_entry_point_names(packages: Any, tmp_path: Path) -> None:
+    """Say by a decorator, which runs while the module of the entry point is still being imported."""
+    things: Registry[Any] = Registry("thing", GROUP, lambda name, found: None, {})
+    packages("decorates", "class Thing: ...\nclass Other: ...", Thing="decorates:Thing")
+    (tmp_path / "another.py").write_text("class Thing: ...")
+    decorates, another = importlib.import_module("decorates"), importlib.import_module("another")
+    first = decorates.Thing
+    things.register("Thing", first)
+    assert things["Thing"] is first
+    again = importlib.reload(decorates).Thing  # as a notebook does it
+    things.register("Thing", again)
+    assert things["Thing"] is again is not first
+    for other in (decorates.Other, another.Thing, 3, None):
+        with pytest.raises(ValueError, match=r"the thing 'Thing' comes with an installed package \(decorates:Thing\)"):
+            things.register("Thing", other)
+    assert things["Thing"] is again

@@ -496,10 +496,10 @@ def test_errors_of_racing(widths: str) -> None:
         ("incremental(delta=1)", {}, r"delta must be a number in \(0, 1\), got 1"),
         ("adaptive-top-k", {"delta": None}, "adaptive-top-k needs delta"),
         ("adaptive-top-k(sigma=0)", {}, r"sigma must be a number in \(0, inf\), got 0"),
-        ("direct", {"epsilon": 0.0}, "direct needs a TopK problem with epsilon > 0, got epsilon=0"),
-        ("incremental", {"epsilon": 0.0}, "incremental needs a TopK problem with epsilon > 0"),
-        ("halving", {"epsilon": 0.0}, "halving needs a TopK problem with epsilon > 0"),
-        ("improved-top-k", {"epsilon": 0.0}, "improved-top-k needs a TopK problem with epsilon > 0"),
+        ("direct", {"epsilon": 0.0}, "direct needs epsilon > 0 of the problem TopK, got epsilon=0"),
+        ("incremental", {"epsilon": 0.0}, "incremental needs epsilon > 0 of the problem TopK"),
+        ("halving", {"epsilon": 0.0}, "halving needs epsilon > 0 of the problem TopK"),
+        ("improved-top-k", {"epsilon": 0.0}, "improved-top-k needs epsilon > 0 of the problem TopK"),
         *(
             (name, {"epsilon": 1e-9}, f"{name} at epsilon=1e-09 needs .* pulls of an arm, at most 2\\^40")
             for name in ("direct", "incremental", "halving", "improved-top-k")

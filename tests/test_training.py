@@ -18,6 +18,7 @@ import agents
 from agents.learned import Trained
 from agents.learned.algorithms import ALGORITHMS
 from agents.learned.comparison import reference_agents
+from agents.learned.vec_env import make_vec_env
 from bandit_envs import FEATURES, PROBLEMS, Problem, SetProblem, register_problem
 from bandit_envs.catalogue import ENVIRONMENTS
 
@@ -139,6 +140,20 @@ def own_problems() -> Any:
     PROBLEMS._found.clear()
     for name in set(gym.registry) - ids:
         del gym.registry[name]
+
+
+def test_the_short_name_of_a_problem_is_that_of_its_environment(own_problems):
+    """Defect: it was so on the command line only."""
+    cards = [agents.train(env_id=name, **TINY).card for name in ("Apart", "apart", "bandit_envs/Apart-v0")]
+    for card in cards:
+        assert card["env_id"] == "bandit_envs/Apart-v0"
+        assert "agents.train('ppo', 'bandit_envs/Apart-v0'" in card["call"]
+        assert card["checkpoints"][0]["return"] == cards[0]["checkpoints"][0]["return"]
+    tiny = {"generations": 1, "population": 4, "episodes": 20, "env_kwargs": FOUR, "progress": False}
+    assert agents.evolve("Apart", **tiny)[1]["env_id"] == "bandit_envs/Apart-v0"
+    assert make_vec_env("top-k", 2).envs.spec.id == "bandit_envs/TopK-v0"
+    with pytest.raises(ValueError, match="unknown environment 'Apartt'; did you mean 'Apart'"):
+        agents.train(env_id="Apartt", **TINY)
 
 
 @pytest.mark.parametrize("mix", [None, MIX])

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 from bandit_envs import episode_kernel, inlined, lean, number
 
 from ..core import bulk
-from ..core.agent import Observation
+from ..core.agent import Fields, Observation
 from ..core.bulk import Plans, Sums, Times
 from ..core.confidence import delta_of, lil_width, scale_of
 from ..core.round_policy import BulkPolicy
@@ -65,8 +65,9 @@ def sort_out(plan: Any, total: Any, t: Any, rules: Any) -> Any:
     for j in range(plan.book.size):  # line 18
         i = bulk.arm_at(plan, j)
         m = (total[i] - plan.base[i]) / t
-        G[i] = good = G[i] or m - C >= U  # line 19
-        if m + C > L and not (good and m + C <= top - C):  # lines 20 to 22
+        if m - C >= U:  # line 19
+            G[i] = True
+        if m + C > L and not (G[i] and m + C <= top - C):  # lines 20 to 22
             bulk.put_at(plan, left, i)
             left += 1
     plan.book.size = left
@@ -157,7 +158,7 @@ class _Elimination(BulkPolicy):
         epsilon, gamma = float(p["epsilon"]), float(p["slack"])
         self.rules = Rules(epsilon, gamma, p["multiplicative"], level, factor, self.uniform)
 
-    def rule(self, sums: Sums, observation: Observation, state: Any, times: Times) -> Any:
+    def rule(self, sums: Fields, observation: Observation, state: Any, times: Fields) -> Any:
         return next_pull, (*sums, *self.rules, *state.plans, *times)
 
 

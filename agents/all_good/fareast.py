@@ -31,13 +31,12 @@ import numpy as np
 from bandit_envs import choice, episode_kernel, inlined, jit, lean, number
 
 from ..core import bulk, trees
-from ..core.agent import Floats, Observation
+from ..core.agent import Fields, Floats, Observation
 from ..core.bulk import Plans, Sums, Times
-from ..core.confidence import delta_of, scale_of
+from ..core.confidence import delta_of, lil_width, scale_of
 from ..core.round_policy import BulkPolicy, RoundMemory
 from ..core.trees import Forest
-from ..top_k.lucb import Rules as LUCBRules
-from ..top_k.lucb import put_lil, rivals
+from ..top_k.lucb import put_running, rivals
 from ..top_k.median_elimination import Accuracy, elimination_pulls, plan_survivors, width_constant
 from .elimination import activate_all, all_decided, sort_out
 
@@ -149,14 +148,14 @@ def lucb(episode: Any, r: Any, rules: Any) -> Any:
         if plan.book.size == 1:
             return plan.arms[0]
     else:
-        bounds = LUCBRules(1, 2.0**-r, True, True, rules.kappa, rules.factor)
         for i in bulk.planned(plan):
             N = episode.pulls[i] - marks[i].pulls
-            put_lil(tree, i, (episode.total[i] - marks[i].total) / N, N, bounds)
+            C = lil_width(float(N), rules.kappa, rules.factor)
+            put_running(tree, i, (episode.total[i] - marks[i].total) / N, C)
             trees.refresh(tree, i)
         episode.state.H += plan.book.size
         h, l, gap = rivals(tree)  # noqa: E741
-        if gap < bounds.epsilon:
+        if gap < 2.0**-r:
             return h
         bulk.clear(plan)
         bulk.add(plan, h)
@@ -253,7 +252,7 @@ def good_filter(episode: Any, rules: Any) -> Any:
     return plan.book.size == state.ahead
 
 
-@lean
+@inlined
 def run(episode: Any, rules: Any) -> Any:
     """Algorithm 4.1, from where the episode stands until pulls are planned or the answer is known."""
     state = episode.state
@@ -327,5 +326,5 @@ class Fareast(BulkPolicy):
         kept = Kept(np.zeros(E, STATE), np.zeros((E, K), MARK), *Forest.of(E, K))
         return Memory(**RoundMemory.of(E, K), kept=kept)
 
-    def rule(self, sums: Sums, observation: Observation, state: Memory, times: Times) -> Any:
+    def rule(self, sums: Fields, observation: Observation, state: Memory, times: Fields) -> Any:
         return next_pull, (*sums, *self.rules, *state.plans, *state.kept, *times)

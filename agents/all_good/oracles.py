@@ -15,6 +15,7 @@ from bandit_envs import number
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import bounds_of, delta_of, scale_of
+from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
 
 __all__ = ["APTOracle", "UCB"]
@@ -74,6 +75,9 @@ class APTOracle(IndexPolicy):
         if threshold is None:
             raise ValueError("apt-oracle is an oracle: it needs threshold=, which is known only for a fixed instance")
         self.threshold = number("threshold", threshold)
+
+    def rule(self) -> ArmRule | None:
+        return self.rule_of("index", self.threshold)
 
     def value(self, T: Floats, x: Floats) -> Floats:
         return self.index(T, x - self.threshold)

@@ -1,4 +1,4 @@
-"""The environment of `evaluate` and `train`: its name, and its options.
+"""The environment of `evaluate` and `train`: its options.
 
 The options of the problems are not written here: they are made from the parameters of the problems that are registered
 when the command line is read, so that an installed package's problem, or one's own, brings its options along.
@@ -7,94 +7,32 @@ when the command line is read, so that an installed package's problem, or one's 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
-import gymnasium as gym
 from tyro.conf import OmitArgPrefixes, arg
 
-from bandit_envs import ENVIRONMENTS, PROBLEMS, Problem, register_problem, unknown
+from bandit_envs import PROBLEMS, Problem
 
-from ..evaluation.run import check_environment
+from ..evaluation.environment import DOTTED, environment_id, importable
 from .options import Command, Count, Flag, Json, Number, Word, from_json
 
 __all__ = [
     "EnvironmentCommand",
     "EnvironmentOptions",
     "ProblemOption",
-    "environment_id",
     "import_problems",
-    "importable",
     "problem_options",
     "problem_options_type",
 ]
 
-T = TypeVar("T")
 Options = TypeVar("Options", bound=Mapping[str, Any])
 
-DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
-CLASS = re.compile(f"{DOTTED}:{DOTTED}")  # "module:Class"
-NAMED = re.compile(rf"{DOTTED}:[\w./-]+")  # this, or "module:id" with an id of Gymnasium
+NAMED = re.compile(rf"{DOTTED}:[\w./-]+")  # "module:Class", or "module:id" with an id of Gymnasium
 WRITTEN = {float: "X", int: "N", str: "WORD", bool: None}  # how the values of these types are shown in the help
-
-
-def importable(
-    rows: Mapping[str, T], left_out: Callable[[str], object] = lambda reason: None
-) -> Iterator[tuple[str, T]]:
-    """The rows of a registry, without those of installed packages that cannot be imported.
-
-    Args:
-        rows: the registry.
-        left_out: is called for each row that is left out, with its name and the reason.
-    """
-    for name in rows:
-        try:
-            row = rows[name]
-        except ValueError as error:
-            left_out(f"left out: {name}: {error}")
-        else:
-            yield name, row
-
-
-def environment_id(name: str) -> str:
-    """The id of an environment.
-
-    Args:
-        name: "Threshold", "threshold" or "Threshold-v0" for "bandit_envs/Threshold-v0"; "module:Class" for the
-            environment of a problem of one's own; "module:id" for an id that importing the module registers.
-
-    Raises:
-        ValueError: for an unknown name, with the nearest ones, and for environments of another kind.
-        ImportError: for a module that is not there.
-        gymnasium.error.Error: for an id that a module does not register.
-    """
-    if CLASS.fullmatch(name):
-        kind = PROBLEMS.find(name)
-        if PROBLEMS.get(kind.name) is not kind:
-            register_problem(kind)
-        return ENVIRONMENTS[kind.name].id
-    module, colon, rest = name.rpartition(":")
-    if colon:
-        importlib.import_module(module)
-    if colon or rest in gym.registry:
-        check_environment(rest)
-        return rest
-    ids = {}
-    for problem, row in importable(ENVIRONMENTS):
-        for form in (problem, row.id.rpartition("/")[2], row.id):
-            ids[_bare(form)] = row.id
-    if _bare(name) not in ids:
-        raise unknown("environment", name, {*ENVIRONMENTS, *ids.values()})
-    return ids[_bare(name)]
-
-
-def _bare(name: str) -> str:
-    """A name without capitals, hyphens and underscores: "top-k" for "TopK"."""
-    return name.lower().replace("-", "").replace("_", "")
 
 
 def import_problems(words: Iterable[str]) -> None:

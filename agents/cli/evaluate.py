@@ -11,8 +11,9 @@ from tyro.conf import Positional, arg
 import agents
 
 from ..catalogue import AGENTS, LEARNED, recipe_of
+from ..evaluation.environment import environment_id, importable
 from ..evaluation.report import report
-from .environment import EnvironmentCommand, Options, environment_id, importable
+from .environment import EnvironmentCommand, Options
 from .options import Count, Counts, Place, Switch, Word, Words, note, refuse_to_overwrite
 
 __all__ = ["Evaluate"]
@@ -57,7 +58,7 @@ class Evaluate(EnvironmentCommand[Options]):
     force: Switch = False
     """Overwrite what is in the folder."""
     progress: Switch = True
-    """No progress bar."""
+    """No progress bar, and no note that kernels are compiled."""
 
     def run(self) -> None:
         """Check all that can be checked, run the agents, print and write the results."""

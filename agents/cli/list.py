@@ -13,8 +13,8 @@ from tyro.conf import Positional, arg
 from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS
 
 from ..catalogue import AGENTS, ALIASES, LEARNED, recipe_of
+from ..evaluation.environment import importable
 from ..evaluation.report import table
-from .environment import importable
 from .options import Command, note
 
 __all__ = ["List"]

@@ -15,6 +15,7 @@ import tyro
 
 import bandit_envs
 
+from ..evaluation.progress import compilation_noted
 from .environment import EnvironmentCommand, EnvironmentOptions, import_problems, problem_options_type
 from .evaluate import Evaluate
 from .list import List
@@ -116,7 +117,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except SystemExit as end:
             return int(end.code or 0)
         try:
-            command.run()
+            with compilation_noted(getattr(command, "progress", True)):
+                command.run()
         except (ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
             if command.debug:
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,9 @@ from tyro.conf import Positional, arg
 import agents
 from bandit_envs import unknown
 
-from .environment import EnvironmentCommand, Options, environment_id
+from ..evaluation.environment import environment_id
+from ..evaluation.report import interval, signed_interval, table
+from .environment import EnvironmentCommand, Options
 from .options import Count, Json, Number, Place, Switch, from_json, refuse_to_overwrite
 
 __all__ = ["Train"]
@@ -58,10 +61,10 @@ class Train(EnvironmentCommand[Options]):
     force: Switch = False
     """Overwrite them."""
     progress: Switch = True
-    """No progress bar."""
+    """No lines of progress."""
 
     def run(self) -> None:
-        """Train, and say where the model is."""
+        """Train; print how the agent does beside the reference agents, and where the model is."""
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         gym.make(env_id, disable_env_checker=True, **kwargs).close()  # an error in a keyword comes before the training
         out = Path("results") / self.algorithm if self.out is None else self.out
@@ -75,24 +78,78 @@ class Train(EnvironmentCommand[Options]):
             "seed": self.seed,
             "env_kwargs": kwargs,
             "out": out,
-            "progress": None if self.progress else False,
+            "progress": self.progress,  # lines, which a file can take as well as a terminal
         }
         if self.algorithm == "evolved":
             refuse_to_overwrite([card], self.force)
             if self.resume or self.num_envs is not None:
                 raise ValueError("evolved takes neither --resume nor --num-envs")
-            _evolve(env_id, generations=self.steps, **common, **given)
-            print(f"wrote {card}")
+            made = _evolve(env_id, generations=self.steps, **common, **given)
+            print(f"{_losses(made)}\n\nwrote {card}")
             return
         refuse_to_overwrite([model, card], self.force)
         if self.num_envs is not None:
             given["num_envs"] = self.num_envs
-        agents.train(self.algorithm, env_id, steps=self.steps, resume=self.resume, **common, **given)
-        print(f"wrote {model} and {card}")
+        trained = agents.train(self.algorithm, env_id, steps=self.steps, resume=self.resume, **common, **given)
+        print(f"{_comparisons(self.algorithm, trained.card)}\n\nwrote {model} and {card}")
 
 
-def _evolve(env_id: str, **given: Any) -> None:
+def _comparisons(name: str, card: Mapping[str, Any]) -> str:
+    """What the card of a training says of the agent beside the reference agents, a part for each environment."""
+    mix = card["hyperparameters"].get("mix") or [{}]
+    results = card["result"] if isinstance(card["result"], list) else [card["result"]]
+    return "\n\n".join(_comparison(name, one, added) for one, added in zip(results, mix, strict=True))
+
+
+def _comparison(name: str, result: Mapping[str, Any], added: Mapping[str, Any]) -> str:
+    """The table of one environment; added: the keyword arguments that the environment adds to those of the mix."""
+    rows = result["agents"]
+    metrics = [metric for metric, value in rows[name].items() if isinstance(value, dict)]
+    measured = [
+        [
+            agent,
+            f"{row['total_pulls']:,.1f}",
+            f"{row['error_rate']:.4f}",
+            *(interval(**row[metric]) for metric in metrics),
+        ]
+        for agent, row in rows.items()
+    ]
+    heads = [f"{metric.replace('_', ' ')} [95 %]" for metric in metrics]
+    where = f" ({', '.join(f'{key}={value!r}' for key, value in added.items())})" if added else ""
+    episodes = f"{result['episodes']:,} episodes of seed {result['root']}, which it has not seen"
+    text = f"{name} on {episodes}{where}:\n\n"
+    text += table(["agent", "pulls", "error rate", *heads], measured, right=range(1, 3 + len(heads)))
+    differences = [
+        [f"{name} less {agent}", *(signed_interval(**one[metric]) for metric in metrics)]
+        for agent, one in result["differences"].items()
+    ]
+    if differences:
+        right = range(1, 1 + len(heads))
+        text += f"\n\nPaired differences on these episodes:\n\n{table(['agents', *heads], differences, right=right)}"
+    return text
+
+
+def _losses(card: Mapping[str, Any]) -> str:
+    """What the card of an evolution says of the index: its loss as a multiple of that of LSA's index."""
+    rows = [
+        [
+            ", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items()) or "as it is",
+            f"{one['episodes']:,}",
+            f"{one['loss']:.4g}",
+            f"{one['start']:.4g}",
+            interval(one["ratio"], one["low"], one["high"]),
+        ]
+        for one in card["result"]
+    ]
+    head = ["environment", "episodes", "mean loss", "of LSA's index", "ratio [95 %]"]
+    return f"evolved on episodes that it has not seen:\n\n{table(head, rows, right=range(1, 5))}"
+
+
+def _evolve(env_id: str, **given: Any) -> Any:
     """Call `agents.evolve`, with ten minutes where neither a time nor a number of generations is given.
+
+    Returns:
+        The card.
 
     Raises:
         ValueError: for a hyperparameter that it does not have.
@@ -102,7 +159,7 @@ def _evolve(env_id: str, **given: Any) -> None:
         raise unknown("hyperparameter of evolved", surplus[0], known)
     if given["seconds"] is None and given["generations"] is None:
         given["seconds"] = 600.0
-    agents.evolve(env_id, **given)
+    return agents.evolve(env_id, **given)[1]
 
 
 def _assignment(text: str) -> tuple[str, Any]:

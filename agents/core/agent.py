@@ -15,17 +15,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PROBLEMS, Problem, Quiet, Simulation, Task, jit
+from bandit_envs import PROBLEMS, Problem, Quiet, Simulation, Task, integers, jit, mask
 
 from . import parameters
 from .statistics import arrays, checked
 
-__all__ = ["ALL_PROBLEMS", "LOCAL_PROBLEMS", "Agent", "Problems", "seen_means", "task_of", "unfit"]
+__all__ = [
+    "ALL_PROBLEMS", "FLOAT", "INT", "LOCAL_PROBLEMS", "Agent", "Fields", "Problems", "seen_means", "task_of", "unfit",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Observation = Mapping[str, NDArray[Any]]
+# The fields of a NamedTuple, as a kernel takes them: it takes a quarter of a microsecond to make the NamedTuple itself.
+Fields = tuple[Any, ...]
+# What kernels read. NumPy takes a dtype at once, but looks up the type np.int64 at each call.
+INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
 
 # What an agent's task must have in common with another for which the agent is to be made anew.
 QUESTION = ("problem", "parameters", "K", "D", "law", "support", "sigma", "pull")
@@ -38,10 +44,11 @@ class Problems(Collection[str]):
 
     Args:
         holds: whether it holds of a problem's class.
+        needed: what such a problem is, for the error that an agent raises for another one: "a problem in which ...".
     """
 
-    def __init__(self, holds: Callable[[type[Problem]], bool]) -> None:
-        self._holds = holds
+    def __init__(self, holds: Callable[[type[Problem]], bool], needed: str = "") -> None:
+        self._holds, self.needed = holds, needed
 
     def __contains__(self, name: object) -> bool:
         try:
@@ -57,7 +64,10 @@ class Problems(Collection[str]):
 
 
 ALL_PROBLEMS = Problems(lambda kind: True)
-LOCAL_PROBLEMS = Problems(lambda kind: kind.local)
+LOCAL_PROBLEMS = Problems(
+    lambda kind: kind.local,
+    "a problem in which an arm's margin depends on that arm alone, as the class of the problem says by local = True",
+)
 
 
 def task_of(source: Any) -> Task:
@@ -137,6 +147,12 @@ class Agent(ABC):
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}
     _parameters: dict[str, Any]
     _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
+    _memories: ClassVar[set[type]] = set()  # the types of what `remember` has returned
+    _brought: ClassVar[bool] = False  # whether the class is a user's own
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls._memories, cls._brought = set(), not cls.__module__.startswith("agents.")
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
         agent = super().__new__(cls)
@@ -150,7 +166,9 @@ class Agent(ABC):
         self.task = task_of(task)
         self.problem = self.task.make_problem()
         if self.task.problem not in self.solves:
-            raise ValueError(f"{self.name} solves {', '.join(self.solves)}, not {self.task.problem}")
+            needed = getattr(self.solves, "needed", "")
+            why = f": it needs {needed}" if needed else ""
+            raise ValueError(f"{self.name} solves {', '.join(self.solves)}, not {self.task.problem}{why}")
         if self.task.pull == "coordinate" and not self.coordinates:
             raise ValueError(f"{self.name} pulls whole arms, not single coordinates (pull='coordinate')")
         if self.task.observation != "statistics":
@@ -239,7 +257,8 @@ class Agent(ABC):
 
         Raises:
             ValueError: if the observation is not the statistics of the task's K arms. Their values are looked at where
-                `state` is None: pulls are integers >= 0, means lie in the support.
+                `state` is None: pulls are integers >= 0, means lie in the support. Also for a state that is no memory
+                of this agent, and where what `choose` and `recommend` of a class of one's own return is no decision.
         """
         return self._decide(self.choose, observation, state)
 
@@ -261,7 +280,12 @@ class Agent(ABC):
         if state is None:
             observation = checked(self.name, self.task, observation)
             state = self.remember(observation)
-        chosen = choose(observation, state)
+            self._memories.add(type(state))
+        elif type(state) not in self._memories:
+            self._check_memory(observation, state)
+        chosen: Any = choose(observation, state)
+        if self._brought:
+            chosen = self._decided(chosen, shape[:1])
         arms, times = chosen if isinstance(chosen, tuple) else (chosen, None)
         if self.task.actions == "arm":
             return (int(arms[0]) if single else arms), state
@@ -272,6 +296,18 @@ class Agent(ABC):
             return {"arm": int(arms[0]), "times": int(action["times"][0]), "answer": action["answer"][0]}, state
         return action, state
 
+    def _decided(self, chosen: Any, shape: tuple[int, ...]) -> tuple[Ints, Ints | None]:
+        """What `choose` of a user's own class has returned, checked: the arms, and how many times to pull each or None.
+
+        Raises:
+            ValueError: unless they are integers, one for each episode.
+        """
+        arms, times = chosen if isinstance(chosen, tuple) and len(chosen) == 2 else (chosen, None)
+        arms = integers(f"the arms that {self.name} chooses", arms, shape)
+        if times is not None:
+            times = integers(f"the numbers of pulls that {self.name} chooses", times, shape)
+        return arms, times
+
     def _full(self, observation: Observation, arms: Ints, state: Any) -> dict[str, NDArray[Any]]:
         """The arms as full actions, each pulled once, with answers where the episode ends."""
         E, K = len(arms), self.task.K
@@ -280,7 +316,7 @@ class Agent(ABC):
             return {"arm": arms, "times": once.copy(), "answer": unread}
         slots = np.flatnonzero((arms == self.task.stop) | (observation["remaining"][:, 0] == 0))
         answer = np.zeros((E, K), np.int8)
-        answer[slots] = self.recommend(observation, state, slots)
+        answer[slots] = self.recommended(observation, state, slots)
         return {"arm": arms, "times": once.copy(), "answer": answer}
 
     @property
@@ -306,6 +342,29 @@ class Agent(ABC):
     ) -> Ints | tuple[Ints, Ints]:
         """As `choose`, for agents that can play: makes the pulls before the one that it returns."""
         raise NotImplementedError(f"{self.name} cannot play whole episodes in compiled code")
+
+    def recommended(self, observation: Observation, state: Any, slots: Ints) -> Bools:
+        """What `recommend` returns for these rows of a batch, checked: a mask, (n, K).
+
+        Raises:
+            ValueError: if it is none.
+        """
+        answer = self.recommend(observation, state, slots)
+        return mask(f"the answer that {self.name} recommends", answer, (len(slots), self.task.K))
+
+    def _check_memory(self, observation: Observation, state: Any) -> None:
+        """Refuse a state of another type than what `remember` makes of the observation.
+
+        Raises:
+            ValueError: naming the state.
+        """
+        kind = type(self.remember(checked(self.name, self.task, observation)))
+        if not isinstance(state, kind):
+            raise ValueError(
+                f"state must be None or the memory that predict of {self.name} has returned, of the type "
+                f"{kind.__name__}, got {state!r:.200}"
+            )
+        self._memories.add(type(state))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.task.problem}, K={self.task.K})"

@@ -137,7 +137,7 @@ def fresh_mean(plan: Any, total: Any, i: Any) -> Any:
     return (total[i] - plan.base[i]) / plan.book.times
 
 
-@lean
+@inlined
 def watch(plan: Any, pulls: Any, e: Any) -> Any:
     """Notice where a new episode has begun: the arm chosen last has no pulls. To be called once at every choice."""
     if pulls[e, np.uint64(plan.book.last)] == 0:
@@ -145,7 +145,7 @@ def watch(plan: Any, pulls: Any, e: Any) -> Any:
         plan.book.beginning, plan.book.stopped = True, False
 
 
-@lean
+@inlined
 def following(plan: Any, e: Any, times: Any) -> Any:
     """The next arm of episode e, K if it has stopped, -1 where its plan is over; fills in how often to pull it."""
     book = plan.book

@@ -14,6 +14,7 @@ __all__ = [
     "BOUNDS",
     "LEAST",
     "MOST",
+    "TABULATED",
     "bounds_of",
     "delta_of",
     "lil_table",
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 BOUNDS = ("current", "running")
+TABULATED = 8192  # widths in a table
 LEAST, MOST = 1e-100, 1e100  # of deltas, epsilons and scales: their squares and inverses are numbers too
 
 
@@ -39,7 +41,7 @@ def _tabulate(level: Any, factor: Any, table: Any) -> Any:
         table[t] = lil_width(float(t), level, factor)
 
 
-def lil_table(level: float, factor: float, length: int = 8192) -> NDArray[np.float64]:
+def lil_table(level: float, factor: float, length: int = TABULATED) -> NDArray[np.float64]:
     """`lil_width` after 0 .. length - 1 pulls, infinite after none."""
     table = np.full(length, np.inf)
     _tabulate(level, factor, table)

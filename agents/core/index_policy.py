@@ -148,6 +148,9 @@ def _levels(K: int) -> Ints:
 class IndexPolicy(Agent):
     """Pull the arm with the smallest `index`; arms never pulled have the index `first`. Ties go to the lowest arm.
 
+    `index` is given the margin of each arm by itself, and so the problem must be `local`; a subclass that defines
+    `value`, which is given the means, may solve others too and names them in `solves`.
+
     The memory follows the agent's own actions: where another arm is pulled in its place, call `predict` with
     `state=None`, which builds the memory from the observation.
     """
@@ -161,6 +164,21 @@ class IndexPolicy(Agent):
         super().__init__(task)
         if self.task.pull == "coordinate" and self.problem.polyhedron is None:
             raise ValueError(f"{self.name} pulls single coordinates only where arms are judged by a polyhedron")
+        if type(self).remember is IndexPolicy.remember:
+            self._check_margins()
+
+    def _check_margins(self) -> None:
+        """Refuse a problem in which a single arm has no margin, where that is what `index` is given.
+
+        Raises:
+            ValueError: naming the problem, and what is needed.
+        """
+        if type(self).value is IndexPolicy.value and not self.problem.local:
+            raise ValueError(
+                f"{self.name} judges each arm by a margin of its own, and {self.task.problem} has none: index(T, D) "
+                f"needs {LOCAL_PROBLEMS.needed}. For other problems define value(T, x), by the arms' means, or derive "
+                "the agent from agents.PlanPolicy or agents.Agent"
+            )
 
     @abstractmethod
     def index(self, T: Floats, D: Floats) -> Floats:
@@ -173,15 +191,22 @@ class IndexPolicy(Agent):
     def rule(self) -> ArmRule | None:
         """The index of one arm as a function for compiled code; None where there is none, and NumPy is used.
 
-        Here: `value`, where a subclass has one, else `index`, if Numba takes it as it stands and arms are scalar.
+        Here: `value`, where a subclass has one, else `index` where the problem knows its boundary beforehand.
+        """
+        if type(self).value is not IndexPolicy.value:
+            return self.rule_of("value", 0.0)
+        return None if self.problem.boundary is None else self.rule_of("index", self.problem.boundary)
+
+    def rule_of(self, method: str, centre: float) -> ArmRule | None:
+        """The method `index` or `value` as a rule, if Numba takes it as it stands and arms are scalar; else None.
+
+        Args:
+            method: its name.
+            centre: what is taken off a mean to make the method's second argument.
         """
         if self.task.D > 1 or self.task.pull == "coordinate":
             return None
-        by_mean = type(self).value is not IndexPolicy.value
-        if not by_mean and self.problem.boundary is None:
-            return None
-        centre = 0.0 if by_mean else float(self.problem.boundary)  # type: ignore[arg-type]
-        rule = rule_of_method(self, "value" if by_mean else "index", centre)
+        rule = rule_of_method(self, method, float(centre))
         low, high = self.task.support or (centre - 2 * self.task.sigma, centre + 3 * self.task.sigma)
         return rule if rule is not None and compiles(rule, self.value, low, high) else None
 
@@ -193,12 +218,28 @@ class IndexPolicy(Agent):
     def values(self, T: Floats, x: Floats) -> Floats:
         """`value`, by compiled code where there is any."""
         if self.compiled is None:
-            return self.value(T, x)
+            value = self.value(T, x)
+            return self._checked(value, T) if self._brought else value
         out, rule = np.empty(len(T)), self.compiled
         rule.kernels()[0](*rule.own, rule.centre, T, x, out)
-        return out
+        return self._checked(out, T) if self._brought else out
+
+    def _checked(self, value: Any, T: Floats) -> Floats:
+        """The indices that a user's own class tells of arms with T pulls, (n,), which kernels read without a look.
+
+        Raises:
+            ValueError: unless they are numbers of this shape, none of them NaN.
+        """
+        numbers = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+        if not numbers or value.shape != T.shape:
+            got = f"shape {value.shape}" if numbers else repr(value)[:200]
+            raise ValueError(f"the index of {self.name} must be an array of numbers of shape {T.shape}, got {got}")
+        if np.isnan(value).any():
+            raise ValueError(f"the index of {self.name} must be a number, got NaN for {T[np.isnan(value)][0]:g} pulls")
+        return np.asarray(value, np.float64)
 
     def remember(self, observation: Observation) -> IndexMemory:
+        self._check_margins()
         pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)
         E, K = pulls.shape[:2]
         coordinates = None
@@ -267,4 +308,6 @@ class IndexPolicy(Agent):
         out = np.empty(len(m.last), np.int64)
         board = Board(m.table, m.levels, m.last, self.first, self.running, rule.centre)
         rule.kernels()[1](*rule.own, *board, *simulation, *quiet, *Block.empty(), out)
+        if self._brought:
+            self._checked(m.table, m.table)
         return out

@@ -8,7 +8,9 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["copied", "given", "taken"]
+from bandit_envs import Task
+
+__all__ = ["check_values", "copied", "given", "misfit", "taken"]
 
 _Parameter = inspect.Parameter
 POSITIONAL = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
@@ -34,17 +36,22 @@ def _of_kind(signature: inspect.Signature, *kinds: Any) -> list[str]:
 def given(kind: type, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
     """What the constructor of an agent was called with, by name, but for its first argument, the task.
 
-    A constructor that only hands on `*arguments` has the names of the constructor of the next base class.
+    A constructor that only hands on `*arguments` has the names of the constructor of the next base class; it must take
+    them as keywords too, `**keywords`, so that the agent can be made anew by name.
 
     Args:
         kind: the class. arguments, keywords: of the call.
 
     Raises:
-        TypeError: where an argument has no name.
+        TypeError: where an argument has no name, or the task is not the first one.
+        ValueError: for a value that can be read only once.
     """
+    kept: dict[str, Any] = {}  # keyword arguments of constructors that hand on the others
+    handing_on: list[inspect.Signature] = []
+    left = dict(keywords)
     for depth, signature in enumerate(_constructors(kind)):
         try:
-            named = dict(signature.bind_partial(None, *arguments, **keywords).arguments)
+            named = dict(signature.bind_partial(None, *arguments, **left).arguments)
         except TypeError:
             if depth == 0:
                 return {}  # the constructor is called next, and tells what is wrong
@@ -53,10 +60,42 @@ def given(kind: type, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -
         [rest] = _of_kind(signature, _Parameter.VAR_POSITIONAL) or [""]
         [more] = _of_kind(signature, _Parameter.VAR_KEYWORD) or [""]
         if len(own) < 2 or rest in named:
+            handing_on.append(signature)
+            kept |= {name: left.pop(name) for name in _of_kind(signature, _Parameter.KEYWORD_ONLY) if name in left}
             continue
         named |= named.pop(more, {})
-        return {name: value for name, value in named.items() if name not in own[:2]}
-    raise TypeError(f"{kind.__name__} takes an argument that has no name; the parameters of an agent have names")
+        found = kept | {name: value for name, value in named.items() if name not in own[:2]}
+        if not _is_task(named.get(own[1])) and any(map(_is_task, found.values())):
+            raise TypeError(f"the constructor of {kind.__name__} must take the task first, not {own[1]!r}")
+        if not all(_of_kind(one, _Parameter.VAR_KEYWORD) or set(found) <= set(one.parameters) for one in handing_on):
+            break
+        check_values(kind.__name__, found)
+        return found
+    raise TypeError(
+        f"{kind.__name__} takes an argument that has no name; the parameters of an agent have names, and a constructor "
+        "that hands on *arguments hands on **keywords too"
+    )
+
+
+def _is_task(value: Any) -> bool:
+    """Whether this is a task or an environment, single or vector."""
+    return isinstance(value, Task) or hasattr(value, "unwrapped") or hasattr(value, "get_attr")
+
+
+def check_values(name: str, parameters: Mapping[str, Any]) -> None:
+    """Refuse iterators and generators: an agent that is made anew would find them empty.
+
+    Args:
+        name: of the agent, for messages. parameters: by name.
+
+    Raises:
+        ValueError: naming the parameter.
+    """
+    for parameter, value in parameters.items():
+        if isinstance(value, Iterator):
+            raise ValueError(
+                f"the parameter {parameter!r} of {name} can be read only once, as it is {value!r:.200}: give a list"
+            )
 
 
 def copied(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,6 +110,24 @@ def copied(parameters: Mapping[str, Any]) -> dict[str, Any]:
         except Exception:  # of the value's own class
             copies[name] = value
     return copies
+
+
+def misfit(target: Callable[..., Any], keywords: Mapping[str, Any]) -> str | None:
+    """Why an agent's class, or a function that makes agents, cannot be called with a task and these keywords.
+
+    Returns:
+        In words; None where nothing speaks against it.
+    """
+    try:
+        if isinstance(target, type):
+            next(_constructors(target), inspect.Signature()).bind(None, None, **keywords)
+        else:
+            inspect.signature(target).bind(None, **keywords)
+    except TypeError as error:
+        return str(error)
+    except ValueError:  # some functions written in C have no signature
+        pass
+    return None
 
 
 def taken(target: Callable[..., Any]) -> list[str] | None:

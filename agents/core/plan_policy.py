@@ -16,7 +16,7 @@ import numpy as np
 
 from bandit_envs import Quiet, Simulation, inlined, player
 
-from .agent import Agent, Floats, Ints, Observation, unfit
+from .agent import FLOAT, INT, Agent, Fields, Floats, Ints, Observation, unfit
 
 __all__ = ["PlanMemory", "PlanPolicy", "Seen", "add", "clear", "following", "planned"]
 
@@ -98,12 +98,18 @@ class PlanPolicy(Agent):
         return PlanMemory(self.new_plans(observation))
 
     @abstractmethod
-    def rule(self, seen: Seen, observation: Observation, state: Any) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """The kernel of the next arm of an episode, made by `episode_kernel`, and its arguments but `out`."""
+    def rule(self, seen: Fields, observation: Observation, state: Any) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """The kernel of the next arm of an episode, made by `episode_kernel`, and its arguments but `out`.
+
+        Args:
+            seen: pulls and means, the fields of a `Seen`.
+            observation: the statistics.
+            state: the memory.
+        """
 
     def choose(self, observation: Observation, state: Any) -> Ints:
-        kernel, arguments = self._rule(observation, state)
-        out = np.empty(len(state.plans), np.int64)
+        kernel, arguments = self.rule(self._seen(observation, state), observation, state)
+        out = np.empty(len(state.plans), INT)
         kernel(*arguments, out)
         return out
 
@@ -112,15 +118,15 @@ class PlanPolicy(Agent):
         return True
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
-        kernel, arguments = self._rule(observation, state)
-        out = np.empty(len(state.plans), np.int64)
+        kernel, arguments = self.rule(self._seen(observation, state), observation, state)
+        out = np.empty(len(state.plans), INT)
         player(kernel)(*arguments, *simulation, *quiet, out)
         return out
 
-    def _rule(self, observation: Observation, state: Any) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """The kernel and its arguments, once the observation has been found to fit the memory."""
-        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
-        mean = np.ascontiguousarray(observation["mean"], np.float64)
+    def _seen(self, observation: Observation, state: Any) -> Fields:
+        """Pulls and means, once they have been found to fit the memory."""
+        pulls = np.ascontiguousarray(observation["pulls"], INT)
+        mean = np.ascontiguousarray(observation["mean"], FLOAT)
         if len(pulls) != len(state.plans) or mean.shape != pulls.shape:
             raise unfit(pulls, mean, len(state.plans))
-        return self.rule(Seen(pulls, mean), observation, state)
+        return pulls, mean

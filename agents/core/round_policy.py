@@ -17,8 +17,8 @@ import numpy as np
 
 from bandit_envs import MOST_TIMES, Quiet, Simulation, player, slot_kernel
 
-from .agent import Agent, Bools, Floats, Ints, Observation, unfit
-from .bulk import BOOK, Plans, Sums, Times, following, plan_of, watch
+from .agent import FLOAT, INT, Agent, Bools, Fields, Floats, Ints, Observation, unfit
+from .bulk import BOOK, Plans, Times, following, plan_of, watch
 
 __all__ = ["BulkPolicy", "RoundMemory", "RoundPolicy"]
 
@@ -81,20 +81,27 @@ class BulkPolicy(Agent):
         return RoundMemory(**RoundMemory.of(*observation["pulls"].shape))
 
     def rule(
-        self, sums: Sums, observation: Observation, state: Any, times: Times
+        self, sums: Fields, observation: Observation, state: Any, times: Fields
     ) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """The kernel of the next arm of an episode and its times, made by `episode_kernel`; its arguments but `out`."""
+        """The kernel of the next arm of an episode and its times, made by `episode_kernel`; its arguments but `out`.
+
+        Args:
+            sums: pulls and sums of samples, the fields of a `Sums`.
+            observation: the statistics.
+            state: the memory.
+            times: the fields of a `Times`.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define rule, or next_pulls")
 
-    def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:
-        """Fill in the next arm of each episode, out (E,), K to stop, and how often to pull it, `times.out`."""
+    def next_pulls(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> None:
+        """Fill in the next arm of each episode, out (E,), K to stop, and how often to pull it, as `rule` says."""
         kernel, arguments = self.rule(sums, observation, state, times)
         kernel(*arguments, out)
 
     def choose(self, observation: Observation, state: Any) -> tuple[Ints, Ints]:
         sums, times, arms = self._arrays(observation, state)
         self.next_pulls(sums, observation, state, times, arms)
-        return arms, times.out
+        return arms, times[0]
 
     @property
     def plays(self) -> bool:
@@ -104,17 +111,17 @@ class BulkPolicy(Agent):
         sums, times, arms = self._arrays(observation, state)
         kernel, arguments = self.rule(sums, observation, state, times)
         player(kernel)(*arguments, *simulation, *quiet, arms)
-        return arms, times.out
+        return arms, times[0]
 
-    def _arrays(self, observation: Observation, state: Any) -> tuple[Sums, Times, Ints]:
+    def _arrays(self, observation: Observation, state: Any) -> tuple[Fields, tuple[Ints, int], Ints]:
         """Pulls and sums, once they have been found to fit the memory; and room for numbers of pulls, and for arms."""
-        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
-        total = np.ascontiguousarray(observation["total"], np.float64)
+        pulls = np.ascontiguousarray(observation["pulls"], INT)
+        total = np.ascontiguousarray(observation["total"], FLOAT)
         E = len(state.plans.books)
         if len(pulls) != E or total.shape[:2] != pulls.shape:
             raise unfit(pulls, total, E, "total")
         most = 1 if self.task.actions == "arm" else MOST_TIMES
-        return Sums(pulls, total), Times(np.empty(E, np.int64), most), np.empty(E, np.int64)
+        return (pulls, total), (np.empty(E, INT), most), np.empty(E, INT)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The plug-in answer; the algorithm's own once it has stopped."""
@@ -136,10 +143,11 @@ class RoundPolicy(BulkPolicy):
     def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
         """The plans of these episodes are over: update the sets, and write the next plans or stop."""
 
-    def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:
-        beginning, slots, first = state.plans.books["beginning"], np.arange(len(out)), True
+    def next_pulls(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> None:
+        (pulls, _), slots, first = sums, np.arange(len(out)), True
+        beginning = state.plans.books["beginning"]
         while True:
-            deal(slots, first, sums.pulls, *state.plans, *times, out)
+            deal(slots, first, pulls, *state.plans, *times, out)
             slots, first = slots[out[slots] < 0], False
             if not len(slots):
                 return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .result import Evaluation
 
-__all__ = ["comparison", "report", "summary", "table"]
+__all__ = ["comparison", "interval", "p_text", "report", "signed_interval", "summary", "table"]
 
 MOST_ROWS = 60  # beyond, only the last row of each agent is shown
 LEAST_WIDTH = 24  # of a wrapped column
@@ -56,8 +56,19 @@ def _short(x: float) -> str:
     return "-" if math.isnan(x) else f"{x:,.0f}" if abs(x) >= 1e4 else f"{x:.4g}"
 
 
-def _interval(mean: float, low: float, high: float) -> str:
+def interval(mean: float, low: float, high: float) -> str:
+    """A mean with its interval."""
     return f"{mean:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def p_text(p: float) -> str:
+    """A p-value with three decimals."""
+    return "< 0.001" if p < 1e-3 else f"{p:.3f}"
+
+
+def signed_interval(difference: float, low: float, high: float, p: float) -> str:
+    """A difference with its interval and p-value."""
+    return f"{difference:+.4f} [{low:+.4f}, {high:+.4f}] (p {p_text(p)})"
 
 
 def _head(evaluation: Evaluation) -> str:
@@ -101,13 +112,13 @@ def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.
         (
             f"error rate [{per_cent}]",
             True,
-            lambda row: _interval(row["error_rate"], row["error_low"], row["error_high"]),
+            lambda row: interval(row["error_rate"], row["error_low"], row["error_high"]),
         )
     )
     if "verdict" in rows[0]:
         columns.append(("delta", False, lambda row: row["verdict"]))
     columns.append(
-        (f"score [{per_cent}]", True, lambda row: _interval(row["score"], row["score_low"], row["score_high"]))
+        (f"score [{per_cent}]", True, lambda row: interval(row["score"], row["score_low"], row["score_high"]))
     )
     columns.append((shown.replace("_", " "), True, lambda row: _short(row[shown])))
     if any(row["truncated"] > 0 for row in rows):
@@ -138,8 +149,7 @@ def comparison(evaluation: Evaluation, metric: str = "score", reference: str | N
     rows = []
     for agent in others:
         d = evaluation.compare(agent, first, metric, level=level)
-        p = "< 0.001" if d.p_value < 1e-3 else f"{d.p_value:.3f}"
-        rows.append([agent, f"{d.difference:+.4g}", f"[{d.low:+.4g}, {d.high:+.4g}]", p])
+        rows.append([agent, f"{d.difference:+.4g}", f"[{d.low:+.4g}, {d.high:+.4g}]", p_text(d.p_value)])
     if not rows:
         return ""
     budget, at = [run for run in evaluation.runs if run.agent == first][-1].cells[-1]

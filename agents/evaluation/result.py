@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -58,6 +59,14 @@ class Run:
             name: np.zeros((episodes, C), types.get(name, np.float64)) for name in ("total_pulls", "truncated", *names)
         }
         return cls(agent, task, None if at is None else np.array(at, np.int64), names, columns, np.zeros((C, task.K)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Run]) -> Run:
+        """The rows of runs over one part of the episodes after another."""
+        names = parts[0].columns
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in names}
+        pulls = np.sum([part.pulls for part in parts], axis=0)  # of integers, so that their order does not matter
+        return dataclasses.replace(parts[0], columns=columns, pulls=pulls)
 
     def write(
         self,

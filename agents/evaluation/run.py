@@ -7,17 +7,20 @@ All agents meet the same episodes and, by the counter-based random numbers, the 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
+import os
 import platform
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import load_env_creator
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
@@ -26,12 +29,15 @@ from bandit_envs import EPISODES_LIMIT, PULLS_LIMIT, PureExplorationVectorEnv, Q
 
 from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent
-from .progress import Progress
+from ..core.optional import require
+from .environment import environment_id
+from .progress import Progress, compilation_noted, shown
 from .result import Evaluation, Run
 
 __all__ = ["evaluate"]
 
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
+SHARES, FEWEST = 4, 64  # parts of a run for each job, where each then has so many episodes
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
 _INT64 = np.dtype(np.int64)
 _NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
@@ -67,7 +73,7 @@ def evaluate(
         agents: a name ("lsa", "apt(tolerance=0.05)", "module:Class(alpha=2)", the path of a saved model, "model.zip"),
             a class of agents, a function that makes an agent from a task, an `Agent`, an SB3 model, a list of these, or
             a dict {label: one of these}. An `Agent` is made anew, with its parameters, for each environment.
-        env_id: a registered environment, e.g. "bandit_envs/Threshold-v0".
+        env_id: a registered environment, e.g. "bandit_envs/Threshold-v0", or the name of its problem: "Threshold".
         episodes: how many, from episode 0 of root `seed` on.
         at: numbers of pulls at which the answer is scored too, at the last decision with no more pulls than that; an
             episode that ended before counts with its final answer. None: one row per episode, at its end.
@@ -77,39 +83,31 @@ def evaluate(
         jobs: how many parts of the episodes run at the same time, -1 for as many as there are cores: in threads for
             agents that play whole episodes in compiled code, else in processes, by joblib. Results do not depend on it.
         out: a folder for results; not yet.
-        progress: show a progress bar on standard error; None: on runs that take long, if it is a terminal.
+        progress: show a progress bar on standard error on runs that take long, and say there when kernels must be
+            compiled first; None: if it is a terminal.
 
     Raises:
         ValueError: naming the value and what is allowed. All agents are checked before the first one runs.
         FileNotFoundError: for a saved model that is not there.
+        gymnasium.error.Error: for an id, with its namespace, that nobody has registered.
     """
     episodes, seed = integer("episodes", episodes, 1, EPISODES_LIMIT), root_number(seed)
     if (jobs := integer("jobs", jobs, -1, 2**16)) == 0:
         raise ValueError("jobs must be at least 1, or -1 for all cores, got 0")
-    jobs = len(os.sched_getaffinity(0)) if jobs == -1 else jobs
+    if jobs == -1:
+        jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if out is not None:
         raise ValueError(f"out must be None in this version (use Evaluation.save), got {out!r}")
     progress = None if progress is None else flag("progress", progress)
     kwargs = _keywords(env_kwargs)
-    check_environment(env_id)
+    env_id = environment_id(env_id)
     checks, horizons = _pull_numbers("at", at), _pull_numbers("budgets", budgets)
     if checks is not None and horizons is not None:
         raise ValueError("give at= or budgets=, not both")
-    plans: list[_Plan] = []
-    for label, recipe in _labelled(agents).items():
-        if horizons is None:
-            plans.append(_plan(label, recipe, env_id, kwargs, episodes, checks, batch))
-            continue
-        first, last = (
-            horizons[:-1],
-            _plan(label, recipe, env_id, kwargs | {"budget": horizons[-1]}, episodes, None, batch),
-        )
-        if first and getattr(last.policy, "anytime", False):  # its decisions do not depend on the budget
-            plans.append(dataclasses.replace(last, checks=horizons, checks_are_budgets=True))
-        else:
-            smaller = [_plan(label, recipe, env_id, kwargs | {"budget": b}, episodes, None, batch) for b in first]
-            plans += [*smaller, last]
-    runs = [plan.run(episodes, seed, progress, jobs) for plan in plans]
+    labelled = _labelled(agents)
+    with compilation_noted(shown(progress)):
+        plans = _plans(labelled, env_id, kwargs, episodes, checks, horizons, batch)
+        runs = [plan.run(episodes, seed, progress, jobs) for plan in plans]
     versions = {
         "bandit-envs": bandit_envs.__version__,
         "gymnasium": gym.__version__,
@@ -128,6 +126,33 @@ def evaluate(
             "versions": versions,
         },
     )
+
+
+def _plans(
+    agents: Mapping[str, Recipe],
+    env_id: str,
+    kwargs: dict[str, Any],
+    episodes: int,
+    checks: list[int] | None,
+    horizons: list[int] | None,
+    batch: int | None,
+) -> list[_Plan]:
+    """The runs of all agents, by label: one each, or where there are several budgets, `horizons`, one for each."""
+    plans: list[_Plan] = []
+    for label, recipe in agents.items():
+        if horizons is None:
+            plans.append(_plan(label, recipe, env_id, kwargs, episodes, checks, batch))
+            continue
+        first, last = (
+            horizons[:-1],
+            _plan(label, recipe, env_id, kwargs | {"budget": horizons[-1]}, episodes, None, batch),
+        )
+        if first and getattr(last.policy, "anytime", False):  # its decisions do not depend on the budget
+            plans.append(dataclasses.replace(last, checks=horizons, checks_are_budgets=True))
+        else:
+            smaller = [_plan(label, recipe, env_id, kwargs | {"budget": b}, episodes, None, batch) for b in first]
+            plans += [*smaller, last]
+    return plans
 
 
 def _pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:
@@ -191,20 +216,6 @@ def _batch_size(envs: PureExplorationVectorEnv, episodes: int, batch: int | None
     return math.ceil(episodes / math.ceil(episodes / most))  # batches of equal size: no slot idles in the last
 
 
-def check_environment(env_id: str) -> None:
-    """Refuse environments that are not of this kind.
-
-    Raises:
-        ValueError: naming it. gymnasium.error.Error: if there is none of this name.
-    """
-    if not isinstance(env_id, str):
-        raise ValueError(f"env_id must be the name of a registered environment, got {env_id!r:.200}")
-    entry: Any = gym.spec(env_id).vector_entry_point
-    kind = load_env_creator(entry) if isinstance(entry, str) else entry
-    if not (isinstance(kind, type) and issubclass(kind, PureExplorationVectorEnv)):
-        raise ValueError(f"an environment of bandit_envs is needed, got {env_id!r}")
-
-
 def _make_envs(env_id: str, slots: int, actions: str, observation: str, kwargs: Any) -> PureExplorationVectorEnv:
     """An environment whose slots are restarted one by one, with observations that are not copied."""
     envs: Any = gym.make_vec(
@@ -222,6 +233,11 @@ def _make_envs(env_id: str, slots: int, actions: str, observation: str, kwargs: 
 def _forms(agent: Any) -> tuple[str, str]:
     """The forms of actions and observations that an agent takes part in."""
     return "full" if isinstance(agent, Agent) else "arm", reads(agent)
+
+
+def _plays(agent: Any) -> bool:
+    """Whether an agent plays whole episodes in compiled code."""
+    return isinstance(agent, Agent) and agent.plays
 
 
 def _made(recipe: Recipe, env_id: str, kwargs: Any) -> tuple[Any, PureExplorationVectorEnv]:
@@ -278,11 +294,11 @@ class _Plan:
             envs.close()
 
     def _parts(self, episodes: int, seed: int, bar: Progress, jobs: int) -> list[Run]:
-        """The episodes in equal parts, at the same time: in threads where the kernels hold no lock, else in processes."""
+        """The episodes in parts, at the same time: in threads where the kernels hold no lock, else in processes."""
         count = min(episodes, jobs * max(1, min(SHARES, episodes // (jobs * FEWEST))))
         ends = [episodes * i // count for i in range(count + 1)]
         shares = [(first, end - first) for first, end in itertools.pairwise(ends)]
-        if not getattr(self.policy, "plays", False):
+        if not _plays(self.policy):
             joblib = require("joblib", "jobs > 1", "evaluation")
             task = joblib.delayed(_Plan.part)
             found = joblib.Parallel(n_jobs=jobs)(task(self, *share, seed, None, None) for share in shares)
@@ -319,7 +335,7 @@ def _plan(
         slots = _batch_size(envs, episodes, batch)
         # A first decision: what the agent cannot read comes out here, and no run pays for the loading of kernels.
         observation, _ = envs.reset(seed=0)
-        if getattr(policy, "plays", False):
+        if _plays(policy):
             quiet = Quiet(np.zeros(1, np.int64), 0)
             envs.step(policy.play(envs.simulation, quiet, observation, None)[0])
         else:
@@ -354,12 +370,13 @@ class _Lockstep:
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
         self.first, self.episodes, self.seed, self.bar, self.stopped = first, episodes, seed, bar, stopped
         E = envs.num_envs
-        self.plays = bool(getattr(policy, "plays", False))
+        self.plays = _plays(policy)
         self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
         self.checks = np.array([] if at is None else at, np.int64)
         self.result = Run.empty(label, envs.task, episodes, at)
         self.episode = first + np.arange(E)  # which episode each slot runs
         self.spent = envs.total_pulls  # pulls so far, kept by the environment
+        self.counted = 0  # of these, how many have been told to the progress bar
         self.next_check = np.zeros(E, np.int64)  # the first checkpoint not yet scored
         self.most = min(envs.task.budget or _NEVER, envs.task.max_pulls or _NEVER)  # pulls of an episode
         # Pulls at each checkpoint, a number that is never reached behind the last.
@@ -378,14 +395,14 @@ class _Lockstep:
             action, state = self._decide(observation, state, begins)
             arm, times = (action["arm"], action["times"]) if self.handcrafted else (action, one)
             if checked:
-                if getattr(arm, "dtype", None) is not _INT64 or times.dtype is not _INT64:
+                if getattr(arm, "dtype", None) is not _INT64 or getattr(times, "dtype", None) is not _INT64:
                     arm, times = np.ascontiguousarray(arm, np.int64), np.ascontiguousarray(times, np.int64)
                 # Other shapes are refused by the environment.
                 while arm.shape == shape and _passes(arm, times, stop, self.most, self.spent, self.limit):
                     self._score_checkpoint(observation, state, np.where(arm == stop, 0, times))
             observation, _, terminated, truncated, info = envs.step(action)
             if bar is not None:
-                bar.reached(self.done + int(self.spent.sum()), self.episodes - left)
+                bar.step(self._made())
             if self.stopped is not None and self.stopped.is_set():
                 raise _Stopped
             if "answer" not in info:
@@ -393,6 +410,8 @@ class _Lockstep:
                 continue
             over = np.flatnonzero(info["_answer"])
             self._record(over, info, truncated, observation, state)
+            if bar is not None:
+                bar.ended(len(over))
             left -= len(over)
             begins = terminated | truncated
             refill = over[: max(end - following, 0)]
@@ -404,6 +423,13 @@ class _Lockstep:
                 mask[refill] = True
                 self.next_check[refill], self.limit[refill] = 0, self.limits[0]
                 observation, _ = envs.reset(options={"reset_mask": mask, "episode": self.episode})
+                self.counted = int(self.spent.sum())
+        return self.result
+
+    def _made(self) -> int:
+        """Pulls since the last call."""
+        before, self.counted = self.counted, int(self.spent.sum())
+        return self.counted - before
 
     def _decide(self, observation: Any, state: Any, begins: NDArray[np.bool_]) -> tuple[Any, Any]:
         """The next actions; an agent that can plays on to them from wherever nothing is due."""
@@ -427,9 +453,9 @@ class _Lockstep:
     def _score_checkpoint(self, observation: Any, state: Any, times: NDArray[np.int64]) -> None:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
-        answers = self.policy.recommend(observation, state, slots) if self.handcrafted else None
+        answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
         verdict = self.envs.assess(slots, answers) | self.envs.certify(slots)
-        self.result.write(self.episode[slots], self.next_check[slots], verdict, self.spent[slots])
+        self.result.write(self.episode[slots] - self.first, self.next_check[slots], verdict, self.spent[slots])
         self.result.count_pulls(self.next_check[slots], self._pulls(slots))
         self.next_check[slots] += 1
         self.limit[slots] = self.limits[self.next_check[slots]]
@@ -445,12 +471,12 @@ class _Lockstep:
         verdict = known | {name: info[name][over] for name in self.result.names if name not in known}
         pulls, total, cut = self._pulls(over), info["total_pulls"][over], truncated[over]
         if self.handcrafted and cut.any():
-            asked = self.envs.assess(over[cut], self.policy.recommend(observation, state, over[cut]))
+            asked = self.envs.assess(over[cut], self.policy.recommended(observation, state, over[cut]))
             for name in asked.keys() & verdict.keys():
                 verdict[name][cut] = asked[name]
         if len(self.checks) == 0:
             column = np.zeros(len(over), np.int64)
-            self.result.write(self.episode[over], column, verdict, total, cut)
+            self.result.write(self.episode[over] - self.first, column, verdict, total, cut)
             self.result.count_pulls(column, pulls)
             return
         for c in range(len(self.checks)):
@@ -458,5 +484,5 @@ class _Lockstep:
             if len(late):
                 column = np.full(len(late), c)
                 part = {name: value[late] for name, value in verdict.items()}
-                self.result.write(self.episode[over[late]], column, part, total[late], cut[late])
+                self.result.write(self.episode[over[late]] - self.first, column, part, total[late], cut[late])
                 self.result.count_pulls(column, pulls[late])

@@ -26,6 +26,8 @@ import bandit_envs
 from bandit_envs import integer, number, root_number
 
 from ..core.optional import require
+from ..evaluation.environment import environment_id
+from ..evaluation.progress import shown
 from ..evaluation.statistics import latest_of_the_best
 from ..models.formats import FORMAT
 from .agent import STOPPING
@@ -234,7 +236,7 @@ def evolve(
     The same `seed` and `generations` give the same genes (on one platform).
 
     Args:
-        env_id: a registered environment.
+        env_id: a registered environment, or the name of its problem.
         env_kwargs: its keyword arguments, without actions and observation.
         seconds: processor time of the whole call.
         generations: how many. At least one of the two is needed.
@@ -244,8 +246,7 @@ def evolve(
             wanted.
         episodes: of each candidate on each environment in a generation.
         held_out: checkpoints are compared on so many times as many episodes.
-        every: generations from a checkpoint to
-            the next.
+        every: generations from a checkpoint to the next.
         searched: the parameters to tune, by name, at least two; the others stay where the search starts. None: all but
             alpha, rho and the second bend.
         out: write the card with the genes as `<out>.json`.
@@ -263,6 +264,7 @@ def evolve(
         raise ValueError("evolve needs seconds or generations")
     seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
     generations = sys.maxsize if generations is None else integer("generations", generations, 1, 10**6)
+    env_id = environment_id(env_id)
     population, every = integer("population", population, 4, 1000), integer("every", every, 1, 10**6)
     held_out, kwargs = integer("held_out", held_out, 1, 1000), dict(env_kwargs or {})
     words = np.random.SeedSequence([root_number(seed), 1]).generate_state(4, np.uint64) >> np.uint64(1)
@@ -281,7 +283,7 @@ def evolve(
         held_out=held_out,
         roots=(roots[0], roots[1], roots[2]),
         began=began,
-        show=sys.stderr.isatty() if progress is None else progress,
+        show=shown(progress),
     )
     dimensions = len(evolution.space.searched)
     strategy = cmaes.CMA(mean=np.zeros(dimensions), sigma=STEP, seed=search_seed % 2**32, population_size=population)

@@ -8,6 +8,7 @@ paired difference below the best.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from typing import Any
@@ -26,6 +27,8 @@ from .resuming import ResumeFile
 __all__ = ["Checkpoints"]
 
 SAVE_EVERY = 30.0  # seconds between two states for a resumption
+TELL_EVERY = 10.0  # seconds between two lines that tell how far the run is, at least
+TELL_SHARE = 0.05  # share of the run between two such lines, at least, so that a long run has no endless list of them
 EARLIEST = 0.4  # share of the run before which there is no checkpoint, and no weights enter a mean
 
 
@@ -35,7 +38,8 @@ class Checkpoints(BaseCallback):
     Args:
         held_out: the episodes on which checkpoints are compared. clock: how much of the run is over.
         checkpoints: how many, the one at the end of the run included.
-        file: where to store what a resumed run needs, or None. show: a line on standard error for each checkpoint.
+        file: where to store what a resumed run needs, or None.
+        show: lines on standard error, for each checkpoint and in between; never one that is written over another.
 
     Attributes:
         stage: of the curriculum. kept: what the card says of each checkpoint so far.
@@ -53,6 +57,7 @@ class Checkpoints(BaseCallback):
         self.mean: dict[str, torch.Tensor] = {}  # of the weights since the last checkpoint was due
         self.averaged = 0  # how many weights are in the mean
         self.written = time.perf_counter()
+        self.told, self.told_share = -math.inf, -math.inf  # when the last line was printed, and the share of the run
 
     def begin_stage(self, stage: int, end: float) -> None:
         """Tell that a stage of the curriculum begins, which ends at this share of the run."""
@@ -62,6 +67,7 @@ class Checkpoints(BaseCallback):
         """Go on in a new process; see `Clock.go_on`."""
         self.clock.go_on(began)
         self.file, self.show, self.written = file, show, time.perf_counter()
+        self.told = self.told_share = -math.inf
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the local variables of SB3's `learn`, which it sets anew."""
@@ -93,6 +99,8 @@ class Checkpoints(BaseCallback):
             self.file.write(self.model, self)
             self.written = time.perf_counter()
         share = self.clock.share()
+        if time.perf_counter() - self.told >= TELL_EVERY and share - self.told_share >= TELL_SHARE:
+            self._print("learning")
         if share >= EARLIEST:
             self._average()
         coming = [due for due in self.due if due > share]
@@ -146,8 +154,14 @@ class Checkpoints(BaseCallback):
             self.logger.record(f"{name}/loss{''.join(f'_over_{last}' for last in list(references)[-1:])}", loss)
             others = ", ".join(f"{other} {returns.mean():.4f}" for other, returns in references.items())
             texts.append(f"return {mean:.4f}" + (f" ({others})" if others else ""))
+        self._print("; ".join(texts))
+
+    def _print(self, text: str) -> None:
+        """Print a line that begins with how far the run is."""
+        share = self.clock.share()
+        self.told, self.told_share = time.perf_counter(), share
         if self.show:
-            line = f"{self.clock.seconds():6.0f} s  {self.num_timesteps:12,} steps  {'; '.join(texts)}"
+            line = f"{self.clock.seconds():6.0f} s  {self.num_timesteps:12,} steps  {min(share, 1):4.0%}  {text}"
             print(line, file=sys.stderr, flush=True)
 
     def keep_best(self) -> dict[str, Any]:

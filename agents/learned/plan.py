@@ -10,6 +10,7 @@ import numpy as np
 
 from bandit_envs import integer, number, root_number, unknown
 
+from ..evaluation.environment import environment_id
 from .algorithms import ALGORITHMS, Algorithm
 from .mix import Mix, make_mix
 
@@ -100,6 +101,7 @@ def make_plan(
     """
     if algorithm not in ALGORITHMS:
         raise unknown("algorithm", str(algorithm), ALGORITHMS)
+    env_id = environment_id(env_id)
     row, kwargs = ALGORITHMS[algorithm], dict(env_kwargs or {})
     row.check(algorithm, hyperparameters)
     if steps is None and seconds is None:

@@ -34,6 +34,7 @@ from stable_baselines3.common.utils import FloatSchedule
 import bandit_envs
 from bandit_envs import FEATURES
 
+from ..evaluation.progress import shown
 from ..models.formats import FORMAT
 from .buffer import RelativeBuffer
 from .checkpoints import Checkpoints
@@ -80,7 +81,7 @@ def train(
     Args:
         algorithm: "ppo", "a2c" or "maskable-ppo", with the equivariant policy; "dqn" and "recurrent-ppo", with SB3's
             own, for one K only. Those of sb3-contrib are "maskable-ppo" and "recurrent-ppo".
-        env_id: a registered environment of `bandit_envs`, for any problem.
+        env_id: a registered environment of `bandit_envs`, or the name of its problem, any one.
         steps: actions in all episodes together; None: 1,000,000, or what `seconds` allow (dqn needs a number).
         seconds: wall time of the whole call, evaluations included; kept roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
@@ -94,7 +95,8 @@ def train(
             listed.
         out: write the model `<out>.zip` and its card `<out>.json`. Meanwhile `<out>.resume` is kept.
         resume: go on from `<out>.resume`, if it is there, to the model that an undisturbed run would have reached.
-        progress: a line on standard error for each checkpoint; None: if that is a terminal.
+        progress: lines on standard error, for each checkpoint and for each twentieth of the run, ten seconds apart or
+            more; None: if that is a terminal.
         shaping, expected, pulls_per_action: of the training environment, see `NativeVecEnv`; None: where defined.
         checkpoints: how many, in the later part of the run, >= 1.
         held_out: number of the episodes by which a checkpoint is chosen, >= 2.
@@ -132,7 +134,7 @@ def train(
     if resume and out is None:
         raise ValueError("resume needs out, whose <out>.resume it reads")
     file = None if out is None else ResumeFile(Path(str(out).removesuffix(".zip") + ".resume"), plan.arguments)
-    show = sys.stderr.isatty() if progress is None else progress
+    show = shown(progress)
     with one_thread():
         if resume and file is not None and file.path.is_file():
             model, callback = file.read()

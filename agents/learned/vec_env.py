@@ -34,8 +34,8 @@ from bandit_envs import (
     root_number,
 )
 
+from ..evaluation.environment import environment_id
 from ..evaluation.expected_loss import ExpectedScores, expectable
-from ..evaluation.run import check_environment
 
 __all__ = ["NativeVecEnv", "make_vec_env"]
 
@@ -285,7 +285,7 @@ def make_vec_env(
     """A registered environment as an SB3 VecEnv.
 
     Args:
-        env_id: the id of the environment, e.g. "bandit_envs/Threshold-v0".
+        env_id: the id of the environment, e.g. "bandit_envs/Threshold-v0", or the name of its problem.
         num_envs: the number of slots, N.
         shaping, gamma, pulls_per_action, expected, reward_scale, siblings: see `NativeVecEnv`.
         **env_kwargs: of the environment; SB3's policies want `observation="features"` in most cases.
@@ -293,7 +293,7 @@ def make_vec_env(
     Raises:
         ValueError: naming the value and what is allowed, and for an environment that is not of `bandit_envs`.
     """
-    check_environment(env_id)
+    env_id = environment_id(env_id)
     envs: Any = gym.make_vec(env_id, num_envs=num_envs, autoreset_mode=AutoresetMode.DISABLED, **env_kwargs)
     return NativeVecEnv(
         envs,

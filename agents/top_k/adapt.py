@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from bandit_envs import Deviation, Samples, deviations, episode_kernel, flag, integer, lean
 
-from ..core.agent import Observation
+from ..core.agent import Fields, Observation
 from ..core.confidence import LEAST, delta_of, width_of
 from ..core.plan_policy import Seen, add, following
 from .draws import Seeds, draw, draw_evenly, uniform
@@ -158,8 +158,8 @@ class _Policy(TopKAgent):
         at = -1.0 if at is None or self.budgeted else at
         self.rules = Rules(self.policy, self.k, self.cap, self.epsilon, at, W, W**2 * math.log(K / level) / 2.0)
 
-    def rule(self, seen: Seen, observation: Observation, state: SelectionMemory) -> Any:
-        _, public_seed = self.beside(seen, observation, state.high)
+    def rule(self, seen: Fields, observation: Observation, state: SelectionMemory) -> Any:
+        _, public_seed = self.beside(observation, state.high)
         return next_arm_evenly, (*seen, *self.rules, *state.high, state.plans, public_seed, self.seed)
 
 
@@ -209,8 +209,8 @@ class Pi3(_Policy):
     ) -> None:
         super().__init__(task, delta, cap, width, seed)
 
-    def rule(self, seen: Seen, observation: Observation, state: SelectionMemory) -> Any:
-        variance, public_seed = self.beside(seen, observation, state.high)
+    def rule(self, seen: Fields, observation: Observation, state: SelectionMemory) -> Any:
+        variance, public_seed = self.beside(observation, state.high)
         return next_arm, (*seen, variance, *self.rules, *state.high, state.plans, public_seed, self.seed)
 
 

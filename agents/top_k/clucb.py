@@ -1,14 +1,16 @@
 """CLUCB-PAC for the k best: Chen, Lin, King, Lyu & Chen, NIPS 2014, Algorithm 1 and Appendix B.2.
 
 symbols     M the k arms with the largest empirical means, rad_i = sigma sqrt(2 ln(4 n t^3 / delta) / N_i) with t the
-            pulls so far, w_i = m_i - rad_i in M and m_i + rad_i outside, M' the k arms with the largest w
+            pulls so far, w_i the adjusted mean (w with a tilde in the paper): m_i - rad_i in M and m_i + rad_i
+            outside, M' the k arms with the largest w, w(M) the sum of w over M, p the arm to pull
 departures  D1 the tolerance is that of the problem's criterion: k epsilon for the aggregate regret, epsilon where each
                arm counts (a set that loses at most epsilon in sum holds no worse arm), 0 for the exact set
             D2 with a budget it stops only where M' = M, as there is nothing to pull then, and delta is 0.01 where
                nobody names one, as in Chen et al. 2017
             D3 ties go to the lowest arm
 
-The largest radius is the least-pulled arm, and only the difference of M and M' is summed.
+Of several arms the one that has been pulled least has the largest radius. In w(M') - w(M) the arms of both cancel, so
+that the sum is over the symmetric difference of M and M' only.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 
 from bandit_envs import episode_kernel, lean
 
-from ..core.agent import Floats, Ints, Observation
+from ..core.agent import Fields, Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of
 from ..core.plan_policy import Seen, add, following, planned
 from ..core.reductions import largest, sum_of
@@ -40,20 +42,24 @@ class Rules(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What is kept from round to round, and room for the round at hand."""
+    """What a round hands on to the next one, and the arrays that it works on.
 
-    root: Floats  # (E, K) 1 / sqrt(N_i)
-    kth: Ints  # (E,) the k-th arm by w of the last round
-    boundary: Floats  # (E,) its w
-    gain: Floats  # (K,), filled up with 0 to a multiple of 4
-    room: Floats  # (K,), filled up with -inf
+    The radius of an arm is 1 / sqrt(N_i) times a factor that all arms of a round have in common.
+    """
+
+    inverse_root: Floats  # (E, K) 1 / sqrt(N_i)
+    kth: Ints  # (E,) the arm with the k-th largest adjusted mean in the last round
+    kth_adjusted: Floats  # (E,) its adjusted mean then
+    adjusted: Floats  # (K,) the adjusted means w of the episode at hand
+    changes: Floats  # (K,) what each arm contributes to w(M') - w(M), filled up with 0 to a multiple of 4
+    candidates: Floats  # (K,) the numbers of which the largest is wanted, filled up with -inf to a multiple of 4
 
     @classmethod
     def of(cls, E: int, K: int) -> Kept:
         """Before the first round of E episodes."""
         length = (K + 3) // 4 * 4
-        room = np.zeros(length), np.full(length, -np.inf)
-        return cls(np.zeros((E, K)), np.zeros(E, np.int64), np.zeros(E), *room)
+        last_round = np.zeros((E, K)), np.zeros(E, np.int64), np.zeros(E)
+        return cls(*last_round, np.zeros(K), np.zeros(length), np.full(length, -np.inf))
 
 
 @dataclass
@@ -66,28 +72,40 @@ class Memory:
 
 
 @lean
-def weigh(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
-    """Set w = m_i - rad_i in M and m_i + rad_i outside; returns a guess of its k-th largest number."""
-    n, w, root = seen.mean.shape[1], M.room, kept.root
+def adjust_means(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
+    """Set the adjusted means w: m_i - rad_i in M, m_i + rad_i outside. Returns a guess of the k-th largest of them."""
+    n, w, inverse_root = seen.mean.shape[1], kept.adjusted, kept.inverse_root
     if plan.beginning:
         for i in range(n):
-            root[e, i] = 1.0 / math.sqrt(float(seen.pulls[e, i]))
-    for i in planned(plan):
-        root[e, i] = 1.0 / math.sqrt(float(seen.pulls[e, i]))
-    scale = math.sqrt(rules.factor * (math.log(rules.level) + 3.0 * math.log(float(count_pulls(seen, e)))))
+            inverse_root[e, i] = 1.0 / math.sqrt(float(seen.pulls[e, i]))
+    for i in planned(plan):  # only these have been pulled since the last round
+        inverse_root[e, i] = 1.0 / math.sqrt(float(seen.pulls[e, i]))
+    t = float(count_pulls(seen, e))
+    factor = math.sqrt(rules.factor * (math.log(rules.level) + 3.0 * math.log(t)))  # rad_i = factor / sqrt(N_i)
     for i in range(n):
-        w[i] = seen.mean[e, i] + (-scale if M.inside[e, i] else scale) * root[e, i]
+        w[i] = seen.mean[e, i] + (-factor if M.inside[e, i] else factor) * inverse_root[e, i]
     if plan.beginning:
         for i in range(n):
-            kept.room[i] = w[i]
-        return smallest(kept.room, n, n - rules.k + 1)
-    return kept.boundary[e] if kept.kth[e] == plan.last else w[kept.kth[e]]  # an arm just pulled may have moved far
+            kept.candidates[i] = w[i]
+        return smallest(kept.candidates, n, n - rules.k + 1)
+    # The k-th arm of the last round, unless it is the one just pulled, whose adjusted mean may have moved far.
+    return kept.kth_adjusted[e] if kept.kth[e] == plan.last else w[kept.kth[e]]
 
 
 @lean
-def kth_of(w: Any, k: Any, x: Any, room: Any) -> Any:
-    """The k-th arm by w, ties to the lowest: from the guess x of its value by steps to the next value up or down."""
-    K, above, equal = len(w), 0, 0
+def kth_largest(w: Any, k: Any, guess: Any, candidates: Any) -> Any:
+    """The arm with the k-th largest w, where of equal arms the lowest comes first.
+
+    From the guess it goes to the next larger or smaller number among the w until it is at the k-th largest: from one
+    round to the next that is a step or two.
+
+    Args:
+        w: the adjusted means, (K,).
+        k: the rank that is wanted, from 1.
+        guess: of the k-th largest number.
+        candidates: is overwritten.
+    """
+    K, x, above, equal = len(w), guess, 0, 0  # how many w are larger than x, and equal to it
     for i in range(K):
         above += w[i] > x
     for i in range(K):
@@ -95,13 +113,13 @@ def kth_of(w: Any, k: Any, x: Any, room: Any) -> Any:
     while above >= k or above + equal < k:
         up = above >= k
         for i in range(K):
-            room[i] = (-w[i] if w[i] > x else -math.inf) if up else (w[i] if w[i] < x else -math.inf)
-        x = -largest(room) if up else largest(room)
+            candidates[i] = (-w[i] if w[i] > x else -math.inf) if up else (w[i] if w[i] < x else -math.inf)
+        x = -largest(candidates) if up else largest(candidates)
         before, equal = equal, 0
         for i in range(K):
             equal += w[i] == x
         above += -equal if up else before
-    place, i = k - above, 0
+    place, i = k - above, 0  # the place of the arm among those whose w is x
     while True:
         place -= w[i] == x
         if place == 0:
@@ -110,32 +128,37 @@ def kth_of(w: Any, k: Any, x: Any, room: Any) -> Any:
 
 
 @lean
-def compare(e: Any, M: Any, kept: Any, b: Any) -> Any:
-    """w(M') - w(M), where b is the last arm of M'; the arm of one of the two with the largest radius, -1 if M' = M."""
-    w, x, gain, radius = M.room, M.room[b], kept.gain, kept.room
+def compare(e: Any, M: Any, kept: Any, kth: Any) -> Any:
+    """w(M') - w(M), and the arm of the symmetric difference of M and M' with the largest radius, -1 if M' = M.
+
+    Args:
+        e: the episode. M: the k largest means. kept: holds the adjusted means.
+        kth: the arm with the k-th largest adjusted mean, the last one of M'.
+    """
+    w, kth_adjusted, changes, candidates = kept.adjusted, kept.adjusted[kth], kept.changes, kept.candidates
     for i in range(len(w)):
-        chosen = (w[i] > x) | ((w[i] == x) & (i <= b))
-        differs, change, root = chosen != M.inside[e, i], w[i] if chosen else -w[i], kept.root[e, i]
-        gain[i] = change if differs else 0.0
-        radius[i] = root if differs else -1.0
-    widest, p = largest(radius), 0
+        chosen = (w[i] > kth_adjusted) | ((w[i] == kth_adjusted) & (i <= kth))  # whether the arm is in M'
+        differs, change, inverse_root = chosen != M.inside[e, i], w[i] if chosen else -w[i], kept.inverse_root[e, i]
+        changes[i] = change if differs else 0.0
+        candidates[i] = inverse_root if differs else -1.0  # the largest radius has the largest 1 / sqrt(N_i)
+    widest, p = largest(candidates), 0
     if widest < 0.0:
         return 0.0, -1
-    while radius[p] != widest:
+    while candidates[p] != widest:
         p += 1
-    return sum_of(gain), p
+    return sum_of(changes), p
 
 
 @lean
 def plan_round(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
     """Plan the pull of the next round; nothing if w(M') - w(M) is within the tolerance."""
     rank(seen, e, plan, M, rules.k)  # M
-    x = weigh(seen, e, plan, M, kept, rules)
-    b = kth_of(M.room, rules.k, x, kept.room)  # M'
-    kept.kth[e], kept.boundary[e] = b, M.room[b]
-    gain, p = compare(e, M, kept, b)
+    guess = adjust_means(seen, e, plan, M, kept, rules)
+    kth = kth_largest(kept.adjusted, rules.k, guess, kept.candidates)  # M' are the arms down to this one
+    kept.kth[e], kept.kth_adjusted[e] = kth, kept.adjusted[kth]
+    difference, p = compare(e, M, kept, kth)
     plan_anew(plan)
-    if p >= 0 and gain > rules.tolerance:
+    if p >= 0 and difference > rules.tolerance:
         add(plan, p)
 
 
@@ -171,6 +194,6 @@ class CLUCB(TopKAgent):
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), High.of(E, K), Kept.of(E, K))
 
-    def rule(self, seen: Seen, observation: Observation, state: Memory) -> Any:
-        state.high.check(seen.pulls)
+    def rule(self, seen: Fields, observation: Observation, state: Memory) -> Any:
+        state.high.check(observation["pulls"])
         return next_arm, (*seen, *self.rules, *state.high, state.plans, *state.kept)

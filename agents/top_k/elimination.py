@@ -56,7 +56,7 @@ def positive_epsilon(name: str, task: Task) -> float:
     """
     epsilon = float(task.parameters["epsilon"])
     if epsilon == 0:
-        raise ValueError(f"{name} needs a {task.problem} problem with epsilon > 0, got epsilon=0")
+        raise ValueError(f"{name} needs epsilon > 0 of the problem {task.problem}, got epsilon=0")
     if epsilon < LEAST:
         raise ValueError(f"{name} needs an epsilon of at least {LEAST:g}, got {epsilon!r}")
     return epsilon

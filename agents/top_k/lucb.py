@@ -24,8 +24,8 @@ import numpy as np
 from bandit_envs import choice, episode_kernel, inlined, integer, lean, number
 
 from ..core import trees
-from ..core.agent import Bools, Ints, Observation, seen_means
-from ..core.confidence import delta_of, lil_width, scale_of
+from ..core.agent import Bools, Fields, Floats, Ints, Observation, seen_means
+from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulated
 from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
 
@@ -45,6 +45,7 @@ class Rules(NamedTuple):
     lil: bool  # widths that do not change with the round
     level: float  # lil: delta / n; else k1 n / delta
     factor: float  # lil: c sigma^2; else sigma^2
+    table: Floats  # lil: the widths after 0, 1, ... pulls; else nothing
 
 
 class Episode(NamedTuple):
@@ -68,9 +69,8 @@ def beta_scale(t: Any, rules: Any) -> Any:
 
 
 @lean
-def put_lil(tree: Any, i: Any, m: Any, N: Any, rules: Any) -> Any:
-    """Put the mean m of N samples of arm i into the tree, and bounds by lil widths, which never widen again.   D3"""
-    C = lil_width(float(N), rules.level, rules.factor)
+def put_running(tree: Any, i: Any, m: Any, C: Any) -> Any:
+    """Put the mean m of arm i into the tree, and bounds by the width C, which never widen again.   D3"""
     trees.put(tree, i, m, max(m - C, lower(tree, i)), min(m + C, upper(tree, i)), is_inside(tree, i))
 
 
@@ -86,7 +86,8 @@ def put_hoeffding(tree: Any, i: Any, m: Any, N: Any, scale: Any) -> Any:
 def measure(episode: Any, i: Any, rules: Any) -> Any:
     """Put the mean and the bounds of arm i into the tree."""
     if rules.lil:
-        put_lil(episode.tree, i, episode.mean[i], episode.pulls[i], rules)
+        C = tabulated(episode.pulls[i], rules.level, rules.factor, rules.table)
+        put_running(episode.tree, i, episode.mean[i], C)
     else:
         put_hoeffding(episode.tree, i, episode.mean[i], episode.pulls[i], episode.round.scale)
 
@@ -110,7 +111,7 @@ def begin(episode: Any, rules: Any) -> Any:
     episode.round.scale = 0.0
 
 
-@lean
+@inlined
 def growth_of(episode: Any, t: Any, rules: Any) -> Any:
     """By how much the scale of the widths of round t exceeds that of the tree; where it is much, it is put in.   D5"""
     wanted = beta_scale(t, rules)
@@ -131,7 +132,7 @@ def rivals(tree: Any) -> Any:
     return h, l, upper(tree, l) - lower(tree, h)
 
 
-@lean
+@inlined
 def grown_rivals(tree: Any, growth: Any) -> Any:
     """As `rivals`, by bounds that have grown since they were put into the tree.   D5"""
     trees.settle_best(tree)
@@ -222,13 +223,14 @@ class LUCB(PlanPolicy):
         level, factor = (delta / K, number("c", c, 0, above=True)) if lil else (K1 * K / delta, 1.0)
         epsilon = number("epsilon", parameters["epsilon"] if epsilon is None else epsilon, 0)
         self.stops = not oracle and self.task.budget is None
-        self.rules = Rules(self.k, epsilon, self.stops, lil, level, factor * scale**2)
+        table = lil_table(level, factor * scale**2, TABULATED if lil else 0)
+        self.rules = Rules(self.k, epsilon, self.stops, lil, level, factor * scale**2, table)
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), Forest.of(E, K), np.zeros(E, ROUND))
 
-    def rule(self, seen: Seen, observation: Observation, state: Memory) -> Any:
+    def rule(self, seen: Fields, observation: Observation, state: Memory) -> Any:
         return next_arm, (*seen, *self.rules, *state.forest, state.plans, state.rounds)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:

@@ -19,8 +19,8 @@ import numpy as np
 
 from bandit_envs import Samples, at_boundary, cutoff, episode_kernel, integer, lean
 
-from ..core.agent import Ints, Observation
-from ..core.plan_policy import Seen, add, following
+from ..core.agent import Fields, Ints, Observation
+from ..core.plan_policy import add, following
 from .draws import draw, uniform
 from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
 
@@ -155,6 +155,6 @@ class OCBAm(TopKAgent):
         owed = np.zeros(observation["pulls"].shape, np.int64)
         return Memory(**self.blank(observation), owed=owed, debt=np.zeros(len(owed), np.int64))
 
-    def rule(self, seen: Seen, observation: Observation, state: Memory) -> Any:
-        m, (variance, public_seed) = state, self.beside(seen, observation, state.high)
+    def rule(self, seen: Fields, observation: Observation, state: Memory) -> Any:
+        m, (variance, public_seed) = state, self.beside(observation, state.high)
         return next_arm, (*seen, variance, *self.rules, *m.high, m.plans, m.owed, m.debt, public_seed, self.seed)

@@ -9,9 +9,9 @@ import numpy as np
 
 from bandit_envs import at_boundary, inlined, lean
 
-from ..core.agent import Bools, Floats, Ints, Observation
+from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of
-from ..core.plan_policy import PlanPolicy, Seen, clear, planned
+from ..core.plan_policy import PlanPolicy, clear, planned
 
 __all__ = ["High", "SelectionMemory", "TopKAgent", "count_pulls", "plan_anew", "rank", "smallest"]
 
@@ -160,15 +160,16 @@ class TopKAgent(PlanPolicy):
         return {"plans": self.new_plans(observation), "high": High.of(*observation["pulls"].shape)}
 
     @staticmethod
-    def beside(seen: Seen, observation: Observation, high: High) -> tuple[Floats, Ints]:
+    def beside(observation: Observation, high: High) -> tuple[Floats, Ints]:
         """Variances (E, K) and public seeds (E, 1), as a kernel takes them.
 
         Raises:
             ValueError: if these, the pulls and the memory are not of the same episodes and arms.
         """
-        variance = np.ascontiguousarray(observation["variance"], np.float64)
-        public_seed = np.ascontiguousarray(observation["public_seed"], np.int64)
-        if not seen.pulls.shape == high.inside.shape == variance.shape or len(public_seed) != len(variance):
-            shapes = f"pulls {seen.pulls.shape}, variance {variance.shape} and public_seed {public_seed.shape}"
+        pulls = observation["pulls"]
+        variance = np.ascontiguousarray(observation["variance"], FLOAT)
+        public_seed = np.ascontiguousarray(observation["public_seed"], INT)
+        if not pulls.shape == high.inside.shape == variance.shape or len(public_seed) != len(variance):
+            shapes = f"pulls {pulls.shape}, variance {variance.shape} and public_seed {public_seed.shape}"
             raise ValueError(f"{shapes} do not fit a memory of episodes and arms {high.inside.shape}")
         return variance, public_seed

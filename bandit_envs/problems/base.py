@@ -24,6 +24,17 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
+def _plain(value: Any) -> Any:
+    """A value with lists in place of arrays, and Python's numbers in place of NumPy's."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(x) for key, x in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_plain(x) for x in value)
+    return value
+
+
 class TaskLike(Protocol):
     """What a problem may ask of a task before it accepts it; a `Task` has all of this."""
 
@@ -96,6 +107,8 @@ class Problem(ABC):
     def settings(self) -> dict[str, Any]:
         """The parameters, JSON-able: `type(problem)(**problem.settings)` is the same problem.
 
+        Arrays are lists in it, so that a constructor turns what it is given into an array by itself.
+
         Raises:
             TypeError: if the constructor has not kept one as an attribute.
         """
@@ -103,7 +116,7 @@ class Problem(ABC):
             raise TypeError(
                 f"the constructor of {type(self).__name__} must keep its parameter {missing[0]!r} as self.{missing[0]}"
             )
-        return {name: getattr(self, name) for name in self.parameters}
+        return {name: _plain(getattr(self, name)) for name in self.parameters}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.settings.items())})"

@@ -64,6 +64,26 @@ def laws() -> None:
         assert np.abs(seen["variance"] - (1 - c + c**2) / 18).max() < 0.003
         assert env.unwrapped.task.law == "triangular"
         assert env.unwrapped.task.support == (0.0, 1.0)
+    from stranger.triangular import Triangular
+
+    means = np.random.default_rng(1).uniform(1 / 3, 2 / 3, (6, 5))
+    sampler = bandit_envs.Sampler("triangular", 5, {"uniform": [1 / 3, 2 / 3]})
+    tables = sampler.pack(means[..., None])
+    assert all(
+        np.array_equal(one, Triangular(3 * mean - 1).parameters) for one, mean in zip(tables, means, strict=True)
+    )
+    drawn: Any = {"sampler": {"law": "triangular", "arms": 5, "mean": {"uniform": [0.4, 0.6]}}}
+    envs: Any = gym.make_vec(FAR_GOOD, 20, instance=drawn, actions="full", budget=30_000)
+    envs.reset(seed=0)
+    action = {name: np.full(20, value) for name, value in {"arm": 3, "times": 30_000}.items()}
+    seen, *_ = envs.step(action | {"answer": np.zeros((20, 5), np.int8)})
+    assert 0.39 < seen["mean"][:, 3].min() < 0.45 < 0.55 < seen["mean"][:, 3].max() < 0.61
+    refused = ""
+    try:
+        bandit_envs.Sampler("triangular", 5, {"uniform": [0.2, 0.6]})
+    except ValueError as error:
+        refused = str(error)
+    assert "the means of Triangular arms lie in [0.333333, 0.666667]" in refused
     for name in ("pyramids(arms=3)", "stranger.triangular:pyramids(arms=3)"):
         again: Any = gym.make(FAR_GOOD, instance=name).unwrapped
         assert again.task.K == 3

@@ -1,0 +1,94 @@
+"""The environment that a name stands for: one lookup, for `evaluate`, `train`, `evolve` and the command line."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
+
+from bandit_envs import ENVIRONMENTS, PROBLEMS, PureExplorationVectorEnv, register_problem, unknown
+
+__all__ = ["DOTTED", "environment_id", "importable"]
+
+T = TypeVar("T")
+
+DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+CLASS = re.compile(f"{DOTTED}:{DOTTED}")  # "module:Class"
+
+
+def importable(
+    rows: Mapping[str, T], left_out: Callable[[str], object] = lambda reason: None
+) -> Iterator[tuple[str, T]]:
+    """The rows of a registry, without those of installed packages that cannot be imported.
+
+    Args:
+        rows: the registry.
+        left_out: is called for each row that is left out, with its name and the reason.
+    """
+    for name in rows:
+        try:
+            row = rows[name]
+        except ValueError as error:
+            left_out(f"left out: {name}: {error}")
+        else:
+            yield name, row
+
+
+def environment_id(name: str) -> str:
+    """The id of an environment.
+
+    Args:
+        name: the id itself, as "bandit_envs/Threshold-v0"; the name of a registered problem, one's own included, as
+            "Threshold", "threshold" or "Threshold-v0"; "module:Class" for the environment of a problem of one's own;
+            "module:id" for an id that importing the module registers.
+
+    Raises:
+        ValueError: for an unknown name, with the nearest ones, and for environments of another kind.
+        ImportError: for a module that is not there.
+        gymnasium.error.Error: for an id with a namespace, or of a module, that nobody has registered.
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"env_id must be the name of a registered environment, got {name!r:.200}")
+    if name in PROBLEMS:
+        return ENVIRONMENTS[name].id
+    if CLASS.fullmatch(name):
+        kind = PROBLEMS.find(name)
+        if PROBLEMS.get(kind.name) is not kind:
+            register_problem(kind)
+        return ENVIRONMENTS[kind.name].id
+    module, colon, rest = name.rpartition(":")
+    if colon:
+        importlib.import_module(module)
+    if colon or rest in gym.registry:
+        _check_kind(rest)
+        return rest
+    ids = {}
+    for problem, row in importable(ENVIRONMENTS):
+        for form in (problem, row.id.rpartition("/")[2], row.id):
+            ids[_bare(form)] = row.id
+    if _bare(name) in ids:
+        return ids[_bare(name)]
+    if "/" in name:
+        gym.spec(name)  # its own error tells what the namespace has
+    raise unknown("environment", name, {*ENVIRONMENTS, *ids.values()})
+
+
+def _bare(name: str) -> str:
+    """A name without capitals, hyphens and underscores: "topk" for "TopK" and "top-k"."""
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def _check_kind(env_id: str) -> None:
+    """Refuse environments that are not of this kind.
+
+    Raises:
+        ValueError: naming it. gymnasium.error.Error: if there is none of this name.
+    """
+    entry: Any = gym.spec(env_id).vector_entry_point
+    kind = load_env_creator(entry) if isinstance(entry, str) else entry
+    if not (isinstance(kind, type) and issubclass(kind, PureExplorationVectorEnv)):
+        raise ValueError(f"an environment of bandit_envs is needed, got {env_id!r}")

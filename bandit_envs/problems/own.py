@@ -1,0 +1,157 @@
+"""What a problem tells the environments, checked where the problem is one of a user's own.
+
+Each function asks one method of the problem. A problem of this package is asked and no more; what another one tells
+must have the right shape and type, and an error that its code raises names the problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks import errors_of, mask, ours
+from .base import Bools, Floats, Problem
+
+__all__ = ["certificate", "margin", "plug_in", "truth", "try_out", "verdict"]
+
+
+def truth(problem: Problem, means: Floats, shape: tuple[int, ...]) -> Floats:
+    """`Problem.truth` of true means: numbers of this shape, (..., K).
+
+    Raises:
+        ValueError: naming the problem and what is wrong; and as the problem, for means that it is not defined on.
+    """
+    if ours(problem):
+        return problem.truth(means)
+    return _defined(problem, "truth", shape, means)
+
+
+def margin(problem: Problem, means: Floats, shape: tuple[int, ...]) -> Floats:
+    """`Problem.margin` of empirical means: numbers of this shape, (..., K); NaN is possible for arms never pulled.
+
+    Raises:
+        ValueError: naming the problem and what is wrong.
+    """
+    if ours(problem):
+        return problem.margin(means)
+    return _numbers(f"margin of {_named(problem)}", _ask(problem, "margin", means), shape)
+
+
+def plug_in(problem: Problem, means: Floats, shape: tuple[int, ...]) -> Bools:
+    """`Problem.plug_in` of empirical means: a mask of this shape, (..., K), with as many arms as an answer has.
+
+    Raises:
+        ValueError: naming the problem and what is wrong.
+    """
+    if ours(problem):
+        return problem.plug_in(means)
+    answer, size = mask(f"plug_in of {_named(problem)}", _ask(problem, "plug_in", means), shape), problem.answer_size
+    sizes = answer.sum(axis=-1)
+    if size is not None and (sizes != size).any():
+        raise ValueError(f"plug_in of {_named(problem)} must answer {size} arms, got {sizes[sizes != size][0]}")
+    return answer
+
+
+def verdict(problem: Problem, answer: NDArray[Any], truth: Floats) -> dict[str, NDArray[Any]]:
+    """`Problem.verdict` of answers (n, K): `correct`, `score` and the metrics, (n,) each.
+
+    Raises:
+        ValueError: naming the problem and what is wrong.
+    """
+    if ours(problem):
+        return problem.verdict(answer, truth)
+    found = _ask(problem, "verdict", answer, truth)
+    parts: dict[str, type[np.generic]] = {"correct": np.bool_, "score": np.float64, **problem.metric_types}
+    return _parts(problem, "verdict", found, parts, answer.shape[:-1])
+
+
+def certificate(problem: Problem, pulls: Any, mean: Any, variance: Any, width: float) -> dict[str, NDArray[Any]]:
+    """`Problem.certificate` of the statistics of n episodes: what `certificate_names` names, (n,) each.
+
+    Raises:
+        ValueError: naming the problem and what is wrong.
+    """
+    if ours(problem):
+        return problem.certificate(pulls, mean, variance, width=width)
+    found = _ask(problem, "certificate", pulls, mean, variance, width=width)
+    parts = {name: np.float64 for name in problem.certificate_names}
+    return _parts(problem, "certificate", found, parts, (len(pulls),))
+
+
+def try_out(problem: Problem, means: Floats, D: int) -> None:
+    """Ask a problem all that the environments and the agents will, of some true means.
+
+    Args:
+        problem: whose methods are asked.
+        means: (n, K) or (n, K, D), n not K.
+        D: number of dimensions of an arm.
+
+    Raises:
+        ValueError: naming the problem and what is wrong.
+    """
+    shape = means.shape[:2]
+    _defined(problem, "margin", shape, means)
+    found = truth(problem, means, shape)
+    if problem.local:
+        single = means.reshape(-1, D) if D > 1 else means.reshape(-1)
+        _defined(problem, "arm_margin", (len(single),), single)
+    answer = plug_in(problem, means, shape)
+    verdict(problem, answer, found)
+    verdict(problem, np.tile(answer[:1], (len(means), 1)), found[:1])  # all episodes may have the same arms
+    unseen = means.copy()
+    unseen[:, -1] = np.nan
+    plug_in(problem, unseen, shape)
+
+
+def _named(problem: Problem) -> str:
+    return f"the problem {problem.name!r}"
+
+
+def _ask(problem: Problem, method: str, *arguments: Any, **keywords: Any) -> Any:
+    """What a method tells; its errors name the problem."""
+    with errors_of(f"{method} of {_named(problem)}"):
+        return getattr(problem, method)(*arguments, **keywords)
+
+
+def _defined(problem: Problem, method: str, shape: tuple[int, ...], means: Floats) -> Floats:
+    """What a method tells of true means, where every arm must have a number."""
+    name = f"{method} of {_named(problem)}"
+    found = _numbers(name, _ask(problem, method, means), shape)
+    if np.isnan(found).any():
+        where = means[np.isnan(found)]
+        raise ValueError(f"{name} must be a number for every true mean, got NaN for the mean {where[0]}")
+    return found
+
+
+def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
+    """`value` as floats of the given shape."""
+    numbers = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+    if not numbers or value.shape != shape:
+        got = f"shape {value.shape}" if numbers else repr(value)[:200]
+        raise ValueError(f"{name} must be an array of numbers of shape {shape}, got {got}")
+    return np.asarray(value, np.float64)
+
+
+def _parts(
+    problem: Problem, method: str, value: Any, parts: Mapping[str, type[np.generic]], shape: tuple[int, ...]
+) -> dict[str, NDArray[Any]]:
+    """The named parts of a verdict or a certificate, each of its type and of the given shape."""
+    name, wanted = f"{method} of {_named(problem)}", ", ".join(parts)
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} must be a dict of {wanted}, got {value!r:.200}")
+    if missing := [part for part in parts if part not in value]:
+        raise ValueError(f"{name} must be a dict of {wanted}, got one without {', '.join(missing)}")
+    found = {}
+    for part, kind in parts.items():
+        x = np.asarray(value[part])
+        if x.shape != shape:
+            raise ValueError(f"{part!r} in the {name} must have shape {shape}, got shape {x.shape}")
+        if x.dtype.kind not in "biuf" or not np.can_cast(x.dtype, kind, "same_kind"):
+            raise ValueError(f"{part!r} in the {name} must be {np.dtype(kind).name}, got {x.dtype.name}")
+        if part == "score" and not np.isfinite(x).all():
+            raise ValueError(f"{part!r} in the {name} must be finite, got {x[~np.isfinite(x)][0]}")
+        found[part] = x
+    return found

@@ -1,0 +1,290 @@
+"""Whole episodes in compiled code: bit for bit those of one step after another, in parts, in threads, interrupted."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agents
+from agents import Evaluation, IndexPolicy, evaluate
+from agents.core.index_kernels import compiles, rule_of_method
+from agents.evaluation import run as running
+from bandit_envs import Quiet
+
+THRESHOLD, ALL_GOOD, TOP_K, BEST = (f"bandit_envs/{name}-v0" for name in ("Threshold", "AllGood", "TopK", "BestArm"))
+SMALL = {"law": "bernoulli", "arms": 7}
+MANY = {"law": "gaussian", "arms": 60}  # trees
+
+# Agents that play, an environment, and its keywords.
+PLAYERS = [
+    *((name, THRESHOLD, {"budget": 400}) for name in ("lsa", "apt", "ucbe(a=2)", "dp-index", "evolved")),
+    ("apt(tolerance=0.05)", THRESHOLD, {"budget": 400, "instance": {"sampler": MANY}}),
+    ("ucb", ALL_GOOD, {"delta": 0.1, "max_pulls": 500}),
+    ("ucb(bounds='current')", ALL_GOOD, {"delta": 0.1, "max_pulls": 500, "instance": {"sampler": MANY}}),
+    ("apt-oracle", ALL_GOOD, {"instance": "mason2020-3a(n=25)", "max_pulls": 500}),
+    *((name, ALL_GOOD, {"delta": 0.2, "epsilon": 0.3, "max_pulls": 3000}) for name in ("st2", "fareast", "east")),
+    ("fareast(finder='lucb')", ALL_GOOD, {"delta": 0.2, "epsilon": 0.3, "max_pulls": 20_000}),
+    ("uniform-elimination", ALL_GOOD, {"delta": 0.2, "epsilon": 0.3, "budget": 2000}),
+    ("lucb", TOP_K, {"delta": 0.1, "epsilon": 0.2, "max_pulls": 3000}),
+    ("lucb(widths='lil')", TOP_K, {"delta": 0.1, "epsilon": 0.2, "budget": 500}),
+    ("clucb", TOP_K, {"delta": 0.1, "epsilon": 0.2, "max_pulls": 3000}),
+    ("kl-lucb", TOP_K, {"delta": 0.1, "epsilon": 0.2, "max_pulls": 1000}),
+    *((name, TOP_K, {"delta": 0.2, "epsilon": 0.2, "max_pulls": 3000}) for name in ("adapt", "pi1", "pi3")),
+    ("ocba-m", TOP_K, {"budget": 500}),
+    ("median-elimination", BEST, {"delta": 0.2, "epsilon": 0.4, "max_pulls": 10**6}),
+]
+
+
+def lockstep(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **keywords: Any) -> Evaluation:
+    """What `evaluate` finds with Python between all pulls."""
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "_plays", lambda agent: False)
+        return evaluate(*arguments, **keywords)
+
+
+def same(one: Evaluation, two: Evaluation) -> None:
+    """Whether two evaluations hold the same rows and pulls."""
+    for mine, other in zip(one.runs, two.runs, strict=True):
+        assert mine.columns.keys() == other.columns.keys()
+        for name in mine.columns:
+            np.testing.assert_array_equal(mine.columns[name], other.columns[name], err_msg=name)
+        np.testing.assert_array_equal(mine.pulls, other.pulls)
+
+
+@pytest.mark.parametrize(("name", "env", "kwargs"), PLAYERS, ids=[f"{row[0]}-{i}" for i, row in enumerate(PLAYERS)])
+def test_episodes_are_those_of_lockstep(name: str, env: str, kwargs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = {} if "instance" in kwargs else {"instance": {"sampler": SMALL}}
+    kwargs = kwargs | instance
+    assert agents.make(name, gym.make(env, actions="full", **kwargs)).plays
+    for more in ({}, {"at": [3, 50, 333, 10**7]}, {"batch": 5}):
+        wanted = lockstep(monkeypatch, name, env, episodes=11, seed=3, env_kwargs=kwargs, **more)
+        found = evaluate(name, env, episodes=11, seed=3, env_kwargs=kwargs, **more)
+        same(found, wanted)
+    assert wanted.runs[0].columns["total_pulls"].max() > 100
+
+
+LAWS = {
+    "bernoulli": {"law": "bernoulli", "mean": [0.1, 0.45, 0.6, 0.9]},
+    "gaussian": {"law": "gaussian", "mean": [0.1, 0.45, 0.6, 0.9], "sd": [0.5, 1.0, 2.0, 0.1]},
+    "uniform": {"law": "uniform", "mean": [0.1, 0.45, 0.6, 0.9], "width": 1.5},
+    "categorical": {"law": "categorical", "values": [0, 0.3, 1], "probabilities": [[1, 2, 3], [3, 1, 1], [1, 1, 1]]},
+    "resampled": {"law": "resampled", "rows": [[0.1, 0.2, 0.9], [0.5], [0.3, 0.8, 0.7, 0.1]]},
+    "tabulated": {"law": "tabulated", "quantiles": [[0.0, 0.1, 0.4, 1.0], [0.2, 0.3, 0.4, 0.9], [0.0, 0.5, 0.6, 0.7]]},
+}
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("law", LAWS)
+def test_laws(law: str, shuffle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    arms = {"arms": LAWS[law]}
+    for env, names, kwargs in (
+        (THRESHOLD, ["apt", "lsa"], {"budget": 300}),
+        (ALL_GOOD, ["st2", "fareast(finder='lucb')", "east"], {"delta": 0.2, "epsilon": 0.3, "max_pulls": 3000}),
+    ):
+        own = kwargs | {"instance": arms, "shuffle_arms": shuffle}
+        for episodes in (3, 70):  # each on its own; 64 side by side and the rest
+            wanted = lockstep(monkeypatch, names, env, episodes=episodes, at=[20, 250], env_kwargs=own)
+            same(evaluate(names, env, episodes=episodes, at=[20, 250], env_kwargs=own), wanted)
+
+
+@pytest.mark.parametrize("coordinates", [1, 2, 3])
+def test_arms_of_several_dimensions(coordinates: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Round-based algorithms pull them in bulk, and uniformly; the kernels pull their coordinates as `advance` does."""
+    rng = np.random.default_rng(0)
+    mean = rng.random((4, coordinates))
+    for law in ({"law": "gaussian", "mean": mean.tolist()}, {"law": "bernoulli", "mean": mean.tolist()}):
+        box = {"A": np.eye(coordinates).tolist(), "b": [0.5] * coordinates}
+        env = gym.make_vec(
+            "bandit_envs/Feasible-v0", 2, instance={"arms": law}, actions="full", budget=1000, copy=False, **box
+        )
+        pulls = [(0, 1, 1), (1, 3, 1), (0, 1, 5), (1, 0, 40), (0, 1, 1), (1, 2, 1)]
+        from bandit_envs.player import pull
+
+        envs: Any = env
+        states = []
+        for compiled in (True, False):
+            observation, _ = envs.reset(seed=5)
+            for e, arm, times in pulls:
+                if compiled:
+                    pull(envs.simulation, np.uint64(e), arm, times)
+                    continue
+                one, two = np.full(2, arm), np.full(2, times)
+                kept = {name: array.copy() for name, array in observation.items()}
+                envs.step({"arm": one, "times": two, "answer": np.zeros((2, 4), np.int8)})
+                for name, array in envs._core._live.items():  # the other episode has not moved
+                    array[1 - e] = kept[name][1 - e]
+                envs.total_pulls[1 - e] = envs.pulls[1 - e].sum()
+            states.append({name: array.copy() for name, array in envs._core._live.items()})
+        for name in states[0]:
+            np.testing.assert_array_equal(states[0][name], states[1][name], err_msg=f"{law['law']} {name}")
+
+
+def test_steps_at_a_time_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    kwargs: Any = {"episodes": 70, "at": [30, 90], "env_kwargs": {"budget": 120}}
+    wanted = evaluate(["lsa", "uniform"], THRESHOLD, **kwargs)
+    monkeypatch.setattr(running, "PATIENCE", 0.0)  # so that fewer and fewer steps are made at a time
+    same(evaluate(["lsa", "uniform"], THRESHOLD, **kwargs), wanted)
+
+
+@pytest.mark.parametrize("jobs", [2, 3, -1])
+def test_jobs(jobs: int) -> None:
+    names, kwargs = ["apt", "evolved"], {"budget": 60, "instance": {"sampler": SMALL}}
+    for more in ({}, {"at": [10, 40]}, {"batch": 4}):
+        wanted = evaluate(names, THRESHOLD, episodes=301, seed=2, env_kwargs=kwargs, **more)
+        same(evaluate(names, THRESHOLD, episodes=301, seed=2, env_kwargs=kwargs, jobs=jobs, **more), wanted)
+    same(
+        evaluate("st2", ALL_GOOD, episodes=2, env_kwargs={"delta": 0.2, "epsilon": 0.5}, jobs=jobs),
+        evaluate("st2", ALL_GOOD, episodes=2, env_kwargs={"delta": 0.2, "epsilon": 0.5}),
+    )
+
+
+def test_jobs_of_agents_in_numpy() -> None:
+    kwargs: Any = {"episodes": 9, "env_kwargs": {"budget": 60}}
+    same(
+        evaluate(["opt-kg", "uniform"], THRESHOLD, jobs=2, **kwargs),
+        evaluate(["opt-kg", "uniform"], THRESHOLD, **kwargs),
+    )
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_interruption(jobs: int) -> None:
+    """Ctrl-C is heard within a second or so, though the episodes would go on for a day."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    kwargs: Any = {"budget": 10**11, "instance": {"sampler": SMALL}}
+    evaluate("lsa", THRESHOLD, episodes=2, env_kwargs=kwargs | {"budget": 10})  # compiled
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 2.0)
+        started = time.perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            evaluate("lsa", THRESHOLD, episodes=2, env_kwargs=kwargs, jobs=jobs)
+        assert (
+            time.perf_counter() - started < 2.0 + 10.0
+        )  # machines may be busy; a second is what it takes on a free one
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# --- rules that are compiled as they stand ----------------------------------------------------------------------------
+
+
+class Root(IndexPolicy):
+    name, source = "root", "a test"
+
+    def __init__(self, task: Any, power: float = 0.5, weights: Any = None) -> None:
+        super().__init__(task)
+        self.power, self.weights = power, np.ones(3) if weights is None else weights
+
+    def index(self, T: Any, D: Any) -> Any:
+        return self.weights[0] * T**self.power * np.abs(D)
+
+
+class Piecewise(Root):
+    """Works on arrays only."""
+
+    def index(self, T: Any, D: Any) -> Any:
+        out = np.abs(D)
+        out[T > 5] *= 2
+        return out
+
+
+class Calling(Root):
+    """Calls a method of its own."""
+
+    def index(self, T: Any, D: Any) -> Any:
+        return self.root(T) * np.abs(D)
+
+    def root(self, T: Any) -> Any:
+        return np.sqrt(T)
+
+
+class Differing(Root):
+    """Looks at how many arms it is asked about, which is another number in compiled code."""
+
+    def index(self, T: Any, D: Any) -> Any:
+        return np.abs(D) * np.size(T)
+
+
+class Nan(Root):
+    def index(self, T: Any, D: Any) -> Any:
+        return np.log(20.0 - T) * np.abs(D)
+
+
+def test_which_rules_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = gym.make(THRESHOLD, actions="full", instance={"sampler": SMALL}, budget=100)
+    for kind, compiled in ((Root, True), (Piecewise, False), (Calling, False), (Differing, False)):
+        assert kind(env).plays is compiled, kind
+        kwargs: Any = {"episodes": 5, "env_kwargs": {"budget": 100, "instance": {"sampler": SMALL}}}
+        same(evaluate(kind, THRESHOLD, **kwargs), lockstep(monkeypatch, kind, THRESHOLD, **kwargs))
+    assert Root(env, weights=[2.0, 1.0]).plays is False  # a list of numbers is nothing for kernels
+
+
+def test_compiled_rules_tell_what_numpy_tells() -> None:
+    env = gym.make(THRESHOLD, actions="full", budget=100)
+    for name in ("lsa", "apt", "ucbe(a=3)"):
+        agent: Any = agents.make(name, env)
+        T, x = np.arange(1.0, 1000.0), np.random.default_rng(1).random(999)
+        np.testing.assert_allclose(agent.values(T, x), agent.value(T, x), rtol=1e-14)
+    rule = rule_of_method(Root(env), "index", 0.5)
+    assert rule is not None
+    assert compiles(rule, Root(env).value, 0.0, 1.0)
+    assert not compiles(rule, Root(env, power=0.6).value, 0.0, 1.0)  # it can fail
+
+
+def test_an_index_that_is_no_number_is_told() -> None:
+    for arms in (7, 60):
+        with pytest.raises(ValueError, match="the index of root must be a number, got NaN"):
+            evaluate(
+                Nan,
+                THRESHOLD,
+                episodes=3,
+                env_kwargs={"budget": 900 * arms, "instance": {"sampler": SMALL | {"arms": arms}}},
+            )
+
+
+def test_functions_of_one_name_are_told_apart() -> None:
+    """Two classes of one name in one file have kernels of their own, in memory and on disk."""
+    env = gym.make(THRESHOLD, actions="full", budget=100)
+
+    def policy(sign: float) -> Any:
+        if sign > 0:
+
+            class Local(Root):
+                def index(self, T: Any, D: Any) -> Any:
+                    return np.abs(D)
+
+        else:
+
+            class Local(Root):  # type: ignore[no-redef]
+                def index(self, T: Any, D: Any) -> Any:
+                    return -np.abs(D)
+
+        return Local(env)
+
+    T, x = np.ones(2), np.array([0.6, 0.9])
+    np.testing.assert_allclose(policy(1.0).values(T, x), [0.1, 0.4])
+    np.testing.assert_allclose(policy(-1.0).values(T, x), [-0.1, -0.4])
+
+
+def test_a_player_leaves_the_last_action_to_others() -> None:
+    envs: Any = gym.make_vec(
+        THRESHOLD, 3, actions="full", copy=False, autoreset_mode="Disabled", budget=20, instance={"sampler": SMALL}
+    )
+    agent = agents.make("lsa", envs)
+    observation, _ = envs.reset(seed=1)
+    action, state = agent.play(envs.simulation, Quiet(np.array([5, 0, 19]), 100), observation, None)
+    assert envs.total_pulls.tolist() == [5, 0, 19]
+    assert (envs.remaining == 20 - envs.total_pulls).all()
+    fresh, _ = agent.predict({name: array.copy() for name, array in observation.items()}, None)
+    assert action["arm"].tolist() == fresh["arm"].tolist()
+    action, state = agent.play(envs.simulation, Quiet(np.full(3, 19), 4), observation, state)
+    assert envs.total_pulls.tolist() == [9, 4, 19]
