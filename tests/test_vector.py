@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -396,3 +401,56 @@ def test_before_a_reset() -> None:
         env = PureExplorationVectorEnv(2, problem="Threshold", actions=actions)
         with pytest.raises(ResetNeeded):
             env.step(action)
+
+
+# --- agents in slots that have ended ----------------------------------------------------------------------------------
+
+FROZEN = """
+import gymnasium as gym, numpy as np
+import agents, bandit_envs
+
+def play(name, env, kwargs, steps):
+    envs = gym.make_vec(env, 5, actions="full", autoreset_mode="Disabled", copy=False, **kwargs)
+    agent = agents.make(name, envs)
+    observation, state = envs.reset(seed=3, options={"episode": np.arange(5)})[0], None
+    for _ in range(steps):
+        action, state = agent.predict(observation, state)
+        observation, *_ = envs.step(action)
+    return envs.total_pulls
+"""
+
+
+def test_an_agent_survives_slots_whose_statistics_no_longer_move() -> None:
+    place: dict[str, Any] = {}
+    exec(FROZEN, place)
+    kwargs = {"delta": 0.2, "epsilon": 0.3, "max_pulls": 400, "instance": {"sampler": {"law": "bernoulli", "arms": 7}}}
+    total = place["play"]("fareast(finder='lucb')", "bandit_envs/AllGood-v0", kwargs, 3000)
+    assert total.tolist() == [400] * 5
+
+
+@pytest.mark.slow
+def test_no_kernel_of_the_catalogue_reads_or_writes_beyond_its_arrays(tmp_path: Path) -> None:
+    """All agents, well beyond the ends of their episodes, in kernels that are compiled with checks of bounds."""
+    code = FROZEN + textwrap.dedent(
+        """
+        played = 0
+        for problem in bandit_envs.PROBLEMS:
+            for name in agents.names(problem):
+                more = ["fareast(finder='lucb')"] if name == "fareast" else []
+                for one in [name, *more] if name != "ppo" else []:
+                    for kwargs in ({"budget": 300, "delta": 0.1}, {"delta": 0.1, "max_pulls": 300}):
+                        for epsilon in ({}, {"epsilon": 0.2}):
+                            if epsilon and problem in ("Threshold", "Feasible"):
+                                continue
+                            try:
+                                play(one, f"bandit_envs/{problem}-v0", kwargs | epsilon, 0)
+                            except ValueError:
+                                continue  # an oracle, or an agent that needs a budget
+                            played += int(play(one, f"bandit_envs/{problem}-v0", kwargs | epsilon, 1000).min() >= 0)
+        print(played)
+        """
+    )
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert int(done.stdout.split()[-1]) > 80

@@ -150,9 +150,10 @@ def lucb(episode: Any, r: Any, rules: Any) -> Any:
     else:
         for i in bulk.planned(plan):
             N = episode.pulls[i] - marks[i].pulls
-            C = lil_width(float(N), rules.kappa, rules.factor)
-            put_running(tree, i, (episode.total[i] - marks[i].total) / N, C)
-            trees.refresh(tree, i)
+            if N > 0:  # the statistics of an episode that has been cut off no longer move
+                C = lil_width(float(N), rules.kappa, rules.factor)
+                put_running(tree, i, (episode.total[i] - marks[i].total) / N, C)
+                trees.refresh(tree, i)
         episode.state.H += plan.book.size
         h, l, gap = rivals(tree)  # noqa: E741
         if gap < 2.0**-r:

@@ -145,14 +145,14 @@ class RoundPolicy(BulkPolicy):
 
     def next_pulls(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> None:
         (pulls, _), slots, first = sums, np.arange(len(out)), True
-        beginning = state.plans.books["beginning"]
         while True:
             deal(slots, first, pulls, *state.plans, *times, out)
-            slots, first = slots[out[slots] < 0], False
+            slots, first = (out < 0).nonzero()[0], False
             if not len(slots):
                 return
-            begun, over = slots[beginning[slots]], slots[~beginning[slots]]
-            beginning[begun] = False
+            beginning = state.plans.books["beginning"][slots]
+            begun, over = slots[beginning], slots[~beginning]
+            state.plans.books["beginning"][begun] = False
             if len(begun):
                 self.start(observation, state, begun)
             if len(over):
