@@ -81,7 +81,7 @@ LAWS = {
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("law", LAWS)
 def test_laws(law: str, shuffle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    arms = {"arms": LAWS[law]}
+    arms = LAWS[law]
     for env, names, kwargs in (
         (THRESHOLD, ["apt", "lsa"], {"budget": 300}),
         (ALL_GOOD, ["st2", "fareast(finder='lucb')", "east"], {"delta": 0.2, "epsilon": 0.3, "max_pulls": 3000}),
@@ -100,7 +100,7 @@ def test_arms_of_several_dimensions(coordinates: int, monkeypatch: pytest.Monkey
     for law in ({"law": "gaussian", "mean": mean.tolist()}, {"law": "bernoulli", "mean": mean.tolist()}):
         box = {"A": np.eye(coordinates).tolist(), "b": [0.5] * coordinates}
         env = gym.make_vec(
-            "bandit_envs/Feasible-v0", 2, instance={"arms": law}, actions="full", budget=1000, copy=False, **box
+            "bandit_envs/Feasible-v0", 2, instance=law, actions="full", budget=1000, copy=False, **box
         )
         pulls = [(0, 1, 1), (1, 3, 1), (0, 1, 5), (1, 0, 40), (0, 1, 1), (1, 2, 1)]
         from bandit_envs.player import pull

@@ -134,7 +134,10 @@ def play_block(one: Any, own: Any, board: Any, sim: Any, begin: Any, n: Any, ste
 
 @inlined
 def look(one: Any, own: Any, board: Any, sim: Any, e: Any) -> None:
-    """Take in what the arm chosen last has shown in episode e; where it has no pulls, the episode has just begun."""
+    """Take in what the arm chosen last has shown in episode e; where it has no pulls, the episode has just begun.
+
+    Returns whether the index of that arm is a number: one that is none is not taken in.
+    """
     K, a = np.uint64(sim.rules[1]), np.uint64(board.last[e])
     T, scan = sim.pulls[e * K + a], len(board.levels) == 0
     if T == 0 and scan:
@@ -146,10 +149,13 @@ def look(one: Any, own: Any, board: Any, sim: Any, e: Any) -> None:
         v = one(own, float(T), sim.statistics[1, e * K + a] - board.centre)
         if board.running:
             v = max(v, board.table[a, e] if scan else board.table[e, a])
+        if np.isnan(v):
+            return False
         if scan:
             board.table[a, e] = v
         else:
             put(board.table, board.levels, e, a, v)
+    return True
 
 
 @inlined
@@ -188,7 +194,9 @@ def play_all(one: Any, own: Any, board: Any, sim: Any, quiet: Any, room: Any, ou
             e, left = np.uint64(episode), quiet.steps - steps
             out[e] = K
             while sim.flags[0, e] != ENDED:
-                look(one, own, board, sim, e)
+                if not look(one, own, board, sim, e):
+                    out[e] = -1
+                    break
                 arm = choose(board, e)
                 if left == 0 or sim.flags[0, e] != LIVE or sim.counts[0, e] >= quiet.most[e]:
                     out[e] = arm

@@ -308,6 +308,6 @@ class IndexPolicy(Agent):
         out = np.empty(len(m.last), np.int64)
         board = Board(m.table, m.levels, m.last, self.first, self.running, rule.centre)
         rule.kernels()[1](*rule.own, *board, *simulation, *quiet, *Block.empty(), out)
-        if self._brought:
-            self._checked(m.table, m.table)
+        if self._brought and (out < 0).any() or np.isnan(m.table).any():
+            raise ValueError(f"the index of {self.name} must be a number, got NaN")
         return out
