@@ -17,7 +17,7 @@ from .instances import Instance, Sampler
 from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
 from .observations import FEATURES, beta_below
-from .player import BLOCK, Block, Quiet, block_of_pulls, player, pull, spend
+from .playing import BLOCK, Block, Quiet, block_of_pulls, player, pull, spend
 from .polyhedra import Polyhedra
 from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Threshold, TopK
 from .problems.certificates import Deviation, Samples, at_boundary, cutoff, deviations

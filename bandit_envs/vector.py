@@ -99,7 +99,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
 
     @property
     def simulation(self) -> Simulation:
-        """The arrays in which the episodes run, for players: see `bandit_envs.player`."""
+        """The arrays in which the episodes run, for players: see `bandit_envs.playing`."""
         return self._sim.arrays
 
     def reset(

@@ -361,7 +361,7 @@ class Never(Agent):
         ("uniform", {"budgets": []}, "budgets must name at least one"),
         ("uniform", {"budgets": [-5]}, "budgets must be an integer"),
         ("uniform", {"budgets": [5], "at": [5]}, "not both"),
-        ("uniform", {"jobs": 2}, "jobs must be 1"),
+        ("uniform", {"jobs": 0}, "jobs must be at least 1, or -1 for all cores, got 0"),
         *[("uniform", {"jobs": bad}, "jobs must be an integer") for bad in (True, "2", None, 1.0)],
         *[("uniform", {"progress": bad}, "progress must be True or False") for bad in ("x", 1, [])],
         *[
@@ -559,6 +559,7 @@ def test_only_a_complete_folder_is_loaded(tmp_path: Path) -> None:
 
 def test_progress_is_shown_where_asked_for(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "BETWEEN", 0.0)
     quiet = evaluate("uniform", env_kwargs=TAO | {"budget": 600}, episodes=30)
     assert capsys.readouterr().err == ""
     shown = evaluate("uniform", env_kwargs=TAO | {"budget": 600}, episodes=30, progress=True)

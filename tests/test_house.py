@@ -30,7 +30,7 @@ ORDER: dict[str, list[str]] = {
         "arms",
         "sampling datasets instances",
         "simulator polyhedra problems",
-        "papers task catalogue",
+        "playing papers task catalogue",
         "lookup",
         "setting",
         "episodes",

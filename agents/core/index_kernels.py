@@ -133,7 +133,7 @@ def play_block(one: Any, own: Any, board: Any, sim: Any, begin: Any, n: Any, ste
 
 
 @inlined
-def look(one: Any, own: Any, board: Any, sim: Any, e: Any) -> None:
+def look(one: Any, own: Any, board: Any, sim: Any, e: Any) -> Any:
     """Take in what the arm chosen last has shown in episode e; where it has no pulls, the episode has just begun.
 
     Returns whether the index of that arm is a number: one that is none is not taken in.
@@ -217,7 +217,8 @@ class ArmRule(NamedTuple):
 
     def kernels(self) -> tuple[Callable[..., None], Callable[..., None]]:
         """`values(*own, centre, T, x, out)`, elementwise; `play(*own, *board, *simulation, *quiet, *block, out)`."""
-        return _kernels(self.function, type(self.own))
+        kind: Any = type(self.own)
+        return _kernels(self.function, kind)
 
 
 @functools.cache
@@ -235,7 +236,7 @@ def _kernels(function: Callable[..., Any], own: type[Any]) -> tuple[Callable[...
 @functools.cache
 def _own(names: tuple[str, ...]) -> type[Any]:
     """A NamedTuple of these fields, always the same class for the same names."""
-    return namedtuple("Own", names)  # type: ignore[no-any-return]
+    return namedtuple("Own", names)
 
 
 def rule_of_method(agent: Any, name: str, centre: float) -> ArmRule | None:
