@@ -15,6 +15,7 @@ from .core import Agent, BulkPolicy, IndexPolicy, PlanPolicy, RoundPolicy
 if TYPE_CHECKING:
     from .evaluation import Evaluation as Evaluation
     from .evaluation import evaluate as evaluate
+    from .evaluation import play as play
     from .evolved.evolution import evolve as evolve
     from .learned import load as load
     from .learned import train as train
@@ -26,6 +27,7 @@ _ON_USE = {
     "evaluate": ".evaluation",
     "evolve": ".evolved.evolution",
     "load": ".learned",
+    "play": ".evaluation",
     "train": ".learned",
 }
 
@@ -41,6 +43,7 @@ __all__ = [
     "load",
     "make",
     "names",
+    "play",
     "register",
     "train",
 ]

@@ -65,6 +65,7 @@ def _pull_coordinates(sim: Any, e: Any, a: Any, o: Any, at: Any) -> None:
         sim.statistics[1, i] = sim.statistics[0, i] / (before + 1.0)
         spread = sim.statistics[2, i] * before + (y - was) * (y - sim.statistics[1, i])
         sim.statistics[2, i] = max(spread, 0.0) / (before + 1.0)
+        sim.outcome[len(sim.pulls) // sim.rules[1] + np.int64(e) * D + d] = y
 
 
 @lean
@@ -93,6 +94,16 @@ def _pull_many(sim: Any, e: Any, a: Any, times: Any, o: Any, at: Any) -> None:
         sim.room,
         sim.counter,
     )
+
+
+@lean
+def _record(sim: Any, e: Any, a: Any, times: Any) -> None:
+    """Write down a pull, or a bulk pull, whose samples are told by their mean."""
+    D, E, begin = sim.rules[2], len(sim.pulls) // sim.rules[1], sim.counts[0, e]
+    for t in range(begin, min(begin + times, len(sim.arms))):
+        sim.arms[t] = a
+        for d in range(D):
+            sim.samples[t * D + d] = sim.outcome[E + np.int64(e) * D + d]
 
 
 @inlined
@@ -124,9 +135,12 @@ def pull(sim: Any, e: Any, arm: Any, times: Any) -> None:
             y = from_table(u, sim.parameters, np.int64(at), np.int64(columns) - 1, 0, 1)
         else:
             y = from_uniform(law, u, sim.parameters, np.int64(at), columns, sim.data, 0, 1)
+        sim.outcome[len(sim.pulls) // K + e] = y
         total, mean, variance = sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o]
         sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o] = updated(float(m), total, mean, variance, y)
     sim.pulls[o] = m + times
+    if sim.counts[0, e] < len(sim.arms):
+        _record(sim, e, a, times)
     spend(sim, e, times)
 
 

@@ -53,6 +53,8 @@ class Simulation(NamedTuple):
     outcome: Floats
     room: Floats  # (3, D), and counter (6,): scratch for bulk pulls
     counter: NDArray[np.uint64]
+    arms: Ints  # (T,) arms of the first T pulls of each episode, and samples (T * D,): recorded where T > 0
+    samples: Floats
 
 
 @inlined
@@ -390,8 +392,10 @@ class Simulator:
             self._outcome,
             np.empty((3, D)),
             np.empty(6, np.uint64),
+            np.empty(0, np.int64),
+            np.empty(0),
         )
-        self._bound = (self.arrays.rules, float(pull_cost), *self.arrays[1:-2])
+        self._bound = (self.arrays.rules, float(pull_cost), *self.arrays[1:-4])
 
     def begin(self, rows: Ints, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start the slots `rows` (n,) afresh, as their `episode` (E,) of the root with their `key` (2, E)."""

@@ -14,6 +14,7 @@ import agents
 from agents import Evaluation, IndexPolicy, evaluate
 from agents.core.index_kernels import compiles, rule_of_method
 from agents.evaluation import run as running
+from agents.evaluation import trace as tracing
 from bandit_envs import Quiet
 
 THRESHOLD, ALL_GOOD, TOP_K, BEST = (f"bandit_envs/{name}-v0" for name in ("Threshold", "AllGood", "TopK", "BestArm"))
@@ -43,7 +44,7 @@ PLAYERS = [
 def lockstep(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **keywords: Any) -> Evaluation:
     """What `evaluate` finds with Python between all pulls."""
     with monkeypatch.context() as patch:
-        patch.setattr(running, "_plays", lambda agent: False)
+        patch.setattr(running, "plays", lambda agent: False)
         return evaluate(*arguments, **keywords)
 
 
@@ -286,3 +287,59 @@ def test_a_player_leaves_the_last_action_to_others() -> None:
     assert action["arm"].tolist() == fresh["arm"].tolist()
     action, state = agent.play(envs.simulation, Quiet(np.full(3, 19), 4), observation, state)
     assert envs.total_pulls.tolist() == [9, 4, 19]
+
+
+# --- one episode in full ----------------------------------------------------------------------------------------------
+
+
+def stepped(name: str, env_id: str, kwargs: Any, seed: int, episode: int) -> tuple[list[int], list[Any]]:
+    """Arms and samples of an episode in a plain loop; of a bulk pull its mean, as often as it pulls."""
+    env = gym.make(env_id, actions="full", **kwargs)
+    agent, state, arms, samples = agents.make(name, env), None, list[int](), list[Any]()
+    observation, _ = env.reset(seed=seed, options={"episode": episode})
+    while True:
+        action, state = agent.predict(observation, state)
+        before = int(observation["pulls"].sum())
+        observation, _, terminated, truncated, info = env.step(action)
+        count = int(observation["pulls"].sum()) - before
+        arms += [int(action["arm"])] * count
+        samples += [info["sample"]] * count if count else []
+        if terminated or truncated:
+            return arms, samples
+
+
+@pytest.mark.parametrize(
+    ("name", "env_id", "kwargs"),
+    [
+        ("lsa", THRESHOLD, {"budget": 300}),
+        ("opt-kg", THRESHOLD, {"budget": 60}),
+        ("st2", ALL_GOOD, {"delta": 0.2, "epsilon": 0.4, "max_pulls": 900}),
+        ("fareast", ALL_GOOD, {"delta": 0.2, "epsilon": 0.4, "max_pulls": 9000}),
+        ("uniform", "bandit_envs/Feasible-v0", {"budget": 50}),
+        ("apt", "bandit_envs/Feasible-v0", {"budget": 50}),
+    ],
+)
+def test_a_trace_is_the_episode(name: str, env_id: str, kwargs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for room in (1, 2**16):
+        monkeypatch.setattr(tracing, "ROOM", room)
+        trace = agents.play(name, env_id, env_kwargs=kwargs, seed=4, episode=2, at=[5, 40, 10**6])
+        arms, samples = stepped(name, env_id, kwargs, 4, 2)
+        assert trace.arms.tolist() == arms
+        np.testing.assert_array_equal(trace.samples, np.array(samples))
+        rows = evaluate(name, env_id, env_kwargs=kwargs, seed=4, episodes=3, at=[5, 40, 10**6]).episodes
+        rows = rows[rows["episode"] == 2]
+        assert rows["total_pulls"].max() == len(arms) == trace.pulls.sum()
+        assert rows["score"].to_numpy()[-1] == trace.score
+        assert rows["correct"].to_numpy()[-1] == trace.correct
+        env: Any = gym.make(env_id, **kwargs).unwrapped
+        env.reset(seed=4, options={"episode": 2})
+        scores = env.problem.score(trace.answers, env._core.means[0])
+        np.testing.assert_allclose(rows["score"].to_numpy(), scores)
+    assert trace.to_frame()["arm"].tolist() == arms
+
+
+def test_a_trace_refuses_what_evaluate_refuses() -> None:
+    with pytest.raises(ValueError, match="uniform may never stop by itself"):
+        agents.play("uniform", ALL_GOOD, env_kwargs={"delta": 0.1})
+    with pytest.raises(ValueError, match="episode must be"):
+        agents.play("uniform", THRESHOLD, episode=-1)

@@ -47,6 +47,9 @@ class Evaluate(EnvironmentCommand[Options]):
     """Several budgets: one run for each."""
     batch: Count = None
     """Episodes side by side; the result does not depend on it."""
+    jobs: Annotated[int, arg(metavar="N")] = 1
+    """Parts of the episodes that run at the same time, -1 for as many as there are cores; the result does not depend
+    on it."""
     metric: Word = None
     """What is shown, compared and drawn: error_rate, score, total_pulls, or a metric of the problem."""
     reference: Word = None
@@ -87,6 +90,7 @@ class Evaluate(EnvironmentCommand[Options]):
             budgets=self.budgets,
             env_kwargs=kwargs,
             batch=self.batch,
+            jobs=self.jobs,
             progress=None if self.progress else False,
         )
         print(report(result, self.metric, self.reference))

@@ -30,6 +30,8 @@ class Reproduce(Command):
     """Panels to run; left out: all."""
     seed: Annotated[int, arg(metavar="N")] = 0
     """Root seed."""
+    jobs: Annotated[int, arg(metavar="N")] = 1
+    """Parts of the episodes that run at the same time, -1 for as many as there are cores."""
     out: Place = None
     """Folder for the figure (.png, .svg), verdicts.csv, scorecard.csv, points.csv and settings.json."""
     force: Switch = False
@@ -49,6 +51,7 @@ class Reproduce(Command):
             seed=self.seed,
             panels=self.panels,
             progress=None if self.progress else False,
+            jobs=self.jobs,
         )
         for title, reason in result.skipped.items():
             note(f"skipped {title}: {reason}")

@@ -2,5 +2,6 @@
 
 from .result import Evaluation
 from .run import evaluate
+from .trace import Trace, play
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "Trace", "evaluate", "play"]

@@ -25,7 +25,17 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 import bandit_envs
-from bandit_envs import EPISODES_LIMIT, PULLS_LIMIT, PureExplorationVectorEnv, Quiet, flag, integer, jit, root_number
+from bandit_envs import (
+    EPISODES_LIMIT,
+    PULLS_LIMIT,
+    PureExplorationVectorEnv,
+    Quiet,
+    Task,
+    flag,
+    integer,
+    jit,
+    root_number,
+)
 
 from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent
@@ -34,13 +44,13 @@ from .environment import environment_id
 from .progress import Progress, compilation_noted, shown
 from .result import Evaluation, Run
 
-__all__ = ["evaluate"]
+__all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "plays", "pull_numbers"]
 
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 SHARES, FEWEST = 4, 64  # parts of a run for each job, where each then has so many episodes
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
 _INT64 = np.dtype(np.int64)
-_NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
+NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
 
 
 @jit
@@ -99,9 +109,9 @@ def evaluate(
     if out is not None:
         raise ValueError(f"out must be None in this version (use Evaluation.save), got {out!r}")
     progress = None if progress is None else flag("progress", progress)
-    kwargs = _keywords(env_kwargs)
+    kwargs = keywords(env_kwargs)
     env_id = environment_id(env_id)
-    checks, horizons = _pull_numbers("at", at), _pull_numbers("budgets", budgets)
+    checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
     if checks is not None and horizons is not None:
         raise ValueError("give at= or budgets=, not both")
     labelled = _labelled(agents)
@@ -155,7 +165,7 @@ def _plans(
     return plans
 
 
-def _pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:
+def pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:
     """`at` or `budgets`: checked, each once, in order."""
     if values is None:
         return None
@@ -167,7 +177,7 @@ def _pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:
     return numbers
 
 
-def _keywords(env_kwargs: Any) -> dict[str, Any]:
+def keywords(env_kwargs: Any) -> dict[str, Any]:
     """Keyword arguments of the environment: checked, a dict of one's own."""
     if env_kwargs is None:
         return {}
@@ -235,12 +245,23 @@ def _forms(agent: Any) -> tuple[str, str]:
     return "full" if isinstance(agent, Agent) else "arm", reads(agent)
 
 
-def _plays(agent: Any) -> bool:
+def check_end(label: str, agent: Any, task: Task) -> None:
+    """Refuse an agent whose episodes might never end.
+
+    Raises:
+        ValueError: naming it.
+    """
+    stops = getattr(agent, "stops", False) and task.delta is not None
+    if not stops and task.budget is None and task.max_pulls is None:
+        raise ValueError(f"{label} may never stop by itself: give a budget or max_pulls")
+
+
+def plays(agent: Any) -> bool:
     """Whether an agent plays whole episodes in compiled code."""
     return isinstance(agent, Agent) and agent.plays
 
 
-def _made(recipe: Recipe, env_id: str, kwargs: Any) -> tuple[Any, PureExplorationVectorEnv]:
+def make_agent(recipe: Recipe, env_id: str, kwargs: Any) -> tuple[Any, PureExplorationVectorEnv]:
     """The agent, and a single slot of the environment in the forms that go with it.
 
     What a function makes is known only once it has been made: where the forms were others, it is made again.
@@ -298,7 +319,7 @@ class _Plan:
         count = min(episodes, jobs * max(1, min(SHARES, episodes // (jobs * FEWEST))))
         ends = [episodes * i // count for i in range(count + 1)]
         shares = [(first, end - first) for first, end in itertools.pairwise(ends)]
-        if not _plays(self.policy):
+        if not plays(self.policy):
             joblib = require("joblib", "jobs > 1", "evaluation")
             task = joblib.delayed(_Plan.part)
             found = joblib.Parallel(n_jobs=jobs)(task(self, *share, seed, None, None) for share in shares)
@@ -324,18 +345,16 @@ def _plan(
     batch: int | None,
 ) -> _Plan:
     """The run of one agent at one budget, after all checks that can be made without running it."""
-    policy, envs = _made(recipe, env_id, kwargs)
+    policy, envs = make_agent(recipe, env_id, kwargs)
     try:
         task = envs.task
-        stops = getattr(policy, "stops", False) and task.delta is not None
-        if not stops and task.budget is None and task.max_pulls is None:
-            raise ValueError(f"{label} may never stop by itself: give a budget or max_pulls")
+        check_end(label, policy, task)
         known = envs.instance is not None and task.delta is not None
         bound = envs.problem.lower_bound(envs.instance.arms.means, task.delta) if known else math.nan  # type: ignore[union-attr, arg-type]
         slots = _batch_size(envs, episodes, batch)
         # A first decision: what the agent cannot read comes out here, and no run pays for the loading of kernels.
         observation, _ = envs.reset(seed=0)
-        if _plays(policy):
+        if plays(policy):
             quiet = Quiet(np.zeros(1, np.int64), 0)
             envs.step(policy.play(envs.simulation, quiet, observation, None)[0])
         else:
@@ -370,7 +389,7 @@ class _Lockstep:
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
         self.first, self.episodes, self.seed, self.bar, self.stopped = first, episodes, seed, bar, stopped
         E = envs.num_envs
-        self.plays = _plays(policy)
+        self.plays = plays(policy)
         self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
         self.checks = np.array([] if at is None else at, np.int64)
         self.result = Run.empty(label, envs.task, episodes, at)
@@ -378,9 +397,9 @@ class _Lockstep:
         self.spent = envs.total_pulls  # pulls so far, kept by the environment
         self.counted = 0  # of these, how many have been told to the progress bar
         self.next_check = np.zeros(E, np.int64)  # the first checkpoint not yet scored
-        self.most = min(envs.task.budget or _NEVER, envs.task.max_pulls or _NEVER)  # pulls of an episode
+        self.most = min(envs.task.budget or NEVER, envs.task.max_pulls or NEVER)  # pulls of an episode
         # Pulls at each checkpoint, a number that is never reached behind the last.
-        self.limits = np.append(self.checks, _NEVER)
+        self.limits = np.append(self.checks, NEVER)
         self.limit = self.limits[self.next_check]  # pulls at the next checkpoint; never, in a slot that is done
 
     def run(self) -> Run:
@@ -402,7 +421,7 @@ class _Lockstep:
                     self._score_checkpoint(observation, state, np.where(arm == stop, 0, times))
             observation, _, terminated, truncated, info = envs.step(action)
             if bar is not None:
-                bar.step(self._made())
+                bar.step(self._pulls_made())
             if self.stopped is not None and self.stopped.is_set():
                 raise _Stopped
             if "answer" not in info:
@@ -415,7 +434,7 @@ class _Lockstep:
             left -= len(over)
             begins = terminated | truncated
             refill = over[: max(end - following, 0)]
-            self.limit[over] = _NEVER
+            self.limit[over] = NEVER
             if len(refill):
                 self.episode[refill] = np.arange(following, following + len(refill))
                 following += len(refill)
@@ -426,7 +445,7 @@ class _Lockstep:
                 self.counted = int(self.spent.sum())
         return self.result
 
-    def _made(self) -> int:
+    def _pulls_made(self) -> int:
         """Pulls since the last call."""
         before, self.counted = self.counted, int(self.spent.sum())
         return self.counted - before

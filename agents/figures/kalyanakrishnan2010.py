@@ -108,7 +108,7 @@ class Bounds(AnyPanel[Stopped]):
     epsilon: float = 0.1
     delta: float = 0.05
 
-    def run(self, episodes: int | None, seed: int, progress: bool | None) -> Stopped:
+    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Stopped:
         """Run one episode, whatever `episodes` says."""
         env: Any = gym.make(
             ENV, instance=_schematic(), k=2, epsilon=self.epsilon, criterion="each", delta=self.delta, actions="full"

@@ -96,7 +96,7 @@ class Ratings(AnyPanel[Rated]):
         """The name of the contest."""
         return f"Contest {self.contest}"
 
-    def run(self, episodes: int | None, seed: int, progress: bool | None) -> Rated:
+    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Rated:
         """Read the ratings, which are the same for all episodes and seeds.
 
         Raises:

@@ -65,13 +65,14 @@ class AnyPanel(ABC, Generic[R]):
         return repr(self)
 
     @abstractmethod
-    def run(self, episodes: int | None, seed: int, progress: bool | None) -> R:
+    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> R:
         """Run the panel.
 
         Args:
             episodes: overrides the panel's own number, unless None.
             seed: root seed.
             progress: whether to show a progress bar; None: on long runs, if standard error is a terminal.
+            jobs: parts of the episodes that run at the same time, as for `evaluate`.
         """
 
     @abstractmethod
@@ -118,7 +119,7 @@ class Panel(AnyPanel[Evaluation]):
         """Panels that show other metrics of the same runs share them."""
         return repr(replace(self, title="", metric="", label=""))
 
-    def run(self, episodes: int | None, seed: int, progress: bool | None) -> Evaluation:
+    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Evaluation:
         """Evaluate the agents at all numbers of pulls."""
         numbers: dict[str, Any] = {"at" if self.at else "budgets": self.budgets}
         return evaluate(
@@ -128,6 +129,7 @@ class Panel(AnyPanel[Evaluation]):
             seed=seed,
             env_kwargs=self.env_kwargs,
             progress=progress,
+            jobs=jobs,
             **numbers,
         )
 
@@ -220,7 +222,7 @@ class Sweep(AnyPanel[Swept]):
     xlabel: str
     log: bool = False
 
-    def run(self, episodes: int | None, seed: int, progress: bool | None) -> Swept:
+    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Swept:
         """Evaluate the agents on each of the environments."""
         return Swept(
             {
@@ -231,6 +233,7 @@ class Sweep(AnyPanel[Swept]):
                     seed=seed,
                     env_kwargs=kwargs,
                     progress=progress,
+                    jobs=jobs,
                 )
                 for x, kwargs in self.sweep.items()
             }

@@ -96,6 +96,7 @@ def reproduce(
     seed: int = 0,
     panels: Sequence[str] | None = None,
     progress: bool | None = None,
+    jobs: int = 1,
 ) -> Reproduction:
     """Run a figure of a paper.
 
@@ -107,6 +108,7 @@ def reproduce(
         seed: root seed.
         panels: titles of the panels to run; None: all.
         progress: whether to show a progress bar; None: on long runs, if standard error is a terminal.
+        jobs: parts of the episodes that run at the same time, as for `evaluate`.
 
     Returns:
         The results and the verdicts.
@@ -130,7 +132,7 @@ def reproduce(
     for panel in chosen:
         try:
             if panel.key not in done:
-                done[panel.key] = panel.run(episodes, seed, progress)
+                done[panel.key] = panel.run(episodes, seed, progress, jobs)
             results[panel.title] = done[panel.key]
         except OSError as error:
             skipped[panel.title] = str(error)

@@ -1,0 +1,169 @@
+"""One episode in full: which arm was pulled when, what it yielded, and what would have been answered on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import EPISODES_LIMIT, Quiet, Task, integer, root_number
+
+from ..catalogue import recipe_of
+from ..core.optional import pandas
+from .environment import environment_id
+from .run import NEVER, check_end, keywords, make_agent, plays, pull_numbers
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["Trace", "play"]
+
+ROOM = 2**16  # pulls that there is room for at first
+STEPS = 2**21  # actions between two looks at what the user has typed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace:
+    """One episode of an agent.
+
+    Attributes:
+        task: what the agent could know.
+        arms: (T,) the arms pulled, or arm * D + coordinate where single coordinates are pulled.
+        samples: (T,) or (T, D) what they yielded; in the place of each pull of a bulk pull the mean of them all.
+        at: (C,) numbers of pulls at which the answer was asked for, without altering the episode.
+        answers: (C, K) bool, the answers then: at the last decision with no more pulls than that, or the final one.
+        answer: (K,) bool, the final answer.
+        correct, score: of the final answer. truncated: whether the episode was cut off by `max_pulls`.
+    """
+
+    task: Task
+    arms: NDArray[np.int64]
+    samples: NDArray[np.float64]
+    at: NDArray[np.int64]
+    answers: NDArray[np.bool_]
+    answer: NDArray[np.bool_]
+    correct: bool
+    score: float
+    truncated: bool
+
+    @property
+    def pulls(self) -> NDArray[np.int64]:
+        """Pulls of each arm in the whole episode, (K,), or (K * D,) where single coordinates are pulled."""
+        return np.bincount(self.arms, minlength=self.task.stop)
+
+    def to_frame(self) -> DataFrame:
+        """A table with a row per pull: `arm`, and `sample`, or `sample_0`, `sample_1`, ... of its coordinates."""
+        columns: dict[str, Any] = {"arm": self.arms}
+        if self.samples.ndim == 1:
+            columns["sample"] = self.samples
+        else:
+            columns |= {f"sample_{d}": column for d, column in enumerate(self.samples.T)}
+        table: DataFrame = pandas().DataFrame(columns)
+        return table
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self.arms)} pulls of {self.task.problem}, score {self.score:.4g})"
+
+
+def play(
+    agent: Any,
+    env_id: str,
+    *,
+    env_kwargs: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    episode: int = 0,
+    at: Sequence[int] | None = None,
+) -> Trace:
+    """Play one episode and keep all of it, for pictures and for looking into what an agent does.
+
+    It is the episode that `evaluate` would play: number `episode` of the root `seed`. A pull takes 16 bytes.
+
+    Args:
+        agent: as one of the agents of `evaluate`.
+        env_id: as for `evaluate`.
+        env_kwargs: as for `evaluate`.
+        seed: the root seed.
+        episode: the number of the episode.
+        at: numbers of pulls at which the answer is asked for too.
+
+    Raises:
+        ValueError, FileNotFoundError, gymnasium.error.Error: as `evaluate`.
+    """
+    recipe, kwargs, env_id = recipe_of(agent), keywords(env_kwargs), environment_id(env_id)
+    root, number = root_number(seed), integer("episode", episode, 0, EPISODES_LIMIT - 1)
+    checks = np.array(pull_numbers("at", at) or [], np.int64)
+    policy, envs = make_agent(recipe, env_id, kwargs)
+    try:
+        check_end(recipe.label, policy, envs.task)
+        return _played(policy, envs, root, number, checks)
+    finally:
+        envs.close()
+
+
+def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.int64]) -> Trace:
+    task, handcrafted, first = envs.task, envs.task.actions == "full", np.zeros(1, np.int64)
+    most = min(task.budget or NEVER, task.max_pulls or NEVER)
+    width = envs.simulation.rules[2]
+    arms, samples = np.empty(ROOM, np.int64), np.empty(ROOM * width)
+    observation, _ = envs.reset(seed=root, options={"episode": np.array([number])})
+    state, begins, answers, over = None, np.ones(1, np.bool_), list[Any](), False
+    while not over:
+        before = int(envs.total_pulls[0])
+        if plays(policy):
+            limit = checks[len(answers)] if len(answers) < len(checks) else NEVER
+            if before + 1 >= len(arms):
+                arms, samples = _with_room(arms, 2 * len(arms)), _with_room(samples, 2 * len(samples))
+            quiet = Quiet(np.array([min(limit, most - 1, len(arms) - 1)]), STEPS)
+            simulation = envs.simulation._replace(arms=arms, samples=samples)
+            action, state = policy.play(simulation, quiet, observation, state)
+            before = int(envs.total_pulls[0])
+        else:
+            action, state = policy.predict(observation, state, begins, deterministic=True)
+        arm, times = (action["arm"], action["times"]) if handcrafted else (action, np.ones(1, np.int64))
+        count = 0 if arm[0] == task.stop else min(int(times[0]), most - before)
+        while len(answers) < len(checks) and before + count > checks[len(answers)]:
+            answers.append(_answer(policy, envs, observation, state, handcrafted))
+        observation, _, terminated, truncated, info = envs.step(action)
+        after, begins, over = int(envs.total_pulls[0]), np.zeros(1, np.bool_), "answer" in info
+        if after > len(arms):
+            arms, samples = _with_room(arms, 2 * after), _with_room(samples, 2 * after * width)
+        arms[before:after] = arm[0]
+        samples[before * width : after * width] = np.tile(info["sample"][0], after - before) if after > before else 0
+    final, verdict = info["answer"][0], {name: info[name][0] for name in ("correct", "score")}
+    if handcrafted and truncated[0]:
+        final = _answer(policy, envs, observation, state, True)
+        verdict = {name: value[0] for name, value in envs.assess(first, final[None]).items()}
+    while len(answers) < len(checks):
+        answers.append(final)
+    shape = (after,) if width == 1 else (after, width)
+    return Trace(
+        task,
+        arms[:after].copy(),
+        samples[: after * width].reshape(shape).copy(),
+        checks,
+        np.array(answers, np.bool_).reshape(len(checks), task.K),
+        np.array(final, np.bool_),
+        bool(verdict["correct"]),
+        float(verdict["score"]),
+        bool(truncated[0]),
+    )
+
+
+def _answer(policy: Any, envs: Any, observation: Any, state: Any, handcrafted: bool) -> NDArray[np.bool_]:
+    """The answer of now, (K,): the agent's own, or the plug-in one."""
+    answer: NDArray[np.bool_]
+    if handcrafted:
+        answer = policy.recommended(observation, state, np.zeros(1, np.int64))[0]
+    else:
+        answer = envs.problem.plug_in(envs.means())[0]
+    return np.array(answer, np.bool_)
+
+
+def _with_room(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """The array, with more room behind it."""
+    longer = np.empty(max(length, len(array)), array.dtype)
+    longer[: len(array)] = array
+    return longer
