@@ -76,8 +76,8 @@ class APTOracle(IndexPolicy):
             raise ValueError("apt-oracle is an oracle: it needs threshold=, which is known only for a fixed instance")
         self.threshold = number("threshold", threshold)
 
-    def rule(self) -> ArmRule | None:
-        return self.rule_of("index", self.threshold)
+    def arm_rule(self) -> ArmRule | None:
+        return self.arm_rule_of("index", self.threshold)
 
     def value(self, T: Floats, x: Floats) -> Floats:
         return self.index(T, x - self.threshold)

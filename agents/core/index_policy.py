@@ -188,16 +188,16 @@ class IndexPolicy(Agent):
         """Index of arms with T pulls and empirical means x, (n,) or (n, D)."""
         return self.index(T, self.problem.arm_margin(x))
 
-    def rule(self) -> ArmRule | None:
+    def arm_rule(self) -> ArmRule | None:
         """The index of one arm as a function for compiled code; None where there is none, and NumPy is used.
 
         Here: `value`, where a subclass has one, else `index` where the problem knows its boundary beforehand.
         """
         if type(self).value is not IndexPolicy.value:
-            return self.rule_of("value", 0.0)
-        return None if self.problem.boundary is None else self.rule_of("index", self.problem.boundary)
+            return self.arm_rule_of("value", 0.0)
+        return None if self.problem.boundary is None else self.arm_rule_of("index", self.problem.boundary)
 
-    def rule_of(self, method: str, centre: float) -> ArmRule | None:
+    def arm_rule_of(self, method: str, centre: float) -> ArmRule | None:
         """The method `index` or `value` as a rule, if Numba takes it as it stands and arms are scalar; else None.
 
         Args:
@@ -212,8 +212,8 @@ class IndexPolicy(Agent):
 
     @functools.cached_property
     def compiled(self) -> ArmRule | None:
-        """What `rule` returns, looked up once."""
-        return self.rule()
+        """What `arm_rule` returns, looked up once."""
+        return self.arm_rule()
 
     def values(self, T: Floats, x: Floats) -> Floats:
         """`value`, by compiled code where there is any."""

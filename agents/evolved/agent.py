@@ -90,7 +90,7 @@ class Evolved(IndexPolicy):
         indices(T, D, self._centre, self.sigma2, self.fair, self._own, max(rows, 1), out)
         return out
 
-    def rule(self) -> ArmRule | None:
+    def arm_rule(self) -> ArmRule | None:
         boundary, scalar = self.problem.boundary, self.task.D == 1 and self.task.pull == "arm"
         if self._wide or len(self.genes) > 1 or boundary is None or not scalar:
             return None

@@ -190,7 +190,7 @@ class DPIndex(IndexPolicy):
         self._table, self._logs = index_table(self.threshold, self.prior, self.horizon)
         self.first = float(-self._logs[0])  # no initial pulls
 
-    def rule(self) -> ArmRule:
+    def arm_rule(self) -> ArmRule:
         table = self._table
         return ArmRule(price_index, Lookup(table.low, table.start, self._logs, self.horizon, self.threshold))
 
