@@ -162,11 +162,11 @@ def training() -> None:
 
 
 def kernels() -> None:
-    """Prints how often the kernel of the free algorithm was taken from the disk, and how often it was compiled."""
+    """Prints how often the player of the free algorithm was taken from the disk, and how often it was compiled."""
     from stranger.agents import next_arm
 
     rows("both-sides")
-    stats: Any = next_arm.stats
+    stats: Any = bandit_envs.player(next_arm).stats
     print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), stats.cache_path)
 
 
