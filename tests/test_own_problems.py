@@ -34,6 +34,7 @@ from bandit_envs import (
     Sampler,
     SetProblem,
     Task,
+    integer,
     register_instance,
     register_problem,
 )
@@ -865,3 +866,12 @@ def test_a_parameter_cannot_have_the_name_of_a_keyword_of_the_environment() -> N
 
     with pytest.raises(ValueError, match="'budget' is a keyword of every environment"):
         bandit_envs.register_problem(Spent)
+
+
+def test_whole_numbers_need_no_limits() -> None:
+    assert integer("n", 10**30) == 10**30
+    assert integer("n", np.int8(-3), high=0) == -3
+    with pytest.raises(ValueError, match=r"n must be an integer in \(-inf, inf\), got 0.5"):
+        integer("n", 0.5)
+    with pytest.raises(ValueError, match=r"n must be an integer in \[1, inf\), got True"):
+        integer("n", True, 1)
