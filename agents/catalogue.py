@@ -103,6 +103,7 @@ AGENTS: Registry[Any] = Registry(
         "ppo": "agents.models.cards:PPO",
     },
     reserved=ALIASES,
+    refused=lambda name: "must not end in '.zip', as paths of saved models do" if name.endswith(".zip") else None,
 )
 LEARNED = ("ppo",)  # networks, which take longer than all others
 
@@ -113,7 +114,7 @@ def register(name: str, target: Any) -> None:
     An installed package adds its agents by entry points of the group `bandit_envs.agents` instead.
 
     Args:
-        name: letters, digits, "-", "_" and ".".
+        name: letters, digits, "-", "_" and "."; it does not end in ".zip", which stands for saved models.
         target: a subclass of `Agent`; a function that makes an agent from a task; or text that names one of these,
             "module:Class", which is imported when the name is first used.
 
@@ -129,7 +130,8 @@ def register(name: str, target: Any) -> None:
 def names(problem: str | None = None) -> list[str]:
     """Names that `make` accepts, of the agents that solve `problem` (None: of all).
 
-    An agent of an installed package that cannot be imported is left out, with a warning.
+    An agent of an installed package that cannot be imported is left out, with a warning; and so are, silently, learned
+    agents for problems of which no model is stored.
 
     Raises:
         ValueError: for an unknown problem.
@@ -143,7 +145,8 @@ def names(problem: str | None = None) -> list[str]:
         except ValueError as error:
             warnings.warn(f"the agent {name!r} is left out: {error}", RuntimeWarning, stacklevel=2)
             continue
-        if problem is None or problem in solves:
+        ready = getattr(AGENTS[name], "ready_for", solves)
+        if problem is None or problem in solves and problem in ready:
             found.append(name)
     return found
 

@@ -15,6 +15,7 @@ of one's own a name.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any, ClassVar
@@ -448,9 +449,31 @@ def check_table(arms: Arms, table: Floats) -> None:
         whole = (table == np.rint(table)).all()
         if not (whole and (first >= 0).all() and (count >= 1).all() and (first + count <= V).all()):
             raise ValueError(f"the rows of {arms.law} arms must be among the {V} rows of data")
+    _check_support(arms, table)
     for what, numbers in (("parameters", table), ("data", arms.data)):
         if not np.isfinite(numbers).all():
             raise ValueError(f"the {what} of {arms.law} arms must be finite, got {numbers[~np.isfinite(numbers)][0]}")
+
+
+def _check_support(arms: Arms, table: Floats) -> None:
+    """Refuse samples beyond the support, in a table (..., K, P) of a law whose samples are bounded."""
+    if arms.support is None or arms.code == GAUSSIAN:
+        return
+    D = arms.D
+    if arms.code == BERNOULLI:
+        low, high = 0.0, 1.0
+    elif arms.code == UNIFORM:
+        low, high = table[..., :D].min(), (table[..., :D] + table[..., D:]).max()
+    else:
+        samples = table if arms.code == TABULATED else arms.data
+        low, high = samples.min(), samples.max()
+    lowest, highest = arms.support
+    rounding = 1e-9 * max(abs(lowest), abs(highest), 1.0)
+    if low < lowest - rounding or high > highest + rounding:
+        raise ValueError(
+            f"the samples of {arms.law} arms must lie in their support, [{lowest}, {highest}], "
+            f"got some in [{low}, {high}]"
+        )
 
 
 def _check_law(name: str, kind: Any) -> None:
@@ -506,6 +529,12 @@ def from_dict(form: dict[str, Any]) -> Arms:
         raise ValueError(f"'law' must be one of {sorted(LAWS)}, got {law!r:.200}")
     kind = LAWS.find(law)
     with nullcontext() if ours(kind) else errors_of(f"the law {law!r}"):
+        try:
+            inspect.signature(kind).bind(**parameters)
+        except TypeError as error:
+            raise ValueError(
+                f"{law} arms: {error}; they take {', '.join(inspect.signature(kind).parameters)}"
+            ) from None
         try:
             return kind(**parameters)
         except TypeError as error:  # of the call

@@ -88,7 +88,7 @@ def register_problem(kind: type[Problem]) -> type[Problem]:
 
     Raises:
         ValueError: for what is no problem, and for a name that belongs to a problem of this package or of an
-            installed one.
+            installed one, or is a short form of one of this package's: "top-k", "BESTARM".
     """
     PROBLEMS.register(getattr(kind, "name", None), kind)  # type: ignore[arg-type]
     for spec in list(gym.registry.values()):

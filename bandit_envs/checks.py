@@ -37,18 +37,19 @@ def number(
     return x
 
 
-def integer(name: str, value: Any, low: int, high: int) -> int:
+def integer(name: str, value: Any, low: float = -math.inf, high: float = math.inf) -> int:
     """`value` as an int within [low, high].
 
     Raises:
         ValueError: naming the value and the range.
     """
     try:
-        x = low - 1 if isinstance(value, (bool, np.bool_)) else operator.index(value)
+        x = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
     except TypeError:
-        x = low - 1
-    if not low <= x <= high:
-        raise ValueError(f"{name} must be an integer in [{low}, {high}], got {value!r:.200}")
+        x = None
+    if x is None or not low <= x <= high:
+        left, right = "(" if low == -math.inf else "[", ")" if high == math.inf else "]"
+        raise ValueError(f"{name} must be an integer in {left}{low}, {high}{right}, got {value!r:.200}")
     return x
 
 

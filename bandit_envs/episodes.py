@@ -11,10 +11,10 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from . import rng
-from .arms import Bernoulli, check_table
-from .checks import integers, ours
+from .arms import Bernoulli
+from .checks import integers
 from .compiled import jit
-from .instances import Instance
+from .instances import Instance, drawn
 from .observations import FEATURES, features
 from .problems import Problem, own
 from .setting import Setting
@@ -40,18 +40,6 @@ def _seen(rows: Any, pulls: Any, mean: Any, out: Any) -> Any:
                     out[np.uint64(i), k * D + d] = mean[e, k * D + d] if pulls[e, k] != 0 else np.nan
 
 
-def _check_means(sampler: str, means: Any, shape: tuple[int, ...]) -> None:
-    """Refuse means that a sampler of a user's own has drawn and that are not finite numbers of this shape.
-
-    Raises:
-        ValueError: naming the sampler.
-    """
-    found = np.shape(means)
-    if found != shape or not np.isfinite(means).all():
-        got = f"shape {found}" if found != shape else "others"
-        raise ValueError(f"the sampler {sampler!r} must draw means that are finite numbers of shape {shape}, got {got}")
-
-
 class Episodes:
     """Slots 0 .. E - 1, each of which runs one episode at a time.
 
@@ -69,8 +57,6 @@ class Episodes:
         pulled = arms if self._split is None else arms.coordinates()  # for the simulator each coordinate is an arm
         self.once, self.slots = np.ones(count, np.int64), np.arange(count)
         self._answers_shape = (count, task.K)
-        # Tables of laws and samplers of one's own are checked whenever they are drawn.
-        self._unchecked = not (ours(arms) and ours(setting.source))
         # One row of truth, means and parameters for all episodes, or a row for each.
         self.shared = fixed is not None and not setting.shuffle_arms
         if self.shared:
@@ -124,7 +110,7 @@ class Episodes:
             key, episode = key[:, rows], episode[rows]
         fixed = self.setting.fixed
         if fixed is None:
-            means, table = self.setting.source.draw(key, episode)  # type: ignore[union-attr]
+            means, table = drawn(self.setting.source, key, episode)  # type: ignore[arg-type]
         else:
             means = np.broadcast_to(fixed.arms.means, (len(rows), *fixed.arms.means.shape))
             table = np.broadcast_to(fixed.arms.parameters, (len(rows), *fixed.arms.parameters.shape))
@@ -132,9 +118,6 @@ class Episodes:
             order = np.argsort(rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], axis=1)
             table = np.take_along_axis(table, order[:, :, None], axis=1)
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
-        if self._unchecked:
-            check_table(self.setting.source.arms, table)
-            _check_means(self.setting.source.name, means, (len(rows), *self.means.shape[1:]))
         self._rows[rows], self.means[rows] = table if self._split is None else self._split(table), means
         self.truth[rows] = own.truth(self.problem, means, (len(rows), self.K))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -12,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import rng
-from .arms import LAWS, Arms
-from .checks import LARGEST, integer, number
+from .arms import LAWS, Arms, check_table
+from .checks import LARGEST, errors_of, integer, number, ours
 
-__all__ = ["Instance", "NamedInstance", "Sampler"]
+__all__ = ["Instance", "NamedInstance", "Sampler", "drawn"]
 
 Floats = NDArray[np.float64]
 # The laws of the means that a sampler may have, and how many numbers each takes; 0: any number of them.
+MEANS_OFF = 0.05  # how far off the means of a table may be, in units of sigma: tables of quantiles are approximate
 KINDS = {"uniform": 2, "normal": 2, "choice": 0, "around": 3}
 
 
@@ -108,7 +111,7 @@ class Sampler:
             raise ValueError(f"the law {self._kind!r} of the means takes {wanted}, got {self._values}")
         if self._kind == "uniform" and not self._values[0] <= self._values[1]:
             raise ValueError(f"uniform means need low <= high, got {self._values}")
-        lowest, highest = kind.mean_range
+        lowest, highest = _mean_range(kind)
         if self._kind == "normal" and (self._values[1] <= 0 or lowest > -np.inf or highest < np.inf):
             raise ValueError(
                 f"normal means need sd > 0 and arms of any mean (not Bernoulli arms), got {self._values}, {law!r:.200}"
@@ -124,7 +127,7 @@ class Sampler:
             raise ValueError(f"the means of {kind.__name__} arms lie in [{lowest:g}, {highest:g}], got {self._values}")
         # Arms of this law, for what all instances have in common: kernel code, support, scale, number of parameters.
         alike = np.full((self.K, self.D) if self.D > 1 else self.K, self._values[0])
-        self.arms = kind.with_means(alike, self.spread)
+        self.arms = _arms_with_means(kind, alike, self.spread)
 
     @property
     def positive(self) -> bool:
@@ -150,7 +153,20 @@ class Sampler:
 
     def pack(self, means: Floats) -> Floats:
         """Kernel parameters (E, K, P) of means (E, K, D)."""
-        return type(self.arms).pack(means, self.spread)
+        kind = type(self.arms)
+        if ours(kind):
+            return kind.pack(means, self.spread)
+        with errors_of(f"pack of the law {kind.law!r}"):
+            table: Any = kind.pack(means, self.spread)
+        if not isinstance(table, np.ndarray) or table.dtype.kind not in "biuf" or table.ndim != means.ndim:
+            got = f"shape {table.shape}" if isinstance(table, np.ndarray) else f"{table!r:.200}"
+            raise ValueError(f"pack of the law {kind.law!r} must be an array (E, K, P) of numbers, got {got}")
+        if table.shape[:-1] != means.shape[:-1]:
+            raise ValueError(
+                f"pack of the law {kind.law!r} must be a table of shape (E, K, P) with (E, K) = {means.shape[:-1]}, "
+                f"got shape {table.shape}"
+            )
+        return table
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `find` reads."""
@@ -166,6 +182,63 @@ class Sampler:
     def __repr__(self) -> str:
         (form,) = self.to_dict().values()
         return f"{type(self).__name__}({form})"
+
+
+def drawn(source: Sampler, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+    """`Sampler.draw`, whose means and tables are checked where the sampler or its law is a user's own.
+
+    Raises:
+        ValueError: naming the sampler or the law, and what is wrong.
+    """
+    arms = source.arms
+    if ours(source) and ours(arms):
+        return source.draw(key, episode)
+    of = f"the sampler {source.name!r}"
+    with nullcontext() if ours(source) else errors_of(of):
+        found: Any = source.draw(key, episode)
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise ValueError(f"{of} must draw a pair of means and tables, got {found!r:.200}")
+    means, table = found
+    shape = (len(episode), *arms.means.shape)
+    numbers = isinstance(means, np.ndarray) and means.dtype.kind in "iuf"
+    if not numbers or means.shape != shape or not np.isfinite(means).all():
+        got = f"{means!r:.200}" if not numbers else f"shape {means.shape}" if means.shape != shape else "others"
+        raise ValueError(f"{of} must draw means that are finite numbers of shape {shape}, got {got}")
+    if not isinstance(table, np.ndarray) or table.dtype.kind not in "biuf":
+        raise ValueError(f"{of} must draw tables (E, K, P) of numbers, got {table!r:.200}")
+    check_table(arms, table)
+    if table.shape[:-2] != shape[:1]:
+        raise ValueError(f"{of} must draw tables (E, K, P) with E = {shape[0]}, got shape {table.shape}")
+    return means, table
+
+
+def _mean_range(kind: type[Arms]) -> tuple[float, float]:
+    """The lowest and the highest mean that arms of a law can have, possibly infinite."""
+    given: Any = kind.mean_range
+    try:
+        low, high = (math.nan if isinstance(end, (str, bool)) else float(end) for end in given)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not low < high:
+        raise ValueError(
+            f"mean_range of the law {kind.law!r} must be a pair of numbers, the lower one first, got {given!r:.200}"
+        )
+    return low, high
+
+
+def _arms_with_means(kind: type[Arms], means: Floats, spread: float) -> Arms:
+    """`Arms.with_means`, checked where the law is a user's own: such arms, with these means, or nearly so."""
+    if ours(kind):
+        return kind.with_means(means, spread)
+    of = f"with_means of the law {kind.law!r}"
+    with errors_of(of):
+        arms: Any = kind.with_means(means, spread)
+    if not isinstance(arms, kind) or not hasattr(arms, "parameters"):
+        raise ValueError(f"{of} must make {kind.__name__} arms, got {arms!r:.200}")
+    wanted = means[:, 0] if means.ndim == 2 and means.shape[1] == 1 else means
+    if arms.means.shape != wanted.shape or np.abs(arms.means - wanted).max() > MEANS_OFF * arms.sigma:
+        raise ValueError(f"{of} must make arms of the means {wanted!r:.200}, got {arms.means!r:.200}")
+    return arms
 
 
 def _samplable() -> list[str]:

@@ -122,7 +122,8 @@ def _made(name: str, build: Callable[..., Any], parameters: dict[str, Any]) -> I
     try:
         inspect.signature(build).bind(**parameters)
     except TypeError as error:
-        raise ValueError(f"instance {name!r}: {error}") from None
+        takes = ", ".join(inspect.signature(build).parameters)
+        raise ValueError(f"instance {name!r}: {error}; it takes {takes or 'no parameters'}") from None
     except ValueError:  # some functions written in C have no signature
         pass
     names = (*_BEING_MADE.get(), name)

@@ -57,6 +57,7 @@ class Registry(Mapping[str, T], Generic[T]):
             ValueError for an object that is none of the kind.
         rows: this package's own, which nobody can replace; nor can anybody replace those of installed packages.
         reserved: further names that nobody can take.
+        refused: tells, of a word, why it can be no name: "must not end in .zip"; None where it can.
     """
 
     def __init__(
@@ -66,8 +67,9 @@ class Registry(Mapping[str, T], Generic[T]):
         check: Callable[[str, Any], None],
         rows: Mapping[str, T | str],
         reserved: Collection[str] = (),
+        refused: Callable[[str], str | None] = lambda name: None,
     ) -> None:
-        self.kind, self.group, self._check = kind, group, check
+        self.kind, self.group, self._check, self._refused = kind, group, check, refused
         self._own, self._rows, self._reserved = frozenset(rows), dict(rows), frozenset(reserved)
         self._found: dict[str, T] = {}
 
@@ -95,13 +97,15 @@ class Registry(Mapping[str, T], Generic[T]):
             target: the object, or "module:name".
 
         Raises:
-            ValueError: for a name that is no such word, that is one of this package's own or one of an installed
-                package, and for a target that is none of the kind.
+            ValueError: for a name that is no such word or is refused for another reason, that is one of this package's
+                own or one of an installed package, and for a target that is none of the kind.
         """
         if not _is_word(name):
             raise ValueError(
                 f"the name of the {self.kind} must be a word of letters, digits, '-', '_' and '.', got {name!r:.200}"
             )
+        if (why := self._refused(name)) is not None:
+            raise ValueError(f"the name of the {self.kind} {why}, got {name!r}")
         if name in self._own:
             if self._rows[name] is target:
                 return
@@ -115,7 +119,7 @@ class Registry(Mapping[str, T], Generic[T]):
             raise ValueError(f"the {self.kind} {name!r} comes with {where}: choose another name")
         if not isinstance(target, str):
             target = self.accept(name, target)
-        elif ":" not in target:
+        elif not _is_target(target):
             raise ValueError(f"the {self.kind} {name!r} must be an object or 'module:name', got {target!r:.200}")
         self._rows[name] = target
         self._found.pop(name, None)
@@ -138,15 +142,24 @@ class Registry(Mapping[str, T], Generic[T]):
         """The rows of installed packages by name, "module:name" each.
 
         Left out are entry points with the name of one of our own rows, which a package cannot replace, and those whose
-        name `register` would refuse.
+        name `register` would refuse, where it is a word with a warning.
         """
         return {name: point.value.partition("[")[0].strip() for name, point in self._points.items()}
 
     @cached_property
     def _points(self) -> dict[str, EntryPoint]:
         """The entry points of `installed`; what they name may be followed by extras of the package, in brackets."""
-        taken = self._own | self._reserved
-        return {point.name: point for point in _points(self.group) if point.name not in taken and _is_word(point.name)}
+        found, taken = dict[str, EntryPoint](), self._own | self._reserved
+        for point in _points(self.group):
+            if point.name in taken or not _is_word(point.name):
+                continue
+            if (why := self._refused(point.name)) is not None:
+                package = "" if point.dist is None else f" of the package {point.dist.name!r}"
+                told = f"the {self.kind} {point.name!r}{package} is left out: its name {why}"
+                warnings.warn(told, RuntimeWarning, stacklevel=2)
+                continue
+            found[point.name] = point
+        return found
 
     def __getitem__(self, name: str) -> T:
         if name not in self._found:
@@ -193,6 +206,12 @@ def _points(group: str) -> list[EntryPoint]:
 def _is_word(name: Any) -> bool:
     """Whether this is a word of letters, digits, "-", "_" and "."."""
     return isinstance(name, str) and name.translate(str.maketrans("", "", "-_.")).isalnum()
+
+
+def _is_target(text: str) -> bool:
+    """Whether this is of the form "module:name"."""
+    module, colon, name = (part.strip() for part in text.partition(":"))
+    return bool(module and colon and name) and ":" not in name
 
 
 def _is_named_by(entry: str, target: Any) -> bool:

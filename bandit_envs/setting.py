@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from . import rng
 from .checks import choice, flag, ours
-from .instances import Instance, Sampler
+from .instances import Instance, Sampler, drawn
 from .lookup import find
 from .observations import FEATURES
 from .problems import PROBLEMS, Problem, own
@@ -86,7 +86,7 @@ def _some_means(source: Instance | Sampler) -> NDArray[np.float64]:
     n = 2 if source.K != 2 else 3
     if isinstance(source, Instance):
         return np.repeat(source.arms.means[None], n, axis=0)
-    means, _ = source.draw(np.repeat(rng.root_key(0)[:, None], n, axis=1), np.arange(n, dtype=np.uint64))
+    means, _ = drawn(source, np.repeat(rng.root_key(0)[:, None], n, axis=1), np.arange(n, dtype=np.uint64))
     return np.array(means, np.float64)
 
 
@@ -143,9 +143,9 @@ def resolve(
         pull=pull,
     )
     question = task.make_problem()
-    question.check(task, source)
+    own.check(question, task, source)
     if not ours(question):
-        own.try_out(question, _some_means(source), task.D)
+        own.try_out(question, _some_means(source), task.D, task.delta or 0.1)
     elif isinstance(source, Instance):
         question.truth(source.arms.means)  # refuses an instance on which the question has no answer
     return Setting(question, source, task, choice("reward", reward, REWARDS), flag("shuffle_arms", shuffle_arms))

@@ -6,12 +6,13 @@ import dataclasses
 import inspect
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .checks import LARGEST, choice, integer, interval, number
-from .problems import PROBLEMS, Problem
+from .checks import LARGEST, choice, errors_of, integer, interval, number, ours
+from .problems import PROBLEMS, Problem, kept, own
 from .rng import ARMS_LIMIT, PULLS_LIMIT
 
 __all__ = ["Task"]
@@ -22,6 +23,10 @@ ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features"), ("ar
 @dataclass(frozen=True)
 class Task:
     """What is asked, what is known of the arms, and the rules of an episode.
+
+    The class of a problem is the one that its name stands for when the task is made: a class of that name that is
+    registered later does not change the task, nor its copies with other attributes. A task that was pickled or written
+    as JSON is of the class that the name stands for where it is read.
 
     Attributes:
         problem: name of the problem, or "module:Class" of one that is not registered.
@@ -53,6 +58,7 @@ class Task:
     pull: str = "arm"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "problem", kept(self.problem))
         problem, most = self.make_problem(), PULLS_LIMIT - 1
         checked = {
             "parameters": problem.settings,
@@ -76,7 +82,7 @@ class Task:
             raise ValueError("pull='coordinate' needs arms of 2 dimensions or more, got scalar arms")
         if self.stop > ARMS_LIMIT:
             raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {self.K} * {self.D}")
-        problem.check(self)
+        own.check(problem, self)
 
     @cached_property
     def stop(self) -> int:
@@ -103,7 +109,8 @@ class Task:
         wanted = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
         if missing := [name for name in wanted if name not in self.parameters]:
             raise ValueError(f"{kind.name} needs {' and '.join(missing)}")
-        return kind(**self.parameters)
+        with nullcontext() if ours(kind) else errors_of(f"the problem {kind.name!r}"):
+            return kind(**self.parameters)
 
     @property
     def width(self) -> float:

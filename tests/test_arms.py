@@ -561,6 +561,66 @@ def test_fill_checks_what_it_is_given() -> None:
             object.__new__(Gaussian).fill(means, variances, table, support=None, sigma=1.0)
 
 
+class Packed(Gaussian):
+    """Gaussian arms, to go wrong."""
+
+    law = "packed"
+
+
+ODD_LAWS: list[tuple[dict[str, Any], str]] = [
+    ({"pack": staticmethod(lambda means, spread: Gaussian.pack(means, spread)[:1])}, r"pack .* \(40, 10\), got"),
+    ({"pack": staticmethod(lambda means, spread: Gaussian.pack(means, spread)[0])}, r"pack .*, got shape \(10, 2\)"),
+    ({"pack": staticmethod(lambda means, spread: Gaussian.pack(means, spread).tolist())}, r"pack .*, got \[\[\["),
+    ({"pack": staticmethod(lambda means, spread: {}["mean"])}, "pack .* fails: KeyError: 'mean'"),
+    ({"pack": lambda self, means, spread: Gaussian.pack(means, spread)}, "pack .* fails: TypeError: .*'spread'"),
+    ({"mean_range": 3}, "mean_range .* pair of numbers, the lower one first, got 3"),
+    ({"mean_range": (1, 0)}, r"mean_range .*, got \(1, 0\)"),
+    ({"mean_range": ("0", "1")}, "mean_range .* pair of numbers"),
+    ({"with_means": classmethod(lambda cls, means, spread: means)}, "with_means .* must make Odd arms, got array"),
+    ({"with_means": classmethod(lambda cls, means, spread: Gaussian(means))}, "with_means .* must make Odd arms"),
+    ({"with_means": classmethod(lambda cls, means, spread: cls(means + 1))}, "with_means .* arms of the means"),
+    ({"with_means": classmethod(lambda cls, means, spread: cls(means[1:]))}, "with_means .* arms of the means"),
+    ({"with_means": classmethod(lambda cls, means, spread: cls())}, "with_means .* fails: TypeError"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), ODD_LAWS, ids=range(len(ODD_LAWS)))
+def test_a_law_for_samplers_that_goes_wrong_is_named(changes: dict[str, Any], said: str) -> None:
+    register_law(type("Odd", (Packed,), {"law": "odd-law", **changes}))
+    with pytest.raises(ValueError, match=said) as caught:
+        gym.make_vec("bandit_envs/TopK-v0", 40, instance="sampler(law='odd-law')", k=2, budget=40).reset(seed=0)
+    assert "the law 'odd-law'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "data", "support"),
+    [
+        (Tabulated, [[0.0, 1.0], [0.0, 1.5]], None, (0.0, 1.0)),
+        (Tabulated, [[0.0, 1.0], [-0.5, 1.0]], None, (0.0, 1.0)),
+        (Uniform, [[0.0, 1.0], [0.5, 1.0]], None, (0.0, 1.0)),
+        (Bernoulli, [[0.5], [0.5]], None, (0.0, 0.5)),
+        (Categorical, [[0.5, 2.0], [0.5, 2.0]], [0.0, 3.0], (0.0, 1.0)),
+        (Resampled, [[0.0, 1.0], [1.0, 1.0]], [-1.0, 1.0], (0.0, 1.0)),
+    ],
+)
+def test_samples_lie_within_the_support(kind: type[Arms], table: Any, data: Any, support: Any) -> None:
+    class Beyond(Arms):
+        law, code = "beyond", kind.code
+
+        def __init__(self, support: Any) -> None:
+            self.fill([0.5, 0.5], 0.1, table, data, support=support, sigma=0.5)
+
+    with pytest.raises(ValueError, match="the samples of beyond arms must lie in their support"):
+        Beyond(support)
+    Beyond((-2.0, 4.0))
+    Beyond(None)
+
+
+def test_an_unknown_parameter_of_a_law_is_told_with_those_that_it_takes() -> None:
+    with pytest.raises(ValueError, match="gaussian arms: .*'width'; they take mean, sd"):
+        arms.from_dict({"law": "gaussian", "mean": [0, 1], "width": 2})
+
+
 def test_tables_that_a_sampler_of_ones_own_draws_are_checked() -> None:
     """A law whose `pack` makes probabilities beyond 1, or tables of another shape."""
 

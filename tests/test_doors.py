@@ -24,7 +24,7 @@ from agents.core import ALL_PROBLEMS, LOCAL_PROBLEMS, Problems
 from agents.evaluation.result import Evaluation
 from agents.thresholding.lsa import LSA
 from agents.thresholding.ucbe import UCBE
-from bandit_envs import PROBLEMS, Task
+from bandit_envs import PROBLEMS, SetProblem, Task
 
 THRESHOLD = "bandit_envs/Threshold-v0"
 TAO = {"instance": "tao2019-1", "budget": 60}
@@ -141,9 +141,23 @@ def test_names() -> None:
     for problem in PROBLEMS:
         assert agents.names(problem) == [name for name in AGENTS if problem in recipe_of(name).solves]
         assert agents.names(problem)[-1] == "ppo"
+        assert "evolved" in agents.names(problem)
+    assert "evolved" not in agents.names(f"{__name__}:Lonely")  # for which no genes are stored
+    assert "uniform" in agents.names(f"{__name__}:Lonely")
+    task = Task(f"{__name__}:Lonely", {}, K=4, budget=20)
+    assert agents.make("evolved", task, genes=[0.1] * 18).name == "evolved"
     for odd in ("threshold", 3, [], {}, 1.5):
         with pytest.raises(ValueError, match="unknown problem"):
             agents.names(odd)  # type: ignore[arg-type]
+
+
+class Lonely(SetProblem):
+    """A problem for which no models are stored."""
+
+    name = "Lonely"
+
+    def margin(self, means: Any) -> Any:
+        return np.asarray(means) - 0.5
 
 
 class Sure(agents.IndexPolicy):
@@ -237,6 +251,10 @@ class Half(LSA):
         ("mine", agents.IndexPolicy, "the agent 'mine' must define index"),
         ("mine", Half, "the agent 'mine' must define index"),
         ("mine", "test_doors", "'module:name'"),
+        ("mine", ":", "'module:name', got ':'"),
+        ("mine", "test_doors:", "'module:name', got 'test_doors:'"),
+        ("mine", ":Mine", "'module:name', got ':Mine'"),
+        ("mine.zip", Mine, "the name of the agent must not end in '.zip'"),
     ],
 )
 def test_what_cannot_be_registered(registry: Any, name: Any, target: Any, message: str) -> None:
@@ -531,14 +549,20 @@ def test_an_entry_point_cannot_have_the_name_of_an_alias(registry: Any, tmp_path
     about = tmp_path / "theirs-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    points = "md-apt = test_doors:Mine\nmine = test_doors:Mine [fast]\nlost = test_doors:Lost\n"
+    points = (
+        "md-apt = test_doors:Mine\nm.zip = test_doors:Mine\nmine = test_doors:Mine [fast]\nlost = test_doors:Lost\n"
+    )
     (about / "entry_points.txt").write_text(f"[bandit_envs.agents]\n{points}")
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("installed", "_points"):
         registry.__dict__.pop(name, None)
     try:
-        with pytest.warns(RuntimeWarning, match="'lost' is left out: the entry point 'lost' of the package 'theirs'"):
+        with (
+            pytest.warns(RuntimeWarning, match="'lost' is left out: the entry point 'lost' of the package 'theirs'"),
+            pytest.warns(RuntimeWarning, match="'m.zip' of the package 'theirs' is left out: its name must not end in"),
+        ):
             names = agents.names("Threshold")
+        assert "m.zip" not in names
         assert "mine" in names
         assert "md-apt" not in names
         assert type(agents.make("mine", gym.make(THRESHOLD))) is Mine

@@ -19,7 +19,7 @@ import agents
 from agents.core.agent import Agent
 from agents.evaluation import progress, run, statistics
 from agents.evaluation.result import Evaluation
-from bandit_envs import Bernoulli, Instance, Threshold, jit
+from bandit_envs import AllGood, Bernoulli, Gaussian, Instance, Threshold, Uniform, jit
 from bandit_envs.catalogue import ENVIRONMENTS
 from bandit_envs.observations import FEATURES
 from bandit_envs.problems import PROBLEMS
@@ -247,6 +247,30 @@ def test_an_agent_that_uses_the_budget_has_a_run_for_each() -> None:
         mine = part(result.episodes, agent="ucbe", budget=budget)
         assert mine.drop(columns="agent").equals(alone.episodes.drop(columns="agent"))
     assert [list(part(result.summary(), agent=name)["budget"]) for name in ("ucbe", "lsa")] == [[20, 40]] * 2
+
+
+@pytest.mark.parametrize("problem", ["Threshold", "AllGood", "TopK"])
+def test_rows_of_budgets_are_those_of_separate_runs(problem: str) -> None:
+    """Defect: agents that pull in bulk made one run at the largest budget, and were scored before the bulk pull."""
+    env_id, kwargs = (
+        f"bandit_envs/{problem}-v0",
+        {"instance": "tao2019-1", "delta": 0.1} | ({"epsilon": 0.2} if problem == "TopK" else {}),
+    )
+    names = [
+        name
+        for name, kind in agents.catalogue.AGENTS.items()
+        if problem in kind.solves and isinstance(kind, type) and kind.anytime
+    ]
+    chosen: dict[str, Any] = {name: name for name in names} | {"bulk": Bulk, "stops": Stops}
+    points = [12, 35, 150]
+    for label, agent in chosen.items():
+        together = evaluate(agent, env_id, env_kwargs=kwargs, episodes=6, budgets=points)
+        for budget in points:
+            alone = evaluate(agent, env_id, env_kwargs=kwargs | {"budget": budget}, episodes=6)
+            mine = part(together.episodes, budget=budget)
+            assert_frame_equal(mine, alone.episodes, check_exact=True, obj=label)
+            assert part(together.pulls, budget=budget)["pulls"].tolist() == alone.pulls["pulls"].tolist(), label
+            assert (mine["total_pulls"] > 0).all(), label
 
 
 def test_an_ended_episode_counts_later_with_its_final_answer() -> None:
@@ -483,11 +507,36 @@ def test_delta_gets_a_verdict_and_a_lower_bound_a_ratio(monkeypatch: pytest.Monk
     monkeypatch.setattr(Threshold, "lower_bound", lambda self, means, delta: 20.0 if delta == 0.2 else math.nan)
     table = evaluate("uniform", env_kwargs=TAO | {"delta": 0.2}, episodes=100).summary()
     assert table["verdict"].tolist() == ["not met"]
-    assert table["lower_bound_ratio"].tolist() == [3.0]  # 60 pulls
+    assert table["lower_bound_ratio"].isna().all()  # the budget has ended the episodes, not the agent
+    stops = Stops(gym.make(THRESHOLD, actions="full", **TAO))
+    result = evaluate(stops, env_kwargs={"instance": "tao2019-1", "delta": 0.2}, at=[12, 100])
+    first, last = result.summary()["lower_bound_ratio"]
+    assert last == result.column("stops", "total_pulls").mean() / 20.0
+    assert math.isnan(first)
+    capped = evaluate(stops, env_kwargs={"instance": "tao2019-1", "delta": 0.2, "max_pulls": 12}).summary()
+    assert 0 < capped["truncated"][0] < 1
+    assert capped["lower_bound_ratio"].isna().all()
     easy = {"instance": Instance(Bernoulli([0.0, 1.0])), "budget": 10, "delta": 0.2}
     assert evaluate("uniform", env_kwargs=easy, episodes=100).summary()["verdict"].tolist() == ["met"]
     assert evaluate("uniform", env_kwargs=easy, episodes=3).summary()["verdict"].tolist() == ["undecided"]
     assert "verdict" not in evaluate("uniform").summary()
+
+
+def test_a_bound_for_gaussian_arms_of_sd_1_grows_with_their_variance() -> None:
+    """Defect: the bound of AllGood, for N(mean, 1) arms, was reported for arms of all laws."""
+
+    def bound(arms: Any, **more: Any) -> float:
+        kwargs = {"instance": arms, "epsilon": 0.2, "delta": 0.1, "max_pulls": 10**6} | more
+        return evaluate("st2", "bandit_envs/AllGood-v0", env_kwargs=kwargs, episodes=1).runs[0].lower_bound
+
+    means = [0.1, 0.4, 0.9]
+    one = bound(Gaussian(means))
+    assert one == AllGood(0.2).lower_bound(means, 0.1) > 0
+    assert bound(Gaussian(means, 0.5)) == pytest.approx(0.25 * one)
+    assert bound({"law": "gaussian", "mean": means, "sd": [2.0, 2.0, 2.0]}) == pytest.approx(4.0 * one)
+    for other in (Gaussian(means, [1.0, 1.0, 2.0]), Bernoulli(means), Uniform(means, 12**0.5)):
+        assert math.isnan(bound(other))
+    assert math.isnan(bound("sampler(law='gaussian')"))
 
 
 def test_comparison_is_paired() -> None:

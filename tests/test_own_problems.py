@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import pickle
@@ -33,6 +34,7 @@ from bandit_envs import (
     Sampler,
     SetProblem,
     Task,
+    integer,
     register_instance,
     register_problem,
 )
@@ -241,6 +243,59 @@ def test_a_class_that_is_registered_again_takes_the_place_of_the_first(registere
     assert type(gym.make("bandit_envs/Apart-v2").unwrapped.problem) is Second
 
 
+def test_a_task_keeps_the_class_that_it_was_made_with(registered: None) -> None:
+    """Defect: an agent made for an environment of a class that was replaced later answered by the new class."""
+
+    class Above(SetProblem):
+        name, local = "Side", True
+        metric_types = {**SetProblem.metric_types, "first": np.float64}
+
+        def margin(self, means: Any) -> Any:
+            return np.asarray(means) - 0.5
+
+        def verdict(self, answer: Any, truth: Any) -> Any:
+            return super().verdict(answer, truth) | {"first": np.ones(answer.shape[:-1])}
+
+    class Below(SetProblem):
+        name = "Side"
+
+        def margin(self, means: Any) -> Any:
+            return 0.5 - np.asarray(means)
+
+    register_problem(Above)
+    env = gym.make("bandit_envs/Side-v0", actions="full", budget=30, instance={"law": "bernoulli", "mean": [0, 1, 1]})
+    task = env.unwrapped.task  # type: ignore[attr-defined]
+    before = agents.make("lsa", env)
+    register_problem(Below)
+    assert type(PROBLEMS.find("Side")().plug_in([0.9]).tolist()) is list
+    for same_class in (task, task.replace(budget=9), copy.copy(task), copy.deepcopy(task), Task(task.problem, {}, K=3)):
+        assert type(same_class.make_problem()) is Above
+        agents.make("lsa", same_class)  # Below is not local
+    for agent in (before, agents.make("lsa", env), before.for_task(task.replace(budget=20))):
+        env.reset(seed=0)
+        observation, over = env.reset(seed=0)[0], False
+        while not over:
+            observation, _, over, _, info = env.step(agent.predict(observation)[0])
+        assert info["correct"]
+        assert info["answer"].tolist() == [0, 1, 1]
+    assert task == Task.from_json(task.to_json())
+    assert hash(task.problem) == hash("Side")
+    assert repr(task.problem) == "'Side'"
+    again = pickle.loads(pickle.dumps(task))
+    assert again == task
+    assert type(again.problem) is str
+    assert type(again.make_problem()) is type(Task.from_json(task.to_json()).make_problem()) is Below
+
+
+@pytest.mark.parametrize("name", ["top-k", "BESTARM", "threshold", "Top_K", "TopK-v0", "allgoodv3"])
+def test_a_problem_of_ones_own_takes_no_short_form_of_ours(name: str) -> None:
+    """Defect: "threshold" then stood for the user's problem in `evaluate` and on the command line."""
+    kind = type("Own", (Apart,), {"name": name})
+    with pytest.raises(ValueError, match=f"the name of the problem must differ from .*, got '{name}'"):
+        register_problem(kind)
+    assert name not in PROBLEMS
+
+
 def test_a_class_is_named_by_its_module() -> None:
     text = f"{HERE}:Unregistered"
     env = PureExplorationEnv(text, epsilon=0.1, budget=7)
@@ -312,6 +367,21 @@ ODD_PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"verdict": verdict_with(correct=lambda n: np.ones(n))}, "'correct' in the verdict .* must be bool, got float64"),
     ({"verdict": verdict_with(misclassified=lambda n: np.zeros(n))}, "'misclassified' .* must be int64, got float64"),
     ({"metric_types": {"regret": np.float64}}, "verdict .* without regret"),
+    ({"margin": lambda self, m: np.asarray(m) >= 0.5}, "margin .* must be an array of numbers of shape"),
+    ({"tolerance": np.nan}, "tolerance of .* must be a number in .*got nan"),
+    ({"tolerance": "much"}, "tolerance of .* must be a number in .*got 'much'"),
+    ({"boundary": "0.5"}, "boundary of .* must be a number in .*got '0.5'"),
+    ({"boundary": np.inf}, "boundary of .* must be a number in .*got inf"),
+    ({"answer_size": 2.5}, "the problem 'Odd'.*2.5"),
+    ({"check": lambda self, task, source=None: {}["K"]}, "check of .* fails: KeyError: 'K'"),
+    ({"check": lambda self, task, source=None: sys.exit("no")}, "check of .* fails: SystemExit: no"),
+    ({"lower_bound": lambda self, means, delta: 1 / 0}, "lower_bound of .* fails: ZeroDivisionError"),
+    ({"lower_bound": lambda self, means, delta: None}, "lower_bound of .* must be a number, or NaN, got None"),
+    ({"lower_bound": lambda self, means, delta: "9"}, "lower_bound of .* must be a number, or NaN, got '9'"),
+    ({"local": True, "margin": lambda self, m: m - 0.9 * np.nanmax(m, axis=-1, keepdims=True)}, "not say local = True"),
+    ({"local": True, "margin": lambda self, m: m - np.mean(m, axis=-1, keepdims=True)}, "not say local = True"),
+    ({"local": True, "arm_margin": lambda self, x: np.asarray(x) - 0.4}, "not say local = True"),
+    ({"__init__": lambda self: {}["parameter"]}, "the problem 'Odd' fails: KeyError: 'parameter'"),
     ({"certificate_names": ("sure",), "certificate": lambda self, *seen, width: {}}, "certificate .* without sure"),
 ]
 
@@ -331,6 +401,23 @@ def test_an_error_names_the_problem(changes: dict[str, Any], said: str, instance
         with pytest.raises(ValueError, match=said) as caught:
             make("bandit_envs/Odd-v0", instance=instance)
         assert "the problem 'Odd'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"defaults": [("budget", 3)]}, "Odd.defaults must be {keyword: value}"),
+        ({"defaults": {3: 4}}, "Odd.defaults must be {keyword: value}"),
+        ({"metric_types": ["regret"]}, "Odd.metric_types must be {metric: NumPy type}, got"),
+        ({"metric_types": 3}, "Odd.metric_types must be {metric: NumPy type}, got 3"),
+        ({"metric_types": {"regret": "number"}}, r"Odd.metric_types\['regret'\] must be a NumPy type of numbers"),
+        ({"metric_types": {"regret": None}}, r"Odd.metric_types\['regret'\] must be a NumPy type of numbers"),
+        ({"metric_types": {"regret": str}}, r"Odd.metric_types\['regret'\] must be a NumPy type of numbers"),
+    ],
+)
+def test_what_a_class_declares_is_checked(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        odd(**changes)
 
 
 def test_a_margin_that_some_instances_do_not_have_is_found_at_their_reset() -> None:
@@ -537,7 +624,11 @@ def test_instances_that_are_none(registered: None) -> None:
     register_instance("steps", steps)
     for instance, said in (
         ("stepps", "unknown instance 'stepps'; did you mean 'steps'"),
-        ("steps(m=3)", "instance 'steps': got an unexpected keyword argument 'm'"),
+        ("steps(m=3)", "instance 'steps': got an unexpected keyword argument 'm'; it takes"),
+        (
+            "sampler(law='gaussian', sd=3)",
+            "unexpected keyword argument 'sd'; it takes law, arms, mean, dimensions, spread",
+        ),
         ({"steps": 3}, "'steps' must hold the parameters of the instance, got 3"),
         ({"stepps": {}}, "unknown instance 'stepps'"),
         (f"{HERE}:stepps", f"'{HERE}:stepps' cannot be imported"),
@@ -775,3 +866,12 @@ def test_a_parameter_cannot_have_the_name_of_a_keyword_of_the_environment() -> N
 
     with pytest.raises(ValueError, match="'budget' is a keyword of every environment"):
         bandit_envs.register_problem(Spent)
+
+
+def test_whole_numbers_need_no_limits() -> None:
+    assert integer("n", 10**30) == 10**30
+    assert integer("n", np.int8(-3), high=0) == -3
+    with pytest.raises(ValueError, match=r"n must be an integer in \(-inf, inf\), got 0.5"):
+        integer("n", 0.5)
+    with pytest.raises(ValueError, match=r"n must be an integer in \[1, inf\), got True"):
+        integer("n", True, 1)

@@ -269,6 +269,8 @@ def test_columns_come_where_they_say_something() -> None:
     assert "x lower bound" not in text
     result = evaluate("uniform", env_kwargs=kwargs)
     result.runs[0].lower_bound = 15.0
+    assert "x lower bound" not in report.summary(result)  # no episode was ended by the agent
+    result.runs[0].columns["truncated"][:] = False
     assert "x lower bound" in report.summary(result)
 
 

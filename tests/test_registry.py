@@ -100,8 +100,22 @@ def test_registering() -> None:
         numbers.register("half", 0.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'text' must be an object or 'module:name', got 'sys'"):
         numbers.register("text", "sys")
+    for text in (":", "sys:", ":maxsize", " : ", "sys:path:x"):
+        with pytest.raises(ValueError, match="'text' must be an object or 'module:name', got"):
+            numbers.register("text", text)
     assert numbers["one"] == 1
     assert "half" not in numbers
+
+
+def test_names_that_are_refused(packages: Any) -> None:
+    """By what the registry says of them: `register` refuses them, entry points of such names are left out."""
+    packages("theirs", "n = 4\n", **{"four.zip": "theirs:n", "four": "theirs:n"})
+    numbers = Registry("number", GROUP, whole, {}, refused=lambda name: "is odd" if name.endswith(".zip") else None)
+    with pytest.warns(RuntimeWarning, match="number 'four.zip' of the package 'theirs' is left out: its name is odd"):
+        assert list(numbers) == ["four"]
+    with pytest.raises(ValueError, match="the name of the number is odd, got 'two.zip'"):
+        numbers.register("two.zip", 2)
+    assert list(numbers) == ["four"]
 
 
 def test_a_row_that_was_found_is_found_anew_after_it_is_replaced() -> None:

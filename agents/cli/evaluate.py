@@ -42,9 +42,9 @@ class Evaluate(EnvironmentCommand[Options]):
     seed: Annotated[int, arg(metavar="N")] = 0
     """Root seed: the same seed gives the same numbers."""
     at: Counts = None
-    """Numbers of pulls at which the answer is scored too."""
+    """Numbers of pulls at which the answer is scored too; not together with --budgets."""
     budgets: Counts = None
-    """Several budgets: one run for each."""
+    """Several budgets, one run for each; not together with --at."""
     batch: Count = None
     """Episodes side by side; the result does not depend on it."""
     jobs: Annotated[int, arg(metavar="N")] = 1

@@ -220,8 +220,9 @@ class Evaluation:
         Columns: agent, budget, at, episodes, total_pulls (mean) and its quantiles total_pulls_50, total_pulls_95;
         error_rate with the Clopper-Pearson interval error_low, error_high, and, where the task names a delta, the
         `verdict` on it; score with the bootstrap interval score_low, score_high; truncated (a rate: a censored time is
-        no stopping time); lower_bound_ratio (mean pulls / the problem's lower bound, NaN where none is known); means of
-        the metrics; pulls_per_second.
+        no stopping time); lower_bound_ratio (mean pulls / the problem's lower bound, NaN where none is known for these
+        arms, and where not all episodes were ended by the agent itself: with a budget, where one is truncated, and at
+        checkpoints that one has reached); means of the metrics; pulls_per_second.
 
         Args:
             level: of the intervals.
@@ -253,7 +254,7 @@ class Evaluation:
                     "score_low": score_low[c],
                     "score_high": score_high[c],
                     "truncated": run.columns["truncated"][:, c].mean(),
-                    "lower_bound_ratio": pulls.mean() / run.lower_bound,
+                    "lower_bound_ratio": self._ratio(run, c, at),
                 }
                 row |= {name: run.columns[name][:, c].mean() for name in run.names[2:]}
                 rows.append(row | {"pulls_per_second": run.pulls_per_second})
@@ -262,6 +263,15 @@ class Evaluation:
         for key in ("budget", "at"):
             table[key] = table[key].astype("Int64")
         return table
+
+    @staticmethod
+    def _ratio(run: Run, c: int, at: int | None) -> float:
+        """Mean pulls / the lower bound in a cell where the agent has ended all episodes by itself, else NaN."""
+        pulls = run.columns["total_pulls"][:, c]
+        cut = run.columns["truncated"][:, c].any() or at is not None and (pulls >= at).any()
+        if run.task.budget is not None or cut or not run.lower_bound > 0:
+            return math.nan
+        return float(pulls.mean() / run.lower_bound)
 
     def column(self, agent: str, metric: str, *, budget: int | None = None, at: int | None = None) -> NDArray[Any]:
         """The values of a metric, (episodes,), in one cell.

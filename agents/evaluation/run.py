@@ -28,6 +28,7 @@ import bandit_envs
 from bandit_envs import (
     EPISODES_LIMIT,
     PULLS_LIMIT,
+    Gaussian,
     PureExplorationVectorEnv,
     Quiet,
     Task,
@@ -38,6 +39,7 @@ from bandit_envs import (
 )
 
 from ..catalogue import Recipe, reads, recipe_of
+from ..core import BulkPolicy
 from ..core.agent import Agent
 from ..core.optional import require
 from .environment import environment_id
@@ -87,7 +89,8 @@ def evaluate(
         episodes: how many, from episode 0 of root `seed` on.
         at: numbers of pulls at which the answer is scored too, at the last decision with no more pulls than that; an
             episode that ended before counts with its final answer. None: one row per episode, at its end.
-        budgets: one run per budget; agents that do not use the budget make one run at the largest, scored at each.
+        budgets: one run per budget, in place of `at`; agents of this package and shapes of `agents` that do not use the
+            budget and pull one at a time make one run at the largest, scored at each: the same rows.
         env_kwargs: keyword arguments of the environment (without actions and observation).
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
         jobs: how many parts of the episodes run at the same time, -1 for as many as there are cores: in threads for
@@ -157,12 +160,24 @@ def _plans(
             horizons[:-1],
             _plan(label, recipe, env_id, kwargs | {"budget": horizons[-1]}, episodes, None, batch),
         )
-        if first and getattr(last.policy, "anytime", False):  # its decisions do not depend on the budget
+        if first and _share_a_run(last.policy):
             plans.append(dataclasses.replace(last, checks=horizons, checks_are_budgets=True))
         else:
             smaller = [_plan(label, recipe, env_id, kwargs | {"budget": b}, episodes, None, batch) for b in first]
             plans += [*smaller, last]
     return plans
+
+
+def _share_a_run(agent: Any) -> bool:
+    """Whether the rows of a run at a large budget tell those of runs at smaller ones.
+
+    The decisions must not depend on the budget, and the agent must pull one at a time: a bulk pull is clipped to what a
+    smaller budget leaves, while a checkpoint in the middle of it is scored before it. An agent of a user's own that
+    decides in a method of its own may pull in bulk, and so has a run for each budget.
+    """
+    if not isinstance(agent, Agent) or isinstance(agent, BulkPolicy) or not agent.anytime:
+        return False
+    return all(getattr(type(agent), how).__module__.startswith("agents.") for how in ("choose", "predict"))
 
 
 def pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:
@@ -281,6 +296,21 @@ def make_agent(recipe: Recipe, env_id: str, kwargs: Any) -> tuple[Any, PureExplo
     raise ValueError(f"{recipe.name} makes agents that take part in other forms than that of the task it is given")
 
 
+def _lower_bound(envs: PureExplorationVectorEnv) -> float:
+    """Pulls that the task takes on average, where the problem knows it for arms of this law; else NaN.
+
+    A bound for arms of standard deviation 1 grows with the variance of Gaussian arms that all have the same one.
+    """
+    if envs.instance is None or envs.task.delta is None:
+        return math.nan
+    arms, factor = envs.instance.arms, 1.0
+    if envs.problem.unit_gaussian_bound:
+        if not isinstance(arms, Gaussian) or arms.variances.min() < arms.variances.max():
+            return math.nan
+        factor = float(arms.variances.max())
+    return factor * float(envs.problem.lower_bound(arms.means, envs.task.delta))
+
+
 @dataclass(frozen=True)
 class _Plan:
     """A run that nothing speaks against: an agent, its environment at one budget, and when to score."""
@@ -349,8 +379,7 @@ def _plan(
     try:
         task = envs.task
         check_end(label, policy, task)
-        known = envs.instance is not None and task.delta is not None
-        bound = envs.problem.lower_bound(envs.instance.arms.means, task.delta) if known else math.nan  # type: ignore[union-attr, arg-type]
+        bound = _lower_bound(envs)
         slots = _batch_size(envs, episodes, batch)
         # A first decision: what the agent cannot read comes out here, and no run pays for the loading of kernels.
         observation, _ = envs.reset(seed=0)

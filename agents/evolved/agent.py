@@ -19,7 +19,7 @@ from bandit_envs import number
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, unfit
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
-from ..models.cards import stored_genes
+from ..models.cards import stored_for, stored_genes
 from .formula import PARAMETERS, Own, arm_index, at_budget, indices, least_indices
 
 __all__ = ["STOPPING", "Evolved"]
@@ -65,7 +65,7 @@ class Evolved(IndexPolicy):
     """
 
     name, source = "evolved", "this package: an index of 18 parameters, tuned by CMA-ES on random instances"
-    solves = ALL_PROBLEMS
+    solves, ready_for = ALL_PROBLEMS, stored_for("evolved")  # with genes of one's own it solves all
     anytime = False
 
     def __init__(self, task: Any, genes: Sequence[float] | None = None) -> None:

@@ -16,7 +16,7 @@ from bandit_envs import PROBLEMS, Task
 
 from ..core.agent import Problems, task_of
 
-__all__ = ["FOLDER", "PPO", "Network", "kind_of", "stored_card", "stored_genes", "stored_weights"]
+__all__ = ["FOLDER", "PPO", "Network", "kind_of", "stored_card", "stored_for", "stored_genes", "stored_weights"]
 
 FOLDER = Path(__file__).parent
 
@@ -25,6 +25,11 @@ def _trained_for(problem: str) -> str:
     """The problem whose models serve this one, as in the names of their files."""
     kind = PROBLEMS.find(problem)
     return (kind.family or kind.name).lower()
+
+
+def stored_for(name: str) -> Problems:
+    """The problems for which models of this name are stored."""
+    return Problems(lambda kind: any(FOLDER.glob(f"{name}-{(kind.family or kind.name).lower()}-*.json")))
 
 
 def kind_of(task: Task) -> str:
@@ -89,7 +94,7 @@ class Network:
     @property
     def solves(self) -> Problems:
         """The problems for which there is a network."""
-        return Problems(lambda kind: any(FOLDER.glob(f"{self.name}-{_trained_for(kind.name)}-*.json")))
+        return stored_for(self.name)
 
     def __call__(self, task: Any) -> Any:
         """The agent for a task or an environment.

@@ -68,7 +68,7 @@ class AllGood(SetProblem):
         "multiplicative": "Epsilon and slack are fractions of the best mean.",
         "slack": "Arms at most this much worse than epsilon may be answered.",
     }
-    scores_arms = False
+    scores_arms, unit_gaussian_bound = False, True
 
     def __init__(self, epsilon: float = 0.1, multiplicative: bool = False, slack: float = 0.0) -> None:
         self.multiplicative = flag("multiplicative", multiplicative)
@@ -151,6 +151,8 @@ class AllGood(SetProblem):
 
     def lower_bound(self, means: ArrayLike, delta: float) -> float:
         """2 ln(1 / (2.4 delta)) H pulls on average, for N(mean, 1) arms (Theorem 2.1; 0 where that is negative).
+
+        For N(mean, sd^2) arms it is sd^2 times as many; for arms of other laws it says nothing.
 
         Args:
             means: (K,).

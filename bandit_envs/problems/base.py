@@ -79,6 +79,8 @@ class Problem(ABC):
         local: whether an arm's margin depends on that arm alone; then `arm_margin` tells it.
         polyhedron: the one that a mean must lie in, where this is what is asked; its geometry tells which coordinate of
             an arm to pull.
+        unit_gaussian_bound: whether `lower_bound` is that of N(mean, 1) arms alone: reports then multiply it by the
+            variance of Gaussian arms that all have the same one, and leave it out for all other arms.
     """
 
     name: ClassVar[str]
@@ -96,12 +98,13 @@ class Problem(ABC):
     boundary: float | None = None
     tolerance: float = 0.0
     polyhedron: Polyhedron | None = None
+    unit_gaussian_bound: ClassVar[bool] = False
     scores_arms: ClassVar[bool] = False
     local: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.metric_names = tuple(cls.metric_types)
+        cls.metric_names = tuple(cls.metric_types) if isinstance(cls.metric_types, Mapping) else ()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -227,7 +230,10 @@ class Problem(ABC):
             return {"H": float((np.abs(self.margin(means)) ** -2.0).sum())}
 
     def lower_bound(self, means: ArrayLike, delta: float) -> float:
-        """Pulls that any algorithm correct with probability 1 - delta needs on average; NaN where none is known."""
+        """Pulls that any algorithm correct with probability 1 - delta needs on average; NaN where none is known.
+
+        Means alone tell no bound for arms of every law: `unit_gaussian_bound` says that it is for N(mean, 1) arms.
+        """
         return math.nan
 
 

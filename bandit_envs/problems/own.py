@@ -12,10 +12,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import errors_of, mask, ours
-from .base import Bools, Floats, Problem
+from ..checks import LARGEST, errors_of, integer, mask, number, ours
+from ..instances import Instance, Sampler
+from ..rng import ARMS_LIMIT
+from .base import Bools, Floats, Problem, TaskLike
 
-__all__ = ["certificate", "margin", "plug_in", "truth", "try_out", "verdict"]
+__all__ = ["certificate", "check", "margin", "plug_in", "truth", "try_out", "verdict"]
+
+
+def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
+    """`Problem.check` of a task, or of arms.
+
+    Raises:
+        ValueError: naming the problem and what is wrong.
+    """
+    if ours(problem):
+        problem.check(task, source)
+    else:
+        _ask(problem, "check", task, source)
 
 
 def truth(problem: Problem, means: Floats, shape: tuple[int, ...]) -> Floats:
@@ -37,7 +51,7 @@ def margin(problem: Problem, means: Floats, shape: tuple[int, ...]) -> Floats:
     """
     if ours(problem):
         return problem.margin(means)
-    return _numbers(f"margin of {_named(problem)}", _ask(problem, "margin", means), shape)
+    return _numbers(f"margin of {_named(problem)}", _ask(problem, "margin", means), shape, "iuf")
 
 
 def plug_in(problem: Problem, means: Floats, shape: tuple[int, ...]) -> Bools:
@@ -81,29 +95,66 @@ def certificate(problem: Problem, pulls: Any, mean: Any, variance: Any, width: f
     return _parts(problem, "certificate", found, parts, (len(pulls),))
 
 
-def try_out(problem: Problem, means: Floats, D: int) -> None:
+def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None:
     """Ask a problem all that the environments and the agents will, of some true means.
 
     Args:
         problem: whose methods are asked.
         means: (n, K) or (n, K, D), n not K.
         D: number of dimensions of an arm.
+        delta: for the lower bound.
 
     Raises:
         ValueError: naming the problem and what is wrong.
     """
     shape = means.shape[:2]
-    _defined(problem, "margin", shape, means)
+    _check_attributes(problem)
+    margins = _defined(problem, "margin", shape, means, "iuf")
     found = truth(problem, means, shape)
     if problem.local:
         single = means.reshape(-1, D) if D > 1 else means.reshape(-1)
-        _defined(problem, "arm_margin", (len(single),), single)
+        _check_local(problem, means, margins, _defined(problem, "arm_margin", (len(single),), single, "iuf"))
+    bound = _ask(problem, "lower_bound", means[0], delta)
+    if not isinstance(bound, (float, int, np.floating, np.integer)) or isinstance(bound, bool):
+        raise ValueError(f"lower_bound of {_named(problem)} must be a number, or NaN, got {bound!r:.200}")
     answer = plug_in(problem, means, shape)
     verdict(problem, answer, found)
     verdict(problem, np.tile(answer[:1], (len(means), 1)), found[:1])  # all episodes may have the same arms
     unseen = means.copy()
     unseen[:, -1] = np.nan
     plug_in(problem, unseen, shape)
+
+
+def _check_attributes(problem: Problem) -> None:
+    """Refuse attributes that are not numbers, where numbers they must be."""
+    of = f"of {_named(problem)}"
+    number(f"tolerance {of}", problem.tolerance, 0, LARGEST)
+    if problem.boundary is not None:
+        number(f"boundary {of}", problem.boundary, -LARGEST, LARGEST)
+    if problem.answer_size is not None:
+        integer(f"answer_size {of}", problem.answer_size, 1, ARMS_LIMIT)
+
+
+def _check_local(problem: Problem, means: Floats, margins: Floats, single: Floats) -> None:
+    """Refuse a problem that calls itself local where margins depend on other arms.
+
+    Each of a few arms must have the same margin alone and among arms that all are like it.
+
+    Args:
+        problem: with local = True.
+        means: (n, K) or (n, K, D). margins: (n, K). single: (n * K,), of the arms one by one.
+    """
+    K, pairs = means.shape[1], [(single.reshape(margins.shape), margins)]
+    for k in {0, K - 1, int(margins[0].argmin()), int(margins[0].argmax())}:
+        alike = _defined(problem, "margin", margins.shape, np.repeat(means[:, k : k + 1], K, axis=1), "iuf")
+        pairs.append((alike[:, k], margins[:, k]))
+    for one, other in pairs:
+        if not np.allclose(one, other, rtol=1e-6, atol=1e-9):
+            i = tuple(np.argwhere(~np.isclose(one, other, rtol=1e-6, atol=1e-9))[0])
+            raise ValueError(
+                f"{_named(problem)} must not say local = True: the margin of an arm depends on the other arms, "
+                f"{other[i]} among some and {one[i]} without them"
+            )
 
 
 def _named(problem: Problem) -> str:
@@ -116,19 +167,19 @@ def _ask(problem: Problem, method: str, *arguments: Any, **keywords: Any) -> Any
         return getattr(problem, method)(*arguments, **keywords)
 
 
-def _defined(problem: Problem, method: str, shape: tuple[int, ...], means: Floats) -> Floats:
+def _defined(problem: Problem, method: str, shape: tuple[int, ...], means: Floats, kinds: str = "biuf") -> Floats:
     """What a method tells of true means, where every arm must have a number."""
     name = f"{method} of {_named(problem)}"
-    found = _numbers(name, _ask(problem, method, means), shape)
+    found = _numbers(name, _ask(problem, method, means), shape, kinds)
     if np.isnan(found).any():
         where = means[np.isnan(found)]
         raise ValueError(f"{name} must be a number for every true mean, got NaN for the mean {where[0]}")
     return found
 
 
-def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
-    """`value` as floats of the given shape."""
-    numbers = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+def _numbers(name: str, value: Any, shape: tuple[int, ...], kinds: str) -> Floats:
+    """`value` as floats of the given shape, from numbers of these kinds of NumPy."""
+    numbers = isinstance(value, np.ndarray) and value.dtype.kind in kinds
     if not numbers or value.shape != shape:
         got = f"shape {value.shape}" if numbers else repr(value)[:200]
         raise ValueError(f"{name} must be an array of numbers of shape {shape}, got {got}")
