@@ -99,9 +99,7 @@ def test_arms_of_several_dimensions(coordinates: int, monkeypatch: pytest.Monkey
     mean = rng.random((4, coordinates))
     for law in ({"law": "gaussian", "mean": mean.tolist()}, {"law": "bernoulli", "mean": mean.tolist()}):
         box = {"A": np.eye(coordinates).tolist(), "b": [0.5] * coordinates}
-        env = gym.make_vec(
-            "bandit_envs/Feasible-v0", 2, instance=law, actions="full", budget=1000, copy=False, **box
-        )
+        env = gym.make_vec("bandit_envs/Feasible-v0", 2, instance=law, actions="full", budget=1000, copy=False, **box)
         pulls = [(0, 1, 1), (1, 3, 1), (0, 1, 5), (1, 0, 40), (0, 1, 1), (1, 2, 1)]
         from bandit_envs.player import pull
 

@@ -32,7 +32,7 @@ from bandit_envs import (
     spend,
 )
 
-__all__ = ["WIDTH", "ArmRule", "Board", "clear", "compiles", "find", "put", "rule_of_method"]
+__all__ = ["NUMBERS", "WIDTH", "ArmRule", "Board", "clear", "compiles", "find", "put", "rule_of_method"]
 
 Floats = NDArray[np.float64]
 FEW = 8  # so many episodes, or more, are played side by side
@@ -133,7 +133,7 @@ def play_block(one: Any, own: Any, board: Any, sim: Any, begin: Any, n: Any, ste
 
 
 @inlined
-def look(one: Any, own: Any, board: Any, sim: Any, e: Any) -> None:
+def look(one: Any, own: Any, board: Any, sim: Any, e: Any) -> Any:
     """Take in what the arm chosen last has shown in episode e; where it has no pulls, the episode has just begun.
 
     Returns whether the index of that arm is a number: one that is none is not taken in.
@@ -217,7 +217,7 @@ class ArmRule(NamedTuple):
 
     def kernels(self) -> tuple[Callable[..., None], Callable[..., None]]:
         """`values(*own, centre, T, x, out)`, elementwise; `play(*own, *board, *simulation, *quiet, *block, out)`."""
-        return _kernels(self.function, type(self.own))
+        return _kernels(self.function, type(self.own))  # type: ignore[arg-type]
 
 
 @functools.cache
@@ -235,7 +235,7 @@ def _kernels(function: Callable[..., Any], own: type[Any]) -> tuple[Callable[...
 @functools.cache
 def _own(names: tuple[str, ...]) -> type[Any]:
     """A NamedTuple of these fields, always the same class for the same names."""
-    return namedtuple("Own", names)  # type: ignore[no-any-return]
+    return namedtuple("Own", names)
 
 
 def rule_of_method(agent: Any, name: str, centre: float) -> ArmRule | None:
@@ -275,4 +275,5 @@ def compiles(rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: floa
     except NumbaError:
         return False
     with np.errstate(all="ignore"):
-        return bool(np.allclose(out, plain(T, x), rtol=1e-9, atol=0.0, equal_nan=True))
+        value = plain(T, x)
+        return np.shape(value) == out.shape and bool(np.allclose(out, value, rtol=1e-9, atol=0.0, equal_nan=True))

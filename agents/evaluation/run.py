@@ -434,7 +434,8 @@ class _Lockstep:
     def _decide(self, observation: Any, state: Any, begins: NDArray[np.bool_]) -> tuple[Any, Any]:
         """The next actions; an agent that can plays on to them from wherever nothing is due."""
         if not self.plays:
-            return self.policy.predict(observation, state, begins, deterministic=True)
+            decided: tuple[Any, Any] = self.policy.predict(observation, state, begins, deterministic=True)
+            return decided
         started = time.perf_counter()
         quiet = Quiet(np.minimum(self.limit, self.most - 1), self.steps)
         action, state = self.policy.play(self.envs.simulation, quiet, observation, state)
