@@ -342,6 +342,7 @@ class Agent(ABC):
             raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {shape}")
         try:
             if state is None:
+                observation = checked(self.name, self.task, observation)
                 state = self._made(observation)
             elif getattr(state, "_made_by", None) != self._mark:
                 self._check_memory(observation, state)
@@ -428,7 +429,7 @@ class Agent(ABC):
         Kernels read memories without a look: one of other arms, or of another algorithm, would lead them beyond arrays.
         The mark goes along with copies and pickles.
         """
-        state = self.remember(checked(self.name, self.task, observation))
+        state = self.remember(observation)
         try:
             object.__setattr__(state, "_made_by", self._mark)
         except (AttributeError, TypeError):  # a number, an array, a tuple
@@ -451,7 +452,7 @@ class Agent(ABC):
             known = mark is None and not type(state).__module__.startswith("agents.")
             if known and type(state) in self._memories:
                 return
-            kind = type(self._made(observation))
+            kind = type(self._made(checked(self.name, self.task, observation)))
             if known and isinstance(state, kind):
                 self._memories.add(type(state))
                 return
