@@ -9,7 +9,7 @@ import functools
 import importlib
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,19 @@ def _check(name: str, found: Any) -> None:
         raise ValueError(
             f"solves of the agent {name!r:.200} must be a collection of problems' names, got {solves!r:.200}"
         )
-    if isinstance(found, type) and issubclass(found, Agent) and not isinstance(getattr(found, "name", None), str):
-        raise ValueError(f"the class {found.__name__} needs the attribute 'name', a word, to be an agent")
+    if isinstance(found, type) and issubclass(found, Agent):
+        if not isinstance(getattr(found, "name", None), str):
+            raise ValueError(f"the class {found.__name__} needs the attribute 'name', a word, to be an agent")
+        if isinstance(solves, (tuple, list, set, frozenset)) and not solves:
+            raise ValueError(f"solves of the agent {name!r:.200} must name problems, got {solves!r}")
+    oracles = getattr(found, "oracles", {})
+    if not isinstance(oracles, Mapping) or not all(
+        isinstance(key, str) and callable(tell) for key, tell in oracles.items()
+    ):
+        raise ValueError(
+            f"oracles of the agent {name!r:.200} must be a dict of functions of the problem and the true means, one "
+            f"for each parameter that holds truth, got {oracles!r:.200}"
+        )
     if not callable(found) and not _predicts(found):
         raise ValueError(
             f"the agent {name!r:.200} must be a subclass of agents.Agent, a function that makes an agent from a task, "
@@ -188,6 +199,10 @@ class Recipe:
         """Where the agent was published."""
         return str(getattr(self.target, "source", ""))
 
+    def _errors(self, part: str = "") -> AbstractContextManager[None]:
+        """Name the agent, or a part of it, in errors that arise inside, unless it comes with this package."""
+        return nullcontext() if _is_ours(self.target) else errors_of(f"{part}the agent {self.name!r}")
+
     def make(self, env_or_task: Any, **parameters: Any) -> Any:
         """The agent for an environment or a task; see `agents.make`."""
         task, given = task_of(env_or_task), {**self.parameters, **parameters}
@@ -202,11 +217,14 @@ class Recipe:
             instance = _fixed_instance(env_or_task)
             if instance is not None:
                 problem, means = task.make_problem(), instance.arms.means
-                told = {key: tell(problem, means) for key, tell in oracles.items() if key not in given}
+                for key, tell in oracles.items():
+                    if key not in given:
+                        with self._errors(f"the oracle of {key!r} of "):
+                            told[key] = tell(problem, means)
         if wrong := misfit(self.target, given | told):
             raise ValueError(f"{self.name} cannot be made with the task as first argument: {wrong}")
         check_values(self.name, {**getattr(self.target, "keywords", {}), **given})  # those of a `partial` too
-        with nullcontext() if _is_ours(self.target) else errors_of(f"the agent {self.name!r}"):
+        with self._errors():
             agent = self.target(task, **given, **told)
         if not _predicts(agent):
             raise ValueError(f"{self.name} makes no agent: {agent!r:.200} has no method predict")

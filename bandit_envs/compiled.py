@@ -8,6 +8,8 @@
 * Where neither the installation nor a user cache directory can be written to, Numba refuses to import the module; here
   the kernel is cached in a temporary directory of this user instead (`NUMBA_CACHE_DIR` names another place).
 
+An error of Numba bears the function that it could not compile, or that a kernel was made of, as `function`.
+
 Each kernel that is in no cache is told to the logger "bandit_envs.compiled", level INFO, before it is compiled.
 
 `lean` is `jit` for kernels that make no arrays, and `episode_kernel` and `slot_kernel` make the kernel of a batch
@@ -32,6 +34,7 @@ import numba
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.cpu import CPUTargetOptions
+from numba.core.errors import NumbaError
 
 __all__ = ["episode_kernel", "inlined", "jit", "kernel_stamp", "lean", "slot_kernel"]
 
@@ -147,6 +150,17 @@ def _cached(kernel: Any, function: Callable[..., Any]) -> Any:
         # Of an index that other sources have written not even the signatures are read: their types may be gone.
         cache._cache_file._version += f" {cache._cache_file._source_stamp}"
     kernel._cache._kernel = f"{function.__module__}.{function.__qualname__}"
+    compile_for = kernel._compile_for_args
+
+    def told(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return compile_for(*arguments, **keywords)
+        except NumbaError as error:
+            if not hasattr(error, "function"):
+                vars(error)["function"] = getattr(function, "around", function)
+            raise
+
+    kernel._compile_for_args = told  # Numba calls it for arguments of types that it has not met
     return kernel
 
 
@@ -210,6 +224,7 @@ def assemble(
     exec(compile(text, function.__code__.co_filename, "exec"), place)
     kernel: Callable[..., None] = place["kernel"]
     kernel.__qualname__ = f"{function.__qualname__}.{name}-{_digest(function)}"
+    kernel.around = function  # type: ignore[attr-defined]
     return kernel
 
 

@@ -1,9 +1,9 @@
 """Whole episodes in compiled code: an agent that is a function of one episode plays on without Python between pulls.
 
 A player goes through the slots of a simulator, and plays each up to the next action that somebody else must look at:
-one that stops, that leads beyond a checkpoint, or that ends the episode. That action it leaves to `Simulator.advance`.
-So everything that happens rarely has one implementation; and a player pulls arms exactly as `advance` does: by the same
-random numbers, laws and statistics, in the same order within each episode, bit for bit.
+one that stops, that leads beyond a checkpoint, that ends the episode, or that is out of range. That action it leaves to
+`Simulator.advance`. So everything that happens rarely has one implementation; and a player pulls arms exactly as
+`advance` does: by the same random numbers, laws and statistics, in the same order within each episode, bit for bit.
 
 Players hold no lock: several threads can play, each on a simulator of its own.
 """
@@ -201,7 +201,8 @@ _PLAY = """    K = sim.rules[1]
         while sim.flags[0, e] != ENDED:
             arm = one(e, {given})
             pulls = {pulls}
-            if left == 0 or arm >= K or sim.flags[0, e] != LIVE or pulls > quiet.most[e] - sim.counts[0, e]:
+            due = left == 0 or sim.flags[0, e] != LIVE or pulls > quiet.most[e] - sim.counts[0, e]
+            if due or arm < 0 or arm >= K or pulls < 1:
                 out[e] = arm
                 break
             pull(sim, e, arm, pulls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import importlib
 import pickle
@@ -15,16 +16,17 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from numba.core.errors import NumbaError
 from pandas.testing import assert_frame_equal
 
 import agents
 from agents.baselines import Uniform
 from agents.catalogue import AGENTS, ALIASES, LEARNED, recipe_of
-from agents.core import ALL_PROBLEMS, LOCAL_PROBLEMS, Problems
+from agents.core import ALL_PROBLEMS, LOCAL_PROBLEMS, Problems, Seen, add, clear, following
 from agents.evaluation.result import Evaluation
 from agents.thresholding.lsa import LSA
 from agents.thresholding.ucbe import UCBE
-from bandit_envs import PROBLEMS, SetProblem, Task
+from bandit_envs import PROBLEMS, SetProblem, Task, episode_kernel
 
 THRESHOLD = "bandit_envs/Threshold-v0"
 TAO = {"instance": "tao2019-1", "budget": 60}
@@ -729,6 +731,186 @@ def test_a_state_that_is_no_memory_of_the_agent_is_refused() -> None:
             again.predict(observation, 7)
     with pytest.raises(ValueError, match="of the type int, got"):
         agents.make("uniform", env).predict(observation, "x")
+
+
+def decisions(name: Any, K: int, problem: str = "Threshold", **settings: Any) -> tuple[Any, Any, Any]:
+    """An agent, an observation of its task, and its memory."""
+    instance = {"sampler": {"arms": K}}
+    env = gym.make(f"bandit_envs/{problem}-v0", instance=instance, budget=3 * K, **settings)
+    agent, (observation, _) = agents.make(name, env, **({"delta": 0.1} if name == "st2" else {})), env.reset(seed=0)
+    return agent, observation, agent.predict(observation)[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("lsa", "Threshold"), ("apt", "Threshold"), ("st2", "AllGood"), ("sar", "Threshold"), ("uniform", "Threshold")],
+)
+def test_a_memory_belongs_to_one_algorithm_and_task(name: str, problem: str) -> None:
+    """Defect: kernels read beyond arrays by the memory of other arms, or of another algorithm."""
+    agent, observation, own_state = decisions(name, 7, problem)
+    other = "opt-kg" if name == "lsa" else "lsa" if problem == "Threshold" else "uniform"
+    wrong = [decisions(other, 7, problem)[2]]
+    if name != "uniform":
+        wrong += [decisions(name, 30, problem)[2], 1]
+    else:
+        wrong += [True, 2, 0, np.int64(1)]
+    said = f"state must be None or the memory that predict of {name} has returned"
+    for state in wrong:
+        for again in (state, copy.deepcopy(state), pickle.loads(pickle.dumps(state))):
+            with pytest.raises(ValueError, match=said):
+                agent.predict(observation, again)
+    if name != "uniform":
+        with pytest.raises(ValueError, match=r"K=7.*; got that of .* K=30"):
+            agent.predict(observation, wrong[1])
+    action, _ = agent.predict(observation, copy.deepcopy(own_state))
+    for equal in (agent, pickle.loads(pickle.dumps(agent)), copy.deepcopy(agent)):
+        for again in (copy.deepcopy(own_state), pickle.loads(pickle.dumps(own_state))):
+            assert equal.predict(observation, again)[0] == action
+    agent.for_task(dataclasses.replace(agent.task, budget=500)).predict(observation, own_state)
+
+
+def test_memories_of_any_type_are_told_apart_as_far_as_possible() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Note:
+        rows: int
+
+    class Odder(dict):  # type: ignore[type-arg]
+        def __reduce__(self) -> Any:  # loses whatever else is written on it
+            return Odder, (dict(self),)
+
+    for form in (lambda E: [E], lambda E: {"E": E}, lambda E: np.zeros(E), lambda E: (E,), Note, lambda E: Odder(E=E)):
+        env = gym.make(THRESHOLD, **TAO)
+        observation, _ = env.reset(seed=0)
+        agent = own(remember=lambda self, o, form=form: form(many(o)))(env)
+        state = agent.predict(observation)[1]
+        agent.predict(observation, agent.predict(observation, copy.deepcopy(state))[1])
+        for wrong in (7, "x", object()):
+            with pytest.raises(ValueError, match="state must be None or the memory that predict of odd has returned"):
+                agent.predict(observation, wrong)
+
+
+@pytest.mark.parametrize("first", [np.nan, "x", None, 1j])
+def test_the_index_of_arms_never_pulled_is_a_number(first: Any) -> None:
+    class Odd(LSA):
+        name = "odd"
+
+    class Later(LSA):
+        name = "odd"
+
+        def __init__(self, task: Any) -> None:
+            super().__init__(task)
+            self.first = first
+
+    Odd.first = first
+    env = gym.make(THRESHOLD, **TAO)
+    said = "first, the index of odd for arms never pulled, must be a number, got"
+    with pytest.raises(ValueError, match=said):
+        Odd(env)
+    with pytest.raises(ValueError, match=said):
+        Later(env).predict(env.reset(seed=0)[0])
+
+
+@episode_kernel
+def four_arms(e: int, seen: Seen, plans: Any) -> Any:
+    arm = following(seen, e, plans[e])
+    if arm < 0:
+        clear(plans[e])
+        for i in range(4):
+            add(plans[e], i)
+        arm = following(seen, e, plans[e])
+    return arm
+
+
+@episode_kernel
+def out_of_range(e: int, seen: Seen, plans: Any, arm: Any) -> Any:
+    return arm if seen.pulls[e, 0] > 3 else 0
+
+
+@episode_kernel
+def untyped(e: int, seen: Seen, plans: Any) -> Any:
+    return seen.pulls.nothing
+
+
+def planning(kernel: Any, *more: Any) -> type[agents.PlanPolicy]:
+    class Odd(agents.PlanPolicy):
+        name, solves = "odd", ALL_PROBLEMS
+
+        def rule(self, seen: Any, observation: Any, state: Any) -> Any:
+            return kernel, (*seen, state.plans, *more)
+
+    return Odd
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (planning(four_arms), "a plan of odd has more than 3 arms"),
+        (planning(out_of_range, 77), r"the arms that odd chooses must be integers in \[0, 9\], or 10 to stop, got 77"),
+        (planning(out_of_range, -1), r"the arms that odd chooses must be integers in \[0, 9\], or 10 to stop, got -1"),
+        (planning(out_of_range, -(2**40)), "the arms that odd chooses must be integers in"),
+        (
+            planning(untyped),
+            r"odd: Numba cannot compile untyped \(.*test_doors.py, line \d+\): Unknown attribute 'noth",
+        ),
+    ],
+    ids=range(5),
+)
+def test_what_kernels_of_ones_own_do_wrong(kind: Any, said: str) -> None:
+    """In single decisions, and in whole episodes in compiled code."""
+    env = gym.make(THRESHOLD, **TAO)
+    observation, _ = env.reset(seed=0)
+    agent = kind(env)
+
+    def go_on(observation: Any, state: Any = None) -> None:
+        for _ in range(30):
+            arm, state = agent.predict(observation, state)
+            observation, *_ = env.step(arm)
+
+    with pytest.raises(ValueError, match=said) as caught:
+        go_on(observation)
+    if "Numba" in said:
+        assert isinstance(caught.value.__cause__, NumbaError)
+    with pytest.raises(ValueError, match=said):
+        evaluate(kind)
+
+
+def test_methods_take_what_they_are_called_with() -> None:
+    env = gym.make(THRESHOLD, **TAO)
+    for name, method, said in (
+        ("recommend", lambda self, o: None, r"odd must define recommend\(self, observation, state, slots\)"),
+        ("choose", lambda self, o: None, r"odd must define choose\(self, observation, state\)"),
+        ("remember", lambda self: None, r"odd must define remember\(self, observation\)"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            own(**{name: method})(env)
+        with pytest.raises(ValueError, match=said):
+            evaluate(own(**{name: method}))
+    for right in (lambda self, *rest: None, lambda self, o, state=None, slots=None, more=1: None):
+        own(recommend=right, choose=right)(env)
+
+
+@pytest.mark.parametrize("oracles", [("H",), {"H": 3}, {3: many}, None, "H"])
+def test_oracles_of_a_wrong_form(oracles: Any) -> None:
+    with pytest.raises(ValueError, match="oracles of the agent 'odd' must be a dict of functions of the problem and"):
+        evaluate(own(oracles=oracles))
+
+
+def test_oracles_that_fail_and_agents_that_solve_nothing_are_named() -> None:
+    def failing(problem: Any, means: Any) -> Any:
+        raise KeyError("lost")
+
+    with pytest.raises(ValueError, match="the oracle of 'H' of the agent 'odd' fails: KeyError"):
+        evaluate(own(oracles={"H": failing}))
+    with pytest.raises(ValueError, match="solves of the agent 'odd' must name problems, got ()"):
+        evaluate(own(solves=()))
+    with pytest.raises(ValueError, match="odd solves no problem, as its attribute solves is empty, not Threshold"):
+        own(solves=())(gym.make(THRESHOLD, **TAO))
+
+
+def test_agents_show_their_parameters() -> None:
+    env = gym.make(THRESHOLD, **TAO)
+    assert repr(LSA(env)) == "LSA(Threshold, K=10)"
+    assert repr(LSA(env, alpha=2.0)) == "LSA(Threshold, K=10, alpha=2.0)"
 
 
 class Steps(LSA):

@@ -8,11 +8,14 @@ this class turns that into actions of the form that the environment takes.
 from __future__ import annotations
 
 import functools
+import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Problem, Quiet, Simulation, Task, integers, jit, mask
@@ -35,6 +38,9 @@ INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
 
 # What an agent's task must have in common with another for which the agent is to be made anew.
 QUESTION = ("problem", "parameters", "K", "D", "law", "support", "sigma", "pull")
+
+# Methods that are called with all their arguments, in order.
+METHODS = ("remember", "choose", "recommend", "index", "value", "rule", "start", "look", "next_pulls", "played")
 
 
 class Problems(Collection[str]):
@@ -118,6 +124,33 @@ def _any_ends(arms: Any, remaining: Any, stop: Any) -> Any:
     return ends
 
 
+@jit
+def _outside(arms: Any, stop: Any) -> Any:
+    """The first episode whose action is no arm 0 .. stop - 1 and not `stop`; -1 if there is none."""
+    for e in range(len(arms)):
+        if arms[e] < 0 or arms[e] > stop:
+            return e
+    return -1
+
+
+def _uncompiled(name: str, error: NumbaError) -> ValueError:
+    """The error for a function that Numba cannot compile.
+
+    Args:
+        name: of the agent. error: what Numba says: pages, of which the first sentence tells most.
+    """
+    text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
+    lines = [line.strip(" >") for line in text.splitlines() if line.strip(" >")]
+    lines = [line for line in lines if not line.startswith("Failed in ")] or lines
+    said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+    function = getattr(error, "function", None)
+    if function is None:
+        return ValueError(f"{name}: Numba cannot compile a function that it calls: {said}")
+    code = function.__code__
+    where = f"{code.co_filename}, line {code.co_firstlineno}"
+    return ValueError(f"{name}: Numba cannot compile {function.__qualname__} ({where}): {said}")
+
+
 class Agent(ABC):
     """A handcrafted policy.
 
@@ -147,7 +180,7 @@ class Agent(ABC):
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}
     _parameters: dict[str, Any]
     _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
-    _memories: ClassVar[set[type]] = set()  # the types of what `remember` has returned
+    _memories: ClassVar[set[type]] = set()  # the types of what `remember` has returned, where they bear no mark
     _brought: ClassVar[bool] = False  # whether the class is a user's own
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -168,11 +201,41 @@ class Agent(ABC):
         if self.task.problem not in self.solves:
             needed = getattr(self.solves, "needed", "")
             why = f": it needs {needed}" if needed else ""
-            raise ValueError(f"{self.name} solves {', '.join(self.solves)}, not {self.task.problem}{why}")
+            solved = ", ".join(map(str, self.solves)) or "no problem, as its attribute solves is empty"
+            raise ValueError(f"{self.name} solves {solved}, not {self.task.problem}{why}")
         if self.task.pull == "coordinate" and not self.coordinates:
             raise ValueError(f"{self.name} pulls whole arms, not single coordinates (pull='coordinate')")
         if self.task.observation != "statistics":
             raise ValueError(f"{self.name} reads observation='statistics', not {self.task.observation!r}")
+        if self._brought:
+            self._check_methods()
+
+    def _check_methods(self) -> None:
+        """Refuse methods of a user's own class that do not take what they are called with.
+
+        Raises:
+            TypeError: naming the method, and what is wrong with its arguments.
+        """
+        for name in METHODS:
+            kinds = [kind for kind in type(self).__mro__ if name in vars(kind)]
+            base = next((kind for kind in kinds if not kind._brought), None)  # type: ignore[attr-defined]
+            if base is None or base is kinds[0]:
+                continue
+            arguments = list(inspect.signature(vars(base)[name]).parameters)[1:]
+            try:
+                inspect.signature(getattr(self, name)).bind(*arguments)
+            except TypeError as error:
+                takes = f"{name}({', '.join(['self', *arguments])})"
+                raise TypeError(f"{self.name} must define {takes}, with arguments in this order: {error}") from error
+            except ValueError:  # some functions written in C have no signature
+                continue
+
+    @functools.cached_property
+    def _mark(self) -> str:
+        """What is written on the memories that this agent makes, and on those of every agent that can read them."""
+        task = self.task
+        question = f"{task.problem}({', '.join(f'{name}={value!r}' for name, value in task.parameters.items())})"
+        return f"{type(self).__module__}.{type(self).__qualname__} for {question}, K={task.K}, D={task.D}, {task.pull}s"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -277,13 +340,15 @@ class Agent(ABC):
         shape = observation["pulls"].shape
         if shape[1:] != self.task.shape:
             raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {shape}")
-        if state is None:
-            observation = checked(self.name, self.task, observation)
-            state = self.remember(observation)
-            self._memories.add(type(state))
-        elif type(state) not in self._memories:
-            self._check_memory(observation, state)
-        chosen: Any = choose(observation, state)
+        try:
+            if state is None:
+                observation = checked(self.name, self.task, observation)
+                state = self._made(observation)
+            elif getattr(state, "_made_by", None) != self._mark:
+                self._check_memory(observation, state)
+            chosen: Any = choose(observation, state)
+        except NumbaError as error:
+            raise _uncompiled(self.name, error) from error
         if self._brought:
             chosen = self._decided(chosen, shape[:1])
         arms, times = chosen if isinstance(chosen, tuple) else (chosen, None)
@@ -300,10 +365,16 @@ class Agent(ABC):
         """What `choose` of a user's own class has returned, checked: the arms, and how many times to pull each or None.
 
         Raises:
-            ValueError: unless they are integers, one for each episode.
+            ValueError: unless they are integers, one for each episode, and the arms those of the task.
         """
         arms, times = chosen if isinstance(chosen, tuple) and len(chosen) == 2 else (chosen, None)
         arms = integers(f"the arms that {self.name} chooses", arms, shape)
+        if (wrong := _outside(arms, self.task.stop)) >= 0:
+            stop = self.task.stop
+            raise ValueError(
+                f"the arms that {self.name} chooses must be integers in [0, {stop - 1}], or {stop} to stop, got "
+                f"{arms[wrong]} for episode {wrong} of the batch"
+            )
         if times is not None:
             times = integers(f"the numbers of pulls that {self.name} chooses", times, shape)
         return arms, times
@@ -352,19 +423,43 @@ class Agent(ABC):
         answer = self.recommend(observation, state, slots)
         return mask(f"the answer that {self.name} recommends", answer, (len(slots), self.task.K))
 
+    def _made(self, observation: Observation) -> Any:
+        """What `remember` makes of the observation, marked where its type allows it.
+
+        Kernels read memories without a look: one of other arms, or of another algorithm, would lead them beyond arrays.
+        The mark goes along with copies and pickles.
+        """
+        state = self.remember(observation)
+        try:
+            object.__setattr__(state, "_made_by", self._mark)
+        except (AttributeError, TypeError):  # a number, an array, a tuple
+            self._memories.add(type(state))
+        return state
+
     def _check_memory(self, observation: Observation, state: Any) -> None:
-        """Refuse a state of another type than what `remember` makes of the observation.
+        """Refuse a state without the mark of this agent, unless it is of a type that bears none.
 
         Raises:
             ValueError: naming the state.
         """
-        kind = type(self.remember(checked(self.name, self.task, observation)))
-        if not isinstance(state, kind):
-            raise ValueError(
-                f"state must be None or the memory that predict of {self.name} has returned, of the type "
-                f"{kind.__name__}, got {state!r:.200}"
-            )
-        self._memories.add(type(state))
+        E, mark = len(observation["pulls"]), getattr(state, "_made_by", None)
+        if type(self).remember is Agent.remember:
+            if type(state) is int and state == E:
+                return
+            needed = f"the type int, got {state!r:.200} for {E} episodes"
+        else:
+            # A user's own type may lose its mark, as it is copied in a way of its own: then the type is all there is.
+            known = mark is None and not type(state).__module__.startswith("agents.")
+            if known and type(state) in self._memories:
+                return
+            kind = type(self._made(checked(self.name, self.task, observation)))
+            if known and isinstance(state, kind):
+                self._memories.add(type(state))
+                return
+            got = "" if mark is None else f"that of {mark}: "
+            needed = f"the type {kind.__name__}, made by {self._mark}; got {got}{state!r:.200}"
+        raise ValueError(f"state must be None or the memory that predict of {self.name} has returned, of {needed}")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.task.problem}, K={self.task.K})"
+        given = "".join(f", {name}={value!r:.80}" for name, value in self._parameters.items())
+        return f"{type(self).__name__}({self.task.problem}, K={self.task.K}{given})"

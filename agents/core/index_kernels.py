@@ -32,7 +32,7 @@ from bandit_envs import (
     spend,
 )
 
-__all__ = ["WIDTH", "ArmRule", "Board", "clear", "compiles", "find", "put", "rule_of_method"]
+__all__ = ["NUMBERS", "WIDTH", "ArmRule", "Board", "clear", "compiles", "find", "put", "rule_of_method"]
 
 Floats = NDArray[np.float64]
 FEW = 8  # so many episodes, or more, are played side by side
@@ -276,4 +276,5 @@ def compiles(rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: floa
     except NumbaError:
         return False
     with np.errstate(all="ignore"):
-        return bool(np.allclose(out, plain(T, x), rtol=1e-9, atol=0.0, equal_nan=True))
+        value = plain(T, x)
+        return np.shape(value) == out.shape and bool(np.allclose(out, value, rtol=1e-9, atol=0.0, equal_nan=True))

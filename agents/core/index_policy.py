@@ -22,7 +22,7 @@ from bandit_envs import Block, Quiet, Simulation, jit
 
 from .agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
 from .coordinates import CoordinateMemory, judge
-from .index_kernels import WIDTH, ArmRule, Board, clear, compiles, find, put, rule_of_method
+from .index_kernels import NUMBERS, WIDTH, ArmRule, Board, clear, compiles, find, put, rule_of_method
 
 __all__ = ["IndexMemory", "IndexPolicy"]
 
@@ -164,8 +164,20 @@ class IndexPolicy(Agent):
         super().__init__(task)
         if self.task.pull == "coordinate" and self.problem.polyhedron is None:
             raise ValueError(f"{self.name} pulls single coordinates only where arms are judged by a polyhedron")
+        self._check_first()
         if type(self).remember is IndexPolicy.remember:
             self._check_margins()
+
+    def _check_first(self) -> None:
+        """Refuse an index of arms never pulled that is none.
+
+        Raises:
+            ValueError: naming it.
+        """
+        if not isinstance(self.first, NUMBERS) or math.isnan(self.first):
+            raise ValueError(
+                f"first, the index of {self.name} for arms never pulled, must be a number, got {self.first!r:.200}"
+            )
 
     def _check_margins(self) -> None:
         """Refuse a problem in which a single arm has no margin, where that is what `index` is given.
@@ -215,6 +227,10 @@ class IndexPolicy(Agent):
         """What `arm_rule` returns, looked up once."""
         return self.arm_rule()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles keep: the rule, of a class that no module holds, is looked up anew."""
+        return {name: value for name, value in vars(self).items() if name != "compiled"}
+
     def values(self, T: Floats, x: Floats) -> Floats:
         """`value`, by compiled code where there is any."""
         if self.compiled is None:
@@ -239,6 +255,7 @@ class IndexPolicy(Agent):
         return np.asarray(value, np.float64)
 
     def remember(self, observation: Observation) -> IndexMemory:
+        self._check_first()
         self._check_margins()
         pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)
         E, K = pulls.shape[:2]

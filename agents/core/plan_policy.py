@@ -22,9 +22,10 @@ __all__ = ["PlanMemory", "PlanPolicy", "Seen", "add", "clear", "following", "pla
 
 MOST_ARMS = 3  # of a plan
 # The plan of an episode. `place`: of the next arm, in the plan, or in the first passes over the arms while those last
-# (`beginning`). `last`: the arm chosen last.
+# (`beginning`). `last`: the arm chosen last. `overfull`: whether any plan was to have more arms than there is room for.
 PLAN = np.dtype(
-    [("arms", np.int64, MOST_ARMS), *((name, np.int64) for name in ("size", "place", "beginning", "last"))], align=True
+    [("arms", np.int64, MOST_ARMS), *((name, np.int64) for name in ("size", "place", "beginning", "last", "overfull"))],
+    align=True,
 )
 
 
@@ -49,9 +50,12 @@ def clear(plan: Any) -> Any:
 
 @inlined
 def add(plan: Any, i: Any) -> Any:
-    """Plan to pull arm i too, after the arms planned so far."""
-    plan.arms[plan.size] = i
-    plan.size += 1
+    """Plan to pull arm i too, after the arms planned so far: at most 3 in all, and `PlanPolicy` refuses more."""
+    if plan.size < MOST_ARMS:
+        plan.arms[np.uint64(plan.size)] = i
+        plan.size += 1
+    else:
+        plan.overfull = 1
 
 
 @inlined
@@ -111,6 +115,8 @@ class PlanPolicy(Agent):
         kernel, arguments = self.rule(self._seen(observation, state), observation, state)
         out = np.empty(len(state.plans), INT)
         kernel(*arguments, out)
+        if self._brought:
+            self._check_plans(state)
         return out
 
     @property
@@ -121,7 +127,18 @@ class PlanPolicy(Agent):
         kernel, arguments = self.rule(self._seen(observation, state), observation, state)
         out = np.empty(len(state.plans), INT)
         player(kernel)(*arguments, *simulation, *quiet, out)
+        if self._brought:
+            self._check_plans(state)
         return out
+
+    def _check_plans(self, state: Any) -> None:
+        """Refuse plans that were to have more arms than there is room for.
+
+        Raises:
+            ValueError: naming the agent and the limit.
+        """
+        if state.plans["overfull"].any():
+            raise ValueError(f"a plan of {self.name} has more than {MOST_ARMS} arms; agents.BulkPolicy plans more")
 
     def _seen(self, observation: Observation, state: Any) -> Fields:
         """Pulls and means, once they have been found to fit the memory."""
