@@ -530,6 +530,7 @@ def from_dict(form: dict[str, Any]) -> Arms:
     kind = LAWS.find(law)
     with nullcontext() if ours(kind) else errors_of(f"the law {law!r}"):
         try:
+            inspect.signature(kind).bind_partial(**parameters)  # unknown names first
             inspect.signature(kind).bind(**parameters)
         except TypeError as error:
             raise ValueError(
