@@ -219,7 +219,7 @@ def player(kernel: Any) -> Callable[..., None]:
     called `times` and holds how often to pull the chosen arms, `times.out`, it is obeyed.
     """
     given = arguments_of(kernel.function)
-    body = _PLAY.format(given=", ".join(given), pulls="times.out[e]" if "times" in given else "1")
+    body = _PLAY.format(given=", ".join(given), pulls="times.out[e]" if "times" in given else "int64(1)")
     arguments = given | {"sim": Simulation, "quiet": Quiet, "out": None}
-    beside = {"LIVE": LIVE, "ENDED": ENDED, "pull": pull}
+    beside = {"LIVE": LIVE, "ENDED": ENDED, "int64": np.int64, "pull": pull}
     return lean(assemble(kernel.function, "player", arguments, body, **beside), nogil=True)

@@ -201,7 +201,7 @@ def play_all(one: Any, own: Any, board: Any, sim: Any, quiet: Any, room: Any, ou
                 if left == 0 or sim.flags[0, e] != LIVE or sim.counts[0, e] >= quiet.most[e]:
                     out[e] = arm
                     break
-                pull(sim, e, arm, 1)
+                pull(sim, e, arm, np.int64(1))
                 left -= 1
 
 
