@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arms import CATEGORICAL, RESAMPLED, TABULATED
+from .arms import BERNOULLI, CATEGORICAL, RESAMPLED, TABULATED
 from .compiled import arguments_of, assemble, inlined, lean
 from .rng import arm_word, philox, to_uniform
 from .sampling import NEXT_BLOCK, block_of_samples, from_table, from_uniform, pull_bulk
@@ -115,26 +115,34 @@ def spend(sim: Any, e: Any, pulls: Any) -> None:
 
 
 @lean
+def _draw(law: Any, parameters: Any, data: Any, at: Any, columns: Any, u: Any) -> Any:
+    """The sample of a scalar arm whose parameters start at `at`, from a uniform number."""
+    if law == TABULATED:
+        return from_table(u, parameters, at, columns - 1, 0, 1)
+    return from_uniform(law, u, parameters, at, columns, data, 0, 1)
+
+
+@inlined
 def pull(sim: Any, e: Any, arm: Any, times: Any) -> None:
     """Pull an arm of episode e, which neither ends the episode nor is beyond its budget."""
-    law, K, columns = sim.rules[0], np.uint64(sim.rules[1]), np.uint64(sim.rules[6])
+    K, columns = np.uint64(sim.rules[1]), np.uint64(sim.rules[6])
     a = np.uint64(arm)
     o = e * K + a
-    at = (o if sim.rules[7] else a) * columns
+    at = np.int64((o if sim.rules[7] else a) * columns)
     m = sim.pulls[o]
     if times > 1:
-        _pull_many(sim, e, a, times, o, np.int64(at))
+        _pull_many(sim, e, a, times, o, at)
     elif sim.rules[2] > 1:
-        _pull_coordinates(sim, e, a, o, np.int64(at))
+        _pull_coordinates(sim, e, a, o, at)
     else:
         w0, w1, _, _ = philox(
             np.uint64(m), arm_word(a, m), sim.identity[2, e], np.uint64(0), sim.identity[0, e], sim.identity[1, e]
         )
         u = to_uniform(w0, w1)
-        if law == TABULATED:
-            y = from_table(u, sim.parameters, np.int64(at), np.int64(columns) - 1, 0, 1)
+        if sim.rules[0] == BERNOULLI:
+            y = 1.0 if u < sim.parameters[at] else 0.0
         else:
-            y = from_uniform(law, u, sim.parameters, np.int64(at), columns, sim.data, 0, 1)
+            y = _draw(sim.rules[0], sim.parameters, sim.data, at, np.int64(columns), u)
         sim.outcome[len(sim.pulls) // K + e] = y
         total, mean, variance = sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o]
         sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o] = updated(float(m), total, mean, variance, y)
