@@ -182,24 +182,28 @@ def block_of_pulls(sim: Any, start: Any, n: Any, arm: Any, count: Any, mean: Any
         m = sim.pulls[o]
         sim.pulls[o] = m + 1
         offset[i], count[i] = o, m
+    key0, key1, episode = sim.identity[0], sim.identity[1], sim.identity[2]
     for i in range(n):
         j = start + np.uint64(i)
-        c1, k0, k1 = arm_word(arm[i], count[i]), sim.identity[0, j], sim.identity[1, j]
-        w0, w1, _, _ = philox(count[i], c1, sim.identity[2, j], np.uint64(0), k0, k1)
+        w0, w1, _, _ = philox(count[i], arm_word(arm[i], count[i]), episode[j], np.uint64(0), key0[j], key1[j])
         u[i] = to_uniform(w0, w1)
     for i in range(n):
         at[i] = (offset[i] if stride else arm[i]) * columns
     block_of_samples(law, u, n, at, np.int64(columns), sim.parameters, sim.data, room.places, y)
+    totals, means, variances = sim.statistics[0], sim.statistics[1], sim.statistics[2]
     for i in range(n):
-        o = offset[i]
-        total[i], mean[i], variance[i] = sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o]
+        total[i] = totals[offset[i]]
+    for i in range(n):
+        mean[i] = means[offset[i]]
+    for i in range(n):
+        variance[i] = variances[offset[i]]
     for i in range(n):
         before[i] = float(np.int64(count[i]))
         total[i], mean[i], variance[i] = updated(before[i], total[i], mean[i], variance[i], y[i])
         count[i] += np.uint64(1)
     for i in range(n):
         o = offset[i]
-        sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o] = total[i], mean[i], variance[i]
+        totals[o], means[o], variances[o] = total[i], mean[i], variance[i]
 
 
 _PLAY = """    K = sim.rules[1]
