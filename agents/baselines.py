@@ -57,7 +57,7 @@ class _Memoryless(Agent):
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(observation["pulls"]), np.int64)
-        self.fill(player, simulation.counts[0], observation, *simulation, *quiet, out)
+        self.fill(player, simulation.counts[0], observation, out, *simulation, *quiet)
         return out
 
 

@@ -224,7 +224,7 @@ _PLAY = """    K = sim.rules[1]
 
 @functools.cache
 def player(kernel: Any) -> Callable[..., None]:
-    """The player of a kernel that `episode_kernel` has made: `play(..., *simulation, *quiet, out)`.
+    """The player of a kernel that `episode_kernel` has made: `play(..., out, *simulation, *quiet)`.
 
     The arguments in front are those of the kernel. It pulls the chosen arms in each slot whose episode is live, for as
     long as `Quiet` allows, and sets out[e] to the next arm, which it does not pull. Where an argument of the kernel is
@@ -232,6 +232,6 @@ def player(kernel: Any) -> Callable[..., None]:
     """
     given = arguments_of(kernel.function)
     body = _PLAY.format(given=", ".join(given), pulls="times.out[e]" if "times" in given else "int64(1)")
-    arguments = given | {"sim": Simulation, "quiet": Quiet, "out": None}
+    arguments = given | {"out": None, "sim": Simulation, "quiet": Quiet}
     beside = {"LIVE": LIVE, "ENDED": ENDED, "int64": np.int64, "pull": pull}
     return lean(assemble(kernel.function, "player", arguments, body, **beside), nogil=True)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 from bandit_envs import episode_kernel, inlined, lean, number
 
 from ..core import bulk
-from ..core.agent import Fields, Observation
+from ..core.agent import Fields, Ints, Observation
 from ..core.bulk import Plans, Sums, Times
 from ..core.confidence import delta_of, lil_width, scale_of
 from ..core.round_policy import BulkPolicy
@@ -158,8 +158,8 @@ class _Elimination(BulkPolicy):
         epsilon, gamma = float(p["epsilon"]), float(p["slack"])
         self.rules = Rules(epsilon, gamma, p["multiplicative"], level, factor, self.uniform)
 
-    def rule(self, sums: Fields, observation: Observation, state: Any, times: Fields) -> Any:
-        return next_pull, (*sums, *self.rules, *state.plans, *times)
+    def rule(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> Any:
+        return next_pull, (*sums, *self.rules, *state.plans, *times, out)
 
 
 class East(_Elimination):

@@ -156,8 +156,8 @@ class ST2(PlanPolicy):
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), Forest.of(E, K), np.full(E, np.nan))
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory) -> Any:
-        return next_arm, (*seen, *self.rules, *state.forest, state.plans, state.threshold)
+    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
+        return next_arm, (*seen, *self.rules, *state.forest, state.plans, state.threshold, out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         answer = super().recommend(observation, state, slots)

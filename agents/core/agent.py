@@ -303,7 +303,13 @@ class Agent(ABC):
     # --- what an environment, SB3 or the evaluation call --------------------------------------------------------------
 
     def predict(
-        self, observation: Observation, state: Any = None, episode_start: Any = None, deterministic: bool = True
+        self,
+        observation: Observation,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+        *,
+        playing: tuple[Simulation, Quiet] | None = None,
     ) -> tuple[Any, Any]:
         """The next action of each episode, and the memory.
 
@@ -313,6 +319,8 @@ class Agent(ABC):
         Args:
             observation: arrays with a leading episode axis, or without (recognised by the axes of `pulls`).
             state: what the last call returned; None builds the memory from the observation.
+            episode_start, deterministic: not read.
+            playing: what `play` hands on.
 
         Returns:
             `actions="arm"`: arms (E,); `actions="full"`: a dict of `arm` (E,), `times` (E,), `answer` (E, K) int8,
@@ -323,10 +331,6 @@ class Agent(ABC):
                 `state` is None: pulls are integers >= 0, means lie in the support. Also for a state that is no memory
                 of this agent, and where what `choose` and `recommend` of a class of one's own return is no decision.
         """
-        return self._decide(self.choose, observation, state)
-
-    def _decide(self, choose: Callable[..., Any], observation: Observation, state: Any) -> tuple[Any, Any]:
-        """`predict`, with arms and times from this function of the observation and the memory."""
         try:
             single = observation["pulls"].ndim == len(self.task.shape)
         except (TypeError, KeyError, IndexError, AttributeError):
@@ -346,7 +350,11 @@ class Agent(ABC):
                 state = self._made(observation)
             elif getattr(state, "_made_by", None) != self._mark:
                 self._check_memory(observation, state)
-            chosen: Any = choose(observation, state)
+            chosen: Any
+            if playing is None:
+                chosen = self.choose(observation, state)
+            else:
+                chosen = self.played(*playing, observation, state)
         except NumbaError as error:
             raise _uncompiled(self.name, error) from error
         if self._brought:
@@ -406,7 +414,7 @@ class Agent(ABC):
         Returns:
             The next action of each episode, which has not been taken, and the memory.
         """
-        return self._decide(functools.partial(self.played, simulation, quiet), observation, state)
+        return self.predict(observation, state, playing=(simulation, quiet))
 
     def played(
         self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any

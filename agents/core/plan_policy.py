@@ -102,19 +102,26 @@ class PlanPolicy(Agent):
         return PlanMemory(self.new_plans(observation))
 
     @abstractmethod
-    def rule(self, seen: Fields, observation: Observation, state: Any) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """The kernel of the next arm of an episode, made by `episode_kernel`, and its arguments but `out`.
+    def rule(
+        self, seen: Fields, observation: Observation, state: Any, out: Ints
+    ) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """The kernel of the next arm of an episode, made by `episode_kernel`, and its arguments.
 
         Args:
             seen: pulls and means, the fields of a `Seen`.
             observation: the statistics.
             state: the memory.
+            out: (E,), the last of the arguments, which the kernel fills in.
         """
 
     def choose(self, observation: Observation, state: Any) -> Ints:
-        kernel, arguments = self.rule(self._seen(observation, state), observation, state)
-        out = np.empty(len(state.plans), INT)
-        kernel(*arguments, out)
+        pulls = np.ascontiguousarray(observation["pulls"], INT)
+        mean = np.ascontiguousarray(observation["mean"], FLOAT)
+        if len(pulls) != len(state.plans) or mean.shape != pulls.shape:
+            raise unfit(pulls, mean, len(state.plans))
+        out = np.empty(len(pulls), INT)
+        kernel, arguments = self.rule((pulls, mean), observation, state, out)
+        kernel(*arguments)
         if self._brought:
             self._check_plans(state)
         return out
@@ -124,9 +131,10 @@ class PlanPolicy(Agent):
         return True
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
-        kernel, arguments = self.rule(self._seen(observation, state), observation, state)
         out = np.empty(len(state.plans), INT)
-        player(kernel)(*arguments, *simulation, *quiet, out)
+        live = observation["pulls"], observation["mean"]
+        kernel, arguments = self.rule(live, observation, state, out)
+        player(kernel)(*arguments, *simulation, *quiet)
         if self._brought:
             self._check_plans(state)
         return out
@@ -139,11 +147,3 @@ class PlanPolicy(Agent):
         """
         if state.plans["overfull"].any():
             raise ValueError(f"a plan of {self.name} has more than {MOST_ARMS} arms; agents.BulkPolicy plans more")
-
-    def _seen(self, observation: Observation, state: Any) -> Fields:
-        """Pulls and means, once they have been found to fit the memory."""
-        pulls = np.ascontiguousarray(observation["pulls"], INT)
-        mean = np.ascontiguousarray(observation["mean"], FLOAT)
-        if len(pulls) != len(state.plans) or mean.shape != pulls.shape:
-            raise unfit(pulls, mean, len(state.plans))
-        return pulls, mean

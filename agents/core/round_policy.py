@@ -81,22 +81,23 @@ class BulkPolicy(Agent):
         return RoundMemory(**RoundMemory.of(*observation["pulls"].shape))
 
     def rule(
-        self, sums: Fields, observation: Observation, state: Any, times: Fields
+        self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints
     ) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """The kernel of the next arm of an episode and its times, made by `episode_kernel`; its arguments but `out`.
+        """The kernel of the next arm of an episode and its times, made by `episode_kernel`; its arguments.
 
         Args:
             sums: pulls and sums of samples, the fields of a `Sums`.
             observation: the statistics.
             state: the memory.
             times: the fields of a `Times`.
+            out: (E,), the last of the arguments, which the kernel fills in.
         """
         raise NotImplementedError(f"{type(self).__name__} must define rule, or next_pulls")
 
     def next_pulls(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> None:
         """Fill in the next arm of each episode, out (E,), K to stop, and how often to pull it, as `rule` says."""
-        kernel, arguments = self.rule(sums, observation, state, times)
-        kernel(*arguments, out)
+        kernel, arguments = self.rule(sums, observation, state, times, out)
+        kernel(*arguments)
 
     def choose(self, observation: Observation, state: Any) -> tuple[Ints, Ints]:
         sums, times, arms = self._arrays(observation, state)
@@ -109,8 +110,8 @@ class BulkPolicy(Agent):
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Ints, Ints]:
         sums, times, arms = self._arrays(observation, state)
-        kernel, arguments = self.rule(sums, observation, state, times)
-        player(kernel)(*arguments, *simulation, *quiet, arms)
+        kernel, arguments = self.rule(sums, observation, state, times, arms)
+        player(kernel)(*arguments, *simulation, *quiet)
         return arms, times[0]
 
     def _arrays(self, observation: Observation, state: Any) -> tuple[Fields, tuple[Ints, int], Ints]:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from bandit_envs import Deviation, Samples, deviations, episode_kernel, flag, integer, lean
 
-from ..core.agent import Fields, Observation
+from ..core.agent import Fields, Ints, Observation
 from ..core.confidence import LEAST, delta_of, width_of
 from ..core.plan_policy import Seen, add, following
 from .draws import Seeds, draw, draw_evenly, uniform
@@ -158,9 +158,9 @@ class _Policy(TopKAgent):
         at = -1.0 if at is None or self.budgeted else at
         self.rules = Rules(self.policy, self.k, self.cap, self.epsilon, at, W, W**2 * math.log(K / level) / 2.0)
 
-    def rule(self, seen: Fields, observation: Observation, state: SelectionMemory) -> Any:
+    def rule(self, seen: Fields, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         _, public_seed = self.beside(observation, state.high)
-        return next_arm_evenly, (*seen, *self.rules, *state.high, state.plans, public_seed, self.seed)
+        return next_arm_evenly, (*seen, *self.rules, *state.high, state.plans, public_seed, self.seed, out)
 
 
 class Pi1(_Policy):
@@ -209,9 +209,9 @@ class Pi3(_Policy):
     ) -> None:
         super().__init__(task, delta, cap, width, seed)
 
-    def rule(self, seen: Fields, observation: Observation, state: SelectionMemory) -> Any:
+    def rule(self, seen: Fields, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         variance, public_seed = self.beside(observation, state.high)
-        return next_arm, (*seen, variance, *self.rules, *state.high, state.plans, public_seed, self.seed)
+        return next_arm, (*seen, variance, *self.rules, *state.high, state.plans, public_seed, self.seed, out)
 
 
 class Adapt(Pi3):

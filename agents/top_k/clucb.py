@@ -194,6 +194,6 @@ class CLUCB(TopKAgent):
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), High.of(E, K), Kept.of(E, K))
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory) -> Any:
+    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
         state.high.check(observation["pulls"])
-        return next_arm, (*seen, *self.rules, *state.high, state.plans, *state.kept)
+        return next_arm, (*seen, *self.rules, *state.high, state.plans, *state.kept, out)

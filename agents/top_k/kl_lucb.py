@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from bandit_envs import choice, episode_kernel, inlined, lean
 
-from ..core.agent import Fields, Observation
+from ..core.agent import Fields, Ints, Observation
 from ..core.confidence import delta_of, scale_of
 from ..core.plan_policy import Seen, add, following
 from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
@@ -161,6 +161,6 @@ class KLLUCB(TopKAgent):
         epsilon = -math.inf if self.budgeted else self.epsilon / width
         self.rules = Rules(self.k, epsilon, lil, level, low, width, gaussian)
 
-    def rule(self, seen: Fields, observation: Observation, state: SelectionMemory) -> Any:
+    def rule(self, seen: Fields, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         state.high.check(observation["pulls"])
-        return next_arm, (*seen, *self.rules, *state.high, state.plans)
+        return next_arm, (*seen, *self.rules, *state.high, state.plans, out)

@@ -230,8 +230,8 @@ class LUCB(PlanPolicy):
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), Forest.of(E, K), np.zeros(E, ROUND))
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory) -> Any:
-        return next_arm, (*seen, *self.rules, *state.forest, state.plans, state.rounds)
+    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
+        return next_arm, (*seen, *self.rules, *state.forest, state.plans, state.rounds, out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """High: the k largest empirical means; arms never pulled come last."""

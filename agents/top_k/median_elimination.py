@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from bandit_envs import Task, episode_kernel, jit, lean
 
 from ..core import bulk, trees
-from ..core.agent import Fields, Observation
+from ..core.agent import Fields, Ints, Observation
 from ..core.bulk import Plans, Sums, Times
 from ..core.confidence import delta_of, scale_of
 from ..core.round_policy import BulkPolicy, RoundMemory
@@ -147,5 +147,5 @@ class MedianElimination(BulkPolicy):
         E, K = observation["pulls"].shape
         return Memory(**RoundMemory.of(E, K), forest=Forest.of(E, K))
 
-    def rule(self, sums: Fields, observation: Observation, state: Memory, times: Fields) -> Any:
-        return next_pull, (*sums, *self.accuracy, *state.plans, *state.forest, *times)
+    def rule(self, sums: Fields, observation: Observation, state: Memory, times: Fields, out: Ints) -> Any:
+        return next_pull, (*sums, *self.accuracy, *state.plans, *state.forest, *times, out)

@@ -155,6 +155,6 @@ class OCBAm(TopKAgent):
         owed = np.zeros(observation["pulls"].shape, np.int64)
         return Memory(**self.blank(observation), owed=owed, debt=np.zeros(len(owed), np.int64))
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory) -> Any:
+    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
         m, (variance, public_seed) = state, self.beside(observation, state.high)
-        return next_arm, (*seen, variance, *self.rules, *m.high, m.plans, m.owed, m.debt, public_seed, self.seed)
+        return next_arm, (*seen, variance, *self.rules, *m.high, m.plans, m.owed, m.debt, public_seed, self.seed, out)

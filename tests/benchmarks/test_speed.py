@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from race import Race, clock
 
 import agents
-from bandit_envs import rng
+from bandit_envs import Quiet, rng
 
 THRESHOLD = "bandit_envs/Threshold-v0"
 MEANS = np.array([0.2, 0.25, 0.3, 0.35, 0.45, 0.55, 0.65, 0.7, 0.75, 0.8])  # tao2019-1
@@ -336,3 +336,43 @@ def test_adaptive_growth(race: Race, name: str, arms: int) -> None:
     """Less than K / 50; linear where all numbers of a decision change with every pull (see docs/performance.md)."""
     ours, reference = pulls_for(name, arms, 200), pulls_for(name, 50, 200)
     race(ours, reference, against="the same with 50 arms", at_most=arms / 50, rounds=5)
+
+
+# --- whole episodes in compiled code ----------------------------------------------------------------------------------
+
+TAO, SMALL_TOP_K = {"instance": "tao2019-1", "budget": 10**9}, {"epsilon": 0.05, "delta": 0.1, "k": 4}
+WHOLE = [  # agent, environment, its keywords, episodes, pulls of each, how many times as fast
+    ("apt", THRESHOLD, TAO, 1, 20_000, 100),
+    ("lsa", THRESHOLD, TAO, 1, 20_000, 100),
+    ("apt", THRESHOLD, TAO, 2000, 500, 1.6),
+    ("lsa", THRESHOLD, TAO, 2000, 500, 1.6),
+    ("st2", "bandit_envs/AllGood-v0", {"instance": "mason2020-3a(n=25)", "delta": 0.1}, 1, 20_000, 50),
+    ("lucb", TOP_K, SMALL_TOP_K, 16, 2_000, 1),
+    ("clucb", TOP_K, SMALL_TOP_K, 16, 2_000, 1),
+]
+
+
+@speed(group="i. whole episodes in compiled code")
+@pytest.mark.parametrize(("name", "env_id", "kwargs", "episodes", "pulls", "target"), WHOLE)
+def test_whole_episodes(
+    race: Race, name: str, env_id: str, kwargs: dict[str, Any], episodes: int, pulls: int, target: float
+) -> None:
+    envs: Any = gym.make_vec(env_id, episodes, actions="full", copy=False, autoreset_mode="Disabled", **kwargs)
+    agent, quiet = agents.make(name, envs), Quiet(np.full(episodes, pulls), pulls)
+
+    def begun() -> Any:
+        return envs.reset(seed=1, options={"episode": np.arange(episodes)})[0]
+
+    def stepped() -> None:
+        observation, state = begun(), None
+        for _ in range(pulls):
+            action, state = agent.predict(observation, state)
+            observation, *_ = envs.step(action)
+
+    race(
+        lambda: agent.play(envs.simulation, quiet, begun(), None),
+        stepped,
+        against="one step after another, through `predict` and `step`",
+        at_least=target,
+        rounds=5,
+    )

@@ -42,5 +42,5 @@ class BothSides(PlanPolicy):
 
     name, source, solves = "both-sides", "an example", ("FarGood",)
 
-    def rule(self, seen, observation, state):
-        return next_arm, (*seen, self.problem.threshold, self.problem.epsilon, state.plans)
+    def rule(self, seen, observation, state, out):
+        return next_arm, (*seen, self.problem.threshold, self.problem.epsilon, state.plans, out)
