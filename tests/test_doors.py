@@ -835,8 +835,8 @@ def planning(kernel: Any, *more: Any) -> type[agents.PlanPolicy]:
     class Odd(agents.PlanPolicy):
         name, solves = "odd", ALL_PROBLEMS
 
-        def rule(self, seen: Any, observation: Any, state: Any) -> Any:
-            return kernel, (*seen, state.plans, *more)
+        def rule(self, seen: Any, observation: Any, state: Any, out: Any) -> Any:
+            return kernel, (*seen, state.plans, *more, out)
 
     return Odd
 
