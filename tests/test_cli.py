@@ -503,6 +503,7 @@ def test_command_lines_that_cannot_be_read(capsys: Output, line: str) -> None:
     assert err
 
 
+@pytest.mark.slow  # from an empty cache; `test_evaluation` has a quick one
 def test_the_command_line_says_once_that_kernels_are_compiled(tmp_path: Path) -> None:
     """Defect: the first use was silent for many seconds. A second one has nothing to compile, and says nothing."""
     line = [sys.executable, "-m", "agents", "evaluate", "Threshold", "--agents", "uniform", "--episodes", "3"]
