@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import rng
-from .checks import LARGEST, array, errors_of, interval, number, ours
+from .checks import LARGEST, array, errors_of, interval, number
 from .registry import Registry
 
 __all__ = [
@@ -528,7 +527,7 @@ def from_dict(form: dict[str, Any]) -> Arms:
     if not isinstance(law, str) or ":" not in law and law not in LAWS:
         raise ValueError(f"'law' must be one of {sorted(LAWS)}, got {law!r:.200}")
     kind = LAWS.find(law)
-    with nullcontext() if ours(kind) else errors_of(f"the law {law!r}"):
+    with errors_of(f"the law {law!r}", kind):
         try:
             inspect.signature(kind).bind_partial(**parameters)  # unknown names first
             inspect.signature(kind).bind(**parameters)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "LARGEST", "array", "choice", "errors_of", "flag", "integer", "integers", "interval", "mask", "number", "ours",
+    "LARGEST", "array", "choice", "errors_of", "flag", "integer", "integers", "interval", "mask", "number",
+    "numbers", "ours",
 ]  # fmt: skip
 
 LARGEST = 1e100  # magnitude of a number that can be squared and summed without overflow
@@ -89,6 +90,25 @@ def integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]
     return found if found.flags.carray else np.require(found, requirements=["C", "W"]).reshape(shape)
 
 
+def numbers(name: str, value: Any, shape: tuple[int, ...], kinds: str = "biuf") -> NDArray[np.float64]:
+    """`value`, an array of the given shape, as floats.
+
+    Args:
+        name: what it is.
+        value: the array.
+        shape: what its shape must be.
+        kinds: of NumPy types that it may be of.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    known = isinstance(value, np.ndarray) and value.dtype.kind in kinds
+    if not known or value.shape != shape:
+        got = f"shape {value.shape}" if known else repr(value)[:200]
+        raise ValueError(f"{name} must be an array of numbers of shape {shape}, got {got}")
+    return np.asarray(value, np.float64)
+
+
 def mask(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """`value` as a mask of the given shape.
 
@@ -115,7 +135,7 @@ def ours(thing: object) -> bool:
 
 
 @contextmanager
-def errors_of(what: str) -> Iterator[None]:
+def errors_of(what: str, code: object = None) -> Iterator[None]:
     """Name in the message of any error that arises inside whose code has raised it.
 
     Missing files and modules, and warnings, stay errors of their kind, with a note; whatever else a user's code raises,
@@ -123,10 +143,14 @@ def errors_of(what: str) -> Iterator[None]:
 
     Args:
         what: whose code it is: "the instance 'my-arms'".
+        code: the class or the function, where it may come with this package: the errors of ours are left as they are.
 
     Raises:
         ValueError: as said.
     """
+    if code is not None and ours(code):
+        yield
+        return
     try:
         yield
     except (KeyboardInterrupt, GeneratorExit):

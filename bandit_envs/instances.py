@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -194,7 +193,7 @@ def drawn(source: Sampler, key: NDArray[np.uint64], episode: NDArray[np.uint64])
     if ours(source) and ours(arms):
         return source.draw(key, episode)
     of = f"the sampler {source.name!r}"
-    with nullcontext() if ours(source) else errors_of(of):
+    with errors_of(of, source):
         found: Any = source.draw(key, episode)
     if not isinstance(found, tuple) or len(found) != 2:
         raise ValueError(f"{of} must draw a pair of means and tables, got {found!r:.200}")

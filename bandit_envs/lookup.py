@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import Any
 
 from .arms import Arms, from_dict
-from .checks import errors_of, ours
+from .checks import errors_of
 from .instances import Instance, NamedInstance, Sampler
 from .naming import parse_call
 from .papers import PAPERS
@@ -131,7 +130,7 @@ def _made(name: str, build: Callable[..., Any], parameters: dict[str, Any]) -> I
         raise ValueError(f"the instance {name!r} is made of itself: {', which needs '.join(names[-3:])}")
     token = _BEING_MADE.set(names)
     try:
-        with nullcontext() if ours(build) else errors_of(f"the instance {name!r}"):
+        with errors_of(f"the instance {name!r}", build):
             made = build(**parameters)
         if isinstance(made, Mapping) and "law" in made:
             made = from_dict(dict(made))

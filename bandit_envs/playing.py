@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arms import BERNOULLI, CATEGORICAL, RESAMPLED, TABULATED
+from .arms import BERNOULLI, CATEGORICAL, RESAMPLED
 from .compiled import arguments_of, assemble, inlined, lean
 from .rng import arm_word, philox, to_uniform
-from .sampling import NEXT_BLOCK, block_of_samples, from_table, from_uniform, pull_bulk
+from .sampling import NEXT_BLOCK, block_of_samples, from_uniform, pull_bulk
 from .simulator import ENDED, LIVE, Simulation, updated
 
 __all__ = ["BLOCK", "Block", "Quiet", "block_of_pulls", "player", "pull", "spend"]
@@ -55,16 +55,10 @@ def _pull_coordinates(sim: Any, e: Any, a: Any, o: Any, at: Any) -> None:
         if d % 2 == 0 and not (row and d > 0):
             w0, w1, w2, w3 = philox(np.uint64(m), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
         u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
-        if law == TABULATED:
-            y = from_table(u, sim.parameters, at, columns // D - 1, d, D)
-        else:
-            y = from_uniform(law, u, sim.parameters, at, columns, sim.data, d, D)
+        y = from_uniform(law, u, sim.parameters, at, columns, sim.data, d, D)
         i = np.int64(o) * D + d
-        was = sim.statistics[1, i]
-        sim.statistics[0, i] += y
-        sim.statistics[1, i] = sim.statistics[0, i] / (before + 1.0)
-        spread = sim.statistics[2, i] * before + (y - was) * (y - sim.statistics[1, i])
-        sim.statistics[2, i] = max(spread, 0.0) / (before + 1.0)
+        total, mean, variance = sim.statistics[0, i], sim.statistics[1, i], sim.statistics[2, i]
+        sim.statistics[0, i], sim.statistics[1, i], sim.statistics[2, i] = updated(before, total, mean, variance, y)
         sim.outcome[len(sim.pulls) // sim.rules[1] + np.int64(e) * D + d] = y
 
 
@@ -116,9 +110,7 @@ def spend(sim: Any, e: Any, pulls: Any) -> None:
 
 @lean
 def _draw(law: Any, parameters: Any, data: Any, at: Any, columns: Any, u: Any) -> Any:
-    """The sample of a scalar arm whose parameters start at `at`, from a uniform number."""
-    if law == TABULATED:
-        return from_table(u, parameters, at, columns - 1, 0, 1)
+    """`from_uniform` for a scalar arm, as a function that is compiled once for all players."""
     return from_uniform(law, u, parameters, at, columns, data, 0, 1)
 
 

@@ -25,10 +25,19 @@ from .rng import (
     to_uniform,
 )
 
-__all__ = ["block_of_samples", "from_table", "from_uniform", "pull_bulk"]
+__all__ = ["block_of_samples", "from_uniform", "pull_bulk"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
+
+
+@inlined
+def from_table(u: Any, parameters: Any, at: Any, cells: Any, d: Any, D: Any) -> Any:
+    """Coordinate d of the sample of an arm with a table of quantiles, which divides [0, 1] into `cells` equal parts."""
+    level = u * cells
+    j = min(np.int64(level), cells - 1)
+    low, high = parameters[at + j * D + d], parameters[at + (j + 1) * D + d]
+    return low + (high - low) * (level - j)
 
 
 @inlined
@@ -40,6 +49,8 @@ def from_uniform(law: Any, u: Any, parameters: Any, at: Any, columns: Any, data:
         return parameters[at + d] + parameters[at + D + d] * normal_quantile(u)
     if law == UNIFORM:
         return parameters[at + d] + parameters[at + D + d] * u
+    if law == TABULATED:
+        return from_table(u, parameters, at, columns // D - 1, d, D)
     if law == CATEGORICAL:
         v = 0
         if columns <= 8:
@@ -56,15 +67,6 @@ def from_uniform(law: Any, u: Any, parameters: Any, at: Any, columns: Any, data:
         return data[v]
     row = min(np.int64(u * parameters[at + 1]), np.int64(parameters[at + 1]) - 1)
     return data[(np.int64(parameters[at]) + row) * D + d]
-
-
-@inlined
-def from_table(u: Any, parameters: Any, at: Any, cells: Any, d: Any, D: Any) -> Any:
-    """The same for arms with a table of quantiles, which divides [0, 1] into `cells` equal parts."""
-    level = u * cells
-    j = min(np.int64(level), cells - 1)
-    low, high = parameters[at + j * D + d], parameters[at + (j + 1) * D + d]
-    return low + (high - low) * (level - j)
 
 
 @inlined
@@ -141,7 +143,7 @@ def pull_bulk(
     for d in range(D):
         s[d] = m2[d] = 0.0
     if one_by_one:
-        row, cells = law == RESAMPLED, columns // D - 1  # one uniform number picks all coordinates of a row
+        row = law == RESAMPLED  # one uniform number picks all coordinates of a row
         w0 = w1 = w2 = w3 = np.uint64(0)
         for t in range(n, n + times):
             for d in range(D):
@@ -150,10 +152,7 @@ def pull_bulk(
                     c3 = np.uint64(d // 2) * NEXT_BLOCK
                     w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, c1, episode, c3, k0, k1)
                 u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
-                if law == TABULATED:
-                    x = from_table(u, parameters, at, cells, d, D)
-                else:
-                    x = from_uniform(law, u, parameters, at, columns, data, d, D)
+                x = from_uniform(law, u, parameters, at, columns, data, d, D)
                 if t == n:
                     first[d] = x
                 s[d] += x

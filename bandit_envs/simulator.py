@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import rng
-from .arms import CATEGORICAL, GAUSSIAN, RESAMPLED, TABULATED, Arms, check_table
+from .arms import CATEGORICAL, GAUSSIAN, RESAMPLED, Arms, check_table
 from .compiled import inlined, jit
 from .rng import arm_word, block_of_quantiles, philox, to_uniform
-from .sampling import NEXT_BLOCK, block_of_samples, from_table, from_uniform, pull_bulk
+from .sampling import NEXT_BLOCK, block_of_samples, from_uniform, pull_bulk
 
 __all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "updated"]
 
@@ -240,12 +240,6 @@ def _advance(
                     block_of_quantiles(y, n, spare, x)
                     for i in range(n):
                         y[i] = parameters[place[i] + d] + parameters[place[i] + D + d] * x[i]
-            elif law == TABULATED:
-                cells = columns // D - 1
-                for d in range(D):
-                    y = samples[d]
-                    for i in range(n):
-                        y[i] = from_table(y[i], parameters, place[i], cells, d, D)
             else:
                 for i in range(n):
                     w = samples[0, i]
@@ -256,10 +250,7 @@ def _advance(
                 before = float(np.int64(c0[i]))
                 for d in range(D):
                     o, y_d = offset[i] * uD + np.uint64(d), samples[d, i]
-                    was = mean[o]
-                    total[o] += y_d
-                    mean[o] = total[o] / (before + 1.0)
-                    variance[o] = max(variance[o] * before + (y_d - was) * (y_d - mean[o]), 0.0) / (before + 1.0)
+                    total[o], mean[o], variance[o] = updated(before, total[o], mean[o], variance[o], y_d)
                     sample[slot[i] * D + d] = y_d
         over = False
         if budget >= 0:

@@ -6,12 +6,11 @@ import dataclasses
 import inspect
 import json
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .checks import LARGEST, choice, errors_of, integer, interval, number, ours
+from .checks import LARGEST, choice, errors_of, integer, interval, number
 from .problems import PROBLEMS, Problem, kept, own
 from .rng import ARMS_LIMIT, PULLS_LIMIT
 
@@ -109,7 +108,7 @@ class Task:
         wanted = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
         if missing := [name for name in wanted if name not in self.parameters]:
             raise ValueError(f"{kind.name} needs {' and '.join(missing)}")
-        with nullcontext() if ours(kind) else errors_of(f"the problem {kind.name!r}"):
+        with errors_of(f"the problem {kind.name!r}", kind):
             return kind(**self.parameters)
 
     @property

@@ -419,8 +419,12 @@ class Agent(ABC):
     def played(
         self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any
     ) -> Ints | tuple[Ints, Ints]:
-        """As `choose`, for agents that can play: makes the pulls before the one that it returns."""
-        raise NotImplementedError(f"{self.name} cannot play whole episodes in compiled code")
+        """As `choose`, after the pulls that `play` may make. To be defined by agents whose `plays` is true.
+
+        Raises:
+            TypeError: here.
+        """
+        raise TypeError(f"{self.name} cannot play whole episodes in compiled code: see its attribute plays")
 
     def recommended(self, observation: Observation, state: Any, slots: Ints) -> Bools:
         """What `recommend` returns for these rows of a batch, checked: a mask, (n, K).

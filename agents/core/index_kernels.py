@@ -32,7 +32,7 @@ from bandit_envs import (
     spend,
 )
 
-__all__ = ["NUMBERS", "WIDTH", "ArmRule", "Board", "clear", "compiles", "find", "put", "rule_of_method"]
+__all__ = ["NUMBERS", "WIDTH", "ArmRule", "Board", "clear", "compiles", "find", "put", "rule_of_method", "scan"]
 
 Floats = NDArray[np.float64]
 FEW = 8  # so many episodes, or more, are played side by side
@@ -50,6 +50,40 @@ class Board(NamedTuple):
     first: float  # the index of an arm never pulled
     running: bool  # an arm's index never falls
     centre: float  # what is taken off a mean
+
+
+# --- scans ------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def scan(flat: Any, uE: Any, start: Any, n: Any, K: Any, least: Any, arm: Any) -> None:
+    """The least index, and the lowest arm that has it, of n episodes from `start` on.
+
+    Args:
+        flat: indices (K, E), flattened.
+        uE, start: unsigned.
+        least, arm: (n,), float and uint64, filled in.
+    """
+    for i in range(n):
+        least[i], arm[i] = flat[start + np.uint64(i)], np.uint64(0)
+    for k in range(1, K - 2, 3):  # three arms at a time: `least` and `arm` are read and written less often
+        a, one_row = np.uint64(k), np.uint64(k) * uE + start
+        b, two_row = np.uint64(k + 1), one_row + uE
+        c, three_row = np.uint64(k + 2), two_row + uE
+        for i in range(n):
+            v, which = least[i], arm[i]
+            w = flat[one_row + np.uint64(i)]
+            v, which = (w, a) if w < v else (v, which)
+            w = flat[two_row + np.uint64(i)]
+            v, which = (w, b) if w < v else (v, which)
+            w = flat[three_row + np.uint64(i)]
+            v, which = (w, c) if w < v else (v, which)
+            least[i], arm[i] = v, which
+    for k in range(K - (K - 1) % 3, K):
+        a, row = np.uint64(k), np.uint64(k) * uE + start
+        for i in range(n):
+            w = flat[row + np.uint64(i)]
+            least[i], arm[i] = (w, a) if w < least[i] else (least[i], arm[i])
 
 
 # --- trees ------------------------------------------------------------------------------------------------------------
@@ -109,17 +143,10 @@ def play_block(one: Any, own: Any, board: Any, sim: Any, begin: Any, n: Any, ste
         room: a `Block`.
     """
     K, E = board.table.shape
-    flat, start, uE, uK = board.table.reshape(-1), np.uint64(begin), np.uint64(E), np.uint64(K)
+    flat, start, uE = board.table.reshape(-1), np.uint64(begin), np.uint64(E)
     arm, count, least, mean = room.words[2], room.words[3], room.numbers[5], room.numbers[6]
     for _ in range(steps):
-        for i in range(n):
-            least[i], arm[i] = flat[start + np.uint64(i)], np.uint64(0)
-        for k in range(np.uint64(1), uK):
-            row = k * uE + start
-            for i in range(n):
-                v = flat[row + np.uint64(i)]
-                less = v < least[i]
-                least[i], arm[i] = v if less else least[i], k if less else arm[i]
+        scan(flat, uE, start, n, K, least, arm)
         block_of_pulls(sim, start, n, arm, count, mean, room)
         for i in range(n):
             mean[i] = one(own, float(np.int64(count[i])), mean[i] - board.centre)

@@ -18,11 +18,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Block, Quiet, Simulation, jit
+from bandit_envs import Block, Quiet, Simulation, jit, numbers
 
 from .agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
 from .coordinates import CoordinateMemory, judge
-from .index_kernels import NUMBERS, WIDTH, ArmRule, Board, clear, compiles, find, put, rule_of_method
+from .index_kernels import NUMBERS, WIDTH, ArmRule, Board, clear, compiles, find, put, rule_of_method, scan
 
 __all__ = ["IndexMemory", "IndexPolicy"]
 
@@ -75,7 +75,7 @@ def _scan(table: Any, last: Any, value: Any, fresh: Any, begun: Any, first: Any)
     """Give the arm chosen last its new index, and choose the least, ties to the lowest arm. table (K, E)."""
     K, E = table.shape
     flat, uE = table.reshape(-1), np.uint64(E)
-    least, arm = np.empty(_BLOCK), np.empty(_BLOCK, np.int64)
+    least, arm = np.empty(_BLOCK), np.empty(_BLOCK, np.uint64)
     for start in range(0, E, _BLOCK):
         n, base = min(_BLOCK, E - start), np.uint64(start)
         for i in range(n):
@@ -87,27 +87,9 @@ def _scan(table: Any, last: Any, value: Any, fresh: Any, begun: Any, first: Any)
                 if fresh[e]:
                     for k in range(K):
                         flat[np.uint64(k) * uE + e] = first
+        scan(flat, uE, base, n, K, least, arm)
         for i in range(n):
-            least[i], arm[i] = flat[base + np.uint64(i)], 0
-        for k in range(1, K - 2, 3):  # three arms at a time: `least` and `arm` are read and written less often
-            one = np.uint64(k) * uE + base
-            two, three = one + uE, one + uE + uE
-            for i in range(n):
-                v, a = least[i], arm[i]
-                w = flat[one + np.uint64(i)]
-                v, a = (w, k) if w < v else (v, a)
-                w = flat[two + np.uint64(i)]
-                v, a = (w, k + 1) if w < v else (v, a)
-                w = flat[three + np.uint64(i)]
-                v, a = (w, k + 2) if w < v else (v, a)
-                least[i], arm[i] = v, a
-        for k in range(K - (K - 1) % 3, K):
-            row = np.uint64(k) * uE + base
-            for i in range(n):
-                w = flat[row + np.uint64(i)]
-                least[i], arm[i] = (w, k) if w < least[i] else (least[i], arm[i])
-        for i in range(n):
-            last[base + np.uint64(i)] = arm[i]
+            last[base + np.uint64(i)] = np.int64(arm[i])
 
 
 @jit
@@ -246,13 +228,10 @@ class IndexPolicy(Agent):
         Raises:
             ValueError: unless they are numbers of this shape, none of them NaN.
         """
-        numbers = isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
-        if not numbers or value.shape != T.shape:
-            got = f"shape {value.shape}" if numbers else repr(value)[:200]
-            raise ValueError(f"the index of {self.name} must be an array of numbers of shape {T.shape}, got {got}")
-        if np.isnan(value).any():
-            raise ValueError(f"the index of {self.name} must be a number, got NaN for {T[np.isnan(value)][0]:g} pulls")
-        return np.asarray(value, np.float64)
+        index = numbers(f"the index of {self.name}", value, T.shape)
+        if np.isnan(index).any():
+            raise ValueError(f"the index of {self.name} must be a number, got NaN for {T[np.isnan(index)][0]:g} pulls")
+        return index
 
     def remember(self, observation: Observation) -> IndexMemory:
         self._check_first()
@@ -325,6 +304,7 @@ class IndexPolicy(Agent):
         out = np.empty(len(m.last), np.int64)
         board = Board(m.table, m.levels, m.last, self.first, self.running, rule.centre)
         rule.kernels()[1](*rule.own, *board, *simulation, *quiet, *Block.empty(), out)
-        if self._brought and (out < 0).any() or np.isnan(m.table).any():
+        # Where there are trees, what is no number is not taken in.
+        if (out < 0).any() or len(m.levels) == 0 and np.isnan(m.table).any():
             raise ValueError(f"the index of {self.name} must be a number, got NaN")
         return out

@@ -20,7 +20,7 @@ from bandit_envs import MOST_TIMES, Quiet, Simulation, player, slot_kernel
 from .agent import FLOAT, INT, Agent, Bools, Fields, Floats, Ints, Observation, unfit
 from .bulk import BOOK, Plans, Times, following, plan_of, watch
 
-__all__ = ["BulkPolicy", "RoundMemory", "RoundPolicy"]
+__all__ = ["BulkPolicy", "PlansPulls", "RoundMemory", "RoundPolicy"]
 
 
 @slot_kernel
@@ -70,8 +70,8 @@ class RoundMemory:
         self.stopped[slots], self.answer[slots] = True, answer
 
 
-class BulkPolicy(Agent):
-    """Pull arms in bulk, by plans that a compiled function of one episode makes.
+class PlansPulls(Agent):
+    """What `BulkPolicy` and `RoundPolicy` have in common: arms are pulled in bulk, as planned.
 
     The memory, a `RoundMemory`, follows the agent's own actions: where another arm is pulled in its place, call
     `predict` with `state=None`, which lets the algorithm begin anew from what has been seen.
@@ -80,38 +80,21 @@ class BulkPolicy(Agent):
     def remember(self, observation: Observation) -> Any:
         return RoundMemory(**RoundMemory.of(*observation["pulls"].shape))
 
-    def rule(
-        self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints
-    ) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """The kernel of the next arm of an episode and its times, made by `episode_kernel`; its arguments.
+    @abstractmethod
+    def next_pulls(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> None:
+        """Fill in the next arm of each episode, and how often to pull it.
 
         Args:
             sums: pulls and sums of samples, the fields of a `Sums`.
             observation: the statistics.
             state: the memory.
             times: the fields of a `Times`.
-            out: (E,), the last of the arguments, which the kernel fills in.
+            out: (E,) arms, K to stop.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define rule, or next_pulls")
-
-    def next_pulls(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> None:
-        """Fill in the next arm of each episode, out (E,), K to stop, and how often to pull it, as `rule` says."""
-        kernel, arguments = self.rule(sums, observation, state, times, out)
-        kernel(*arguments)
 
     def choose(self, observation: Observation, state: Any) -> tuple[Ints, Ints]:
         sums, times, arms = self._arrays(observation, state)
         self.next_pulls(sums, observation, state, times, arms)
-        return arms, times[0]
-
-    @property
-    def plays(self) -> bool:
-        return type(self).rule is not BulkPolicy.rule
-
-    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Ints, Ints]:
-        sums, times, arms = self._arrays(observation, state)
-        kernel, arguments = self.rule(sums, observation, state, times, arms)
-        player(kernel)(*arguments, *simulation, *quiet)
         return arms, times[0]
 
     def _arrays(self, observation: Observation, state: Any) -> tuple[Fields, tuple[Ints, int], Ints]:
@@ -133,7 +116,39 @@ class BulkPolicy(Agent):
         return np.where(state.stopped[rows][..., None], state.answer[rows], answer)
 
 
-class RoundPolicy(BulkPolicy):
+class BulkPolicy(PlansPulls):
+    """Pull arms in bulk, by plans that a compiled function of one episode makes."""
+
+    @abstractmethod
+    def rule(
+        self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints
+    ) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """The kernel of the next arm of an episode and its times, made by `episode_kernel`; its arguments.
+
+        Args:
+            sums: pulls and sums of samples, the fields of a `Sums`.
+            observation: the statistics.
+            state: the memory.
+            times: the fields of a `Times`.
+            out: (E,), the last of the arguments, which the kernel fills in.
+        """
+
+    def next_pulls(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> None:
+        kernel, arguments = self.rule(sums, observation, state, times, out)
+        kernel(*arguments)
+
+    @property
+    def plays(self) -> bool:
+        return True
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Ints, Ints]:
+        sums, times, arms = self._arrays(observation, state)
+        kernel, arguments = self.rule(sums, observation, state, times, arms)
+        player(kernel)(*arguments, *simulation, *quiet)
+        return arms, times[0]
+
+
+class RoundPolicy(PlansPulls):
     """Pull arms in bulk, by plans that `start` and `look` make for all episodes that need one at a time."""
 
     @abstractmethod

@@ -39,9 +39,9 @@ from bandit_envs import (
 )
 
 from ..catalogue import Recipe, reads, recipe_of
-from ..core import BulkPolicy
 from ..core.agent import Agent
 from ..core.optional import require
+from ..core.round_policy import PlansPulls
 from .environment import environment_id
 from .progress import Progress, compilation_noted, shown
 from .result import Evaluation, Run
@@ -175,7 +175,7 @@ def _share_a_run(agent: Any) -> bool:
     smaller budget leaves, while a checkpoint in the middle of it is scored before it. An agent of a user's own that
     decides in a method of its own may pull in bulk, and so has a run for each budget.
     """
-    if not isinstance(agent, Agent) or isinstance(agent, BulkPolicy) or not agent.anytime:
+    if not isinstance(agent, Agent) or isinstance(agent, PlansPulls) or not agent.anytime:
         return False
     return all(getattr(type(agent), how).__module__.startswith("agents.") for how in ("choose", "predict"))
 

@@ -102,10 +102,15 @@ class Own(NamedTuple):
     genes: Floats  # (1, 18), as of `at_budget`
 
 
+@inlined
+def _index_at(n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any, row: Any) -> Any:
+    """The index of an arm with n >= 1 pulls whose empirical mean has this margin, by the genes of a row."""
+    return _index(n, abs(margin), centre, 1.0 if margin >= 0.0 else -1.0, sigma2, fair, genes, row)
+
+
 def arm_index(own: Any, n: Any, margin: Any) -> Any:
-    """The index of an arm with n >= 1 pulls whose empirical mean has this margin."""
-    side = 1.0 if margin >= 0.0 else -1.0
-    return _index(n, abs(margin), own.centre, side, own.sigma2, own.fair, own.genes, 0)
+    """The same for players, by the genes of the only row."""
+    return _index_at(n, margin, own.centre, own.sigma2, own.fair, own.genes, 0)
 
 
 @jit
@@ -120,8 +125,7 @@ def indices(n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any
         out: (m,).
     """
     for i in range(len(n)):
-        side = 1.0 if margin[i] >= 0.0 else -1.0
-        out[i] = _index(n[i], abs(margin[i]), centre, side, sigma2, fair, genes, i // per_row)
+        out[i] = _index_at(n[i], margin[i], centre, sigma2, fair, genes, i // per_row)
 
 
 @jit

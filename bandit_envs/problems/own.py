@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import LARGEST, errors_of, integer, mask, number, ours
+from ..checks import LARGEST, errors_of, integer, mask, number, numbers, ours
 from ..instances import Instance, Sampler
 from ..rng import ARMS_LIMIT
 from .base import Bools, Floats, Problem, TaskLike
@@ -51,7 +51,7 @@ def margin(problem: Problem, means: Floats, shape: tuple[int, ...]) -> Floats:
     """
     if ours(problem):
         return problem.margin(means)
-    return _numbers(f"margin of {_named(problem)}", _ask(problem, "margin", means), shape, "iuf")
+    return numbers(f"margin of {_named(problem)}", _ask(problem, "margin", means), shape, "iuf")
 
 
 def plug_in(problem: Problem, means: Floats, shape: tuple[int, ...]) -> Bools:
@@ -170,20 +170,11 @@ def _ask(problem: Problem, method: str, *arguments: Any, **keywords: Any) -> Any
 def _defined(problem: Problem, method: str, shape: tuple[int, ...], means: Floats, kinds: str = "biuf") -> Floats:
     """What a method tells of true means, where every arm must have a number."""
     name = f"{method} of {_named(problem)}"
-    found = _numbers(name, _ask(problem, method, means), shape, kinds)
+    found = numbers(name, _ask(problem, method, means), shape, kinds)
     if np.isnan(found).any():
         where = means[np.isnan(found)]
         raise ValueError(f"{name} must be a number for every true mean, got NaN for the mean {where[0]}")
     return found
-
-
-def _numbers(name: str, value: Any, shape: tuple[int, ...], kinds: str) -> Floats:
-    """`value` as floats of the given shape, from numbers of these kinds of NumPy."""
-    numbers = isinstance(value, np.ndarray) and value.dtype.kind in kinds
-    if not numbers or value.shape != shape:
-        got = f"shape {value.shape}" if numbers else repr(value)[:200]
-        raise ValueError(f"{name} must be an array of numbers of shape {shape}, got {got}")
-    return np.asarray(value, np.float64)
 
 
 def _parts(
