@@ -9,7 +9,7 @@ from __future__ import annotations
 from .arms import LAWS, Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform, register_law
 from .catalogue import ENVIRONMENTS, register_problem
 from .checks import choice, errors_of, flag, integer, integers, mask, number, numbers
-from .compiled import assemble, episode_kernel, inlined, jit, lean, slot_kernel
+from .compiled import assemble, episode_kernel, inlined, jit, lean, part, slot_kernel, view
 from .datasets import Captions, captions
 from .env import PureExplorationEnv, fresh_root
 from .geometry import Polyhedron
@@ -17,12 +17,13 @@ from .instances import Instance, Sampler
 from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
 from .observations import FEATURES, beta_below
-from .playing import BLOCK, Block, Quiet, block_of_pulls, player, pull, spend
+from .playing import BLOCK, Block, Quiet, block_of_pulls, player, pull, pull_once, spend
 from .polyhedra import Polyhedra
 from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Threshold, TopK
 from .problems.certificates import Deviation, Samples, at_boundary, cutoff, deviations
 from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
+from .routines import call_routine, carray, pointer, routine
 from .simulator import ENDED, LIVE, MOST_TIMES, Simulation
 from .task import Task
 from .vector import PureExplorationVectorEnv
@@ -38,8 +39,9 @@ __all__ = [
     # checks of what users hand in, and names with parameters
     "choice", "errors_of", "flag", "integer", "integers", "mask", "number", "numbers", "parse_call", "unknown",
     # compilation, and whole episodes in compiled code
-    "BLOCK", "ENDED", "LIVE", "Block", "Quiet", "Simulation", "assemble", "block_of_pulls", "episode_kernel", "inlined",
-    "jit", "lean", "player", "pull", "slot_kernel", "spend",
+    "BLOCK", "ENDED", "LIVE", "Block", "Quiet", "Simulation", "assemble", "block_of_pulls", "call_routine", "carray",
+    "episode_kernel", "inlined", "jit", "lean", "part", "player", "pointer", "pull", "pull_once", "routine",
+    "slot_kernel", "spend", "view",
     # random numbers
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
     # limits, features, and what statistics tell of the k best arms

@@ -36,7 +36,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.cpu import CPUTargetOptions
 from numba.core.errors import NumbaError
 
-__all__ = ["episode_kernel", "inlined", "jit", "kernel_stamp", "lean", "slot_kernel"]
+__all__ = ["episode_kernel", "inlined", "jit", "kernel_stamp", "lean", "part", "slot_kernel", "view"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LOGGER = logging.getLogger(__name__)
@@ -49,6 +49,8 @@ _MARKS = (
     b"@jit",
     b"@inlined",
     b"@lean",
+    b"@part",
+    b"@view",
     b"@episode_kernel",
     b"@slot_kernel",
     b"# kernel constants",
@@ -142,25 +144,34 @@ class _Nowhere(_Telling, NullCache):
     """The cache of a kernel that is kept nowhere."""
 
 
-def _cached(kernel: Any, function: Callable[..., Any]) -> Any:
-    """The compiled function, kept on disk where there is any place to write to."""
+def keep(kernel: Any, function: Callable[..., Any]) -> None:
+    """Let a kernel that Numba makes of a function be kept on disk, where there is any place to write to."""
     kernel._cache = _Nowhere()
     with contextlib.suppress(RuntimeError, OSError):  # no place at all: it is compiled in every process
         kernel._cache = cache = _Cache(function)  # type: ignore[no-untyped-call]
         # Of an index that other sources have written not even the signatures are read: their types may be gone.
         cache._cache_file._version += f" {cache._cache_file._source_stamp}"
     kernel._cache._kernel = f"{function.__module__}.{function.__qualname__}"
-    compile_for = kernel._compile_for_args
+
+
+def telling(compile_it: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """What compiles a kernel that is made of a function; an error of Numba bears the function."""
 
     def told(*arguments: Any, **keywords: Any) -> Any:
         try:
-            return compile_for(*arguments, **keywords)
+            return compile_it(*arguments, **keywords)
         except NumbaError as error:
             if not hasattr(error, "function"):
                 vars(error)["function"] = getattr(function, "around", function)
             raise
 
-    kernel._compile_for_args = told  # Numba calls it for arguments of types that it has not met
+    return told
+
+
+def _cached(kernel: Any, function: Callable[..., Any]) -> Any:
+    """The kernel that `numba.njit` has made of a function, kept on disk."""
+    keep(kernel, function)
+    kernel._compile_for_args = telling(kernel._compile_for_args, function)  # called for types that are new to it
     return kernel
 
 
@@ -170,12 +181,7 @@ def jit(function: F, nogil: bool = False) -> F:
     Args:
         function: what is to be compiled. nogil: whether other threads may run meanwhile.
     """
-    return cast(F, _cached(numba.njit(error_model="numpy", nogil=nogil)(function), function))
-
-
-def inlined(function: F) -> F:
-    """Compile `function` into its compiled callers, so that a loop over it can be vectorised."""
-    return cast(F, numba.njit(error_model="numpy", inline="always")(function))
+    return cast(F, _cached(_njit(function, no_cfunc_wrapper=True, nogil=nogil), function))
 
 
 def lean(function: F, nogil: bool = False) -> F:
@@ -184,7 +190,41 @@ def lean(function: F, nogil: bool = False) -> F:
     Args:
         function: what is to be compiled. nogil: whether other threads may run meanwhile.
     """
-    return cast(F, _cached(numba.njit(error_model="numpy", nogil=nogil, **_NO_COUNTS)(function), function))
+    return cast(F, _cached(_njit(function, no_cfunc_wrapper=True, nogil=nogil, **_NO_COUNTS), function))
+
+
+def part(function: F) -> F:
+    """`lean` for a function that kernels call: it is compiled once for all of them, and quicker, for them alone."""
+    return cast(F, _cached(_for_kernels(function), function))
+
+
+def inlined(function: F) -> F:
+    """Compile `function` into its compiled callers, so that a loop over it can be vectorised.
+
+    It returns numbers, or tuples of them; what returns arrays is a `view`.
+    """
+    return cast(F, _for_kernels(function, forceinline=True))
+
+
+def view(function: F) -> F:
+    """`inlined` for a function that returns parts of its arguments: slices of arrays, or tuples of arrays."""
+    return cast(F, _njit(function, inline="always"))
+
+
+def _njit(function: Callable[..., Any], **options: Any) -> Any:
+    return numba.njit(error_model="numpy", **options)(function)
+
+
+def _for_kernels(function: Callable[..., Any], **options: Any) -> Any:
+    """A compiled function without what it takes to be called from Python; where it is, it is compiled once more."""
+    kernel = _njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_NO_COUNTS, **options)
+    from_python = _njit(function, no_cfunc_wrapper=True)
+
+    def add_overload(result: Any) -> None:
+        kernel.overloads[tuple(result.signature.args)] = result
+
+    kernel.add_overload, kernel._compile_for_args = add_overload, from_python._compile_for_args
+    return kernel
 
 
 def _digest(function: Callable[..., Any]) -> str:
@@ -218,7 +258,7 @@ def assemble(
         order += [f"{argument}_{field}" for field in fields]
         built += f"    {argument} = {kind.__name__}({', '.join(f'{argument}_{field}' for field in fields)})\n"
         kinds[kind.__name__] = kind
-    place = kinds | beside | {"one": inlined(function), "uint64": np.uint64}
+    place = kinds | beside | {"one": view(function), "uint64": np.uint64}
     place["__name__"] = function.__module__ or "__main__"
     text = f"def kernel({', '.join(order)}):\n{built}{body}"
     exec(compile(text, function.__code__.co_filename, "exec"), place)

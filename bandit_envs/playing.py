@@ -1,9 +1,10 @@
 """Whole episodes in compiled code: an agent that is a function of one episode plays on without Python between pulls.
 
 A player goes through the slots of a simulator, and plays each up to the next action that somebody else must look at:
-one that stops, that leads beyond a checkpoint, that ends the episode, or that is out of range. That action it leaves to
-`Simulator.advance`. So everything that happens rarely has one implementation; and a player pulls arms exactly as
-`advance` does: by the same random numbers, laws and statistics, in the same order within each episode, bit for bit.
+one that stops, that leads beyond a checkpoint, that ends the episode, that is out of range, or that is the first bulk
+pull of all. That action it leaves to `Simulator.advance`. So everything that happens rarely has one implementation; and
+a player pulls arms exactly as `advance` does: by the same random numbers, laws and statistics, in the same order within
+each episode, bit for bit.
 
 Players hold no lock: several threads can play, each on a simulator of its own.
 """
@@ -18,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arms import BERNOULLI, CATEGORICAL, RESAMPLED
-from .compiled import arguments_of, assemble, inlined, lean
+from .compiled import arguments_of, assemble, inlined, lean, part
 from .rng import arm_word, philox, to_uniform
-from .sampling import NEXT_BLOCK, block_of_samples, from_uniform, pull_bulk
-from .simulator import ENDED, LIVE, Simulation, updated
+from .routines import call_routine
+from .sampling import NEXT_BLOCK, block_of_samples, from_uniform
+from .simulator import BULK, ENDED, LIVE, Simulation, updated
 
-__all__ = ["BLOCK", "Block", "Quiet", "block_of_pulls", "player", "pull", "spend"]
+__all__ = ["BLOCK", "Block", "Quiet", "block_of_pulls", "player", "pull", "pull_once", "spend"]
 
 BLOCK = 64  # kernel constants: episodes side by side
 
@@ -42,7 +44,7 @@ class Quiet(NamedTuple):
     steps: int
 
 
-@lean
+@part
 def _pull_coordinates(sim: Any, e: Any, a: Any, o: Any, at: Any) -> None:
     """One pull of an arm of several dimensions, whose entry is o and whose parameters start at `at`."""
     law, D, columns = sim.rules[0], sim.rules[2], sim.rules[6]
@@ -62,35 +64,52 @@ def _pull_coordinates(sim: Any, e: Any, a: Any, o: Any, at: Any) -> None:
         sim.outcome[len(sim.pulls) // sim.rules[1] + np.int64(e) * D + d] = y
 
 
-@lean
-def _pull_many(sim: Any, e: Any, a: Any, times: Any, o: Any, at: Any) -> None:
-    """A bulk pull of the arm whose entry is o and whose parameters start at `at`."""
-    law, D, columns, E = sim.rules[0], sim.rules[2], sim.rules[6], len(sim.pulls) // sim.rules[1]
-    pull_bulk(
+@inlined
+def spend(sim: Any, e: Any, pulls: Any) -> None:
+    """Count pulls of episode e."""
+    sim.counts[0, e] += pulls
+    if sim.rules[4] >= 0:
+        sim.counts[1, e] = sim.rules[4] - sim.counts[0, e]
+
+
+@part
+def _pull_many(sim: Any, e: Any, a: Any, times: Any) -> None:
+    """A bulk pull of arm a."""
+    if sim.rules[BULK] == 0:
+        raise ValueError("the routine of bulk pulls is not loaded; Simulator.advance loads it")
+    law, K, D, columns = sim.rules[0], np.uint64(sim.rules[1]), sim.rules[2], np.uint64(sim.rules[6])
+    o = e * K + a
+    m = sim.pulls[o]
+    call_routine(
+        sim.rules[BULK],
         law,
         sim.identity[0, e],
         sim.identity[1, e],
         sim.identity[2, e],
         a,
-        sim.pulls[o],
+        m,
         times,
         np.int64(o),
-        at,
-        columns,
+        np.int64((o if sim.rules[7] else a) * columns),
+        np.int64(columns),
         sim.parameters,
         sim.data,
         sim.statistics[0],
         sim.statistics[1],
         sim.statistics[2],
-        sim.outcome[E:],
+        sim.outcome[len(sim.pulls) // K :],
         e,
         D,
         sim.room,
         sim.counter,
     )
+    sim.pulls[o] = m + times
+    if sim.counts[0, e] < len(sim.arms):
+        _record(sim, e, a, times)
+    spend(sim, e, times)
 
 
-@lean
+@part
 def _record(sim: Any, e: Any, a: Any, times: Any) -> None:
     """Write down a pull, or a bulk pull, whose samples are told by their mean."""
     D, E, begin = sim.rules[2], len(sim.pulls) // sim.rules[1], sim.counts[0, e]
@@ -100,31 +119,21 @@ def _record(sim: Any, e: Any, a: Any, times: Any) -> None:
             sim.samples[t * D + d] = sim.outcome[E + np.int64(e) * D + d]
 
 
-@inlined
-def spend(sim: Any, e: Any, pulls: Any) -> None:
-    """Count pulls of episode e."""
-    sim.counts[0, e] += pulls
-    if sim.rules[4] >= 0:
-        sim.counts[1, e] = sim.rules[4] - sim.counts[0, e]
-
-
-@lean
+@part
 def _draw(law: Any, parameters: Any, data: Any, at: Any, columns: Any, u: Any) -> Any:
     """`from_uniform` for a scalar arm, as a function that is compiled once for all players."""
     return from_uniform(law, u, parameters, at, columns, data, 0, 1)
 
 
 @inlined
-def pull(sim: Any, e: Any, arm: Any, times: Any) -> None:
+def pull_once(sim: Any, e: Any, arm: Any) -> None:
     """Pull an arm of episode e, which neither ends the episode nor is beyond its budget."""
     K, columns = np.uint64(sim.rules[1]), np.uint64(sim.rules[6])
     a = np.uint64(arm)
     o = e * K + a
     at = np.int64((o if sim.rules[7] else a) * columns)
     m = sim.pulls[o]
-    if times > 1:
-        _pull_many(sim, e, a, times, o, at)
-    elif sim.rules[2] > 1:
+    if sim.rules[2] > 1:
         _pull_coordinates(sim, e, a, o, at)
     else:
         w0, w1, _, _ = philox(
@@ -138,18 +147,32 @@ def pull(sim: Any, e: Any, arm: Any, times: Any) -> None:
         sim.outcome[len(sim.pulls) // K + e] = y
         total, mean, variance = sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o]
         sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o] = updated(float(m), total, mean, variance, y)
-    sim.pulls[o] = m + times
+    sim.pulls[o] = m + 1
     if sim.counts[0, e] < len(sim.arms):
-        _record(sim, e, a, times)
-    spend(sim, e, times)
+        _record(sim, e, a, 1)
+    spend(sim, e, 1)
+
+
+@inlined
+def pull(sim: Any, e: Any, arm: Any, times: Any) -> None:
+    """Pull an arm of episode e so many times, which neither ends the episode nor is beyond its budget.
+
+    Raises:
+        ValueError: where it is pulled more than once and the routine for that, whose address is in rules[BULK], has
+            not been loaded by `Simulator.advance`.
+    """
+    if times > 1:
+        _pull_many(sim, e, np.uint64(arm), times)
+    else:
+        pull_once(sim, e, arm)
 
 
 class Block(NamedTuple):
     """Room for one step of `BLOCK` episodes."""
 
-    words: Any  # (4, BLOCK) uint64; the first two are used by `block_of_pulls`, the others are free
+    words: Any  # (4, BLOCK) uint64; the first three are used by `block_of_pulls`, the last is free
     places: Any  # (BLOCK,) int64
-    numbers: Any  # (7, BLOCK); the first five are used, the others free
+    numbers: Any  # (7, BLOCK); the first four are used, the others free
 
     @classmethod
     def empty(cls) -> Block:
@@ -157,18 +180,18 @@ class Block(NamedTuple):
         return cls(np.empty((4, BLOCK), np.uint64), np.empty(BLOCK, np.int64), np.empty((7, BLOCK)))
 
 
-@lean
-def block_of_pulls(sim: Any, start: Any, n: Any, arm: Any, count: Any, mean: Any, room: Any) -> None:
+@part
+def block_of_pulls(sim: Any, start: Any, n: Any, arm: Any, pulls: Any, mean: Any, room: Any) -> None:
     """Pull scalar arms once, in n episodes from `start` on, in loops over all of them; `spend` is left to the caller.
 
     Args:
         arm: (n,) uint64.
-        count, mean: (n,), uint64 and float, which get the pulls of each arm and its mean, with the new sample.
+        pulls, mean: (n,) floats, which get the pulls of each arm and its mean, with the new sample.
         room: a `Block`.
     """
     law, K, columns, stride = sim.rules[0], np.uint64(sim.rules[1]), np.uint64(sim.rules[6]), sim.rules[7] != 0
-    offset, at, u, y = room.words[0], room.words[1], room.numbers[0], room.numbers[1]
-    total, before, variance = room.numbers[2], room.numbers[3], room.numbers[4]
+    offset, at, count, u, y = room.words[0], room.words[1], room.words[2], room.numbers[0], room.numbers[1]
+    total, variance = room.numbers[2], room.numbers[3]
     for i in range(n):
         o = (start + np.uint64(i)) * K + arm[i]
         m = sim.pulls[o]
@@ -190,9 +213,9 @@ def block_of_pulls(sim: Any, start: Any, n: Any, arm: Any, count: Any, mean: Any
     for i in range(n):
         variance[i] = variances[offset[i]]
     for i in range(n):
-        before[i] = float(np.int64(count[i]))
-        total[i], mean[i], variance[i] = updated(before[i], total[i], mean[i], variance[i], y[i])
-        count[i] += np.uint64(1)
+        before = float(np.int64(count[i]))
+        total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y[i])
+        pulls[i] = before + 1.0
     for i in range(n):
         o = offset[i]
         totals[o], means[o], variances[o] = total[i], mean[i], variance[i]
@@ -206,10 +229,10 @@ _PLAY = """    K = sim.rules[1]
             arm = one(e, {given})
             pulls = {pulls}
             due = left == 0 or sim.flags[0, e] != LIVE or pulls > quiet.most[e] - sim.counts[0, e]
-            if due or arm < 0 or arm >= K or pulls < 1:
+            if due or arm < 0 or arm >= K or pulls < 1{unloaded}:
                 out[e] = arm
                 break
-            pull(sim, e, arm, pulls)
+            {pull}
             left -= 1
 """
 
@@ -223,7 +246,11 @@ def player(kernel: Any) -> Callable[..., None]:
     called `times` and holds how often to pull the chosen arms, `times.out`, it is obeyed.
     """
     given = arguments_of(kernel.function)
-    body = _PLAY.format(given=", ".join(given), pulls="times.out[e]" if "times" in given else "int64(1)")
+    told = {"pulls": "int64(1)", "pull": "pull_once(sim, e, arm)", "unloaded": ""}
+    if "times" in given:
+        unloaded = " or pulls > 1 and sim.rules[BULK] == 0"
+        told = {"pulls": "times.out[e]", "pull": "pull(sim, e, arm, pulls)", "unloaded": unloaded}
+    body = _PLAY.format(given=", ".join(given), **told)
     arguments = given | {"out": None, "sim": Simulation, "quiet": Quiet}
-    beside = {"LIVE": LIVE, "ENDED": ENDED, "int64": np.int64, "pull": pull}
-    return lean(assemble(kernel.function, "player", arguments, body, **beside), nogil=True)
+    names = {"LIVE": LIVE, "ENDED": ENDED, "BULK": BULK, "int64": np.int64, "pull": pull, "pull_once": pull_once}
+    return lean(assemble(kernel.function, "player", arguments, body, **names), nogil=True)

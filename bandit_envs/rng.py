@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checks import integer
-from .compiled import inlined, jit
+from .compiled import inlined, jit, part
 
 __all__ = [
     "ARMS_LIMIT",
@@ -208,7 +208,7 @@ def normal_quantiles(u: NDArray[np.float64]) -> NDArray[np.float64]:
 # --- one draw after another: for bulk pulls, whose methods need an unknown number of uniforms ------------------------
 
 
-@jit
+@part
 def open_counter(counter: Any, k0: Any, k1: Any, episode: Any, arm: Any, index: Any) -> Any:
     """Set `counter` (6,) uint64 to the bulk stream of (episode, arm, first index)."""
     counter[0], counter[1] = k0, k1
@@ -216,7 +216,7 @@ def open_counter(counter: Any, k0: Any, k1: Any, episode: Any, arm: Any, index: 
     counter[5] = _BULK
 
 
-@jit
+@part
 def next_uniform(counter: Any) -> Any:
     """The next uniform number in [0, 1) of an opened counter."""
     w0, w1, _, _ = philox(counter[2], counter[3], counter[4], counter[5], counter[0], counter[1])
@@ -224,7 +224,7 @@ def next_uniform(counter: Any) -> Any:
     return to_uniform(w0, w1)
 
 
-@jit
+@part
 def _stirling_tail(k: Any) -> Any:
     """ln k! minus Stirling's (k + 1/2) ln(k + 1) - (k + 1) + ln sqrt(2 pi), for real k >= 0."""
     if k < 10.0:
@@ -234,7 +234,7 @@ def _stirling_tail(k: Any) -> Any:
     return (1.0 / 12 - (1.0 / 360 - (1.0 / 1260 - (1.0 / 1680) * s) * s) * s) / x
 
 
-@jit
+@part
 def binomial(counter: Any, n: Any, p: Any) -> Any:
     """A Binomial(n, p) draw: inversion for n min(p, 1-p) < 10, else Hoermann's BTRS (JSCS 1993). Exact in law."""
     if n <= 0 or p <= 0.0:
@@ -287,7 +287,7 @@ def binomial(counter: Any, n: Any, p: Any) -> Any:
     return n - k if flip else k
 
 
-@jit
+@part
 def gamma(counter: Any, shape: Any) -> Any:
     """A Gamma(shape, 1) draw for shape > 0 (Marsaglia & Tsang, ACM TOMS 2000). Exact in law."""
     boost = 1.0

@@ -6,13 +6,14 @@ place in `parameters` where the arm's own begin, and `columns` how many there ar
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, TABULATED, UNIFORM
-from .compiled import inlined, jit
+from .compiled import inlined, part
 from .rng import (
     arm_word,
     binomial,
@@ -24,10 +25,12 @@ from .rng import (
     philox,
     to_uniform,
 )
+from .routines import carray, routine
 
-__all__ = ["block_of_samples", "from_uniform", "pull_bulk"]
+__all__ = ["block_of_samples", "bulk_pulls", "from_uniform"]
 
 _LOW = np.uint64(0xFFFFFFFF)
+_FAR = 2**40  # more than any array has
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
 
 
@@ -95,7 +98,7 @@ def block_of_samples(
             x[i] = from_uniform(law, u[i], parameters, np.int64(at[i]), columns, data, 0, 1)
 
 
-@jit
+@part
 def _merge(o: Any, n: Any, times: Any, s: Any, m2: Any, total: Any, mean: Any, variance: Any) -> Any:
     """Add `times` samples with sum s and centred sum of squares m2 to the n samples behind entry o (Chan et al.)."""
     count = n + times
@@ -106,8 +109,7 @@ def _merge(o: Any, n: Any, times: Any, s: Any, m2: Any, total: Any, mean: Any, v
     variance[o] = max(spread, 0.0) / count
 
 
-@jit
-def pull_bulk(
+def _pull_bulk(
     law: Any,
     k0: Any,
     k1: Any,
@@ -128,7 +130,7 @@ def pull_bulk(
     D: Any,
     room: Any,
     counter: Any,
-) -> Any:
+) -> None:
     """Add `times` samples of one arm at a cost that does not grow with `times`, exact in law.
 
     Bernoulli: binomial. Gaussian: normal sum, chi-square spread. Categorical and resampled: multinomial, one binomial
@@ -136,8 +138,12 @@ def pull_bulk(
     resampled rows while `times` is below their number; such a bulk pull is the sum of the single pulls.
 
     Args:
+        parameters, ..., sample: pointers, as kernels hand on arrays to routines.
         room: (3, D), and counter: (6,) uint64, scratch.
     """
+    parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
+    total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
+    room, counter = carray(room, (3, D)), carray(counter, 6)
     one_by_one = law in (UNIFORM, TABULATED) or (law == RESAMPLED and times < parameters[at + 1])
     s, m2, first = room[0], room[1], room[2]
     for d in range(D):
@@ -198,3 +204,10 @@ def pull_bulk(
     for d in range(D):
         _merge(o * D + d, n, times, s[d], m2[d], total, mean, variance)
         sample[e * D + d] = s[d] / times
+
+
+@functools.cache
+def bulk_pulls() -> Any:
+    """The routine of `_pull_bulk`, which is compiled when an arm is pulled in bulk for the first time."""
+    identity, place = ["int64", *["uint64"] * 4], ["int64"] * 5
+    return routine(_pull_bulk, *identity, *place, *["float64*"] * 6, "int64", "int64", "float64*", "uint64*")

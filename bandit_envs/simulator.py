@@ -21,7 +21,8 @@ from . import rng
 from .arms import CATEGORICAL, GAUSSIAN, RESAMPLED, Arms, check_table
 from .compiled import inlined, jit
 from .rng import arm_word, block_of_quantiles, philox, to_uniform
-from .sampling import NEXT_BLOCK, block_of_samples, from_uniform, pull_bulk
+from .routines import call_routine
+from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform
 
 __all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "updated"]
 
@@ -34,8 +35,10 @@ _32, _PUBLIC = np.uint64(32), np.uint64(rng.PUBLIC)
 # The status of a slot. Its episode runs; it has ended, and the slot waits for `begin`; or its budget is spent, and its
 # answer is still to come.
 LIVE, ENDED, SPENT = 0, 1, 2
+UNLOADED = -(2**61)  # `_advance` returns this before the first bulk pull of all
 UNCHECKED = -(2**62)  # `advance` returns this if an episode would end by an answer that has not been checked
 PULLED, STOPPED, SKIPPED = 0, 1, 2  # what an episode did in a step; skipped are slots whose episode had ended before
+BULK = 8  # where in `rules` the address of the routine of bulk pulls is, 0 before the first of them
 MOST_TIMES = 2**31 - 1  # pulls of one action
 
 
@@ -84,11 +87,12 @@ def _advance(
 ) -> Any:
     """One step of every live episode. Returns how many ended; their slots are in `ended`, the third row of `counts`.
 
-    It changes nothing and returns -1 - e where the action of a live episode e is out of range, and UNCHECKED where an
-    episode ends by an answer of its own although the answers have not been checked.
+    It changes nothing and returns -1 - e where the action of a live episode e is out of range, UNCHECKED where an
+    episode ends by an answer of its own although the answers have not been checked, and UNLOADED where arms may be
+    pulled in bulk and the routine for it is not loaded.
     """
     law, K, D, full, budget, limit = rules[0], rules[1], rules[2], rules[3], rules[4], rules[5]
-    columns, stride = rules[6], rules[7]
+    columns, stride, bulk = rules[6], rules[7], rules[BULK]
     key0, key1, episode = identity[0], identity[1], identity[2]
     total, mean, variance = statistics[0], statistics[1], statistics[2]
     spent, remaining, ended = counts[0], counts[1], counts[2]
@@ -122,6 +126,8 @@ def _advance(
                 return -1 - e
     if answering:
         return UNCHECKED
+    if most > 1 and bulk == 0:
+        return UNLOADED
     for start in range(0, E, _BLOCK):
         stop = min(start + _BLOCK, E)
         n, base = stop - start, np.uint64(start)
@@ -181,7 +187,8 @@ def _advance(
                 pulls[o] = m + count
                 if count > 1:
                     at = (stride * e * K + a) * columns
-                    pull_bulk(
+                    call_routine(
+                        bulk,
                         law,
                         key0[e],
                         key1[e],
@@ -368,7 +375,7 @@ class Simulator:
         columns = arms.parameters.shape[1]
         if rows is not None and rows.shape != (E, K, columns):
             raise ValueError(f"rows must have shape {(E, K, columns)}, got {rows.shape}")
-        rules = [arms.code, K, D, full, self.budget, limit, columns, rows is not None]
+        rules = [arms.code, K, D, full, self.budget, limit, columns, rows is not None, 0]
         # The arms' own arrays are read-only, for which the kernel would be compiled a second time: copies are not.
         table = arms.parameters.copy() if rows is None else rows
         self.arrays = Simulation(
@@ -436,6 +443,9 @@ class Simulator:
         count: int = _advance(*self._bound, arms, times, answers_checked)
         if count >= 0 or count == UNCHECKED:
             return count
+        if count == UNLOADED:
+            self.arrays.rules[BULK] = bulk_pulls().address
+            return self.advance(arms, times, answers_checked)
         e = -1 - count
         if not 0 <= arms[e] <= self.K:
             raise ValueError(f"{self.no_action(arms[e])} (slot {e})")

@@ -106,7 +106,9 @@ def test_arms_of_several_dimensions(coordinates: int, monkeypatch: pytest.Monkey
 
         envs: Any = env
         states = []
-        for compiled in (True, False):
+        with pytest.raises(ValueError, match="routine of bulk pulls is not loaded"):
+            pull(envs.simulation, np.uint64(0), 1, 5)
+        for compiled in (False, True):  # a step loads it
             observation, _ = envs.reset(seed=5)
             for e, arm, times in pulls:
                 if compiled:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from bandit_envs import episode_kernel, inlined, lean, number
+from bandit_envs import episode_kernel, inlined, number, part
 
 from ..core import bulk
 from ..core.agent import Fields, Ints, Observation
@@ -39,7 +39,7 @@ class Rules(NamedTuple):
     uniform: bool  # uniform elimination, else EAST
 
 
-@lean
+@part
 def activate_all(plan: Any) -> Any:
     """All arms are active, and none is declared good: A is the plan, and G its answer.   [lines 3, 4]"""
     bulk.clear(plan)
@@ -83,7 +83,7 @@ def all_decided(plan: Any) -> Any:
     return j == plan.book.size
 
 
-@lean
+@part
 def all_known(plan: Any, total: Any, t: Any, rules: Any) -> Any:
     """Whether every arm is known to be good, as those of G, or bad, after t samples of each: (ST)^2's test."""
     G, known = plan.answer, True
@@ -98,7 +98,7 @@ def all_known(plan: Any, total: Any, t: Any, rules: Any) -> Any:
     return known
 
 
-@lean
+@part
 def level(plan: Any, pulls: Any) -> Any:
     """Plan a pull of each arm with the fewest pulls; no arm where all have equally many, at least one."""
     least = most = pulls[0]
@@ -110,7 +110,7 @@ def level(plan: Any, pulls: Any) -> Any:
             bulk.add(plan, i)
 
 
-@lean
+@part
 def look(plan: Any, pulls: Any, total: Any, rules: Any) -> Any:
     """Test where all active arms have equally many pulls; stop, or plan to pull the active arms once more."""
     if plan.book.beginning:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import choice, episode_kernel, inlined, jit, lean, number
+from bandit_envs import choice, episode_kernel, inlined, jit, number, part
 
 from ..core import bulk, trees
 from ..core.agent import Fields, Floats, Ints, Observation
@@ -102,7 +102,7 @@ def bad_filter_pulls(r: Any, n: Any, delta: Any, sigma: Any = 1.0) -> Any:
     return bulk.whole(2.0 ** (2 * r + 3) * sigma**2 * math.log(8 * n / (delta / (2 * r**2))))
 
 
-@lean
+@part
 def begin_episode(episode: Any) -> Any:
     """All arms are active, none is known, and the good filter has no samples.   [lines 3 to 5]"""
     state = episode.state
@@ -111,7 +111,7 @@ def begin_episode(episode: Any) -> Any:
     state.stage, state.r, state.size, state.t, state.ahead = BEGIN, 1, len(episode.total), 0, 0
 
 
-@lean
+@part
 def begin_round(episode: Any, r: Any) -> Any:
     """The bad filter begins; A and the sums of samples are kept until it ends."""
     state, plan = episode.state, episode.plan
@@ -123,7 +123,7 @@ def begin_round(episode: Any, r: Any) -> Any:
     state.stage, state.r = FIND, r
 
 
-@lean
+@part
 def median_elimination(episode: Any, r: Any, rules: Any) -> Any:
     """Median Elimination(nu, 2^-r, kappa) over all arms. Returns i_r, -1 where it has planned pulls to find it."""
     episode.state.H = elimination_pulls(len(episode.total), 2.0**-r, rules.kappa, rules.constant)
@@ -131,7 +131,7 @@ def median_elimination(episode: Any, r: Any, rules: Any) -> Any:
     return plan_survivors(episode.plan, episode.total, episode.tree, accuracy)
 
 
-@lean
+@part
 def lucb(episode: Any, r: Any, rules: Any) -> Any:
     """LUCB1 over the arms of G, or all. Returns i_r, -1 where it has planned pulls to find it.   D5"""
     plan, tree, marks = episode.plan, episode.tree, episode.marks
@@ -173,7 +173,7 @@ def is_bad(m_best: Any, m: Any, accuracy: Any, rules: Any) -> Any:
     return m_best - m >= rules.epsilon + 2.0 * accuracy
 
 
-@lean
+@part
 def end_bad_filter(episode: Any, r: Any, rules: Any) -> Any:
     """A without the bad arms is the plan again, and the samples of the good filter count.   [line 12] D2"""
     state, plan, marks, ahead = episode.state, episode.plan, episode.marks, 0
@@ -190,7 +190,7 @@ def end_bad_filter(episode: Any, r: Any, rules: Any) -> Any:
         state.t, state.ahead = state.t + 1, 0
 
 
-@lean
+@part
 def bad_filter(episode: Any, r: Any, rules: Any) -> Any:
     """Lines 8 to 12, from where the episode stands. Returns whether they are over; if not, it has planned pulls."""
     state, plan, marks, total = episode.state, episode.plan, episode.marks, episode.total

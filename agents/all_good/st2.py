@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import episode_kernel, inlined, lean, number
+from bandit_envs import episode_kernel, inlined, number, part
 
 from ..core import trees
 from ..core.agent import Bools, Fields, Floats, Ints, Observation
@@ -53,7 +53,7 @@ class Memory:
     threshold: Floats  # (E,) U of the last round where all arms are known; NaN elsewhere
 
 
-@lean
+@part
 def measure(seen: Any, e: Any, i: Any, tree: Any, rules: Any) -> Any:
     """Put m_i and its bounds m_i -+ C into the tree."""
     m, C = seen.mean[e, i], tabulated(seen.pulls[e, i], rules.level, rules.factor, rules.table)
@@ -69,7 +69,7 @@ def threshold_of(best: Any, gamma: Any, rules: Any) -> Any:
     return (1.0 - rules.epsilon - gamma) * best if rules.multiplicative else best - rules.epsilon - gamma
 
 
-@lean
+@part
 def scan(tree: Any, K: Any, U: Any, L: Any, inside: Any) -> Any:
     """The unknown arm inside with the least lower bound, or outside with the largest upper bound; -1 if none."""
     best, which = math.inf, -1
@@ -80,7 +80,7 @@ def scan(tree: Any, K: Any, U: Any, L: Any, inside: Any) -> Any:
     return which
 
 
-@lean
+@part
 def plan_round(seen: Any, e: Any, tree: Any, plan: Any, rules: Any) -> Any:
     """Take in the samples of the last round, and plan the next one; nothing if all arms are known. Returns U."""
     n = seen.pulls.shape[1]

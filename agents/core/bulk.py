@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import PULLS_LIMIT, inlined, jit, lean
+from bandit_envs import PULLS_LIMIT, inlined, jit, part, view
 
 from .agent import Bools, Floats, Ints
 
@@ -60,51 +60,51 @@ class Plan(NamedTuple):
     answer: Any  # (K,)
 
 
-@inlined
+@view
 def plan_of(plans: Any, e: Any) -> Any:
     """The plan of episode e."""
     return Plan(plans.books[e], plans.arms[e], plans.base[e], plans.answer[e])
 
 
-@inlined
+@view
 def planned(plan: Any) -> Any:
     """The arms of the plan."""
     return plan.arms[: plan.book.size]
 
 
-@lean
+@part
 def arm_at(plan: Any, j: Any) -> Any:
     """The arm at place j of the plan, unsigned, since arrays are read faster at unsigned places."""
     return np.uint64(plan.arms[np.uint64(j)])
 
 
-@lean
+@part
 def put_at(plan: Any, j: Any, i: Any) -> Any:
     """Put arm i at place j of the plan."""
     plan.arms[np.uint64(j)] = i
 
 
-@lean
+@part
 def begin(plan: Any) -> Any:
     """No plan has been made yet."""
     plan.book.size = plan.book.place = plan.book.made = 0
     plan.book.beginning = False
 
 
-@lean
+@part
 def clear(plan: Any) -> Any:
     """Plan no arm."""
     plan.book.size = 0
 
 
-@lean
+@part
 def add(plan: Any, i: Any) -> Any:
     """Plan to pull arm i too, after the arms planned so far."""
     put_at(plan, plan.book.size, i)
     plan.book.size += 1
 
 
-@lean
+@part
 def repeat(plan: Any, times: Any, first: Any = 0) -> Any:
     """The plan is made: pull its arms `times` times each, beginning at place `first`."""
     plan.book.place = first
@@ -112,7 +112,7 @@ def repeat(plan: Any, times: Any, first: Any = 0) -> Any:
     plan.book.made += 1
 
 
-@lean
+@part
 def stop(plan: Any) -> Any:
     """Stop with the answer of the plan."""
     plan.book.stopped = True
@@ -124,14 +124,14 @@ def whole(pulls: Any) -> Any:
     return math.ceil(pulls) if pulls < PULLS_LIMIT else PULLS_LIMIT
 
 
-@lean
+@part
 def mark(plan: Any, total: Any) -> Any:
     """Only samples from now on are fresh. total (K,): sums of all samples."""
     for i in range(len(total)):
         plan.base[i] = total[i]
 
 
-@lean
+@part
 def fresh_mean(plan: Any, total: Any, i: Any) -> Any:
     """The mean of the fresh samples of arm i, which are those of the plan that is over. total (K,): as above."""
     return (total[i] - plan.base[i]) / plan.book.times

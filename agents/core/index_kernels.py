@@ -25,10 +25,14 @@ from bandit_envs import (
     Simulation,
     assemble,
     block_of_pulls,
+    call_routine,
+    carray,
     inlined,
     jit,
     lean,
-    pull,
+    pointer,
+    pull_once,
+    routine,
     spend,
 )
 
@@ -41,6 +45,15 @@ VARIADIC = 0x0C  # flags of code that takes *args or **kwargs
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
+class Rule(NamedTuple):
+    """A rule as kernels take it: a routine of `call_rule`, and what it is to know."""
+
+    address: int
+    words: Any  # (n,) int64
+    numbers: Any  # (n,) the same memory, read as floats
+    centre: float  # what is taken off a mean
+
+
 class Board(NamedTuple):
     """The indices of all arms in all episodes."""
 
@@ -49,7 +62,6 @@ class Board(NamedTuple):
     last: Any  # (E,) the arm chosen last
     first: float  # the index of an arm never pulled
     running: bool  # an arm's index never falls
-    centre: float  # what is taken off a mean
 
 
 # --- scans ------------------------------------------------------------------------------------------------------------
@@ -134,22 +146,32 @@ def clear(table: Any, levels: Any, e: Any, K: Any, first: Any) -> None:
 
 
 @inlined
-def play_block(one: Any, own: Any, board: Any, sim: Any, begin: Any, n: Any, steps: Any, room: Any) -> None:
+def call_rule(rule: Any, T: Any, x: Any, n: Any) -> None:
+    """Replace the means x (n,) of arms by their indices; T: (n,) floats, their pulls."""
+    call_routine(rule.address, rule.words, rule.numbers, rule.centre, T, x, n)
+
+
+@jit
+def all_values(address: Any, words: Any, numbers: Any, centre: Any, T: Any, x: Any) -> None:
+    """`call_rule` for callers in Python."""
+    call_rule(Rule(address, words, numbers, centre), T, x, len(T))
+
+
+@inlined
+def play_block(rule: Any, board: Any, sim: Any, begin: Any, n: Any, steps: Any, room: Any) -> None:
     """Make so many steps of the n <= 64 episodes from `begin` on, all live and at least so far from their next look.
 
     Args:
-        one: the rule, `one(own, T, x)`.
-        own: what the rule knows.
+        rule: a `Rule`.
         room: a `Block`.
     """
     K, E = board.table.shape
     flat, start, uE = board.table.reshape(-1), np.uint64(begin), np.uint64(E)
-    arm, count, least, mean = room.words[2], room.words[3], room.numbers[5], room.numbers[6]
+    arm, T, least, mean = room.words[3], room.numbers[4], room.numbers[5], room.numbers[6]
     for _ in range(steps):
         scan(flat, uE, start, n, K, least, arm)
-        block_of_pulls(sim, start, n, arm, count, mean, room)
-        for i in range(n):
-            mean[i] = one(own, float(np.int64(count[i])), mean[i] - board.centre)
+        block_of_pulls(sim, start, n, arm, T, mean, room)
+        call_rule(rule, T, mean, n)
         if board.running:
             for i in range(n):
                 mean[i] = max(mean[i], least[i])
@@ -160,20 +182,23 @@ def play_block(one: Any, own: Any, board: Any, sim: Any, begin: Any, n: Any, ste
 
 
 @inlined
-def look(one: Any, own: Any, board: Any, sim: Any, e: Any) -> Any:
+def look(rule: Any, board: Any, sim: Any, e: Any, room: Any) -> Any:
     """Take in what the arm chosen last has shown in episode e; where it has no pulls, the episode has just begun.
 
     Returns whether the index of that arm is a number: one that is none is not taken in.
     """
     K, a = np.uint64(sim.rules[1]), np.uint64(board.last[e])
-    T, scan = sim.pulls[e * K + a], len(board.levels) == 0
-    if T == 0 and scan:
+    pulls, scan = sim.pulls[e * K + a], len(board.levels) == 0
+    if pulls == 0 and scan:
         for k in range(K):
             board.table[k, e] = board.first
-    elif T == 0:
+    elif pulls == 0:
         clear(board.table, board.levels, e, np.int64(K), board.first)
     else:
-        v = one(own, float(T), sim.statistics[1, e * K + a] - board.centre)
+        T, x = room.numbers[0], room.numbers[1]
+        T[0], x[0] = float(pulls), sim.statistics[1, e * K + a]
+        call_rule(rule, T, x, 1)
+        v = x[0]
         if board.running:
             v = max(v, board.table[a, e] if scan else board.table[e, a])
         if np.isnan(v):
@@ -200,8 +225,7 @@ def choose(board: Any, e: Any) -> Any:
     return arm
 
 
-@inlined
-def play_all(one: Any, own: Any, board: Any, sim: Any, quiet: Any, room: Any, out: Any) -> None:
+def play_all(rule: Any, board: Any, sim: Any, quiet: Any, room: Any, out: Any) -> None:
     """Play every episode, as `player` does: blocks side by side as far as all are quiet, then each on its own."""
     E, K = len(out), sim.rules[1]
     for begin in range(0, E, BLOCK):
@@ -213,24 +237,34 @@ def play_all(one: Any, own: Any, board: Any, sim: Any, quiet: Any, room: Any, ou
         steps = steps if live else 0
         if steps > 0:
             for episode in range(begin, end):
-                look(one, own, board, sim, np.uint64(episode))
-            play_block(one, own, board, sim, begin, end - begin, steps, room)
+                look(rule, board, sim, np.uint64(episode), room)
+            play_block(rule, board, sim, begin, end - begin, steps, room)
             for episode in range(begin, end):
                 spend(sim, np.uint64(episode), steps)
         for episode in range(begin, end):
             e, left = np.uint64(episode), quiet.steps - steps
             out[e] = K
             while sim.flags[0, e] != ENDED:
-                if not look(one, own, board, sim, e):
+                if not look(rule, board, sim, e, room):
                     out[e] = -1
                     break
                 arm = choose(board, e)
                 if left == 0 or sim.flags[0, e] != LIVE or sim.counts[0, e] >= quiet.most[e]:
                     out[e] = arm
                     break
-                pull(sim, e, arm, np.int64(1))
+                pull_once(sim, e, arm)
                 left -= 1
 
+
+play: Callable[..., None] = lean(
+    assemble(
+        play_all,
+        "play",
+        {"rule": Rule, "board": Board, "sim": Simulation, "quiet": Quiet, "room": Block, "out": None},
+        "    one(rule, board, sim, quiet, room, out)\n",
+    ),
+    nogil=True,
+)
 
 # --- rules ------------------------------------------------------------------------------------------------------------
 
@@ -239,25 +273,85 @@ class ArmRule(NamedTuple):
     """The index of one arm, for compiled code: `function(own, T, x - centre)`, T its pulls and x its mean."""
 
     function: Callable[..., Any]
-    own: Any  # a NamedTuple
+    own: Any  # a NamedTuple of numbers and contiguous arrays of numbers
     centre: float = 0.0
 
-    def kernels(self) -> tuple[Callable[..., None], Callable[..., None]]:
-        """`values(*own, centre, T, x, out)`, elementwise; `play(*own, *board, *simulation, *quiet, *block, out)`."""
-        kind: Any = type(self.own)
-        return _kernels(self.function, kind)
+    def compiled(self) -> CompiledRule:
+        """The rule, compiled.
+
+        Raises:
+            NumbaError: where Numba does not take it.
+            TypeError: where `own` has other fields.
+        """
+        return CompiledRule(self)
+
+
+class CompiledRule:
+    """A rule whose routine is in memory.
+
+    Attributes:
+        rule: as kernels take it; it is good for as long as this is kept.
+    """
+
+    def __init__(self, rule: ArmRule) -> None:
+        self._own, kinds = rule.own, tuple(_kind(value) for value in rule.own)
+        own: Any = type(rule.own)
+        self._routine = _routine(rule.function, own, kinds)
+        words = np.array([word for value in rule.own for word in _words(value)], np.int64)
+        self.rule = Rule(self._routine.address, words, words.view(np.float64), rule.centre)
+
+    def values(self, T: Floats, x: Floats) -> Floats:
+        """The indices (n,) of arms with T pulls and means x, (n,)."""
+        out = np.array(x, np.float64)
+        all_values(*self.rule, T, out)
+        return out
+
+
+def _kind(value: Any) -> tuple[str, int]:
+    """What a field of `own` is: "bool", "int", "float", or the type of an array's elements; and its dimensions.
+
+    Raises:
+        TypeError: naming a value that is nothing of these.
+    """
+    if isinstance(value, NUMBERS):
+        integral = isinstance(value, (int, np.integer))
+        return "bool" if isinstance(value, (bool, np.bool_)) else "int" if integral else "float", 0
+    array = type(value) is np.ndarray and value.ndim > 0 and value.flags.c_contiguous and value.dtype.isnative
+    if not array or value.dtype.kind not in "biuf":
+        raise TypeError(f"a rule reads numbers and contiguous arrays of numbers, got {value!r:.200}")
+    return value.dtype.name, value.ndim
+
+
+def _words(value: Any) -> list[int]:
+    """A field of `own`, in words: a number, or the address of an array and its shape."""
+    if isinstance(value, np.ndarray):
+        return [value.ctypes.data, *value.shape]
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
+        return [int(value)]
+    return np.array([value], np.float64).view(np.int64).tolist()  # type: ignore[no-any-return]
 
 
 @functools.cache
-def _kernels(function: Callable[..., Any], own: type[Any]) -> tuple[Callable[..., None], Callable[..., None]]:
-    body = "    for i in range(len(out)):\n        out[i] = one(own, T[i], x[i] - centre)\n"
-    arguments = {"own": own, "centre": None, "T": None, "x": None, "out": None}
-    values = assemble(function, "values", arguments, body)
-    arguments = {"own": own, "board": Board, "sim": Simulation, "quiet": Quiet, "room": Block, "out": None}
-    play = assemble(
-        function, "play", arguments, "    play_all(one, own, board, sim, quiet, room, out)\n", play_all=play_all
-    )
-    return lean(values, nogil=True), lean(play, nogil=True)
+def _routine(function: Callable[..., Any], own: type[Any], kinds: tuple[tuple[str, int], ...]) -> Any:
+    """The routine of `call_rule` for such a rule."""
+    fields, at, beside = list[str](), 0, dict[str, Any]()
+    for name, dimensions in kinds:
+        if dimensions == 0:
+            fields.append({"bool": f"words[{at}] != 0", "int": f"words[{at}]", "float": f"numbers[{at}]"}[name])
+        else:
+            shape = "".join(f"words[{at + 1 + d}], " for d in range(dimensions))
+            fields.append(f"carray(pointer(words[{at}]), ({shape}), {name})")
+            beside[name] = getattr(np, name)
+        at += 1 + dimensions
+    body = f"""    words, numbers, T, x = carray(words, {at}), carray(numbers, {at}), carray(T, n), carray(x, n)
+    own = {own.__name__}({", ".join(fields)})
+    for i in range(n):
+        x[i] = one(own, T[i], x[i] - centre)
+"""
+    arguments = dict.fromkeys(("words", "numbers", "centre", "T", "x", "n"))
+    beside |= {own.__name__: own, "carray": carray, "pointer": pointer}
+    made = assemble(function, "routine", arguments, body, **beside)
+    return routine(made, "int64*", "float64*", "float64", "float64*", "float64*", "int64")
 
 
 @functools.cache
@@ -297,10 +391,9 @@ def compiles(rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: floa
         low, high: means to try lie between these.
     """
     T, x = (part.reshape(-1) for part in np.meshgrid([1.0, 2.0, 3.0, 10.0, 317.0, 1e6], np.linspace(low, high, 7)))
-    out = np.empty(len(T))
     try:
-        rule.kernels()[0](*rule.own, rule.centre, T, x, out)
-    except NumbaError:
+        out = rule.compiled().values(T, x)
+    except (NumbaError, TypeError, OverflowError):
         return False
     with np.errstate(all="ignore"):
         value = plain(T, x)

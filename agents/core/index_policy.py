@@ -22,7 +22,20 @@ from bandit_envs import Block, Quiet, Simulation, jit, numbers
 
 from .agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
 from .coordinates import CoordinateMemory, judge
-from .index_kernels import NUMBERS, WIDTH, ArmRule, Board, clear, compiles, find, put, rule_of_method, scan
+from .index_kernels import (
+    NUMBERS,
+    WIDTH,
+    ArmRule,
+    Board,
+    CompiledRule,
+    clear,
+    compiles,
+    find,
+    play,
+    put,
+    rule_of_method,
+    scan,
+)
 
 __all__ = ["IndexMemory", "IndexPolicy"]
 
@@ -205,9 +218,10 @@ class IndexPolicy(Agent):
         return rule if rule is not None and compiles(rule, self.value, low, high) else None
 
     @functools.cached_property
-    def compiled(self) -> ArmRule | None:
-        """What `arm_rule` returns, looked up once."""
-        return self.arm_rule()
+    def compiled(self) -> CompiledRule | None:
+        """What `arm_rule` returns, compiled, once."""
+        rule = self.arm_rule()
+        return None if rule is None else rule.compiled()
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep: the rule, of a class that no module holds, is looked up anew."""
@@ -218,8 +232,7 @@ class IndexPolicy(Agent):
         if self.compiled is None:
             value = self.value(T, x)
             return self._checked(value, T) if self._brought else value
-        out, rule = np.empty(len(T)), self.compiled
-        rule.kernels()[0](*rule.own, rule.centre, T, x, out)
+        out = self.compiled.values(T, x)
         return self._checked(out, T) if self._brought else out
 
     def _checked(self, value: Any, T: Floats) -> Floats:
@@ -299,11 +312,11 @@ class IndexPolicy(Agent):
         return own and self.compiled is not None
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: IndexMemory) -> Ints:
-        m, rule = state, self.compiled
-        assert rule is not None
+        m, compiled = state, self.compiled
+        assert compiled is not None
         out = np.empty(len(m.last), np.int64)
-        board = Board(m.table, m.levels, m.last, self.first, self.running, rule.centre)
-        rule.kernels()[1](*rule.own, *board, *simulation, *quiet, *Block.empty(), out)
+        board = Board(m.table, m.levels, m.last, self.first, self.running)
+        play(*compiled.rule, *board, *simulation, *quiet, *Block.empty(), out)
         # Where there are trees, what is no number is not taken in.
         if (out < 0).any() or len(m.levels) == 0 and np.isnan(m.table).any():
             raise ValueError(f"the index of {self.name} must be a number, got NaN")

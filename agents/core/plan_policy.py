@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bandit_envs import Quiet, Simulation, inlined, player
+from bandit_envs import Quiet, Simulation, inlined, player, view
 
 from .agent import FLOAT, INT, Agent, Fields, Floats, Ints, Observation, unfit
 
@@ -36,7 +36,7 @@ class Seen(NamedTuple):
     mean: Floats  # (E, K)
 
 
-@inlined
+@view
 def planned(plan: Any) -> Any:
     """The arms of the plan; none before the first plan."""
     return plan.arms[: plan.size]

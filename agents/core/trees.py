@@ -25,7 +25,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from bandit_envs import inlined, lean
+from bandit_envs import inlined, part, view
 
 __all__ = [
     "LOWER", "Forest", "Tree", "argmax_upper", "argmax_upper_outside", "argmin_lower_inside", "build",
@@ -67,7 +67,7 @@ class Forest(NamedTuple):
         return self.nodes.reshape(E, -1, WIDTH)[:, :K]
 
 
-@inlined
+@view
 def tree_of(forest: Any, e: Any) -> Any:
     """The tree of episode e."""
     return Tree(forest.nodes, np.uint64(e) * forest.levels[len(forest.levels) - 1] * np.uint64(8), forest.levels)
@@ -144,7 +144,7 @@ def is_inside(tree: Tree, i: Any) -> Any:
     return tree.nodes[tree.start + np.uint64(i) * _8 + NEG_ESTIMATE_IN] > -_INF
 
 
-@lean
+@part
 def refresh(tree: Tree, i: Any) -> Any:
     """Take over what has changed in the leaf of arm i."""
     j = np.uint64(i)
@@ -154,7 +154,7 @@ def refresh(tree: Tree, i: Any) -> Any:
         _largest(tree.nodes, block, tree.start + (tree.levels[level + 1] + j) * _8)
 
 
-@lean
+@part
 def build(tree: Tree) -> Any:
     """All nodes from the leaves."""
     for level in range(len(tree.levels) - 2):
@@ -211,7 +211,7 @@ def _crossed(tree: Tree, o: Any, boundary: Any) -> Any:
     return -tree.nodes[o + NEG_ESTIMATE_IN] < boundary or tree.nodes[o + ESTIMATE_OUT] >= boundary
 
 
-@lean
+@part
 def settle(tree: Tree, boundary: Any) -> Any:
     """Move the arms that a finite boundary has crossed to their side: inside are those with estimate >= boundary.
 
@@ -242,7 +242,7 @@ def settle(tree: Tree, boundary: Any) -> Any:
         level, j = level + 1, j // _8
 
 
-@lean
+@part
 def settle_best(tree: Tree) -> Any:
     """Swap arms until those inside are the best by estimate, ties to the lowest; how many are inside stays."""
     while True:
@@ -274,25 +274,25 @@ def max_estimate(tree: Tree) -> Any:
     return _root(tree, ESTIMATE)
 
 
-@lean
+@part
 def argmax_upper(tree: Tree) -> Any:
     """The arm with the largest upper bound."""
     return _first(tree, UPPER)
 
 
-@lean
+@part
 def argmin_lower_inside(tree: Tree) -> Any:
     """The arm inside with the least lower bound; -1 if none is inside."""
     return -1 if _root(tree, NEG_LOWER_IN) == -_INF else _first(tree, NEG_LOWER_IN)
 
 
-@lean
+@part
 def argmax_upper_outside(tree: Tree) -> Any:
     """The arm outside with the largest upper bound; -1 if none is outside."""
     return -1 if _root(tree, UPPER_OUT) == -_INF else _first(tree, UPPER_OUT)
 
 
-@lean
+@part
 def _grown(tree: Tree, what: Any, growth: Any) -> Any:
     """The lowest arm that maximises a number + growth * its spread, and the maximum; -1 if no arm has one.
 

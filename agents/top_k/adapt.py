@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from bandit_envs import Deviation, Samples, deviations, episode_kernel, flag, integer, lean
+from bandit_envs import Deviation, Samples, deviations, episode_kernel, flag, integer, part
 
 from ..core.agent import Fields, Ints, Observation
 from ..core.confidence import LEAST, delta_of, width_of
@@ -51,7 +51,7 @@ class Rules(NamedTuple):
     factor: float  # pi_2: the widths at d_i = delta / n are sqrt(factor / N_i)
 
 
-@lean
+@part
 def wide(seen: Any, e: Any, chosen: Any, rules: Any) -> Any:
     """Mark the arms whose bounds at d_i = delta / n are wider than epsilon / 2 by 1, others by 0; how many they are."""
     n = 0
@@ -62,7 +62,7 @@ def wide(seen: Any, e: Any, chosen: Any, rules: Any) -> Any:
     return n
 
 
-@lean
+@part
 def colliding(seen: Any, e: Any, inside: Any, chosen: Any, rules: Any) -> Any:
     """Mark the arms below the cap that collide at d_i = delta / n by 1, others by 0; how many they are."""
     K, bound, lowest, highest, n = len(chosen), chosen, math.inf, -math.inf, 0
@@ -82,7 +82,7 @@ def colliding(seen: Any, e: Any, inside: Any, chosen: Any, rules: Any) -> Any:
     return n
 
 
-@lean
+@part
 def unsure(seen: Any, e: Any, inside: Any, d: Any, rules: Any) -> Any:
     """Fill d (K,) with d_i for arms below the cap, else 0; their sum, or 0 where delta^c <= delta."""
     reach = NEGLIGIBLE if rules.cap == UNLIMITED else math.inf
@@ -96,7 +96,7 @@ def unsure(seen: Any, e: Any, inside: Any, d: Any, rules: Any) -> Any:
     return total
 
 
-@lean
+@part
 def plan_even_draw(seen: Any, e: Any, plan: Any, high: Any, seeds: Any, rules: Any) -> Any:
     """pi_1, pi_2: plan to pull an arm uniformly randomly; nothing if none is left."""
     if rules.policy == 1:
@@ -120,7 +120,7 @@ def next_arm_evenly(e: int, seen: Seen, rules: Rules, high: High, plans: Any, se
     return arm if arm >= 0 else seen.pulls.shape[1]
 
 
-@lean
+@part
 def plan_draw(seen: Any, e: Any, plan: Any, high: Any, seeds: Any, rules: Any) -> Any:
     """pi_3, pi_4: plan to pull arm i with a probability proportional to d_i; nothing if delta^c <= delta."""
     rank(seen, e, plan, high, rules.k)

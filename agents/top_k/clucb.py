@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import episode_kernel, lean
+from bandit_envs import episode_kernel, part
 
 from ..core.agent import Fields, Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of
@@ -71,7 +71,7 @@ class Memory:
     kept: Kept
 
 
-@lean
+@part
 def adjust_means(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
     """Set the adjusted means w: m_i - rad_i in M, m_i + rad_i outside. Returns a guess of the k-th largest of them."""
     n, w, inverse_root = seen.mean.shape[1], kept.adjusted, kept.inverse_root
@@ -92,7 +92,7 @@ def adjust_means(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) ->
     return kept.kth_adjusted[e] if kept.kth[e] == plan.last else w[kept.kth[e]]
 
 
-@lean
+@part
 def kth_largest(w: Any, k: Any, guess: Any, candidates: Any) -> Any:
     """The arm with the k-th largest w, where of equal arms the lowest comes first.
 
@@ -127,7 +127,7 @@ def kth_largest(w: Any, k: Any, guess: Any, candidates: Any) -> Any:
         i += 1
 
 
-@lean
+@part
 def compare(e: Any, M: Any, kept: Any, kth: Any) -> Any:
     """w(M') - w(M), and the arm of the symmetric difference of M and M' with the largest radius, -1 if M' = M.
 
@@ -149,7 +149,7 @@ def compare(e: Any, M: Any, kept: Any, kth: Any) -> Any:
     return sum_of(changes), p
 
 
-@lean
+@part
 def plan_round(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
     """Plan the pull of the next round; nothing if w(M') - w(M) is within the tolerance."""
     rank(seen, e, plan, M, rules.k)  # M

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from bandit_envs import agent_uniform, inlined, lean
+from bandit_envs import agent_uniform, inlined, part
 
 from ..core.agent import Ints
 
@@ -24,7 +24,7 @@ def uniform(seeds: Any, e: Any, t: Any) -> Any:
     return agent_uniform(seeds.public_seed[e, 0], t, seeds.seed)
 
 
-@lean
+@part
 def draw(weight: Any, total: Any, u: Any) -> Any:
     """An arm with probability proportional to its weight, by a uniform number u.
 
@@ -41,7 +41,7 @@ def draw(weight: Any, total: Any, u: Any) -> Any:
     return last
 
 
-@lean
+@part
 def draw_evenly(chosen: Any, size: Any, u: Any) -> Any:
     """One of the arms whose number is not 0, each as likely, by a uniform number u.
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from bandit_envs import choice, episode_kernel, inlined, lean
+from bandit_envs import choice, episode_kernel, inlined, part
 
 from ..core.agent import Fields, Ints, Observation
 from ..core.confidence import delta_of, scale_of
@@ -56,14 +56,14 @@ class Side(NamedTuple):
     level: float  # lil: d / delta
 
 
-@lean
+@part
 def kl(p: Any, q: Any) -> Any:
     """Divergence of Bernoulli(q) from Bernoulli(p)."""
     first = p * math.log(p / q) if p > 0.0 else 0.0
     return first + (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if p < 1.0 else first
 
 
-@lean
+@part
 def kl_upper(p: Any, b: Any) -> Any:
     """The largest q >= p with kl(p, q) <= b."""
     if p >= 1.0:
@@ -110,7 +110,7 @@ def extreme(seen: Any, e: Any, J: Any, side: Any, rules: Any) -> Any:
     return which, best
 
 
-@lean
+@part
 def plan_round(seen: Any, e: Any, plan: Any, J: Any, rules: Any) -> Any:
     """Plan the pulls of the next round, l and u; nothing if their bounds are within epsilon."""
     rank(seen, e, plan, J, rules.k)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import choice, episode_kernel, inlined, integer, lean, number
+from bandit_envs import choice, episode_kernel, inlined, integer, number, part
 
 from ..core import trees
 from ..core.agent import Bools, Fields, Floats, Ints, Observation, seen_means
@@ -62,19 +62,19 @@ class Episode(NamedTuple):
 ROUND = np.dtype([("t", np.int64), ("scale", np.float64)])
 
 
-@lean
+@part
 def beta_scale(t: Any, rules: Any) -> Any:
     """beta(t, N) sqrt(N), which is the same for all arms."""
     return math.sqrt(2.0 * rules.factor * (math.log(rules.level) + 4.0 * math.log(float(t))))
 
 
-@lean
+@part
 def put_running(tree: Any, i: Any, m: Any, C: Any) -> Any:
     """Put the mean m of arm i into the tree, and bounds by the width C, which never widen again.   D3"""
     trees.put(tree, i, m, max(m - C, lower(tree, i)), min(m + C, upper(tree, i)), is_inside(tree, i))
 
 
-@lean
+@part
 def put_hoeffding(tree: Any, i: Any, m: Any, N: Any, scale: Any) -> Any:
     """Put the mean m of N samples of arm i into the tree, and bounds by the width scale / sqrt(N)."""
     spread = 1.0 / math.sqrt(float(N))
@@ -82,7 +82,7 @@ def put_hoeffding(tree: Any, i: Any, m: Any, N: Any, scale: Any) -> Any:
     trees.put_spread(tree, i, spread)
 
 
-@lean
+@part
 def measure(episode: Any, i: Any, rules: Any) -> Any:
     """Put the mean and the bounds of arm i into the tree."""
     if rules.lil:
@@ -92,7 +92,7 @@ def measure(episode: Any, i: Any, rules: Any) -> Any:
         put_hoeffding(episode.tree, i, episode.mean[i], episode.pulls[i], episode.round.scale)
 
 
-@lean
+@part
 def begin(episode: Any, rules: Any) -> Any:
     """Every arm has been pulled once: arms 0 .. k - 1 are High until they are ranked.
 
@@ -124,7 +124,7 @@ def growth_of(episode: Any, t: Any, rules: Any) -> Any:
     return growth
 
 
-@lean
+@part
 def rivals(tree: Any) -> Any:
     """h, in High with the least lower bound; l, in Low with the largest upper bound; and the gap between the bounds."""
     trees.settle_best(tree)

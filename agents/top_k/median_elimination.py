@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bandit_envs import Task, episode_kernel, jit, lean
+from bandit_envs import Task, episode_kernel, jit, part
 
 from ..core import bulk, trees
 from ..core.agent import Fields, Ints, Observation
@@ -62,7 +62,7 @@ def elimination_pulls(n: Any, epsilon: Any, delta: Any, constant: Any) -> Any:
     return total
 
 
-@lean
+@part
 def upper_half(plan: Any, total: Any, tree: Any) -> Any:
     """Keep the ceil(|S| / 2) arms of the plan with the largest fresh means, in order; a tree ranks them.   D1, D2"""
     for i in range(len(total)):
@@ -80,7 +80,7 @@ def upper_half(plan: Any, total: Any, tree: Any) -> Any:
             bulk.add(plan, i)
 
 
-@lean
+@part
 def plan_survivors(plan: Any, total: Any, tree: Any, accuracy: Any) -> Any:
     """Plan the next round, of the arms that have survived those before; the arm where one is left, else -1."""
     l = plan.book.made  # noqa: E741
@@ -96,7 +96,7 @@ def plan_survivors(plan: Any, total: Any, tree: Any, accuracy: Any) -> Any:
     return -1
 
 
-@lean
+@part
 def look(plan: Any, total: Any, tree: Any, accuracy: Any) -> Any:
     """Plan the next round; stop where one arm is left."""
     if plan.book.beginning:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import Samples, at_boundary, cutoff, episode_kernel, integer, lean
+from bandit_envs import Samples, at_boundary, cutoff, episode_kernel, integer, part
 
 from ..core.agent import Fields, Ints, Observation
 from ..core.plan_policy import add, following
@@ -54,7 +54,7 @@ class Memory(SelectionMemory):
     debt: Ints  # (E,) how many
 
 
-@lean
+@part
 def share(seen: Any, e: Any, inside: Any, total: Any, target: Any) -> Any:
     """Fill target (K,) with the allotment of `total` pulls, in proportion to s_i^2 / (m_i - c)^2."""
     K, weights = seen.mean.shape[1], 0.0
@@ -73,7 +73,7 @@ def share(seen: Any, e: Any, inside: Any, total: Any, target: Any) -> Any:
         target[i] = total * (target[i] / weights)
 
 
-@lean
+@part
 def owe(seen: Any, e: Any, allotment: Any, target: Any) -> Any:
     """Owe each arm what it lacks of its rounded target."""
     for i in range(len(target)):
@@ -81,7 +81,7 @@ def owe(seen: Any, e: Any, allotment: Any, target: Any) -> Any:
         allotment.debt[e] += allotment.owed[e, i]
 
 
-@lean
+@part
 def pay(e: Any, allotment: Any) -> Any:
     """The lowest arm that is owed a pull, which it gets."""
     i = 0
@@ -92,7 +92,7 @@ def pay(e: Any, allotment: Any) -> Any:
     return i
 
 
-@lean
+@part
 def draw_below_target(seen: Any, e: Any, target: Any, u: Any) -> Any:
     """An arm that has not been pulled as often as its target, with probability proportional to that; -1 if none."""
     total = 0.0
@@ -103,7 +103,7 @@ def draw_below_target(seen: Any, e: Any, target: Any, u: Any) -> Any:
     return draw(target, total, u) if total > 0.0 else -1
 
 
-@lean
+@part
 def plan_pull(seen: Any, e: Any, plan: Any, high: Any, allotment: Any, rules: Any) -> Any:
     """Plan the next pull."""
     target, t = high.room, count_pulls(seen, e)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import PULLS_LIMIT, Samples, choice, flag, inlined, integer, lean, slot_kernel
+from bandit_envs import PULLS_LIMIT, Samples, choice, flag, inlined, integer, part, slot_kernel
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import delta_of, width_of
@@ -61,7 +61,7 @@ class Race(NamedTuple):
     room: Floats  # (2, K)
 
 
-@lean
+@part
 def half_width(t: Any, sd: Any, tests: Any, rules: Any) -> Any:
     """c after t samples with standard deviation sd, where `tests` intervals hold together with 1 - delta."""
     level = tests / (rules.delta / 2.0 if rules.kind == TIGHTEST else rules.delta)
@@ -82,7 +82,7 @@ def size_of(arms: Any) -> Any:
     return n
 
 
-@lean
+@part
 def count_tests(e: Any, u: Any, race: Any, rules: Any) -> Any:
     """Set nb, where u arms are undecided; past R it stays."""
     if race.t[e] <= rules.R:
@@ -90,7 +90,7 @@ def count_tests(e: Any, u: Any, race: Any, rules: Any) -> Any:
         race.past[e] += u
 
 
-@lean
+@part
 def measure(seen: Any, e: Any, race: Any, rules: Any) -> Any:
     """Bounds of the undecided arms, which never widen."""
     for i in range(seen.mean.shape[1]):
@@ -100,7 +100,7 @@ def measure(seen: Any, e: Any, race: Any, rules: Any) -> Any:
             race.minus_UB[e, i] = max(race.minus_UB[e, i], -seen.mean[e, i] - c)
 
 
-@lean
+@part
 def surpasses(x: Any, y: Any, U: Any, need: Any) -> Any:
     """Whether x is greater than the y of at least `need` arms of U."""
     n = 0
@@ -111,7 +111,7 @@ def surpasses(x: Any, y: Any, U: Any, need: Any) -> Any:
     return need <= 0
 
 
-@lean
+@part
 def move(x: Any, minus_y: Any, U: Any, places: Any, need: Any, race: Any) -> Any:
     """Take arms out of U, in order, at most `places`, whose x exceeds the y of at least `need` arms of U: `moved`.
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import at_boundary, inlined, lean
+from bandit_envs import at_boundary, inlined, part
 
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of
@@ -38,7 +38,7 @@ class High(NamedTuple):
             raise ValueError(f"pulls {pulls.shape} do not fit a memory of episodes and arms {self.inside.shape}")
 
 
-@lean
+@part
 def smallest(work: Any, n: Any, q: Any) -> Any:
     """The q-th smallest, 1 <= q <= n, of work[:n], which is reordered."""
     low, high = 0, n - 1
@@ -62,7 +62,7 @@ def smallest(work: Any, n: Any, q: Any) -> Any:
     return work[q - 1]
 
 
-@lean
+@part
 def gather(seen: Any, e: Any, high: Any, k: Any) -> Any:
     """Set High of episode e."""
     K, places = seen.mean.shape[1], k
@@ -79,7 +79,7 @@ def gather(seen: Any, e: Any, high: Any, k: Any) -> Any:
     high.between[e] = kth
 
 
-@lean
+@part
 def rank(seen: Any, e: Any, plan: Any, high: Any, k: Any) -> Any:
     """Put High right after the pulls of the plan, or of the first passes over the arms, which are over."""
     if plan.beginning:
@@ -93,7 +93,7 @@ def rank(seen: Any, e: Any, plan: Any, high: Any, k: Any) -> Any:
         settle(seen, e, high, plan.size)
 
 
-@lean
+@part
 def settle(seen: Any, e: Any, high: Any, most: Any) -> Any:
     """Swap the worst arm of High and the best of Low until they are in order, after `most` arms have been pulled."""
     for _ in range(most + 1):

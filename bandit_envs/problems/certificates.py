@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import inlined, jit, lean
+from ..compiled import inlined, jit, part
 
 __all__ = [
     "Deviation",
@@ -104,7 +104,7 @@ def cutoff_of(seen: Any, e: Any, inside: Any, epsilon: Any) -> Any:
     return cutoff(seen.mean[e, l], seen.mean[e, h] + epsilon, error_low, error_high)
 
 
-@lean
+@part
 def exponents(seen: Any, e: Any, inside: Any, bound: Any, x: Any) -> Any:
     """Fill x (K,) with -ln d_i of episode e, and find the least of them."""
     K = seen.mean.shape[1]
@@ -127,7 +127,7 @@ def exponents(seen: Any, e: Any, inside: Any, bound: Any, x: Any) -> Any:
     return least
 
 
-@lean
+@part
 def deviations(seen: Any, e: Any, inside: Any, bound: Any, d: Any) -> Any:
     """Fill d (K,) with the d_i of episode e, all of whose arms have been pulled; returns delta^c = 1 - prod(1 - d_i).
 
