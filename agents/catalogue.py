@@ -255,7 +255,7 @@ class _Saved:
         return getattr(importlib.import_module(module), function)(self.path)
 
     def __call__(self, task: Any) -> Any:
-        return self.model
+        return fitted(self.model, task)
 
 
 class _Anew:
@@ -272,13 +272,19 @@ class _Anew:
 
 
 class _Given:
-    """What makes an agent of an object that is one: it is taken as it is."""
+    """What makes an agent of an object that is one: it is taken as it is, and told of the task where it wants to be."""
 
     def __init__(self, agent: Any) -> None:
         self.agent, self.observation = agent, reads(agent)
 
     def __call__(self, task: Any) -> Any:
-        return self.agent
+        return fitted(self.agent, task)
+
+
+def fitted(agent: Any, source: Any) -> Any:
+    """A learned agent of this package, for the task of this environment; any other agent as it is."""
+    ours = type(agent).__module__.startswith("agents.") and hasattr(agent, "for_task")
+    return agent.for_task(task_of(source)) if ours else agent
 
 
 def _is_ours(target: Any) -> bool:

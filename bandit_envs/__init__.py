@@ -16,10 +16,11 @@ from .geometry import Polyhedron
 from .instances import Instance, Sampler
 from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
-from .observations import FEATURES, beta_below
+from .observations import FEATURES, arm_features, beta_below
 from .playing import BLOCK, Block, Quiet, block_of_pulls, player, pull, pull_once, spend
 from .polyhedra import Polyhedra
 from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Threshold, TopK
+from .problems.base import Measure
 from .problems.certificates import Deviation, Samples, at_boundary, cutoff, deviations
 from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
@@ -39,12 +40,12 @@ __all__ = [
     # checks of what users hand in, and names with parameters
     "choice", "errors_of", "flag", "integer", "integers", "mask", "number", "numbers", "parse_call", "unknown",
     # compilation, and whole episodes in compiled code
-    "BLOCK", "ENDED", "LIVE", "Block", "Quiet", "Simulation", "assemble", "block_of_pulls", "call_routine", "carray",
-    "episode_kernel", "inlined", "jit", "lean", "part", "player", "pointer", "pull", "pull_once", "routine",
+    "BLOCK", "ENDED", "LIVE", "Block", "Measure", "Quiet", "Simulation", "assemble", "block_of_pulls", "call_routine",
+    "carray", "episode_kernel", "inlined", "jit", "lean", "part", "player", "pointer", "pull", "pull_once", "routine",
     "slot_kernel", "spend", "view",
     # random numbers
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
     # limits, features, and what statistics tell of the k best arms
-    "EPISODES_LIMIT", "FEATURES", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples", "at_boundary", "beta_below",
-    "cutoff", "deviations",
+    "EPISODES_LIMIT", "FEATURES", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples", "arm_features", "at_boundary",
+    "beta_below", "cutoff", "deviations",
 ]  # fmt: skip

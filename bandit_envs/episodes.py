@@ -143,7 +143,7 @@ class Episodes:
                 sim.variance,
                 sim.remaining,
                 sigma=task.sigma,
-                scale=self.setting.scale,
+                scale=task.scale,
                 out=self._matrix,
                 known=self._known,
                 **self._boundary,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiled import jit
+from .compiled import inlined, jit
 
-__all__ = ["FEATURES", "beta_below", "features"]
+__all__ = ["FEATURES", "arm_features", "beta_below", "features"]
 
 TINY, HUGE = 1e-300, 1e300  # so that no feature is 0/0 or inf/inf
 
@@ -59,6 +59,30 @@ def beta_below(x: Any, a: Any, b: Any) -> Any:
     return 1.0 - below if flip else below
 
 
+@inlined
+def arm_features(n: Any, m: Any, v: Any, unit: Any, sigma: Any, theta: Any, tolerance: Any) -> Any:
+    """The features pulls, width, margin, score, error and doubt of an arm.
+
+    Args:
+        n, m, v: its pulls, a float; the margin of its empirical mean; its variance.
+        unit: 1 / ln(1 + scale). sigma, theta, tolerance: as for `features`.
+    """
+    m = max(min(m, HUGE), -HUGE)
+    precision = math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY))
+    z = max(min(m * precision, HUGE), -HUGE)
+    if math.isnan(theta) or n > EXACT:
+        error = 0.5 * math.erfc((abs(z) + tolerance * precision) * 0.7071067811865476)
+    else:
+        ones = math.floor((m + theta) * n + 0.5)
+        if n > 0.0 and m >= 0.0:
+            error = beta_below(theta - tolerance, ones + 1.0, n - ones + 1.0)
+        else:
+            error = beta_below(1.0 - theta - tolerance, n - ones + 1.0, ones + 1.0)
+    doubt = min(4.0 / (4.0 - math.log(max(2.0 * error, TINY))), 1.0)
+    pulls, width = min(math.log1p(n) * unit, 1.0), 1.0 / math.sqrt(1.0 + n)
+    return pulls, width, m / (abs(m) + sigma), z / (1.0 + abs(z)), min(error, 1.0), doubt
+
+
 @jit
 def _features(
     pulls: Any,
@@ -92,22 +116,7 @@ def _features(
             known[e, k, 0], known[e, k, 1], v = n, m, 0.0
             for d in range(D):
                 v += variance[e, k * D + d] / D
-            precision = math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY))
-            z = max(min(m * precision, HUGE), -HUGE)
-            f[0] = min(math.log1p(n) * unit, 1.0)
-            f[2] = 1.0 / math.sqrt(1.0 + n)
-            f[3] = m / (abs(m) + sigma)
-            f[4] = z / (1.0 + abs(z))
-            if math.isnan(theta) or n > EXACT:
-                error = 0.5 * math.erfc((abs(z) + tolerance * precision) * 0.7071067811865476)
-            else:
-                ones = math.floor((m + theta) * n + 0.5)
-                if n > 0.0 and m >= 0.0:
-                    error = beta_below(theta - tolerance, ones + 1.0, n - ones + 1.0)
-                else:
-                    error = beta_below(1.0 - theta - tolerance, n - ones + 1.0, ones + 1.0)
-            f[5] = min(error, 1.0)
-            f[6] = min(4.0 / (4.0 - math.log(max(2.0 * error, TINY))), 1.0)
+            f[0], f[2], f[3], f[4], f[5], f[6] = arm_features(n, m, v, unit, sigma, theta, tolerance)
 
 
 def features(

@@ -172,7 +172,7 @@ class Block(NamedTuple):
 
     words: Any  # (4, BLOCK) uint64; the first three are used by `block_of_pulls`, the last is free
     places: Any  # (BLOCK,) int64
-    numbers: Any  # (7, BLOCK); the first four are used, the others free
+    numbers: Any  # (7, BLOCK); the first three are used, the others free
 
     @classmethod
     def empty(cls) -> Block:
@@ -181,17 +181,17 @@ class Block(NamedTuple):
 
 
 @part
-def block_of_pulls(sim: Any, start: Any, n: Any, arm: Any, pulls: Any, mean: Any, room: Any) -> None:
+def block_of_pulls(sim: Any, start: Any, n: Any, arm: Any, pulls: Any, mean: Any, variance: Any, room: Any) -> None:
     """Pull scalar arms once, in n episodes from `start` on, in loops over all of them; `spend` is left to the caller.
 
     Args:
         arm: (n,) uint64.
-        pulls, mean: (n,) floats, which get the pulls of each arm and its mean, with the new sample.
+        pulls, mean, variance: (n,) floats, which get the statistics of each arm, with the new sample.
         room: a `Block`.
     """
     law, K, columns, stride = sim.rules[0], np.uint64(sim.rules[1]), np.uint64(sim.rules[6]), sim.rules[7] != 0
     offset, at, count, u, y = room.words[0], room.words[1], room.words[2], room.numbers[0], room.numbers[1]
-    total, variance = room.numbers[2], room.numbers[3]
+    total = room.numbers[2]
     for i in range(n):
         o = (start + np.uint64(i)) * K + arm[i]
         m = sim.pulls[o]

@@ -46,11 +46,6 @@ class Setting:
         """The instance, where it is the same in every episode; else None."""
         return self.source if isinstance(self.source, Instance) else None
 
-    @property
-    def scale(self) -> float:
-        """The number of pulls at which the feature `pulls` reaches 1."""
-        return float(self.task.budget or self.task.max_pulls or 10**6)
-
     def observation_space(self) -> spaces.Space[Any]:
         """The space of the observations of one episode."""
         task = self.task

@@ -116,6 +116,11 @@ class Task:
         """The range W of a sample for bounds that need one: 2 sigma, and 6 sigma for Gaussian arms."""
         return (6.0 if self.law == "gaussian" else 2.0) * self.sigma
 
+    @property
+    def scale(self) -> float:
+        """The number of pulls at which the feature `pulls` reaches 1."""
+        return float(self.budget or self.max_pulls or 10**6)
+
     def replace(self, **changes: Any) -> Task:
         """The same task with some attributes changed."""
         return dataclasses.replace(self, **changes)

@@ -687,7 +687,7 @@ def test_what_an_agent_recommends_is_checked(recommend: Any, right: bool) -> Non
         (lambda self, T, D: T[:-1], r"the index of odd must be an array of numbers of shape \(\d+,\), got shape"),
         (lambda self, T, D: D[:, None], r"the index of odd must be an array of numbers of shape \(\d+,\), got shape"),
         (lambda self, T, D: D + 1j, r"the index of odd must be an array of numbers of shape \(\d+,\), got array"),
-        (lambda self, T, D: np.where(T > 1, np.nan, D), "the index of odd must be a number, got NaN for 2 pulls"),
+        (lambda self, T, D: np.where(T > 1, np.nan, D), "the index of odd must be a number, got NaN"),
         (lambda self, T, D: T.astype(np.int32), None),
         (lambda self, T, D: (T - 1) * np.float32(1), None),
     ],

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 ORDER: dict[str, list[str]] = {
     "bandit_envs": [
         "naming checks compiled",
-        "rng registry geometry observations",
+        "rng registry geometry observations routines",
         "arms",
         "sampling datasets instances",
         "simulator polyhedra problems",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import signal
 import time
 from typing import Any
@@ -15,7 +17,7 @@ from agents import Evaluation, IndexPolicy, evaluate
 from agents.core.index_kernels import compiles, rule_of_method
 from agents.evaluation import run as running
 from agents.evaluation import trace as tracing
-from bandit_envs import Quiet
+from bandit_envs import Quiet, TopK, register_problem
 
 THRESHOLD, ALL_GOOD, TOP_K, BEST = (f"bandit_envs/{name}-v0" for name in ("Threshold", "AllGood", "TopK", "BestArm"))
 SMALL = {"law": "bernoulli", "arms": 7}
@@ -38,6 +40,11 @@ PLAYERS = [
     *((name, TOP_K, {"delta": 0.2, "epsilon": 0.2, "max_pulls": 3000}) for name in ("adapt", "pi1", "pi3")),
     ("ocba-m", TOP_K, {"budget": 500}),
     ("median-elimination", BEST, {"delta": 0.2, "epsilon": 0.4, "max_pulls": 10**6}),
+    ("evolved", TOP_K, {"budget": 400, "k": 2}),
+    ("evolved", BEST, {"budget": 400, "instance": {"sampler": {"law": "gaussian", "arms": 12}}}),
+    ("evolved", ALL_GOOD, {"pull_cost": 1e-3, "epsilon": 0.75, "max_pulls": 2000}),
+    ("ppo", THRESHOLD, {"budget": 400}),
+    ("ppo", THRESHOLD, {"budget": 400, "instance": {"sampler": MANY}}),
 ]
 
 
@@ -61,12 +68,43 @@ def same(one: Evaluation, two: Evaluation) -> None:
 def test_episodes_are_those_of_lockstep(name: str, env: str, kwargs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     instance = {} if "instance" in kwargs else {"instance": {"sampler": SMALL}}
     kwargs = kwargs | instance
+    if name == "ppo":
+        pytest.importorskip("torch")
     assert agents.make(name, gym.make(env, actions="full", **kwargs)).plays
     for more in ({}, {"at": [3, 50, 333, 10**7]}, {"batch": 5}):
         wanted = lockstep(monkeypatch, name, env, episodes=11, seed=3, env_kwargs=kwargs, **more)
         found = evaluate(name, env, episodes=11, seed=3, env_kwargs=kwargs, **more)
         same(found, wanted)
     assert wanted.runs[0].columns["total_pulls"].max() > 100
+
+
+def test_distances_of_ones_own_are_not_passed_over() -> None:
+    """A class that puts other distances in the place of a problem's own is asked for them, one step after another."""
+
+    class Farther(TopK):
+        name = "FartherTopK"
+
+        def distances(self, pulls: Any, mean: Any, out: Any = None) -> Any:
+            found = super().distances(pulls, mean, out)
+            found *= np.arange(1, 8)
+            return found
+
+    class Same(TopK):
+        name = "SameTopK"
+
+    for kind in (Farther, Same):
+        register_problem(kind)
+    kwargs = {"budget": 200, "k": 2, "instance": {"sampler": SMALL}}
+    genes = agents.make("evolved", gym.make(TOP_K, actions="full", **kwargs)).genes[0].tolist()
+    made, pulls = {}, {}
+    for name in ("TopK", "SameTopK", "FartherTopK"):
+        made[name] = agents.make("evolved", gym.make(f"bandit_envs/{name}-v0", actions="full", **kwargs), genes=genes)
+        pulls[name] = evaluate(made[name], name, episodes=9, env_kwargs=kwargs).runs[0].pulls
+    assert [agent.plays for agent in made.values()] == [True, True, False]
+    np.testing.assert_array_equal(pulls["TopK"], pulls["SameTopK"])
+    assert (pulls["TopK"] != pulls["FartherTopK"]).any()
+    assert copy.deepcopy(made["TopK"]).plays
+    assert pickle.loads(pickle.dumps(made["TopK"])).plays
 
 
 LAWS = {

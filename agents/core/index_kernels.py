@@ -146,15 +146,15 @@ def clear(table: Any, levels: Any, e: Any, K: Any, first: Any) -> None:
 
 
 @inlined
-def call_rule(rule: Any, T: Any, x: Any, n: Any) -> None:
-    """Replace the means x (n,) of arms by their indices; T: (n,) floats, their pulls."""
-    call_routine(rule.address, rule.words, rule.numbers, rule.centre, T, x, n)
+def call_rule(rule: Any, T: Any, x: Any, v: Any, n: Any) -> None:
+    """Replace the means x (n,) of arms by their indices; T, v: (n,) floats, their pulls and variances."""
+    call_routine(rule.address, rule.words, rule.numbers, rule.centre, T, x, v, n)
 
 
 @jit
-def all_values(address: Any, words: Any, numbers: Any, centre: Any, T: Any, x: Any) -> None:
+def all_values(address: Any, words: Any, numbers: Any, centre: Any, T: Any, x: Any, v: Any) -> None:
     """`call_rule` for callers in Python."""
-    call_rule(Rule(address, words, numbers, centre), T, x, len(T))
+    call_rule(Rule(address, words, numbers, centre), T, x, v, len(T))
 
 
 @inlined
@@ -167,11 +167,11 @@ def play_block(rule: Any, board: Any, sim: Any, begin: Any, n: Any, steps: Any, 
     """
     K, E = board.table.shape
     flat, start, uE = board.table.reshape(-1), np.uint64(begin), np.uint64(E)
-    arm, T, least, mean = room.words[3], room.numbers[4], room.numbers[5], room.numbers[6]
+    arm, T, least, mean, v = room.words[3], room.numbers[4], room.numbers[5], room.numbers[6], room.numbers[3]
     for _ in range(steps):
         scan(flat, uE, start, n, K, least, arm)
-        block_of_pulls(sim, start, n, arm, T, mean, room)
-        call_rule(rule, T, mean, n)
+        block_of_pulls(sim, start, n, arm, T, mean, v, room)
+        call_rule(rule, T, mean, v, n)
         if board.running:
             for i in range(n):
                 mean[i] = max(mean[i], least[i])
@@ -195,9 +195,9 @@ def look(rule: Any, board: Any, sim: Any, e: Any, room: Any) -> Any:
     elif pulls == 0:
         clear(board.table, board.levels, e, np.int64(K), board.first)
     else:
-        T, x = room.numbers[0], room.numbers[1]
-        T[0], x[0] = float(pulls), sim.statistics[1, e * K + a]
-        call_rule(rule, T, x, 1)
+        T, x, variance = room.numbers[0], room.numbers[1], room.numbers[2]
+        T[0], x[0], variance[0] = float(pulls), sim.statistics[1, e * K + a], sim.statistics[2, e * K + a]
+        call_rule(rule, T, x, variance, 1)
         v = x[0]
         if board.running:
             v = max(v, board.table[a, e] if scan else board.table[e, a])
@@ -270,7 +270,10 @@ play: Callable[..., None] = lean(
 
 
 class ArmRule(NamedTuple):
-    """The index of one arm, for compiled code: `function(own, T, x - centre)`, T its pulls and x its mean."""
+    """The index of one arm, for compiled code: `function(own, T, x - centre)`, T its pulls and x its mean.
+
+    A function of four arguments is given its variance too.
+    """
 
     function: Callable[..., Any]
     own: Any  # a NamedTuple of numbers and contiguous arrays of numbers
@@ -300,10 +303,10 @@ class CompiledRule:
         words = np.array([word for value in rule.own for word in _words(value)], np.int64)
         self.rule = Rule(self._routine.address, words, words.view(np.float64), rule.centre)
 
-    def values(self, T: Floats, x: Floats) -> Floats:
-        """The indices (n,) of arms with T pulls and means x, (n,)."""
+    def values(self, T: Floats, x: Floats, v: Floats | None = None) -> Floats:
+        """The indices (n,) of arms with T pulls, means x and, where the rule reads them, variances v, (n,)."""
         out = np.array(x, np.float64)
-        all_values(*self.rule, T, out)
+        all_values(*self.rule, T, out, T if v is None else v)
         return out
 
 
@@ -343,15 +346,17 @@ def _routine(function: Callable[..., Any], own: type[Any], kinds: tuple[tuple[st
             fields.append(f"carray(pointer(words[{at}]), ({shape}), {name})")
             beside[name] = getattr(np, name)
         at += 1 + dimensions
-    body = f"""    words, numbers, T, x = carray(words, {at}), carray(numbers, {at}), carray(T, n), carray(x, n)
+    more = ", v[i]" if function.__code__.co_argcount == 4 else ""
+    body = f"""    words, numbers = carray(words, {at}), carray(numbers, {at})
+    T, x, v = carray(T, n), carray(x, n), carray(v, n)
     own = {own.__name__}({", ".join(fields)})
     for i in range(n):
-        x[i] = one(own, T[i], x[i] - centre)
+        x[i] = one(own, T[i], x[i] - centre{more})
 """
-    arguments = dict.fromkeys(("words", "numbers", "centre", "T", "x", "n"))
+    arguments = dict.fromkeys(("words", "numbers", "centre", "T", "x", "v", "n"))
     beside |= {own.__name__: own, "carray": carray, "pointer": pointer}
     made = assemble(function, "routine", arguments, body, **beside)
-    return routine(made, "int64*", "float64*", "float64", "float64*", "float64*", "int64")
+    return routine(made, "int64*", "float64*", "float64", "float64*", "float64*", "float64*", "int64")
 
 
 @functools.cache

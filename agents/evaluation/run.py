@@ -273,7 +273,7 @@ def check_end(label: str, agent: Any, task: Task) -> None:
 
 def plays(agent: Any) -> bool:
     """Whether an agent plays whole episodes in compiled code."""
-    return isinstance(agent, Agent) and agent.plays
+    return hasattr(agent, "play") and getattr(agent, "plays", False) is True
 
 
 def make_agent(recipe: Recipe, env_id: str, kwargs: Any) -> tuple[Any, PureExplorationVectorEnv]:

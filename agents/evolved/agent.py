@@ -7,6 +7,7 @@ tau0 - tau1 ln(price), tau0 and tau1 being two parameters more; and 1 / price st
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import number
+from bandit_envs import Measure, Quiet, Simulation, number, player
 
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, unfit
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_for, stored_genes
-from .formula import PARAMETERS, Own, arm_index, at_budget, indices, least_indices
+from .formula import PARAMETERS, Own, arm_index, at_budget, indices, least_index
 
 __all__ = ["STOPPING", "Evolved"]
 
@@ -29,11 +30,9 @@ STOPPING = ("tau0", "tau1")
 
 @dataclass
 class WideMemory:
-    """Arrays that are filled at each decision on E episodes, for problems where a pull may change all indices."""
+    """What is filled at each decision on E episodes, for problems where a pull may change all indices."""
 
     distances: Floats  # (E, K)
-    arm: Ints  # (E,)
-    least: Floats  # (E,)
 
 
 def _table(genes: Any, wanted: int) -> Floats:
@@ -83,6 +82,19 @@ class Evolved(IndexPolicy):
         self._bernoulli, boundary = task.law == "bernoulli" and task.D == 1, self.problem.boundary
         self._centre = boundary if self._bernoulli and boundary is not None else math.nan
         self._wide = not self.problem.local
+        self._limits = np.full(len(table), math.inf)
+        if self.stops:
+            self._limits = table[:, -2] - table[:, -1] * math.log(task.pull_cost)
+
+    @functools.cached_property
+    def _measure(self) -> Measure | None:
+        """Distances in compiled code, where the problem's own class has not put others in their place."""
+        kinds = (vars(kind) for kind in type(self.problem).__mro__)
+        latest = next(kind for kind in kinds if "distances" in kind or "distance_routine" in kind)
+        return self.problem.distance_routine() if "distance_routine" in latest else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_measure"}
 
     def index(self, T: Floats, D: Floats) -> Floats:
         out = np.empty(len(T))
@@ -98,39 +110,44 @@ class Evolved(IndexPolicy):
 
     @property
     def plays(self) -> bool:
+        if self._wide:
+            return self.task.D == 1 and self._measure is not None
         return not self.stops and self.compiled is not None
 
     def remember(self, observation: Observation) -> Any:
-        if not self._wide:
-            return super().remember(observation)
-        E, K = observation["pulls"].shape
-        return WideMemory(np.zeros((E, K)), np.zeros(E, np.int64), np.zeros(E))
+        return WideMemory(np.zeros(observation["pulls"].shape)) if self._wide else super().remember(observation)
 
     def choose(self, observation: Observation, state: Any) -> Ints:
-        if not self._wide:
-            arm, least = super().choose(observation, state), None
-            if self.stops:
-                least = state.table.min(0) if len(state.levels) == 0 else state.table[:, state.levels[-2] :].min(1)
-        else:
-            pulls = np.ascontiguousarray(observation["pulls"], np.int64)
-            mean = np.ascontiguousarray(observation["mean"], np.float64)
-            if len(state.arm) != len(pulls):
-                raise unfit(pulls, mean, len(state.arm))
-            least_indices(
-                pulls,
-                mean.reshape(len(pulls), -1),
-                self.problem.distances(pulls, mean, state.distances),
-                self._bernoulli,
-                self.sigma2,
-                self.fair,
-                self._own,
-                max(len(pulls) // len(self.genes), 1),
-                state.arm,
-                state.least,
-            )
-            arm, least = state.arm.copy(), state.least
+        if self._wide:
+            out, arguments = self._decide(observation, state)
+            least_index(*arguments)
+            return out
+        arm = super().choose(observation, state)
         if self.stops:
-            rows = np.arange(len(arm)) // max(len(arm) // len(self.genes), 1)
-            limit = self.genes[rows, -2] - self.genes[rows, -1] * math.log(self.task.pull_cost)
-            arm[least > limit] = self.task.stop
+            least = state.table.min(0) if len(state.levels) == 0 else state.table[:, state.levels[-2] :].min(1)
+            arm[least > self._limits[np.arange(len(arm)) // self._per_row(len(arm))]] = self.task.stop
         return arm
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
+        if not self._wide:
+            return super().played(simulation, quiet, observation, state)
+        out, arguments = self._decide(observation, state)
+        player(least_index)(*arguments, *simulation, *quiet)
+        return out
+
+    def _per_row(self, E: int) -> int:
+        """How many of E episodes in a row have the same genes."""
+        return max(E // len(self.genes), 1)
+
+    def _decide(self, observation: Observation, state: WideMemory) -> tuple[Ints, tuple[Any, ...]]:
+        """Room for the next arms (E,), and the arguments of `least_index`, which fills it."""
+        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
+        mean = np.ascontiguousarray(observation["mean"], np.float64)
+        E, measure, out = len(pulls), self._measure, np.empty(len(pulls), np.int64)
+        if len(state.distances) != E:
+            raise unfit(pulls, mean, len(state.distances))
+        if measure is None:
+            self.problem.distances(pulls, mean, state.distances)
+        address, numbers = (0, np.zeros(1)) if measure is None else (measure.routine.address, measure.numbers)
+        genes = self._bernoulli, self.sigma2, self.fair, self._own, self._limits, self._per_row(E)
+        return out, (pulls, mean.reshape(E, -1), *genes, address, numbers, state.distances, out)

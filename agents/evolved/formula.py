@@ -35,9 +35,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import inlined, jit
+from bandit_envs import call_routine, episode_kernel, inlined, jit
 
-__all__ = ["LSA", "PARAMETERS", "Own", "arm_index", "at_budget", "indices", "least_indices"]
+from ..core.plan_policy import Seen
+
+__all__ = ["LSA", "PARAMETERS", "Own", "Wide", "arm_index", "at_budget", "indices", "least_index"]
 
 Floats = NDArray[np.float64]
 PARAMETERS = (
@@ -128,39 +130,35 @@ def indices(n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any
         out[i] = _index_at(n[i], margin[i], centre, sigma2, fair, genes, i // per_row)
 
 
-@jit
-def least_indices(
-    pulls: Any,
-    mean: Any,
-    distances: Any,
-    bernoulli: Any,
-    sigma2: Any,
-    fair: Any,
-    genes: Any,
-    per_row: Any,
-    arm: Any,
-    least: Any,
-) -> None:
-    """The arm (E,) with the smallest index in each episode, arms never pulled first, and that index (E,).
+class Wide(NamedTuple):
+    """What indices are computed from where a pull may change those of all arms."""
 
-    Args:
-        pulls, mean: (E, K).
-        distances: (E, K), of the problem: how far an arm must move for the answer to change.
-        bernoulli: whether variances follow from means.
-    """
-    E, K = pulls.shape
-    for e in range(E):
-        arm[e], least[e] = -1, math.inf
-        for k in range(K):
-            if pulls[e, k] == 0:
-                arm[e], least[e] = k, -math.inf
-                break
-        if arm[e] >= 0:
-            continue
-        for k in range(K):
-            d = abs(distances[e, k])
-            side = 1.0 if distances[e, k] >= 0.0 else -1.0
-            centre = mean[e, k] - side * d if bernoulli else math.nan
-            value = _index(float(pulls[e, k]), d, centre, side, sigma2, fair, genes, e // per_row)
-            if value < least[e] or arm[e] < 0:
-                arm[e], least[e] = k, value
+    bernoulli: bool  # whether variances follow from means
+    sigma2: float
+    fair: float  # ln(T / K)
+    genes: Floats  # (P, 18), as of `at_budget`
+    limits: Floats  # (P,): an episode stops once its smallest index is larger
+    per_row: int  # how many episodes in a row have the same genes
+    measure: int  # the address of the problem's routine of distances; 0: `distances` is filled in by the caller
+    numbers: Floats  # what that routine is told of the problem
+    distances: Floats  # (E, K): how far an arm must move for the answer to change
+
+
+@episode_kernel
+def least_index(e: int, seen: Seen, wide: Wide) -> Any:
+    """The arm with the smallest index, arms never pulled first; K to stop."""
+    K = seen.pulls.shape[1]
+    for k in range(K):
+        if seen.pulls[e, k] == 0:
+            return k
+    if wide.measure != 0:
+        call_routine(wide.measure, seen.pulls[e], seen.mean[e], K, wide.numbers, wide.distances[e])
+    row, arm, least = np.int64(e) // wide.per_row, -1, math.inf
+    for k in range(K):
+        d = abs(wide.distances[e, k])
+        side = 1.0 if wide.distances[e, k] >= 0.0 else -1.0
+        centre = seen.mean[e, k] - side * d if wide.bernoulli else math.nan
+        value = _index(float(seen.pulls[e, k]), d, centre, side, wide.sigma2, wide.fair, wide.genes, row)
+        if value < least or arm < 0:
+            arm, least = k, value
+    return K if least > wide.limits[row] else arm

@@ -5,12 +5,13 @@ A model file holds pickles: loading one runs whatever code its maker put there.
 
 from __future__ import annotations
 
+import functools
 import json
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,12 +20,13 @@ import torch
 from gymnasium import spaces
 from stable_baselines3 import A2C, DQN, PPO
 
-from bandit_envs import FEATURES
+from bandit_envs import FEATURES, Quiet, Simulation, Task
 
 from ..core.agent import task_of
 from ..core.optional import require
 from ..models.formats import FORMAT, check_format, train_again
-from .policy import Equivariant, LogitMemory
+from .network_index import LogitMemory, NetworkIndex
+from .policy import Equivariant
 
 __all__ = ["Repeated", "Trained", "load", "one_thread"]
 
@@ -71,10 +73,12 @@ class Trained:
 
     Attributes:
         model: the SB3 model. card: how it came about and what it reached; empty for a model stored without one.
+        task: what it is to run on, where that is known.
     """
 
     model: Any
     card: dict[str, Any] = field(default_factory=dict)
+    task: Task | None = None
 
     observation: ClassVar[str] = "features"  # the form that it reads
     anytime: ClassVar[bool] = False
@@ -94,6 +98,44 @@ class Trained:
         """Whether it is an index policy: the logit of an arm depends on that arm alone, and it never stops."""
         policy = self.model.policy
         return isinstance(policy, Equivariant) and not policy.context and not policy.stop
+
+    def for_task(self, task: Task) -> Trained:
+        """The same agent, which is to run on this task."""
+        return replace(self, task=task)
+
+    @functools.cached_property
+    def _index(self) -> NetworkIndex | None:
+        """The same as an index policy for compiled code, where it is one and the task's arms have a margin each."""
+        task = self.task
+        if task is None or task.D > 1 or task.pull != "arm" or not self.by_index:
+            return None
+        task = task.replace(observation="statistics", actions="full")
+        known = task.make_problem().boundary is not None
+        return NetworkIndex(task, self.model.policy.mlp_extractor) if known else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles keep: the weights may have changed since the index was made."""
+        return {name: value for name, value in vars(self).items() if name != "_index"}
+
+    @property
+    def plays(self) -> bool:
+        """Whether it plays whole episodes in compiled code, see `play`."""
+        return self._index is not None
+
+    def play(self, simulation: Simulation, quiet: Quiet, observation: Any, state: Any) -> tuple[Any, Any]:
+        """The next action of each episode, as `Agent.play` tells it; the first call is at the beginning of episodes.
+
+        Args:
+            simulation, quiet, observation: as for `Agent.play`.
+            state: what the last call has returned, None at first; it is not that of `predict`.
+        """
+        index: Any = self._index
+        if state is None:
+            shape = len(observation), index.task.K
+            state = index.remember(
+                {"pulls": simulation.pulls.reshape(shape), "mean": simulation.statistics[1].reshape(shape)}
+            )
+        return index.played(simulation, quiet, observation, state), state
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
@@ -118,7 +160,7 @@ class Trained:
         with one_thread():
             if deterministic and self.by_index and np.ndim(observation) == 2:
                 x = np.ascontiguousarray(observation, np.float32).reshape(len(observation), -1, len(FEATURES))
-                memory = LogitMemory(self.model.policy, *x.shape[:2]) if state is None else state
+                memory = LogitMemory(self.model.policy.mlp_extractor, *x.shape[:2]) if state is None else state
                 return memory.choose(x), memory
             action, state = self.model.predict(observation, state, episode_start, deterministic)
         return action, state
@@ -237,7 +279,7 @@ def load(path: str | Path, env_or_task: Any = None) -> Trained:
             raise ValueError(f"{file} holds a policy for {arms} arms, which cannot run on {K}")
         box = spaces.Box(-1.0, 1.0, (K * F,), np.float32)
         model = _read(file, kind, card, {"observation_space": box, "action_space": spaces.Discrete(K + 1)})
-    return Trained(model, card)
+    return Trained(model, card, None if env_or_task is None else task_of(env_or_task))
 
 
 def _read(file: Path, kind: Any, card: Mapping[str, Any], spaces_of: dict[str, Any] | None = None) -> Any:

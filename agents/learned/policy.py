@@ -32,27 +32,24 @@ Saved models name the classes of this module: they must stay here.
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
-from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor, nn
 
-from bandit_envs import FEATURES, jit
+from bandit_envs import FEATURES
+
+from .network_index import HALF_EVIDENCE, HALF_FAIR, HALF_PULLS, LN_100, LOCAL, MOST
 
 __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 
 _PULLS, _WIDTH, _DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATURES.index("doubt")
-# The features that tell of an arm alone, not of the others or of the time.
-LOCAL = np.array([FEATURES.index(name) for name in ("width", "margin", "score", "error", "doubt")])
 OPENED = 3  # how many features there are in a form without upper bounds, see `_opened`
-HALF = torch.tensor([15.0, 8.0, 5.0])  # x / (x + HALF) brings them into [0, 1)
-LN_100, MOST = math.log(100.0), 3.0  # from e^MOST * 100 pulls per arm on, nu grows no more
+HALF = torch.tensor([HALF_EVIDENCE, HALF_PULLS, HALF_FAIR])
 # The layers whose weights `decay` makes smaller: those that serve the logits of the arms alone, and not the value. The
 # numbers a, b, c, p and q are not among them.
 FADING = tuple(f"mlp_extractor.{part}." for part in ("own", "arm", "surroundings", "arm_logit"))
@@ -244,58 +241,6 @@ def _best(logits: Tensor, allowed: Tensor | None, slack: float) -> tuple[Tensor,
         logits = logits.masked_fill(~allowed, NEVER)
     good = logits >= logits.amax(1, keepdim=True) - slack
     return good.to(torch.uint8).argmax(1), good.sum(1) > 1
-
-
-@jit
-def _changed(x: Any, local: Any, seen: Any, where: Any) -> Any:
-    """Find the arms whose features have changed, and remember their features.
-
-    Args:
-        x: features (E, K, F).
-        local: the numbers of those that count, (L,).
-        seen: these features as they were the last time, (E, K, L); brought up to date.
-        where: (E * K,), filled with e * K + k for each arm k of episode e that has changed.
-
-    Returns:
-        How many arms have changed.
-    """
-    E, K, _ = x.shape
-    count = 0
-    for e in range(E):
-        for k in range(K):
-            differs = False
-            for j in range(len(local)):
-                differs |= seen[e, k, j] != x[e, k, local[j]]
-            if differs:
-                for j in range(len(local)):
-                    seen[e, k, j] = x[e, k, local[j]]
-                where[count] = e * K + k
-                count += 1
-    return count
-
-
-class LogitMemory:
-    """The logits of a policy without context on E episodes; only those of arms whose features change are computed anew.
-
-    Decisions are those of `deterministic=True`. All logits are in double precision.
-
-    Args:
-        policy: the policy, an index policy. E, K: numbers of episodes and of arms.
-    """
-
-    def __init__(self, policy: Equivariant, E: int, K: int) -> None:
-        self.network: ArmNetwork = copy.deepcopy(policy.mlp_extractor).double()
-        self.logits = np.zeros((E, K))
-        self._seen, self._where = np.full((E, K, len(LOCAL)), np.nan, np.float32), np.zeros(E * K, np.int64)
-
-    def choose(self, x: NDArray[np.float32]) -> NDArray[np.int64]:
-        """The next arm of each episode, (E,), for features x (E, K, F)."""
-        where = self._where[: _changed(x, LOCAL, self._seen, self._where)]
-        rows = torch.from_numpy(x.reshape(-1, x.shape[2])[where]).double()
-        with torch.no_grad():
-            self.logits.reshape(-1)[where] = self.network.forward_arms(rows, _opened(rows, x.shape[1])).numpy()
-        arms: NDArray[np.int64] = (self.logits >= self.logits.max(1, keepdims=True) - TIE).argmax(1)
-        return arms
 
 
 class EquivariantPolicy(Equivariant, ActorCriticPolicy):

@@ -56,7 +56,7 @@ def load_stored(name: str, task: Task) -> Trained:
     box = spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
     policy = EquivariantPolicy(box, spaces.Discrete(task.stop + 1), lambda _: 0.0, **card["network"])
     policy.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})
-    return Trained(PolicyOnly(policy, name), card)
+    return Trained(PolicyOnly(policy, name), card, task)
 
 
 def store(trained: Trained, path: str | Path) -> Path:

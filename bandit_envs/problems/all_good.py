@@ -9,45 +9,57 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import flag, number
-from ..compiled import jit
+from ..compiled import jit, part
 from ..instances import Instance, Sampler
-from .base import Floats, SetProblem, TaskLike
+from ..routines import carray
+from .base import Floats, Measure, SetProblem, TaskLike
 
 __all__ = ["AllGood"]
 
 
-@jit
-def _distances(pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, out: Any) -> None:
-    """Fill out (E, K) with the distances of `AllGood.distances`.
+@part
+def _distances_of(pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, out: Any) -> None:
+    """Fill out (K,) with the distances of `AllGood.distances`, of one episode.
 
     An arm's own mean decides on the arm; the best one, and those that may come to be the best, also move the boundary.
     """
-    E, K = pulls.shape
-    for e in range(E):
-        best, unseen = 0, False
-        for i in range(K):
-            unseen |= pulls[e, i] == 0
-            if mean[e, i] > mean[e, best]:
-                best = i
-        if unseen:
-            out[e] = 0.0
-            continue
-        top = mean[e, best]
-        boundary = min((1.0 - epsilon) * top, top) if multiplicative else top - epsilon
-        up, down = math.inf, math.inf  # how far the boundary moves until it meets an arm
-        for i in range(K):
-            margin = mean[e, i] - boundary
-            out[e, i] = margin
-            if i != best:
-                if margin >= 0.0:
-                    up = min(up, margin)
-                else:
-                    down = min(down, -margin)
-        for i in range(K):
-            if i == best:
-                out[e, i] = min(out[e, i], up, down)
-            elif out[e, i] >= 0.0:
-                out[e, i] = min(out[e, i], top - mean[e, i] + up)
+    K, best, unseen = len(pulls), 0, False
+    for i in range(K):
+        unseen |= pulls[i] == 0
+        out[i] = 0.0
+        if mean[i] > mean[best]:
+            best = i
+    if unseen:
+        return
+    top = mean[best]
+    boundary = min((1.0 - epsilon) * top, top) if multiplicative else top - epsilon
+    up, down = math.inf, math.inf  # how far the boundary moves until it meets an arm
+    for i in range(K):
+        margin = mean[i] - boundary
+        out[i] = margin
+        if i != best:
+            if margin >= 0.0:
+                up = min(up, margin)
+            else:
+                down = min(down, -margin)
+    for i in range(K):
+        if i == best:
+            out[i] = min(out[i], up, down)
+        elif out[i] >= 0.0:
+            out[i] = min(out[i], top - mean[i] + up)
+
+
+@jit
+def _distances(pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, out: Any) -> None:
+    """`_distances_of` all episodes, (E, K)."""
+    for e in range(len(pulls)):
+        _distances_of(pulls[e], mean[e], epsilon, multiplicative, out[e])
+
+
+def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
+    """`_distances_of` as a routine; numbers: epsilon, and 1 where it is multiplicative."""
+    told = carray(numbers, 2)
+    _distances_of(carray(pulls, K), carray(mean, K), told[0], told[1] != 0.0, carray(out, K))
 
 
 class AllGood(SetProblem):
@@ -122,6 +134,9 @@ class AllGood(SetProblem):
         self._check_batch(T, m, out)
         _distances(T, m, self.epsilon, self.multiplicative, out)
         return out
+
+    def distance_routine(self) -> Measure:
+        return Measure.of(_measure, self.epsilon, self.multiplicative)
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The quantities of the bounds of Mason et al. 2020, for one instance, means (K,).

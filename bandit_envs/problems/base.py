@@ -6,10 +6,11 @@ answer is a boolean mask (..., K). NaN stands for an arm never pulled.
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..compiled import jit
 from ..geometry import Polyhedron
 from ..instances import Instance, Sampler
+from ..routines import routine
 
-__all__ = ["Bools", "Floats", "Problem", "SetProblem", "TaskLike"]
+__all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -52,6 +54,26 @@ class TaskLike(Protocol):
     def support(self) -> tuple[float, float] | None:
         """Lowest and highest value of a sample, or None."""
         ...
+
+
+@functools.cache
+def _routine_of(function: Callable[..., None]) -> Any:
+    return routine(function, "int64*", "float64*", "int64", "float64*", "float64*")
+
+
+class Measure(NamedTuple):
+    """The distances of one episode as a routine, `f(pulls, mean, K, numbers, out)`.
+
+    pulls, mean and out are the first elements of arrays (K,), of int64 and floats; see `bandit_envs.routines`.
+    """
+
+    routine: Any
+    numbers: Floats  # what it is told of the problem
+
+    @classmethod
+    def of(cls, function: Callable[..., None], *numbers: float) -> Measure:
+        """Such a routine of a function, which is compiled at the first call."""
+        return cls(_routine_of(function), np.array(numbers, np.float64))
 
 
 class Problem(ABC):
@@ -213,6 +235,10 @@ class Problem(ABC):
             return found
         out[...] = found
         return out
+
+    def distance_routine(self) -> Measure | None:
+        """`distances` of one episode for compiled code, which whoever overrides `distances` overrides too; or None."""
+        return None
 
     def _check_batch(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
         """Check the arrays of `distances` for a kernel: all are of shape (E, K).

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import choice, integer, number
-from ..compiled import jit
+from ..compiled import jit, part
 from ..instances import Instance, Sampler
-from .base import Bools, Floats, Problem, TaskLike
+from ..routines import carray
+from .base import Bools, Floats, Measure, Problem, TaskLike
 from .certificates import Deviation, Samples, certify
 
 __all__ = ["BestArm", "TopK"]
@@ -23,33 +24,41 @@ __all__ = ["BestArm", "TopK"]
 CRITERIA = ("aggregate", "each", "exact")
 
 
+@part
+def _distances_of(pulls: Any, mean: Any, k: Any, out: Any) -> None:
+    """Fill out (K,) with the distances of `TopK.distances`, of one episode: from the nearest mean on the other side."""
+    K, unseen = len(pulls), False
+    for i in range(K):
+        unseen |= pulls[i] == 0
+        out[i] = 0.0  # 1 for the k best means, in what follows
+    if unseen:
+        return
+    for _ in range(k):
+        best = -1
+        for i in range(K):
+            if out[i] == 0.0 and (best < 0 or mean[i] > mean[best]):
+                best = i
+        out[best] = 1.0
+    last, first = math.inf, -math.inf  # of those inside the least, of those outside the largest
+    for i in range(K):
+        if out[i] > 0.0:
+            last = min(last, mean[i])
+        else:
+            first = max(first, mean[i])
+    for i in range(K):
+        out[i] = mean[i] - first if out[i] > 0.0 else mean[i] - last
+
+
 @jit
 def _distances(pulls: Any, mean: Any, k: Any, out: Any) -> None:
-    """Fill out (E, K) with the distances of `TopK.distances`: from the nearest mean on the other side."""
-    E, K = pulls.shape
-    inside = np.empty(K, np.bool_)
-    for e in range(E):
-        unseen = False
-        for i in range(K):
-            unseen |= pulls[e, i] == 0
-            inside[i] = False
-        if unseen:
-            out[e] = 0.0
-            continue
-        for _ in range(k):
-            best = -1
-            for i in range(K):
-                if not inside[i] and (best < 0 or mean[e, i] > mean[e, best]):
-                    best = i
-            inside[best] = True
-        last, first = math.inf, -math.inf  # of those inside the least, of those outside the largest
-        for i in range(K):
-            if inside[i]:
-                last = min(last, mean[e, i])
-            else:
-                first = max(first, mean[e, i])
-        for i in range(K):
-            out[e, i] = mean[e, i] - first if inside[i] else mean[e, i] - last
+    """`_distances_of` all episodes, (E, K)."""
+    for e in range(len(pulls)):
+        _distances_of(pulls[e], mean[e], k, out[e])
+
+
+def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
+    """`_distances_of` as a routine; numbers: k."""
+    _distances_of(carray(pulls, K), carray(mean, K), np.int64(carray(numbers, 1)[0]), carray(out, K))
 
 
 class TopK(Problem):
@@ -104,6 +113,9 @@ class TopK(Problem):
         self._check_batch(T, m, out)
         _distances(T, m, self.k, out)
         return out
+
+    def distance_routine(self) -> Measure:
+        return Measure.of(_measure, self.k)
 
     def truth(self, means: ArrayLike) -> Floats:
         return np.asarray(means, np.float64)
