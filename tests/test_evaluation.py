@@ -602,6 +602,11 @@ def test_only_a_complete_folder_is_loaded(tmp_path: Path) -> None:
     result = evaluate(["lsa", "uniform"], episodes=5)
     result.save(tmp_path)
     result.episodes.iloc[:-1].to_parquet(tmp_path / "episodes.parquet")
+    with pytest.raises(ValueError, match="episodes.parquet is not the file that was written with"):
+        Evaluation.load(tmp_path)
+    settings = json.loads((tmp_path / "settings.json").read_text())
+    del settings["digests"]  # as older versions have written it
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
     with pytest.raises(ValueError, match="was altered: the rows of uniform"):
         Evaluation.load(tmp_path)
 

@@ -11,6 +11,7 @@ from tyro.conf import Positional, arg
 import agents
 
 from ..catalogue import AGENTS, LEARNED, recipe_of
+from ..core.files import try_out
 from ..evaluation.environment import environment_id, importable
 from ..evaluation.report import report
 from .environment import EnvironmentCommand, Options
@@ -66,7 +67,7 @@ class Evaluate(EnvironmentCommand[Options]):
     def run(self) -> None:
         """Check all that can be checked, run the agents, print and write the results."""
         from ..evaluation import plots
-        from ..evaluation.result import check_metric
+        from ..evaluation.result import SETTINGS, check_metric
 
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         first = kwargs | ({"budget": min(self.budgets)} if self.budgets else {})
@@ -75,9 +76,10 @@ class Evaluate(EnvironmentCommand[Options]):
         if self.metric is not None:
             check_metric(solved, self.metric)
         if self.figure is not None:
-            plots.check_path(self.figure)
+            try_out(plots.check_path(self.figure))
         if self.out is not None:
             refuse_to_overwrite([self.out], self.force)
+            try_out(self.out / SETTINGS)
         names = _all_that_can_run(solved, env) if self.agents is None else list(self.agents)
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"--reference must be one of the agents {', '.join(names)}, got {self.reference!r}")

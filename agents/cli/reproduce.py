@@ -7,6 +7,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
+from ..core.files import try_out
 from ..evaluation.report import table
 from .options import Command, Count, Place, Switch, note, refuse_to_overwrite
 
@@ -45,6 +46,7 @@ class Reproduce(Command):
 
         if self.out is not None:
             refuse_to_overwrite([self.out], self.force)
+            try_out(self.out / "settings.json")
         result = figures.reproduce(
             self.figure,
             episodes=self.episodes,

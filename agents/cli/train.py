@@ -87,7 +87,8 @@ class Train(EnvironmentCommand[Options]):
             made = _evolve(env_id, generations=self.steps, **common, **given)
             print(f"{_losses(made)}\n\nwrote {card}")
             return
-        refuse_to_overwrite([model, card], self.force)
+        begun = self.resume and out.with_name(out.name + ".resume").is_file()  # a kill may come when both are there
+        refuse_to_overwrite([model, card], self.force or begun)
         if self.num_envs is not None:
             given["num_envs"] = self.num_envs
         trained = agents.train(self.algorithm, env_id, steps=self.steps, resume=self.resume, **common, **given)

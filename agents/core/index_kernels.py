@@ -387,6 +387,9 @@ def rule_of_method(agent: Any, name: str, centre: float) -> ArmRule | None:
     return ArmRule(method, _own(tuple(read))(**read), centre)
 
 
+_REFUSED: set[Any] = set()  # functions, and what they read, that Numba does not take: it takes long to say so
+
+
 def compiles(rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: float, high: float) -> bool:
     """Whether Numba takes a rule, and makes the same of it as NumPy.
 
@@ -396,9 +399,14 @@ def compiles(rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: floa
         low, high: means to try lie between these.
     """
     T, x = (part.reshape(-1) for part in np.meshgrid([1.0, 2.0, 3.0, 10.0, 317.0, 1e6], np.linspace(low, high, 7)))
+    if (rule.function, type(rule.own)) in _REFUSED:
+        return False
     try:
         out = rule.compiled().values(T, x)
-    except (NumbaError, TypeError, OverflowError):
+    except NumbaError:
+        _REFUSED.add((rule.function, type(rule.own)))
+        return False
+    except (TypeError, OverflowError):
         return False
     with np.errstate(all="ignore"):
         value = plain(T, x)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.files import write_alone
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -92,9 +94,9 @@ def save(figure: Figure, path: str | Path) -> Path:
     import matplotlib
 
     path = check_path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    told: Any = {"dpi": 150, "metadata": dict(FORMATS[path.suffix.lower()])}
     with matplotlib.rc_context({"svg.hashsalt": "bandit-envs"}):
-        figure.savefig(path, dpi=150, metadata=dict(FORMATS[path.suffix.lower()]))
+        write_alone(path, lambda place: figure.savefig(place, **told))
     return path
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
 
+from ..core.files import finish, read_together, write_together
 from ..core.optional import pandas, require
 from . import statistics
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "Run"]
 
 KEYS = ["agent", "budget", "at"]
+ROWS, SUMS, SETTINGS = "episodes.parquet", "pulls.parquet", "settings.json"  # the files of an evaluation
 
 
 def _score_names(problem: str) -> list[str]:
@@ -331,14 +333,18 @@ class Evaluation:
         return plots.plot(self, metric, path=path, **style)
 
     def save(self, folder: str | Path) -> Path:
-        """Write episodes.parquet, pulls.parquet, summary.csv and settings.json into `folder`; returns it."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        self.episodes.to_parquet(folder / "episodes.parquet")
-        self.pulls.to_parquet(folder / "pulls.parquet")
-        self.summary().to_csv(folder / "summary.csv", index=False)
+        """Write episodes.parquet, pulls.parquet, summary.csv and settings.json into `folder`; returns it.
+
+        What a kill or a full disk leaves is all of an evaluation that was there before, or all of this one.
+        """
+        folder, summary = Path(folder), self.summary()
         settings = self.settings | {"runs": [run.describe() for run in self.runs]}
-        (folder / "settings.json").write_text(json.dumps(settings, indent=1, default=_json_form) + "\n")
+        files: dict[str, Callable[[Path], Any]] = {
+            ROWS: self.episodes.to_parquet,
+            SUMS: self.pulls.to_parquet,
+            "summary.csv": lambda path: summary.to_csv(path, index=False),
+        }
+        write_together(folder / SETTINGS, settings, files)
         return folder
 
     @classmethod
@@ -346,37 +352,46 @@ class Evaluation:
         """What `save` wrote into `folder`.
 
         Raises:
-            FileNotFoundError: if it holds no evaluation. ValueError: if its files do not belong together.
+            FileNotFoundError: if it holds no evaluation. ValueError: if its files do not belong together, or are not
+                what `save` writes.
         """
         folder, pd = Path(folder), pandas()
-        names = ("episodes.parquet", "pulls.parquet", "settings.json")
-        if missing := [name for name in names if not (folder / name).is_file()]:
+        finish(folder / SETTINGS)
+        if missing := [name for name in (ROWS, SUMS, SETTINGS) if not (folder / name).is_file()]:
             raise FileNotFoundError(f"{folder} holds no evaluation: {' and '.join(missing)} missing")
-        settings = json.loads((folder / "settings.json").read_text())
-        rows, pulls = (pd.read_parquet(folder / name) for name in names[:2])
-        runs, at_row, at_pull = [], 0, 0
-        for form in settings.pop("runs"):
-            task, n = Task.from_json(json.dumps(form["task"])), form["episodes"]
-            at, budgets = (None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets"))
-            C = len(at) if at is not None else len(budgets) if budgets is not None else 1
-            part, sums = rows.iloc[at_row : at_row + C * n], pulls.iloc[at_pull : at_pull + C * task.K]
-            at_row, at_pull = at_row + C * n, at_pull + C * task.K
-            if len(part) != C * n or len(sums) != C * task.K or set(part["agent"]) != {form["agent"]}:
-                raise ValueError(f"{folder} was altered: the rows of {form['agent']} are not those of settings.json")
-            columns = {
-                name: np.ascontiguousarray(part[name].to_numpy().reshape(C, n).T)
-                for name in part.columns
-                if name not in (*KEYS, "episode")
-            }
-            scores = _score_names(task.problem)
-            bound = math.nan if form["lower_bound"] is None else form["lower_bound"]
-            total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)
-            runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound))
-        return cls(runs, settings)
+        settings = read_together(folder / SETTINGS)
+        try:
+            rows, pulls = (pd.read_parquet(folder / name) for name in (ROWS, SUMS))
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{folder} holds no evaluation: {error!r:.300}") from error
+        try:
+            return cls(_runs(folder, settings.pop("runs"), rows, pulls), settings)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{folder} holds no evaluation that this version reads: {error!r:.300}") from error
 
 
-def _json_form(value: Any) -> Any:
-    """What stands for a Python object in a JSON file."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    return value.to_dict() if hasattr(value, "to_dict") else repr(value)
+def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: DataFrame) -> list[Run]:
+    """The runs that these tables hold, by what `Run.describe` has told of each.
+
+    Raises:
+        ValueError: if the tables hold others.
+    """
+    runs, at_row, at_pull = [], 0, 0
+    for form in forms:
+        task, n = Task.from_json(json.dumps(form["task"])), form["episodes"]
+        at, budgets = (None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets"))
+        C = len(at) if at is not None else len(budgets) if budgets is not None else 1
+        part, sums = rows.iloc[at_row : at_row + C * n], pulls.iloc[at_pull : at_pull + C * task.K]
+        at_row, at_pull = at_row + C * n, at_pull + C * task.K
+        if len(part) != C * n or len(sums) != C * task.K or set(part["agent"]) != {form["agent"]}:
+            raise ValueError(f"{folder} was altered: the rows of {form['agent']} are not those of settings.json")
+        columns = {
+            name: np.ascontiguousarray(part[name].to_numpy().reshape(C, n).T)
+            for name in part.columns
+            if name not in (*KEYS, "episode")
+        }
+        scores = _score_names(task.problem)
+        bound = math.nan if form["lower_bound"] is None else form["lower_bound"]
+        total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)
+        runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound))
+    return runs

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 import bandit_envs
 from bandit_envs import integer, number, root_number
 
+from ..core.files import try_out, write_alone
 from ..core.optional import require
 from ..evaluation.environment import environment_id
 from ..evaluation.progress import shown
@@ -267,6 +268,9 @@ def evolve(
     env_id = environment_id(env_id)
     population, every = integer("population", population, 4, 1000), integer("every", every, 1, 10**6)
     held_out, kwargs = integer("held_out", held_out, 1, 1000), dict(env_kwargs or {})
+    path = None if out is None else Path(str(out).removesuffix(".json") + ".json")
+    if path is not None:
+        try_out(path)
     words = np.random.SeedSequence([root_number(seed), 1]).generate_state(4, np.uint64) >> np.uint64(1)
     *roots, search_seed = (int(word) for word in words)
     environments = []
@@ -325,8 +329,6 @@ def evolve(
         },
         "cpu_seconds": round(evolution.spent(), 1),
     }
-    if out is not None:
-        path = Path(str(out).removesuffix(".json") + ".json")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(card, indent=1) + "\n")
+    if path is not None:
+        write_alone(path, lambda place: place.write_text(json.dumps(card, indent=1) + "\n"))
     return card["genes"], card

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandit_envs import unknown
 
+from ..core.files import write_together
 from ..core.optional import pandas
 from .catalogue import FIGURES
 from .drawing import plot_panels
@@ -76,16 +77,15 @@ class Reproduction:
 
     def save(self, folder: str | Path) -> Path:
         """Write verdicts, scorecard, points (.csv), figure (.png, .svg) and settings.json into `folder`; returns it."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        self.verdicts.to_csv(folder / "verdicts.csv", index=False)
-        self.scorecard().to_csv(folder / "scorecard.csv", index=False)
+        folder, tables = Path(folder), {"verdicts.csv": self.verdicts, "scorecard.csv": self.scorecard()}
         parts = [result.summary().assign(panel=title) for title, result in self.results.items()]
-        pandas().concat(parts, ignore_index=True).to_csv(folder / "points.csv", index=False)
+        tables["points.csv"] = pandas().concat(parts, ignore_index=True)
+        files: dict[str, Callable[[Path], Any]] = {
+            name: functools.partial(table.to_csv, index=False) for name, table in tables.items()
+        }
+        files |= {f"figure.{suffix}": self.plot for suffix in ("png", "svg")}
         settings = {title: result.settings for title, result in self.results.items()}
-        (folder / "settings.json").write_text(json.dumps(settings, indent=1, default=repr) + "\n")
-        for suffix in ("png", "svg"):
-            self.plot(folder / f"figure.{suffix}")
+        write_together(folder / "settings.json", settings, files)
         return folder
 
 

@@ -23,12 +23,13 @@ from stable_baselines3 import A2C, DQN, PPO
 from bandit_envs import FEATURES, Quiet, Simulation, Task
 
 from ..core.agent import task_of
+from ..core.files import finish, read_together, write_together
 from ..core.optional import require
 from ..models.formats import FORMAT, check_format, train_again
 from .network_index import LogitMemory, NetworkIndex
 from .policy import Equivariant
 
-__all__ = ["Repeated", "Trained", "load", "one_thread"]
+__all__ = ["Repeated", "Trained", "load", "one_thread", "paths_of"]
 
 # A file is of the first of these classes whose attribute it stores.
 _MARKS: dict[str, Any] = {"clip_range": PPO, "exploration_fraction": DQN, "gae_lambda": A2C}
@@ -174,14 +175,14 @@ class Trained:
         Args:
             out: the path without its suffix, or with `.zip`; folders that are missing are made.
 
+        What a kill or a full disk leaves is the model and the card that were there before, or the new ones.
+
         Returns:
             The path of the model.
         """
-        model, card = _paths(out)
-        model.parent.mkdir(parents=True, exist_ok=True)
+        model, card = paths_of(out)
         setattr(self.model, _FORMAT_NAME, FORMAT)
-        self.model.save(model, exclude=_PASSING)
-        card.write_text(json.dumps(self.card, indent=1, default=repr) + "\n")
+        write_together(card, self.card, {model.name: lambda path: self.model.save(path, exclude=_PASSING)})
         return model
 
 
@@ -220,7 +221,7 @@ class Repeated:
         return arms.copy(), (arms, left)
 
 
-def _paths(out: str | Path) -> tuple[Path, Path]:
+def paths_of(out: str | Path) -> tuple[Path, Path]:
     """Where the model and the card are; `out` may or may not have the suffix of the model."""
     path = Path(out)
     stem = path.name.removesuffix(".zip")
@@ -251,10 +252,11 @@ def load(path: str | Path, env_or_task: Any = None) -> Trained:
         ValueError: if it holds no such model; if another version of this package has written it in a format that this
             one does not read; if the model does not fit the environment.
     """
-    file, card_file = _paths(path)
+    file, card_file = paths_of(path)
+    finish(card_file)
     if not file.is_file():
         raise FileNotFoundError(f"there is no saved model {file}")
-    card: dict[str, Any] = json.loads(card_file.read_text()) if card_file.is_file() else {}
+    card = read_together(card_file) if card_file.is_file() else {}
     check_format(card_file, card.get("format"), card)
     try:
         with zipfile.ZipFile(file) as archive:

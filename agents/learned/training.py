@@ -34,13 +34,14 @@ from stable_baselines3.common.utils import FloatSchedule
 import bandit_envs
 from bandit_envs import FEATURES
 
+from ..core.files import try_out
 from ..evaluation.progress import shown
 from ..models.formats import FORMAT
 from .buffer import RelativeBuffer
 from .checkpoints import Checkpoints
 from .clock import Clock, FallingRate
 from .comparison import HeldOut, hold_out, report
-from .model import Trained, one_thread
+from .model import Trained, one_thread, paths_of
 from .plan import Plan, make_plan, roots_of
 from .resuming import ResumeFile
 
@@ -133,6 +134,8 @@ def train(
     )
     if resume and out is None:
         raise ValueError("resume needs out, whose <out>.resume it reads")
+    for path in () if out is None else paths_of(out):
+        try_out(path)
     file = None if out is None else ResumeFile(Path(str(out).removesuffix(".zip") + ".resume"), plan.arguments)
     show = shown(progress)
     with one_thread():

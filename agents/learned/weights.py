@@ -5,7 +5,6 @@ The networks that come with the package are stored in this form, in `agents/mode
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import FEATURES, Task
 
+from ..core.files import write_together
 from ..models.cards import stored_weights
 from ..models.formats import FORMAT, check_format
 from .model import Trained
@@ -75,8 +75,9 @@ def store(trained: Trained, path: str | Path) -> Path:
     weights: dict[str, NDArray[np.float32]] = {
         key: value.detach().numpy() for key, value in policy.state_dict().items()
     }
-    np.savez_compressed(out.with_name(out.name + ".npz"), **weights)  # type: ignore[arg-type]
     network = {name: getattr(policy, name) for name in ("hidden", "stop", "context", "steep")}
     card = {"format": FORMAT, **trained.card, "network": network}
-    out.with_name(out.name + ".json").write_text(json.dumps(card, indent=1, default=repr) + "\n")
-    return out.with_name(out.name + ".npz")
+    file = out.with_name(out.name + ".npz")
+    files = {file.name: lambda place: np.savez_compressed(place, **weights)}  # type: ignore[arg-type]
+    write_together(out.with_name(out.name + ".json"), card, files)
+    return file

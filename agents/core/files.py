@@ -1,0 +1,152 @@
+"""Files that belong together: a kill, or a full disk, leaves all of the old ones or all of the new ones.
+
+New files are written under other names first. One of them, the index, is JSON and tells the digests of all the others.
+Once it is complete under its other name, the new files count, and what is left is to rename them; whoever comes next,
+reader or writer, finishes that. A file that an index does not know by its digest belongs to something else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["finish", "read_together", "try_out", "write_alone", "write_together"]
+
+DIGESTS = "digests"  # the key of an index that holds {name of a file: its digest}
+
+
+def try_out(path: Path) -> None:
+    """Write to a path, and take it back: what is to be kept there after hours of work can be.
+
+    Args:
+        path: of a file to come. Folders that are missing are made, and stay.
+
+    Raises:
+        OSError: naming the path.
+    """
+    probe = _partial(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder")
+        with probe.open("ab"):
+            pass
+        probe.unlink()
+    except OSError as error:
+        raise OSError(f"cannot write to {path}: {error}") from error
+
+
+def write_alone(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write one file; a kill leaves the old one or the new one.
+
+    Args:
+        path: of the file.
+        write: writes to the path that it is given, of the same suffix.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = _partial(path)
+    try:
+        write(partial)
+        _settle_on_disk(partial)
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def write_together(index: Path, content: Mapping[str, Any], files: Mapping[str, Callable[[Path], Any]]) -> None:
+    """Write files, and an index of JSON that holds their digests.
+
+    Args:
+        index: the path of the index; its folder is that of all files, and is made where it is missing.
+        content: of the index.
+        files: {name: writes to the path that it is given, of the same suffix}.
+    """
+    index.parent.mkdir(parents=True, exist_ok=True)
+    finish(index)
+    partials = {name: _partial(index.with_name(name)) for name in files}
+    try:
+        for name, write in files.items():
+            write(partials[name])
+            _settle_on_disk(partials[name])
+        digests = {name: _digest(partial) for name, partial in partials.items()}
+        text = json.dumps({**content, DIGESTS: digests}, indent=1, default=_json_form) + "\n"
+        write_alone(_partial(index), lambda path: _write_text(path, text))
+    except BaseException:
+        for partial in partials.values():
+            partial.unlink(missing_ok=True)
+        raise
+    finish(index)
+
+
+def read_together(index: Path) -> dict[str, Any]:
+    """The content of an index, once all files that it tells have been found to be those that were written with it.
+
+    An index without digests is taken as it is: an older version has written it.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: if it is no JSON object, or if a file is missing or another.
+    """
+    finish(index)
+    content = _read_index(index)
+    digests = content.pop(DIGESTS, {})
+    for name, digest in digests.items() if isinstance(digests, dict) else ():
+        file = index.with_name(str(name))
+        if not file.is_file() or _digest(file) != digest:
+            state = "is not the file that was" if file.is_file() else "is missing, which was"
+            raise ValueError(f"{file} {state} written with {index}")
+    return content
+
+
+def _read_index(index: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(index.read_text())
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ValueError(f"{index} is no JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{index} must hold a JSON object, got {content!r:.80}")
+    return content
+
+
+def finish(index: Path) -> None:
+    """Rename new files that are complete, if a kill has come between."""
+    new = _partial(index)
+    if not new.is_file():
+        return
+    for name in _read_index(new).get(DIGESTS, {}):
+        with contextlib.suppress(FileNotFoundError):  # it has been renamed before
+            os.replace(_partial(index.with_name(name)), index.with_name(name))
+    os.replace(new, index)
+
+
+def _partial(path: Path) -> Path:
+    """The other name of a file, of the same suffix, in the same folder."""
+    return path.with_name(f".new-{path.name}")
+
+
+def _settle_on_disk(path: Path) -> None:
+    """Wait until a file is on the disk: its name must not come before it."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _json_form(value: Any) -> Any:
+    """What stands for a Python object in a JSON file."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return value.to_dict() if hasattr(value, "to_dict") else repr(value)

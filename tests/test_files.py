@@ -1,0 +1,202 @@
+"""Files that belong together: whenever a kill, or a full disk, comes, the old ones or the new ones are read."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents import Evaluation, evaluate
+from agents.core import files
+from agents.core.files import read_together, try_out, write_alone, write_together
+
+NAMES = ("one.txt", "two.txt")
+
+
+def write(folder: Path, text: str) -> None:
+    contents = {name: lambda path, name=name: path.write_text(f"{text} {name}") for name in NAMES}
+    write_together(folder / "index.json", {"told": text}, contents)
+
+
+def read(folder: Path) -> str:
+    """The text that all files tell of."""
+    told: str = read_together(folder / "index.json")["told"]
+    for name in NAMES:
+        assert (folder / name).read_text() == f"{told} {name}"
+    return told
+
+
+class Killed(BaseException):
+    """Stands for a kill: no code may come after it."""
+
+
+def interrupted(call: Callable[[], None], moment: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a call is over before a kill at its step number `moment` on the disk; nothing is done after the kill."""
+    steps = 0
+
+    def step(function: Any) -> Any:
+        def taken(*arguments: Any, **keywords: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            if steps >= moment:
+                raise Killed
+            return function(*arguments, **keywords)
+
+        return taken
+
+    with monkeypatch.context() as patch:
+        for owner, name in ((os, "replace"), (os, "fsync"), (Path, "write_text"), (Path, "unlink")):
+            patch.setattr(owner, name, step(getattr(owner, name)))
+        try:
+            call()
+        except Killed:
+            return False
+    return True
+
+
+def test_a_kill_at_any_step_leaves_the_old_or_the_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, moment, over = set(), 0, False
+    while not over:
+        moment += 1
+        folder = tmp_path / str(moment)
+        write(folder, "old")
+        over = interrupted(lambda folder=folder: write(folder, "new"), moment, monkeypatch)  # type: ignore[misc]
+        seen.add(found := read(folder))
+        assert not over or found == "new"
+        write(folder, "newer")  # what is left of the kill is in nobody's way
+        assert read(folder) == "newer"
+        assert sorted(path.name for path in folder.iterdir()) == ["index.json", *NAMES]
+    assert seen == {"old", "new"}
+    assert moment > 8
+
+
+def test_a_kill_at_any_step_of_the_first_leaves_nothing_or_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment, over = 0, False
+    while not over:
+        moment += 1
+        folder = tmp_path / str(moment)
+        over = interrupted(lambda folder=folder: write(folder, "new"), moment, monkeypatch)  # type: ignore[misc]
+        try:
+            assert read(folder) == "new"
+        except FileNotFoundError:
+            assert not over
+            assert not (folder / "index.json").exists()
+
+
+def test_a_failure_leaves_the_old_and_no_rubbish(tmp_path: Path) -> None:
+    write(tmp_path, "old")
+
+    def full(path: Path) -> None:
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        write_together(tmp_path / "index.json", {}, {"one.txt": lambda path: path.write_text("new"), "two.txt": full})
+    with pytest.raises(OSError, match="No space"):
+        write_alone(tmp_path / "one.txt", full)
+    assert read(tmp_path) == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.json", *NAMES]
+
+
+def test_files_of_others_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "a", "a")
+    write(tmp_path / "b", "b")
+    (tmp_path / "a" / "one.txt").write_bytes((tmp_path / "b" / "one.txt").read_bytes())
+    with pytest.raises(ValueError, match=r"one.txt is not the file that was written with .*index.json"):
+        read(tmp_path / "a")
+    (tmp_path / "a" / "one.txt").unlink()
+    with pytest.raises(ValueError, match=r"one.txt is missing, which was written with .*index.json"):
+        read(tmp_path / "a")
+    for text, said in (("{", "is no JSON"), ("[1]", "must hold a JSON object"), ("", "is no JSON")):
+        (tmp_path / "b" / "index.json").write_text(text)
+        with pytest.raises(ValueError, match=said):
+            read(tmp_path / "b")
+
+
+def test_a_place_is_tried_before_the_work(tmp_path: Path) -> None:
+    try_out(tmp_path / "new" / "file.txt")
+    assert list((tmp_path / "new").iterdir()) == []
+    (tmp_path / "taken").write_text("")
+    for path in (tmp_path / "taken" / "file.txt", tmp_path / "new", Path("/proc/none/file.txt")):
+        with pytest.raises(OSError, match="cannot write to"):
+            try_out(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("settings.json", "{}"),
+        ("settings.json", '{"runs": 5}'),
+        ("settings.json", '{"runs": [{}]}'),
+        ("settings.json", '{"runs": [{"task": {}, "episodes": 3}]}'),
+        ("episodes.parquet", "no table"),
+        ("pulls.parquet", ""),
+    ],
+)
+def test_evaluations_that_are_none(name: str, content: str, tmp_path: Path) -> None:
+    evaluate("uniform", "Threshold", episodes=3, env_kwargs={"budget": 30}).save(tmp_path)
+    settings = json.loads((tmp_path / "settings.json").read_text())
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=r"holds no evaluation|written with"):
+        Evaluation.load(tmp_path)
+    if name != "settings.json":  # without digests, as older versions have written it
+        settings.pop(files.DIGESTS)
+        (tmp_path / "settings.json").write_text(json.dumps(settings))
+        with pytest.raises(ValueError, match="holds no evaluation"):
+            Evaluation.load(tmp_path)
+
+
+def test_an_evaluation_with_a_file_of_another_is_refused(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        evaluate("uniform", "Threshold", episodes=3, seed=seed, env_kwargs={"budget": 30}).save(tmp_path / str(seed))
+    for name in ("episodes.parquet", "pulls.parquet", "summary.csv"):
+        there = (tmp_path / "0" / name).read_bytes()
+        (tmp_path / "0" / name).write_bytes((tmp_path / "1" / name).read_bytes() + b" ")
+        with pytest.raises(ValueError, match=f"{name} is not the file that was written with"):
+            Evaluation.load(tmp_path / "0")
+        (tmp_path / "0" / name).write_bytes(there)
+    Evaluation.load(tmp_path / "0")
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments(tmp_path: Path) -> None:
+    """An evaluation that is saved over and over, killed 50 times: one of its two forms is read, never a mixture."""
+    script = """
+        import sys
+        from agents import evaluate
+        made = [evaluate("uniform", "Threshold", episodes=500, seed=s, env_kwargs={"budget": 30}) for s in (0, 1)]
+        print("ready", flush=True)
+        while True:
+            for one in made:
+                one.save(sys.argv[1])
+    """
+    scores = [
+        evaluate("uniform", "Threshold", episodes=500, seed=s, env_kwargs={"budget": 30}).runs[0].columns["score"]
+        for s in (0, 1)
+    ]
+    moments, seen = np.random.default_rng(0).uniform(0.0, 0.3, 50), set()
+    for moment in moments:
+        run = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)], stdout=subprocess.PIPE, text=True
+        )
+        assert run.stdout is not None
+        run.stdout.readline()
+        with pytest.raises(subprocess.TimeoutExpired):
+            run.wait(0.1 + moment)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        found = Evaluation.load(tmp_path)
+        same = [np.array_equal(found.runs[0].columns["score"], score) for score in scores]
+        assert sum(same) == 1
+        assert found.settings["seed"] == same.index(True)
+        seen.add(found.settings["seed"])
+    assert seen == {0, 1}
