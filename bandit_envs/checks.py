@@ -29,7 +29,8 @@ def number(
         ValueError: naming the value and the range.
     """
     try:
-        x = math.nan if isinstance(value, (str, bytes, bool, np.bool_)) else float(value)
+        logical = isinstance(value, bool) or getattr(value, "dtype", None) == np.bool_
+        x = math.nan if logical or isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError, OverflowError):
         x = math.nan
     if not (low <= x <= high) or (above and x == low) or (below and x == high) or math.isinf(x):

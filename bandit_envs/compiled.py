@@ -24,6 +24,7 @@ import hashlib
 import inspect
 import logging
 import os
+import pickle
 import tempfile
 import typing
 from collections.abc import Callable, Mapping
@@ -35,6 +36,9 @@ import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.cpu import CPUTargetOptions
 from numba.core.errors import NumbaError
+
+if getattr(numba, "config").DISABLE_JIT:  # noqa: B009 (Numba tells type checkers nothing of it)
+    raise ImportError("bandit_envs is compiled by Numba, which NUMBA_DISABLE_JIT=1 forbids: unset it")
 
 __all__ = ["episode_kernel", "inlined", "jit", "kernel_stamp", "lean", "part", "slot_kernel", "view"]
 
@@ -130,7 +134,11 @@ class _Telling:
     _kernel: str
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        found = super().load_overload(signature, context)  # type: ignore[misc]
+        try:
+            found = super().load_overload(signature, context)  # type: ignore[misc]
+        except (EOFError, ValueError, AttributeError, ImportError, IndexError, KeyError, TypeError, pickle.PickleError):
+            self.flush()  # type: ignore[attr-defined]
+            found = None  # a file that is damaged is written anew
         if found is None:
             _LOGGER.info("compiling %s", self._kernel)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from . import rng
 from .checks import integer
 from .episodes import Environment, Episodes
+from .naming import unknown
 from .rendering import MODES, image, text
 from .setting import resolve
 from .simulator import PULLED
 
 __all__ = ["PureExplorationEnv", "episode_number"]
+
+OPTIONS = ("episode",)  # of `reset`
 
 
 def fresh_root() -> int:
@@ -30,10 +33,17 @@ def episode_number(value: Any) -> int:
     return integer("options['episode']", value, 0, rng.EPISODES_LIMIT - 1)
 
 
-def read_options(options: Any) -> Mapping[str, Any]:
-    """The `options` of a reset, checked."""
+def read_options(options: Any, known: Sequence[str]) -> Mapping[str, Any]:
+    """The `options` of a reset, checked.
+
+    Raises:
+        ValueError: unless they are a dict of options that are known.
+    """
     if options is not None and not isinstance(options, Mapping):
         raise ValueError(f"options must be a dict or None, got {options!r:.200}")
+    for name in options or {}:
+        if name not in known:
+            raise unknown("option of reset", name, known)
     return options or {}
 
 
@@ -104,7 +114,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             options: {"episode": e} goes to episode e of the root.
         """
         root = None if seed is None else rng.root_number(seed)
-        asked = read_options(options).get("episode")
+        asked = read_options(options, OPTIONS).get("episode")
         number = episode_number((self._episode + 1 if root is None else 0) if asked is None else asked)
         super().reset(seed=root)
         if root is None and self._root is None:

@@ -181,6 +181,9 @@ def _pull_bulk(
         else:
             values = columns if law == CATEGORICAL else np.int64(parameters[at + 1])
             left, mass, below = times, 1.0, 0.0
+            made = 0.0  # samples so far; `first` is the mean of them, from the first value on
+            for d in range(D):
+                first[d] = 0.0
             origin = 0 if law == CATEGORICAL else np.int64(parameters[at])
             for v in range(values):
                 if law == CATEGORICAL:
@@ -195,11 +198,14 @@ def _pull_bulk(
                 for d in range(D):
                     gap = data[(origin + v) * D + d] - data[origin * D + d]
                     s[d] += hits * gap
-                    m2[d] += hits * gap * gap
+                    if hits > 0:  # equal samples are added to those before (Chan et al.)
+                        apart, share = gap - first[d], hits / (made + hits)
+                        m2[d] += apart * apart * (made * share)
+                        first[d] += apart * share
+                made += hits
                 if left == 0:
                     break
             for d in range(D):
-                m2[d] -= s[d] * s[d] / times
                 s[d] += times * data[origin * D + d]
     for d in range(D):
         _merge(o * D + d, n, times, s[d], m2[d], total, mean, variance)

@@ -20,6 +20,8 @@ from .simulator import ENDED, PULLED, Simulation
 
 __all__ = ["PureExplorationVectorEnv"]
 
+OPTIONS = ("episode", "reset_mask")  # of `reset`
+
 
 def _autoreset(mode: Any) -> AutoresetMode:
     """`autoreset_mode`, checked."""
@@ -112,7 +114,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
             options: {"reset_mask": bool (N,)} restarts only these slots; {"episode": int array (N,)} names the episode
                 of each slot, and then an integer seed is the one root of all slots. The dict is not altered.
         """
-        read = read_options(options)
+        read = read_options(options, OPTIONS)
         mask, asked = read.get("reset_mask"), read.get("episode")
         rows = np.arange(self.num_envs)
         if mask is not None:

@@ -640,16 +640,16 @@ def play(envs: Any, agent: Any, setting: Setting, show: Show | None = None) -> t
 
     Recorded are, of episodes that are going on: slots, arms and times at every step; where one stops, the agent's own
     recommendation, and where one ends, the answer, its pulls and whether it was correct; at some steps the
-    recommendations and what the agent would do if it had no memory.
+    recommendations and what the agent would do if it had no memory, where it goes on without one.
     """
     full, recommends = envs.unwrapped.task.actions == "full", hasattr(agent, "recommend")
-    record, tally = _Digest(show), Tally()
+    record, tally, resumes = _Digest(show), Tally(), getattr(agent, "resumes", True)
     stop = envs.unwrapped.task.stop
     slots, once = np.arange(EPISODES), np.ones(EPISODES, np.int64)
     observation, _ = envs.reset(seed=11)
     state, waiting, lives = None, np.zeros(EPISODES, np.bool_), np.zeros(EPISODES, np.int64)
     for step in range(setting.steps):
-        if step == setting.forget > 0:
+        if step == setting.forget > 0 and resumes:
             state = None
         action, state = agent.predict(observation, state)
         arms, times = (action["arm"], action["times"]) if full else (action, once)
@@ -659,8 +659,9 @@ def play(envs: Any, agent: Any, setting: Setting, show: Show | None = None) -> t
         if len(stopping) and recommends:
             record.add(f"{step} recommended at the stop", agent.recommend(observation, state, stopping))
         if step in LOOKS:
-            alone, _ = agent.predict(observation, None)
-            record.add(f"{step} arms without a memory", (alone["arm"] if full else alone)[live])
+            if resumes:
+                alone, _ = agent.predict(observation, None)
+                record.add(f"{step} arms without a memory", (alone["arm"] if full else alone)[live])
             if recommends:
                 record.add(f"{step} recommended", agent.recommend(observation, state)[live])
                 record.add(f"{step} recommended of some", agent.recommend(observation, state, live[::2]))

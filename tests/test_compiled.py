@@ -230,3 +230,38 @@ def test_without_any_place_kernels_are_compiled_in_every_process(tmp_path: Path,
 def test_another_place_can_be_named(tmp_path: Path) -> None:
     found = word(sealed(tmp_path), **NOWHERE | {"NUMBA_CACHE_DIR": str(tmp_path / "mine")})
     assert Path(found[3]).is_relative_to(tmp_path / "mine")
+
+
+@pytest.mark.parametrize("damage", ["empty .nbc", "half .nbc", "half .nbi"])
+def test_damaged_caches_are_written_anew(damage: str, tmp_path: Path) -> None:
+    """The same words come out, and the next process finds what it needs."""
+    script = (
+        "import logging, sys; logging.basicConfig(level=20, stream=sys.stdout, format='%(message)s');"
+        "import numpy as np; from bandit_envs.rng import normal_quantiles as q; print(q(np.array([0.3, 0.99])))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def run() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    told = run()
+    how, suffix = damage.split()
+    for path in tmp_path.rglob(f"*{suffix}"):
+        path.write_bytes(path.read_bytes()[: 0 if how == "empty" else path.stat().st_size // 2])
+    again, last = run(), run()
+    assert "compiling" in told
+    assert "compiling" in again
+    assert last == told.splitlines()[-1] + "\n"
+
+
+def test_disabled_compilation_is_told() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", "import bandit_envs"],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "ImportError: bandit_envs is compiled by Numba, which NUMBA_DISABLE_JIT=1 forbids" in run.stderr

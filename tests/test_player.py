@@ -219,12 +219,12 @@ def test_interruption(jobs: int) -> None:
 class Root(IndexPolicy):
     name, source = "root", "a test"
 
-    def __init__(self, task: Any, power: float = 0.5, weights: Any = None) -> None:
+    def __init__(self, task: Any, power: float = 0.5, weight: float = 1.0) -> None:
         super().__init__(task)
-        self.power, self.weights = power, np.ones(3) if weights is None else weights
+        self.power, self.weight = power, weight
 
     def index(self, T: Any, D: Any) -> Any:
-        return self.weights[0] * T**self.power * np.abs(D)
+        return self.weight * T**self.power * np.abs(D)
 
 
 class Piecewise(Root):
@@ -253,6 +253,39 @@ class Differing(Root):
         return np.abs(D) * np.size(T)
 
 
+class Tabled(Root):
+    """Looks a number up; the table ends where the budget does."""
+
+    def __init__(self, task: Any) -> None:
+        super().__init__(task)
+        self.table = np.sqrt(np.arange(101.0))
+
+    def index(self, T: Any, D: Any) -> Any:
+        return np.abs(D) * self.table[np.int64(T)]
+
+
+TABLE = np.sqrt(np.arange(101.0))
+
+
+class Globally(Root):
+    def index(self, T: Any, D: Any) -> Any:
+        return np.abs(D) * TABLE[np.int64(T)]
+
+
+class Raising(Root):
+    def index(self, T: Any, D: Any) -> Any:
+        if (T >= 50.0).all():
+            raise ValueError("fifty pulls")
+        return T * np.abs(D)
+
+
+class Together(Root):
+    """Looks at all arms that it is asked about."""
+
+    def index(self, T: Any, D: Any) -> Any:
+        return T * np.abs(D) + np.where(np.mean(T) == 4.0, 1e3, 0.0)
+
+
 class Nan(Root):
     def index(self, T: Any, D: Any) -> Any:
         return np.log(20.0 - T) * np.abs(D)
@@ -260,11 +293,43 @@ class Nan(Root):
 
 def test_which_rules_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     env = gym.make(THRESHOLD, actions="full", instance={"sampler": SMALL}, budget=100)
-    for kind, compiled in ((Root, True), (Piecewise, False), (Calling, False), (Differing, False)):
+    kinds = (Piecewise, Calling, Differing, Tabled, Globally, Raising, Together)
+    for kind, compiled in ((Root, True), *((kind, False) for kind in kinds)):
         assert kind(env).plays is compiled, kind
         kwargs: Any = {"episodes": 5, "env_kwargs": {"budget": 100, "instance": {"sampler": SMALL}}}
         same(evaluate(kind, THRESHOLD, **kwargs), lockstep(monkeypatch, kind, THRESHOLD, **kwargs))
-    assert Root(env, weights=[2.0, 1.0]).plays is False  # a list of numbers is nothing for kernels
+
+
+def test_an_error_that_an_index_raises_is_told() -> None:
+    """A compiled function that others are handed by its address cannot pass errors on."""
+    with pytest.raises(ValueError, match="fifty pulls"):
+        evaluate(Raising, THRESHOLD, episodes=9, env_kwargs={"budget": 600, "instance": {"sampler": SMALL}})
+
+
+def test_an_attribute_that_is_set_later_counts() -> None:
+    env = gym.make(THRESHOLD, actions="full", instance={"sampler": SMALL}, budget=100)
+    agent, T, x = Root(env), np.array([4.0, 9.0]), np.array([0.6, 0.7])
+    for weight in (1.0, 100.0):
+        agent.weight = weight
+        assert agent.plays
+        np.testing.assert_allclose(agent.values(T, x), agent.value(T, x))
+
+
+class Gap(Root):
+    """No number at five pulls, of an arm that is chosen again."""
+
+    first = 0.0
+
+    def index(self, T: Any, D: Any) -> Any:
+        return np.where(T == 5.0, np.nan, -1.0 / T)
+
+
+@pytest.mark.parametrize("episodes", [3, 70])
+def test_no_index_that_is_no_number_is_passed_over(episodes: int) -> None:
+    kwargs = {"budget": 300, "instance": {"sampler": SMALL}}
+    assert Gap(gym.make(THRESHOLD, actions="full", **kwargs)).plays
+    with pytest.raises(ValueError, match="the index of root must be a number, got NaN"):
+        evaluate(Gap, THRESHOLD, episodes=episodes, env_kwargs=kwargs)
 
 
 def test_compiled_rules_tell_what_numpy_tells() -> None:

@@ -165,6 +165,7 @@ class Agent(ABC):
         anytime: whether its rule does without the budget.
         stops: whether it stops by itself where the task names a delta.
         coordinates: whether it can pull single coordinates of arms.
+        resumes: whether it goes on from an observation of running episodes where its memory has been lost.
         oracles: {parameter that holds truth: function of the problem and the true means that tells it, or None}.
 
     Raises:
@@ -177,6 +178,7 @@ class Agent(ABC):
     anytime: ClassVar[bool] = True
     stops: bool = False
     coordinates: ClassVar[bool] = False
+    resumes: ClassVar[bool] = True
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}
     _parameters: dict[str, Any]
     _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
@@ -328,7 +330,8 @@ class Agent(ABC):
 
         Raises:
             ValueError: if the observation is not the statistics of the task's K arms. Their values are looked at where
-                `state` is None: pulls are integers >= 0, means lie in the support. Also for a state that is no memory
+                `state` is None: pulls are integers >= 0, means lie in the support, and there are none yet unless the
+                agent `resumes`. Also for a state that is no memory
                 of this agent, and where what `choose` and `recommend` of a class of one's own return is no decision.
         """
         try:
@@ -347,6 +350,11 @@ class Agent(ABC):
         try:
             if state is None:
                 observation = checked(self.name, self.task, observation)
+                if not self.resumes and observation["pulls"].any():
+                    raise ValueError(
+                        f"{self.name} goes on from its memory, which statistics do not tell: hand predict the state "
+                        "that it returned last (pickle keeps it exactly), or None for episodes without pulls"
+                    )
                 state = self._made(observation)
             elif getattr(state, "_made_by", None) != self._mark:
                 self._check_memory(observation, state)

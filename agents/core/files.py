@@ -69,6 +69,9 @@ def write_together(index: Path, content: Mapping[str, Any], files: Mapping[str, 
     """
     index.parent.mkdir(parents=True, exist_ok=True)
     finish(index)
+    for path in (index, *map(index.with_name, files)):
+        if path.is_dir():
+            raise IsADirectoryError(f"cannot write to {path}: it is a folder")
     partials = {name: _partial(index.with_name(name)) for name in files}
     try:
         for name, write in files.items():
@@ -95,9 +98,8 @@ def read_together(index: Path) -> dict[str, Any]:
     """
     finish(index)
     content = _read_index(index)
-    digests = content.pop(DIGESTS, {})
-    for name, digest in digests.items() if isinstance(digests, dict) else ():
-        file = index.with_name(str(name))
+    for name, digest in content.pop(DIGESTS, {}).items():
+        file = index.with_name(name)
         if not file.is_file() or _digest(file) != digest:
             state = "is not the file that was" if file.is_file() else "is missing, which was"
             raise ValueError(f"{file} {state} written with {index}")
@@ -111,6 +113,10 @@ def _read_index(index: Path) -> dict[str, Any]:
         raise ValueError(f"{index} is no JSON: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"{index} must hold a JSON object, got {content!r:.80}")
+    digests = content.get(DIGESTS, {})
+    names = digests if isinstance(digests, dict) else {"": None}
+    if any(Path(name).name != name or not name or not isinstance(digest, str) for name, digest in names.items()):
+        raise ValueError(f"{index} must tell the digests of files beside it, got {digests!r:.80}")
     return content
 
 
@@ -119,7 +125,12 @@ def finish(index: Path) -> None:
     new = _partial(index)
     if not new.is_file():
         return
-    for name in _read_index(new).get(DIGESTS, {}):
+    try:
+        names = _read_index(new)[DIGESTS]
+    except (ValueError, KeyError):  # not written by `write_together`
+        new.unlink()
+        return
+    for name in names:
         with contextlib.suppress(FileNotFoundError):  # it has been renamed before
             os.replace(_partial(index.with_name(name)), index.with_name(name))
     os.replace(new, index)

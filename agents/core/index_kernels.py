@@ -7,6 +7,7 @@ episode has a tree of blocks of 16 arms that keeps the least index of each block
 
 from __future__ import annotations
 
+import dis
 import functools
 from collections import namedtuple
 from collections.abc import Callable
@@ -42,6 +43,9 @@ Floats = NDArray[np.float64]
 FEW = 8  # so many episodes, or more, are played side by side
 WIDTH = 16  # children of a node of a tree
 VARIADIC = 0x0C  # flags of code that takes *args or **kwargs
+RAISING = ("RAISE_VARARGS", "RERAISE")  # what code does that may raise an error of its own
+REDUCTIONS = {"all", "any", "argmax", "argmin", "cumsum", "len", "max", "mean", "median", "min", "nanmax", "nanmin"}
+REDUCTIONS |= {"prod", "size", "sort", "std", "sum", "var"}
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
@@ -62,6 +66,7 @@ class Board(NamedTuple):
     last: Any  # (E,) the arm chosen last
     first: float  # the index of an arm never pulled
     running: bool  # an arm's index never falls
+    doubted: bool  # an index may be NaN
 
 
 # --- scans ------------------------------------------------------------------------------------------------------------
@@ -158,8 +163,10 @@ def all_values(address: Any, words: Any, numbers: Any, centre: Any, T: Any, x: A
 
 
 @inlined
-def play_block(rule: Any, board: Any, sim: Any, begin: Any, n: Any, steps: Any, room: Any) -> None:
+def play_block(rule: Any, board: Any, sim: Any, begin: Any, n: Any, steps: Any, room: Any) -> Any:
     """Make so many steps of the n <= 64 episodes from `begin` on, all live and at least so far from their next look.
+
+    Returns whether all indices were numbers; they are looked at only where they are doubted.
 
     Args:
         rule: a `Rule`.
@@ -168,10 +175,14 @@ def play_block(rule: Any, board: Any, sim: Any, begin: Any, n: Any, steps: Any, 
     K, E = board.table.shape
     flat, start, uE = board.table.reshape(-1), np.uint64(begin), np.uint64(E)
     arm, T, least, mean, v = room.words[3], room.numbers[4], room.numbers[5], room.numbers[6], room.numbers[3]
+    sound = True
     for _ in range(steps):
         scan(flat, uE, start, n, K, least, arm)
         block_of_pulls(sim, start, n, arm, T, mean, v, room)
         call_rule(rule, T, mean, v, n)
+        if board.doubted:
+            for i in range(n):
+                sound &= mean[i] == mean[i]
         if board.running:
             for i in range(n):
                 mean[i] = max(mean[i], least[i])
@@ -179,6 +190,7 @@ def play_block(rule: Any, board: Any, sim: Any, begin: Any, n: Any, steps: Any, 
             flat[arm[i] * uE + start + np.uint64(i)] = mean[i]
     for i in range(n):
         board.last[start + np.uint64(i)] = np.int64(arm[i])
+    return sound
 
 
 @inlined
@@ -226,8 +238,11 @@ def choose(board: Any, e: Any) -> Any:
 
 
 def play_all(rule: Any, board: Any, sim: Any, quiet: Any, room: Any, out: Any) -> None:
-    """Play every episode, as `player` does: blocks side by side as far as all are quiet, then each on its own."""
-    E, K = len(out), sim.rules[1]
+    """Play every episode, as `player` does: blocks side by side as far as all are quiet, then each on its own.
+
+    An index that is no number is told by an action -1.
+    """
+    E, K, sound = len(out), sim.rules[1], True
     for begin in range(0, E, BLOCK):
         end = min(begin + BLOCK, E)
         steps, live = quiet.steps, len(board.levels) == 0 and end - begin >= FEW
@@ -237,8 +252,8 @@ def play_all(rule: Any, board: Any, sim: Any, quiet: Any, room: Any, out: Any) -
         steps = steps if live else 0
         if steps > 0:
             for episode in range(begin, end):
-                look(rule, board, sim, np.uint64(episode), room)
-            play_block(rule, board, sim, begin, end - begin, steps, room)
+                sound &= look(rule, board, sim, np.uint64(episode), room)
+            sound &= play_block(rule, board, sim, begin, end - begin, steps, room)
             for episode in range(begin, end):
                 spend(sim, np.uint64(episode), steps)
         for episode in range(begin, end):
@@ -254,6 +269,8 @@ def play_all(rule: Any, board: Any, sim: Any, quiet: Any, room: Any, out: Any) -
                     break
                 pull_once(sim, e, arm)
                 left -= 1
+    if not sound:
+        out[0] = -1
 
 
 play: Callable[..., None] = lean(
@@ -368,7 +385,9 @@ def _own(names: tuple[str, ...]) -> type[Any]:
 def rule_of_method(agent: Any, name: str, centre: float) -> ArmRule | None:
     """The method `index` or `value` of an agent as it stands; None where it reads what kernels cannot.
 
-    Its `self` becomes a NamedTuple of those of the agent's attributes that it may read: numbers and arrays.
+    Its `self` becomes a NamedTuple of those of the agent's attributes that it reads: numbers. Not taken is what a
+    routine would do otherwise than NumPy: looking into arrays, where no end is checked; raising errors, which get lost;
+    and functions of all arms together.
 
     Args:
         agent: the agent.
@@ -379,8 +398,13 @@ def rule_of_method(agent: Any, name: str, centre: float) -> ArmRule | None:
     code = getattr(method, "__code__", None)
     if code is None or code.co_freevars or code.co_argcount != 3 or code.co_flags & VARIADIC:
         return None
+    if REDUCTIONS.intersection(code.co_names) or any(step.opname in RAISING for step in dis.get_instructions(code)):
+        return None
+    around = [method.__globals__.get(one) for one in code.co_names]
     known = {one: vars(agent).get(one, getattr(type(agent), one, None)) for one in code.co_names}
-    read = {one: value for one, value in known.items() if isinstance(value, NUMBERS) or type(value) is np.ndarray}
+    if any(isinstance(value, (np.ndarray, list, dict, set)) for value in (*around, *known.values())):
+        return None
+    read = {one: value for one, value in known.items() if isinstance(value, NUMBERS)}
     if any(one.startswith("_") for one in read):
         return None
     read = read or {"nothing": 0.0}
@@ -390,16 +414,25 @@ def rule_of_method(agent: Any, name: str, centre: float) -> ArmRule | None:
 _REFUSED: set[Any] = set()  # functions, and what they read, that Numba does not take: it takes long to say so
 
 
-def compiles(rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: float, high: float) -> bool:
+def compiles(
+    rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: float, high: float, most: float = 1e6
+) -> bool:
     """Whether Numba takes a rule, and makes the same of it as NumPy.
 
     Args:
         rule: the rule.
         plain: the same in NumPy, `plain(T, x)`.
         low, high: means to try lie between these.
+        most: pulls to try are at most so many.
     """
-    T, x = (part.reshape(-1) for part in np.meshgrid([1.0, 2.0, 3.0, 10.0, 317.0, 1e6], np.linspace(low, high, 7)))
     if (rule.function, type(rule.own)) in _REFUSED:
+        return False
+    pulls = [n for n in (1.0, 2.0, 3.0, 10.0, 317.0, 1e6) if n <= most]
+    T, x = (part.reshape(-1) for part in np.meshgrid(pulls, np.linspace(low, high, 7)))
+    try:
+        with np.errstate(all="ignore"):
+            value = plain(T.copy(), x.copy())
+    except Exception:  # a user's function may raise anything; it is called again where the error can be told
         return False
     try:
         out = rule.compiled().values(T, x)
@@ -408,6 +441,7 @@ def compiles(rule: ArmRule, plain: Callable[[Floats, Floats], Floats], low: floa
         return False
     except (TypeError, OverflowError):
         return False
+    if np.shape(value) != out.shape or np.asarray(value).dtype.kind not in "biuf":
+        return False
     with np.errstate(all="ignore"):
-        value = plain(T, x)
-        return np.shape(value) == out.shape and bool(np.allclose(out, value, rtol=1e-9, atol=0.0, equal_nan=True))
+        return bool(np.allclose(out, value, rtol=1e-9, atol=0.0, equal_nan=True))

@@ -169,7 +169,11 @@ class IndexPolicy(Agent):
         Raises:
             ValueError: naming it.
         """
-        if not isinstance(self.first, NUMBERS) or math.isnan(self.first):
+        try:
+            first = float(self.first) if isinstance(self.first, NUMBERS) else math.nan
+        except OverflowError:
+            first = math.nan
+        if math.isnan(first):
             raise ValueError(
                 f"first, the index of {self.name} for arms never pulled, must be a number, got {self.first!r:.200}"
             )
@@ -215,13 +219,19 @@ class IndexPolicy(Agent):
             return None
         rule = rule_of_method(self, method, float(centre))
         low, high = self.task.support or (centre - 2 * self.task.sigma, centre + 3 * self.task.sigma)
-        return rule if rule is not None and compiles(rule, self.value, low, high) else None
+        most = min(self.task.budget or math.inf, self.task.max_pulls or math.inf)
+        return rule if rule is not None and compiles(rule, self.value, low, high, most) else None
 
     @functools.cached_property
     def compiled(self) -> CompiledRule | None:
         """What `arm_rule` returns, compiled, once."""
         rule = self.arm_rule()
         return None if rule is None else rule.compiled()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; the rule, which may read it, is looked up anew."""
+        vars(self).pop("compiled", None)
+        super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep: the rule, of a class that no module holds, is looked up anew."""
@@ -298,9 +308,9 @@ class IndexPolicy(Agent):
         if self.running:
             value = np.maximum(value, m.held())
         if len(m.levels) == 0:
-            _scan(m.table, m.last, value, m.fresh, begun, self.first)
+            _scan(m.table, m.last, value, m.fresh, begun, float(self.first))
         else:
-            _tree(m.table, m.levels, m.last, value, m.fresh, self.first, task.K)
+            _tree(m.table, m.levels, m.last, value, m.fresh, float(self.first), task.K)
         if turns is not None:
             turns.spot = turns.turn[slots, m.last]
             return m.last * task.D + turns.spot
@@ -315,9 +325,8 @@ class IndexPolicy(Agent):
         m, compiled = state, self.compiled
         assert compiled is not None
         out = np.empty(len(m.last), np.int64)
-        board = Board(m.table, m.levels, m.last, self.first, self.running)
+        board = Board(m.table, m.levels, m.last, float(self.first), bool(self.running), self._brought)
         play(*compiled.rule, *board, *simulation, *quiet, *Block.empty(), out)
-        # Where there are trees, what is no number is not taken in.
-        if (out < 0).any() or len(m.levels) == 0 and np.isnan(m.table).any():
+        if (out < 0).any():
             raise ValueError(f"the index of {self.name} must be a number, got NaN")
         return out

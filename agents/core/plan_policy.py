@@ -22,9 +22,13 @@ __all__ = ["PlanMemory", "PlanPolicy", "Seen", "add", "clear", "following", "pla
 
 MOST_ARMS = 3  # of a plan
 # The plan of an episode. `place`: of the next arm, in the plan, or in the first passes over the arms while those last
-# (`beginning`). `last`: the arm chosen last. `overfull`: whether any plan was to have more arms than there is room for.
+# (`beginning`). `last`: the arm chosen last. `resumed`: whether the memory was made in the middle of the episode and no
+# plan has been begun since. `overfull`: whether any plan was to have more arms than there is room for.
 PLAN = np.dtype(
-    [("arms", np.int64, MOST_ARMS), *((name, np.int64) for name in ("size", "place", "beginning", "last", "overfull"))],
+    [
+        ("arms", np.int64, MOST_ARMS),
+        *((name, np.int64) for name in ("size", "place", "beginning", "last", "resumed", "overfull")),
+    ],
     align=True,
 )
 
@@ -64,12 +68,18 @@ def following(seen: Any, e: Any, plan: Any, passes: Any = 1) -> Any:
     arm, K = np.int64(-1), seen.pulls.shape[1]
     if seen.pulls[e, np.uint64(plan.last)] == 0:  # a new episode has begun
         clear(plan)
-        plan.beginning = 1
+        plan.beginning, plan.resumed = 1, 0
     if plan.beginning:
         while plan.place < passes * K and seen.pulls[e, np.uint64(plan.place % K)] > plan.place // K:
             plan.place += 1
         arm = plan.place % K if plan.place < passes * K else arm
     elif plan.place < plan.size:
+        if plan.resumed:  # which arms of the plan before have been pulled is lost: begin with the one that has least
+            least: Any = np.uint64(0)
+            for j in range(np.uint64(1), np.uint64(plan.size)):
+                least = j if seen.pulls[e, plan.arms[j]] < seen.pulls[e, plan.arms[least]] else least
+            plan.arms[np.uint64(0)], plan.arms[least] = plan.arms[least], plan.arms[np.uint64(0)]
+            plan.resumed = 0
         arm = plan.arms[np.uint64(plan.place)]
         plan.place += 1
     plan.last = arm if arm >= 0 else plan.last
@@ -95,7 +105,8 @@ class PlanPolicy(Agent):
     def new_plans(self, observation: Observation) -> Any:
         """Empty plans for the episodes of an observation, (E,) of `PLAN`."""
         plans = np.zeros(len(observation["pulls"]), PLAN)
-        plans["beginning"], plans["last"] = 1, np.argmax(observation["pulls"], axis=1)
+        pulls = observation["pulls"]
+        plans["beginning"], plans["last"], plans["resumed"] = 1, np.argmax(pulls, axis=1), pulls.any(axis=1)
         return plans
 
     def remember(self, observation: Observation) -> Any:

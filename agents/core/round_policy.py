@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -73,9 +73,11 @@ class RoundMemory:
 class PlansPulls(Agent):
     """What `BulkPolicy` and `RoundPolicy` have in common: arms are pulled in bulk, as planned.
 
-    The memory, a `RoundMemory`, follows the agent's own actions: where another arm is pulled in its place, call
-    `predict` with `state=None`, which lets the algorithm begin anew from what has been seen.
+    The memory, a `RoundMemory`, follows the agent's own actions, and tells what the statistics do not: which arms are
+    left in which round. So an episode that has begun is not taken over without it, see `resumes`.
     """
+
+    resumes: ClassVar[bool] = False
 
     def remember(self, observation: Observation) -> Any:
         return RoundMemory(**RoundMemory.of(*observation["pulls"].shape))

@@ -14,6 +14,7 @@ from bandit_envs import EPISODES_LIMIT, Quiet, Task, integer, root_number
 from ..catalogue import recipe_of
 from ..core.optional import pandas
 from .environment import environment_id
+from .progress import compilation_noted, shown
 from .run import NEVER, check_end, keywords, make_agent, plays, pull_numbers
 
 if TYPE_CHECKING:
@@ -95,12 +96,13 @@ def play(
     recipe, kwargs, env_id = recipe_of(agent), keywords(env_kwargs), environment_id(env_id)
     root, number = root_number(seed), integer("episode", episode, 0, EPISODES_LIMIT - 1)
     checks = np.array(pull_numbers("at", at) or [], np.int64)
-    policy, envs = make_agent(recipe, env_id, kwargs)
-    try:
-        check_end(recipe.label, policy, envs.task)
-        return _played(policy, envs, root, number, checks)
-    finally:
-        envs.close()
+    with compilation_noted(shown(None)):
+        policy, envs = make_agent(recipe, env_id, kwargs)
+        try:
+            check_end(recipe.label, policy, envs.task)
+            return _played(policy, envs, root, number, checks)
+        finally:
+            envs.close()
 
 
 def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.int64]) -> Trace:

@@ -39,7 +39,8 @@ class UCBE(IndexPolicy):
         self, task: Any, b: float = 0.0, scale: float | None = None, H: float | None = None, a: float | None = None
     ) -> None:
         super().__init__(task)
-        budget, K = self.task.budget, self.task.K
+        budget, K, b = self.task.budget, self.task.K, number("b", b, -500, 500)
+        scale = None if scale is None else number("scale", scale, 0, above=True)
         if a is not None:
             self.a = number("a", a, 0)
             return
@@ -52,9 +53,9 @@ class UCBE(IndexPolicy):
             raise ValueError("ucbe needs a finite H, got inf: some arms lie exactly on the boundary; pass a= instead")
         H = number("H", H, 0, above=True)
         if scale is not None:
-            factor = number("scale", scale, 0, above=True) * 25 / 36
+            factor = scale * 25 / 36
         else:
-            factor = 4.0 ** number("b", b, -500, 500)
+            factor = 4.0**b
         # Where coordinates are pulled, the budget is worth budget * K / stop pulls of whole arms.
         self.a = factor * (budget * K / self.task.stop - K) / H
 

@@ -220,7 +220,8 @@ class LUCB(PlanPolicy):
         oracle = self.problem.answer_size is None
         delta = delta_of(self.name, self.task, delta, with_budget=None if oracle else 0.01)  # D4
         scale = scale_of(self.task, sigma)
-        level, factor = (delta / K, number("c", c, 0, above=True)) if lil else (K1 * K / delta, 1.0)
+        c = number("c", c, 0, above=True)
+        level, factor = (delta / K, c) if lil else (K1 * K / delta, 1.0)
         epsilon = number("epsilon", parameters["epsilon"] if epsilon is None else epsilon, 0)
         self.stops = not oracle and self.task.budget is None
         table = lil_table(level, factor * scale**2, TABULATED if lil else 0)

@@ -1,0 +1,91 @@
+"""Agents whose memory is thrown away now and then: they play on as well as before, or say what is to be kept."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agents
+
+ARMS = {"law": "bernoulli", "mean": [0.2, 0.3, 0.4, 0.6, 0.7, 0.8]}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "Threshold": {"instance": "tao2019-1", "budget": 200},
+    "AllGood": {"instance": "mason2020-3a(n=10)", "delta": 0.1, "max_pulls": 300},
+    "TopK": {"instance": ARMS, "k": 3, "epsilon": 0.1, "delta": 0.2, "budget": 300},
+    "BestArm": {"instance": ARMS, "epsilon": 0.1, "delta": 0.2, "max_pulls": 300},
+    "Feasible": {"instance": "katz-samuels2018-1", "budget": 200},
+}
+NEEDS = {"ucbe": "ucbe(a=2)", "lucb": "lucb(k=4)", "apt-oracle": "apt-oracle(threshold=0.5)"}
+CASES = [(problem, name) for problem in SETTINGS for name in agents.names(problem) if name != "ppo"]
+LIMIT = 4.5  # standard errors: a false alarm in 300,000, and there are some 120 comparisons
+
+
+def right(problem: str, name: str, episodes: int, every: int | None) -> float:
+    """The share of right answers of an agent that loses its memory after so many steps; None: never.
+
+    Raises:
+        ValueError: as the agent does.
+    """
+    envs: Any = gym.make_vec(
+        f"bandit_envs/{problem}-v0",
+        episodes,
+        actions="full",
+        copy=False,
+        autoreset_mode="Disabled",
+        **SETTINGS[problem],
+    )
+    agent = made(problem, name, envs)
+    observation, _ = envs.reset(seed=1, options={"episode": np.arange(episodes)})
+    state, over, correct, step = None, np.zeros(episodes, np.bool_), np.zeros(episodes), 0
+    while not over.all():
+        if every is not None and step % every == 0:
+            state = None
+        action, state = agent.predict(observation, state)
+        observation, _, terminated, truncated, info = envs.step(action)
+        step += 1
+        if "answer" in info:
+            now = info["_answer"]
+            correct[now] = info["correct"][now]
+            cut = np.flatnonzero(truncated & ~over)
+            if len(cut):
+                answers = agent.recommend(observation, state, cut)
+                correct[cut] = envs.assess(cut, answers)["correct"]
+            over |= terminated | truncated
+    return float(correct.mean())
+
+
+def made(problem: str, name: str, envs: Any) -> Any:
+    for one in (name, NEEDS.get(name, name)):
+        try:
+            return agents.make(one, envs)
+        except ValueError as error:
+            reason = error
+    pytest.skip(f"{name} on {problem}: {reason}")
+
+
+def check(problem: str, name: str, episodes: int, lengths: tuple[int, ...]) -> None:
+    whole = right(problem, name, episodes, None)
+    spread = math.sqrt(2 * max(whole * (1 - whole), 1 / episodes) / episodes)
+    for every in lengths:
+        try:
+            found = right(problem, name, episodes, every)
+        except ValueError as error:
+            if "hand predict the state that it returned last" in str(error):
+                return
+            raise
+        assert found >= whole - LIMIT * spread, f"{found} of the answers are right, {whole} without a loss"
+
+
+@pytest.mark.parametrize(("problem", "name"), CASES)
+def test_an_agent_plays_on_or_says_what_is_to_be_kept(problem: str, name: str) -> None:
+    check(problem, name, 100, (1, 7))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("problem", "name"), CASES)
+def test_an_agent_plays_on_or_says_so_many_episodes(problem: str, name: str) -> None:
+    check(problem, name, 2000, (1, 7, 100))
