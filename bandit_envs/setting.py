@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
+from gymnasium import logger, spaces
 from numpy.typing import NDArray
 
 from . import rng
@@ -137,6 +137,11 @@ def resolve(
         observation=observation,
         pull=pull,
     )
+    if budget is None and delta is None and max_pulls is None and pull_cost == 0:
+        logger.warn(
+            f"no episode of this {kind.name} ever ends: it has neither budget, delta, max_pulls nor pull_cost, and its "
+            "instance names none"
+        )
     question = task.make_problem()
     own.check(question, task, source)
     if not ours(question):

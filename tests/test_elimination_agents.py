@@ -250,7 +250,7 @@ def test_met_in_the_middle(name: str) -> None:
         arm = generator.integers(agent.task.K, size=8)
         unread = np.zeros((8, agent.task.K), np.int8)
         observation, *_ = envs.step({"arm": arm, "times": np.full(8, 3), "answer": unread})
-    state, over, correct = None, np.zeros(8, np.bool_), np.zeros(8, np.bool_)
+    state, over, correct = agent.begin_anew(observation), np.zeros(8, np.bool_), np.zeros(8, np.bool_)
     while not over.all():
         action, state = agent.predict(observation, state)
         observation, _, terminated, _, info = envs.step(action)
@@ -265,7 +265,7 @@ def test_memory_of_another_batch(name: str) -> None:
     best = Task("BestArm", {"epsilon": 0.5, "criterion": "aggregate"}, K=3, delta=0.1)
     agent = agents.make(name, best if name == NAMES[3] else task())
     one = seen([1, 1, 1], [0.0, 0.5, 1.0])
-    _, state = agent.predict(one)
+    state = agent.begin_anew(one)
     with pytest.raises(ValueError, match=r"pulls \(2, 3\) and total \(2, 3\) do not fit a memory of 1 episodes"):
         agent.predict({key: np.stack([value, value]) for key, value in one.items()}, state)
     with pytest.raises(ValueError, match=r"pulls \(1, 3\) and total \(1, 2\) do not fit a memory of 1 episodes"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import pickle
 import re
@@ -773,3 +774,21 @@ def test_image_of_an_episode(env_id):
     assert image.shape == (480, 640, 3)
     assert image.dtype == np.uint8
     assert (image != empty).any()
+
+
+def test_episodes_that_never_end_are_told() -> None:
+    arms = {"law": "bernoulli", "mean": [0.2, 0.7]}
+    for make in (gym.make, functools.partial(gym.make_vec, num_envs=2)):
+        with pytest.warns(UserWarning, match="no episode of this Threshold ever ends: it has neither budget, delta"):
+            make("bandit_envs/Threshold-v0", instance=arms)
+        for rule in ({"budget": 10}, {"delta": 0.1}, {"max_pulls": 10}, {"pull_cost": 0.1}, {"instance": "tao2019-1"}):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                make("bandit_envs/Threshold-v0", **{"instance": arms} | rule)
+
+
+def test_unknown_options_of_a_reset_are_refused() -> None:
+    with pytest.raises(ValueError, match="unknown option of reset 'epsiode'; did you mean 'episode'"):
+        gym.make("bandit_envs/Threshold-v0").reset(seed=0, options={"epsiode": 7})
+    with pytest.raises(ValueError, match="unknown option of reset 'mask'"):
+        gym.make_vec("bandit_envs/Threshold-v0", 2).reset(seed=0, options={"mask": [True, False]})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -324,3 +325,15 @@ def test_the_gaussian_tests_have_teeth() -> None:
     assert gaussian_fits(total, variance * 10 / 9, 10)[1] < limit  # the other divisor
     assert gaussian_fits(total, variance + 0.05 * total, 10)[2] < limit
     assert gaussian_fits(total, variance + 0.05 * np.abs(total - 7), 10)[3] < limit
+
+
+def test_the_variance_of_a_bulk_pull_does_not_cancel() -> None:
+    """Values far from the first one, which has no mass: around it the spread of the others is lost in rounding."""
+    law = {"law": "categorical", "values": [0, 1e8, 1e8 + 1], "probabilities": [[0, 1, 1], [0, 1, 3]]}
+    env: Any = gym.make("bandit_envs/Threshold-v0", instance=law, threshold=1e8, budget=10**7, actions="full")
+    env.reset(seed=0)
+    for arm in (0, 1):
+        action = {"arm": arm, "times": 10**6, "answer": np.zeros(2, np.int8)}
+        observation, *_ = env.step(action)
+        ones = observation["mean"][arm] - 1e8
+        assert observation["variance"][arm] == pytest.approx(ones * (1 - ones), rel=1e-6)

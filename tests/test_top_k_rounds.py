@@ -288,7 +288,9 @@ def test_met_in_the_middle(name: str) -> None:
         observation, *_ = envs.step({"arm": arm, "times": np.full(8, 3), "answer": np.zeros((8, 6), np.int8)})
     plug_in = agent.recommend(observation)
     assert (plug_in.sum(axis=1) == 2).all()
-    state, over, correct = None, np.zeros(8, np.bool_), np.zeros(8, np.bool_)
+    with pytest.raises(ValueError, match="goes on from its memory"):
+        agent.predict(observation)
+    state, over, correct = agent.begin_anew(observation), np.zeros(8, np.bool_), np.zeros(8, np.bool_)
     while not over.all():
         action, state = agent.predict(observation, state)
         assert (agent.recommend(observation, state).sum(axis=1) == 2).all()
@@ -337,7 +339,7 @@ def test_unfinished_answers_hold_what_is_accepted() -> None:
         "remaining": np.array([[9]]),
         "public_seed": np.array([[0]]),
     }
-    _, state = agent.predict(seen)
+    state = agent.begin_anew(seen)
     state.A[0], state.S[0] = [False, True, False, False], [False, False, True, True]
     assert agent.recommend(seen, state).tolist() == [[False, True, True, False]]
     assert agent.recommend(seen).tolist() == [[True, False, True, False]]  # without memory: the plug-in answer

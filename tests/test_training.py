@@ -48,6 +48,7 @@ def test_the_card_tells_all(tiny, tmp_path):
     path = tiny.save(tmp_path / "deep" / "ppo.v1")
     assert sorted(file.name for file in path.parent.iterdir()) == ["ppo.v1.json", "ppo.v1.zip"]
     card = json.loads((path.parent / "ppo.v1.json").read_text())
+    assert card.pop("digests").keys() == {"ppo.v1.zip"}
     assert card == json.loads(json.dumps(tiny.card)) == agents.load(path).card
     assert card["algorithm"] == "ppo"
     assert card["env_id"] == THRESHOLD

@@ -147,7 +147,7 @@ def next_pull(e: int, sums: Sums, rules: Rules, plans: Plans, times: Times) -> A
 class _Elimination(BulkPolicy):
     """Pull the active arms with the fewest pulls; whenever all active arms have equally many, test."""
 
-    solves, stops = ("AllGood",), True
+    solves, stops, resumes = ("AllGood",), True, True  # the next arm is one of those with the fewest pulls
     uniform: ClassVar[bool]
 
     def __init__(self, task: Any, delta: float | None = None, c: float = 4.0, sigma: float | None = None) -> None:

@@ -334,26 +334,15 @@ class Agent(ABC):
                 agent `resumes`. Also for a state that is no memory
                 of this agent, and where what `choose` and `recommend` of a class of one's own return is no decision.
         """
-        try:
-            single = observation["pulls"].ndim == len(self.task.shape)
-        except (TypeError, KeyError, IndexError, AttributeError):
-            observation = arrays(self.name, observation)
-            single = observation["pulls"].ndim == len(self.task.shape)
-        if single:
-            try:
-                observation = {name: array[None] for name, array in observation.items()}
-            except (TypeError, KeyError):  # some are lists, or worse
-                observation = {name: array[None] for name, array in arrays(self.name, observation).items()}
-        shape = observation["pulls"].shape
-        if shape[1:] != self.task.shape:
-            raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {shape}")
+        observation, single = self._batched(observation)
         try:
             if state is None:
                 observation = checked(self.name, self.task, observation)
                 if not self.resumes and observation["pulls"].any():
                     raise ValueError(
                         f"{self.name} goes on from its memory, which statistics do not tell: hand predict the state "
-                        "that it returned last (pickle keeps it exactly), or None for episodes without pulls"
+                        "that it returned last (pickle keeps it exactly); or, once, begin_anew(observation) to have "
+                        "it begin anew from what has been seen"
                     )
                 state = self._made(observation)
             elif getattr(state, "_made_by", None) != self._mark:
@@ -366,7 +355,7 @@ class Agent(ABC):
         except NumbaError as error:
             raise _uncompiled(self.name, error) from error
         if self._brought:
-            chosen = self._decided(chosen, shape[:1])
+            chosen = self._decided(chosen, observation["pulls"].shape[:1])
         arms, times = chosen if isinstance(chosen, tuple) else (chosen, None)
         if self.task.actions == "arm":
             return (int(arms[0]) if single else arms), state
@@ -410,6 +399,42 @@ class Agent(ABC):
     def plays(self) -> bool:
         """Whether the agent can play whole episodes in compiled code, see `play`."""
         return False
+
+    def begin_anew(self, observation: Observation) -> Any:
+        """A memory for episodes that have begun, made from what they have shown; `predict` takes it as `state`.
+
+        Only where the memory is lost: an algorithm that goes in rounds begins its first round anew, and one that began
+        anew at every step would not come to its second.
+
+        Args:
+            observation: as for `predict`.
+
+        Raises:
+            ValueError: as `predict`.
+        """
+        observation, _ = self._batched(observation)
+        return self._made(checked(self.name, self.task, observation))
+
+    def _batched(self, observation: Observation) -> tuple[Observation, bool]:
+        """An observation with a leading episode axis, and whether it had none.
+
+        Raises:
+            ValueError: if it is not of the task's K arms.
+        """
+        try:
+            single = observation["pulls"].ndim == len(self.task.shape)
+        except (TypeError, KeyError, IndexError, AttributeError):
+            observation = arrays(self.name, observation)
+            single = observation["pulls"].ndim == len(self.task.shape)
+        if single:
+            try:
+                observation = {name: array[None] for name, array in observation.items()}
+            except (TypeError, KeyError):  # some are lists, or worse
+                observation = {name: array[None] for name, array in arrays(self.name, observation).items()}
+        shape = observation["pulls"].shape
+        if shape[1:] != self.task.shape:
+            raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {shape}")
+        return observation, single
 
     def play(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Any, Any]:
         """As `predict`, after as many pulls as may be made without anybody looking.
