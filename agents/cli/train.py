@@ -66,13 +66,14 @@ class Train(EnvironmentCommand[Options]):
     def run(self) -> None:
         """Train; print how the agent does beside the reference agents, and where the model is."""
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
-        gym.make(env_id, disable_env_checker=True, **kwargs).close()  # an error in a keyword comes before the training
         out = Path("results") / self.algorithm if self.out is None else self.out
         out = out.with_suffix("") if out.suffix == ".zip" else out
         model, card = (out.with_name(out.name + suffix) for suffix in (".zip", ".json"))
         given = dict(_assignment(text) for text in self.hyperparameters)
         if self.mix is not None:
             given["mix"] = from_json("mix", self.mix)
+        else:  # an error in a keyword comes before the training
+            gym.make(env_id, disable_env_checker=True, **kwargs).close()
         common: dict[str, Any] = {
             "seconds": self.seconds,
             "seed": self.seed,
