@@ -174,15 +174,15 @@ def test_kills_at_random_moments(tmp_path: Path) -> None:
         import sys
         from agents import evaluate
         made = [evaluate("uniform", "Threshold", episodes=500, seed=s, env_kwargs={"budget": 30}) for s in (0, 1)]
+        made[0].save(sys.argv[1])
         print("ready", flush=True)
         while True:
             for one in made:
                 one.save(sys.argv[1])
     """
-    scores = [
-        evaluate("uniform", "Threshold", episodes=500, seed=s, env_kwargs={"budget": 30}).runs[0].columns["score"]
-        for s in (0, 1)
-    ]
+    made = [evaluate("uniform", "Threshold", episodes=500, seed=s, env_kwargs={"budget": 30}) for s in (0, 1)]
+    made[0].save(tmp_path)
+    scores = [one.runs[0].columns["score"] for one in made]
     moments, seen = np.random.default_rng(0).uniform(0.0, 0.3, 50), set()
     for moment in moments:
         run = subprocess.Popen(
@@ -193,7 +193,7 @@ def test_kills_at_random_moments(tmp_path: Path) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             run.wait(0.1 + moment)
         run.send_signal(signal.SIGKILL)
-        run.wait()
+        run.communicate()
         found = Evaluation.load(tmp_path)
         same = [np.array_equal(found.runs[0].columns["score"], score) for score in scores]
         assert sum(same) == 1
