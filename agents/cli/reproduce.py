@@ -43,10 +43,11 @@ class Reproduce(Command):
     def run(self) -> None:
         """Run the panels, print the scorecard, write the results."""
         from .. import figures
+        from ..evaluation.result import SETTINGS
 
         if self.out is not None:
             refuse_to_overwrite([self.out], self.force)
-            try_out(self.out / "settings.json")
+            try_out(self.out / SETTINGS)
         result = figures.reproduce(
             self.figure,
             episodes=self.episodes,

@@ -79,7 +79,7 @@ def write_together(index: Path, content: Mapping[str, Any], files: Mapping[str, 
             _settle_on_disk(partials[name])
         digests = {name: _digest(partial) for name, partial in partials.items()}
         text = json.dumps({**content, DIGESTS: digests}, indent=1, default=_json_form) + "\n"
-        write_alone(_partial(index), lambda path: _write_text(path, text))
+        write_alone(_partial(index), lambda path: path.write_text(text))
     except BaseException:
         for partial in partials.values():
             partial.unlink(missing_ok=True)
@@ -145,10 +145,6 @@ def _settle_on_disk(path: Path) -> None:
     """Wait until a file is on the disk: its name must not come before it."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text)
 
 
 def _digest(path: Path) -> str:

@@ -13,6 +13,7 @@ from bandit_envs import unknown
 
 from ..core.files import write_together
 from ..core.optional import pandas
+from ..evaluation.result import SETTINGS
 from .catalogue import FIGURES
 from .drawing import plot_panels
 from .figure import Figure
@@ -85,7 +86,7 @@ class Reproduction:
         }
         files |= {f"figure.{suffix}": self.plot for suffix in ("png", "svg")}
         settings = {title: result.settings for title, result in self.results.items()}
-        write_together(folder / "settings.json", settings, files)
+        write_together(folder / SETTINGS, settings, files)
         return folder
 
 

@@ -63,7 +63,10 @@ def logit(net: Any, K: Any, pulls: Any, width: Any, margin: Any, score: Any, err
 
     Args:
         net: `Weights`.
+        pulls, ..., doubt: the features, in single precision.
     """
+    pulls, width, margin = np.float64(pulls), np.float64(width), np.float64(margin)
+    score, error, doubt = np.float64(score), np.float64(error), np.float64(doubt)
     ln_n = -2.0 * math.log(width)
     fair = max(ln_n / max(pulls, 1e-6) - math.log(K), 0.0)
     evidence = 4.0 / doubt - 4.0
@@ -120,12 +123,12 @@ def arm_index(own: Any, n: Any, margin: Any, variance: Any) -> Any:
     return -logit(
         own,
         own.K,
-        np.float64(np.float32(pulls)),
-        np.float64(np.float32(width)),
-        np.float64(np.float32(side)),
-        np.float64(np.float32(score)),
-        np.float64(np.float32(error)),
-        np.float64(np.float32(doubt)),
+        np.float32(pulls),
+        np.float32(width),
+        np.float32(side),
+        np.float32(score),
+        np.float32(error),
+        np.float32(doubt),
     )
 
 
@@ -140,16 +143,8 @@ def _changed_logits(net: Any, x: Any, seen: Any, logits: Any) -> None:
             if differs:
                 for j in range(len(LOCAL)):
                     seen[e, k, j] = f[LOCAL[j]]
-                logits[e, k] = logit(
-                    net,
-                    K,
-                    np.float64(f[PULLS]),
-                    np.float64(f[LOCAL[0]]),
-                    np.float64(f[LOCAL[1]]),
-                    np.float64(f[LOCAL[2]]),
-                    np.float64(f[LOCAL[3]]),
-                    np.float64(f[LOCAL[4]]),
-                )
+                near = f[LOCAL[0]], f[LOCAL[1]], f[LOCAL[2]], f[LOCAL[3]], f[LOCAL[4]]
+                logits[e, k] = logit(net, K, f[PULLS], *near)
 
 
 changed_logits = jit(
