@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .checks import array, flag
-from .compiled import inlined, jit
+from .compiled import inlined, jit, part, view
 
 __all__ = ["Polyhedron"]
 
@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 GENERAL, HALF_SPACE, BOX, UNIT_BOX, SIMPLEX = range(5)  # kernel constants; UNIT_BOX: a box whose rows have norm 1
 TINY = 1e-12  # a length that is rounding error beside unit normals
 ROUNDING = 4 * 2.0**-52  # relative error allowed to y
+UNDECIDED = -np.inf  # in place of a margin
 STEPS = 20  # step limit of the active-set method, per row and dimension
 THIN = 1e-9  # inscribed radius, relative to max |b|, below which a volume counts as zero
 
@@ -174,6 +175,59 @@ def _contains(points: Floats, rows: Floats, b: Floats, out: NDArray[np.bool_]) -
         out[i] = _slacks(points[i], rows, b, slack) >= 0.0
 
 
+@inlined
+def room_of(D: Any, M: Any) -> Any:
+    """How many floats `margin_of` needs as room, in D dimensions and with M rows."""
+    return M + 2 * (D + 1) + (D + 1) * (D + 1) + (D + 1) * D
+
+
+@part
+def margin_of(
+    x: Floats, rows: Floats, b: Floats, unit: Floats, bounds: Floats, kind: int, limit: int, room: Floats, y: Floats
+) -> Any:
+    """The margin of x (D,), and its projection in y; UNDECIDED where the active-set method has come to no end."""
+    D, M = rows.shape
+    slack, used = room[:M], M
+    margin = _box_slack(x, bounds) if kind == UNIT_BOX else _slacks(x, rows, b, slack)
+    if not margin < 0.0:
+        for d in range(D):
+            y[d] = x[d] if margin >= 0.0 else np.nan
+        return margin
+    distance, square = 0.0, 0.0  # never less than the largest violation, so never lost in rounding
+    if kind == UNIT_BOX:
+        distance = -margin
+    else:
+        for j in range(M):
+            distance = max(distance, -slack[j] * unit[j])
+    if kind == GENERAL:
+        multiplier, w, used = room[used : used + D + 1], room[used + D + 1 : used + 2 * D + 2], used + 2 * D + 2
+        R, used = room[used : used + (D + 1) * (D + 1)].reshape(D + 1, D + 1), used + (D + 1) * (D + 1)
+        Q = room[used : used + (D + 1) * D].reshape(D + 1, D)
+        if not _active_set(x, rows, b, unit, limit, y, slack, multiplier, w, R, Q):
+            return UNDECIDED
+    elif kind == HALF_SPACE:
+        for d in range(D):
+            y[d] = x[d] - distance * (rows[d, 0] * unit[0])
+    else:
+        shift, total = 0.0, 0.0
+        if kind == SIMPLEX:  # y = max(x - shift, 0) of sum s; each pass leaves out coordinates that turn 0
+            for d in range(D):
+                total += max(x[d], 0.0)
+            before, count = -1, 0
+            while total > bounds[1, 0] and count != before:
+                before, count, total = count, 0, 0.0
+                for d in range(D):
+                    if x[d] >= shift:
+                        total += x[d]
+                        count += 1
+                shift = (total - bounds[1, 0]) / count
+        for d in range(D):
+            y[d] = min(max(x[d] - shift, bounds[0, d]), bounds[1, d])
+    for d in range(D):
+        square += (x[d] - y[d]) * (x[d] - y[d])
+    return -max(distance, np.sqrt(square))
+
+
 @jit
 def _measure(
     points: Floats,
@@ -192,46 +246,22 @@ def _measure(
     `nearest` may be shorter than `points`: its last row is then overwritten by point after point.
     """
     D, M = rows.shape
-    slack, multiplier, w = np.empty(M), np.empty(D + 1), np.empty(D + 1)
-    R, Q = np.empty((D + 1, D + 1)), np.empty((D + 1, D))
+    room = np.empty(room_of(D, M))
     for i in range(start, len(points)):
-        x, y = points[i], nearest[min(i, len(nearest) - 1)]
-        margins[i] = _box_slack(x, bounds) if kind == UNIT_BOX else _slacks(x, rows, b, slack)
-        if not margins[i] < 0.0:
-            for d in range(D):
-                y[d] = x[d] if margins[i] >= 0.0 else np.nan
-            continue
-        distance, square = 0.0, 0.0  # never less than the largest violation, so never lost in rounding
-        if kind == UNIT_BOX:
-            distance = -margins[i]
-        else:
-            for j in range(M):
-                distance = max(distance, -slack[j] * unit[j])
-        if kind == GENERAL:
-            if not _active_set(x, rows, b, unit, limit, y, slack, multiplier, w, R, Q):
-                return i
-        elif kind == HALF_SPACE:
-            for d in range(D):
-                y[d] = x[d] - distance * (rows[d, 0] * unit[0])
-        else:
-            shift, total = 0.0, 0.0
-            if kind == SIMPLEX:  # y = max(x - shift, 0) of sum s; each pass leaves out coordinates that turn 0
-                for d in range(D):
-                    total += max(x[d], 0.0)
-                before, count = -1, 0
-                while total > bounds[1, 0] and count != before:
-                    before, count, total = count, 0, 0.0
-                    for d in range(D):
-                        if x[d] >= shift:
-                            total += x[d]
-                            count += 1
-                    shift = (total - bounds[1, 0]) / count
-            for d in range(D):
-                y[d] = min(max(x[d] - shift, bounds[0, d]), bounds[1, d])
-        for d in range(D):
-            square += (x[d] - y[d]) * (x[d] - y[d])
-        margins[i] = -max(distance, np.sqrt(square))
+        y = nearest[min(i, len(nearest) - 1)]
+        margins[i] = margin_of(points[i], rows, b, unit, bounds, kind, limit, room, y)
+        if margins[i] == UNDECIDED:
+            return i
     return -1
+
+
+@view
+def unpacked(numbers: Any) -> Any:
+    """The arguments of `margin_of` between x and room, of the numbers (n,) that `Polyhedron.numbers` tells."""
+    D, M = np.int64(numbers[0]), np.int64(numbers[1])
+    b, bounds = numbers[4 + D * M :], numbers[4 + (D + 2) * M :]
+    rows = numbers[4 : 4 + D * M].reshape(D, M)
+    return rows, b[:M], b[M : 2 * M], bounds.reshape(2, D), np.int64(numbers[2]), np.int64(numbers[3])
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -320,6 +350,12 @@ class Polyhedron:
                     f"the polyhedron must have positive volume, it is {what}: the largest ball inside has radius "
                     f"{radius * scale:.3g}, which must exceed {THIN} max |b|"
                 )
+
+    @property
+    def numbers(self) -> Floats:
+        """The polyhedron as numbers, for kernels: D, M, the kind, the step limit, then the arrays; see `unpacked`."""
+        rows, b, unit, bounds, kind, limit = self._kernel
+        return np.concatenate([[*rows.shape, kind, limit], *(part.reshape(-1) for part in (rows, b, unit, bounds))])
 
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
         """Whether Ax <= b, (..., D) -> (...) bool; the same as margin(x) >= 0.

@@ -13,15 +13,18 @@ import numpy as np
 import pytest
 
 import agents
-from agents import Evaluation, IndexPolicy, evaluate
+from agents import Agent, Evaluation, IndexPolicy, evaluate
 from agents.core.index_kernels import compiles, rule_of_method
 from agents.evaluation import run as running
 from agents.evaluation import trace as tracing
-from bandit_envs import Quiet, TopK, register_problem
+from bandit_envs import Feasible, Quiet, TopK, geometry, register_problem
 
-THRESHOLD, ALL_GOOD, TOP_K, BEST = (f"bandit_envs/{name}-v0" for name in ("Threshold", "AllGood", "TopK", "BestArm"))
+THRESHOLD, ALL_GOOD, TOP_K, BEST, FEASIBLE = (
+    f"bandit_envs/{name}-v0" for name in ("Threshold", "AllGood", "TopK", "BestArm", "Feasible")
+)
 SMALL = {"law": "bernoulli", "arms": 7}
 MANY = {"law": "gaussian", "arms": 60}  # trees
+PLANE = {"budget": 300, "A": [[1.0, 1.0], [-1.0, 0.5]], "b": [1.1, 0.1]}
 
 # Agents that play, an environment, and its keywords.
 PLAYERS = [
@@ -43,6 +46,13 @@ PLAYERS = [
     ("evolved", TOP_K, {"budget": 400, "k": 2}),
     ("evolved", BEST, {"budget": 400, "instance": {"sampler": {"law": "gaussian", "arms": 12}}}),
     ("evolved", ALL_GOOD, {"pull_cost": 1e-3, "epsilon": 0.75, "max_pulls": 2000}),
+    *(
+        (name, FEASIBLE, {"budget": 300, "instance": instance})
+        for instance in ("katz-samuels2018-1", "katz-samuels2018-4", "katz-samuels2018-5")
+        for name in ("apt(tolerance=0.05)", "ucbe(a=2)", "evolved", "ppo")
+    ),
+    ("lsa", FEASIBLE, {**PLANE, "instance": {"sampler": {"law": "bernoulli", "arms": 60, "dimensions": 2}}}),
+    ("apt", FEASIBLE, {"budget": 300, "A": [[1.0], [-1.0]], "b": [0.6, -0.3], "instance": {"sampler": SMALL}}),
     ("ppo", THRESHOLD, {"budget": 400}),
     ("ppo", THRESHOLD, {"budget": 400, "instance": {"sampler": MANY}}),
 ]
@@ -51,7 +61,7 @@ PLAYERS = [
 def lockstep(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **keywords: Any) -> Evaluation:
     """What `evaluate` finds with Python between all pulls."""
     with monkeypatch.context() as patch:
-        patch.setattr(running, "plays", lambda agent: False)
+        patch.setattr(running, "plays", lambda agent, slots=1: False)
         return evaluate(*arguments, **keywords)
 
 
@@ -129,6 +139,43 @@ def test_laws(law: str, shuffle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         for episodes in (3, 70):  # each on its own; 64 side by side and the rest
             wanted = lockstep(monkeypatch, names, env, episodes=episodes, at=[20, 250], env_kwargs=own)
             same(evaluate(names, env, episodes=episodes, at=[20, 250], env_kwargs=own), wanted)
+
+
+@pytest.mark.parametrize("episodes", [1, 7])
+def test_margins_that_kernels_leave_undecided(episodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is told by the problem's own geometry, and the episode is played on."""
+    monkeypatch.setattr(geometry, "STEPS", 0)  # the active-set method comes to no end for any point outside
+    kwargs = {"budget": 60, "instance": "katz-samuels2018-5"}
+    asked, margin = [], geometry.Polyhedron.margin
+    with monkeypatch.context() as patch:
+        patch.setattr(geometry.Polyhedron, "margin", lambda own, x: (asked.append(len(x)), margin(own, x))[1])
+        played = evaluate("apt", FEASIBLE, episodes=episodes, at=[30, 60], env_kwargs=kwargs)
+    assert len(asked) > 40  # of 60 pulls of each episode
+    same(played, lockstep(monkeypatch, "apt", FEASIBLE, episodes=episodes, at=[30, 60], env_kwargs=kwargs))
+
+
+def test_margins_of_ones_own_are_obeyed() -> None:
+    """The routine of a class says nothing of one derived from it that measures margins otherwise."""
+
+    class Halved(Feasible):
+        name = "Halved"
+
+        def margin(self, means: Any) -> Any:
+            return super().margin(means) / 2
+
+    box: Any = {"A": [[1.0, 0.0]], "b": [0.5]}
+    assert Feasible(**box).measure is not None
+    assert Halved(**box).measure is None
+    assert pickle.loads(pickle.dumps(Feasible(**box))) == Feasible(**box)
+
+
+def test_many_episodes_with_measured_margins_step_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = []
+    monkeypatch.setattr(IndexPolicy, "play", lambda own, *given: (played.append(1), Agent.play(own, *given))[1])
+    for episodes, at_once in ((48, True), (49, False)):
+        played.clear()
+        evaluate("apt", FEASIBLE, episodes=episodes, env_kwargs={"budget": 30})
+        assert bool(played) == at_once
 
 
 @pytest.mark.parametrize("coordinates", [1, 2, 3])

@@ -15,7 +15,7 @@ from bandit_envs import number
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import bounds_of, delta_of, scale_of
-from ..core.index_kernels import ArmRule
+from ..core.index_kernels import ArmRule, rule_of_method
 from ..core.index_policy import IndexPolicy
 
 __all__ = ["APTOracle", "UCB"]
@@ -77,7 +77,7 @@ class APTOracle(IndexPolicy):
         self.threshold = number("threshold", threshold)
 
     def arm_rule(self) -> ArmRule | None:
-        return self.arm_rule_of("index", self.threshold)
+        return self.tried(rule_of_method(self, "index", self.threshold), self.value)
 
     def value(self, T: Floats, x: Floats) -> Floats:
         return self.index(T, x - self.threshold)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -399,6 +400,11 @@ class Agent(ABC):
     def plays(self) -> bool:
         """Whether the agent can play whole episodes in compiled code, see `play`."""
         return False
+
+    @property
+    def most_played(self) -> float:
+        """`evaluate` plays so many episodes side by side at most; with more, it calls `predict` at every step."""
+        return math.inf
 
     def begin_anew(self, observation: Observation) -> Any:
         """A memory for episodes that have begun, made from what they have shown; `predict` takes it as `state`.

@@ -22,6 +22,7 @@ from bandit_envs import (
     ENDED,
     LIVE,
     Block,
+    Measure,
     Quiet,
     Simulation,
     assemble,
@@ -37,7 +38,20 @@ from bandit_envs import (
     spend,
 )
 
-__all__ = ["NUMBERS", "WIDTH", "ArmRule", "Board", "clear", "compiles", "find", "put", "rule_of_method", "scan"]
+__all__ = [
+    "NO_NUMBER",
+    "NUMBERS",
+    "UNPLAYED",
+    "WIDTH",
+    "ArmRule",
+    "Board",
+    "clear",
+    "compiles",
+    "find",
+    "put",
+    "rule_of_method",
+    "scan",
+]
 
 Floats = NDArray[np.float64]
 FEW = 8  # so many episodes, or more, are played side by side
@@ -46,6 +60,10 @@ VARIADIC = 0x0C  # flags of code that takes *args or **kwargs
 RAISING = ("RAISE_VARARGS", "RERAISE")  # what code does that may raise an error of its own
 REDUCTIONS = {"all", "any", "argmax", "argmin", "cumsum", "len", "max", "mean", "median", "min", "nanmax", "nanmin"}
 REDUCTIONS |= {"prod", "size", "sort", "std", "sum", "var"}
+# In place of the next arm: an index that is no number; an episode that is still to be played, for which `Board.given`
+# must be told where a kernel leaves it so.
+NO_NUMBER, UNPLAYED = -1, -2  # kernel constants
+UNDECIDED = -np.inf  # in place of a margin, by `Problem.distance_routine`
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
@@ -56,6 +74,10 @@ class Rule(NamedTuple):
     words: Any  # (n,) int64
     numbers: Any  # (n,) the same memory, read as floats
     centre: float  # what is taken off a mean
+    measure: (
+        int  # the address of the problem's routine of distances, which margins are told by; 0: mean - centre is one
+    )
+    told: Any  # (m,) floats, what that routine is told of the problem
 
 
 class Board(NamedTuple):
@@ -67,6 +89,7 @@ class Board(NamedTuple):
     first: float  # the index of an arm never pulled
     running: bool  # an arm's index never falls
     doubted: bool  # an index may be NaN
+    given: Any  # (E,) the margin of the arm chosen last where the caller tells it, else NaN
 
 
 # --- scans ------------------------------------------------------------------------------------------------------------
@@ -157,9 +180,11 @@ def call_rule(rule: Any, T: Any, x: Any, v: Any, n: Any) -> None:
 
 
 @jit
-def all_values(address: Any, words: Any, numbers: Any, centre: Any, T: Any, x: Any, v: Any) -> None:
+def all_values(
+    address: Any, words: Any, numbers: Any, centre: Any, measure: Any, told: Any, T: Any, x: Any, v: Any
+) -> None:
     """`call_rule` for callers in Python."""
-    call_rule(Rule(address, words, numbers, centre), T, x, v, len(T))
+    call_rule(Rule(address, words, numbers, centre, measure, told), T, x, v, len(T))
 
 
 @inlined
@@ -197,10 +222,11 @@ def play_block(rule: Any, board: Any, sim: Any, begin: Any, n: Any, steps: Any, 
 def look(rule: Any, board: Any, sim: Any, e: Any, room: Any) -> Any:
     """Take in what the arm chosen last has shown in episode e; where it has no pulls, the episode has just begun.
 
-    Returns whether the index of that arm is a number: one that is none is not taken in.
+    Returns 0, or what stands in place of the next arm: the index of that arm is then not taken in.
     """
-    K, a = np.uint64(sim.rules[1]), np.uint64(board.last[e])
-    pulls, scan = sim.pulls[e * K + a], len(board.levels) == 0
+    K, D, a = np.uint64(sim.rules[1]), np.uint64(sim.rules[2]), np.uint64(board.last[e])
+    o, scan = e * K + a, len(board.levels) == 0
+    pulls = sim.pulls[o]
     if pulls == 0 and scan:
         for k in range(K):
             board.table[k, e] = board.first
@@ -208,18 +234,28 @@ def look(rule: Any, board: Any, sim: Any, e: Any, room: Any) -> Any:
         clear(board.table, board.levels, e, np.int64(K), board.first)
     else:
         T, x, variance = room.numbers[0], room.numbers[1], room.numbers[2]
-        T[0], x[0], variance[0] = float(pulls), sim.statistics[1, e * K + a], sim.statistics[2, e * K + a]
+        T[0], variance[0] = float(pulls), 0.0
+        for d in range(D):
+            variance[0] += sim.statistics[2, o * D + d] / D
+        if rule.measure == 0:
+            x[0] = sim.statistics[1, o]
+        elif np.isnan(board.given[e]):
+            call_routine(rule.measure, sim.pulls[o:], sim.statistics[1, o * D :], 1, rule.told, x)
+            if x[0] == UNDECIDED:
+                return UNPLAYED
+        else:
+            x[0], board.given[e] = board.given[e], np.nan
         call_rule(rule, T, x, variance, 1)
         v = x[0]
         if board.running:
             v = max(v, board.table[a, e] if scan else board.table[e, a])
         if np.isnan(v):
-            return False
+            return NO_NUMBER
         if scan:
             board.table[a, e] = v
         else:
             put(board.table, board.levels, e, a, v)
-    return True
+    return 0
 
 
 @inlined
@@ -238,30 +274,35 @@ def choose(board: Any, e: Any) -> Any:
 
 
 def play_all(rule: Any, board: Any, sim: Any, quiet: Any, room: Any, out: Any) -> None:
-    """Play every episode, as `player` does: blocks side by side as far as all are quiet, then each on its own.
+    """Play every episode whose `out` is UNPLAYED, as `player` does.
 
-    An index that is no number is told by an action -1.
+    Where no margin is measured, all episodes are to be played: blocks side by side as far as all are quiet, then each
+    on its own. An index that is no number is told by an action NO_NUMBER; an episode whose next margin the problem's
+    routine leaves undecided stays UNPLAYED.
     """
     E, K, sound = len(out), sim.rules[1], True
     for begin in range(0, E, BLOCK):
         end = min(begin + BLOCK, E)
-        steps, live = quiet.steps, len(board.levels) == 0 and end - begin >= FEW
+        steps, live = quiet.steps, len(board.levels) == 0 and end - begin >= FEW and rule.measure == 0
         for episode in range(begin, end):
             live &= sim.flags[0, episode] == LIVE
             steps = min(steps, quiet.most[episode] - sim.counts[0, episode])
         steps = steps if live else 0
         if steps > 0:
             for episode in range(begin, end):
-                sound &= look(rule, board, sim, np.uint64(episode), room)
+                sound &= look(rule, board, sim, np.uint64(episode), room) == 0
             sound &= play_block(rule, board, sim, begin, end - begin, steps, room)
             for episode in range(begin, end):
                 spend(sim, np.uint64(episode), steps)
         for episode in range(begin, end):
             e, left = np.uint64(episode), quiet.steps - steps
+            if out[e] != UNPLAYED:
+                continue
             out[e] = K
             while sim.flags[0, e] != ENDED:
-                if not look(rule, board, sim, e, room):
-                    out[e] = -1
+                told = look(rule, board, sim, e, room)
+                if told < 0:
+                    out[e] = told
                     break
                 arm = choose(board, e)
                 if left == 0 or sim.flags[0, e] != LIVE or sim.counts[0, e] >= quiet.most[e]:
@@ -270,7 +311,7 @@ def play_all(rule: Any, board: Any, sim: Any, quiet: Any, room: Any, out: Any) -
                 pull_once(sim, e, arm)
                 left -= 1
     if not sound:
-        out[0] = -1
+        out[0] = NO_NUMBER
 
 
 play: Callable[..., None] = lean(
@@ -289,12 +330,13 @@ play: Callable[..., None] = lean(
 class ArmRule(NamedTuple):
     """The index of one arm, for compiled code: `function(own, T, x - centre)`, T its pulls and x its mean.
 
-    A function of four arguments is given its variance too.
+    A function of four arguments is given its variance too, of several coordinates the mean of theirs.
     """
 
     function: Callable[..., Any]
     own: Any  # a NamedTuple of numbers and contiguous arrays of numbers
     centre: float = 0.0
+    measure: Measure | None = None  # what tells margins, which then stand in the place of x - centre
 
     def compiled(self) -> CompiledRule:
         """The rule, compiled.
@@ -314,14 +356,20 @@ class CompiledRule:
     """
 
     def __init__(self, rule: ArmRule) -> None:
-        self._own, kinds = rule.own, tuple(_kind(value) for value in rule.own)
+        self._own, self._measure, kinds = rule.own, rule.measure, tuple(_kind(value) for value in rule.own)
         own: Any = type(rule.own)
         self._routine = _routine(rule.function, own, kinds)
         words = np.array([word for value in rule.own for word in _words(value)], np.int64)
-        self.rule = Rule(self._routine.address, words, words.view(np.float64), rule.centre)
+        measure, told = (
+            (0, np.zeros(1)) if rule.measure is None else (rule.measure.routine.address, rule.measure.numbers)
+        )
+        self.rule = Rule(self._routine.address, words, words.view(np.float64), rule.centre, measure, told)
 
     def values(self, T: Floats, x: Floats, v: Floats | None = None) -> Floats:
-        """The indices (n,) of arms with T pulls, means x and, where the rule reads them, variances v, (n,)."""
+        """The indices (n,) of arms with T pulls, means x and, where the rule reads them, variances v, (n,).
+
+        Where margins are measured, x are margins.
+        """
         out = np.array(x, np.float64)
         all_values(*self.rule, T, out, T if v is None else v)
         return out
@@ -382,7 +430,7 @@ def _own(names: tuple[str, ...]) -> type[Any]:
     return namedtuple("Own", names)
 
 
-def rule_of_method(agent: Any, name: str, centre: float) -> ArmRule | None:
+def rule_of_method(agent: Any, name: str, centre: float, measure: Measure | None = None) -> ArmRule | None:
     """The method `index` or `value` of an agent as it stands; None where it reads what kernels cannot.
 
     Its `self` becomes a NamedTuple of those of the agent's attributes that it reads: numbers. Not taken is what a
@@ -393,6 +441,7 @@ def rule_of_method(agent: Any, name: str, centre: float) -> ArmRule | None:
         agent: the agent.
         name: of the method.
         centre: what is taken off a mean to make the method's second argument.
+        measure: what tells margins, which then are that argument.
     """
     method = getattr(type(agent), name)
     code = getattr(method, "__code__", None)
@@ -408,7 +457,7 @@ def rule_of_method(agent: Any, name: str, centre: float) -> ArmRule | None:
     if any(one.startswith("_") for one in read):
         return None
     read = read or {"nothing": 0.0}
-    return ArmRule(method, _own(tuple(read))(**read), centre)
+    return ArmRule(method, _own(tuple(read))(**read), centre, measure)
 
 
 _REFUSED: set[Any] = set()  # functions, and what they read, that Numba does not take: it takes long to say so

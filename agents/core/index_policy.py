@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,7 +23,9 @@ from bandit_envs import Block, Quiet, Simulation, jit, numbers
 from .agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
 from .coordinates import CoordinateMemory, judge
 from .index_kernels import (
+    NO_NUMBER,
     NUMBERS,
+    UNPLAYED,
     WIDTH,
     ArmRule,
     Board,
@@ -40,6 +42,7 @@ from .index_kernels import (
 __all__ = ["IndexMemory", "IndexPolicy"]
 
 SCAN = 48  # up to so many arms a scan is quicker than a tree
+MEASURED = 48  # with more episodes whose margins are measured, a step of all from Python costs less than playing each
 _BLOCK = 256
 
 
@@ -202,25 +205,33 @@ class IndexPolicy(Agent):
     def arm_rule(self) -> ArmRule | None:
         """The index of one arm as a function for compiled code; None where there is none, and NumPy is used.
 
-        Here: `value`, where a subclass has one, else `index` where the problem knows its boundary beforehand.
+        Here: `value`, where a subclass has one, else `index`, where compiled code can tell the margin of an arm.
         """
         if type(self).value is not IndexPolicy.value:
-            return self.arm_rule_of("value", 0.0)
-        return None if self.problem.boundary is None else self.arm_rule_of("index", self.problem.boundary)
+            rule = None if self.task.D > 1 else rule_of_method(self, "value", 0.0)
+            return self.tried(rule, self.value)
+        rule = self.by_margin(None, None)
+        rule = None if rule is None else rule_of_method(self, "index", rule.centre, rule.measure)
+        plain = self.value if rule is None or rule.measure is None else self.index
+        return self.tried(rule, plain)
 
-    def arm_rule_of(self, method: str, centre: float) -> ArmRule | None:
-        """The method `index` or `value` as a rule, if Numba takes it as it stands and arms are scalar; else None.
-
-        Args:
-            method: its name.
-            centre: what is taken off a mean to make the method's second argument.
-        """
-        if self.task.D > 1 or self.task.pull == "coordinate":
+    def by_margin(self, function: Any, own: Any) -> ArmRule | None:
+        """The rule of a function of the margin, see `ArmRule`; None where compiled code cannot tell the margin."""
+        if self.task.pull == "coordinate" or not self.problem.local:
             return None
-        rule = rule_of_method(self, method, float(centre))
-        low, high = self.task.support or (centre - 2 * self.task.sigma, centre + 3 * self.task.sigma)
+        if self.task.D == 1 and self.problem.boundary is not None:
+            return ArmRule(function, own, float(self.problem.boundary))
+        measure = self.problem.measure
+        return None if measure is None else ArmRule(function, own, 0.0, measure)
+
+    def tried(self, rule: ArmRule | None, plain: Callable[[Floats, Floats], Floats]) -> ArmRule | None:
+        """A rule, if Numba takes it as it stands and makes the same of it as NumPy, `plain(T, x)`; else None."""
+        if rule is None or self.task.pull == "coordinate":
+            return None
+        low, high = self.task.support or (rule.centre - 2 * self.task.sigma, rule.centre + 3 * self.task.sigma)
+        low, high = (low, high) if rule.measure is None else (-(high - low), high - low)
         most = min(self.task.budget or math.inf, self.task.max_pulls or math.inf)
-        return rule if rule is not None and compiles(rule, self.value, low, high, most) else None
+        return rule if compiles(rule, plain, low, high, most) else None
 
     @functools.cached_property
     def compiled(self) -> CompiledRule | None:
@@ -240,9 +251,9 @@ class IndexPolicy(Agent):
     def values(self, T: Floats, x: Floats) -> Floats:
         """`value`, by compiled code where there is any."""
         if self.compiled is None:
-            value = self.value(T, x)
-            return self._checked(value, T) if self._brought else value
-        out = self.compiled.values(T, x)
+            out = self.value(T, x)
+        else:
+            out = self.compiled.values(T, self.problem.arm_margin(x) if self.compiled.rule.measure else x)
         return self._checked(out, T) if self._brought else out
 
     def _checked(self, value: Any, T: Floats) -> Floats:
@@ -321,12 +332,21 @@ class IndexPolicy(Agent):
         own = type(self).choose is IndexPolicy.choose and type(self).remember is IndexPolicy.remember
         return own and self.compiled is not None
 
+    @property
+    def most_played(self) -> float:
+        compiled = self.compiled
+        return MEASURED if compiled is not None and compiled.rule.measure else math.inf
+
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: IndexMemory) -> Ints:
         m, compiled = state, self.compiled
         assert compiled is not None
-        out = np.empty(len(m.last), np.int64)
-        board = Board(m.table, m.levels, m.last, float(self.first), bool(self.running), self._brought)
+        out, given = np.full(len(m.last), UNPLAYED), np.full(len(m.last), math.nan)
+        board = Board(m.table, m.levels, m.last, float(self.first), bool(self.running), self._brought, given)
         play(*compiled.rule, *board, *simulation, *quiet, *Block.empty(), out)
-        if (out < 0).any():
+        while (rows := np.flatnonzero(out == UNPLAYED)).size:  # the problem's routine leaves margins to `arm_margin`
+            x = simulation.statistics[1].reshape(len(out), self.task.K, -1)[rows, m.last[rows]]
+            given[rows] = self.problem.arm_margin(x if self.task.D > 1 else x[:, 0])
+            play(*compiled.rule, *board, *simulation, *quiet, *Block.empty(), out)
+        if (out == NO_NUMBER).any():
             raise ValueError(f"the index of {self.name} must be a number, got NaN")
         return out

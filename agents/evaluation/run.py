@@ -271,9 +271,10 @@ def check_end(label: str, agent: Any, task: Task) -> None:
         raise ValueError(f"{label} may never stop by itself: give a budget or max_pulls")
 
 
-def plays(agent: Any) -> bool:
-    """Whether an agent plays whole episodes in compiled code."""
-    return hasattr(agent, "play") and getattr(agent, "plays", False) is True
+def plays(agent: Any, slots: int = 1) -> bool:
+    """Whether an agent plays whole episodes in compiled code, so many side by side."""
+    able = hasattr(agent, "play") and getattr(agent, "plays", False) is True
+    return able and slots <= getattr(agent, "most_played", slots)
 
 
 def make_agent(recipe: Recipe, env_id: str, kwargs: Any) -> tuple[Any, PureExplorationVectorEnv]:
@@ -349,7 +350,7 @@ class _Plan:
         count = min(episodes, jobs * max(1, min(SHARES, episodes // (jobs * FEWEST))))
         ends = [episodes * i // count for i in range(count + 1)]
         shares = [(first, end - first) for first, end in itertools.pairwise(ends)]
-        if not plays(self.policy):
+        if not plays(self.policy, min(self.slots, math.ceil(episodes / count))):
             joblib = require("joblib", "jobs > 1", "evaluation")
             task = joblib.delayed(_Plan.part)
             found = joblib.Parallel(n_jobs=jobs)(task(self, *share, seed, None, None) for share in shares)
@@ -383,7 +384,7 @@ def _plan(
         slots = _batch_size(envs, episodes, batch)
         # A first decision: what the agent cannot read comes out here, and no run pays for the loading of kernels.
         observation, _ = envs.reset(seed=0)
-        if plays(policy):
+        if plays(policy, slots):
             quiet = Quiet(np.zeros(1, np.int64), 0)
             envs.step(policy.play(envs.simulation, quiet, observation, None)[0])
         else:
@@ -418,7 +419,7 @@ class _Lockstep:
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
         self.first, self.episodes, self.seed, self.bar, self.stopped = first, episodes, seed, bar, stopped
         E = envs.num_envs
-        self.plays = plays(policy)
+        self.plays = plays(policy, E)
         self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
         self.checks = np.array([] if at is None else at, np.int64)
         self.result = Run.empty(label, envs.task, episodes, at)

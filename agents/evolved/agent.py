@@ -7,7 +7,6 @@ tau0 - tau1 ln(price), tau0 and tau1 being two parameters more; and 1 / price st
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import Measure, Quiet, Simulation, number, player
+from bandit_envs import Quiet, Simulation, number, player
 
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, unfit
 from ..core.index_kernels import ArmRule
@@ -86,16 +85,6 @@ class Evolved(IndexPolicy):
         if self.stops:
             self._limits = table[:, -2] - table[:, -1] * math.log(task.pull_cost)
 
-    @functools.cached_property
-    def _measure(self) -> Measure | None:
-        """Distances in compiled code, where the problem's own class has not put others in their place."""
-        kinds = (vars(kind) for kind in type(self.problem).__mro__)
-        latest = next(kind for kind in kinds if "distances" in kind or "distance_routine" in kind)
-        return self.problem.distance_routine() if "distance_routine" in latest else None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_measure"}
-
     def index(self, T: Floats, D: Floats) -> Floats:
         out = np.empty(len(T))
         rows = len(T) // len(self.genes)
@@ -103,15 +92,14 @@ class Evolved(IndexPolicy):
         return out
 
     def arm_rule(self) -> ArmRule | None:
-        boundary, scalar = self.problem.boundary, self.task.D == 1 and self.task.pull == "arm"
-        if self._wide or len(self.genes) > 1 or boundary is None or not scalar:
+        if self._wide or len(self.genes) > 1:
             return None
-        return ArmRule(arm_index, Own(self._centre, self.sigma2, self.fair, self._own), float(boundary))
+        return self.by_margin(arm_index, Own(self._centre, self.sigma2, self.fair, self._own))
 
     @property
     def plays(self) -> bool:
         if self._wide:
-            return self.task.D == 1 and self._measure is not None
+            return self.task.D == 1 and self.problem.measure is not None
         return not self.stops and self.compiled is not None
 
     def remember(self, observation: Observation) -> Any:
@@ -143,7 +131,7 @@ class Evolved(IndexPolicy):
         """Room for the next arms (E,), and the arguments of `least_index`, which fills it."""
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean = np.ascontiguousarray(observation["mean"], np.float64)
-        E, measure, out = len(pulls), self._measure, np.empty(len(pulls), np.int64)
+        E, measure, out = len(pulls), self.problem.measure, np.empty(len(pulls), np.int64)
         if len(state.distances) != E:
             raise unfit(pulls, mean, len(state.distances))
         if measure is None:

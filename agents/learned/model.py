@@ -108,11 +108,12 @@ class Trained:
     def _index(self) -> NetworkIndex | None:
         """The same as an index policy for compiled code, where it is one and the task's arms have a margin each."""
         task = self.task
-        if task is None or task.D > 1 or task.pull != "arm" or not self.by_index:
+        if task is None or task.pull != "arm" or not self.by_index:
             return None
-        task = task.replace(observation="statistics", actions="full")
-        known = task.make_problem().boundary is not None
-        return NetworkIndex(task, self.model.policy.mlp_extractor) if known else None
+        problem = task.make_problem()
+        if not problem.local or (task.D > 1 or problem.boundary is None) and problem.measure is None:
+            return None
+        return NetworkIndex(task.replace(observation="statistics", actions="full"), self.model.policy.mlp_extractor)
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep: the weights may have changed since the index was made."""
@@ -132,10 +133,9 @@ class Trained:
         """
         index: Any = self._index
         if state is None:
-            shape = len(observation), index.task.K
-            state = index.remember(
-                {"pulls": simulation.pulls.reshape(shape), "mean": simulation.statistics[1].reshape(shape)}
-            )
+            E, K, D = len(observation), index.task.K, index.task.D
+            mean = simulation.statistics[1].reshape((E, K) if D == 1 else (E, K, D))
+            state = index.remember({"pulls": simulation.pulls.reshape(E, K), "mean": mean})
         return index.played(simulation, quiet, observation, state), state
 
     def predict(

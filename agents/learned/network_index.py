@@ -181,7 +181,7 @@ class NetworkIndex(IndexPolicy):
     """A network without context as an index policy, for whole episodes in compiled code.
 
     Args:
-        task: of scalar arms, whose boundary is a mean known beforehand.
+        task: of a problem in which each arm has a margin of its own that compiled code can tell.
         network: the `policy.ArmNetwork`.
     """
 
@@ -189,17 +189,18 @@ class NetworkIndex(IndexPolicy):
 
     def __init__(self, task: Task, network: Any) -> None:
         super().__init__(task)
-        theta = float("nan") if task.law != "bernoulli" else self.problem.boundary
+        known = task.law == "bernoulli" and task.D == 1 and self.problem.boundary is not None
+        theta = self.problem.boundary if known else float("nan")
         made = 1.0 / math.log1p(task.scale), float(task.sigma), float(theta), float(self.problem.tolerance)  # type: ignore[arg-type]
         self._own = Own(*weights_of(network), task.K, *made)
-        never = self.compiled.values(np.zeros(1), np.full(1, self.problem.boundary), np.zeros(1))  # type: ignore[union-attr]
-        self.first = float(never[0])
+        compiled: Any = self.compiled
+        self.first = float(compiled.values(np.zeros(1), np.full(1, compiled.rule.centre), np.zeros(1))[0])
 
     def index(self, T: Floats, D: Floats) -> Floats:
         raise TypeError("the index of a network needs variances: it is compiled, see arm_rule")
 
-    def arm_rule(self) -> ArmRule:
-        return ArmRule(arm_index, self._own, float(self.problem.boundary))  # type: ignore[arg-type]
+    def arm_rule(self) -> ArmRule | None:
+        return self.by_margin(arm_index, self._own)
 
     def remember(self, observation: Observation) -> IndexMemory:
         """The memory of episodes that have seen nothing."""

@@ -237,8 +237,22 @@ class Problem(ABC):
         return out
 
     def distance_routine(self) -> Measure | None:
-        """`distances` of one episode for compiled code, which whoever overrides `distances` overrides too; or None."""
+        """`distances` of one episode for compiled code, or None.
+
+        Where a problem is `local`, it tells the margins of single arms too; -inf is one that it leaves to `arm_margin`.
+        """
         return None
+
+    @functools.cached_property
+    def measure(self) -> Measure | None:
+        """`distance_routine`, unless a subclass has put other margins or distances in the place of those it tells."""
+        names = {"margin", "arm_margin", "distances", "distance_routine"}
+        latest = next(kind for kind in type(self).__mro__ if names & vars(kind).keys())
+        return self.distance_routine() if "distance_routine" in vars(latest) else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles keep: the routine is looked up anew."""
+        return {name: value for name, value in vars(self).items() if name != "measure"}
 
     def _check_batch(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
         """Check the arrays of `distances` for a kernel: all are of shape (E, K).

@@ -8,12 +8,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..checks import array, flag, number
-from ..geometry import Polyhedron
+from ..geometry import Polyhedron, margin_of, room_of, unpacked
 from ..instances import Instance, Sampler
-from .base import Floats, SetProblem, TaskLike
+from ..routines import carray
+from .base import Floats, Measure, SetProblem, TaskLike
 from .feasible_measures import hardness, hardness_2
 
 __all__ = ["Feasible"]
+
+
+def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
+    """`distances` as a routine; numbers: `Polyhedron.numbers`."""
+    shape = carray(numbers, 2)
+    D, M = np.int64(shape[0]), np.int64(shape[1])
+    T, x, margins, told = carray(pulls, K), carray(mean, (K, D)), carray(out, K), carray(numbers, (M + 2) * (D + 2))
+    room, unseen = np.empty(D + room_of(D, M)), False
+    for k in range(K):
+        unseen |= T[k] == 0
+    rows, b, unit, bounds, kind, limit = unpacked(told)
+    for k in range(K):
+        margins[k] = 0.0 if unseen else margin_of(x[k], rows, b, unit, bounds, kind, limit, room[D:], room[:D])
 
 
 class Feasible(SetProblem):
@@ -55,6 +69,9 @@ class Feasible(SetProblem):
         """Signed distance from the boundary of the polyhedron; arms of one dimension have no last axis."""
         points = np.asarray(means, np.float64)
         return self.polyhedron.margin(points[..., None] if len(self.A[0]) == 1 else points)
+
+    def distance_routine(self) -> Measure:
+        return Measure.of(_measure, *self.polyhedron.numbers)
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """`margins`, |margin| + tolerance of each arm (K,), and `H`, `H_2` of them (`problems.feasible_measures`)."""
