@@ -250,7 +250,7 @@ _TABLE = [
         autoreset="NextStep",
         epsilon=0.1,
         budget=150,
-        criterion="exact",
+        criterion="each",
         **DELTA,
     ),
     _setting(

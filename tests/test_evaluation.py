@@ -506,19 +506,20 @@ def test_summary_is_what_the_rows_say() -> None:
 def test_delta_gets_a_verdict_and_a_lower_bound_a_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Threshold, "lower_bound", lambda self, means, delta: 20.0 if delta == 0.2 else math.nan)
     table = evaluate("uniform", env_kwargs=TAO | {"delta": 0.2}, episodes=100).summary()
-    assert table["verdict"].tolist() == ["not met"]
+    assert table["verdict"].tolist() == ["none stopped"]
     assert table["lower_bound_ratio"].isna().all()  # the budget has ended the episodes, not the agent
     stops = Stops(gym.make(THRESHOLD, actions="full", **TAO))
     result = evaluate(stops, env_kwargs={"instance": "tao2019-1", "delta": 0.2}, at=[12, 100])
     first, last = result.summary()["lower_bound_ratio"]
+    assert result.summary()["verdict"].tolist() == ["not met", "not met"]
     assert last == result.column("stops", "total_pulls").mean() / 20.0
     assert math.isnan(first)
     capped = evaluate(stops, env_kwargs={"instance": "tao2019-1", "delta": 0.2, "max_pulls": 12}).summary()
     assert 0 < capped["truncated"][0] < 1
     assert capped["lower_bound_ratio"].isna().all()
-    easy = {"instance": Instance(Bernoulli([0.0, 1.0])), "budget": 10, "delta": 0.2}
-    assert evaluate("uniform", env_kwargs=easy, episodes=100).summary()["verdict"].tolist() == ["met"]
-    assert evaluate("uniform", env_kwargs=easy, episodes=3).summary()["verdict"].tolist() == ["undecided"]
+    easy: Any = {"env_id": THRESHOLD, "env_kwargs": {"instance": Instance(Bernoulli([0.0, 1.0])), "delta": 0.2}}
+    assert evaluate(Stops, **easy, episodes=100).summary()["verdict"].tolist() == ["met"]
+    assert evaluate(Stops, **easy, episodes=3).summary()["verdict"].tolist() == ["undecided"]
     assert "verdict" not in evaluate("uniform").summary()
 
 

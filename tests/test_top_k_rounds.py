@@ -52,7 +52,9 @@ def sampler(law: str = "gaussian", arms: int = 6, spread: float = 0.2, **mean: A
 def twin_of(agent: Any) -> Twin:
     """The twin of an agent, on its task."""
     task = agent.task
-    n, k, eps, delta, W = task.K, agent.k, task.parameters["epsilon"], task.delta, 2 * task.sigma
+    n, k, delta, W = task.K, agent.k, task.delta, 2 * task.sigma
+    by_sum = agent.name in ("adaptive-top-k", "improved-top-k") and task.parameters["criterion"] == "each"
+    eps = task.parameters["epsilon"] / (k if by_sum else 1)  # k arms that lose eps together hold none that loses more
     if agent.name == "racing":
         support = task.support or (-math.inf, math.inf)
         return racing_twin(n, k, agent.rules.R, delta, agent.rules.W, WIDTHS[agent.rules.kind], agent.beyond, support)
@@ -503,9 +505,10 @@ def test_errors_of_racing(widths: str) -> None:
         ("halving", {"epsilon": 0.0}, "halving needs epsilon > 0 of the problem TopK"),
         ("improved-top-k", {"epsilon": 0.0}, "improved-top-k needs epsilon > 0 of the problem TopK"),
         *(
-            (name, {"epsilon": 1e-9}, f"{name} at epsilon=1e-09 needs .* pulls of an arm, at most 2\\^40")
-            for name in ("direct", "incremental", "halving", "improved-top-k")
+            (name, {"epsilon": 1e-9}, f"{name} at epsilon={epsilon} needs .* pulls of an arm, at most 2\\^40")
+            for name, epsilon in dict.fromkeys(("direct", "incremental", "halving"), "1e-09").items()
         ),
+        ("improved-top-k", {"epsilon": 1e-9}, "improved-top-k at epsilon=5e-10 needs .* pulls of an arm"),
         ("improved-top-k(reuse=1)", {}, "reuse must be True or False, got 1"),
         ("opt-mai", {}, "opt-mai needs an environment with a budget"),
         ("opt-mai(reuse='yes')", {"budget": 100}, "reuse must be True or False, got 'yes'"),

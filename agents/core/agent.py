@@ -166,6 +166,8 @@ class Agent(ABC):
         anytime: whether its rule does without the budget.
         stops: whether it stops by itself where the task names a delta.
         coordinates: whether it can pull single coordinates of arms.
+        promises: of an algorithm for the k best arms that stops by itself, criteria by which its answer is right with
+            probability 1 - delta at the problem's epsilon; see `core.confidence.tolerance_of` for the others.
         resumes: whether it goes on from an observation of running episodes where its memory has been lost.
         oracles: {parameter that holds truth: function of the problem and the true means that tells it, or None}.
 
@@ -179,6 +181,7 @@ class Agent(ABC):
     anytime: ClassVar[bool] = True
     stops: bool = False
     coordinates: ClassVar[bool] = False
+    promises: ClassVar[tuple[str, ...]] = ()
     resumes: ClassVar[bool] = True
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}
     _parameters: dict[str, Any]

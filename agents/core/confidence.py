@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task, choice, inlined, jit, number
 
+from .agent import Agent
+
 __all__ = [
     "BOUNDS",
     "LEAST",
@@ -19,8 +21,10 @@ __all__ = [
     "delta_of",
     "lil_table",
     "lil_width",
+    "positive_tolerance_of",
     "scale_of",
     "tabulated",
+    "tolerance_of",
     "width_of",
 ]
 
@@ -69,6 +73,48 @@ def delta_of(name: str, task: Task, delta: float | None, with_budget: float | No
     if delta < LEAST:
         raise ValueError(f"{name} needs a delta of at least {LEAST:g}, got {delta!r}")
     return delta
+
+
+def tolerance_of(agent: Agent) -> float:
+    """The tolerance at which an algorithm for the k best arms answers right by the problem's criterion.
+
+    It is the problem's epsilon by the criteria that the algorithm promises, and 0 by "exact". Where the algorithm
+    promises the aggregate regret only, it is epsilon / k by "each": k arms that lose at most epsilon together hold none
+    that loses more.
+
+    Raises:
+        ValueError: naming the criterion, where no tolerance makes the algorithm right by it.
+    """
+    problem: Any = agent.problem
+    if problem.criterion in agent.promises:
+        return float(problem.epsilon)
+    if problem.criterion == "exact":
+        return 0.0
+    if problem.criterion == "each" and "aggregate" in agent.promises:
+        return float(problem.epsilon) / problem.k  # type: ignore[no-any-return]
+    raise ValueError(
+        f"{agent.name} promises nothing by criterion={problem.criterion!r} of {problem.name}; it does by "
+        f"{' and '.join(map(repr, agent.promises)) or 'none'}"
+    )
+
+
+def positive_tolerance_of(agent: Agent) -> float:
+    """`tolerance_of` an algorithm that never ends without one.
+
+    Raises:
+        ValueError: if it is 0, or less than 1e-100.
+    """
+    tolerance, problem = tolerance_of(agent), agent.task.problem
+    if tolerance == 0 and agent.problem.epsilon > 0:  # type: ignore[attr-defined]
+        raise ValueError(
+            f"{agent.name} needs a tolerance > 0, which criterion='exact' of {problem} does not leave: take another "
+            "criterion, or an agent that finds the exact set, such as lucb, kl-lucb, clucb or racing"
+        )
+    if tolerance == 0:
+        raise ValueError(f"{agent.name} needs epsilon > 0 of the problem {problem}, got epsilon=0")
+    if tolerance < LEAST:
+        raise ValueError(f"{agent.name} needs an epsilon of at least {LEAST:g}, got {tolerance!r}")
+    return tolerance
 
 
 def scale_of(task: Task, sigma: float | None) -> float:

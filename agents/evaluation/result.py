@@ -221,10 +221,11 @@ class Evaluation:
 
         Columns: agent, budget, at, episodes, total_pulls (mean) and its quantiles total_pulls_50, total_pulls_95;
         error_rate with the Clopper-Pearson interval error_low, error_high, and, where the task names a delta, the
-        `verdict` on it; score with the bootstrap interval score_low, score_high; truncated (a rate: a censored time is
-        no stopping time); lower_bound_ratio (mean pulls / the problem's lower bound, NaN where none is known for these
-        arms, and where not all episodes were ended by the agent itself: with a budget, where one is truncated, and at
-        checkpoints that one has reached); means of the metrics; pulls_per_second.
+        `verdict` on it, of which only answers given by stopping speak (`statistics.verdict`); score with the bootstrap
+        interval score_low, score_high; truncated (a rate: a censored time is no stopping time); lower_bound_ratio (mean
+        pulls / the problem's lower bound, NaN where none is known for these arms, and where not all episodes were ended
+        by the agent itself: with a budget, where one is truncated, and at checkpoints that one has reached); means of
+        the metrics; pulls_per_second.
 
         Args:
             level: of the intervals.
@@ -232,7 +233,7 @@ class Evaluation:
         require("scipy.stats", "an interval")
         rows = []
         for run in self.runs:
-            n, errors = len(run.columns["score"]), (~run.columns["correct"]).sum(axis=0)
+            n = len(run.columns["score"])
             rate, low, high = run.estimate("error_rate", level)
             score, score_low, score_high = run.estimate("score", level)
             for c, (budget, at) in enumerate(run.cells):
@@ -250,13 +251,13 @@ class Evaluation:
                     "error_high": high[c],
                 }
                 if run.task.delta is not None:
-                    row["verdict"] = statistics.verdict(int(errors[c]), n, run.task.delta, level)
+                    row["verdict"] = self._verdict(run, c, level)
                 row |= {
                     "score": score[c],
                     "score_low": score_low[c],
                     "score_high": score_high[c],
                     "truncated": run.columns["truncated"][:, c].mean(),
-                    "lower_bound_ratio": self._ratio(run, c, at),
+                    "lower_bound_ratio": self._ratio(run, c),
                 }
                 row |= {name: run.columns[name][:, c].mean() for name in run.names[2:]}
                 rows.append(row | {"pulls_per_second": run.pulls_per_second})
@@ -267,13 +268,26 @@ class Evaluation:
         return table
 
     @staticmethod
-    def _ratio(run: Run, c: int, at: int | None) -> float:
+    def _stopped(run: Run, c: int) -> NDArray[np.bool_]:
+        """Which episodes of a cell the agent has ended by itself, (episodes,)."""
+        pulls, truncated = run.columns["total_pulls"][:, c], run.columns["truncated"][:, c].astype(np.bool_)
+        ends = [end for end in (*run.cells[c], run.task.budget) if end is not None]
+        stopped: NDArray[np.bool_] = ~truncated & (pulls < min(ends, default=math.inf))
+        return stopped
+
+    @classmethod
+    def _verdict(cls, run: Run, c: int, level: float) -> str:
+        """The verdict on the delta of the task, of which answers speak that were given by stopping."""
+        stopped, correct = cls._stopped(run, c), run.columns["correct"][:, c].astype(np.bool_)
+        errors, n = int((stopped & ~correct).sum()), len(stopped)
+        return statistics.verdict(errors, n, run.task.delta, level, open=n - int(stopped.sum()))  # type: ignore[arg-type]
+
+    @classmethod
+    def _ratio(cls, run: Run, c: int) -> float:
         """Mean pulls / the lower bound in a cell where the agent has ended all episodes by itself, else NaN."""
-        pulls = run.columns["total_pulls"][:, c]
-        cut = run.columns["truncated"][:, c].any() or at is not None and (pulls >= at).any()
-        if run.task.budget is not None or cut or not run.lower_bound > 0:
+        if run.task.budget is not None or not cls._stopped(run, c).all() or not run.lower_bound > 0:
             return math.nan
-        return float(pulls.mean() / run.lower_bound)
+        return float(run.columns["total_pulls"][:, c].mean() / run.lower_bound)
 
     def column(self, agent: str, metric: str, *, budget: int | None = None, at: int | None = None) -> NDArray[Any]:
         """The values of a metric, (episodes,), in one cell.

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["PairedDifference", "bootstrap_mean", "clopper_pearson", "mcnemar_midp", "paired_difference", "verdict"]
 
 Floats = NDArray[np.float64]
-Verdict = Literal["met", "not met", "undecided"]
+Verdict = Literal["met", "not met", "undecided", "none stopped"]
 
 LARGE = 10_000  # episodes beyond which a mean is as good as normal
 BLOCK = 2**18  # random numbers drawn at a time: what bounds the memory of a resampling, whatever the number of episodes
@@ -83,19 +83,30 @@ def clopper_pearson(errors: ArrayLike, n: ArrayLike, level: float = 0.95) -> tup
     return (float(low), float(high)) if low.ndim == 0 else (low, high)
 
 
-def verdict(errors: int, n: int, delta: float, level: float = 0.95) -> Verdict:
-    """Whether an error probability of at most delta is shown, refuted, or neither, by `errors` errors in `n` episodes.
+def verdict(errors: int, n: int, delta: float, level: float = 0.95, open: int = 0) -> Verdict:
+    """Whether a probability of at most delta to stop with a wrong answer is shown or refuted by n episodes.
 
-    "met": the upper Clopper-Pearson limit is at most delta. "not met": the lower limit is above delta. "undecided": too
-    few episodes to tell. Either claim is wrong with probability at most (1 - level) / 2. At level 0.95, "met" without
-    any error takes 36, 72 and 368 episodes for delta = 0.1, 0.05 and 0.01.
+    "met": the upper Clopper-Pearson limit is at most delta, even if all episodes that did not stop had stopped with a
+    wrong answer. "not met": the lower limit is above delta, even if none of them had. "undecided": too few episodes
+    stopped to tell. "none stopped": none did. "met" and "not met" are wrong with probability at most (1 - level) / 2
+    each. At level 0.95, "met" without any error takes 36, 72 and 368 episodes for delta = 0.1, 0.05 and 0.01.
+
+    Args:
+        errors: episodes that stopped with a wrong answer.
+        n: all episodes.
+        delta: the promise.
+        level: of the limits.
+        open: episodes that did not stop by themselves.
 
     Raises:
         ValueError: delta outside (0, 1), and what `clopper_pearson` refuses.
     """
     if not 0 < delta < 1:
         raise ValueError(f"delta={delta} must be in (0, 1)")
-    low, high = clopper_pearson(errors, n, level)
+    if open == n > 0:
+        return "none stopped"
+    low, _ = clopper_pearson(errors, n, level)
+    _, high = clopper_pearson(errors + open, n, level)
     return "met" if high <= delta else "not met" if low > delta else "undecided"
 
 

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 from bandit_envs import Deviation, Samples, deviations, episode_kernel, flag, integer, part
 
 from ..core.agent import Fields, Ints, Observation
-from ..core.confidence import LEAST, delta_of, width_of
+from ..core.confidence import LEAST, delta_of, tolerance_of, width_of
 from ..core.plan_policy import Seen, add, following
 from .draws import Seeds, draw, draw_evenly, uniform
 from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
@@ -144,19 +144,20 @@ def next_arm(e: int, seen: Samples, rules: Rules, high: High, plans: Any, seeds:
 class _Policy(TopKAgent):
     """What the four policies share."""
 
-    source, stops = "Kalyanakrishnan & Stone, ICML 2010, section 4", True
+    source, stops, promises = "Kalyanakrishnan & Stone, ICML 2010, section 4", True, ("aggregate", "each")
     policy: ClassVar[int]
 
     def __init__(self, task: Any, delta: float | None, cap: bool, width: float | None, seed: int) -> None:
         super().__init__(task)
         K, W, self.seed = self.task.K, width_of(self.task, width), integer("seed", seed, 0, 2**32 - 1)
-        if flag("cap", cap) and self.epsilon == 0 and self.policy > 1:
-            raise ValueError("cap=True needs a problem with epsilon > 0, got epsilon=0")
-        at, bounded = self.stopping_level(delta), cap or self.policy <= 2
+        epsilon, capped = tolerance_of(self), flag("cap", cap)
+        if capped and epsilon == 0 and self.policy > 1:
+            raise ValueError("cap=True needs epsilon > 0 and a criterion that leaves a tolerance, not 'exact'")
+        at, bounded = self.stopping_level(delta), capped or self.policy <= 2
         level = delta_of(self.name, self.task, delta) if bounded else 0.5  # which is not used
-        self.cap = direct_pulls(K, self.epsilon, level, W) if cap else UNLIMITED
+        self.cap = direct_pulls(K, epsilon, level, W) if capped else UNLIMITED
         at = -1.0 if at is None or self.budgeted else at
-        self.rules = Rules(self.policy, self.k, self.cap, self.epsilon, at, W, W**2 * math.log(K / level) / 2.0)
+        self.rules = Rules(self.policy, self.k, self.cap, epsilon, at, W, W**2 * math.log(K / level) / 2.0)
 
     def rule(self, seen: Fields, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         _, public_seed = self.beside(observation, state.high)

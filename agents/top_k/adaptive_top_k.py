@@ -24,7 +24,7 @@ import numpy as np
 from bandit_envs import PULLS_LIMIT
 
 from ..core.agent import Bools, Floats, Ints, Observation
-from ..core.confidence import delta_of, scale_of
+from ..core.confidence import delta_of, scale_of, tolerance_of
 from .elimination import SetMemory, SetPolicy
 
 __all__ = ["AcceptReject", "AdaptiveTopK", "accept_and_reject", "pulls_per_arm"]
@@ -109,6 +109,7 @@ class AdaptiveTopK(AcceptReject):
 
     name, source = "adaptive-top-k", "Chen, Chen, Zhang & Zhou, ICML 2017, Algorithm 1"
     solves, stops, anytime, memory = ("TopK", "BestArm"), True, False, Memory
+    promises = ("aggregate",)
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
@@ -116,7 +117,7 @@ class AdaptiveTopK(AcceptReject):
         pulls = [pulls_per_arm(r, self.task.K, delta) for r in range(1, ROUNDS)]
         self.times = np.array([0, *(min(p, PULLS_LIMIT - 1) for p in pulls)])
         self.margin = np.ldexp(4 * scale_of(self.task, sigma), -np.arange(ROUNDS))
-        self.tolerance = self.task.parameters["epsilon"] if self.task.budget is None else -1.0  # D4
+        self.tolerance = tolerance_of(self) if self.task.budget is None else -1.0  # D4
 
     def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
         memory.owed[slots] = -1

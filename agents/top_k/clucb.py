@@ -182,12 +182,13 @@ class CLUCB(TopKAgent):
     """
 
     name, source, stops = "clucb", "Chen, Lin, King, Lyu & Chen, NIPS 2014", True
+    promises = ("aggregate", "each", "exact")
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
         level = 4.0 * self.task.K / delta_of(self.name, self.task, delta, with_budget=0.01)
         weight = {"aggregate": self.k, "each": 1.0, "exact": 0.0}[self.problem.criterion]  # type: ignore[attr-defined]
-        tolerance = -math.inf if self.budgeted else weight * self.epsilon  # D1
+        tolerance = -math.inf if self.budgeted else weight * self.task.parameters["epsilon"]  # D1
         self.rules = Rules(self.k, tolerance, level, 2.0 * scale_of(self.task, sigma) ** 2)
 
     def remember(self, observation: Observation) -> Memory:

@@ -13,8 +13,8 @@ import math
 from typing import Any
 
 from ..core.agent import Ints, Observation
-from ..core.confidence import delta_of, scale_of
-from .elimination import SetPolicy, affordable, positive_epsilon
+from ..core.confidence import delta_of, positive_tolerance_of, scale_of
+from .elimination import SetPolicy, affordable
 
 __all__ = ["Direct", "pulls_per_arm"]
 
@@ -34,10 +34,11 @@ class Direct(SetPolicy):
 
     name, source = "direct", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 1"
     solves, stops = ("TopK", "BestArm"), True
+    promises = ("aggregate", "each")
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        delta, epsilon = delta_of(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        delta, epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
         times = pulls_per_arm(self.task.K, epsilon, delta, 2 * scale_of(self.task, sigma))
         self.times = int(affordable(self.name, epsilon, [times])[0])
 

@@ -16,10 +16,9 @@ import numpy as np
 from bandit_envs import PULLS_LIMIT, Task
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means, unfit
-from ..core.confidence import LEAST
 from ..core.round_policy import RoundMemory, RoundPolicy
 
-__all__ = ["SetMemory", "SetPolicy", "affordable", "best_of", "positive_epsilon", "size_of_answer", "with_best"]
+__all__ = ["SetMemory", "SetPolicy", "affordable", "best_of", "size_of_answer", "with_best"]
 
 
 def best_of(m: Floats, S: Bools, size: Any) -> Bools:
@@ -46,20 +45,6 @@ def size_of_answer(task: Task) -> int:
     if size is None:
         raise ValueError(f"{task.problem} leaves open how many arms an answer has")
     return size
-
-
-def positive_epsilon(name: str, task: Task) -> float:
-    """The tolerance of the task, for an algorithm that never ends without one.
-
-    Raises:
-        ValueError: if it is 0, or less than 1e-100.
-    """
-    epsilon = float(task.parameters["epsilon"])
-    if epsilon == 0:
-        raise ValueError(f"{name} needs epsilon > 0 of the problem {task.problem}, got epsilon=0")
-    if epsilon < LEAST:
-        raise ValueError(f"{name} needs an epsilon of at least {LEAST:g}, got {epsilon!r}")
-    return epsilon
 
 
 def affordable(name: str, epsilon: float, times: Sequence[int]) -> Ints:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..core.agent import Ints, Observation
-from ..core.confidence import delta_of, scale_of
-from .elimination import SetPolicy, affordable, best_of, positive_epsilon
+from ..core.confidence import delta_of, positive_tolerance_of, scale_of
+from .elimination import SetPolicy, affordable, best_of
 from .median_elimination import pulls_per_arm
 
 __all__ = ["Halving", "schedule"]
@@ -40,10 +40,11 @@ class Halving(SetPolicy):
 
     name, source = "halving", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 3"
     solves, stops = ("TopK", "BestArm"), True
+    promises = ("aggregate", "each")
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        delta, epsilon = delta_of(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        delta, epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
         rounds = schedule(self.task.K, self.k, epsilon, delta, 2 * scale_of(self.task, sigma))
         self.sizes = np.array([size for size, _ in rounds] + [self.k])
         self.times = affordable(self.name, epsilon, [times for _, times in rounds])

@@ -29,9 +29,9 @@ import numpy as np
 
 from bandit_envs import flag
 
-from ..core.confidence import delta_of, scale_of
+from ..core.confidence import delta_of, positive_tolerance_of, scale_of
 from .adaptive_top_k import AcceptReject
-from .elimination import affordable, positive_epsilon
+from .elimination import affordable
 
 __all__ = ["ImprovedTopK", "schedule"]
 
@@ -57,10 +57,11 @@ class ImprovedTopK(AcceptReject):
     name = "improved-top-k"
     source = "a reconstruction after Theorem 2 of Chen, Chen, Zhang & Zhou, ICML 2017"
     solves, stops = ("TopK", "BestArm"), True
+    promises = ("aggregate",)
 
     def __init__(self, task: Any, delta: float | None = None, reuse: bool = False, sigma: float | None = None) -> None:
         super().__init__(task)
-        delta, epsilon = delta_of(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        delta, epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
         width = 2 * scale_of(self.task, sigma)
         times = [0, *schedule(self.task.K, self.k, epsilon / width, delta)]
         self.times = affordable(self.name, epsilon, times)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..core.agent import Bools, Ints, Observation
-from ..core.confidence import delta_of
-from .elimination import SetMemory, SetPolicy, affordable, best_of, positive_epsilon
+from ..core.confidence import delta_of, positive_tolerance_of
+from .elimination import SetMemory, SetPolicy, affordable, best_of
 from .median_elimination import elimination_pulls, pulls_per_arm, width_constant
 
 __all__ = ["Incremental", "incremental_pulls"]
@@ -47,10 +47,11 @@ class Incremental(SetPolicy):
 
     name, source = "incremental", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 2"
     solves, stops, memory = ("TopK", "BestArm"), True, Memory
+    promises = ("aggregate", "each")
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        delta, epsilon = delta_of(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        delta, epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
         constant, most = width_constant(self.task, sigma), (self.task.K - 1).bit_length()
         times = [pulls_per_arm(r, epsilon, delta / self.k, constant) for r in range(most)]
         self.times = affordable(self.name, epsilon, times)

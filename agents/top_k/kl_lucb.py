@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from bandit_envs import choice, episode_kernel, inlined, part
 
 from ..core.agent import Fields, Ints, Observation
-from ..core.confidence import delta_of, scale_of
+from ..core.confidence import delta_of, scale_of, tolerance_of
 from ..core.plan_policy import Seen, add, following
 from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
 
@@ -148,6 +148,7 @@ class KLLUCB(TopKAgent):
     """
 
     name, source, stops = "kl-lucb", "Kaufmann & Kalyanakrishnan, COLT 2013", True
+    promises = ("aggregate", "each")
 
     def __init__(
         self, task: Any, delta: float | None = None, threshold: str = "2013", sigma: float | None = None
@@ -158,7 +159,7 @@ class KLLUCB(TopKAgent):
         gaussian = sigma is not None or self.task.support is None
         low, high = self.task.support or (0.0, 0.0)
         low, width = (0.0, scale_of(self.task, sigma)) if gaussian else (low, high - low)
-        epsilon = -math.inf if self.budgeted else self.epsilon / width
+        epsilon = -math.inf if self.budgeted else tolerance_of(self) / width
         self.rules = Rules(self.k, epsilon, lil, level, low, width, gaussian)
 
     def rule(self, seen: Fields, observation: Observation, state: SelectionMemory, out: Ints) -> Any:

@@ -41,6 +41,7 @@ class LilUCB(IndexPolicy):
     """
 
     name, source, solves, stops = "lil-ucb", "Jamieson, Malloy, Nowak & Bubeck, COLT 2014", ("BestArm",), True
+    promises = ("aggregate", "each", "exact")
 
     def __init__(
         self, task: Any, delta: float | None = None, constants: str = "theory", sigma: float | None = None

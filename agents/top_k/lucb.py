@@ -25,7 +25,7 @@ from bandit_envs import choice, episode_kernel, inlined, integer, number, part
 
 from ..core import trees
 from ..core.agent import Bools, Fields, Floats, Ints, Observation, seen_means
-from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulated
+from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulated, tolerance_of
 from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
 
@@ -187,7 +187,7 @@ class LUCB(PlanPolicy):
     Args:
         task: a task or an environment. delta: None takes the task's.
         k: size of the answer; None takes the problem's (AllGood: the number of good arms, an oracle).
-        epsilon: None takes the problem's, >= 0.
+        epsilon: >= 0; None takes the problem's, and 0 by the criterion "exact".
         widths: "hoeffding" (the paper's) or "lil" (Mason et al. 2020; then `c` is their constant).
         c: constant of the lil widths, > 0. sigma: sub-Gaussian scale; None takes the task's.
 
@@ -195,6 +195,7 @@ class LUCB(PlanPolicy):
     """
 
     name, source, stops = "lucb", "Kalyanakrishnan, Tewari, Auer & Stone, ICML 2012", True
+    promises = ("aggregate", "each")
     solves = ("TopK", "BestArm", "AllGood")
     oracles = {
         "k": lambda problem, means: int(problem.right_answer(means).sum()) if problem.answer_size is None else None
@@ -222,7 +223,9 @@ class LUCB(PlanPolicy):
         scale = scale_of(self.task, sigma)
         c = number("c", c, 0, above=True)
         level, factor = (delta / K, c) if lil else (K1 * K / delta, 1.0)
-        epsilon = number("epsilon", parameters["epsilon"] if epsilon is None else epsilon, 0)
+        if epsilon is None:
+            epsilon = parameters["epsilon"] if oracle else tolerance_of(self)
+        epsilon = number("epsilon", epsilon, 0)
         self.stops = not oracle and self.task.budget is None
         table = lil_table(level, factor * scale**2, TABULATED if lil else 0)
         self.rules = Rules(self.k, epsilon, self.stops, lil, level, factor * scale**2, table)

@@ -19,10 +19,9 @@ from bandit_envs import Task, episode_kernel, jit, part
 from ..core import bulk, trees
 from ..core.agent import Fields, Ints, Observation
 from ..core.bulk import Plans, Sums, Times
-from ..core.confidence import delta_of, scale_of
+from ..core.confidence import delta_of, positive_tolerance_of, scale_of
 from ..core.round_policy import BulkPolicy, RoundMemory
 from ..core.trees import Forest
-from .elimination import positive_epsilon
 
 __all__ = [
     "Accuracy", "MedianElimination", "elimination_pulls", "plan_survivors", "pulls_per_arm", "upper_half",
@@ -137,10 +136,11 @@ class MedianElimination(BulkPolicy):
 
     name, source = "median-elimination", "Even-Dar, Mannor & Mansour, JMLR 2006, Algorithm 3"
     solves, stops = ("BestArm",), True
+    promises = ("aggregate", "each")
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
-        delta, epsilon = delta_of(self.name, self.task, delta), positive_epsilon(self.name, self.task)
+        delta, epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
         self.accuracy = Accuracy(epsilon, delta, width_constant(self.task, sigma))
 
     def remember(self, observation: Observation) -> Memory:

@@ -182,7 +182,7 @@ class Racing(SetPolicy):
     """
 
     name, source = "racing", "Heidrich-Meisner & Igel, ICML 2009"
-    solves, stops, memory = ("TopK", "BestArm"), True, Memory
+    solves, stops, memory, promises = ("TopK", "BestArm"), True, Memory, ("aggregate", "each", "exact")
 
     def __init__(
         self,

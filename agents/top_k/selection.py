@@ -140,7 +140,6 @@ class TopKAgent(PlanPolicy):
     def __init__(self, task: Any) -> None:
         super().__init__(task)
         self.k: int = self.problem.k  # type: ignore[attr-defined]
-        self.epsilon: float = self.problem.epsilon  # type: ignore[attr-defined]
 
     @property
     def budgeted(self) -> bool:

@@ -1,0 +1,139 @@
+"""What agents that stop by themselves promise: each criterion of TopK and BestArm is obeyed, or refused by its name.
+
+False-alarm rate: an agent that errs at a rate of exactly delta breaks its limit with probability 1e-6.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scipy import stats
+
+import agents
+from agents.catalogue import AGENTS
+from agents.evaluation.statistics import verdict
+from bandit_envs import Task
+
+TOP_K, BEST_ARM = "bandit_envs/TopK-v0", "bandit_envs/BestArm-v0"
+CRITERIA = ("aggregate", "each", "exact")
+
+# Instances on which what is right by one criterion is wrong by another, with k and epsilon.
+INSTANCES: dict[str, tuple[list[float], int, float]] = {
+    "two close arms": ([0.5, 0.48], 1, 0.5),  # only "exact" tells them apart
+    "two arms apart": ([0.4, 0.6], 1, 0.15),  # every criterion does
+    "one worse arm among good ones": ([0.9, 0.9, 0.9, 0.7, 0.5, 0.5, 0.5, 0.5], 4, 0.15),  # wrong by "each" alone
+    "one better arm among equals": ([0.95, 0.5, 0.5, 0.45, 0.4, 0.4], 3, 0.12),  # without it, wrong by "aggregate"
+}
+
+# Stopping on TopK or BestArm, as they are. The fixed-budget ones among them make no promise.
+STOPPING = [name for name, row in AGENTS.items() if getattr(row, "promises", ())]
+
+
+def test_who_promises() -> None:
+    wanted = {"lucb", "kl-lucb", "clucb", "lil-ucb", "racing", "direct", "halving", "incremental", "median-elimination"}
+    assert set(STOPPING) == wanted | {"adaptive-top-k", "improved-top-k", "adapt", "pi1", "pi2", "pi3"}
+    for name, row in AGENTS.items():
+        stops = getattr(row, "stops", False) and {"TopK", "BestArm"} & set(row.solves)
+        assert bool(stops) == (name in STOPPING), name
+
+
+def test_tolerances() -> None:
+    """By hand: the problem's epsilon, epsilon / k where the aggregate alone is promised, 0 for the exact set."""
+    from agents.core.confidence import tolerance_of
+
+    def told(name: str, criterion: str) -> float:
+        task = Task("TopK", {"k": 4, "epsilon": 0.2, "criterion": criterion}, K=10, delta=0.1, max_pulls=10)
+        return tolerance_of(agents.make(name, task))  # type: ignore[arg-type]
+
+    assert [told("lucb", criterion) for criterion in CRITERIA] == [0.2, 0.2, 0.0]
+    assert [told("adaptive-top-k", criterion) for criterion in CRITERIA] == [0.2, 0.05, 0.0]
+    assert [told("racing", criterion) for criterion in CRITERIA] == [0.2, 0.2, 0.2]
+    for name in ("direct", "halving", "incremental", "improved-top-k"):
+        with pytest.raises(ValueError, match=f"{name} needs a tolerance > 0, which criterion='exact' of TopK"):
+            told(name, "exact")
+
+
+def errors(name: str, where: str, criterion: str, delta: float, episodes: int, most: int = 20_000) -> int | None:
+    """Wrong answers by stopping; None where the pair is refused, which names the criterion."""
+    mean, k, epsilon = INSTANCES[where]
+    best = "TopK" not in AGENTS[name.partition("(")[0]].solves
+    kwargs: dict[str, Any] = {"instance": {"law": "bernoulli", "mean": mean}, "epsilon": epsilon, "delta": delta}
+    kwargs |= {"criterion": criterion, "max_pulls": most} | ({} if best else {"k": k})
+    try:
+        rows = agents.evaluate(name, BEST_ARM if best else TOP_K, episodes=episodes, env_kwargs=kwargs).episodes
+    except ValueError as error:
+        if "criterion" not in str(error):
+            raise
+        return None
+    return int((~rows["correct"] & ~rows["truncated"]).sum())
+
+
+def check(name: str, where: str, criterion: str, delta: float, episodes: int, most: int) -> None:
+    limit = stats.binom.isf(1e-6, episodes, delta)
+    wrong = errors(name, where, criterion, delta, episodes, most)
+    assert wrong is None or wrong <= limit, (wrong, limit)
+
+
+@pytest.mark.parametrize("name", STOPPING)
+def test_errors_are_at_most_delta(name: str) -> None:
+    for where in INSTANCES:
+        for criterion in CRITERIA:
+            check(name, where, criterion, 0.3, 100, 3000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [0.1, 0.3])
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("where", INSTANCES)
+@pytest.mark.parametrize("name", STOPPING)
+def test_errors_are_at_most_delta_in_2000_runs(name: str, where: str, criterion: str, delta: float) -> None:
+    check(name, where, criterion, delta, 2000, 20_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "criterion"),
+    [
+        ("lucb(epsilon=0.5)", "two close arms", "exact"),  # its tolerance before the criterion was obeyed
+        ("median-elimination(sigma=0.005)", "two arms apart", "each"),
+        ("kl-lucb(sigma=0.05)", "one worse arm among good ones", "each"),
+        ("direct(sigma=0.05)", "one worse arm among good ones", "each"),
+    ],
+)
+def test_limits_have_teeth(name: str, where: str, criterion: str) -> None:
+    wrong = errors(name, where, criterion, 0.1, 400)
+    assert wrong is not None
+    assert wrong > stats.binom.isf(1e-6, 400, 0.1)
+
+
+# --- verdicts --------------------------------------------------------------------------------------------------------
+
+
+def test_verdicts_by_hand() -> None:
+    assert verdict(0, 36, 0.1) == "met"
+    assert verdict(0, 35, 0.1) == "undecided"
+    assert verdict(30, 100, 0.1) == "not met"
+    assert verdict(0, 100, 0.1, open=100) == "none stopped"
+    assert verdict(0, 100, 0.1, open=3) == "met"  # the three may have been wrong
+    assert verdict(0, 100, 0.1, open=20) == "undecided"
+    assert verdict(30, 100, 0.1, open=20) == "not met"
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "wanted"),
+    [
+        ("uniform", {"max_pulls": 300}, "none stopped"),
+        ("uniform", {"budget": 300}, "none stopped"),
+        ("lucb", {"max_pulls": 10**6}, "met"),
+        ("lucb", {"max_pulls": 100}, "none stopped"),
+        ("lucb(sigma=0.01)", {"max_pulls": 10**6}, "not met"),
+    ],
+)
+def test_verdicts_are_about_runs_that_stopped(name: str, more: dict[str, Any], wanted: str) -> None:
+    instance = {"law": "bernoulli", "mean": [0.6, 0.5, 0.5, 0.5]}
+    kwargs: dict[str, Any] = {"instance": instance, "k": 1, "epsilon": 0.05, "delta": 0.1, **more}
+    found = agents.evaluate(name, TOP_K, episodes=100, env_kwargs=kwargs)
+    assert found.summary()["verdict"].tolist() == [wanted]
+    if wanted == "met":  # at a checkpoint that no episode has left behind, none has stopped
+        found = agents.evaluate(name, TOP_K, episodes=100, at=[10, 10**6], env_kwargs=kwargs)
+        assert found.summary()["verdict"].tolist() == ["none stopped", "met"]
