@@ -117,8 +117,8 @@ def test_tianshou() -> None:
 
 def test_rllib() -> None:
     """RLlib's own runner of environments, without the processes of Ray."""
-    ppo = pytest.importorskip("ray.rllib.algorithms.ppo", exc_type=ImportError)
-    runner = pytest.importorskip("ray.rllib.env.single_agent_env_runner", exc_type=ImportError)
+    ppo = pytest.importorskip("ray.rllib.algorithms.ppo")
+    runner = pytest.importorskip("ray.rllib.env.single_agent_env_runner")
     lengths = []
     for how in ("sync", "vector_entry_point"):
         config = ppo.PPOConfig().environment(f"bandit_envs:{THRESHOLD}", env_config=KWARGS)
