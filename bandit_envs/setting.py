@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from gymnasium import logger, spaces
+from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from . import rng
@@ -72,8 +75,41 @@ class Setting:
         which = spaces.Discrete(self.task.stop + 1)
         if self.task.actions == "arm":
             return which
-        times, answer = spaces.Box(1, MOST_TIMES, (), np.int64), spaces.MultiBinary(self.task.K)
-        return spaces.Dict(arm=which, times=times, answer=answer)
+        K, size = self.task.K, self.problem.answer_size
+        answer = spaces.MultiBinary(K) if size is None else Answers(K, size)
+        return spaces.Dict(arm=which, times=spaces.Box(1, MOST_TIMES, (), np.int64), answer=answer)
+
+
+class Answers(spaces.MultiBinary):
+    """Answers of problems that want so many arms: a sample holds `size` ones in each row.
+
+    An action that ends nothing may hold any mask, and so `contains` is that of MultiBinary.
+
+    Args:
+        n: the length of a mask, or the shape of a batch of masks.
+        size: how many ones a sample has.
+        seed: of the samples.
+    """
+
+    def __init__(self, n: int | Sequence[int], size: int, seed: int | np.random.Generator | None = None) -> None:
+        super().__init__(n, seed)
+        self.size = size
+
+    def sample(self, mask: NDArray[Any] | None = None, probability: NDArray[Any] | None = None) -> NDArray[np.int8]:
+        """A mask of `size` ones, each as likely; with `mask` or `probability`, what MultiBinary draws."""
+        if mask is not None or probability is not None:
+            return super().sample(mask, probability)
+        rank = self.np_random.random(self.shape).argsort(axis=-1).argsort(axis=-1)
+        return (rank < self.size).astype(np.int8)
+
+    def __repr__(self) -> str:
+        return f"Answers({self.n}, {self.size})"
+
+
+@batch_space.register(Answers)
+def _batch_of_answers(space: Answers, n: int = 1) -> Answers:
+    """The space of n answers, one per slot of a vector environment."""
+    return Answers((n, *space.shape), space.size, deepcopy(space.np_random))
 
 
 def _some_means(source: Instance | Sampler) -> NDArray[np.float64]:
@@ -113,7 +149,8 @@ def resolve(
     if surplus := sorted(set(parameters) - set(kind.parameters)):
         common = [name for name in inspect.signature(resolve).parameters if name not in ("problem", "parameters")]
         raise TypeError(
-            f"{kind.name} got an unexpected keyword {surplus[0]!r}; it takes {', '.join([*kind.parameters, *common])}"
+            f"{kind.name} got an unexpected keyword argument {surplus[0]!r}; it takes "
+            f"{', '.join([*kind.parameters, *common])}"
         )
     source = find(kind.sampler if instance is None else instance)
     defaults = kind.defaults if instance is None else source.defaults.get(kind.name, {})

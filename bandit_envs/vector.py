@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
+from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import NDArray
 
 from . import rng
@@ -25,10 +25,11 @@ OPTIONS = ("episode", "reset_mask")  # of `reset`
 
 def _autoreset(mode: Any) -> AutoresetMode:
     """`autoreset_mode`, checked."""
-    allowed = (AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED)
-    if mode not in allowed and mode not in [one.value for one in allowed]:
-        raise ValueError(f"autoreset_mode must be NEXT_STEP or DISABLED of AutoresetMode, got {mode!r:.200}")
-    return AutoresetMode(mode)
+    for one in AutoresetMode:
+        if mode is one or isinstance(mode, str) and mode == one.value:
+            return one
+    names = ", ".join(f"{one.name} ({one.value!r})" for one in AutoresetMode)
+    raise ValueError(f"autoreset_mode must be an AutoresetMode: {names}; got {mode!r:.200}")
 
 
 class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
@@ -37,8 +38,10 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     Args:
         num_envs: N.
         problem, **settings: as in `PureExplorationEnv`.
-        autoreset_mode: NEXT_STEP (the step after an end starts the next episode and ignores the action) or DISABLED
-            (actions of finished slots are ignored until `reset(options={"reset_mask": mask})`).
+        autoreset_mode: NEXT_STEP (the step after an end starts the next episode and ignores the action), SAME_STEP (the
+            step that ends an episode also starts the next: it returns the first observation of that one, and what
+            belongs to the end is in the info, as `final_obs` and `final_info`) or DISABLED (actions of finished slots
+            are ignored until `reset(options={"reset_mask": mask})`).
         copy: return copies of the observations; False gives live views, which the next step overwrites.
     """
 
@@ -71,7 +74,8 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._roots: list[int] | None = None
         self._key, self._episode = np.zeros((2, self.num_envs), np.uint64), np.full(self.num_envs, -1, np.int64)
-        self._restarts = self.autoreset_mode == AutoresetMode.NEXT_STEP
+        self._next_step = self.autoreset_mode == AutoresetMode.NEXT_STEP
+        self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._waiting = self.num_envs  # slots that have ended
         self._bind()
 
@@ -159,6 +163,11 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         if seeds is not None and seeds[0] is not None:
             super().reset(seed=seeds[0])
 
+    def _begin_next(self, rows: NDArray[np.intp]) -> None:
+        """Start, in each of the slots `rows`, the episode that comes after its own: the reset of an autoreset."""
+        self._episode[rows] += 1
+        self._begin(rows)
+
     def _begin(self, rows: NDArray[Any]) -> None:
         """Start the next episodes of the slots `rows`, whose keys and numbers are set."""
         sim = self._sim
@@ -182,7 +191,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         if self._roots is None:
             raise self._core.need_reset()
         sim = self._sim
-        restart = np.flatnonzero(sim.status == ENDED) if self._waiting and self._restarts else None
+        restart = np.flatnonzero(sim.status == ENDED) if self._waiting and self._next_step else None
         everyone = self._waiting == 0
         count, answers = self._core.advance(actions)
         info: dict[str, Any] = {}
@@ -205,9 +214,37 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
                 info[name], info[f"_{name}"] = column, over
             self._waiting += count
         if restart is not None:
-            self._episode[restart] += 1
-            self._begin(restart)
-        return sim.reward.copy(), sim.terminated.copy(), sim.truncated.copy(), info
+            self._begin_next(restart)
+        outcome = sim.reward.copy(), sim.terminated.copy(), sim.truncated.copy()
+        if count and self._same_step:
+            info = self._final(ended, over, info)
+            self._begin_next(ended)
+        return *outcome, info
+
+    def _final(self, ended: NDArray[np.intp], over: NDArray[np.bool_], info: dict[str, Any]) -> dict[str, Any]:
+        """The info of a step in SAME_STEP, as Gymnasium's SyncVectorEnv gives it.
+
+        Args:
+            ended: (n,), the slots that have ended and not yet begun anew.
+            over: (N,), whether they have.
+            info: of all slots, as the other modes give it.
+
+        Returns:
+            The info of the slots that go on, `final_obs` (an array of one observation per slot that has ended, None
+            elsewhere) and `final_info` (that of the slots that have ended), each with its mask.
+        """
+        last = self._core.observe(copy=False)
+        last = {name: array[ended] for name, array in last.items()} if isinstance(last, dict) else last[ended]
+        observations = np.full(self.num_envs, None, object)
+        for slot, observation in zip(ended, iterate(self.observation_space, last), strict=True):
+            observations[slot] = observation
+        sample, pulled = info.pop("sample", None), info.pop("_sample", over)
+        going: dict[str, Any] = {}
+        for found, slots in ((info, pulled & over), (going, pulled & ~over)):
+            if sample is not None and slots.any():
+                found["sample"], found["_sample"] = np.zeros_like(sample), slots
+                found["sample"][slots] = sample[slots]
+        return going | {"final_obs": observations, "_final_obs": over, "final_info": info, "_final_info": over}
 
     def means(self, slots: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
         """Empirical means of the given slots (None: all), (n, K) or (n, K, D), NaN for arms never pulled."""

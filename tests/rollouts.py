@@ -32,6 +32,8 @@ def same(a: Any, b: Any) -> bool:
         return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, np.ndarray):
         form = isinstance(b, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape
+        if form and a.dtype == object:
+            return all(map(same, a.flat, b.flat))
         return bool(form and np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
     return type(a) is type(b) and (a == b or a != a and b != b)
 

@@ -450,7 +450,10 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("evaluate Threshold --instance tao2019-9", "unknown instance 'tao2019-9'; did you mean 'tao2019-"),
         ("evaluate Threshold --instance '{\"law\"'", "--instance must be JSON, got '{\"law\"'"),
         ("evaluate Feasible --A 1,2", "--A must be JSON, got '1,2'"),
-        ("evaluate Threshold --k 3", "Threshold got an unexpected keyword 'k'; it takes threshold, tolerance,"),
+        (
+            "evaluate Threshold --k 3",
+            "Threshold got an unexpected keyword argument 'k'; it takes threshold, tolerance,",
+        ),
         ("evaluate TopK --k 10", "k must be an integer in [1, 9], got 10"),
         ("evaluate Threshold --threshold 2", "threshold must lie in the support [0.0, 1.0] of the arms, got 2.0"),
         ("evaluate Threshold --agents lsaa", "unknown agent 'lsaa'; did you mean 'lsa' or 'sar'?"),
@@ -466,7 +469,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("evaluate CartPole-v1", "CartPole-v1"),
         ("plot nowhere", "nowhere holds no evaluation: episodes.parquet and pulls.parquet and settings.json missing"),
         ("plot nowhere --figure a.gif", "the suffix of a figure must be"),
-        ("train Threshold --k 3", "Threshold got an unexpected keyword 'k'"),
+        ("train Threshold --k 3", "Threshold got an unexpected keyword argument 'k'"),
     ],
 )
 @pytest.mark.usefixtures("elsewhere")

@@ -57,14 +57,6 @@ def warned(check: Callable[[], Any]) -> set[str]:
     return {re.sub(r"\x1b\[\d+m|^WARN: ", "", re.sub(r"\x1b\[\d+m", "", str(one.message))).strip() for one in caught}
 
 
-def allowed_only(env: Any) -> Any:
-    """The environment, whose space's samples are answers of the size that is asked for."""
-    generator = np.random.default_rng(0)
-    if env.task.actions == "full":
-        env.action_space.sample = lambda: some_action(env.task, generator)
-    return env
-
-
 def sb3_check(env: Any) -> None:
     pytest.importorskip("stable_baselines3.common.env_checker").check_env(env)
 
@@ -75,7 +67,7 @@ def sb3_check(env: Any) -> None:
 @catalogue
 @forms
 def test_gymnasium_checker(env_id: str, actions: str, observation: str) -> None:
-    env = allowed_only(made(env_id, actions=actions, observation=observation, render_mode="ansi").unwrapped)
+    env = made(env_id, actions=actions, observation=observation, render_mode="ansi").unwrapped
     assert warned(lambda: check_env(env)) <= (INFINITE if observation == "statistics" else set())
 
 
@@ -373,6 +365,51 @@ def test_features_stay_within_1_at_extremes(instance: dict[str, Any], threshold:
             assert np.isfinite(seen).all()
             assert np.abs(seen).max() <= 1
             seen = env.step(full(arm, times, K=3))[0]
+
+
+@pytest.mark.parametrize("k", [1, 3, 9])
+def test_random_full_actions_of_top_k_answer_k_arms(k: int) -> None:
+    """Samples of the action space, of the single and of either vector environment, are what `step` takes."""
+    kwargs: dict[str, Any] = {"k": k, "budget": 5, "actions": "full"}
+    env = gym.make("bandit_envs/TopK-v0", **kwargs)
+    sync, native = (
+        gym.make_vec("bandit_envs/TopK-v0", 3, vectorization_mode=how, **kwargs)
+        for how in ("sync", "vector_entry_point")
+    )
+    assert native.action_space == sync.action_space
+    for one in (env, sync, native):
+        one.reset(seed=0)
+        one.action_space.seed(0)
+    for _ in range(30):
+        action = env.action_space.sample()
+        assert action["answer"].sum() == k
+        _, _, over, _, _ = env.step(action)
+        if over:
+            env.reset()
+        for many in (sync, native):
+            action = many.action_space.sample()
+            assert (action["answer"].shape, action["answer"].dtype) == ((3, 10), np.int8)
+            assert action["answer"].sum(axis=1).tolist() == [k] * 3
+            assert action in many.action_space
+            many.step(action)
+
+
+def test_a_space_of_answers() -> None:
+    space = gym.make("bandit_envs/TopK-v0", actions="full").action_space["answer"]
+    assert isinstance(space, gym.spaces.MultiBinary)
+    assert repr(space) == "Answers(10, 3)"
+    space.seed(1)
+    drawn = np.array([space.sample() for _ in range(3000)])
+    assert (drawn.sum(axis=1) == 3).all()
+    assert np.abs(drawn.mean(axis=0) - 0.3).max() < 0.05  # six standard errors: no arm is preferred
+    again = pickle.loads(pickle.dumps(space))
+    assert same(again.sample(), space.sample())
+    assert np.zeros(10, np.int8) in space  # for actions that end nothing
+    given = np.full(10, 1, np.int8)
+    assert space.sample(mask=given).sum() == 10
+    assert space.sample(probability=np.ones(10)).sum() == 10
+    plain = gym.make("bandit_envs/Threshold-v0", actions="full").action_space["answer"]
+    assert type(plain) is gym.spaces.MultiBinary
 
 
 def test_means_stay_in_the_space_although_sums_round() -> None:

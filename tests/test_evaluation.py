@@ -438,7 +438,7 @@ def test_environments_may_be_named_by_their_problem(monkeypatch: pytest.MonkeyPa
 def test_other_refusals(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no saved model .*ghost.zip"):
         evaluate(str(tmp_path / "ghost.zip"))
-    with pytest.raises(TypeError, match="unexpected keyword 'k'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'k'"):
         evaluate("lsa", env_kwargs=TAO | {"k": 3})
     with pytest.raises(gym.error.NameNotFound):
         evaluate("lsa", "bandit_envs/Thresholds-v0")

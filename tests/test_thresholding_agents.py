@@ -560,7 +560,7 @@ def plain_loop(name: str, actions: str) -> Played:
 
 
 def vector_loop(name: str, envs: Any, actions: str = "full") -> Played:
-    """NEXT_STEP: the usual loop, with the usual (too early) `episode_start`."""
+    """NEXT_STEP: the usual loop, with the usual (too early) `episode_start`; SAME_STEP: the end is in the info."""
     played: Played = {}
     agent = agents.make(name, envs)
     observation, _ = envs.reset(seed=ROOTS[0])
@@ -570,7 +570,10 @@ def vector_loop(name: str, envs: Any, actions: str = "full") -> Played:
         observation, _, terminated, truncated, info = envs.step(action)
         start = terminated | truncated
         for i in np.flatnonzero(start):
-            ended(played, {key: value[i] for key, value in observation.items()}, info["answer"][i])
+            if "final_obs" in info:
+                ended(played, info["final_obs"][i], info["final_info"]["answer"][i])
+            else:
+                ended(played, {key: value[i] for key, value in observation.items()}, info["answer"][i])
     return played
 
 
@@ -628,6 +631,7 @@ def test_the_same_decisions_in_every_loop(name: str) -> None:
     expected = plain_loop(name, "full")
     assert len(expected) == len(ROOTS) * EPISODES
     assert vector_loop(name, vector(slots=3)) == expected
+    assert vector_loop(name, vector(slots=3, autoreset_mode=AutoresetMode.SAME_STEP)) == expected
     assert vector_loop(name, SyncVectorEnv([lambda: gym.make(THRESHOLD, actions="full", **PAPER)] * 3)) == expected
     assert disabled_loop(name) == expected
     assert evaluate_loop(name) == expected

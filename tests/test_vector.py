@@ -22,8 +22,8 @@ from rollouts import FORMS, IDS, batch, full, mask, same, some_action
 from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv
 from bandit_envs.catalogue import ENVIRONMENTS
 
-NEXT, DISABLED = AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED
-modes = pytest.mark.parametrize("mode", [NEXT, DISABLED])
+NEXT, SAME, DISABLED = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
+modes = pytest.mark.parametrize("mode", [NEXT, SAME, DISABLED])
 forms = pytest.mark.parametrize(("actions", "observation"), FORMS)
 THREE = {"law": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}
 
@@ -279,8 +279,62 @@ def test_a_first_reset_of_some_slots_leaves_the_others_ended() -> None:
     assert len(set(found)) == 3
 
 
+def test_the_step_that_ends_an_episode_starts_the_next() -> None:
+    """SAME_STEP, by hand: of three slots the middle one stops, and the last one is truncated."""
+    env = made(3, instance=THREE, autoreset_mode=SAME, max_pulls=2)
+    env.reset(seed=5)
+    env.step(np.array([0, 1, 2]))
+    env.reset(options={"reset_mask": np.array([True, False, False])})
+    seen, reward, terminated, truncated, info = env.step(np.array([0, 3, 1]))
+    assert (terminated.tolist(), truncated.tolist()) == ([False, True, False], [False, False, True])
+    assert reward.tolist() == pytest.approx([0, info["final_info"]["score"][1], 0])
+    assert seen["pulls"].tolist() == [[1, 0, 0], [0] * 3, [0] * 3]  # the ended slots have begun anew
+    assert seen["public_seed"][:, 0].tolist() == [word(5, 1), word(6, 1), word(7, 1)]
+    ended = [False, True, True]
+    assert set(info) == {"sample", "_sample", "final_obs", "_final_obs", "final_info", "_final_info"}
+    assert (info["_sample"].tolist(), info["sample"][1:].tolist()) == ([True, False, False], [0, 0])
+    assert info["_final_obs"].tolist() == info["_final_info"].tolist() == ended
+    none, stopped, cut = info["final_obs"]
+    assert none is None
+    assert (stopped["pulls"].tolist(), cut["pulls"].tolist()) == ([0, 1, 0], [0, 1, 1])
+    assert stopped["public_seed"].tolist() == [word(6, 0)]
+    last = info["final_info"]
+    assert (last["_sample"].tolist(), last["_answer"].tolist()) == ([False, False, True], ended)
+    assert last["sample"].tolist() == pytest.approx([0, 0, cut["total"][1]])
+    assert last["total_pulls"].tolist() == [0, 1, 2]
+    *_, info = env.step(np.array([0, 0, 0]))  # every slot pulls: no step is lost
+    assert (info["_sample"] | info["final_info"]["_sample"]).all()
+    assert info["_final_info"].tolist() == [True, False, False]  # its second pull
+
+
+def test_a_last_observation_is_no_view() -> None:
+    for observation in ("statistics", "features"):
+        env = made(2, instance=THREE, autoreset_mode=SAME, observation=observation, copy=False)
+        env.reset(seed=0)
+        env.step(np.array([0, 1]))
+        last = env.step(np.array([3, 3]))[4]["final_obs"]
+        kept = copy.deepcopy(last)
+        env.step(np.array([2, 2]))
+        assert same(last, kept)
+
+
+def test_how_make_vec_takes_the_mode() -> None:
+    """By its name as a keyword; `vector_kwargs` are for Gymnasium's own vector environments, says Gymnasium."""
+    for mode in AutoresetMode:
+        env = made(2, vectorization_mode="vector_entry_point", autoreset_mode=mode)
+        assert isinstance(env.unwrapped, PureExplorationVectorEnv)
+        assert env.metadata["autoreset_mode"] is mode
+        sync = made(2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": mode})
+        assert isinstance(sync, SyncVectorEnv)
+        assert sync.metadata["autoreset_mode"] is mode
+        again = gym.make_vec(env.spec)
+        assert (again.num_envs, again.metadata["autoreset_mode"]) == (2, mode)
+    with pytest.raises(gym.error.Error, match="only through kwargs"):
+        made(2, vector_kwargs={"autoreset_mode": SAME})
+
+
 def test_modes_are_told() -> None:
-    for mode in (NEXT, DISABLED):
+    for mode in AutoresetMode:
         for given in (mode, mode.value):
             env = made(2, autoreset_mode=given)
             assert env.metadata["autoreset_mode"] is mode
@@ -327,9 +381,10 @@ def test_views_and_copies_say_the_same(actions: str, observation: str) -> None:
         assert same(one.step(action), other.step(action))
 
 
+@modes
 @forms
-def test_pickles_and_copies_go_on_alike(actions: str, observation: str) -> None:
-    env = made(5, actions=actions, observation=observation, budget=20, shuffle_arms=True)
+def test_pickles_and_copies_go_on_alike(actions: str, observation: str, mode: AutoresetMode) -> None:
+    env = made(5, actions=actions, observation=observation, budget=20, shuffle_arms=True, autoreset_mode=mode)
     generator, twins = np.random.default_rng(0), [env]
     env.reset(seed=3)
     for t in range(80):
@@ -381,8 +436,9 @@ def test_answers_can_be_assessed_without_an_end() -> None:
     assert env.unwrapped.remaining.tolist() == [35] * 4
 
 
-def test_gymnasium_statistics_are_recorded() -> None:
-    env = RecordEpisodeStatistics(made(2, instance=THREE, pull_cost=0.25))
+@pytest.mark.parametrize("mode", [NEXT, SAME])
+def test_gymnasium_statistics_are_recorded(mode: AutoresetMode) -> None:
+    env = RecordEpisodeStatistics(made(2, instance=THREE, pull_cost=0.25, autoreset_mode=mode))
     env.reset(seed=0)
     env.step(np.array([0, 1]))
     *_, info = env.step(np.array([3, 0]))

@@ -1,0 +1,181 @@
+"""Training libraries run on the environments as they are. Where a library is not installed, its tests are skipped.
+
+`tests/test_docs.py` runs the example of each; here, what the library sees is compared with what there is to see.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import FilterObservation, RecordEpisodeStatistics
+from rollouts import same
+
+from bandit_envs import PureExplorationEnv
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries
+
+ROOT = Path(__file__).parent.parent
+THRESHOLD = "bandit_envs/Threshold-v0"
+KWARGS: dict[str, Any] = {"budget": 20, "observation": "features", "instance": "sampler(arms=5)"}
+SLOTS = 3
+
+
+def native(mode: AutoresetMode | str, **kwargs: Any) -> Any:
+    return gym.make_vec(THRESHOLD, SLOTS, autoreset_mode=mode, **KWARGS | kwargs)
+
+
+def sync(mode: AutoresetMode | str, **kwargs: Any) -> SyncVectorEnv:
+    return SyncVectorEnv(
+        [lambda: PureExplorationEnv("Threshold", **KWARGS | kwargs)] * SLOTS, autoreset_mode=AutoresetMode(mode)
+    )
+
+
+# --- TorchRL ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("observation", ["features", "statistics"])
+@pytest.mark.parametrize("how", ["id", "id and frame_skip", "single", "Disabled", "SameStep"])
+def test_torchrl(how: str, observation: str) -> None:
+    library = pytest.importorskip("torchrl.envs")
+    settings = KWARGS | {"observation": observation}
+    if how.startswith("id"):
+        env = library.GymEnv(f"bandit_envs:{THRESHOLD}", frame_skip=2 if "skip" in how else 1, **settings)
+    elif how == "single":
+        env = library.GymWrapper(gym.make(THRESHOLD, **settings))
+    else:
+        env = library.GymWrapper(native(how, **settings))
+    library.check_env_specs(env)
+    played = env.rollout(60, break_when_any_done=False)
+    assert played.batch_size == ((60,) if how in ("id", "id and frame_skip", "single") else (SLOTS, 60))
+    assert played["next", "done"].sum() >= 2
+
+
+@pytest.mark.parametrize("mode", ["Disabled", "SameStep"])
+def test_torchrl_sees_the_same_of_the_native_vector_environment(mode: str) -> None:
+    library, torch = pytest.importorskip("torchrl.envs"), pytest.importorskip("torch")
+
+    def act(seen: Any) -> Any:
+        """Actions that depend on the observation alone, now and then the stop action."""
+        found = (seen.double().sum(-1) * 997).long().remainder(60)
+        return torch.where(found < 2, 5, found.remainder(5))
+
+    policy = pytest.importorskip("tensordict.nn").TensorDictModule(act, in_keys=["observation"], out_keys=["action"])
+    played = []
+    for made in (native, sync):
+        env = library.GymWrapper(made(mode), categorical_action_encoding=True)
+        env.set_seed(3)
+        played.append(env.rollout(60, policy, break_when_any_done=False))
+    one, other = played
+    assert one["next", "done"].sum() >= 2 * SLOTS
+    for name in ("observation", "action", ("next", "observation"), ("next", "reward"), ("next", "done")):
+        assert torch.equal(one[name], other[name]), name
+
+
+# --- skrl -------------------------------------------------------------------------------------------------------------
+
+
+def test_skrl() -> None:
+    wrappers, torch = pytest.importorskip("skrl.envs.wrappers.torch"), pytest.importorskip("torch")
+    seen = []
+    for made in (native, sync):
+        env = wrappers.wrap_env(made("SameStep"), verbose=False)
+        env._seed = 3
+        assert env.num_envs == SLOTS
+        outputs, generator = [env.reset()[0]], torch.Generator().manual_seed(0)
+        for _ in range(60):
+            action = torch.randint(0, 5, (SLOTS, 1), generator=generator)
+            outputs.append(env.step(action)[:4])
+        assert sum(int(one[2].sum()) for one in outputs[1:]) == 3 * SLOTS
+        seen.append([tuple(x.cpu().numpy() for x in one) for one in outputs[1:]])
+    assert same(*seen)
+
+
+# --- Tianshou ---------------------------------------------------------------------------------------------------------
+
+
+def test_tianshou() -> None:
+    data, envs = pytest.importorskip("tianshou.data"), pytest.importorskip("tianshou.env")
+    made = envs.DummyVectorEnv([lambda: gym.make(THRESHOLD, **KWARGS)] * SLOTS)
+    policy = pytest.importorskip("tianshou.algorithm.algorithm_base").RandomActionPolicy(made.action_space[0])
+    collector = data.Collector(policy, made, data.VectorReplayBuffer(1000, SLOTS))
+    collector.reset()
+    found = collector.collect(n_episode=9, random=True)  # samples of the action space
+    assert found.n_collected_episodes == 9
+    assert 1 <= found.lens.min() <= found.lens.max() <= 20
+    assert 0 <= found.returns.min() < found.returns.max() <= 1
+
+
+# --- RLlib ------------------------------------------------------------------------------------------------------------
+
+
+def test_rllib() -> None:
+    """RLlib's own runner of environments, without the processes of Ray."""
+    ppo = pytest.importorskip("ray.rllib.algorithms.ppo")
+    runner = pytest.importorskip("ray.rllib.env.single_agent_env_runner")
+    lengths = []
+    for how in ("sync", "vector_entry_point"):
+        config = ppo.PPOConfig().environment(f"bandit_envs:{THRESHOLD}", env_config=KWARGS)
+        config.env_runners(num_envs_per_env_runner=SLOTS, gym_env_vectorize_mode=how)
+        played = runner.SingleAgentEnvRunner(config=config).sample(num_episodes=9, random_actions=True)
+        lengths.append([len(one) for one in played if one.is_done])
+        assert all(one.is_terminated and 0 <= one.get_return() <= 1 for one in played if one.is_done)
+    for found in lengths:
+        assert len(found) >= 9
+        assert 1 <= min(found) <= max(found) <= 20
+
+
+# --- Programs that take an id only ------------------------------------------------------------------------------------
+
+
+def test_an_id_of_ones_own_serves_programs_that_take_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What CleanRL's PPO does with `--env-id`: a box and a number of actions, in Gymnasium's own vector environment."""
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    envs = SyncVectorEnv([lambda: RecordEpisodeStatistics(gym.make("own_ids:own/Threshold-v0"))] * SLOTS)
+    del sys.modules["own_ids"]
+    assert isinstance(envs.single_observation_space, gym.spaces.Box)
+    assert isinstance(envs.single_action_space, gym.spaces.Discrete)
+    envs.reset(seed=0)
+    for _ in range(50):
+        *_, info = envs.step(np.zeros(SLOTS, np.int64))
+    assert info["episode"]["l"].tolist() == [50] * SLOTS
+
+
+def test_the_module_in_an_id_is_imported() -> None:
+    assert gym.make(f"bandit_envs:{THRESHOLD}").unwrapped.task.K == 10
+    assert gym.make_vec(f"bandit_envs:{THRESHOLD}", 2).num_envs == 2
+
+
+# --- Stable-Baselines3 on statistics ----------------------------------------------------------------------------------
+
+
+def test_statistics_without_the_word_for_randomness_suit_a_network() -> None:
+    """The wrapper that docs/environments.md recommends: without it a feature is as large as 2^63."""
+    sb3 = pytest.importorskip("stable_baselines3")
+    largest = []
+    for wrap in (lambda env: env, lambda env: FilterObservation(env, ["pulls", "mean", "variance", "remaining"])):
+        env = wrap(gym.make(THRESHOLD, budget=20))
+        model = sb3.PPO("MultiInputPolicy", env, n_steps=32, batch_size=32, n_epochs=1, seed=0)
+        seen, _ = env.reset(seed=0)
+        tensors, _ = model.policy.obs_to_tensor(seen)
+        largest.append(float(model.policy.extract_features(tensors).abs().max()))
+        if "public_seed" not in seen:
+            model.learn(64)
+    assert largest[0] > 1e15
+    assert largest[1] <= 20
+
+
+# --- the table in the docs --------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_stacks_names_examples_that_are_there() -> None:
+    table = (ROOT / "docs" / "training.md").read_text().partition("## Other libraries")[2]
+    named = set(re.findall(r"`examples/(\w+)\.py", table))
+    assert {"torchrl_ppo", "skrl_ppo", "tianshou_ppo", "rllib_ppo", "rl_zoo", "own_ids"} <= named
+    assert named <= {path.stem for path in (ROOT / "examples").glob("*.py")}
