@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,41 @@ def test_an_evaluation_with_a_file_of_another_is_refused(tmp_path: Path) -> None
             Evaluation.load(tmp_path / "0")
         (tmp_path / "0" / name).write_bytes(there)
     Evaluation.load(tmp_path / "0")
+
+
+@contextlib.contextmanager
+def full_disk(left: int) -> Iterator[None]:
+    """A disk on which no file grows beyond so many bytes: a write that would raises OSError, as on a full one."""
+    resource = pytest.importorskip("resource", reason="limits on files are those of Unix")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (left, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_is_full_at_any_byte_leaves_the_old_or_the_new(tmp_path: Path) -> None:
+    """50 limits between nothing and the size of the largest file: an evaluation saved over another."""
+    kwargs: Any = {"episodes": 40, "env_kwargs": {"budget": 30}, "progress": False}
+    old, new = (evaluate("lsa", "bandit_envs/Threshold-v0", seed=seed, **kwargs) for seed in (0, 1))
+    old.save(tmp_path)
+    whole = {path.name for path in tmp_path.iterdir()}
+    largest = max(path.stat().st_size for path in tmp_path.iterdir())
+    failed = 0
+    for left in np.random.default_rng(0).integers(0, largest, 50).tolist():
+        with full_disk(left):
+            try:
+                new.save(tmp_path)
+            except OSError:
+                failed += 1
+        found = Evaluation.load(tmp_path)
+        assert found.settings["seed"] == 0
+        assert np.array_equal(found.runs[0].columns["score"], old.runs[0].columns["score"])
+        assert {path.name for path in tmp_path.iterdir()} == whole  # no rubbish
+    assert failed == 50
+    new.save(tmp_path)
+    assert Evaluation.load(tmp_path).settings["seed"] == 1
 
 
 @pytest.mark.slow
