@@ -62,7 +62,7 @@ class Evaluate(EnvironmentCommand[Options]):
     force: Switch = False
     """Overwrite what is in the folder."""
     progress: Switch = True
-    """No progress bar, and no note that kernels are compiled."""
+    """Nothing on how far the run is, and no note that kernels are compiled."""
 
     def run(self) -> None:
         """Check all that can be checked, run the agents, print and write the results."""
@@ -93,7 +93,7 @@ class Evaluate(EnvironmentCommand[Options]):
             env_kwargs=kwargs,
             batch=self.batch,
             jobs=self.jobs,
-            progress=None if self.progress else False,
+            progress=self.progress,
         )
         print(report(result, self.metric, self.reference))
         written = [] if self.out is None else [result.save(self.out)]

@@ -43,7 +43,7 @@ from ..core.agent import Agent
 from ..core.optional import require
 from ..core.round_policy import PlansPulls
 from .environment import environment_id
-from .progress import Progress, compilation_noted, shown
+from .progress import Progress, compilation_noted, shown, told_in_lines
 from .result import Evaluation, Run
 
 __all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "plays", "pull_numbers"]
@@ -96,8 +96,8 @@ def evaluate(
         jobs: how many parts of the episodes run at the same time, -1 for as many as there are cores: in threads for
             agents that play whole episodes in compiled code, else in processes, by joblib. Results do not depend on it.
         out: a folder for results; not yet.
-        progress: show a progress bar on standard error on runs that take long, and say there when kernels must be
-            compiled first; None: if it is a terminal.
+        progress: tell on standard error how far runs are that take long, by a bar, or where it is no terminal by a
+            line each half minute; and say there when kernels must be compiled first. None: if it is a terminal.
 
     Raises:
         ValueError: naming the value and what is allowed. All agents are checked before the first one runs.
@@ -118,7 +118,7 @@ def evaluate(
     if checks is not None and horizons is not None:
         raise ValueError("give at= or budgets=, not both")
     labelled = _labelled(agents)
-    with compilation_noted(shown(progress)):
+    with compilation_noted(shown(progress)), told_in_lines(progress):
         plans = _plans(labelled, env_id, kwargs, episodes, checks, horizons, batch)
         runs = [plan.run(episodes, seed, progress, jobs) for plan in plans]
     versions = {
@@ -352,8 +352,13 @@ class _Plan:
         if not plays(self.policy):
             joblib = require("joblib", "jobs > 1", "evaluation")
             task = joblib.delayed(_Plan.part)
-            found = joblib.Parallel(n_jobs=jobs)(task(self, *share, seed, None, None) for share in shares)
-            return list(found)
+            runs: list[Run] = []
+            parallel = joblib.Parallel(n_jobs=jobs, return_as="generator")  # in order, each as soon as it can be had
+            for run in parallel(task(self, *share, seed, None, None) for share in shares):
+                bar.ended(len(run.columns["score"]))
+                bar.step(int(run.columns["total_pulls"][:, -1].sum()))
+                runs.append(run)
+            return runs
         stopped = Event()
         with ThreadPoolExecutor(jobs) as pool:
             futures = [pool.submit(self.part, *share, seed, bar, stopped) for share in shares]
