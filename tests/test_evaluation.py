@@ -489,6 +489,7 @@ def test_summary_is_what_the_rows_say() -> None:
         "lower_bound_ratio",
         *METRICS,
         "pulls_per_second",
+        "deterministic",
     ]
     assert list(table.columns) == expected
     assert len(table) == 4

@@ -51,6 +51,8 @@ class Evaluate(EnvironmentCommand[Options]):
     jobs: Annotated[int, arg(metavar="N")] = 1
     """Parts of the episodes that run at the same time, -1 for as many as there are cores; the result does not depend
     on it."""
+    stochastic: Switch = False
+    """Saved models draw their actions from their policy, instead of taking the most probable one."""
     metric: Word = None
     """What is shown, compared and drawn: error_rate, score, total_pulls, or a metric of the problem."""
     reference: Word = None
@@ -93,6 +95,7 @@ class Evaluate(EnvironmentCommand[Options]):
             env_kwargs=kwargs,
             batch=self.batch,
             jobs=self.jobs,
+            deterministic=not self.stochastic,
             progress=self.progress,
         )
         print(report(result, self.metric, self.reference))

@@ -125,6 +125,9 @@ def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.
         columns.append(("truncated", True, lambda row: f"{row['truncated']:.4f}"))
     if not all(math.isnan(row["lower_bound_ratio"]) for row in rows):
         columns.append(("x lower bound", True, lambda row: _short(row["lower_bound_ratio"])))
+    drawn = {run.agent for run in evaluation.runs if run.deterministic is False}
+    if drawn:  # models that have taken their most probable action are the usual case, of which nothing is said
+        columns.append(("actions", False, lambda row: "drawn" if row["agent"] in drawn else "-"))
     columns.append(("M pulls/s", True, lambda row: f"{row['pulls_per_second'] / 1e6:.3g}"))
     cells = [[text(row) for _, _, text in columns] for row in rows]
     right = [i for i, (_, flush, _) in enumerate(columns) if flush]
