@@ -6,6 +6,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import logger, spaces
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from .problems import PROBLEMS, Problem, own
 from .simulator import MOST_TIMES
 from .task import Task
 
-__all__ = ["Setting", "resolve"]
+__all__ = ["Setting", "check_id", "resolve"]
 
 REWARDS = ("score", "correct")
 _INT_MAX = np.iinfo(np.int64).max
@@ -74,6 +75,24 @@ class Setting:
             return which
         times, answer = spaces.Box(1, MOST_TIMES, (), np.int64), spaces.MultiBinary(self.task.K)
         return spaces.Dict(arm=which, times=times, answer=answer)
+
+
+def check_id(spec: Any) -> None:
+    """Refuse an environment of another problem than the one whose id was given.
+
+    Args:
+        spec: what `gym.make` says of the environment that it has made, or None.
+
+    Raises:
+        ValueError: naming both.
+    """
+    known = None if spec is None else gym.registry.get(spec.id)
+    named, given = ({} if one is None else one.kwargs for one in (known, spec))
+    if named.get("problem", given.get("problem")) != given.get("problem"):
+        raise ValueError(
+            f"the problem of {spec.id} is {named['problem']}: take out problem={given['problem']!r:.200}, or give the "
+            "id of its environment"
+        )
 
 
 def _some_means(source: Instance | Sampler) -> NDArray[np.float64]:

@@ -74,7 +74,9 @@ class Evaluate(EnvironmentCommand[Options]):
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         first = kwargs | ({"budget": min(self.budgets)} if self.budgets else {})
         env: Any = gym.make(env_id, actions="full", disable_env_checker=True, **first)
-        solved = env.unwrapped.task.problem
+        solved, most = env.unwrapped.task.problem, env.unwrapped.task.budget
+        if self.at is not None and self.budgets is None and most is not None and max(self.at) > most:
+            raise ValueError(f"--at must name numbers of pulls up to the budget of {most}, got {max(self.at)}")
         if self.metric is not None:
             check_metric(solved, self.metric)
         if self.figure is not None:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from threading import Event, Lock, Thread
 from typing import Any
 
+from bandit_envs import flag
+
 __all__ = ["COMPILING", "Progress", "compilation_noted", "now_at", "shown", "told_in_lines"]
 
 PATIENCE, BETWEEN = 2.0, 0.1  # seconds before a bar appears, and between two updates of it
@@ -22,8 +24,12 @@ COMPILING = "note: compiling kernels, which takes some ten seconds at first use;
 
 
 def shown(progress: bool | None) -> bool:
-    """Whether progress is to be shown; None: if standard error is a terminal."""
-    return sys.stderr.isatty() if progress is None else progress
+    """Whether progress is to be shown; None: if standard error is a terminal.
+
+    Raises:
+        ValueError: for what is neither True, False nor None.
+    """
+    return sys.stderr.isatty() if progress is None else flag("progress", progress)
 
 
 class _Note(logging.Handler):
