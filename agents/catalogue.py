@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -114,7 +115,9 @@ AGENTS: Registry[Any] = Registry(
         "ppo": "agents.models.cards:PPO",
     },
     reserved=ALIASES,
-    refused=lambda name: "must not end in '.zip', as paths of saved models do" if name.endswith(".zip") else None,
+    refused=lambda name: (
+        "must not end in '.zip' or '.json', as paths of saved models do" if name.endswith((".zip", ".json")) else None
+    ),
 )
 LEARNED = ("ppo",)  # networks, which take longer than all others
 
@@ -258,6 +261,32 @@ class _Saved:
         return fitted(self.model, task)
 
 
+class _Evolved:
+    """What makes `evolved` with the genes on the card that `evolve` has written.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is no such card.
+    """
+
+    def __init__(self, path: str) -> None:
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"there is no card of genes {path}")
+        self.kind = AGENTS["evolved"]
+        self.solves, self.source, self.anytime = self.kind.solves, self.kind.source, self.kind.anytime
+        try:
+            card = json.loads(Path(path).read_text())
+            genes = [float(gene) for gene in card["genes"]] if card["algorithm"] == "evolved" else []
+            self.genes = dict(zip(map(str, card["names"]), genes, strict=True))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} is no card of genes, as `bandit-envs train --algorithm evolved` writes it: {error!r:.200}"
+            ) from error
+
+    def __call__(self, task: Any) -> Any:
+        return self.kind(task, genes=self.kind.read_genes(task, self.genes))
+
+
 class _Anew:
     """What makes an agent anew for another task, and an oracle with the truth of the instance that it meets there."""
 
@@ -317,6 +346,8 @@ def recipe_of(agent: Any) -> Recipe:
     if isinstance(agent, str):
         if agent.endswith(".zip"):
             return Recipe(agent, agent, _Saved(agent))
+        if agent.endswith(".json"):
+            return Recipe(agent, agent, _Evolved(agent))
         bare, parameters = parse_call(agent)
         bare = ALIASES.get(bare, bare)
         if ":" not in bare and bare not in AGENTS:
@@ -348,7 +379,8 @@ def make(name: Any, env_or_task: Any, **parameters: Any) -> Any:
 
     Args:
         name: a name of `names()`, or "module:Class" for a class that is imported, either possibly with parameters:
-            "apt(tolerance=0.05)"; the path of a saved model; a class; or a function that makes an agent from a task.
+            "apt(tolerance=0.05)"; the path of a saved model, .zip, or of the genes of `evolved`, .json; a class; or a
+            function that makes an agent from a task.
         env_or_task: an environment (single or vector, wrapped or not, or an SB3 VecEnv) or a `Task`. An environment
             with a fixed instance also fills in what oracle agents must know of the truth.
         **parameters: the algorithm's own; they override those in the name.

@@ -210,8 +210,9 @@ def read_captions(path: str | Path, contest: int | None = None) -> Captions:
         contest: number of the contest, kept for reference.
 
     Raises:
-        ValueError: naming the file and its missing columns, or the lines that cannot be used and why: fields missing,
-            counts that are no integers, negative or all zero, or that contradict `count` or `score` (by over 1e-6).
+        ValueError: naming the file and its missing columns, or those that it has twice, or the lines that cannot be
+            used and why: fields missing, counts that are no integers, negative or all zero, or that contradict `count`
+            or `score` (by over 1e-6).
         OSError: when the file cannot be read.
     """
     counts, texts, unusable = [], [], []
@@ -219,6 +220,8 @@ def read_captions(path: str | Path, contest: int | None = None) -> Captions:
         reader = csv.reader(stream, strict=True)
         try:
             header = next(reader, [])
+            if twice := sorted({name for name in (*RATINGS, "count", "score", "caption") if header.count(name) > 1}):
+                raise ValueError(f"columns {twice} are there more than once, found {header}")
             if missing := [name for name in RATINGS if name not in header]:
                 raise ValueError(f"columns {missing} are missing, found {header}" if header else "no header line")
             line = reader.line_num + 1  # where a row begins: a caption may span lines

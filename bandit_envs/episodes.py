@@ -17,7 +17,7 @@ from .compiled import jit
 from .instances import Instance, drawn
 from .observations import FEATURES, features
 from .problems import Problem, own
-from .setting import Setting
+from .setting import Setting, check_id
 from .simulator import ENDED, SPENT, UNCHECKED, Simulator
 from .task import Task
 
@@ -284,6 +284,17 @@ class Environment(ABC):
     setting: Setting
     bound: ClassVar[tuple[str, ...]]
     _core: Episodes
+    _spec: Any = None
+
+    @property
+    def spec(self) -> Any:
+        """What Gymnasium says of the environment that it has made by its id; None where it was made otherwise."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: Any) -> None:
+        check_id(spec)
+        self._spec = spec
 
     @abstractmethod
     def _bind(self) -> None:

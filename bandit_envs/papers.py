@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import datasets, polyhedra, rng
 from .arms import Arms, Bernoulli, Gaussian, Resampled, Uniform
-from .checks import integer
+from .checks import flag, integer
 from .instances import Instance, NamedInstance
 
 __all__ = ["PAPERS"]
@@ -102,6 +102,7 @@ def _katz_simplex(normalise: bool = False) -> Instance:
 
     `normalise=True`: rows of norm 1, and the tolerance .1 / sqrt(5).
     """
+    normalise = flag("normalise", normalise)
     arms = _groups((5, 0.2), (5, 1.85 * 0.2), (5, 2.25 * 0.2), (5, 1.95 * 0.2))
     tolerance = 0.1 / math.sqrt(5) if normalise else 0.1
     rows = polyhedra.simplex(5, 2.0)
@@ -134,7 +135,7 @@ def _crowdsourcing(gaussian: bool = False, folder: str | None = None) -> Instanc
     deviations.
     """
     data = Resampled(datasets.emotions(folder))
-    arms = Gaussian(data.means, np.sqrt(data.variances)) if gaussian else data
+    arms = Gaussian(data.means, np.sqrt(data.variances)) if flag("gaussian", gaussian) else data
     return _feasible(arms, "crowdsourcing", polyhedra.at_most(data.means.mean(axis=0)), 4000, tolerance=0.02)
 
 

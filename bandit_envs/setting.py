@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import logger, spaces
 from gymnasium.vector.utils import batch_space
@@ -22,7 +23,7 @@ from .problems import PROBLEMS, Problem, own
 from .simulator import MOST_TIMES
 from .task import Task
 
-__all__ = ["Setting", "resolve"]
+__all__ = ["Setting", "check_id", "resolve"]
 
 REWARDS = ("score", "correct")
 _INT_MAX = np.iinfo(np.int64).max
@@ -110,6 +111,24 @@ class Answers(spaces.MultiBinary):
 def _batch_of_answers(space: Answers, n: int = 1) -> Answers:
     """The space of n answers, one per slot of a vector environment."""
     return Answers((n, *space.shape), space.size, deepcopy(space.np_random))
+
+
+def check_id(spec: Any) -> None:
+    """Refuse an environment of another problem than the one whose id was given.
+
+    Args:
+        spec: what `gym.make` says of the environment that it has made, or None.
+
+    Raises:
+        ValueError: naming both.
+    """
+    known = None if spec is None else gym.registry.get(spec.id)
+    named, given = ({} if one is None else one.kwargs for one in (known, spec))
+    if named.get("problem", given.get("problem")) != given.get("problem"):
+        raise ValueError(
+            f"the problem of {spec.id} is {named['problem']}: take out problem={given['problem']!r:.200}, or give the "
+            "id of its environment"
+        )
 
 
 def _some_means(source: Instance | Sampler) -> NDArray[np.float64]:

@@ -104,6 +104,12 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         return left
 
     @property
+    def public_seeds(self) -> NDArray[np.int64]:
+        """The public seed of each slot's episode, (N,), as the observation tells it; it must not be written to."""
+        seeds: NDArray[np.int64] = self._sim.public_seed[:, 0]
+        return seeds
+
+    @property
     def simulation(self) -> Simulation:
         """The arrays in which the episodes run, for players: see `bandit_envs.playing`."""
         return self._sim.arrays

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
+import importlib.util
 import math
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -17,6 +20,7 @@ from rollouts import batch, full, mask, same
 
 import agents
 import bandit_envs
+from agents import figures
 from agents.catalogue import LEARNED, recipe_of
 from agents.core.parameters import taken
 from bandit_envs import PROBLEMS, PureExplorationEnv, PureExplorationVectorEnv, Task
@@ -805,3 +809,41 @@ def test_networks_read_features() -> None:
     agent = agents.make("ppo", gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=3)", budget=10))
     with pytest.raises(ValueError, match="ppo reads observation='features', an array, got a dict of statistics"):
         agent.predict(SEEN)
+
+
+@pytest.mark.parametrize("make", [gym.make, functools.partial(gym.make_vec, num_envs=2)], ids=["single", "vector"])
+def test_the_problem_of_an_id_cannot_be_another_one(make: Any) -> None:
+    """Defect: the id of Threshold made TopK."""
+    with pytest.raises(
+        ValueError, match="the problem of bandit_envs/Threshold-v0 is Threshold: take out problem='TopK'"
+    ):
+        make("bandit_envs/Threshold-v0", problem="TopK")
+    env = make("bandit_envs/Threshold-v0", problem="Threshold", threshold=0.3)
+    assert env.unwrapped.spec.id == "bandit_envs/Threshold-v0"
+    assert gym.make(gym.spec("bandit_envs/TopK-v0")).unwrapped.task.problem == "TopK"
+    assert pickle.loads(pickle.dumps(env)).unwrapped.spec.id == "bandit_envs/Threshold-v0"
+
+
+@pytest.mark.parametrize("value", ["no", 1, 0, None, 2.5, [True]])
+@pytest.mark.parametrize("name", ["crowdsourcing(gaussian)", "katz-samuels2018-4(normalise)"])
+def test_switches_of_instances_are_true_or_false(name: str, value: Any, data_folder: Any) -> None:
+    name, _, switch = name.rstrip(")").partition("(")
+    with pytest.raises(ValueError, match=f"{switch} must be True or False, got"):
+        gym.make("bandit_envs/Feasible-v0", instance=f"{name}({switch}={value!r})")
+
+
+@pytest.mark.parametrize("value", ["no", 1, 0, 2.5, [True], np.int64(1)])
+def test_progress_is_true_false_or_none(value: Any) -> None:
+    tiny = {"steps": 10, "num_envs": 2, "held_out": 2, "checkpoints": 1}
+    calls = [
+        lambda: agents.evaluate("lsa", "Threshold", episodes=2, progress=value),
+        lambda: figures.reproduce("tao2019-figure-1", episodes=1, progress=value),
+    ]
+    if importlib.util.find_spec("stable_baselines3"):
+        calls += [
+            lambda: agents.train(**tiny, progress=value),
+            lambda: agents.evolve("Threshold", generations=1, population=4, progress=value),
+        ]
+    for call in calls:
+        with pytest.raises(ValueError, match="progress must be True or False, got"):
+            call()

@@ -467,6 +467,13 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("evaluate Threshold --episodes 0", "episodes must be an integer in [1"),
         ("evaluate Threshold --delta 0.1 --agents uniform", "uniform may never stop by itself"),
         ("evaluate CartPole-v1", "CartPole-v1"),
+        ("evaluate Threshold --at 150 500 --budget 200", "up to the budget of 200, got 500"),
+        (
+            "evaluate Threshold --at 201 --agents lsa",
+            "--at must name numbers of pulls up to the budget of 200, got 201",
+        ),
+        ("reproduce tao2019-figure-1 --episodes 0", "episodes must be an integer in [1"),
+        ("reproduce tao2019-figure-1 --episodes -5", "episodes must be an integer in [1"),
         ("plot nowhere", "nowhere holds no evaluation: episodes.parquet and pulls.parquet and settings.json missing"),
         ("plot nowhere --figure a.gif", "the suffix of a figure must be"),
         ("train Threshold --k 3", "Threshold got an unexpected keyword argument 'k'"),

@@ -143,6 +143,8 @@ BAD_FILES = {
     "blank": ("\n\n", "no header line"),
     "header only": (HEADER + "\n", "no captions"),
     "wrong columns": ("rank,funny\n1,2\n", r"\['unfunny', 'somewhat_funny'\] are missing, found \['rank', 'funny'\]"),
+    "twice": ("rank,unfunny,funny,somewhat_funny,funny\n1,2,3,4,5\n", r"columns \['funny'\] are there more than once"),
+    "two captions": (GOOD.replace("rank,", "caption,", 1), r"columns \['caption'\] are there more than once"),
     "short row": (GOOD + "4,1,0\n", "line 6: it has 3 fields, the header has 7"),
     "long row": (GOOD + "4,1,0,1,2,2.0,Yes, but\n", "line 6: it has 8 fields"),
     "open quote": (GOOD + '4,1,0,1,2,2.0,"Yes, b', "after line 6: unexpected end of data"),

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -486,6 +489,7 @@ def test_summary_is_what_the_rows_say() -> None:
         "lower_bound_ratio",
         *METRICS,
         "pulls_per_second",
+        "deterministic",
     ]
     assert list(table.columns) == expected
     assert len(table) == 4
@@ -617,9 +621,44 @@ def test_progress_is_shown_where_asked_for(capsys: pytest.CaptureFixture[str], m
     monkeypatch.setattr(progress, "BETWEEN", 0.0)
     quiet = evaluate("uniform", env_kwargs=TAO | {"budget": 600}, episodes=30)
     assert capsys.readouterr().err == ""
-    shown = evaluate("uniform", env_kwargs=TAO | {"budget": 600}, episodes=30, progress=True)
+    with monkeypatch.context() as terminal:
+        terminal.setattr(sys.stderr, "isatty", lambda: True)
+        shown = evaluate("uniform", env_kwargs=TAO | {"budget": 600}, episodes=30, progress=True)
     assert "uniform" in capsys.readouterr().err
     equal(quiet, shown)
+
+
+class Sleepy(Agent):
+    """Pulls one arm, slowly."""
+
+    name, solves = "sleepy", ("Threshold",)
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        time.sleep(0.02)
+        return np.zeros(len(observation["pulls"]), np.int64)
+
+
+def test_where_there_is_no_terminal_progress_is_told_in_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defect: runs of minutes told nothing where standard error was a file. There is one clock for all agents."""
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.1)
+    monkeypatch.setattr(progress, "NEXT_LINE", 0.15)
+    both = {"one": Sleepy, "two": Sleepy}
+    for told in (None, False):
+        evaluate(both, episodes=4, batch=2, env_kwargs=TAO | {"budget": 6}, progress=told)
+        assert capsys.readouterr().err == ""
+    evaluate(both, episodes=4, batch=2, env_kwargs=TAO | {"budget": 6}, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert 2 <= len(lines) <= 8
+    assert all(re.fullmatch(r"((one|two): \d+ of 24 pulls|still running) \(after \d+ s\)", line) for line in lines)
+    assert {line.partition(":")[0] for line in lines} >= {"one", "two"}
+    assert progress._lines is None
+
+
+def test_what_is_quick_tells_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    evaluate("uniform", episodes=5, progress=True)
+    assert capsys.readouterr().err == ""
 
 
 class Compiling(Agent):

@@ -334,3 +334,33 @@ def test_where_nothing_is_stored_the_error_tells_how_to_train() -> None:
             ValueError, match=f"{name} has no stored model .*bandit-envs train Threshold --algorithm {name}"
         ):
             agents.make(name, env)
+
+
+def test_the_path_of_a_card_is_an_agent(tmp_path):
+    """Defect: genes that were evolved on a problem of one's own could be used in Python only."""
+    genes, _ = agents.evolve(
+        "Threshold",
+        generations=1,
+        population=4,
+        episodes=20,
+        env_kwargs={"instance": "sampler(arms=4)", "budget": 12},
+        progress=False,
+        out=tmp_path / "mine",
+    )
+    path = str(tmp_path / "mine.json")
+    result = agents.evaluate(
+        {"path": path, "genes": lambda task: agents.make("evolved", task, genes=genes)},
+        "Threshold",
+        episodes=20,
+        env_kwargs={"instance": "sampler(arms=4)", "budget": 12},
+        progress=False,
+    )
+    assert result.column("path", "score").tolist() == result.column("genes", "score").tolist()
+    with pytest.raises(ValueError, match="these genes are for tasks with a budget"):
+        agents.make(path, gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=4)", pull_cost=0.001))
+    with pytest.raises(FileNotFoundError, match="there is no card of genes"):
+        agents.make("nowhere.json", gym.make("bandit_envs/Threshold-v0"))
+    for text in ("", "[]", "{}", '{"algorithm": "ppo", "genes": [1], "names": ["a"]}', '{"algorithm": "evolved"}'):
+        (tmp_path / "mine.json").write_text(text)
+        with pytest.raises(ValueError, match=r"mine\.json is no card of genes"):
+            agents.make(path, gym.make("bandit_envs/Threshold-v0"))

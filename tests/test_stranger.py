@@ -68,7 +68,7 @@ def run(site: Path, *words: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_the_file_that_is_installed(page: str) -> None:
-    assert blocks(page, "python") == [(STRANGER / "stranger" / PAGES[page]).read_text()]
+    assert blocks(page, "python")[:1] == [(STRANGER / "stranger" / PAGES[page]).read_text()]
     assert lines_of_code(blocks(page, "python")[0]) <= 30
     pyproject = (STRANGER / "pyproject.toml").read_text()
     entries = blocks(page, "toml")

@@ -29,6 +29,22 @@ def tiny() -> Trained:
     return agents.train(**TINY)
 
 
+@pytest.mark.parametrize("problem", ["Threshold", "AllGood", "TopK", "Feasible", "BestArm"])
+def test_training_for_a_delta_ends_and_says_where_episodes_are_cut(problem, capsys):
+    """Defect: on Threshold it never ended, since neither an untrained agent nor the reference agents stop."""
+    tiny = {"steps": 512, "num_envs": 8, "held_out": 4, "checkpoints": 1}
+    trained = agents.train(env_id=problem, env_kwargs={"delta": 0.1}, progress=True, **tiny)
+    told, result = capsys.readouterr().err, trained.card["result"]
+    most = 100 * trained.model.action_space.n - 100
+    assert f"each is cut after {most:,} pulls, 100 per arm" in told
+    assert result["max_pulls"] == most
+    assert all(row["total_pulls"] <= most for row in result["agents"].values())
+    assert result["agents"]["uniform"] | {"truncated": 1.0, "total_pulls": most} == result["agents"]["uniform"]
+    given = agents.train(env_id=problem, env_kwargs={"delta": 0.1, "max_pulls": 40}, progress=True, **tiny)
+    assert "is cut after" not in capsys.readouterr().err
+    assert given.card["result"]["max_pulls"] == 40
+
+
 def test_one_seed_one_model(tiny):
     torch.rand(3)  # whatever the global generators have done before
     again, other = agents.train(**TINY), agents.train(**TINY, seed=1)

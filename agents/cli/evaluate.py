@@ -51,6 +51,8 @@ class Evaluate(EnvironmentCommand[Options]):
     jobs: Annotated[int, arg(metavar="N")] = 1
     """Parts of the episodes that run at the same time, -1 for as many as there are cores; the result does not depend
     on it."""
+    stochastic: Switch = False
+    """Saved models draw their actions from their policy, instead of taking the most probable one."""
     metric: Word = None
     """What is shown, compared and drawn: error_rate, score, total_pulls, or a metric of the problem."""
     reference: Word = None
@@ -62,7 +64,7 @@ class Evaluate(EnvironmentCommand[Options]):
     force: Switch = False
     """Overwrite what is in the folder."""
     progress: Switch = True
-    """No progress bar, and no note that kernels are compiled."""
+    """Nothing on how far the run is, and no note that kernels are compiled."""
 
     def run(self) -> None:
         """Check all that can be checked, run the agents, print and write the results."""
@@ -72,7 +74,9 @@ class Evaluate(EnvironmentCommand[Options]):
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         first = kwargs | ({"budget": min(self.budgets)} if self.budgets else {})
         env: Any = gym.make(env_id, actions="full", disable_env_checker=True, **first)
-        solved = env.unwrapped.task.problem
+        solved, most = env.unwrapped.task.problem, env.unwrapped.task.budget
+        if self.at is not None and self.budgets is None and most is not None and max(self.at) > most:
+            raise ValueError(f"--at must name numbers of pulls up to the budget of {most}, got {max(self.at)}")
         if self.metric is not None:
             check_metric(solved, self.metric)
         if self.figure is not None:
@@ -93,7 +97,8 @@ class Evaluate(EnvironmentCommand[Options]):
             env_kwargs=kwargs,
             batch=self.batch,
             jobs=self.jobs,
-            progress=None if self.progress else False,
+            deterministic=not self.stochastic,
+            progress=self.progress,
         )
         print(report(result, self.metric, self.reference))
         written = [] if self.out is None else [result.save(self.out)]

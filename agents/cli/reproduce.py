@@ -38,7 +38,7 @@ class Reproduce(Command):
     force: Switch = False
     """Overwrite what is in the folder."""
     progress: Switch = True
-    """No progress bar."""
+    """Nothing on how far the run is."""
 
     def run(self) -> None:
         """Run the panels, print the scorecard, write the results."""
@@ -53,7 +53,7 @@ class Reproduce(Command):
             episodes=self.episodes,
             seed=self.seed,
             panels=self.panels,
-            progress=None if self.progress else False,
+            progress=self.progress,
             jobs=self.jobs,
         )
         for title, reason in result.skipped.items():

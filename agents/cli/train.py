@@ -107,11 +107,13 @@ def _comparison(name: str, result: Mapping[str, Any], added: Mapping[str, Any]) 
     """The table of one environment; added: the keyword arguments that the environment adds to those of the mix."""
     rows = result["agents"]
     metrics = [metric for metric, value in rows[name].items() if isinstance(value, dict)]
+    cut = any(row.get("truncated", 0.0) > 0 for row in rows.values())
     measured = [
         [
             agent,
             f"{row['total_pulls']:,.1f}",
             f"{row['error_rate']:.4f}",
+            *([f"{row.get('truncated', 0.0):.4f}"] if cut else []),
             *(interval(**row[metric]) for metric in metrics),
         ]
         for agent, row in rows.items()
@@ -119,8 +121,10 @@ def _comparison(name: str, result: Mapping[str, Any], added: Mapping[str, Any]) 
     heads = [f"{metric.replace('_', ' ')} [95 %]" for metric in metrics]
     where = f" ({', '.join(f'{key}={value!r}' for key, value in added.items())})" if added else ""
     episodes = f"{result['episodes']:,} episodes of seed {result['root']}, which it has not seen"
-    text = f"{name} on {episodes}{where}:\n\n"
-    text += table(["agent", "pulls", "error rate", *heads], measured, right=range(1, 3 + len(heads)))
+    most = f"; they are cut after {result['max_pulls']:,} pulls" if cut else ""
+    text = f"{name} on {episodes}{where}{most}:\n\n"
+    shown = ["agent", "pulls", "error rate", *(["truncated"] if cut else []), *heads]
+    text += table(shown, measured, right=range(1, len(shown)))
     differences = [
         [f"{name} less {agent}", *(signed_interval(**one[metric]) for metric in metrics)]
         for agent, one in result["differences"].items()

@@ -1,4 +1,8 @@
-"""What is told on standard error while one waits: a progress bar for long runs, and that kernels are compiled."""
+"""What is told on standard error while one waits: how far a long run is, and that kernels are compiled.
+
+On a terminal this is a progress bar for each agent. Elsewhere, as in a file or the log of a server, it is a plain line
+now and then, and only where progress was asked for.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,25 @@ import logging
 import sys
 import time
 from collections.abc import Iterator
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Any
 
-__all__ = ["COMPILING", "Progress", "compilation_noted", "shown"]
+from bandit_envs import flag
+
+__all__ = ["COMPILING", "Progress", "compilation_noted", "now_at", "shown", "told_in_lines"]
 
 PATIENCE, BETWEEN = 2.0, 0.1  # seconds before a bar appears, and between two updates of it
+FIRST_LINE, NEXT_LINE = 10.0, 30.0  # seconds before the first line where there is no terminal, and between two lines
 COMPILING = "note: compiling kernels, which takes some ten seconds at first use; later runs load them from disk"
 
 
 def shown(progress: bool | None) -> bool:
-    """Whether progress is to be shown; None: if standard error is a terminal."""
-    return sys.stderr.isatty() if progress is None else progress
+    """Whether progress is to be shown; None: if standard error is a terminal.
+
+    Raises:
+        ValueError: for what is neither True, False nor None.
+    """
+    return sys.stderr.isatty() if progress is None else flag("progress", progress)
 
 
 class _Note(logging.Handler):
@@ -58,14 +69,71 @@ def compilation_noted(show: bool) -> Iterator[None]:
         logger.propagate = propagate
 
 
+class _Lines:
+    """Plain lines on how far the run is, printed by a thread of their own while the work goes on.
+
+    Attributes:
+        place: what the work is part of, as the panel of a figure. bar: of the agent that runs.
+    """
+
+    def __init__(self) -> None:
+        self.place = ""
+        self.bar: Progress | None = None
+        self.ended, self.began = Event(), time.perf_counter()
+        self.thread = Thread(target=self._print, daemon=True)
+
+    def _print(self) -> None:
+        wait = FIRST_LINE
+        while not self.ended.wait(wait):
+            wait, bar = NEXT_LINE, self.bar
+            parts = [part for part in (self.place, bar.text() if bar else "") if part]
+            seconds = round(time.perf_counter() - self.began)
+            spent = f"{seconds // 60}:{seconds % 60:02d} min" if seconds >= 60 else f"{seconds} s"
+            print(f"{': '.join(parts) or 'still running'} (after {spent})", file=sys.stderr, flush=True)
+
+
+_lines: _Lines | None = None  # those of the command or the call that runs
+
+
+@contextlib.contextmanager
+def told_in_lines(progress: bool | None) -> Iterator[None]:
+    """Meanwhile print a plain line now and then, if progress is asked for and standard error is no terminal.
+
+    Within another such block nothing is printed twice.
+
+    Args:
+        progress: as for `evaluate`.
+    """
+    global _lines
+    if progress is not True or _lines is not None or sys.stderr.isatty():
+        yield
+        return
+    lines = _lines = _Lines()
+    lines.thread.start()
+    try:
+        yield
+    finally:
+        _lines = None
+        lines.ended.set()
+        lines.thread.join()
+
+
+def now_at(place: str) -> None:
+    """Say in the lines what the work that follows is part of."""
+    if _lines is not None:
+        _lines.place = place
+
+
 class Progress:
     """Episodes ended out of all, with pulls per second; shown only where a run takes longer than `PATIENCE`.
+
+    Where standard error is no terminal, there is no bar, and `told_in_lines` tells how far the run is.
 
     Args:
         label: of the agent.
         episodes: how many there are.
         budget: pulls of an episode, if that is fixed.
-        show: whether to show a bar; None: if standard error is a terminal.
+        show: whether to show progress; None: if standard error is a terminal.
     """
 
     def __init__(self, label: str, episodes: int, budget: int | None, show: bool | None) -> None:
@@ -75,6 +143,9 @@ class Progress:
         self.by_pulls = bool(budget)
         self.done, self.updated, self.lock = 0, self.started, Lock()
         self.bar: Any = None
+        self.lines = _lines
+        if self.lines is not None:
+            self.lines.bar = self
 
     def step(self, pulls: int) -> None:
         """Count so many pulls. Several threads may call this."""
@@ -86,11 +157,16 @@ class Progress:
         if not self.by_pulls:
             self._add(episodes)
 
+    def text(self) -> str:
+        """How far the agent is, in words."""
+        unit = "pulls" if self.by_pulls else "episodes"
+        return f"{self.label}: {min(self.done, self.total):,} of {self.total:,} {unit}"
+
     def _add(self, count: int) -> None:
         with self.lock:
             self.done += count
             now = time.perf_counter()
-            if now - self.started < PATIENCE or now - self.updated < BETWEEN:
+            if self.lines is not None or now - self.started < PATIENCE or now - self.updated < BETWEEN:
                 return
             self.updated = now
             if self.bar is None:
@@ -102,5 +178,7 @@ class Progress:
 
     def close(self) -> None:
         """Remove the bar."""
+        if self.lines is not None and self.lines.bar is self:
+            self.lines.bar = None
         if self.bar is not None:
             self.bar.close()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["comparison", "interval", "p_text", "report", "signed_interval", "summary", "table"]
 
 MOST_ROWS = 60  # beyond, only the last row of each agent is shown
+ROUNDING = 1e-12  # of sums of differences: smaller ones are shown as 0
 LEAST_WIDTH = 24  # of a wrapped column
 
 
@@ -64,6 +65,11 @@ def interval(mean: float, low: float, high: float) -> str:
 def p_text(p: float) -> str:
     """A p-value with three decimals."""
     return "< 0.001" if p < 1e-3 else f"{p:.3f}"
+
+
+def signed(x: float) -> str:
+    """A difference with four digits; a rounding error is 0."""
+    return "+0" if abs(x) < ROUNDING else f"{x:+.4g}"
 
 
 def signed_interval(difference: float, low: float, high: float, p: float) -> str:
@@ -125,6 +131,9 @@ def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.
         columns.append(("truncated", True, lambda row: f"{row['truncated']:.4f}"))
     if not all(math.isnan(row["lower_bound_ratio"]) for row in rows):
         columns.append(("x lower bound", True, lambda row: _short(row["lower_bound_ratio"])))
+    drawn = {run.agent for run in evaluation.runs if run.deterministic is False}
+    if drawn:  # models that have taken their most probable action are the usual case, of which nothing is said
+        columns.append(("actions", False, lambda row: "drawn" if row["agent"] in drawn else "-"))
     columns.append(("M pulls/s", True, lambda row: f"{row['pulls_per_second'] / 1e6:.3g}"))
     cells = [[text(row) for _, _, text in columns] for row in rows]
     right = [i for i, (_, flush, _) in enumerate(columns) if flush]
@@ -149,7 +158,7 @@ def comparison(evaluation: Evaluation, metric: str = "score", reference: str | N
     rows = []
     for agent in others:
         d = evaluation.compare(agent, first, metric, level=level)
-        rows.append([agent, f"{d.difference:+.4g}", f"[{d.low:+.4g}, {d.high:+.4g}]", p_text(d.p_value)])
+        rows.append([agent, signed(d.difference), f"[{signed(d.low)}, {signed(d.high)}]", p_text(d.p_value)])
     if not rows:
         return ""
     budget, at = [run for run in evaluation.runs if run.agent == first][-1].cells[-1]

@@ -49,6 +49,7 @@ class Run:
     budgets: NDArray[np.int64] | None = None  # (C,) where the checkpoints stand for runs at these budgets
     seconds: float = 0.0
     lower_bound: float = math.nan  # pulls that the task takes on average, where that is known
+    deterministic: bool | None = None  # of a model: whether it took its most probable action, or has drawn one
 
     @classmethod
     def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None) -> Run:
@@ -135,6 +136,7 @@ class Run:
             "episodes": len(self.columns["score"]),
             "seconds": self.seconds,
             "lower_bound": None if math.isnan(self.lower_bound) else self.lower_bound,
+            "deterministic": self.deterministic,
             "task": json.loads(self.task.to_json()),
             **{name: None if array is None else array.tolist() for name, array in numbers.items()},
         }
@@ -225,7 +227,8 @@ class Evaluation:
         interval score_low, score_high; truncated (a rate: a censored time is no stopping time); lower_bound_ratio (mean
         pulls / the problem's lower bound, NaN where none is known for these arms, and where not all episodes were ended
         by the agent itself: with a budget, where one is truncated, and at checkpoints that one has reached); means of
-        the metrics; pulls_per_second.
+        the metrics; pulls_per_second; deterministic (of a model: whether it took its most probable action, or has
+        drawn one; missing for handcrafted agents).
 
         Args:
             level: of the intervals.
@@ -260,11 +263,12 @@ class Evaluation:
                     "lower_bound_ratio": self._ratio(run, c),
                 }
                 row |= {name: run.columns[name][:, c].mean() for name in run.names[2:]}
-                rows.append(row | {"pulls_per_second": run.pulls_per_second})
+                rows.append(row | {"pulls_per_second": run.pulls_per_second, "deterministic": run.deterministic})
         pd = pandas()
         table: DataFrame = pd.DataFrame(rows)
         for key in ("budget", "at"):
             table[key] = table[key].astype("Int64")
+        table["deterministic"] = table["deterministic"].astype("boolean")
         return table
 
     @staticmethod
@@ -407,5 +411,6 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
         scores = _score_names(task.problem)
         bound = math.nan if form["lower_bound"] is None else form["lower_bound"]
         total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)
-        runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound))
+        how = form.get("deterministic")
+        runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound, how))
     return runs

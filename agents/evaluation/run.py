@@ -32,6 +32,7 @@ from bandit_envs import (
     PureExplorationVectorEnv,
     Quiet,
     Task,
+    agent_uniforms,
     flag,
     integer,
     jit,
@@ -42,8 +43,9 @@ from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent
 from ..core.optional import require
 from ..core.round_policy import PlansPulls
+from .drawing import Drawing
 from .environment import environment_id
-from .progress import Progress, compilation_noted, shown
+from .progress import Progress, compilation_noted, shown, told_in_lines
 from .result import Evaluation, Run
 
 __all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "plays", "pull_numbers"]
@@ -51,6 +53,7 @@ __all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "plays", 
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 SHARES, FEWEST = 4, 64  # parts of a run for each job, where each then has so many episodes
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
+DRAWS = 2**32 - 1  # the seed of the draws of models among the streams of agents
 _INT64 = np.dtype(np.int64)
 NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
 
@@ -77,6 +80,7 @@ def evaluate(
     batch: int | None = None,
     jobs: int = 1,
     out: str | None = None,
+    deterministic: bool = True,
     progress: bool | None = None,
 ) -> Evaluation:
     """Run agents on the same episodes of an environment and score their answers.
@@ -95,9 +99,12 @@ def evaluate(
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
         jobs: how many parts of the episodes run at the same time, -1 for as many as there are cores: in threads for
             agents that play whole episodes in compiled code, else in processes, by joblib. Results do not depend on it.
-        out: a folder for results; not yet.
-        progress: show a progress bar on standard error on runs that take long, and say there when kernels must be
-            compiled first; None: if it is a terminal.
+        out: None. To write what is returned into a folder: `evaluate(...).save(folder)`.
+        deterministic: models of SB3 take their most probable action; False: they draw from their distribution of
+            actions, by numbers that depend on `seed`, the episode and the number of the decision alone. Handcrafted
+            agents decide as they always do.
+        progress: tell on standard error how far runs are that take long, by a bar, or where it is no terminal by a
+            line each half minute; and say there when kernels must be compiled first. None: if it is a terminal.
 
     Raises:
         ValueError: naming the value and what is allowed. All agents are checked before the first one runs.
@@ -112,14 +119,17 @@ def evaluate(
     if out is not None:
         raise ValueError(f"out must be None in this version (use Evaluation.save), got {out!r}")
     progress = None if progress is None else flag("progress", progress)
+    deterministic = flag("deterministic", deterministic)
     kwargs = keywords(env_kwargs)
     env_id = environment_id(env_id)
     checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
     if checks is not None and horizons is not None:
         raise ValueError("give at= or budgets=, not both")
     labelled = _labelled(agents)
-    with compilation_noted(shown(progress)):
+    with compilation_noted(shown(progress)), told_in_lines(progress):
         plans = _plans(labelled, env_id, kwargs, episodes, checks, horizons, batch)
+        if not deterministic:
+            plans = [plan.drawing() for plan in plans]
         runs = [plan.run(episodes, seed, progress, jobs) for plan in plans]
     versions = {
         "bandit-envs": bandit_envs.__version__,
@@ -136,6 +146,7 @@ def evaluate(
             "seed": seed,
             "at": checks,
             "budgets": horizons,
+            "deterministic": deterministic,
             "versions": versions,
         },
     )
@@ -325,6 +336,17 @@ class _Plan:
     lower_bound: float
     budget: int | None
     checks_are_budgets: bool = False
+    draws: bool = False
+
+    def drawing(self) -> _Plan:
+        """The same for a model that draws its actions; a handcrafted agent decides as it always does.
+
+        Raises:
+            ValueError: for a model that has nothing to draw from.
+        """
+        if isinstance(self.policy, Agent):
+            return self
+        return dataclasses.replace(self, policy=Drawing(self.label, self.policy), draws=True)
 
     def run(self, episodes: int, seed: int, progress: bool | None, jobs: int) -> Run:
         """All episodes, in as many jobs."""
@@ -335,6 +357,7 @@ class _Plan:
             else:
                 run = Run.joined(self._parts(episodes, seed, bar, jobs))
         run.seconds, run.lower_bound = time.perf_counter() - started, self.lower_bound
+        run.deterministic = None if isinstance(self.policy, Agent) else not self.draws
         return run.as_budgets() if self.checks_are_budgets else run
 
     def part(self, first: int, episodes: int, seed: int, bar: Progress | None, stopped: Event | None) -> Run:
@@ -353,8 +376,13 @@ class _Plan:
         if not plays(self.policy, min(self.slots, math.ceil(episodes / count))):
             joblib = require("joblib", "jobs > 1", "evaluation")
             task = joblib.delayed(_Plan.part)
-            found = joblib.Parallel(n_jobs=jobs)(task(self, *share, seed, None, None) for share in shares)
-            return list(found)
+            runs: list[Run] = []
+            parallel = joblib.Parallel(n_jobs=jobs, return_as="generator")  # in order, each as soon as it can be had
+            for run in parallel(task(self, *share, seed, None, None) for share in shares):
+                bar.ended(len(run.columns["score"]))
+                bar.step(int(run.columns["total_pulls"][:, -1].sum()))
+                runs.append(run)
+            return runs
         stopped = Event()
         with ThreadPoolExecutor(jobs) as pool:
             futures = [pool.submit(self.part, *share, seed, bar, stopped) for share in shares]
@@ -419,7 +447,7 @@ class _Lockstep:
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
         self.first, self.episodes, self.seed, self.bar, self.stopped = first, episodes, seed, bar, stopped
         E = envs.num_envs
-        self.plays = plays(policy, E)
+        self.plays, self.draws = plays(policy, E), isinstance(policy, Drawing)
         self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
         self.checks = np.array([] if at is None else at, np.int64)
         self.result = Run.empty(label, envs.task, episodes, at)
@@ -482,6 +510,9 @@ class _Lockstep:
 
     def _decide(self, observation: Any, state: Any, begins: NDArray[np.bool_]) -> tuple[Any, Any]:
         """The next actions; an agent that can plays on to them from wherever nothing is due."""
+        if self.draws:
+            u = agent_uniforms(self.envs.public_seeds, self.spent, seed=DRAWS)[:, 0]
+            return self.policy.drawn(observation, state, begins, u, self.envs.action_masks)  # type: ignore[no-any-return]
         if not self.plays:
             decided: tuple[Any, Any] = self.policy.predict(observation, state, begins, deterministic=True)
             return decided

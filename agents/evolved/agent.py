@@ -8,13 +8,13 @@ tau0 - tau1 ln(price), tau0 and tau1 being two parameters more; and 1 / price st
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bandit_envs import Quiet, Simulation, number, player
+from bandit_envs import Quiet, Simulation, Task, number, player
 
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, unfit
 from ..core.index_kernels import ArmRule
@@ -84,6 +84,20 @@ class Evolved(IndexPolicy):
         self._limits = np.full(len(table), math.inf)
         if self.stops:
             self._limits = table[:, -2] - table[:, -1] * math.log(task.pull_cost)
+
+    @staticmethod
+    def read_genes(task: Task, known: Mapping[str, float]) -> list[float]:
+        """The genes for a task, in order, of those that a card names.
+
+        Raises:
+            ValueError: if the card is of tasks that end otherwise.
+        """
+        names = (*PARAMETERS, *(STOPPING if task.budget is None else ()))
+        if missing := sorted(set(STOPPING) & set(names) - set(known)):
+            raise ValueError(
+                f"these genes are for tasks with a budget, and lack {missing[0]}, which tasks without one need"
+            )
+        return [known.get(name, 0.0) for name in names]
 
     def index(self, T: Floats, D: Floats) -> Floats:
         out = np.empty(len(T))

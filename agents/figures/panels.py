@@ -71,7 +71,7 @@ class AnyPanel(ABC, Generic[R]):
         Args:
             episodes: overrides the panel's own number, unless None.
             seed: root seed.
-            progress: whether to show a progress bar; None: on long runs, if standard error is a terminal.
+            progress: whether to tell how far the run is, as for `evaluate`; None: if standard error is a terminal.
             jobs: parts of the episodes that run at the same time, as for `evaluate`.
         """
 

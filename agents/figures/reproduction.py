@@ -9,10 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandit_envs import unknown
+from bandit_envs import EPISODES_LIMIT, flag, integer, unknown
 
 from ..core.files import write_together
 from ..core.optional import pandas
+from ..evaluation.progress import now_at, told_in_lines
 from ..evaluation.result import SETTINGS
 from .catalogue import FIGURES
 from .drawing import plot_panels
@@ -108,20 +109,22 @@ def reproduce(
         episodes: runs per point; None: as many as the paper's.
         seed: root seed.
         panels: titles of the panels to run; None: all.
-        progress: whether to show a progress bar; None: on long runs, if standard error is a terminal.
+        progress: whether to tell how far the run is, as for `evaluate`; None: if standard error is a terminal.
         jobs: parts of the episodes that run at the same time, as for `evaluate`.
 
     Returns:
         The results and the verdicts.
 
     Raises:
-        ValueError: for an unknown figure or panel, with the known ones.
+        ValueError: for an unknown figure or panel, with the known ones; for a number of episodes below 1.
         OSError: if every panel lacks its data.
     """
     if isinstance(figure, str):
         if figure not in FIGURES:
             raise unknown("figure", figure, FIGURES)
         figure = FIGURES[figure]
+    episodes = None if episodes is None else integer("episodes", episodes, 1, EPISODES_LIMIT)
+    progress = None if progress is None else flag("progress", progress)
     titles = [panel.title for panel in figure.panels]
     for title in panels or []:
         if title not in titles:
@@ -130,13 +133,15 @@ def reproduce(
     done: dict[str, Result] = {}  # panels that show several metrics of the same runs share them
     results: dict[str, Result] = {}
     skipped: dict[str, str] = {}
-    for panel in chosen:
-        try:
-            if panel.key not in done:
-                done[panel.key] = panel.run(episodes, seed, progress, jobs)
-            results[panel.title] = done[panel.key]
-        except OSError as error:
-            skipped[panel.title] = str(error)
+    with told_in_lines(progress):
+        for i, panel in enumerate(chosen):
+            now_at(f"panel {i + 1} of {len(chosen)}, {panel.title}")
+            try:
+                if panel.key not in done:
+                    done[panel.key] = panel.run(episodes, seed, progress, jobs)
+                results[panel.title] = done[panel.key]
+            except OSError as error:
+                skipped[panel.title] = str(error)
     if not results:
         raise OSError("; ".join(f"{title}: {reason}" for title, reason in skipped.items()))
     shown = [panel for panel in chosen if panel.title in results]

@@ -147,9 +147,10 @@ def report(environments: Sequence[TrainingEnvironment], agent: Any, episodes: in
     """The final comparison of a learned agent with the reference agents, JSON-able.
 
     Returns:
-        A dict, or for a mix a list with one for each environment: `episodes`, `root`, `agents` (of each the mean
-        return, pulls and error rate, and the score and the problem's first metric with 95 % intervals), `differences`
-        (of each reference agent, the paired differences of score and metric with intervals and p-values).
+        A dict, or for a mix a list with one for each environment: `episodes`, `root`, `max_pulls`, `agents` (of each
+        the mean return, pulls, error rate and rate of episodes that were cut, and the score and the problem's first
+        metric with 95 % intervals), `differences` (of each reference agent, the paired differences of score and metric
+        with intervals and p-values).
     """
     reports = [_report(one, agent, episodes, root) for one in environments]
     return reports[0] if len(reports) == 1 else reports
@@ -166,6 +167,7 @@ def _report(environment: TrainingEnvironment, agent: Any, episodes: int, root: i
             "return": float(returns[run.agent].mean()),
             "total_pulls": float(run.columns["total_pulls"].mean()),
             "error_rate": float(1 - run.columns["correct"].mean()),
+            "truncated": float(run.columns["truncated"].mean()),
         }
         for metric in metrics:
             values = run.columns[metric][:, 0].astype(np.float64)
@@ -181,4 +183,5 @@ def _report(environment: TrainingEnvironment, agent: Any, episodes: int, root: i
                 "high": paired.high,
                 "p": paired.p_value,
             }
-    return {"episodes": episodes, "root": root, "agents": rows, "differences": differences}
+    made = {"episodes": episodes, "root": root, "max_pulls": environment.task.max_pulls}
+    return made | {"agents": rows, "differences": differences}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bandit_envs import Sampler, Task, number
@@ -14,6 +14,7 @@ from .vec_env import NativeVecEnv, make_vec_env
 
 __all__ = ["Mix", "TrainingEnvironment", "make_mix"]
 
+PULLS_PER_ARM = 100  # an episode that nothing else ends is cut after so many pulls per arm
 OWN = ("pulls_per_action", "slots")  # entries of an environment of the mix that are no keyword arguments of it
 
 
@@ -29,6 +30,7 @@ class TrainingEnvironment:
         scores_arms: whether its score is the share of arms that are classified correctly.
         expectable: whether its score can be replaced by the score that is expected given all samples.
         title: its budget and the law of its means in words, for the names of curves.
+        capped: whether `kwargs` name a `max_pulls` that the user has not given.
     """
 
     env_id: str
@@ -40,6 +42,7 @@ class TrainingEnvironment:
     scores_arms: bool
     expectable: bool
     title: str
+    capped: bool = False
 
     @property
     def stops(self) -> bool:
@@ -155,12 +158,19 @@ def make_mix(
 
 
 def _environment(env_id: str, kwargs: dict[str, Any], pulls_per_action: int, slots: float) -> TrainingEnvironment:
-    """What is known of an environment, read off a single episode of it."""
+    """What is known of an environment, read off a single episode of it.
+
+    Without a budget nothing makes an agent stop that has not learned it yet, nor a reference agent that never does:
+    such episodes are cut, at `max_pulls` or else after `PULLS_PER_ARM` pulls per arm.
+    """
     if taken := sorted({"actions", "observation"} & set(kwargs)):
         raise ValueError(f"train chooses {taken[0]!r} itself; take it out of env_kwargs")
     one = make_vec_env(env_id, 1, observation="features", pulls_per_action=pulls_per_action, **kwargs)
     envs = one.envs
     one.close()
+    if envs.task.budget is None and envs.task.max_pulls is None:
+        cap = {"max_pulls": PULLS_PER_ARM * envs.task.stop}
+        return replace(_environment(env_id, {**kwargs, **cap}, pulls_per_action, slots), capped=True)
     return TrainingEnvironment(
         env_id,
         kwargs,

@@ -41,6 +41,7 @@ from .buffer import RelativeBuffer
 from .checkpoints import Checkpoints
 from .clock import Clock, FallingRate
 from .comparison import HeldOut, hold_out, report
+from .mix import PULLS_PER_ARM
 from .model import Trained, one_thread, paths_of
 from .plan import Plan, make_plan, roots_of
 from .resuming import ResumeFile
@@ -87,7 +88,8 @@ def train(
         seconds: wall time of the whole call, evaluations included; kept roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
         num_envs: episodes side by side; None: 256 (dqn: 16, recurrent-ppo: 32).
-        env_kwargs: keyword arguments of the environment, without `actions` and `observation`.
+        env_kwargs: keyword arguments of the environment, without `actions` and `observation`. Where they name neither
+            budget nor `max_pulls`, as those of a task with `delta`, episodes are cut after 100 pulls per arm.
         mix: several environments with one K, to learn on side by side: for each the keyword arguments that it adds to
             `env_kwargs`, and `pulls_per_action` and `slots` (its share of the episodes, a number, 1 by default) where
             wanted. Where rewards are not shaped, those of each environment are divided by the mean loss, 1 - return, of
@@ -138,6 +140,13 @@ def train(
         try_out(path)
     file = None if out is None else ResumeFile(Path(str(out).removesuffix(".zip") + ".resume"), plan.arguments)
     show = shown(progress)
+    if show:
+        for most in sorted({one.task.max_pulls or 0 for one in plan.mix.environments if one.capped}):
+            print(
+                f"note: nothing but the agents themselves ends an episode: each is cut after {most:,} pulls, "
+                f"{PULLS_PER_ARM} per arm; another max_pulls, or a budget, can be given",
+                file=sys.stderr,
+            )
     with one_thread():
         if resume and file is not None and file.path.is_file():
             model, callback = file.read()

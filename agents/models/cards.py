@@ -45,10 +45,15 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
     """
     path = FOLDER / f"{name}-{kind_of(task)}.json"
     if not path.is_file():
+        kind = PROBLEMS.find(task.problem)
+        own = f"{kind.__module__}:{kind.__qualname__}"  # the command can import it by this, whether registered or not
+        problem = kind.name if own.startswith("bandit_envs.") else own
+        suffix = "json" if name == "evolved" else "zip"
         there = sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json"))
         raise ValueError(
             f"{name} has no stored model for {kind_of(task)}, only for {', '.join(there) or 'nothing'}; make one: "
-            f"bandit-envs train {task.problem} --algorithm {name} --out results/{name}"
+            f"bandit-envs train {problem} --algorithm {name} --out results/{name}, which makes the agent "
+            f"results/{name}.{suffix}"
         )
     card: dict[str, Any] = json.loads(path.read_text())
     return card

@@ -1,0 +1,108 @@
+"""Actions of learned models drawn from their policy, the same whatever the batch.
+
+A draw is the inversion of the distribution function of the actions at a uniform number of the episode and the decision.
+PyTorch rounds the logits of an episode differently in batches of different sizes. So where the uniform number is close
+to a step of the distribution function, the logits are computed once more for this episode alone: they are then the same
+in every batch. A recurrent policy is the exception: its state is made of all that it has seen, with the rounding of the
+batch, so that now and then, in millions of decisions, a batch of another size may draw another action.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalogue import reads
+from ..core.optional import require
+
+__all__ = ["Drawing"]
+
+Floats = NDArray[np.float64]
+CLOSE = 1e-3  # of probabilities, far above what rounding in single precision changes
+
+
+class Drawing:
+    """A model of Stable-Baselines3 that draws its actions.
+
+    Args:
+        label: of the agent, for errors. agent: the model, or what has one as its attribute `model`.
+
+    Raises:
+        ValueError: if it has no distribution of actions.
+    """
+
+    def __init__(self, label: str, agent: Any) -> None:
+        self.model = getattr(agent, "model", agent)
+        policy: Any = getattr(self.model, "policy", None)
+        if not hasattr(policy, "get_distribution"):
+            kind = type(self.model).__name__
+            raise ValueError(
+                f"{label} ({kind}) has no distribution of actions to draw from: deterministic=False is for models of "
+                "Stable-Baselines3 with a stochastic policy, as PPO and A2C have it, not for DQN"
+            )
+        self.policy = policy
+        self.observation = reads(agent)
+        self.recurrent = hasattr(policy, "lstm_hidden_state_shape")
+        self.masked = "action_masks" in inspect.signature(policy.get_distribution).parameters
+
+    def drawn(
+        self,
+        observation: Any,
+        state: Any,
+        begins: NDArray[np.bool_],
+        u: Floats,
+        masks: Callable[[], NDArray[np.bool_]],
+    ) -> tuple[NDArray[np.int64], Any]:
+        """The next action of each episode, and the state.
+
+        Args:
+            observation: of the episodes, as the model reads it.
+            state: what the last call returned, None at first.
+            begins: whether each episode begins, (E,).
+            u: a uniform number for each, (E,).
+            masks: tells which actions are allowed, (E, K + 1); asked where the policy reads masks.
+        """
+        torch: Any = require("torch", "a model that draws its actions", "training")
+        threads, by_name = torch.get_num_threads(), isinstance(observation, dict)
+        torch.set_num_threads(1)
+        try:
+            self.policy.set_training_mode(False)
+            allowed = masks() if self.masked else None
+            steps, after = self._steps(torch, observation, state, begins, allowed)
+            for e in np.flatnonzero((np.abs(steps - u[:, None]) < CLOSE).any(axis=1)):
+                row = np.array([e])
+                seen = {name: x[row] for name, x in observation.items()} if by_name else observation[row]
+                before = None if state is None else tuple(part[:, row] for part in state)
+                own = None if allowed is None else allowed[row]
+                steps[e] = self._steps(torch, seen, before, begins[row], own)[0][0]
+        finally:
+            torch.set_num_threads(threads)
+        return (steps <= u[:, None]).sum(axis=1), after
+
+    def _steps(
+        self, torch: Any, observation: Any, state: Any, begins: NDArray[np.bool_], allowed: Any
+    ) -> tuple[Floats, Any]:
+        """The distribution function of the actions 0 .. K - 1 of each episode, (E, K), and the state."""
+        policy, after = self.policy, state
+        with torch.no_grad():
+            seen, _ = policy.obs_to_tensor(observation)
+            if self.recurrent:
+                if state is None:
+                    layers, _, width = policy.lstm_hidden_state_shape
+                    state = (np.zeros((layers, len(begins), width), np.float32),) * 2
+                before = tuple(torch.tensor(part, device=policy.device) for part in state)
+                starts = torch.tensor(begins, dtype=torch.float32, device=policy.device)
+                distribution, new = policy.get_distribution(seen, before, starts)
+                after = tuple(part.cpu().numpy() for part in new)
+            elif self.masked:
+                distribution = policy.get_distribution(seen, action_masks=allowed)
+            else:
+                distribution = policy.get_distribution(seen)
+            logits = distribution.distribution.logits.double().cpu().numpy()
+        mass = np.exp(logits - logits.max(axis=1, keepdims=True))
+        steps = np.cumsum(mass, axis=1)
+        return np.ascontiguousarray((steps / steps[:, -1:])[:, :-1]), after
