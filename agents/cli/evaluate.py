@@ -61,6 +61,8 @@ class Evaluate(EnvironmentCommand[Options]):
     """File for a figure: .png, .svg or .pdf."""
     force: Switch = False
     """Overwrite what is in the folder."""
+    trust: Switch = False
+    """Load models (.zip) that others than this package have written, too: loading one runs the code of its maker."""
     progress: Switch = True
     """No progress bar, and no note that kernels are compiled."""
 
@@ -94,6 +96,7 @@ class Evaluate(EnvironmentCommand[Options]):
             batch=self.batch,
             jobs=self.jobs,
             progress=None if self.progress else False,
+            trust=self.trust,
         )
         print(report(result, self.metric, self.reference))
         written = [] if self.out is None else [result.save(self.out)]

@@ -78,6 +78,7 @@ def evaluate(
     jobs: int = 1,
     out: str | None = None,
     progress: bool | None = None,
+    trust: bool = False,
 ) -> Evaluation:
     """Run agents on the same episodes of an environment and score their answers.
 
@@ -98,6 +99,7 @@ def evaluate(
         out: a folder for results; not yet.
         progress: show a progress bar on standard error on runs that take long, and say there when kernels must be
             compiled first; None: if it is a terminal.
+        trust: load saved models that others than this package have written, too: their makers may run any code.
 
     Raises:
         ValueError: naming the value and what is allowed. All agents are checked before the first one runs.
@@ -117,7 +119,7 @@ def evaluate(
     checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
     if checks is not None and horizons is not None:
         raise ValueError("give at= or budgets=, not both")
-    labelled = _labelled(agents)
+    labelled = _labelled(agents, trust)
     with compilation_noted(shown(progress)):
         plans = _plans(labelled, env_id, kwargs, episodes, checks, horizons, batch)
         runs = [plan.run(episodes, seed, progress, jobs) for plan in plans]
@@ -204,7 +206,7 @@ def keywords(env_kwargs: Any) -> dict[str, Any]:
     return dict(env_kwargs)
 
 
-def _labelled(agents: Any) -> dict[str, Recipe]:
+def _labelled(agents: Any, trust: bool) -> dict[str, Recipe]:
     """The agents by label: the key of a dict, the text given, or the name of what is no text, numbered where taken."""
     if isinstance(agents, (Mapping, list, tuple)) and not agents:
         raise ValueError(f"evaluate needs at least one agent, got {agents!r}")
@@ -213,12 +215,12 @@ def _labelled(agents: Any) -> dict[str, Recipe]:
         for label, agent in agents.items():
             if str(label) in labels:
                 raise ValueError(f"the labels of agents are text, and {label!r} is there already, as {str(label)!r}")
-            labels[str(label)] = recipe_of(agent)
+            labels[str(label)] = recipe_of(agent, trust)
         return labels
     many = list(agents) if isinstance(agents, (list, tuple)) else [agents]
     texts = {agent for agent in many if isinstance(agent, str)}
     for agent in many:
-        recipe, n = recipe_of(agent), 1
+        recipe, n = recipe_of(agent, trust), 1
         label = recipe.label
         if isinstance(agent, str) and label in labels:
             raise ValueError(f"agent {agent!r} is given twice")
