@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
 
-from ..core.files import finish, read_together, write_together
+from ..core.files import finish, read_together, reading, write_together
 from ..core.optional import pandas, require
 from . import statistics
 
@@ -362,12 +362,10 @@ class Evaluation:
         settings = read_together(folder / SETTINGS)
         try:
             rows, pulls = (pd.read_parquet(folder / name) for name in (ROWS, SUMS))
-        except (ValueError, OSError) as error:
+        except Exception as error:
             raise ValueError(f"{folder} holds no evaluation: {error!r:.300}") from error
-        try:
+        with reading(folder):
             return cls(_runs(folder, settings.pop("runs"), rows, pulls), settings)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{folder} holds no evaluation that this version reads: {error!r:.300}") from error
 
 
 def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: DataFrame) -> list[Run]:

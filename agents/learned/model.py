@@ -340,9 +340,11 @@ def _no_model(file: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (ImportError, OSError):
+    except ImportError:
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is not None:  # others come from seeking where there is nothing
+            raise
         known = ", ".join([*(kind.__name__ for kind in MARKS.values()), *CONTRIB.values()])
         told = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{file} holds no model of Stable-Baselines3 ({known}): {told:.500}") from error

@@ -243,9 +243,9 @@ class ResumeFile:
         """
         try:
             yield
-        except OSError:
-            raise
         except Exception as error:
+            if isinstance(error, OSError) and error.filename is not None:  # else it is a place that is not in the file
+                raise
             told = f"{type(error).__name__}: {' '.join(str(error).split())}"
             raise ValueError(
                 f"{self.path} was written by another version ({told:.300}), or is damaged: delete it, and train again "
