@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PROBLEMS, Task
+from bandit_envs import PROBLEMS, Task, number
 
 from ..core.files import finish, read_together, reading, write_together
 from ..core.optional import pandas, require
@@ -389,7 +389,10 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
             if name not in (*KEYS, "episode")
         }
         scores = _score_names(task.problem)
-        bound = math.nan if form["lower_bound"] is None else form["lower_bound"]
+        if missing := {"total_pulls", "truncated", *scores} - columns.keys():
+            raise ValueError(f"{folder} was altered: the rows of {form['agent']} have no {min(missing)}")
+        seconds = number("seconds", form["seconds"])
+        bound = math.nan if form["lower_bound"] is None else number("lower_bound", form["lower_bound"])
         total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)
-        runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound))
+        runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, seconds, bound))
     return runs

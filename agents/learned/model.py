@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from bandit_envs import FEATURES, Quiet, Simulation, Task, flag
 
@@ -59,6 +60,22 @@ def as_features(name: str, observation: Any) -> None:
             f"{name} reads observation='features', an array, got a dict of statistics; the array is (E, K * {F}), or "
             f"(K * {F},) for a single episode"
         )
+
+
+def _features_of(observation: Any) -> NDArray[np.float32]:
+    """Features (E, K * F) as (E, K, F).
+
+    Raises:
+        ValueError: for what is no such array.
+    """
+    F = len(FEATURES)
+    try:
+        x = np.ascontiguousarray(observation, np.float32)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the observation must be an array of features, got {observation!r:.200}") from error
+    if x.size == 0 or x.shape[1] % F:
+        raise ValueError(f"the observation must be features of shape (E, K * {F}), got the shape {x.shape}")
+    return x.reshape(len(x), -1, F)
 
 
 @dataclass(eq=False, repr=False)
@@ -153,10 +170,19 @@ class Trained:
         as_features(self.name, observation)
         with one_thread():
             if deterministic and self.by_index and np.ndim(observation) == 2:
-                x = np.ascontiguousarray(observation, np.float32).reshape(len(observation), -1, len(FEATURES))
+                x = _features_of(observation)
                 memory = LogitMemory(self.model.policy.mlp_extractor, *x.shape[:2]) if state is None else state
+                if type(memory) is not LogitMemory or memory.logits.shape != x.shape[:2]:
+                    raise ValueError(
+                        f"state must be None or what predict has returned for {len(x)} episodes of {x.shape[1]} arms, "
+                        f"got {state!r:.200}"
+                    )
                 return memory.choose(x), memory
-            action, state = self.model.predict(observation, state, episode_start, deterministic)
+            try:
+                action, state = self.model.predict(observation, state, episode_start, deterministic)
+            except Exception as error:  # of PyTorch, for the most part, which tells nothing of features
+                said = f"{self.name} cannot read the observation, or the state: {type(error).__name__}: {error}"
+                raise ValueError(" ".join(said.split())) from error
         return action, state
 
     def __repr__(self) -> str:

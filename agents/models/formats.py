@@ -59,4 +59,4 @@ def check_format(file: Any, found: Any, card: Mapping[str, Any]) -> None:
         ValueError: naming the file and both formats, and telling what to do.
     """
     if (1 if found is None else found) != FORMAT:
-        raise ValueError(f"{file} has format {found}; this version reads format {FORMAT}: {train_again(card)}")
+        raise ValueError(f"{file} has format {found!s:.80}; this version reads format {FORMAT}: {train_again(card)}")
