@@ -410,11 +410,18 @@ class Agent(ABC):
             return ValueError(f"{self.name} cannot read the observation: {type(wrong).__name__}: {wrong}")
         if not len(batch["pulls"]):
             return ValueError(f"pulls must be of at least one episode, got the shape {batch['pulls'].shape}")
-        if isinstance(error, NumbaError):
-            for part, array in (observation if isinstance(observation, Mapping) else {}).items():
+        ours = not self._brought
+        if ours and not isinstance(error, (ValueError, TypeError)) or isinstance(error, NumbaError):
+            for part, array in observation.items():
                 if part in batch and not (isinstance(array, np.ndarray) and array.dtype in (INT, FLOAT)):
                     return ValueError(f"{part} must be an array of int64 or float64, got {array!r:.200}")
+        if isinstance(error, NumbaError):
             return _uncompiled(self.name, error)
+        if ours and state is None and not isinstance(error, (ValueError, TypeError)):
+            told = f"{type(error).__name__}: {error}"
+            return ValueError(
+                f"{self.name} cannot read the observation, no environment shows such numbers: {told:.300}"
+            )
         if self._brought or state is None:
             return error
         if isinstance(error, ValueError) and str(error).startswith(("state ", "pulls ")):
@@ -507,7 +514,10 @@ class Agent(ABC):
                 observation = {name: array[None] for name, array in observation.items()}
             except (TypeError, KeyError):  # some are lists, or worse
                 observation = {name: array[None] for name, array in arrays(self.name, observation).items()}
-        shape = observation["pulls"].shape
+        pulls = observation["pulls"]
+        shape = pulls.shape
+        if pulls.dtype.kind not in "iu":
+            raise ValueError(f"pulls must be an integer array, got {pulls!r:.200}")
         if shape[1:] != self.task.shape:
             raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {shape}")
         return observation, single

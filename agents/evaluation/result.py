@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PROBLEMS, Task, number
+from bandit_envs import PROBLEMS, Task
 
-from ..core.files import finish, read_together, reading, write_together
+from ..core.files import finish, read_together, write_together
 from ..core.optional import pandas, require
 from . import statistics
 
@@ -364,8 +364,12 @@ class Evaluation:
             rows, pulls = (pd.read_parquet(folder / name) for name in (ROWS, SUMS))
         except Exception as error:
             raise ValueError(f"{folder} holds no evaluation: {error!r:.300}") from error
-        with reading(folder):
+        try:
             return cls(_runs(folder, settings.pop("runs"), rows, pulls), settings)
+        except Exception as error:
+            if isinstance(error, ValueError) and str(folder) in str(error):
+                raise
+            raise ValueError(f"{folder} holds no evaluation that this version reads: {error!r:.300}") from error
 
 
 def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: DataFrame) -> list[Run]:
@@ -391,8 +395,10 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
         scores = _score_names(task.problem)
         if missing := {"total_pulls", "truncated", *scores} - columns.keys():
             raise ValueError(f"{folder} was altered: the rows of {form['agent']} have no {min(missing)}")
-        seconds = number("seconds", form["seconds"])
-        bound = math.nan if form["lower_bound"] is None else number("lower_bound", form["lower_bound"])
+        bound = math.nan if form["lower_bound"] is None else form["lower_bound"]
+        for name, value in {"seconds": form["seconds"], "lower_bound": bound}.items():
+            if not isinstance(value, (int, float)):
+                raise ValueError(f"{folder} was altered: {name} must be a number, got {value!r:.80}")
         total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)
-        runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, seconds, bound))
+        runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound))
     return runs
