@@ -24,6 +24,7 @@ from bandit_envs import (
     Registry,
     Task,
     errors_of,
+    flag,
     parse_call,
     unknown,
 )
@@ -247,15 +248,15 @@ class _Saved:
 
     observation = "features"
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, trust: bool) -> None:
         if not Path(path).is_file():
             raise FileNotFoundError(f"there is no saved model {path}")
-        self.path = path
+        self.path, self.trust = path, flag("trust", trust)
 
     @functools.cached_property
     def model(self) -> Any:
         module, _, function = SAVED.partition(":")
-        return getattr(importlib.import_module(module), function)(self.path)
+        return getattr(importlib.import_module(module), function)(self.path, trust=self.trust)
 
     def __call__(self, task: Any) -> Any:
         return fitted(self.model, task)
@@ -332,12 +333,13 @@ def reads(agent: Any) -> str:
     return str(getattr(agent, "observation", "statistics" if by_space or isinstance(agent, Agent) else "features"))
 
 
-def recipe_of(agent: Any) -> Recipe:
+def recipe_of(agent: Any, trust: bool = False) -> Recipe:
     """How an agent is made, whatever stands for it.
 
     Args:
         agent: text: a name of `names()`, "module:Class", either with parameters, or the path of a saved model; a class;
             a function of the task; an `Agent`; any other object with a method `predict`.
+        trust: load saved models that hold pickles, too.
 
     Raises:
         ValueError: for what is none of these, and for an unknown name, with the nearest ones.
@@ -345,7 +347,7 @@ def recipe_of(agent: Any) -> Recipe:
     """
     if isinstance(agent, str):
         if agent.endswith(".zip"):
-            return Recipe(agent, agent, _Saved(agent))
+            return Recipe(agent, agent, _Saved(agent, trust))
         if agent.endswith(".json"):
             return Recipe(agent, agent, _Evolved(agent))
         bare, parameters = parse_call(agent)
@@ -374,7 +376,7 @@ def _name_of(target: Any) -> str:
     return next((name for name in names if isinstance(name, str)), type(target).__name__)
 
 
-def make(name: Any, env_or_task: Any, **parameters: Any) -> Any:
+def make(name: Any, env_or_task: Any, *, trust: bool = False, **parameters: Any) -> Any:
     """The agent for an environment or a task: an `Agent`, or a learned one.
 
     Args:
@@ -383,15 +385,17 @@ def make(name: Any, env_or_task: Any, **parameters: Any) -> Any:
             function that makes an agent from a task.
         env_or_task: an environment (single or vector, wrapped or not, or an SB3 VecEnv) or a `Task`. An environment
             with a fixed instance also fills in what oracle agents must know of the truth.
+        trust: load a saved model that others than this package have written, too: its maker may run any code.
         **parameters: the algorithm's own; they override those in the name.
 
     Raises:
         ValueError: for an unknown name (with the nearest ones), a learned agent of which no model is stored for the
             task (telling how to train one), an agent that does not solve the problem (naming those
-            it does), unknown parameters or values out of range, and oracles without their truth.
+            it does), unknown parameters or values out of range, oracles without their truth, and a saved model that
+            needs `trust`.
         FileNotFoundError: for a saved model that is not there.
     """
-    return recipe_of(name).make(env_or_task, **parameters)
+    return recipe_of(name, trust).make(env_or_task, **parameters)
 
 
 def _fixed_instance(source: Any) -> Any:

@@ -86,14 +86,14 @@ def test_files_that_are_no_models(tmp_path, ten):
     statistics = PPO("MultiInputPolicy", make_vec_env(THRESHOLD, 2, **FOUR), n_steps=8, batch_size=8, device="cpu")
     statistics.save(tmp_path / "statistics")
     with pytest.raises(ValueError, match="trained on other observations"):
-        agents.load(tmp_path / "statistics")
+        agents.load(tmp_path / "statistics", trust=True)
     plain = PPO(
         "MlpPolicy", make_vec_env(THRESHOLD, 2, observation="features", **FOUR), n_steps=8, batch_size=8, device="cpu"
     )
     plain.save(tmp_path / "plain")
     with pytest.raises(ValueError, match="for 4 arms, which cannot run on 10"):
-        agents.load(tmp_path / "plain", gym.make(THRESHOLD))
-    assert agents.load(tmp_path / "plain", gym.make(THRESHOLD, **FOUR)).name == "ppo"
+        agents.load(tmp_path / "plain", gym.make(THRESHOLD), trust=True)
+    assert agents.load(tmp_path / "plain", gym.make(THRESHOLD, **FOUR), trust=True).name == "ppo"
 
 
 def test_paths_of_models(tmp_path, tiny):
@@ -164,13 +164,13 @@ def test_models_whose_classes_are_gone_are_refused(lost, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gone_tomorrow", module)
     envs = make_vec_env(THRESHOLD, 4, observation="features", **FOUR)
     PPO(module.Policy, envs, n_steps=8, batch_size=32, device="cpu").save(tmp_path / "model")
-    assert agents.load(tmp_path / "model").name == "ppo"
+    assert agents.load(tmp_path / "model", trust=True).name == "ppo"
     if lost == "module":
         monkeypatch.delitem(sys.modules, "gone_tomorrow")
     else:
         del module.Policy
     with pytest.raises(ValueError, match=r"model\.zip was saved by another version of .*gone_tomorrow.*train it again"):
-        agents.load(tmp_path / "model")
+        agents.load(tmp_path / "model", trust=True)
 
 
 def test_models_of_another_network_are_refused(ten, tmp_path):

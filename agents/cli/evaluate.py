@@ -63,6 +63,8 @@ class Evaluate(EnvironmentCommand[Options]):
     """File for a figure: .png, .svg or .pdf."""
     force: Switch = False
     """Overwrite what is in the folder."""
+    trust: Switch = False
+    """Load models (.zip) that others than this package have written, too: loading one runs the code of its maker."""
     progress: Switch = True
     """Nothing on how far the run is, and no note that kernels are compiled."""
 
@@ -99,6 +101,7 @@ class Evaluate(EnvironmentCommand[Options]):
             jobs=self.jobs,
             deterministic=not self.stochastic,
             progress=self.progress,
+            trust=self.trust,
         )
         print(report(result, self.metric, self.reference))
         written = [] if self.out is None else [result.save(self.out)]

@@ -13,7 +13,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -34,6 +34,7 @@ Bools = NDArray[np.bool_]
 Observation = Mapping[str, NDArray[Any]]
 # The fields of a NamedTuple, as a kernel takes them: it takes a quarter of a microsecond to make the NamedTuple itself.
 Fields = tuple[Any, ...]
+Method = TypeVar("Method", bound=Callable[..., Any])
 # What kernels read. NumPy takes a dtype at once, but looks up the type np.int64 at each call.
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
 
@@ -120,6 +121,8 @@ def _constants(E: int, K: int) -> tuple[Ints, NDArray[np.int8]]:
 def _any_ends(arms: Any, remaining: Any, stop: Any) -> Any:
     """Whether any episode ends with this action: it stops, or has no budget left."""
     ends = False
+    if remaining.size < len(arms):
+        raise ValueError("remaining must have the shape (E, 1), a row for each episode")
     for e in range(len(arms)):
         ends |= (arms[e] == stop) | (remaining[e, 0] == 0)
     return ends
@@ -132,6 +135,22 @@ def _outside(arms: Any, stop: Any) -> Any:
         if arms[e] < 0 or arms[e] > stop:
             return e
     return -1
+
+
+def _explaining(recommend: Method) -> Method:
+    """The method `recommend`, whose errors tell what is wrong with what it was given."""
+
+    @functools.wraps(recommend)
+    def explained(self: Any, observation: Any, state: Any = None, slots: Any = None) -> Any:
+        try:
+            return recommend(self, observation, state, slots)
+        except Exception as error:
+            said = self._explained(error, observation, state, slots)
+            if said is error:
+                raise
+            raise said from error
+
+    return cast(Method, explained)
 
 
 def _uncompiled(name: str, error: NumbaError) -> ValueError:
@@ -192,6 +211,8 @@ class Agent(ABC):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls._memories, cls._brought = set(), not cls.__module__.startswith("agents.")
+        if "recommend" in vars(cls) and not cls._brought:
+            cls.recommend = _explaining(cls.recommend)  # type: ignore[method-assign]
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
         agent = super().__new__(cls)
@@ -296,6 +317,7 @@ class Agent(ABC):
         May update `state` in place. With `actions="arm"` an arm is pulled once, whatever the times.
         """
 
+    @_explaining
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The answer as of now: a mask (E, K), or (K,) for an un-batched observation. Here: the plug-in answer.
 
@@ -338,8 +360,9 @@ class Agent(ABC):
                 agent `resumes`. Also for a state that is no memory
                 of this agent, and where what `choose` and `recommend` of a class of one's own return is no decision.
         """
-        observation, single = self._batched(observation)
+        given = state
         try:
+            observation, single = self._batched(observation)
             if state is None:
                 observation = checked(self.name, self.task, observation)
                 if not self.resumes and observation["pulls"].any():
@@ -356,19 +379,73 @@ class Agent(ABC):
                 chosen = self.choose(observation, state)
             else:
                 chosen = self.played(*playing, observation, state)
-        except NumbaError as error:
-            raise _uncompiled(self.name, error) from error
-        if self._brought:
-            chosen = self._decided(chosen, observation["pulls"].shape[:1])
-        arms, times = chosen if isinstance(chosen, tuple) else (chosen, None)
-        if self.task.actions == "arm":
-            return (int(arms[0]) if single else arms), state
-        action = self._full(observation, arms, state)
+            if self._brought:
+                chosen = self._decided(chosen, observation["pulls"].shape[:1])
+            arms, times = chosen if isinstance(chosen, tuple) else (chosen, None)
+            if self.task.actions == "arm":
+                return (int(arms[0]) if single else arms), state
+            action = self._full(observation, arms, state)
+        except Exception as error:
+            said = self._explained(error, observation, given)
+            if said is error:
+                raise
+            raise said from error
         if times is not None:
             action["times"] = times
         if single:
             return {"arm": int(arms[0]), "times": int(action["times"][0]), "answer": action["answer"][0]}, state
         return action, state
+
+    def _explained(self, error: Exception, observation: Any, state: Any, slots: Any = None) -> Exception:
+        """The error to raise where one has come up: what is wrong with what was given, if that can be found.
+
+        Statistics are not looked at as long as all goes well, but where `state` is None: that would take too long.
+
+        Args:
+            error: what has come up. observation, state, slots: what was given.
+        """
+        try:
+            batch = checked(self.name, self.task, self._batched(observation)[0])
+            if slots is not None:
+                self._check_slots(slots, len(batch["pulls"]))
+        except (ValueError, TypeError) as wrong:
+            return wrong
+        except Exception as wrong:
+            return ValueError(f"{self.name} cannot read the observation: {type(wrong).__name__}: {wrong}")
+        if not len(batch["pulls"]):
+            return ValueError(f"pulls must be of at least one episode, got the shape {batch['pulls'].shape}")
+        ours = not self._brought
+        if ours and not isinstance(error, (ValueError, TypeError)) or isinstance(error, NumbaError):
+            for part, array in observation.items():
+                if part in batch and not (isinstance(array, np.ndarray) and array.dtype in (INT, FLOAT)):
+                    return ValueError(f"{part} must be an array of int64 or float64, got {array!r:.200}")
+        if isinstance(error, NumbaError):
+            return _uncompiled(self.name, error)
+        if ours and state is None and not isinstance(error, (ValueError, TypeError)):
+            told = f"{type(error).__name__}: {error}"
+            return ValueError(
+                f"{self.name} cannot read the observation, no environment shows such numbers: {told:.300}"
+            )
+        if self._brought or state is None:
+            return error
+        if isinstance(error, ValueError) and str(error).startswith(("state ", "pulls ")):
+            return error
+        told = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return ValueError(f"state is no memory of {self.name} that fits the observation: {told:.300}")
+
+    @staticmethod
+    def _check_slots(slots: Any, E: int) -> None:
+        """Refuse rows that a batch of E episodes does not have.
+
+        Raises:
+            ValueError: naming them.
+        """
+        rows = np.asarray(slots)
+        fits = rows.dtype == np.bool_ and rows.shape == (E,)
+        if rows.dtype.kind in "iu" and rows.ndim == 1:
+            fits = not rows.size or (rows.min() >= -E and rows.max() < E)
+        if not fits:
+            raise ValueError(f"slots must be None or an array of integers, rows of a batch of {E}, got {slots!r:.200}")
 
     def _decided(self, chosen: Any, shape: tuple[int, ...]) -> tuple[Ints, Ints | None]:
         """What `choose` of a user's own class has returned, checked: the arms, and how many times to pull each or None.
@@ -421,8 +498,14 @@ class Agent(ABC):
         Raises:
             ValueError: as `predict`.
         """
-        observation, _ = self._batched(observation)
-        return self._made(checked(self.name, self.task, observation))
+        try:
+            batch, _ = self._batched(observation)
+            return self._made(checked(self.name, self.task, batch))
+        except Exception as error:
+            said = self._explained(error, observation, None)
+            if said is error:
+                raise
+            raise said from error
 
     def _batched(self, observation: Observation) -> tuple[Observation, bool]:
         """An observation with a leading episode axis, and whether it had none.
@@ -440,7 +523,10 @@ class Agent(ABC):
                 observation = {name: array[None] for name, array in observation.items()}
             except (TypeError, KeyError):  # some are lists, or worse
                 observation = {name: array[None] for name, array in arrays(self.name, observation).items()}
-        shape = observation["pulls"].shape
+        pulls = observation["pulls"]
+        shape = pulls.shape
+        if pulls.dtype.kind not in "iu":
+            raise ValueError(f"pulls must be an integer array, got {pulls!r:.200}")
         if shape[1:] != self.task.shape:
             raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {shape}")
         return observation, single

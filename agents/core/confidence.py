@@ -55,7 +55,7 @@ def lil_table(level: float, factor: float, length: int = TABULATED) -> NDArray[n
 @inlined
 def tabulated(t: Any, level: Any, factor: Any, table: Any) -> Any:
     """`lil_width` after t pulls, an integer: from its table, or computed where t lies beyond the table."""
-    return table[np.uint64(t)] if t < len(table) else lil_width(float(t), level, factor)
+    return table[np.uint64(t)] if 0 <= t < len(table) else lil_width(float(max(t, 1)), level, factor)
 
 
 def delta_of(name: str, task: Task, delta: float | None, with_budget: float | None = None) -> float:

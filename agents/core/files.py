@@ -11,11 +11,11 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["finish", "read_together", "try_out", "write_alone", "write_together"]
+__all__ = ["finish", "read_json", "read_together", "reading", "try_out", "write_alone", "write_together"]
 
 DIGESTS = "digests"  # the key of an index that holds {name of a file: its digest}
 
@@ -57,6 +57,31 @@ def write_alone(path: Path, write: Callable[[Path], Any]) -> None:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Around all that reads a file, and makes something of what it holds: errors name it, whatever is wrong with it.
+
+    Args:
+        path: of the file, or of the folder that holds several.
+
+    Raises:
+        OSError: where the disk is to blame. ImportError: where a package is missing.
+        ValueError: for all other errors: the file is damaged, or of something else.
+    """
+    try:
+        yield
+    except ImportError:
+        raise
+    except Exception as error:
+        told = " ".join(str(error).split())
+        if str(path) in told and isinstance(error, (ValueError, OSError)):
+            raise
+        if not isinstance(error, (ValueError, OSError)):
+            told = f"{type(error).__name__}: {told}"
+        kind = OSError if isinstance(error, OSError) else ValueError
+        raise kind(f"{path} cannot be read, it is damaged or of another kind: {told:.500}") from error
 
 
 def write_together(index: Path, content: Mapping[str, Any], files: Mapping[str, Callable[[Path], Any]]) -> None:
@@ -106,13 +131,25 @@ def read_together(index: Path) -> dict[str, Any]:
     return content
 
 
-def _read_index(index: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """The object that a JSON file holds.
+
+    Raises:
+        OSError: if it cannot be read. ValueError: if it holds no JSON, or no object.
+    """
+    with reading(path):
+        text = path.read_bytes()
     try:
-        content = json.loads(index.read_text())
-    except (ValueError, UnicodeDecodeError) as error:
-        raise ValueError(f"{index} is no JSON: {error}") from None
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no JSON: {error}") from None
     if not isinstance(content, dict):
-        raise ValueError(f"{index} must hold a JSON object, got {content!r:.80}")
+        raise ValueError(f"{path} must hold a JSON object, got {content!r:.80}")
+    return content
+
+
+def _read_index(index: Path) -> dict[str, Any]:
+    content = read_json(index)
     digests = content.get(DIGESTS, {})
     names = digests if isinstance(digests, dict) else {"": None}
     if any(Path(name).name != name or not name or not isinstance(digest, str) for name, digest in names.items()):

@@ -152,7 +152,7 @@ def find(table: Any, levels: Any, e: Any) -> Any:
         for child in range(1, WIDTH):
             v = min(v, table[e, block + np.uint64(child)])
         i = np.int64(0)
-        while table[e, block + np.uint64(i)] != v:
+        while i < WIDTH - 1 and table[e, block + np.uint64(i)] != v:  # a NaN equals nothing
             i += 1
         j = j * WIDTH + i
     return j

@@ -117,7 +117,7 @@ def _tree(table: Any, levels: Any, last: Any, value: Any, fresh: Any, first: Any
             clear(table, levels, e, K, first)
         else:
             put(table, levels, e, last[e], value[e])
-        last[e] = find(table, levels, e)
+        last[e] = min(find(table, levels, e), K - 1)  # there are only K leaves, whatever a NaN has led to
 
 
 @jit

@@ -14,6 +14,7 @@ __all__ = ["STATISTICS", "arrays", "checked"]
 
 STATISTICS = ("pulls", "total", "mean", "variance", "remaining", "public_seed")
 _INTEGERS = ("pulls", "remaining", "public_seed")
+MOST_PULLS = 2**53  # up to here a float has every integer
 ROUNDING = 1e-6  # relative: more than the rounding error of a mean of 10^9 samples
 Observation = Mapping[str, NDArray[Any]]
 
@@ -62,8 +63,9 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
         if found[part].shape != (E, *shapes.get(part, values)):
             wanted = ", ".join(map(str, (E, *shapes.get(part, values))))
             raise ValueError(f"{part} must have the shape ({wanted}), got {found[part].shape}")
-    if pulls.size and pulls.min() < 0:
-        raise ValueError(f"pulls must be >= 0, got {pulls.min()}")
+    if pulls.size and not 0 <= pulls.min() <= pulls.max() <= MOST_PULLS:
+        odd = pulls.min() if pulls.min() < 0 else pulls.max()
+        raise ValueError(f"pulls must be >= 0, and at most 2^53, got {odd}")
     if task.support is not None and task.law != "gaussian" and pulls.size:
         low, high = task.support
         reach = ROUNDING * max(abs(low), abs(high))

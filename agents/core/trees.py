@@ -175,6 +175,8 @@ def _first(tree: Tree, what: Any) -> Any:
     for level in range(len(tree.levels) - 3, -1, -1):
         j = j * _8
         while tree.nodes[tree.start + (tree.levels[level] + j) * _8 + what] != target:
+            if j % _8 == np.uint64(7):  # a NaN equals nothing
+                break
             j += _1
     return np.int64(j)
 
@@ -186,6 +188,8 @@ def _last(tree: Tree, what: Any) -> Any:
     for level in range(len(tree.levels) - 3, -1, -1):
         j = j * _8 + np.uint64(7)
         while tree.nodes[tree.start + (tree.levels[level] + j) * _8 + what] != target:
+            if j % _8 == np.uint64(0):
+                break
             j -= _1
     return np.int64(j)
 

@@ -380,11 +380,13 @@ class Evaluation:
         settings = read_together(folder / SETTINGS)
         try:
             rows, pulls = (pd.read_parquet(folder / name) for name in (ROWS, SUMS))
-        except (ValueError, OSError) as error:
+        except Exception as error:
             raise ValueError(f"{folder} holds no evaluation: {error!r:.300}") from error
         try:
             return cls(_runs(folder, settings.pop("runs"), rows, pulls), settings)
-        except (KeyError, TypeError, AttributeError) as error:
+        except Exception as error:
+            if isinstance(error, ValueError) and str(folder) in str(error):
+                raise
             raise ValueError(f"{folder} holds no evaluation that this version reads: {error!r:.300}") from error
 
 
@@ -409,7 +411,12 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
             if name not in (*KEYS, "episode")
         }
         scores = _score_names(task.problem)
+        if missing := {"total_pulls", "truncated", *scores} - columns.keys():
+            raise ValueError(f"{folder} was altered: the rows of {form['agent']} have no {min(missing)}")
         bound = math.nan if form["lower_bound"] is None else form["lower_bound"]
+        for name, value in {"seconds": form["seconds"], "lower_bound": bound}.items():
+            if not isinstance(value, (int, float)):
+                raise ValueError(f"{folder} was altered: {name} must be a number, got {value!r:.80}")
         total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)
         how = form.get("deterministic")
         runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound, how))

@@ -82,6 +82,7 @@ def evaluate(
     out: str | None = None,
     deterministic: bool = True,
     progress: bool | None = None,
+    trust: bool = False,
 ) -> Evaluation:
     """Run agents on the same episodes of an environment and score their answers.
 
@@ -105,6 +106,7 @@ def evaluate(
             agents decide as they always do.
         progress: tell on standard error how far runs are that take long, by a bar, or where it is no terminal by a
             line each half minute; and say there when kernels must be compiled first. None: if it is a terminal.
+        trust: load saved models that others than this package have written, too: their makers may run any code.
 
     Raises:
         ValueError: naming the value and what is allowed. All agents are checked before the first one runs.
@@ -125,7 +127,7 @@ def evaluate(
     checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
     if checks is not None and horizons is not None:
         raise ValueError("give at= or budgets=, not both")
-    labelled = _labelled(agents)
+    labelled = _labelled(agents, trust)
     with compilation_noted(shown(progress)), told_in_lines(progress):
         plans = _plans(labelled, env_id, kwargs, episodes, checks, horizons, batch)
         if not deterministic:
@@ -215,7 +217,7 @@ def keywords(env_kwargs: Any) -> dict[str, Any]:
     return dict(env_kwargs)
 
 
-def _labelled(agents: Any) -> dict[str, Recipe]:
+def _labelled(agents: Any, trust: bool) -> dict[str, Recipe]:
     """The agents by label: the key of a dict, the text given, or the name of what is no text, numbered where taken."""
     if isinstance(agents, (Mapping, list, tuple)) and not agents:
         raise ValueError(f"evaluate needs at least one agent, got {agents!r}")
@@ -224,12 +226,12 @@ def _labelled(agents: Any) -> dict[str, Recipe]:
         for label, agent in agents.items():
             if str(label) in labels:
                 raise ValueError(f"the labels of agents are text, and {label!r} is there already, as {str(label)!r}")
-            labels[str(label)] = recipe_of(agent)
+            labels[str(label)] = recipe_of(agent, trust)
         return labels
     many = list(agents) if isinstance(agents, (list, tuple)) else [agents]
     texts = {agent for agent in many if isinstance(agent, str)}
     for agent in many:
-        recipe, n = recipe_of(agent), 1
+        recipe, n = recipe_of(agent, trust), 1
         label = recipe.label
         if isinstance(agent, str) and label in labels:
             raise ValueError(f"agent {agent!r} is given twice")

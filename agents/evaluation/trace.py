@@ -77,6 +77,7 @@ def play(
     seed: int = 0,
     episode: int = 0,
     at: Sequence[int] | None = None,
+    trust: bool = False,
 ) -> Trace:
     """Play one episode and keep all of it, for pictures and for looking into what an agent does.
 
@@ -89,11 +90,12 @@ def play(
         seed: the root seed.
         episode: the number of the episode.
         at: numbers of pulls at which the answer is asked for too.
+        trust: as for `evaluate`.
 
     Raises:
         ValueError, FileNotFoundError, gymnasium.error.Error: as `evaluate`.
     """
-    recipe, kwargs, env_id = recipe_of(agent), keywords(env_kwargs), environment_id(env_id)
+    recipe, kwargs, env_id = recipe_of(agent, trust), keywords(env_kwargs), environment_id(env_id)
     root, number = root_number(seed), integer("episode", episode, 0, EPISODES_LIMIT - 1)
     checks = np.array(pull_numbers("at", at) or [], np.int64)
     with compilation_noted(shown(None)):

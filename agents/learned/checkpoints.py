@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,20 @@ __all__ = ["Checkpoints"]
 SAVE_EVERY = 30.0  # seconds between two states for a resumption
 TELL_EVERY = 10.0  # seconds between two lines that tell how far the run is, at least
 TELL_SHARE = 0.05  # share of the run between two such lines, at least, so that a long run has no endless list of them
+# What of the callback changes, and is stored for a resumption.
+MOVING = (
+    "stage",
+    "stage_end",
+    "changed",
+    "due",
+    "rows",
+    "values",
+    "weights",
+    "mean",
+    "averaged",
+    "n_calls",
+    "num_timesteps",
+)
 EARLIEST = 0.4  # share of the run before which there is no checkpoint, and no weights enter a mean
 
 
@@ -63,19 +78,16 @@ class Checkpoints(BaseCallback):
         """Tell that a stage of the curriculum begins, which ends at this share of the run."""
         self.stage, self.stage_end = stage, end
 
-    def go_on(self, began: float, file: ResumeFile | None, show: bool) -> None:
-        """Go on in a new process; see `Clock.go_on`."""
-        self.clock.go_on(began)
-        self.file, self.show, self.written = file, show, time.perf_counter()
-        self.told = self.told_share = -math.inf
+    def state(self) -> dict[str, Any]:
+        """What has changed since the callback was made: numbers and arrays, for `restore`."""
+        own = {name: getattr(self, name) for name in MOVING}
+        return own | {"clock": self.clock.state(), "references": list(self.held_out.references)}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the local variables of SB3's `learn`, which it sets anew."""
-        return {name: value for name, value in vars(self).items() if name not in ("locals", "globals", "file")} | {
-            "locals": {},
-            "globals": {},
-            "file": None,
-        }
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where another callback of the same run was, in a new process."""
+        for name in MOVING:
+            setattr(self, name, state[name])
+        self.clock.restore(state["clock"])
 
     # --- what SB3 calls -----------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["Clock", "FallingRate"]
@@ -12,8 +13,6 @@ FLOOR = 0.02  # the learning rate falls to this share of its first value, and no
 
 class Clock:
     """How much of a training is over: by its steps or by its wall time, whichever is further.
-
-    Pickled, it keeps how much time has passed, and `go_on` sets it going again.
 
     Args:
         steps: actions of the training, or None. seconds: wall time of the whole call, or None.
@@ -27,11 +26,7 @@ class Clock:
     def __init__(self, steps: int | None, seconds: float | None, began: float) -> None:
         self.steps, self.limit = steps, seconds
         self.steps_taken, self.evaluation_seconds = 0, 0.0
-        self._wall, self._processor = 0.0, 0.0  # seconds before the last `go_on`
-        self.go_on(began)
-
-    def go_on(self, began: float) -> None:
-        """Count time from now on. began: when the call that goes on began, by `time.perf_counter()`."""
+        self._wall, self._processor = 0.0, 0.0  # seconds of an earlier process, see `restore`
         self._began, self._processor_began = began, time.process_time()
 
     def seconds(self) -> float:
@@ -55,8 +50,19 @@ class Clock:
         learning = max(self.limit - 3.5 * self.evaluation_seconds, self.limit / 2)
         return min(1.0, self.seconds() / learning)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_wall": self.seconds(), "_processor": self.processor_seconds()}
+    def state(self) -> dict[str, Any]:
+        """How far the run is, for `restore` in another process."""
+        return {
+            "steps_taken": self.steps_taken,
+            "evaluation_seconds": self.evaluation_seconds,
+            "wall": self.seconds(),
+            "processor": self.processor_seconds(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Add the time that had passed when this `state` was told to what has passed since the clock was made."""
+        self.steps_taken, self.evaluation_seconds = state["steps_taken"], state["evaluation_seconds"]
+        self._wall, self._processor = state["wall"], state["processor"]
 
 
 class FallingRate:

@@ -1,14 +1,13 @@
 """`Trained`, a learned agent, and `load`, which reads one from SB3's own file format.
 
-A model file holds pickles: loading one runs whatever code its maker put there.
+What this package has written is read as plain numbers, see `plain`. Any other model file holds pickles: loading one
+runs whatever code its maker put there, and is done only where a user says that its maker is trusted.
 """
 
 from __future__ import annotations
 
 import functools
-import json
 import warnings
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,24 +17,19 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3 import A2C, DQN, PPO
+from numpy.typing import NDArray
 
-from bandit_envs import FEATURES, Quiet, Simulation, Task
+from bandit_envs import FEATURES, Quiet, Simulation, Task, flag
 
 from ..core.agent import task_of
-from ..core.files import finish, read_together, write_together
-from ..core.optional import require
-from ..models.formats import FORMAT, check_format, train_again
+from ..core.files import finish, write_together
+from ..models.formats import FORMAT, check_format, read_card, train_again
 from .network_index import LogitMemory, NetworkIndex
+from .plain import CONTRIB, FORMAT_NAME, MARKS, NETWORK_NAME, Archive, NotPlainError, network_told
 from .policy import Equivariant
 
 __all__ = ["Repeated", "Trained", "load", "one_thread", "paths_of"]
 
-# A file is of the first of these classes whose attribute it stores.
-_MARKS: dict[str, Any] = {"clip_range": PPO, "exploration_fraction": DQN, "gae_lambda": A2C}
-# Of sb3-contrib's classes, which have `clip_range` too, the module of the policy has this word in its name.
-_CONTRIB = {"maskable": "MaskablePPO", "recurrent": "RecurrentPPO"}
-_FORMAT_NAME = "bandit_envs_format"  # the attribute of a saved model that holds the number of the format
 # Attributes that belong to a run, not to the model.
 _PASSING = ("_last_obs", "_last_episode_starts", "_last_original_obs", "ep_info_buffer", "ep_success_buffer")
 
@@ -66,6 +60,22 @@ def as_features(name: str, observation: Any) -> None:
             f"{name} reads observation='features', an array, got a dict of statistics; the array is (E, K * {F}), or "
             f"(K * {F},) for a single episode"
         )
+
+
+def _features_of(observation: Any) -> NDArray[np.float32]:
+    """Features (E, K * F) as (E, K, F).
+
+    Raises:
+        ValueError: for what is no such array.
+    """
+    F = len(FEATURES)
+    try:
+        x = np.ascontiguousarray(observation, np.float32)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the observation must be an array of features, got {observation!r:.200}") from error
+    if x.size == 0 or x.shape[1] % F:
+        raise ValueError(f"the observation must be features of shape (E, K * {F}), got the shape {x.shape}")
+    return x.reshape(len(x), -1, F)
 
 
 @dataclass(eq=False, repr=False)
@@ -160,10 +170,19 @@ class Trained:
         as_features(self.name, observation)
         with one_thread():
             if deterministic and self.by_index and np.ndim(observation) == 2:
-                x = np.ascontiguousarray(observation, np.float32).reshape(len(observation), -1, len(FEATURES))
+                x = _features_of(observation)
                 memory = LogitMemory(self.model.policy.mlp_extractor, *x.shape[:2]) if state is None else state
+                if type(memory) is not LogitMemory or memory.logits.shape != x.shape[:2]:
+                    raise ValueError(
+                        f"state must be None or what predict has returned for {len(x)} episodes of {x.shape[1]} arms, "
+                        f"got {state!r:.200}"
+                    )
                 return memory.choose(x), memory
-            action, state = self.model.predict(observation, state, episode_start, deterministic)
+            try:
+                action, state = self.model.predict(observation, state, episode_start, deterministic)
+            except Exception as error:  # of PyTorch, for the most part, which tells nothing of features
+                said = f"{self.name} cannot read the observation, or the state: {type(error).__name__}: {error}"
+                raise ValueError(" ".join(said.split())) from error
         return action, state
 
     def __repr__(self) -> str:
@@ -181,7 +200,8 @@ class Trained:
             The path of the model.
         """
         model, card = paths_of(out)
-        setattr(self.model, _FORMAT_NAME, FORMAT)
+        setattr(self.model, FORMAT_NAME, FORMAT)
+        setattr(self.model, NETWORK_NAME, network_told(self.model.policy_kwargs))
         write_together(card, self.card, {model.name: lambda path: self.model.save(path, exclude=_PASSING)})
         return model
 
@@ -228,48 +248,48 @@ def paths_of(out: str | Path) -> tuple[Path, Path]:
     return path.with_name(f"{stem}.zip"), path.with_name(f"{stem}.json")
 
 
-def _class_of(data: Mapping[str, Any]) -> Any:
-    """The class of SB3 or sb3-contrib that has written these data, or None."""
-    module = str(data.get("policy_class", {}).get("__module__", ""))
-    for word, name in _CONTRIB.items():
-        if word in module and "clip_range" in data:
-            return getattr(require("sb3_contrib", f"a model of {name}", "training"), name)
-    return next((kind for mark, kind in _MARKS.items() if mark in data), None)
-
-
-def load(path: str | Path, env_or_task: Any = None) -> Trained:
+def load(path: str | Path, env_or_task: Any = None, *, trust: bool = False) -> Trained:
     """A model that `train`, or SB3's own `save`, has written: PPO, A2C or DQN on `observation="features"`.
 
-    The file holds pickles: load it only if you trust its maker, for loading runs its code.
+    What this package has written is read as plain weights, and so is any model whose policy is of this package: that
+    runs no code of the file's maker. Any other file holds pickles, and loading it runs the code in them.
 
     Args:
         path: of the `.zip` file; the suffix may be left out. The card is read from the `.json` file beside it, if any.
         env_or_task: what the model is to run on; its K may differ from that of the training if the policy is
             equivariant. None: as trained, or, for an equivariant policy, as the observations come.
+        trust: load files that are not plain too: their makers may run any code.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it holds no such model; if another version of this package has written it in a format that this
-            one does not read; if the model does not fit the environment.
+        ValueError: if it holds no such model; if it is not plain and `trust` is not set; if another version of this
+            package has written it in a format that this one does not read; if the model does not fit the environment.
     """
+    trust = flag("trust", trust)
     file, card_file = paths_of(path)
     finish(card_file)
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} is a folder, not a saved model")
     if not file.is_file():
         raise FileNotFoundError(f"there is no saved model {file}")
-    card = read_together(card_file) if card_file.is_file() else {}
-    check_format(card_file, card.get("format"), card)
-    try:
-        with zipfile.ZipFile(file) as archive:
-            data = json.loads(archive.read("data"))
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise _no_model(file, error) from error
-    check_format(file, data.get(_FORMAT_NAME), card)
+    card = read_card(card_file) if card_file.exists() else {}
+    with _no_model(file):
+        archive = Archive.read(file)
+    check_format(file, archive.data.get(FORMAT_NAME), card)
     if card.get("features", list(FEATURES)) != list(FEATURES):
         raise _other_version(file, f"it reads the features {', '.join(card['features'])}", card)
-    kind = _class_of(data)
-    if kind is None:
-        raise _no_model(file, "nothing in it tells its class")
-    model = _read(file, kind, card)
+    with _no_model(file):
+        if archive.kind is None:
+            raise ValueError("nothing in it tells its class")
+        foreign = "" if card or archive.marked or archive.ours else "this package has not written it"
+        foreign = foreign or archive.not_plain()
+    if foreign and not trust:
+        raise _untrusted(file, foreign)
+
+    def read(arms: int | None = None) -> Any:
+        return _unpickled(archive, card, arms) if foreign else _plain(archive, card, arms, trust)
+
+    model = read()
     arms, F = int(getattr(model.action_space, "n", 1)) - 1, len(FEATURES)
     if model.observation_space.shape != (arms * F,):
         raise ValueError(
@@ -279,43 +299,90 @@ def load(path: str | Path, env_or_task: Any = None) -> Trained:
     if env_or_task is not None and (K := task_of(env_or_task).K) != arms:
         if not isinstance(model.policy, Equivariant):
             raise ValueError(f"{file} holds a policy for {arms} arms, which cannot run on {K}")
-        box = spaces.Box(-1.0, 1.0, (K * F,), np.float32)
-        model = _read(file, kind, card, {"observation_space": box, "action_space": spaces.Discrete(K + 1)})
+        model = read(K)
     return Trained(model, card, None if env_or_task is None else task_of(env_or_task))
 
 
-def _read(file: Path, kind: Any, card: Mapping[str, Any], spaces_of: dict[str, Any] | None = None) -> Any:
-    """The model in a file.
+def _plain(archive: Archive, card: Mapping[str, Any], arms: int | None, trust: bool) -> Any:
+    """The model in a file whose weights are plain; arms: see `Archive.model`.
+
+    Raises:
+        ValueError: if it holds none, or if its network is that of another version.
+    """
+    try:
+        return archive.model(arms)
+    except NotPlainError as error:
+        if not trust:
+            raise _untrusted(archive.path, error) from error
+        return _unpickled(archive, card, arms)
+    except RuntimeError as error:
+        if "state_dict" in str(error):
+            raise _other_version(archive.path, error, card) from error
+        with _no_model(archive.path):
+            raise
+    except Exception:
+        with _no_model(archive.path):
+            raise
+
+
+def _unpickled(archive: Archive, card: Mapping[str, Any], arms: int | None) -> Any:
+    """The model in a file, read by SB3's own loader, which runs the code in it.
 
     Args:
-        file: its path.
-        kind: its class.
+        archive: the file.
         card: its card, or empty.
-        spaces_of: spaces that replace those in the file.
+        arms: the number of arms that it is to run on; None: as in the file.
 
     Raises:
         ValueError: if it holds no model of this class, or if the classes that it names are not there.
     """
+    file, own = archive.path, None
+    if arms is not None:
+        box = spaces.Box(-1.0, 1.0, (arms * len(FEATURES),), np.float32)
+        own = {"observation_space": box, "action_space": spaces.Discrete(arms + 1)}
     with warnings.catch_warnings(record=True) as caught:  # SB3 only warns of classes that have lost a name
         warnings.simplefilter("always")
         try:
-            model = kind.load(file, device="cpu", custom_objects=spaces_of)
+            model = archive.kind.load(file, device="cpu", custom_objects=own)
         except (ImportError, AttributeError) as error:
             raise _other_version(file, error, card) from error
-        except (KeyError, ValueError, AssertionError, TypeError, RuntimeError) as error:
+        except Exception as error:
             lost = [str(one.message) for one in caught if "Could not deserialize" in str(one.message)]
             if lost or "state_dict" in str(error):  # a class has lost a name, or a network has other weights
                 raise _other_version(file, " ".join([*lost, str(error)]), card) from error
-            raise _no_model(file, error) from error
+            with _no_model(file):
+                raise
     for one in caught:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     return model
 
 
-def _no_model(file: Path, reason: Any) -> ValueError:
-    """The error for a file that is no model."""
-    known = ", ".join([*(kind.__name__ for kind in _MARKS.values()), *_CONTRIB.values()])
-    return ValueError(f"{file} holds no model of Stable-Baselines3 ({known}): {reason}")
+@contextmanager
+def _no_model(file: Path) -> Iterator[None]:
+    """Around all that makes a model of a file: what goes wrong there is told as a fault of the file.
+
+    Raises:
+        ValueError: naming the file. ImportError: where a package is missing. OSError: from the disk.
+    """
+    try:
+        yield
+    except ImportError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is not None:  # others come from seeking where there is nothing
+            raise
+        known = ", ".join([*(kind.__name__ for kind in MARKS.values()), *CONTRIB.values()])
+        told = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{file} holds no model of Stable-Baselines3 ({known}): {told:.500}") from error
+
+
+def _untrusted(file: Path, reason: Any) -> ValueError:
+    """The error for a file that is not plain."""
+    told = " ".join(str(reason).split())
+    return ValueError(
+        f"{file} holds pickles, which can run any code when they are loaded ({told:.300}): if you trust its maker, say "
+        "trust=True, or --trust on the command line"
+    )
 
 
 def _other_version(file: Path, reason: Any, card: Mapping[str, Any]) -> ValueError:

@@ -148,14 +148,19 @@ def train(
                 file=sys.stderr,
             )
     with one_thread():
-        if resume and file is not None and file.path.is_file():
-            model, callback = file.read()
-            callback.go_on(began, file, show)
+        stored = file.read() if resume and file is not None and file.path.exists() else None
+        clock = Clock(plan.steps, plan.seconds, began)
+        environments, root = plan.mix.environments, plan.roots["choosing"]
+        if file is None or stored is None:
+            episodes, stage = hold_out(environments, plan.held_out, root), 0
         else:
-            clock = Clock(plan.steps, plan.seconds, began)
-            episodes = hold_out(plan.mix.environments, plan.held_out, plan.roots["choosing"])
-            callback = Checkpoints(episodes, clock, plan.checkpoints, file, show)
-            model = _new_model(plan, episodes, clock)
+            with file.reading():
+                episodes = HeldOut(environments, plan.held_out, root, tuple(stored["callback"]["references"]))
+                stage = stored["callback"]["stage"]
+        callback = Checkpoints(episodes, clock, plan.checkpoints, file, show)
+        model = _new_model(plan, episodes, clock, stage)
+        if file is not None and stored is not None:
+            file.go_on(model, callback, stored)
         _learn(model, callback, plan)
         told = callback.keep_best()
         result = report(plan.mix.environments, Trained(model), 2 * plan.held_out, plan.roots["judging"])
@@ -182,12 +187,12 @@ def _vec_env(plan: Plan, held_out: HeldOut, slots: Sequence[int]) -> Any:
     return plan.mix.vec_env(slots, [1.0 / held_out.unit(i) if scaled else 1.0 for i in range(count)])
 
 
-def _new_model(plan: Plan, held_out: HeldOut, clock: Clock) -> Any:
-    """SB3's model with fresh weights, on the environments of the first stage."""
+def _new_model(plan: Plan, held_out: HeldOut, clock: Clock, stage: int) -> Any:
+    """SB3's model with fresh weights, on the environments of a stage."""
     kind, policy = plan.row.classes()
     rate = plan.settings["learning_rate"]
     falling = rate if callable(rate) else FallingRate(float(rate), clock)
-    envs = _vec_env(plan, held_out, plan.mix.slots(0))
+    envs = _vec_env(plan, held_out, plan.mix.slots(stage))
     seed = plan.roots["learning"] % 2**32
     model = kind(policy, envs, seed=seed, device="cpu", **{**plan.settings, "learning_rate": falling})
     envs.seed(plan.roots["learning"])  # SB3 has given the environments its own seed, of 32 bits

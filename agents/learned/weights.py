@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from bandit_envs import FEATURES, Task
 
-from ..core.files import write_together
-from ..models.cards import stored_weights
-from ..models.formats import FORMAT, check_format
+from ..core.files import reading, write_together
+from ..models.cards import card_path, stored_weights
+from ..models.formats import FORMAT
 from .model import Trained
+from .plain import check_network
 from .policy import Equivariant, EquivariantPolicy
 
 __all__ = ["PolicyOnly", "load_stored", "store"]
@@ -52,10 +53,11 @@ def load_stored(name: str, task: Task) -> Trained:
         ValueError: if there is none, telling how to train one, or if it is of another format.
     """
     card, weights = stored_weights(name, task)
-    check_format(f"the stored model of {name}", card.get("format"), card)
     box = spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
-    policy = EquivariantPolicy(box, spaces.Discrete(task.stop + 1), lambda _: 0.0, **card["network"])
-    policy.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})
+    with reading(card_path(name, task)):
+        network = check_network(card["network"], weights)
+        policy = EquivariantPolicy(box, spaces.Discrete(task.stop + 1), lambda _: 0.0, **network)
+        policy.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})
     return Trained(PolicyOnly(policy, name), card, task)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +11,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PROBLEMS, Task
+from bandit_envs import PROBLEMS, Task, number
 
 from ..core.agent import Problems, task_of
+from ..core.files import reading
+from .formats import read_card
 
-__all__ = ["FOLDER", "PPO", "Network", "kind_of", "stored_card", "stored_for", "stored_genes", "stored_weights"]
+__all__ = [
+    "FOLDER",
+    "PPO",
+    "Network",
+    "card_path",
+    "kind_of",
+    "stored_card",
+    "stored_for",
+    "stored_genes",
+    "stored_weights",
+]
 
 FOLDER = Path(__file__).parent
 
@@ -37,13 +48,18 @@ def kind_of(task: Task) -> str:
     return f"{_trained_for(task.problem)}-{'cost' if task.budget is None else 'budget'}"
 
 
+def card_path(name: str, task: Task) -> Path:
+    """Where the card of the stored model is, if there is one."""
+    return FOLDER / f"{name}-{kind_of(task)}.json"
+
+
 def stored_card(name: str, task: Task) -> dict[str, Any]:
     """The card of the stored model.
 
     Raises:
         ValueError: if there is none, telling how to train one.
     """
-    path = FOLDER / f"{name}-{kind_of(task)}.json"
+    path = card_path(name, task)
     if not path.is_file():
         kind = PROBLEMS.find(task.problem)
         own = f"{kind.__module__}:{kind.__qualname__}"  # the command can import it by this, whether registered or not
@@ -55,8 +71,7 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
             f"bandit-envs train {problem} --algorithm {name} --out results/{name}, which makes the agent "
             f"results/{name}.{suffix}"
         )
-    card: dict[str, Any] = json.loads(path.read_text())
-    return card
+    return read_card(path)
 
 
 def stored_weights(name: str, task: Task) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
@@ -65,15 +80,19 @@ def stored_weights(name: str, task: Task) -> tuple[dict[str, Any], dict[str, NDA
     Raises:
         ValueError: if there is none, telling how to train one.
     """
-    card = stored_card(name, task)
-    with np.load(FOLDER / f"{name}-{kind_of(task)}.npz", allow_pickle=False) as archive:
+    card, path = stored_card(name, task), card_path(name, task).with_suffix(".npz")
+    with reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return card, dict(archive)
 
 
 def stored_genes(task: Task, names: Sequence[str]) -> list[float]:
     """The genes of `evolved` of these names for a task; 0, which leaves an index as it was, where a card has none."""
     card = stored_card("evolved", task)
-    genes: dict[str, float] = dict(zip(card["names"], card["genes"], strict=True))
+    with reading(card_path("evolved", task)):
+        genes = {
+            name: number(f"the gene {name!r:.80}", gene)
+            for name, gene in zip(card["names"], card["genes"], strict=True)
+        }
     return [genes.get(name, 0.0) for name in names]
 
 

@@ -110,7 +110,9 @@ def kth_largest(w: Any, k: Any, guess: Any, candidates: Any) -> Any:
         above += w[i] > x
     for i in range(K):
         equal += w[i] == x
-    while above >= k or above + equal < k:
+    for _ in range(K + 1):  # it takes no more steps, unless some w are no numbers
+        if above < k <= above + equal:
+            break
         up = above >= k
         for i in range(K):
             candidates[i] = (-w[i] if w[i] > x else -math.inf) if up else (w[i] if w[i] < x else -math.inf)
@@ -120,11 +122,12 @@ def kth_largest(w: Any, k: Any, guess: Any, candidates: Any) -> Any:
             equal += w[i] == x
         above += -equal if up else before
     place, i = k - above, 0  # the place of the arm among those whose w is x
-    while True:
+    while i < K - 1:
         place -= w[i] == x
         if place == 0:
             return i
         i += 1
+    return i
 
 
 @part
@@ -144,7 +147,7 @@ def compare(e: Any, M: Any, kept: Any, kth: Any) -> Any:
     widest, p = largest(candidates), 0
     if widest < 0.0:
         return 0.0, -1
-    while candidates[p] != widest:
+    while p < len(w) - 1 and candidates[p] != widest:
         p += 1
     return sum_of(changes), p
 

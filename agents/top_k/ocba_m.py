@@ -85,7 +85,7 @@ def owe(seen: Any, e: Any, allotment: Any, target: Any) -> Any:
 def pay(e: Any, allotment: Any) -> Any:
     """The lowest arm that is owed a pull, which it gets."""
     i = 0
-    while allotment.owed[e, i] == 0:
+    while i < allotment.owed.shape[1] - 1 and allotment.owed[e, i] == 0:
         i += 1
     allotment.owed[e, i] -= 1
     allotment.debt[e] -= 1

@@ -1,0 +1,261 @@
+"""Models in SB3's format, read as plain numbers: loading one runs no code of its maker.
+
+SB3's file is an archive. Its `data` is JSON, in which every Python object stands as a pickle and, beside it, as text;
+its `.pth` files hold weights, which PyTorch reads with or without pickled objects. SB3's own loader unpickles all of
+them. Here the text, the numbers, and weights without objects are all that is read; classes are known by their modules.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
+
+from bandit_envs import FEATURES, flag, integer, number
+
+from ..core.optional import require
+from .buffer import RelativeBuffer
+from .policy import EquivariantPolicy
+
+__all__ = [
+    "CONTRIB",
+    "FORMAT_NAME",
+    "MARKS",
+    "NETWORK_NAME",
+    "Archive",
+    "NotPlainError",
+    "check_network",
+    "network_told",
+]
+
+FORMAT_NAME = "bandit_envs_format"  # the attribute of a saved model that holds the number of the format
+NETWORK_NAME = "bandit_envs_network"  # that which holds its policy_kwargs as JSON, classes by their names
+# The classes that it may name: optimizers and activations.
+CLASSES = {
+    f"{kind.__module__}.{kind.__qualname__}": kind
+    for kind in [*vars(torch.nn).values(), *vars(torch.optim).values(), RMSpropTFLike]
+    if isinstance(kind, type) and issubclass(kind, (torch.nn.Module, torch.optim.Optimizer))
+}
+# A file is of the first of these classes whose attribute it stores.
+MARKS: dict[str, Any] = {"clip_range": PPO, "exploration_fraction": DQN, "gae_lambda": A2C}
+# Of sb3-contrib's classes, which have `clip_range` too, the module of the policy has this word in its name.
+CONTRIB = {"maskable": "MaskablePPO", "recurrent": "RecurrentPPO"}
+# The policies that are read as plain weights, by the modules of their classes: of this package, and of others.
+OURS = ("agents.learned.policy", "agents.learned.maskable")
+NAMED = {
+    "stable_baselines3.common.policies": "MlpPolicy",
+    "stable_baselines3.dqn.policies": "MlpPolicy",
+    "sb3_contrib.common.maskable.policies": "MlpPolicy",
+    "sb3_contrib.common.recurrent.policies": "MlpLstmPolicy",
+}
+# Numbers of a model that are no arguments of its class.
+COUNTERS = (
+    "num_timesteps", "_total_timesteps", "_num_timesteps_at_start", "_n_updates", "_episode_num", "_n_calls",
+    "_current_progress_remaining", "exploration_rate",
+)  # fmt: skip
+# Arguments that do not come from the file: those that are given here, and where a run writes what it tells.
+NOT_READ = ("policy", "env", "device", "tensorboard_log", "verbose", "_init_setup_model")
+SIZES = ("net_arch", "lstm_hidden_size", "n_lstm_layers")  # of SB3's networks, numbers that make them large
+MOST_ARMS = 10**6
+
+
+@dataclass(frozen=True)
+class Archive:
+    """What a saved model tells of itself without being unpickled.
+
+    Attributes:
+        path: of the file. data: its JSON, in which Python objects are dicts with pickles that nobody reads.
+    """
+
+    path: Path
+    data: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> Archive:
+        """Read the JSON of a file.
+
+        Raises:
+            OSError: if it cannot be read. Others, if it is no archive, or holds no JSON.
+        """
+        with zipfile.ZipFile(path) as archive:
+            data = json.loads(archive.read("data"))
+        if not isinstance(data, dict):
+            raise ValueError(f"its data must be a JSON object, got {data!r:.80}")
+        return cls(path, data)
+
+    @property
+    def marked(self) -> bool:
+        """Whether this package has written the file."""
+        return FORMAT_NAME in self.data
+
+    @property
+    def kind(self) -> Any:
+        """The class of SB3 or sb3-contrib that has written the file, or None."""
+        for word, name in CONTRIB.items():
+            if word in self._module("policy_class") and "clip_range" in self.data:
+                return getattr(require("sb3_contrib", f"a model of {name}", "training"), name)
+        return next((kind for mark, kind in MARKS.items() if mark in self.data), None)
+
+    def _module(self, name: str) -> str:
+        """The module of the class that an entry stands for, "" if it stands for none."""
+        entry = self.data.get(name)
+        return str(entry.get("__module__", "")) if isinstance(entry, dict) else ""
+
+    @property
+    def ours(self) -> bool:
+        """Whether the policy is of a class of this package."""
+        return self._module("policy_class") in OURS
+
+    def not_plain(self) -> str:
+        """Why the file cannot be read as plain weights; "" if it can."""
+        module = self._module("policy_class")
+        if module not in (*OURS, *NAMED):
+            return f"its policy is of the module {module or 'of nothing'!s:.200}"
+        for name in ("policy_kwargs", "rollout_buffer_kwargs", "replay_buffer_kwargs"):
+            told = name == "policy_kwargs" and self.data.get(NETWORK_NAME) is not None
+            if not told and ":serialized:" in json.dumps(self.data.get(name)):
+                return f"its {name} hold Python objects"
+        return ""
+
+    def space(self) -> tuple[int, tuple[int, ...]]:
+        """The number of actions, and the shape of the observations, as text tells them.
+
+        Raises:
+            ValueError: if it does not.
+        """
+        actions, shape = self.data.get("action_space"), self.data.get("observation_space")
+        try:
+            count = int(actions["n"])  # type: ignore[index]
+            sizes = tuple(map(int, shape["_shape"]))  # type: ignore[index]
+        except (TypeError, KeyError, ValueError) as error:
+            raise ValueError(f"its spaces are no Discrete and Box: {error!r:.200}") from error
+        if not 2 <= count <= MOST_ARMS or not all(0 <= size <= MOST_ARMS * len(FEATURES) for size in sizes):
+            raise ValueError(f"its spaces are of {count} actions and shape {sizes}")
+        return count, sizes
+
+    def model(self, arms: int | None = None) -> Any:
+        """The model, made anew and given the weights of the file.
+
+        Args:
+            arms: the number of arms that it is to run on, for equivariant policies; None: as in the file.
+
+        Raises:
+            NotPlainError: if weights hold anything but numbers. Others, if the file is damaged.
+        """
+        kind, (count, shape) = self.kind, self.space()
+        if arms is not None:
+            count, shape = arms + 1, (arms * len(FEATURES),)
+        weights = {name: self._weights(f"{name}.pth") for name in ("policy", "policy.optimizer")}
+        given = self._arguments(kind, weights["policy"])
+        model = kind(self._policy(), None, device="cpu", _init_setup_model=False, **given)
+        for name in (*COUNTERS, "n_envs"):
+            value = self.data.get(name)
+            if type(value) in (int, float):
+                setattr(model, name, value)
+        if type(model.n_envs) is not int or model.n_envs < 1:
+            raise ValueError(f"n_envs must be an integer >= 1, got {model.n_envs!r:.80}")
+        model.observation_space = spaces.Box(-1.0, 1.0, shape, np.float32)
+        model.action_space = spaces.Discrete(count)
+        for name in (FORMAT_NAME, NETWORK_NAME):
+            if name in self.data:
+                setattr(model, name, self.data[name])
+        model._setup_model()
+        model.set_parameters(weights, exact_match=True, device="cpu")
+        return model
+
+    def _policy(self) -> Any:
+        """The class of the policy, or SB3's name of it."""
+        module = self._module("policy_class")
+        if module == "agents.learned.maskable":
+            from .maskable import MaskableEquivariantPolicy
+
+            return MaskableEquivariantPolicy
+        return EquivariantPolicy if module in OURS else NAMED[module]
+
+    def _weights(self, name: str) -> Any:
+        """What a file of weights holds: tensors and numbers, no objects."""
+        with zipfile.ZipFile(self.path) as archive:
+            content = archive.read(name)
+        try:
+            return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        except Exception as error:
+            raise NotPlainError(f"its {name} holds more than numbers, or is damaged: {error}") from error
+
+    def _arguments(self, kind: Any, weights: Any) -> dict[str, Any]:
+        """The hyperparameters in the file that are numbers, text, and dicts of such."""
+        found: dict[str, Any] = {}
+        for name in inspect.signature(kind).parameters:
+            value = self.data.get(name)
+            if name in NOT_READ or value is None:
+                continue
+            if isinstance(value, dict) and ":serialized:" in value:
+                constant = re.fullmatch(r"ConstantSchedule\(val=([-+.0-9e]+)\)", str(value.get("value_schedule")))
+                if constant:
+                    found[name] = float(constant[1])
+                elif name == "rollout_buffer_class" and value.get("__module__") == RelativeBuffer.__module__:
+                    found[name] = RelativeBuffer
+            else:
+                found[name] = value
+        if (network := self.data.get(NETWORK_NAME)) is not None:
+            found["policy_kwargs"] = network
+        if "policy_kwargs" in found:
+            found["policy_kwargs"] = check_network(found["policy_kwargs"], weights)
+        return found
+
+
+def network_told(policy_kwargs: Any) -> dict[str, Any] | None:
+    """The arguments of a policy as JSON, classes by their names; None if they are anything else."""
+    names = {kind: name for name, kind in CLASSES.items()}
+    told = {
+        name: {"class": names[value]} if isinstance(value, type) and value in names else value
+        for name, value in (policy_kwargs or {}).items()
+    }
+    try:
+        return told if json.loads(json.dumps(told)) == told else None
+    except (TypeError, ValueError):
+        return None
+
+
+def check_network(asked: Any, weights: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a network from a file, checked: it is no larger than its weights, whatever a damaged file says.
+
+    Args:
+        asked: the arguments by name. weights: arrays or tensors, by name.
+
+    Raises:
+        ValueError: naming the argument and what is allowed.
+    """
+    if not isinstance(asked, Mapping):
+        raise ValueError(f"the arguments of its network must be an object, got {asked!r:.80}")
+    found = dict(asked)
+    widest = max((int(size) for one in weights.values() for size in np.shape(one)), default=0)
+    for name, value in found.items():
+        if name == "hidden":
+            integer(name, value, 1, widest)
+        elif name in ("stop", "context"):
+            flag(name, value)
+        elif name in ("steep", "decay"):
+            number(name, value)
+        elif isinstance(value, dict) and value.keys() == {"class"}:
+            if value["class"] not in CLASSES:
+                raise ValueError(f"its {name} is no optimizer or activation of PyTorch, {value['class']!r:.80}")
+            found[name] = CLASSES[value["class"]]
+        elif name in SIZES and any(int(size) > widest for size in re.findall(r"\d+", json.dumps(value))):
+            raise ValueError(f"its {name} asks for more than its weights have, {value!r:.80}")
+    return found
+
+
+class NotPlainError(ValueError):
+    """Weights that only SB3's loader might read, which runs code."""

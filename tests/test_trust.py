@@ -1,0 +1,226 @@
+"""Files of models that somebody else has made: nothing in them runs unless a user says that their maker is trusted."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+
+import torch
+from learning import FOUR, THRESHOLD, TINY, observations, untrained
+from stable_baselines3 import PPO
+
+import agents
+from agents.cli import main
+from agents.learned import EquivariantPolicy, Trained, make_vec_env
+from agents.learned.algorithms import ALGORITHMS
+from agents.learned.buffer import RelativeBuffer
+from agents.learned.resuming import ResumeFile
+
+NEEDS_TRUST = r"trust=True, or --trust"
+
+
+class Mine:
+    """Unpickled, it makes a file: the trace of code that has run."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.trace,)
+
+
+@pytest.fixture
+def trace(tmp_path) -> Path:
+    return tmp_path / "trace"
+
+
+@pytest.fixture(scope="module")
+def foreign() -> bytes:
+    """A model that SB3 alone has made and saved."""
+    envs = make_vec_env(THRESHOLD, 2, observation="features", **FOUR)
+    return saved(PPO("MlpPolicy", envs, n_steps=8, batch_size=8, device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def ours() -> bytes:
+    """A model with a policy of this package, saved by it."""
+    model = untrained(make_vec_env(THRESHOLD, 4, observation="features", **FOUR))
+    model.bandit_envs_format = 1
+    return saved(model)
+
+
+def saved(model: Any) -> bytes:
+    content = io.BytesIO()
+    model.save(content)
+    return content.getvalue()
+
+
+def with_mine(content: bytes, place: str, trace: Path) -> bytes:
+    """A model file with a mine at this place."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    if place.endswith(".pth"):
+        file = io.BytesIO()
+        torch.save({"mine": Mine(trace)}, file)
+        files[place] = file.getvalue()
+    elif place:
+        data = json.loads(files["data"])
+        old = data.get(place)
+        told = old if isinstance(old, dict) and ":type:" in old else {":type:": "mine"}
+        data[place] = told | {":serialized:": base64.b64encode(pickle.dumps(Mine(trace))).decode()}
+        files["data"] = json.dumps(data).encode()
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, one in files.items():
+            archive.writestr(name, one)
+    return made.getvalue()
+
+
+PLACES = [
+    "policy_class", "observation_space", "action_space", "lr_schedule", "clip_range", "rollout_buffer_class",
+    "policy_kwargs", "_last_obs", "anything", "policy.pth", "policy.optimizer.pth", "pytorch_variables.pth",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["", *PLACES])
+def test_a_foreign_model_is_refused_and_nothing_runs(place, foreign, trace, tmp_path, capsys):
+    path = tmp_path / "model.zip"
+    path.write_bytes(with_mine(foreign, place, trace))
+    env = gym.make(THRESHOLD, **FOUR)
+    for call in (
+        lambda: agents.load(path),
+        lambda: agents.load(path, env),
+        lambda: agents.make(str(path), env),
+        lambda: agents.evaluate(str(path), THRESHOLD, episodes=2, env_kwargs=FOUR),
+        lambda: agents.evaluate({"a": "lsa", "b": str(path)}, THRESHOLD, episodes=2, env_kwargs=FOUR),
+        lambda: agents.play(str(path), THRESHOLD, env_kwargs=FOUR),
+    ):
+        with pytest.raises(ValueError, match=rf"model\.zip holds pickles.*{NEEDS_TRUST}"):
+            call()
+    options = ["--instance", "sampler(arms=4)", "--budget", "12", "--episodes", "2"]
+    assert main(["evaluate", "Threshold", *options, "--agents", str(path)]) == 2
+    assert "--trust" in capsys.readouterr().err
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_model_of_ours_runs_nothing(place, ours, trace, tmp_path):
+    """It is read as plain weights, with the right decisions, or refused where the weights themselves are not plain."""
+    path, x = tmp_path / "model.zip", observations(4)
+    path.write_bytes(ours)
+    expected = agents.load(path).predict(x)[0]
+    path.write_bytes(with_mine(ours, place, trace))
+    if place in ("policy_kwargs", "policy.pth", "policy.optimizer.pth"):
+        with pytest.raises(ValueError, match=NEEDS_TRUST):
+            agents.load(path)
+    else:
+        assert np.array_equal(agents.load(path).predict(x)[0], expected)
+    assert not trace.exists()
+
+
+def test_the_word_loads_as_before(foreign, trace, tmp_path, capsys):
+    path = tmp_path / "model.zip"
+    path.write_bytes(foreign)
+    env = gym.make(THRESHOLD, **FOUR)
+    x = observations(4)
+    expected = PPO.load(io.BytesIO(foreign), device="cpu").predict(x, deterministic=True)[0]
+    for one in (agents.load(path, trust=True), agents.make(str(path), env, trust=True)):
+        assert np.array_equal(one.predict(x)[0], expected)
+    assert len(agents.evaluate(str(path), THRESHOLD, episodes=2, env_kwargs=FOUR, trust=True).episodes) == 2
+    assert agents.play(str(path), THRESHOLD, env_kwargs=FOUR, trust=True).score >= 0
+    options = ["--instance", "sampler(arms=4)", "--budget", "12", "--episodes", "2", "--trust"]
+    assert main(["evaluate", "Threshold", *options, "--agents", str(path)]) == 0
+    path.write_bytes(with_mine(foreign, "anything", trace))
+    agents.load(path, trust=True)
+    assert trace.exists()  # so that the tests above can fail
+    with pytest.raises(ValueError, match="trust must be True or False, got 'yes'"):
+        agents.load(path, trust="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_models_of_every_algorithm_are_read_as_plain_weights(algorithm, tmp_path, monkeypatch):
+    if algorithm in ("maskable-ppo", "recurrent-ppo"):
+        pytest.importorskip("sb3_contrib")
+    kind, policy = ALGORITHMS[algorithm].classes()
+    model = kind(policy, make_vec_env(THRESHOLD, 2, observation="features", **FOUR), device="cpu", seed=3)
+    path = Trained(model).save(tmp_path / algorithm)
+    x, expected = observations(4), {}
+    for name, weight in model.policy.state_dict().items():
+        expected[name] = weight.clone()
+    actions = model.predict(x, deterministic=True)[0]
+    monkeypatch.setattr(pickle, "loads", None)
+    monkeypatch.setattr("cloudpickle.loads", None)
+    loaded = agents.load(path)
+    assert type(loaded.model) is kind
+    assert all(torch.equal(weight, expected[name]) for name, weight in loaded.model.policy.state_dict().items())
+    assert np.array_equal(loaded.predict(x)[0], actions)
+
+
+def test_a_model_that_is_read_learns_on(tmp_path):
+    """Hyperparameters are read too, as far as they are numbers."""
+    envs = make_vec_env(THRESHOLD, 4, observation="features", **FOUR)
+    own = {"n_steps": 8, "batch_size": 32, "gamma": 0.9, "clip_range": 0.3, "learning_rate": 2e-3}
+    buffer = {"rollout_buffer_class": RelativeBuffer, "rollout_buffer_kwargs": {"power": 0.0}}
+    model = PPO(EquivariantPolicy, envs, device="cpu", **own, **buffer).learn(32)
+    loaded = agents.load(Trained(model).save(tmp_path / "model")).model
+    assert loaded.gamma == 0.9
+    assert loaded.clip_range(1.0) == 0.3
+    assert loaded.lr_schedule(1.0) == 2e-3
+    assert loaded.num_timesteps == 32
+    assert type(loaded.rollout_buffer) is RelativeBuffer
+    assert str(loaded.policy.optimizer.state_dict()) == str(model.policy.optimizer.state_dict())
+    loaded.set_env(envs)
+    loaded.learn(32)
+
+
+# --- resume files -----------------------------------------------------------------------------------------------------
+
+
+class Killed(Exception):
+    """Stands for a kill."""
+
+
+def test_a_resume_file_holds_no_pickle(tmp_path, monkeypatch):
+    monkeypatch.setattr("agents.learned.checkpoints.SAVE_EVERY", 0.0)
+    write = ResumeFile.write
+
+    def write_and_die(self: ResumeFile, model: Any, callback: Any) -> None:
+        write(self, model, callback)
+        raise Killed
+
+    monkeypatch.setattr(ResumeFile, "write", write_and_die)
+    with pytest.raises(Killed):
+        agents.train(**TINY, out=tmp_path / "model")
+    with np.load(tmp_path / "model.resume", allow_pickle=False) as archive:
+        assert {array.dtype.kind for array in dict(archive).values()} <= set("biuf")
+        assert json.loads(archive["header"].tobytes())["format"] == 1
+
+
+@pytest.mark.parametrize("form", ["pickle", "object array", "torch"])
+def test_a_resume_file_runs_nothing(form, trace, tmp_path):
+    path = tmp_path / "model.resume"
+    mine: Any = Mine(trace)
+    if form == "pickle":
+        path.write_bytes(pickle.dumps({"format": 1, "call": mine}))
+    elif form == "torch":
+        torch.save({"header": mine}, path)
+    else:
+        with path.open("wb") as file:
+            np.savez(file, header=np.array([mine], object))
+    with pytest.raises(ValueError, match=r"model\.resume was written by another version .*delete it, and train again"):
+        agents.train(**TINY, out=tmp_path / "model", resume=True)
+    assert not trace.exists()
+    if form == "pickle":
+        pickle.loads(path.read_bytes())
+        assert trace.exists()
