@@ -685,7 +685,7 @@ def test_statistics_of_other_episodes() -> None:
         agent = make(name, task())
         _, state = agent.predict(batch)
         for key in ("variance", "public_seed"):
-            with pytest.raises(ValueError, match=rf"{key} \(1, .\).* do not fit a memory of .* \(2, 3\)"):
+            with pytest.raises(ValueError, match=rf"{key} must have the shape \(2, .\), got \(1, .\)"):
                 agent.predict(batch | {key: batch[key][:1]}, state)
 
 

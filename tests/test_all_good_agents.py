@@ -514,7 +514,7 @@ def test_memory_of_another_batch(name: str) -> None:
     _, state = agent.predict(one)
     with pytest.raises(ValueError, match="do not fit a memory of 1 episodes"):
         agent.predict({key: np.stack([value, value]) for key, value in one.items()}, state)
-    with pytest.raises(ValueError, match="do not fit a memory of 1 episodes"):
+    with pytest.raises(ValueError, match=r"mean must have the shape \(1, 3\), got \(1, 3, 2\)"):
         agent.predict(one | {"mean": np.zeros((3, 2))}, state)
 
 

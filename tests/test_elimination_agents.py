@@ -268,7 +268,7 @@ def test_memory_of_another_batch(name: str) -> None:
     state = agent.begin_anew(one)
     with pytest.raises(ValueError, match=r"pulls \(2, 3\) and total \(2, 3\) do not fit a memory of 1 episodes"):
         agent.predict({key: np.stack([value, value]) for key, value in one.items()}, state)
-    with pytest.raises(ValueError, match=r"pulls \(1, 3\) and total \(1, 2\) do not fit a memory of 1 episodes"):
+    with pytest.raises(ValueError, match=r"total must have the shape \(1, 3\), got \(1, 2\)"):
         agent.predict(one | {"total": np.zeros(2)}, state)
 
 

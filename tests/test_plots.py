@@ -264,7 +264,7 @@ def test_columns_come_where_they_say_something() -> None:
     kwargs = {"instance": "tao2019-1", "delta": 0.1, "max_pulls": 30}
     text = report.summary(evaluate("uniform", env_kwargs=kwargs))
     assert "truncated" in text
-    assert "not met" in text
+    assert "none stopped" in text
     assert "delta 0.1" in text
     assert "x lower bound" not in text
     result = evaluate("uniform", env_kwargs=kwargs)

@@ -525,7 +525,7 @@ def test_memory_of_another_batch(name: str) -> None:
     _, state = agent.predict(good)
     with pytest.raises(ValueError, match=r"do not fit a memory of 1 episodes"):
         agent.predict({key: np.stack([value, value]) for key, value in good.items()}, state)
-    with pytest.raises(ValueError, match=r"mean \(1, 3, 2\)"):
+    with pytest.raises(ValueError, match=r"mean must have the shape \(1, 3\), got \(1, 3, 2\)"):
         agent.predict(good | {"mean": np.zeros((3, 2))}, state)
 
 
