@@ -524,11 +524,10 @@ class Agent(ABC):
             except (TypeError, KeyError):  # some are lists, or worse
                 observation = {name: array[None] for name, array in arrays(self.name, observation).items()}
         pulls = observation["pulls"]
-        shape = pulls.shape
-        if pulls.dtype.kind not in "iu":
+        if pulls.dtype is not INT and pulls.dtype.kind not in "iu":
             raise ValueError(f"pulls must be an integer array, got {pulls!r:.200}")
-        if shape[1:] != self.task.shape:
-            raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {shape}")
+        if pulls.shape[1:] != self.task.shape:
+            raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {pulls.shape}")
         return observation, single
 
     def play(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Any, Any]:

@@ -180,11 +180,9 @@ def call_rule(rule: Any, T: Any, x: Any, v: Any, n: Any) -> None:
 
 
 @jit
-def all_values(
-    address: Any, words: Any, numbers: Any, centre: Any, measure: Any, told: Any, T: Any, x: Any, v: Any
-) -> None:
+def all_values(address: Any, words: Any, numbers: Any, centre: Any, T: Any, x: Any, v: Any) -> None:
     """`call_rule` for callers in Python."""
-    call_rule(Rule(address, words, numbers, centre, measure, told), T, x, v, len(T))
+    call_routine(address, words, numbers, centre, T, x, v, len(T))
 
 
 @inlined
@@ -353,6 +351,7 @@ class CompiledRule:
 
     Attributes:
         rule: as kernels take it; it is good for as long as this is kept.
+        measured: whether a routine of the problem tells margins.
     """
 
     def __init__(self, rule: ArmRule) -> None:
@@ -363,7 +362,8 @@ class CompiledRule:
         measure, told = (
             (0, np.zeros(1)) if rule.measure is None else (rule.measure.routine.address, rule.measure.numbers)
         )
-        self.rule = Rule(self._routine.address, words, words.view(np.float64), rule.centre, measure, told)
+        self._told = self._routine.address, words, words.view(np.float64), rule.centre
+        self.rule, self.measured = Rule(*self._told, measure, told), rule.measure is not None
 
     def values(self, T: Floats, x: Floats, v: Floats | None = None) -> Floats:
         """The indices (n,) of arms with T pulls, means x and, where the rule reads them, variances v, (n,).
@@ -371,7 +371,7 @@ class CompiledRule:
         Where margins are measured, x are margins.
         """
         out = np.array(x, np.float64)
-        all_values(*self.rule, T, out, T if v is None else v)
+        all_values(*self._told, T, out, T if v is None else v)
         return out
 
 

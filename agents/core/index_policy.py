@@ -250,10 +250,11 @@ class IndexPolicy(Agent):
 
     def values(self, T: Floats, x: Floats) -> Floats:
         """`value`, by compiled code where there is any."""
-        if self.compiled is None:
+        compiled = self.compiled
+        if compiled is None:
             out = self.value(T, x)
         else:
-            out = self.compiled.values(T, self.problem.arm_margin(x) if self.compiled.rule.measure else x)
+            out = compiled.values(T, self.problem.arm_margin(x) if compiled.measured else x)
         return self._checked(out, T) if self._brought else out
 
     def _checked(self, value: Any, T: Floats) -> Floats:
@@ -335,7 +336,7 @@ class IndexPolicy(Agent):
     @property
     def most_played(self) -> float:
         compiled = self.compiled
-        return MEASURED if compiled is not None and compiled.rule.measure else math.inf
+        return MEASURED if compiled is not None and compiled.measured else math.inf
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: IndexMemory) -> Ints:
         m, compiled = state, self.compiled
