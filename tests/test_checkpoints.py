@@ -5,9 +5,14 @@ from __future__ import annotations
 import itertools
 import pickle
 import re
+import shutil
+import signal
+import subprocess
 import sys
+import textwrap
 import time
 import types
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -17,6 +22,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 import torch
+from disks import full_disk
 from gymnasium.vector import AutoresetMode
 from learning import FOUR, MIX, THRESHOLD, TINY, weights
 
@@ -156,6 +162,76 @@ def test_a_killed_training_resumes_to_the_same_model(algorithm, extra, tmp_path,
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model.json", "model.zip"]
     with pytest.raises(ValueError, match="resume needs out"):
         agents.train(**TINY, resume=True)
+
+
+@pytest.mark.parametrize("moments", [8, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_full_disk_leaves_what_can_be_resumed(moments, tmp_path, monkeypatch):
+    """At so many limits on files: the old model, and a training that goes on to the same bits."""
+    monkeypatch.setattr("agents.learned.checkpoints.SAVE_EVERY", 0.0)
+    model, largest = tmp_path / "model", 0
+    old, new = agents.train(**TINY, seed=1, out=model), agents.train(**TINY)
+    wanted = weights(new)
+    write = ResumeFile.write
+
+    def noting(self: ResumeFile, *given: Any) -> None:
+        nonlocal largest
+        write(self, *given)
+        largest = max(largest, self.path.stat().st_size)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ResumeFile, "write", noting)
+        agents.train(**TINY, out=tmp_path / "other")
+    largest = max(largest, *(file.stat().st_size for file in tmp_path.iterdir()))
+    for left in np.random.default_rng(moments).integers(0, largest, moments).tolist():
+        with full_disk(left), pytest.raises(OSError, match="model"):
+            agents.train(**TINY, out=model)
+        assert {file.name for file in tmp_path.iterdir()} <= {
+            *("model.json", "model.zip", "model.resume", "other.json", "other.zip")
+        }
+        kept = weights(agents.load(model))
+        assert all(torch.equal(weight, kept[name]) for name, weight in weights(old).items())
+        copy = shutil.copytree(tmp_path, tmp_path.with_name(f"{tmp_path.name}-copy"))
+        went_on = agents.train(**TINY, out=copy / "model", resume=True)
+        assert all(torch.equal(weight, weights(went_on)[name]) for name, weight in wanted.items())
+        assert not (copy / "model.resume").exists()
+        shutil.rmtree(copy)
+
+
+@pytest.mark.slow
+def test_kills_of_a_training_at_random_moments(tmp_path):
+    """50 SIGKILLs, resumed each time: the model is that of a training without any, bit for bit."""
+    script = """
+        import agents, sys
+        from agents.learned import checkpoints
+        sys.path.insert(0, sys.argv[2])
+        from learning import TINY
+        checkpoints.SAVE_EVERY = 0.0
+        print("ready", flush=True)
+        agents.train(**TINY | {"steps": 16384, "checkpoints": 16}, out=sys.argv[1], resume=True)
+    """
+    call = TINY | {"steps": 16384, "checkpoints": 16}
+    wanted, rng = weights(agents.train(**call)), np.random.default_rng(0)
+    killed = finished = 0
+    while killed < 50:
+        run = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(script), str(tmp_path / "model"), str(Path(__file__).parent)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert run.stdout is not None
+        run.stdout.readline()
+        try:
+            run.wait(rng.uniform(0.1, 5.0))
+        except subprocess.TimeoutExpired:
+            run.send_signal(signal.SIGKILL)
+            killed += 1
+        run.communicate()
+        if run.returncode == 0:
+            finished += 1
+            found = weights(agents.load(tmp_path / "model"))
+            assert all(torch.equal(weight, found[name]) for name, weight in wanted.items())
+    assert finished > 0
 
 
 @pytest.mark.parametrize("content", [{"call": "..."}, {"format": 7, "call": "...", "state": b""}, "gone"])

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from disks import full_disk
 
 from agents import Evaluation, evaluate
 from agents.core import files
@@ -166,18 +166,6 @@ def test_an_evaluation_with_a_file_of_another_is_refused(tmp_path: Path) -> None
             Evaluation.load(tmp_path / "0")
         (tmp_path / "0" / name).write_bytes(there)
     Evaluation.load(tmp_path / "0")
-
-
-@contextlib.contextmanager
-def full_disk(left: int) -> Iterator[None]:
-    """A disk on which no file grows beyond so many bytes: a write that would raises OSError, as on a full one."""
-    resource = pytest.importorskip("resource", reason="limits on files are those of Unix")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (left, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_disk_that_is_full_at_any_byte_leaves_the_old_or_the_new(tmp_path: Path) -> None:

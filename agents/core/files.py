@@ -51,9 +51,10 @@ def write_alone(path: Path, write: Callable[[Path], Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = _partial(path)
     try:
-        write(partial)
-        _settle_on_disk(partial)
-        os.replace(partial, path)
+        with _naming(path):
+            write(partial)
+            _settle_on_disk(partial)
+            os.replace(partial, path)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
@@ -100,8 +101,9 @@ def write_together(index: Path, content: Mapping[str, Any], files: Mapping[str, 
     partials = {name: _partial(index.with_name(name)) for name in files}
     try:
         for name, write in files.items():
-            write(partials[name])
-            _settle_on_disk(partials[name])
+            with _naming(index.with_name(name)):
+                write(partials[name])
+                _settle_on_disk(partials[name])
         digests = {name: _digest(partial) for name, partial in partials.items()}
         text = json.dumps({**content, DIGESTS: digests}, indent=1, default=_json_form) + "\n"
         write_alone(_partial(index), lambda path: path.write_text(text))
@@ -171,6 +173,17 @@ def finish(index: Path) -> None:
         with contextlib.suppress(FileNotFoundError):  # it has been renamed before
             os.replace(_partial(index.with_name(name)), index.with_name(name))
     os.replace(new, index)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in errors of the disk that do not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(f"cannot write {path}: {error}") from error
 
 
 def _partial(path: Path) -> Path:

@@ -8,7 +8,6 @@ model and the callback anew, and they are then given the numbers that have chang
 from __future__ import annotations
 
 import json
-import os
 import random
 import zipfile
 from collections import deque
@@ -21,6 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..core.files import write_alone
 from ..models.formats import FORMAT
 from .joined_vec_env import JoinedVecEnv
 
@@ -174,7 +174,7 @@ class ResumeFile:
         self.path, self.call = path, repr(sorted(call.items()))
 
     def write(self, model: Any, callback: Any) -> None:
-        """Store the state under another name first, so that a kill leaves the old file or the new one.
+        """Store the state; a kill, or a full disk, leaves the old file or the new one.
 
         Args:
             model: SB3's.
@@ -189,11 +189,13 @@ class ResumeFile:
             "python": random.getstate(),
         }
         header = json.dumps({"format": FORMAT, "call": self.call, "state": pack(state, arrays)})
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_name(self.path.name + ".partial")
-        with partial.open("wb") as file:
-            np.savez(file, allow_pickle=False, **{HEADER: np.frombuffer(header.encode(), np.uint8), **arrays})
-        os.replace(partial, self.path)
+        arrays[HEADER] = np.frombuffer(header.encode(), np.uint8)
+
+        def store(path: Path) -> None:
+            with path.open("wb") as file:  # NumPy would give the name a suffix of its own
+                np.savez(file, allow_pickle=False, **arrays)
+
+        write_alone(self.path, store)
 
     def read(self) -> dict[str, Any]:
         """What `write` has stored; nothing but the header is read of a file that belongs to another call.

@@ -216,7 +216,7 @@ def _learn(model: Any, callback: Checkpoints, plan: Plan) -> None:
         callback.begin_stage(stage, ends[stage])
         steps = sys.maxsize if plan.steps is None else math.ceil(plan.steps * ends[stage])
         if steps > model.num_timesteps:
-            fresh = model.num_timesteps == 0
+            fresh = model.num_timesteps == 0 and model._last_obs is None  # one that is resumed has seen something
             model.learn(steps if fresh else steps - model.num_timesteps, callback=callback, reset_num_timesteps=fresh)
 
 
