@@ -136,9 +136,11 @@ def train(
     )
     if resume and out is None:
         raise ValueError("resume needs out, whose <out>.resume it reads")
-    for path in () if out is None else paths_of(out):
-        try_out(path)
+    if out is not None and not Path(out).name.removesuffix(".zip"):
+        raise ValueError(f"out must name a file, got {str(out)!r:.200}")
     file = None if out is None else ResumeFile(Path(str(out).removesuffix(".zip") + ".resume"), plan.arguments)
+    for path in () if out is None or file is None else (*paths_of(out), file.path):
+        try_out(path)
     show = shown(progress)
     if show:
         for most in sorted({one.task.max_pulls or 0 for one in plan.mix.environments if one.capped}):
