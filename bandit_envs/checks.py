@@ -72,7 +72,7 @@ def array(name: str, value: Any) -> NDArray[np.float64]:
     try:
         found = np.asarray(value)
         objects = found.reshape(-1).tolist() if found.dtype.kind == "O" else ()
-        if found.dtype.kind in "iufO" and all(one != one or not math.isnan(_real(one)) for one in objects):
+        if found.dtype.kind in "iufO" and all(type(one) is float or not math.isnan(_real(one)) for one in objects):
             return np.array(value, np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
