@@ -244,7 +244,8 @@ def test_an_evaluation_that_names_a_module_needs_trust(problem, tmp_path, monkey
     settings.write_text(json.dumps(told))
     trace = tmp_path / "trace"
     (tmp_path / "evil_module.py").write_text(
-        f"from pathlib import Path\nPath({str(trace)!r}).touch()\nfrom bandit_envs.problems.threshold import Threshold as Evil\n"
+        f"from pathlib import Path\nPath({str(trace)!r}).touch()\n"
+        "from bandit_envs.problems.threshold import Threshold as Evil\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)

@@ -151,6 +151,8 @@ def train(
             )
     with one_thread():
         stored = file.read() if resume and file is not None and file.path.exists() else None
+        if resume and stored is None and file is not None and progress is not False:
+            print(f"note: there is no {file.path}: the training begins from the start", file=sys.stderr)
         clock = Clock(plan.steps, plan.seconds, began)
         environments, root = plan.mix.environments, plan.roots["choosing"]
         if file is None or stored is None:
