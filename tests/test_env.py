@@ -587,7 +587,7 @@ def test_a_rejected_reset_changes_nothing() -> None:
     assert same(env.step(1), twin.step(1))
     assert same(env.reset(), twin.reset())
     env.reset(options={"episode": 2**32 - 1})
-    with pytest.raises(ValueError, match=r"episode.*\[0, 4294967295\], got 4294967296"):
+    with pytest.raises(ValueError, match="episode 4294967295 is the last of its root"):
         env.reset()
 
 
