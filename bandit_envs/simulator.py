@@ -326,7 +326,8 @@ class Simulator:
         arms: the laws of the arms.
         episodes: E, the number of slots.
         rows: (E, K, P), the parameters of each episode's own arms; None: `arms.parameters` are those of all.
-        budget: pulls after which an episode ends, or None. max_pulls: pulls after which it is truncated, or None.
+        budget: pulls after which an episode ends, or None. max_pulls: pulls after which it is truncated, or None
+            (without a budget it is truncated after 2^40 - 1 pulls all the same).
         full: whether an episode stays open for one more action, its answer, when the budget is spent.
         pull_cost: what a pull takes off the reward.
 
@@ -357,6 +358,8 @@ class Simulator:
         shape = (E, K) if D == 1 else (E, K, D)
         self.E, self.K, self.D, self.pulled = E, K, D, "an arm"
         self.budget, limit = -1 if budget is None else budget, -1 if max_pulls is None else max_pulls
+        if budget is None and max_pulls is None:  # beyond these pulls the random numbers of an arm would come again
+            limit = rng.PULLS_LIMIT - 1
         self._identity = np.zeros((3, E), np.uint64)  # key (2 words), episode
         self._pulls, self._statistics = np.zeros(E * K, np.int64), np.zeros((3, E * K * D))
         self._counts, self._flags = np.zeros((3, E), np.int64), np.zeros((4, E), np.uint8)

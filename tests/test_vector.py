@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import os
 import pickle
 import subprocess
@@ -526,3 +527,17 @@ def test_the_last_episode_of_a_root_is_followed_by_none(mode):
     one.reset(seed=1, options={"episode": 2**32 - 1})
     with pytest.raises(ValueError, match="the last of its root"):
         one.reset()
+
+
+def test_pulls_of_an_arm_never_come_again():
+    """Without any limit of its own an episode is cut before pull 2^40 of an arm, whose number is that of pull 0."""
+    for make in (gym.make, functools.partial(gym.make_vec, num_envs=1)):
+        env = make("bandit_envs/Threshold-v0", instance="sampler(arms=2)", delta=0.1, actions="full")
+        env.reset(seed=0)
+        shape = () if make is gym.make else (1,)
+        action = {"arm": np.zeros(shape, np.int64), "times": np.full(shape, 2**31 - 1), "answer": np.zeros((*shape, 2))}
+        action["answer"] = action["answer"].astype(np.int8)
+        for step in range(513):
+            _, _, _, truncated, info = env.step(action)
+            assert bool(np.all(truncated)) == (step == 512)
+        assert int(np.ravel(info["total_pulls"])[0]) == 2**40 - 1

@@ -459,7 +459,7 @@ class _Lockstep:
         self.spent = envs.total_pulls  # pulls so far, kept by the environment
         self.counted = 0  # of these, how many have been told to the progress bar
         self.next_check = np.zeros(E, np.int64)  # the first checkpoint not yet scored
-        self.most = min(envs.task.budget or NEVER, envs.task.max_pulls or NEVER)  # pulls of an episode
+        self.most = min(envs.task.budget or PULLS_LIMIT - 1, envs.task.max_pulls or PULLS_LIMIT - 1)  # of an episode
         # Pulls at each checkpoint, a number that is never reached behind the last.
         self.limits = np.append(self.checks, NEVER)
         self.limit = self.limits[self.next_check]  # pulls at the next checkpoint; never, in a slot that is done
