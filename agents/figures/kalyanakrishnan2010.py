@@ -129,7 +129,7 @@ class Bounds(AnyPanel[Stopped]):
             d[:], cut = self.delta / 5, np.nan
             width = W * np.sqrt(np.log(5 / self.delta) / (2 * pulls[0]))
         else:
-            bound = Deviation(self.epsilon, W, self.agent == "adapt", np.inf)
+            bound = Deviation(self.epsilon, W, W, self.agent == "adapt", False, np.inf)
             deviations(Samples(pulls, mean, variance), np.uint64(0), inside, bound, d)
             error = np.sqrt(variance[0] / (pulls[0] - 1))
             cut = mean[0, 2] + (mean[0, 1] + self.epsilon - mean[0, 2]) * error[2] / (error[1] + error[2])
