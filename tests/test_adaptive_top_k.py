@@ -224,6 +224,30 @@ def test_delta_c_is_a_column_for_every_policy() -> None:
     assert "delta_c" not in agents.evaluate("uniform", "bandit_envs/Threshold-v0", episodes=1).episodes.columns
 
 
+def test_evaluations_take_a_policys_own_bounds() -> None:
+    """At checkpoints and at the end; an algorithm that has none is judged by the tightest, at the default cutoff."""
+    law = Categorical([0.0, 0.4, 0.5, 0.6, 1.0], [[0, 0, 5, 95, 0], [1, 0, 94, 5, 0], [0, 95, 5, 0, 0]])
+    rules: Case = {"instance": Instance(law), "k": 1, "epsilon": 0.0, "budget": 900}
+    names = ["pi3", "adapt", "adapt(bernstein_range=.3)", "adapt(bernstein_range=.3, cutoff='best')", "uniform"]
+    done = agents.evaluate(names, TOP_K, episodes=3, at=[100, 900], env_kwargs=rules).episodes
+    problem, hows = TopK(k=1), [{"bounds": "hoeffding"}, {}, {"bernstein_range": 0.3}, {}, {}]
+    hows[3] = {"bernstein_range": 0.3, "cutoff": "best"}
+    env: Any = gym.make(TOP_K, actions="full", **rules).unwrapped
+    for name, how in zip(names, hows, strict=True):
+        agent, (observation, _), state = make(name, env), env.reset(seed=0, options={"episode": 1}), None
+        for t in (100, 900):
+            while observation["pulls"].sum() < t:
+                action, state = agent.predict(observation, state)
+                action["times"] = min(action["times"], t - observation["pulls"].sum())
+                observation = env.step(action)[0]
+            statistics = [observation[key] for key in ("pulls", "mean", "variance")]
+            wanted = problem.certificate(*statistics, width=env.task.width, **how)["delta_c"]
+            row = done[(done["agent"] == name) & (done["at"] == t) & (done["episode"] == 1)]
+            assert row["delta_c"].item() == pytest.approx(float(wanted), rel=1e-12), (name, t)
+    last = done[done["at"] == 900].groupby("agent")["delta_c"].mean()
+    assert len(set(last)) == len(names)
+
+
 def test_pulls_of_direct() -> None:
     # 2 * 12 / .01 * ln(50 / .15) = 2400 * 5.809143 = 13941.94
     assert direct_pulls(50, 0.1, 0.15, math.sqrt(12)) == 13942

@@ -174,6 +174,9 @@ class _Policy(TopKAgent):
         best, R = int(choice("cutoff", cutoff, CUTOFFS) == "best"), W
         if bernstein_range is not None:
             R = number("bernstein_range", bernstein_range, LEAST, MOST)
+        self.own_bounds = {"bounds": "tightest" if self.policy == 4 else "hoeffding", "cutoff": cutoff}
+        if bernstein_range is not None:
+            self.own_bounds["bernstein_range"] = R
         factor = W**2 * math.log(K / level) / 2.0
         self.rules = Rules(self.policy, self.k, self.cap, epsilon, at, W, factor, R, best)
 
