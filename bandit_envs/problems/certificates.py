@@ -43,7 +43,7 @@ BOUNDS = ("tightest", "hoeffding")
 CUTOFFS = ("standard-error", "best")
 
 _LN3 = math.log(3.0)
-_HALVINGS = 50  # of the interval in which c* is looked for
+_HALVINGS = 32  # of the interval in which c* is looked for: delta^c is flat there
 
 
 class Samples(NamedTuple):
@@ -132,11 +132,16 @@ def best_cutoff(seen: Any, e: Any, inside: Any, epsilon: Any, W: Any) -> Any:
             g = (seen.mean[e, i] + epsilon) - c if inside[e, i] else c - seen.mean[e, i]
             x = hoeffding(g if g > 0.0 else 0.0, float(seen.pulls[e, i]), W)
             least = x if x < least else least
+        smallest = math.exp(-least)
         for i in range(K):
             g = (seen.mean[e, i] + epsilon) - c if inside[e, i] else c - seen.mean[e, i]
             g = g if g > 1e-150 else 1e-150
             x = hoeffding(g, float(seen.pulls[e, i]), W)
-            slope = math.exp(least - x) / g * (x / -math.expm1(-x) if x > 0.0 else 1.0)
+            y = math.exp(least - x)
+            if x > 0.1:
+                slope = y * x / (g * (1.0 - y * smallest))
+            else:
+                slope = y / g * (x / -math.expm1(-x) if x > 0.0 else 1.0)
             if inside[e, i]:
                 up += slope
             else:
