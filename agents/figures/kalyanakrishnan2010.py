@@ -5,7 +5,7 @@ tells of. RACING is shown with both of its bounds, the tightest per arm.
 
 delta^c is by a policy's own bounds: Hoeffding's for pi_1, pi_2 and pi_3, the tightest for ADAPT. The range in the
 empirical Bernstein bound is the width of a sample, sqrt(12), and in a second panel 1: the paper's theory is for
-Bernoulli arms, and that its experiments have kept their range is a hypothesis, by which its numbers come out.
+Bernoulli arms, and that its experiments have kept their range is a hypothesis, by which its numbers come nearer.
 """
 
 from __future__ import annotations
