@@ -270,13 +270,22 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         """
         return self._core.assess(slots, answers)[1]
 
-    def certify(self, slots: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """What the statistics of the slots (n,) certify of their plug-in answers: `Problem.certificate`, (n,) each."""
+    def certify(self, slots: NDArray[np.int64], **options: Any) -> dict[str, NDArray[Any]]:
+        """What the statistics of slots certify of their plug-in answers: `Problem.certificate`.
+
+        Args:
+            slots: (n,) of them.
+            **options: of the certificate of a problem of this package, e.g. `bounds` of `TopK.certificate`; others do
+                without them.
+
+        Returns:
+            What the problem's `certificate_names` name, (n,) each.
+        """
         sim = self._sim
         if not self.problem.certificate_names:
             return {}
         seen = sim.pulls[slots], sim.mean[slots], sim.variance[slots]
-        return own.certificate(self.problem, *seen, self.task.width)
+        return own.certificate(self.problem, *seen, self.task.width, **options)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Allowed actions of the arm form, (N, K + 1): pulls always, stop only where `delta` or `pull_cost` is set."""

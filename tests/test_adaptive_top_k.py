@@ -108,8 +108,69 @@ def test_delta_c_by_hand() -> None:
     assert TopK(k=1, epsilon=0.0).certificate([9, 9], [0.5, 0.5], [0.0, 0.0])["delta_c"] == 1.0  # a tie
 
 
-def test_certificate_is_its_twin() -> None:
-    g = np.random.default_rng(0)
+def test_readings_of_delta_c_by_hand() -> None:
+    # m = 1, epsilon 0, W 10; means .9, .5 of 5000 samples each, variance 1: c = .7, g = .2.
+    # Hoeffding: 2 * 5000 * .04 / 100 = 4: exp(-4) = .0183156. Bernstein with R = 10: A = .02, B = .006,
+    # y = .4 / (.02 + sqrt(.0004 + .0048)) = 4.34259, y^2 = 18.8581, 3 exp(-y^2) = 1.9372e-8.
+    # R = 1: B = .0006, y = .4 / (.02 + sqrt(.0004 + .00048)) = 8.05399, y^2 = 64.8668, 3 exp(-y^2) = 2.0225e-28.
+    problem, rest = TopK(k=1, epsilon=0.0, criterion="each"), ([5000, 5000], [0.9, 0.5], [1.0, 1.0])
+
+    def delta_c(**how: Any) -> float:
+        return float(problem.certificate(*rest, width=10.0, **how)["delta_c"])
+
+    H, B = math.exp(-4), 3 * math.exp(-((0.4 / (0.02 + math.sqrt(0.0052))) ** 2))
+    assert pytest.approx(1.9372e-8, rel=1e-4) == B
+    assert delta_c(bounds="hoeffding") == pytest.approx(1 - (1 - H) ** 2, rel=1e-12)
+    assert delta_c() == pytest.approx(2 * B, rel=1e-6)
+    assert delta_c(bernstein_range=10.0) == delta_c()
+    assert delta_c(bernstein_range=1) == pytest.approx(2 * 2.0225e-28, rel=1e-3)
+    assert delta_c(bernstein_range=1000.0) == delta_c(bounds="hoeffding")  # Bernstein's bound is the larger one
+    assert delta_c(bounds="hoeffding", bernstein_range=1) == delta_c(bounds="hoeffding")
+
+
+def test_best_cutoff_by_hand() -> None:
+    # W 1, epsilon 0, means 1 and 0, N = 4 of the first and 16 of the second, no spread: c by standard errors is .5:
+    # d = exp(-8 * .25) = .1353, exp(-32 * .25) = 3.35e-4. c* has 8 (1 - c) / (exp(8 (1 - c)^2) - 1) =
+    # 32 c / (exp(32 c^2) - 1): at .363 2.045e-1 and 1.741e-1 by hand, so that c* is a little below.
+    problem, rest = TopK(k=1, criterion="each"), ([4, 16], [1.0, 0.0], [0.0, 0.0])
+    found = {name: float(problem.certificate(*rest, cutoff=name)["delta_c"]) for name in ("standard-error", "best")}
+    c = np.linspace(0.001, 0.999, 99_801)
+    curve = 1 - (1 - np.exp(-8 * (1 - c) ** 2)) * (1 - np.exp(-32 * c**2))
+    assert found["standard-error"] == pytest.approx(0.135625, abs=1e-5)
+    assert found["best"] == pytest.approx(curve.min(), rel=1e-6)
+    assert c[curve.argmin()] == pytest.approx(0.359, abs=0.002)
+    # alike on both sides: the middle, whatever the spreads, where standard errors pull c to the narrow arm
+    even = problem.certificate([9, 9], [1.0, 0.0], [0.09, 0.0], cutoff="best")["delta_c"]
+    assert even == pytest.approx(1 - (1 - math.exp(-4.5)) ** 2, rel=1e-12)
+    # a tie leaves no room, and means far apart none but underflow: exp(-2e6 * .25)
+    assert problem.certificate([9, 9], [0.5, 0.5], [0.0, 0.0], cutoff="best")["delta_c"] == 1.0
+    assert problem.certificate([10**6] * 2, [1.0, 0.0], [0.0, 0.0], cutoff="best")["delta_c"] == 0.0
+    # pi3 draws by the d_i at c*: at N = 4 and 16 they are alike where the slopes are, not .1353 to 3.35e-4
+    agent, even_draws = make("pi3", task(K=2), delta=1e-3, cutoff="best"), make("pi3", task(K=2), delta=1e-3)
+    observed = [seen([4, 16], [0.75, 0.25], public=p) for p in range(300)]
+    counts = [sum(a.predict(o)[0]["arm"] == 1 for o in observed) for a in (agent, even_draws)]
+    assert counts[0] > 10 * max(counts[1], 1)
+
+
+def test_range_in_bernsteins_bound_by_hand() -> None:
+    """The numbers of `test_readings_of_delta_c_by_hand`: delta^c = 3.87e-8 at R = W = 10, 4.04e-28 at R = 1."""
+    plain = task(K=2, parameters={"k": 1, "epsilon": 0.0, "criterion": "exact"})
+    state = seen([5000, 5000], [0.9, 0.5], [1.0, 1.0])
+    given: Case = {"width": 10.0, "delta": 1e-20}
+    assert make("adapt", plain, **given).predict(state)[0]["arm"] < 2
+    assert make("adapt", plain, **given, bernstein_range=1).predict(state)[0]["arm"] == 2
+    assert make("adapt", plain, **given | {"delta": 1e-29}, bernstein_range=1).predict(state)[0]["arm"] < 2
+    with pytest.raises(ValueError, match=r"bernstein_range must be a number in \[1e-100, 1e\+100\], got 0"):
+        make("adapt", plain, bernstein_range=0)
+    with pytest.raises(ValueError, match=r"cutoff must be one of \['standard-error', 'best'\], got 'middle'"):
+        make("pi3", plain, cutoff="middle")
+    with pytest.raises(ValueError, match="pi3 has no parameter 'bernstein_range'"):
+        make("pi3", plain, bernstein_range=1)  # by Hoeffding's bound alone
+
+
+@pytest.mark.parametrize("best", [False, True])
+def test_certificate_is_its_twin(best: bool) -> None:
+    g, different = np.random.default_rng(0), 0
     for _ in range(200):
         K = int(g.integers(2, 30))
         k, epsilon, W = int(g.integers(1, K)), float(g.choice([0.0, 0.2])), float(g.choice([1.0, 3.0]))
@@ -117,8 +178,19 @@ def test_certificate_is_its_twin() -> None:
         for i in range(K):
             for x in g.choice([g.normal(0.5, 0.3, 40), g.integers(0, 2, 40)])[: int(g.integers(1, 40))]:
                 what.add(i, float(x))
-        found = TopK(k=k, epsilon=epsilon).certificate(what.N, what.m, what.v, width=W)["delta_c"]
-        assert found == pytest.approx(running_bound(what, k, epsilon, W, True)[0], rel=1e-9, abs=1e-14)
+        statistics: Case = {"pulls": what.N, "mean": what.m, "variance": what.v, "width": W}
+        statistics["cutoff"] = "best" if best else "standard-error"
+        problem, close = TopK(k=k, epsilon=epsilon), 1e-6 if best else 1e-9
+        found = [problem.certificate(**statistics, **how)["delta_c"] for how in HOW]
+        wanted = [running_bound(what, k, epsilon, W, **how, best=best)[0] for how in TWINS_HOW]
+        assert found == pytest.approx(wanted, rel=close, abs=1e-14)
+        assert found[2] <= found[0] <= found[1]
+        different += found[2] < found[0] - 1e-9
+    assert different > 10
+
+
+HOW: list[Case] = [{}, {"bounds": "hoeffding"}, {"bernstein_range": 0.05}]
+TWINS_HOW: list[Case] = [{"tightest": True}, {"tightest": False}, {"tightest": True, "R": 0.05}]
 
 
 def test_certificate_refuses() -> None:
@@ -126,6 +198,12 @@ def test_certificate_refuses() -> None:
         TopK(k=2).certificate([1, 1], [0.0, 1.0], [0.0, 0.0])
     with pytest.raises(ValueError, match=r"width must be a number in \(0, inf\), got 0"):
         TopK(k=1).certificate([1, 1], [0.0, 1.0], [0.0, 0.0], width=0)
+    with pytest.raises(ValueError, match=r"bernstein_range must be a number in \(0, inf\), got -1"):
+        TopK(k=1).certificate([1, 1], [0.0, 1.0], [0.0, 0.0], bernstein_range=-1)
+    with pytest.raises(ValueError, match=r"bounds must be one of \['tightest', 'hoeffding'\], got 'bernstein'"):
+        TopK(k=1).certificate([1, 1], [0.0, 1.0], [0.0, 0.0], bounds="bernstein")
+    with pytest.raises(ValueError, match=r"cutoff must be one of \['standard-error', 'best'\], got 'middle'"):
+        TopK(k=1).certificate([1, 1], [0.0, 1.0], [0.0, 0.0], cutoff="middle")
 
 
 def test_delta_c_is_a_column_for_every_policy() -> None:
@@ -144,6 +222,30 @@ def test_delta_c_is_a_column_for_every_policy() -> None:
     again = agents.evaluate("uniform", TOP_K, episodes=30, env_kwargs=rules | {"budget": 40}).summary()
     assert again["delta_c"][0] == table["uniform", 40]
     assert "delta_c" not in agents.evaluate("uniform", "bandit_envs/Threshold-v0", episodes=1).episodes.columns
+
+
+def test_evaluations_take_a_policys_own_bounds() -> None:
+    """At checkpoints and at the end; an algorithm that has none is judged by the tightest, at the default cutoff."""
+    law = Categorical([0.0, 0.4, 0.5, 0.6, 1.0], [[0, 0, 5, 95, 0], [1, 0, 94, 5, 0], [0, 95, 5, 0, 0]])
+    rules: Case = {"instance": Instance(law), "k": 1, "epsilon": 0.0, "budget": 900}
+    names = ["pi3", "adapt", "adapt(bernstein_range=.3)", "adapt(bernstein_range=.3, cutoff='best')", "uniform"]
+    done = agents.evaluate(names, TOP_K, episodes=3, at=[100, 900], env_kwargs=rules).episodes
+    problem, hows = TopK(k=1), [{"bounds": "hoeffding"}, {}, {"bernstein_range": 0.3}, {}, {}]
+    hows[3] = {"bernstein_range": 0.3, "cutoff": "best"}
+    env: Any = gym.make(TOP_K, actions="full", **rules).unwrapped
+    for name, how in zip(names, hows, strict=True):
+        agent, (observation, _), state = make(name, env), env.reset(seed=0, options={"episode": 1}), None
+        for t in (100, 900):
+            while observation["pulls"].sum() < t:
+                action, state = agent.predict(observation, state)
+                action["times"] = min(action["times"], t - observation["pulls"].sum())
+                observation = env.step(action)[0]
+            statistics = [observation[key] for key in ("pulls", "mean", "variance")]
+            wanted = problem.certificate(*statistics, width=env.task.width, **how)["delta_c"]
+            row = done[(done["agent"] == name) & (done["at"] == t) & (done["episode"] == 1)]
+            assert row["delta_c"].item() == pytest.approx(float(wanted), rel=1e-12), (name, t)
+    last = done[done["at"] == 900].groupby("agent")["delta_c"].mean()
+    assert len(set(last)) == len(names)
 
 
 def test_pulls_of_direct() -> None:
@@ -374,6 +476,31 @@ def test_policies_are_their_twins(name: str) -> None:
         capped += max(what.N) == cap
     assert ended >= 40
     assert name == "pi1" or capped >= 5
+
+
+@pytest.mark.parametrize(
+    ("name", "cutoff", "ranged"),
+    [("adapt", "standard-error", True), ("adapt", "best", True), ("pi3", "best", False)],
+)
+def test_other_readings_are_their_twins(name: str, cutoff: str, ranged: bool) -> None:
+    """c* and other ranges in Bernstein's bound: the same arms and the same answer on 300 random instances in all."""
+    ended = other = 0
+    for g, env, episode, observation in cases(27, 100):
+        task, epsilon = env.task, 0.0 if env.problem.criterion == "exact" else env.problem.epsilon
+        W, given, R = task.width * float(g.choice([1.0, 0.5])), Case(cutoff=cutoff), None
+        if ranged:
+            given["bernstein_range"] = R = W * float(g.choice([0.1, 0.3, 1.5]))
+        draw, what = drawer(int(observation["public_seed"][0])), Seen(task.K)
+        delta = task.delta if task.budget is None else -1.0
+        rule = (what, env.problem.k, epsilon, delta, W, draw, name == "adapt", math.inf)
+        mine = adapt(*rule, R, cutoff == "best")
+        ended += compare(env, make(name, env, width=W, **given), mine, what, observation, 27, episode)
+        start = env.reset(seed=27, options={"episode": episode})[0]
+        with_it = play(env, make(name, env, width=W, **given), start)[0]
+        start = env.reset(seed=27, options={"episode": episode})[0]
+        other += with_it != play(env, make(name, env, width=W), start)[0]
+    assert ended >= 10
+    assert other >= 5
 
 
 @pytest.mark.parametrize("Delta", [1, 7])

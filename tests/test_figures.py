@@ -1,6 +1,7 @@
 """Figures of papers: panels, claims and verdicts on data whose outcome is known."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from test_datasets import GOOD
 
 from agents import figures
 from agents.cli import main
-from agents.figures import Claim, Figure, Growth, Panel, Printed, Sweep, reproduce
+from agents.figures import Alike, Claim, Figure, Growth, Panel, Printed, Sweep, reproduce
 from agents.figures.mason2020 import Ratings
 from bandit_envs import datasets
 
@@ -146,6 +147,42 @@ def test_a_claim_about_a_part_of_the_points() -> None:
     rows = verdicts(panel, Claim("p", "good", "poor", since=100), Claim("p", "good", "poor", until=100, larger=True))
     assert rows["x"].tolist() == [100, 200, 20, 100]
     assert rows["claim"].tolist()[1:3] == ["good below poor from 100", "good above poor up to 100"]
+
+
+def test_agents_that_a_test_does_not_tell_apart() -> None:
+    panel = Panel("p", ENV, {"instance": "tao2019-1"}, [20, 200], AGENTS, 400, "misclassified", "regret")
+    claims = [Alike("p", "good", "poor", 200), Alike("p", "good", "good", 20), Alike("p", "good", "poor", 200, 0.0)]
+    rows = verdicts(panel, *claims)
+    assert rows["verdict"].tolist() == ["no", "yes", "yes"]
+    assert rows["x"].tolist() == [200, 20, 200]
+    assert rows["p_value"][0] < 0.05
+    assert rows["claim"][0] == "good not distinguishable from poor at 200"
+
+
+def test_schedules_of_direct_and_halving_by_hand() -> None:
+    """50 ceil(2 * 12 / .01 ln(50 / .15)) = 50 * 13942 = 697,100; without a pull, and HALVING's as it makes them."""
+    panel = figures.FIGURES["kalyanakrishnan2010-figure-2"].panels[-1]
+    found = panel.run(None, 0, False).summary().iloc[0]
+    # e = .1/4 (3/4)^l, d = .15 / 2^(l+1); sizes 50, 25 of which 15 remain: ceil(24 / e^2 ln(45 / d)) each
+    halving = sum(
+        n * math.ceil(24 / (0.025 * 0.75**j) ** 2 * math.log(45 / (0.15 / 2 ** (j + 1)))) for j, n in ((0, 50), (1, 25))
+    )
+    assert (found["DIRECT"], found["HALVING"]) == (697_100, halving)
+    claims = [Printed(panel.title, name, 1e6, or_more=True) for name in ("DIRECT", "HALVING")]
+    rows = verdicts(panel, *claims)
+    assert rows["verdict"].tolist() == ["no", "yes"]
+    assert rows["claim"][0] == "DIRECT at least 1e+06"
+
+
+def test_delta_c_by_a_policys_own_bounds_in_little() -> None:
+    """At range 1 ADAPT's bound is far below Hoeffding's late in the run; at sqrt(12) hardly."""
+    panels = ["2a: delta^c", "2a: delta^c, range 1"]
+    figure = figures.FIGURES["kalyanakrishnan2010-figure-2"]
+    few = [replace(one, budgets=[22_000]) for one in figure.panels if one.title in panels]
+    result = reproduce(replace(figure, panels=few, claims=[]), episodes=2, progress=False)
+    at = {title: result.results[title].summary().set_index("agent")["delta_c"] for title in panels}
+    assert at[panels[0]]["pi3"] == at[panels[1]]["pi3"]
+    assert at[panels[1]]["pi4 (ADAPT)"] < 0.6 < at[panels[0]]["pi4 (ADAPT)"]
 
 
 def test_feasible_arms_in_little() -> None:

@@ -407,6 +407,17 @@ def test_an_error_names_the_problem(changes: dict[str, Any], said: str, instance
         assert "the problem 'Odd'" in str(caught.value)
 
 
+def test_a_certificate_of_ones_own_is_not_told_the_options_of_others() -> None:
+    sure = {"certificate_names": ("sure",), "certificate": lambda self, *seen, width: {"sure": seen[0].sum(axis=-1)}}
+    odd(**sure)
+    envs: Any = gym.make_vec("bandit_envs/Odd-v0", 2, instance={"law": "bernoulli", "mean": [0.1, 0.6]}).unwrapped
+    envs.reset(seed=0)
+    assert envs.certify(np.arange(2), bounds="hoeffding")["sure"].tolist() == [0, 0]
+    ours: Any = gym.make_vec("bandit_envs/TopK-v0", 2, instance={"law": "bernoulli", "mean": [0.1, 0.6]}, k=1).unwrapped
+    with pytest.raises(ValueError, match="bounds must be one of"):
+        ours.certify(np.arange(2), bounds="narrow")
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -91,36 +91,63 @@ def pi2(seen: Seen, k: int, epsilon: float, delta: float, W: float, draw: Draw, 
         seen.add(i, (yield i))
 
 
-def inverted(g: float, t: int, variance: float, W: float, tightest: bool) -> float:
+def inverted(g: float, t: int, variance: float, W: float, R: float, tightest: bool) -> float:
     """d at which the bound of t samples is g wide."""
     if g <= 0:
         return 1.0
     dH = math.exp(-2 * t * g**2 / W**2)
-    A, B = math.sqrt(variance) * math.sqrt(2 / t), 3 * W / t
+    A, B = math.sqrt(variance) * math.sqrt(2 / t), 3 * R / t
     y = 2 * g / (A + math.sqrt(A**2 + 4 * B * g))
     return min(dH, 1.0, 3 * math.exp(-(y**2))) if tightest else dH
 
 
-def running_bound(seen: Seen, k: int, epsilon: float, W: float, tightest: bool) -> tuple[float, dict[int, float]]:
-    """delta^c and the d_i."""
+def smallest_cutoff(seen: Seen, order: list[int], k: int, epsilon: float, W: float) -> float:
+    """argmin over c of Hoeffding's delta^c = 1 - prod(1 - d_i), by grids around the best point of the last one."""
+    m, N = np.array(seen.m)[order], np.array(seen.N)[order]
+    low, high = m[k], m[k - 1] + epsilon
+    for _ in range(7):
+        c = np.linspace(low, high, 41)
+        g = np.hstack([m[:k] + epsilon - c[:, None], c[:, None] - m[k:]])
+        x = np.maximum(2 * N * np.maximum(g, 0) ** 2 / W**2, 1e-300)
+        right = np.where(x > 1, np.log1p(-np.exp(-np.maximum(x, 1))), np.log(-np.expm1(-x))).sum(axis=1)
+        j = int(right.argmax())  # ln(1 - delta^c) is largest
+        low, high = c[max(j - 1, 0)], c[min(j + 1, 40)]
+    return float(low + high) / 2
+
+
+def running_bound(
+    seen: Seen, k: int, epsilon: float, W: float, tightest: bool, R: float | None = None, best: bool = False
+) -> tuple[float, dict[int, float]]:
+    """delta^c and the d_i; R: the range in Bernstein's bound, None: W; best: at the cutoff c*."""
     order = seen.ranked()
-    m, last, best = seen.m, order[k - 1], order[k]
+    m, last, first_out = seen.m, order[k - 1], order[k]
     se = [math.sqrt(seen.v[i] / (seen.N[i] - 1)) if seen.N[i] > 1 else 0.0 for i in seen.every]
-    share = se[best] / (se[last] + se[best]) if se[last] + se[best] > 0 else 0.5
-    c = m[best] + (m[last] + epsilon - m[best]) * share
+    share = se[first_out] / (se[last] + se[first_out]) if se[last] + se[first_out] > 0 else 0.5
+    c = m[first_out] + (m[last] + epsilon - m[first_out]) * share
+    if best:
+        c = smallest_cutoff(seen, order, k, epsilon, W)
     d = {}
     for i in seen.every:
         g = m[i] + epsilon - c if i in order[:k] else c - m[i]
-        d[i] = inverted(g, seen.N[i], seen.v[i], W, tightest)
+        d[i] = inverted(g, seen.N[i], seen.v[i], W, W if R is None else R, tightest)
     return 1 - math.prod(1 - x for x in d.values()), d
 
 
 def adapt(
-    seen: Seen, k: int, epsilon: float, delta: float, W: float, draw: Draw, tightest: bool = True, cap: float = math.inf
+    seen: Seen,
+    k: int,
+    epsilon: float,
+    delta: float,
+    W: float,
+    draw: Draw,
+    tightest: bool = True,
+    cap: float = math.inf,
+    R: float | None = None,
+    best: bool = False,
 ) -> Twin:
     yield from seen.first(2)
     while True:
-        D, d = running_bound(seen, k, epsilon, W, tightest)
+        D, d = running_bound(seen, k, epsilon, W, tightest, R, best)
         free = {i: d[i] for i in seen.every if seen.N[i] < cap}
         if delta >= D or sum(free.values()) == 0:
             return set(seen.ranked()[:k])

@@ -13,6 +13,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -190,6 +191,8 @@ class Agent(ABC):
             probability 1 - delta at the problem's epsilon; see `core.confidence.tolerance_of` for the others.
         resumes: whether it goes on from an observation of running episodes where its memory has been lost.
         oracles: {parameter that holds truth: function of the problem and the true means that tells it, or None}.
+        own_bounds: of an algorithm with running bounds of its own, options of the problem's `certificate` that make
+            it tell what the algorithm itself knows; evaluations of the agent take them.
 
     Raises:
         ValueError: if the algorithm does not solve the task's problem, or cannot read its observations.
@@ -205,6 +208,7 @@ class Agent(ABC):
     promises: ClassVar[tuple[str, ...]] = ()
     resumes: ClassVar[bool] = True
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}
+    own_bounds: Mapping[str, Any] = MappingProxyType({})
     _parameters: dict[str, Any]
     _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
     _memories: ClassVar[set[type]] = set()  # the types of what `remember` has returned, where they bear no mark

@@ -422,10 +422,15 @@ def _plan(
         else:
             envs.step(policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)[0])
         envs.assess(np.zeros(1, np.int64))
-        envs.certify(np.zeros(1, np.int64))
+        envs.certify(np.zeros(1, np.int64), **_bounds_of(policy))
     finally:
         envs.close()
     return _Plan(label, policy, env_id, kwargs, slots, checks, bound, task.budget)
+
+
+def _bounds_of(policy: Any) -> Mapping[str, Any]:
+    """By which bounds an agent's answers are certified: its own, if it has some, else the problem's."""
+    return policy.own_bounds if isinstance(policy, Agent) else {}
 
 
 class _Stopped(Exception):
@@ -447,7 +452,7 @@ class _Lockstep:
         bar: Progress | None,
         stopped: Event | None,
     ) -> None:
-        self.policy, self.envs = policy, envs
+        self.policy, self.envs, self.bounds = policy, envs, _bounds_of(policy)
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
         self.first, self.episodes, self.seed, self.bar, self.stopped = first, episodes, seed, bar, stopped
         E = envs.num_envs
@@ -539,7 +544,7 @@ class _Lockstep:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
-        verdict = self.envs.assess(slots, answers) | self.envs.certify(slots)
+        verdict = self.envs.assess(slots, answers) | self.envs.certify(slots, **self.bounds)
         self.result.write(self.episode[slots] - self.first, self.next_check[slots], verdict, self.spent[slots])
         self.result.count_pulls(self.next_check[slots], self._pulls(slots))
         self.next_check[slots] += 1
@@ -552,7 +557,7 @@ class _Lockstep:
 
         An episode that was cut has not been asked for an answer: an agent's is what it recommends then.
         """
-        known = self.envs.certify(over)
+        known = self.envs.certify(over, **self.bounds)
         verdict = known | {name: info[name][over] for name in self.result.names if name not in known}
         pulls, total, cut = self._pulls(over), info["total_pulls"][over], truncated[over]
         if self.handcrafted and cut.any():

@@ -1,13 +1,14 @@
 """The figures of the papers: one short declaration each."""
 
 from .catalogue import FIGURES
-from .claims import Claim, Growth, Level, Peaks, Printed
+from .claims import Alike, Claim, Growth, Level, Peaks, Printed
 from .figure import Figure
 from .panels import Allocation, AnyPanel, Panel, Result, Sweep
 from .reproduction import Reproduction, reproduce
 
 __all__ = [
     "FIGURES",
+    "Alike",
     "Allocation",
     "AnyPanel",
     "Claim",

@@ -14,7 +14,7 @@ import numpy as np
 from ..evaluation.statistics import bootstrap_mean
 from .panels import Allocation, AnyPanel, Panel, Result, Sweep
 
-__all__ = ["AnyClaim", "Claim", "Growth", "Level", "Peaks", "Printed"]
+__all__ = ["Alike", "AnyClaim", "Claim", "Growth", "Level", "Peaks", "Printed"]
 
 
 def _row(
@@ -71,6 +71,40 @@ class Claim:
             verdict = less if d.high < 0 else more if d.low > 0 else "open"
             rows.append(_row(verdict, d.difference, d.low, d.high, x=x, p_value=d.p_value))
         return rows
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Two agents' means of the panel's metric are not distinguishable at one point.
+
+    That is what a paired test at the paper's level says, and so the verdict is "yes" or "no"; "yes" says that these
+    episodes do not tell them apart, not that they are the same.
+
+    Attributes:
+        panel: title of the panel.
+        one: an agent.
+        other: the other one.
+        x: the point.
+        p_value: the largest at which the paper calls agents distinguishable.
+    """
+
+    panel: str
+    one: str
+    other: str
+    x: float
+    p_value: float = 0.05
+
+    @property
+    def text(self) -> str:
+        """The claim in words."""
+        return f"{self.one} not distinguishable from {self.other} at {self.x:g}"
+
+    def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
+        """One row: the paired difference one - other."""
+        evaluation, place = next((e, place) for x, e, place in panel.points(result) if x == self.x)
+        d = evaluation.compare(self.one, self.other, panel.metric, level=level, **place)
+        verdict = "no" if d.p_value < self.p_value else "yes"
+        return [_row(verdict, d.difference, d.low, d.high, x=self.x, p_value=d.p_value)]
 
 
 @dataclass(frozen=True)
@@ -181,21 +215,24 @@ class Printed:
         panel: title of the panel.
         column: of the summary.
         value: the number printed.
+        or_more: the claim is that it is at least this number.
     """
 
     panel: str
     column: str
     value: float
+    or_more: bool = False
 
     @property
     def text(self) -> str:
         """The claim in words."""
-        return f"{self.column} = {self.value:g}"
+        return f"{self.column} {'at least' if self.or_more else '='} {self.value:g}"
 
     def test(self, panel: AnyPanel[Any], result: Result, level: float) -> list[dict[str, Any]]:
         """One row: the number."""
         found = float(result.summary()[self.column].iloc[0])
-        return [_row("yes" if found == self.value else "no", found, found, found)]
+        right = found >= self.value if self.or_more else found == self.value
+        return [_row("yes" if right else "no", found, found, found)]
 
 
-AnyClaim = Claim | Growth | Level | Peaks | Printed
+AnyClaim = Alike | Claim | Growth | Level | Peaks | Printed

@@ -2,12 +2,14 @@
 
 symbols     High the m arms with the largest empirical means (m is the problem's k), Low the rest; d_i a bound on the
             probability that arm i is on the wrong side of the cutoff c; delta^c = 1 - prod(1 - d_i); W the range of a
-            sample (2 sigma; 6 sigma for Gaussian arms, as in the paper)
+            sample (2 sigma; 6 sigma for Gaussian arms, as in the paper); R the range in the empirical Bernstein bound
 departures  D1 pi_1 and pi_2 pull each arm once first, pi_3 and pi_4 twice, for a variance
             D2 ties go to the lowest arm
             D3 cap: no arm is pulled more often than DIRECT would, ceil(2 W^2 ln(n/delta) / epsilon^2) times (the paper:
                "a worst case bound can be easily enforced"); it stops where only capped arms are left
             D4 with a budget none stops because of delta; pi_1 and pi_2 stop where no arm is left to pull
+            D5 c divides its interval by standard errors, as in the paper's experiments; cutoff="best" takes c*, which
+               minimises Hoeffding's delta^c, for pi_4 too
 
 The promise of pi_3 and pi_4 is nominal: delta^c is looked at after every pull without a union over time, and the
 smaller of two bounds is taken without a union over the two.
@@ -18,10 +20,10 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from bandit_envs import Deviation, Samples, deviations, episode_kernel, flag, integer, part
+from bandit_envs import Deviation, Samples, choice, deviations, episode_kernel, flag, integer, number, part
 
 from ..core.agent import Fields, Ints, Observation
-from ..core.confidence import LEAST, delta_of, tolerance_of, width_of
+from ..core.confidence import LEAST, MOST, delta_of, tolerance_of, width_of
 from ..core.plan_policy import Seen, add, following
 from .draws import Seeds, draw, draw_evenly, uniform
 from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
@@ -29,6 +31,7 @@ from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew,
 __all__ = ["Adapt", "Pi1", "Pi2", "Pi3", "direct_pulls"]
 
 UNLIMITED = 2**62  # pulls that no arm reaches
+CUTOFFS = ("standard-error", "best")  # as in `TopK.certificate`
 NEGLIGIBLE = 60.0  # a bound below exp(-60) times another changes no draw
 
 
@@ -49,6 +52,8 @@ class Rules(NamedTuple):
     delta: float  # pi_3, pi_4: they stop at delta^c <= delta; -1: never
     W: float
     factor: float  # pi_2: the widths at d_i = delta / n are sqrt(factor / N_i)
+    R: float  # pi_4: the range in the empirical Bernstein bound
+    best: int  # pi_3, pi_4: 1: the cutoff is c*
 
 
 @part
@@ -86,7 +91,7 @@ def colliding(seen: Any, e: Any, inside: Any, chosen: Any, rules: Any) -> Any:
 def unsure(seen: Any, e: Any, inside: Any, d: Any, rules: Any) -> Any:
     """Fill d (K,) with d_i for arms below the cap, else 0; their sum, or 0 where delta^c <= delta."""
     reach = NEGLIGIBLE if rules.cap == UNLIMITED else math.inf
-    bound, total = Deviation(rules.epsilon, rules.W, rules.policy == 4, reach), 0.0
+    bound, total = Deviation(rules.epsilon, rules.W, rules.R, rules.policy == 4, rules.best == 1, reach), 0.0
     if rules.delta >= deviations(seen, e, inside, bound, d):
         return total
     for i in range(len(d)):
@@ -147,7 +152,16 @@ class _Policy(TopKAgent):
     source, stops, promises = "Kalyanakrishnan & Stone, ICML 2010, section 4", True, ("aggregate", "each")
     policy: ClassVar[int]
 
-    def __init__(self, task: Any, delta: float | None, cap: bool, width: float | None, seed: int) -> None:
+    def __init__(
+        self,
+        task: Any,
+        delta: float | None,
+        cap: bool,
+        width: float | None,
+        seed: int,
+        cutoff: str = "standard-error",
+        bernstein_range: float | None = None,
+    ) -> None:
         super().__init__(task)
         K, W, self.seed = self.task.K, width_of(self.task, width), integer("seed", seed, 0, 2**32 - 1)
         epsilon, capped = tolerance_of(self), flag("cap", cap)
@@ -157,7 +171,14 @@ class _Policy(TopKAgent):
         level = delta_of(self.name, self.task, delta) if bounded else 0.5  # which is not used
         self.cap = direct_pulls(K, epsilon, level, W) if capped else UNLIMITED
         at = -1.0 if at is None or self.budgeted else at
-        self.rules = Rules(self.policy, self.k, self.cap, epsilon, at, W, W**2 * math.log(K / level) / 2.0)
+        best, R = int(choice("cutoff", cutoff, CUTOFFS) == "best"), W
+        if bernstein_range is not None:
+            R = number("bernstein_range", bernstein_range, LEAST, MOST)
+        self.own_bounds = {"bounds": "tightest" if self.policy == 4 else "hoeffding", "cutoff": cutoff}
+        if bernstein_range is not None:
+            self.own_bounds["bernstein_range"] = R
+        factor = W**2 * math.log(K / level) / 2.0
+        self.rules = Rules(self.policy, self.k, self.cap, epsilon, at, W, factor, R, best)
 
     def rule(self, seen: Fields, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         _, public_seed = self.beside(observation, state.high)
@@ -196,36 +217,61 @@ class Pi2(_Policy):
         super().__init__(task, delta, cap, width, seed)
 
 
-class Pi3(_Policy):
-    """pi_3: an arm drawn with probability proportional to d_i by Hoeffding's bound, until delta^c <= delta.
-
-    Args:
-        task: a task or an environment. delta: None takes the task's; needed only to stop, and for the cap.
-        cap: pull no arm more often than DIRECT would. width: range of a sample; None takes the task's.
-        seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
-    """
-
-    name, policy = "pi3", 3
-    needs = "delta or budget"
-
-    def __init__(
-        self, task: Any, delta: float | None = None, cap: bool = False, width: float | None = None, seed: int = 0
-    ) -> None:
-        super().__init__(task, delta, cap, width, seed)
+class _Drawing(_Policy):
+    """What pi_3 and pi_4 share."""
 
     def rule(self, seen: Fields, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         variance, public_seed = self.beside(observation, state.high)
         return next_arm, (*seen, variance, *self.rules, *state.high, state.plans, public_seed, self.seed, out)
 
 
-class Adapt(Pi3):
+class Pi3(_Drawing):
+    """pi_3: an arm drawn with probability proportional to d_i by Hoeffding's bound, until delta^c <= delta.
+
+    Args:
+        task: a task or an environment. delta: None takes the task's; needed only to stop, and for the cap.
+        cap: pull no arm more often than DIRECT would. width: range of a sample; None takes the task's.
+        seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
+        cutoff: c by "standard-error", as in the paper's experiments, or the "best", c* = argmin delta^c.
+    """
+
+    name, policy = "pi3", 3
+    needs = "delta or budget"
+
+    def __init__(
+        self,
+        task: Any,
+        delta: float | None = None,
+        cap: bool = False,
+        width: float | None = None,
+        seed: int = 0,
+        cutoff: str = "standard-error",
+    ) -> None:
+        super().__init__(task, delta, cap, width, seed, cutoff)
+
+
+class Adapt(_Drawing):
     """ADAPT, pi_4: pi_3 with the tightest of Hoeffding's and the empirical Bernstein bound.
 
     Args:
         task: a task or an environment. delta: None takes the task's; needed only to stop, and for the cap.
         cap: pull no arm more often than DIRECT would. width: range of a sample; None takes the task's.
         seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
+        cutoff: c by "standard-error", as in the paper's experiments, or the "best", where Hoeffding's delta^c is least.
+        bernstein_range: the range in the empirical Bernstein bound; None takes the width. A smaller one is no bound.
     """
 
     name, policy = "adapt", 4
     needs = "delta or budget"
+
+    def __init__(
+        self,
+        task: Any,
+        delta: float | None = None,
+        cap: bool = False,
+        width: float | None = None,
+        seed: int = 0,
+        cutoff: str = "standard-error",
+        bernstein_range: float | None = None,
+    ) -> None:
+        super().__init__(task, delta, cap, width, seed, cutoff, bernstein_range)

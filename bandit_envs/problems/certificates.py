@@ -3,9 +3,11 @@
 symbols     High the m arms with the largest empirical means, Low the rest; (m) the worst of High, (m+1) the best of
             Low; c a cutoff between m_(m+1) and m_(m) + epsilon; d_i a bound on the probability that the mean of arm i
             lies on the wrong side of c (minus epsilon, in High); W the range of a sample, sd_i^2 its variance with
-            divisor t
+            divisor t; R the range in the empirical Bernstein bound, W unless somebody says otherwise
 departures  D1 c divides its interval by the standard errors of (m+1) and (m), as in the paper's experiments; a standard
-               error takes the variance with divisor t - 1; the midpoint where both are 0
+               error takes the variance with divisor t - 1; the midpoint where both are 0. The paper's c*, which it does
+               not run, can be had instead: the c at which delta^c is smallest by Hoeffding's bounds, by which alone
+               the search is easy, whichever bounds are taken there
             D2 the smaller of two bounds per arm, without a union over the two, and no union over time: delta^c is the
                paper's nominal figure
 
@@ -23,10 +25,13 @@ from numpy.typing import NDArray
 from ..compiled import inlined, jit, part
 
 __all__ = [
+    "BOUNDS",
+    "CUTOFFS",
     "Deviation",
     "Samples",
     "at_boundary",
     "bernstein",
+    "best_cutoff",
     "certify",
     "cutoff",
     "deviations",
@@ -34,7 +39,11 @@ __all__ = [
     "standard_error",
 ]
 
+BOUNDS = ("tightest", "hoeffding")
+CUTOFFS = ("standard-error", "best")
+
 _LN3 = math.log(3.0)
+_HALVINGS = 32  # of the interval in which c* is looked for: delta^c is flat there
 
 
 class Samples(NamedTuple):
@@ -49,8 +58,10 @@ class Deviation(NamedTuple):
     """How the d_i are bounded."""
 
     epsilon: float
-    W: float
+    W: float  # range of a sample
+    R: float  # the range in the empirical Bernstein bound
     tightest: bool  # by the smaller of Hoeffding's and the empirical Bernstein bound; else by Hoeffding's
+    best: bool  # at the cutoff c*; else at the one by standard errors
     reach: float  # bounds smaller than exp(-reach) times the largest are set to 0; 60: no double tells the difference
 
 
@@ -61,9 +72,9 @@ def hoeffding(g: Any, t: Any, W: Any) -> Any:
 
 
 @inlined
-def bernstein(g: Any, t: Any, variance: Any, W: Any) -> Any:
-    """-ln of the d that makes g = sd sqrt(2 ln(3/d) / t) + 3 W ln(3/d) / t, for g > 0; negative where d > 1."""
-    A, B = math.sqrt(2.0 * variance / t), 3.0 * W / t
+def bernstein(g: Any, t: Any, variance: Any, R: Any) -> Any:
+    """-ln of the d that makes g = sd sqrt(2 ln(3/d) / t) + 3 R ln(3/d) / t, for g > 0; negative where d > 1."""
+    A, B = math.sqrt(2.0 * variance / t), 3.0 * R / t
     y = 2.0 * g / (A + math.sqrt(A * A + 4.0 * B * g))
     return y * y - _LN3
 
@@ -105,16 +116,57 @@ def cutoff_of(seen: Any, e: Any, inside: Any, epsilon: Any) -> Any:
 
 
 @part
+def best_cutoff(seen: Any, e: Any, inside: Any, epsilon: Any, W: Any) -> Any:
+    """c* of episode e: the c between (m+1) and epsilon above (m) at which Hoeffding's delta^c is smallest.
+
+    -ln(1 - exp(-a g^2)) is convex in g > 0, and so is -ln(1 - delta^c), the sum over all arms, in c: it is smallest
+    where its slope changes sign. The slope of an arm, 2 a g / (exp(a g^2) - 1), is positive in High and negative in
+    Low; all are counted in units of exp(-least), as the largest alone may be too small for a double.
+    """
+    K = seen.mean.shape[1]
+    l, h = at_boundary(seen.mean, e, inside)  # noqa: E741
+    low, high = seen.mean[e, l], seen.mean[e, h] + epsilon
+    for _ in range(_HALVINGS):
+        c, least, up, down = low + (high - low) * 0.5, math.inf, 0.0, 0.0
+        for i in range(K):
+            g = (seen.mean[e, i] + epsilon) - c if inside[e, i] else c - seen.mean[e, i]
+            x = hoeffding(g if g > 0.0 else 0.0, float(seen.pulls[e, i]), W)
+            least = x if x < least else least
+        smallest = math.exp(-least)
+        for i in range(K):
+            g = (seen.mean[e, i] + epsilon) - c if inside[e, i] else c - seen.mean[e, i]
+            g = g if g > 1e-150 else 1e-150
+            x = hoeffding(g, float(seen.pulls[e, i]), W)
+            y = math.exp(least - x)
+            if x > 0.1:
+                slope = y * x / (g * (1.0 - y * smallest))
+            else:
+                slope = y / g * (x / -math.expm1(-x) if x > 0.0 else 1.0)
+            if inside[e, i]:
+                up += slope
+            else:
+                down += slope
+        if up > down:
+            high = c
+        else:
+            low = c
+    return low + (high - low) * 0.5
+
+
+@part
 def exponents(seen: Any, e: Any, inside: Any, bound: Any, x: Any) -> Any:
     """Fill x (K,) with -ln d_i of episode e, and find the least of them."""
     K = seen.mean.shape[1]
-    c = cutoff_of(seen, e, inside, bound.epsilon)
+    if bound.best:
+        c = best_cutoff(seen, e, inside, bound.epsilon, bound.W)
+    else:
+        c = cutoff_of(seen, e, inside, bound.epsilon)
     if bound.tightest:
         for i in range(K):
             g = (seen.mean[e, i] + bound.epsilon) - c if inside[e, i] else c - seen.mean[e, i]
             t = float(seen.pulls[e, i])
             g = g if g > 1e-300 else 1e-300
-            y, z = hoeffding(g, t, bound.W), bernstein(g, t, seen.variance[e, i], bound.W)
+            y, z = hoeffding(g, t, bound.W), bernstein(g, t, seen.variance[e, i], bound.R)
             x[i] = y if y > z else z
     else:
         for i in range(K):

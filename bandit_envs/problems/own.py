@@ -82,14 +82,18 @@ def verdict(problem: Problem, answer: NDArray[Any], truth: Floats) -> dict[str, 
     return _parts(problem, "verdict", found, parts, answer.shape[:-1])
 
 
-def certificate(problem: Problem, pulls: Any, mean: Any, variance: Any, width: float) -> dict[str, NDArray[Any]]:
+def certificate(
+    problem: Problem, pulls: Any, mean: Any, variance: Any, width: float, **options: Any
+) -> dict[str, NDArray[Any]]:
     """`Problem.certificate` of the statistics of n episodes: what `certificate_names` names, (n,) each.
+
+    Only the problems of this package are told the options.
 
     Raises:
         ValueError: naming the problem and what is wrong.
     """
     if ours(problem):
-        return problem.certificate(pulls, mean, variance, width=width)
+        return problem.certificate(pulls, mean, variance, width=width, **options)
     found = _ask(problem, "certificate", pulls, mean, variance, width=width)
     parts = {name: np.float64 for name in problem.certificate_names}
     return _parts(problem, "certificate", found, parts, (len(pulls),))

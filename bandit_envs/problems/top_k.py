@@ -17,7 +17,7 @@ from ..compiled import jit, part
 from ..instances import Instance, Sampler
 from ..routines import carray
 from .base import Bools, Floats, Measure, Problem, TaskLike
-from .certificates import Deviation, Samples, certify
+from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
 
 __all__ = ["BestArm", "TopK"]
 
@@ -154,14 +154,33 @@ class TopK(Problem):
         }
 
     def certificate(
-        self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike, *, width: float = 1.0
+        self,
+        pulls: ArrayLike,
+        mean: ArrayLike,
+        variance: ArrayLike,
+        *,
+        width: float = 1.0,
+        bounds: str = "tightest",
+        bernstein_range: float | None = None,
+        cutoff: str = "standard-error",
     ) -> dict[str, NDArray[Any]]:
         """`delta_c`: ADAPT's running bound on the probability that an answered arm is below the k-th best - epsilon.
 
-        By the tightest of Hoeffding's and the empirical Bernstein bound (Kalyanakrishnan & Stone 2010, section 4), for
-        whatever policy pulled the arms; 1 where an arm has never been pulled. Nominal: see `certificates`.
+        For whatever policy pulled the arms (Kalyanakrishnan & Stone 2010, section 4); 1 where an arm has never been
+        pulled. Nominal: see `certificates`.
+
+        Args:
+            pulls, mean, variance (divisor N): of the arms.
+            width: the range of a sample (`Task.width`).
+            bounds: "tightest": the smaller of Hoeffding's and the empirical Bernstein bound of each arm; "hoeffding":
+                Hoeffding's alone.
+            bernstein_range: the range in the empirical Bernstein bound; None: `width`. A smaller one is no bound.
+            cutoff: "standard-error": as in the paper's experiments; "best": c*, where Hoeffding's delta^c is smallest.
         """
         W = number("width", width, 0, above=True)
+        R = W if bernstein_range is None else number("bernstein_range", bernstein_range, 0, above=True)
+        tightest = choice("bounds", bounds, BOUNDS) == "tightest"
+        best = choice("cutoff", cutoff, CUTOFFS) == "best"
         T, m, v = (np.asarray(x) for x in (pulls, mean, variance))
         if not T.shape == m.shape == v.shape or T.ndim == 0 or T.shape[-1] <= self.k:
             shapes = T.shape, m.shape, v.shape
@@ -170,7 +189,7 @@ class TopK(Problem):
         mean, variance = (np.array(x, np.float64).reshape(rows) for x in (m, v))
         seen = Samples(np.array(T, np.int64).reshape(rows), mean, variance)
         answer, delta_c = self.plug_in(np.where(seen.pulls > 0, mean, np.nan)), np.empty(len(mean))
-        certify(seen, answer, Deviation(self.epsilon, W, True, 60.0), delta_c)
+        certify(seen, answer, Deviation(self.epsilon, W, R, tightest, best, 60.0), delta_c)
         return {"delta_c": delta_c.reshape(np.shape(pulls)[:-1])}
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
