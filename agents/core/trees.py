@@ -175,8 +175,8 @@ def _first(tree: Tree, what: Any) -> Any:
     for level in range(len(tree.levels) - 3, -1, -1):
         j = j * _8
         while tree.nodes[tree.start + (tree.levels[level] + j) * _8 + what] != target:
-            if j % _8 == np.uint64(7):  # a NaN equals nothing
-                break
+            if j % _8 == np.uint64(7):  # a NaN equals nothing: any arm that there is
+                return np.int64(0)
             j += _1
     return np.int64(j)
 
@@ -189,7 +189,7 @@ def _last(tree: Tree, what: Any) -> Any:
         j = j * _8 + np.uint64(7)
         while tree.nodes[tree.start + (tree.levels[level] + j) * _8 + what] != target:
             if j % _8 == np.uint64(0):
-                break
+                return np.int64(0)
             j -= _1
     return np.int64(j)
 
@@ -251,7 +251,7 @@ def settle_best(tree: Tree) -> Any:
     """Swap arms until those inside are the best by estimate, ties to the lowest; how many are inside stays."""
     while True:
         worst, best = -_root(tree, NEG_ESTIMATE_IN), _root(tree, ESTIMATE_OUT)
-        if best < worst:
+        if not best >= worst:  # or one of them is a NaN
             return
         out, into = _last(tree, NEG_ESTIMATE_IN), _first(tree, ESTIMATE_OUT)
         if best == worst and into > out:

@@ -425,5 +425,8 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
                 raise ValueError(f"{folder} was altered: {name} must be a number, got {value!r:.80}")
         total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)
         how, stops = form.get("deterministic"), form.get("stops", True)
+        for name, value in {"deterministic": how, "stops": stops}.items():
+            if not isinstance(value, bool) and (value is not None or name == "stops"):
+                raise ValueError(f"{folder} was altered: {name} must be true or false, got {value!r:.80}")
         runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound, how, stops))
     return runs
