@@ -156,8 +156,8 @@ def lucb(episode: Any, r: Any, rules: Any) -> Any:
                 trees.refresh(tree, i)
         episode.state.H += plan.book.size
         h, l, gap = rivals(tree)  # noqa: E741
-        if gap < 2.0**-r:
-            return h
+        if gap < 2.0**-r or h < 0 or l < 0:  # there are both, unless the memory is of another episode
+            return max(h, 0)
         bulk.clear(plan)
         bulk.add(plan, h)
         bulk.add(plan, l)

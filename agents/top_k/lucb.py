@@ -155,7 +155,8 @@ def plan_round(episode: Any, rules: Any) -> Any:
         h, l, gap = rivals(episode.tree)  # noqa: E741
     else:
         h, l, gap = grown_rivals(episode.tree, growth_of(episode, t, rules))  # noqa: E741
-    if not (rules.stops and gap < rules.epsilon):
+    # There are both, unless the memory is of another episode; it then plans nothing.
+    if h >= 0 and l >= 0 and not (rules.stops and gap < rules.epsilon):
         add(episode.plan, h)
         add(episode.plan, l)
         episode.round.t = t
