@@ -560,6 +560,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "racing(rounds=20)": ("TopK",),
     "racing(rounds=8, beyond=False)": ("TopK", "BestArm"),
     "racing(widths='hoeffding', rounds=15, beyond=False, width=0.4)": ("TopK",),
+    "adaptive-top-k(constants='practical')": ("TopK", "BestArm"),
     "opt-mai(reuse=True)": ("TopK", "BestArm"),
     "improved-top-k(reuse=True)": ("TopK", "BestArm"),
     "median-elimination(sigma=0.1)": ("BestArm",),
