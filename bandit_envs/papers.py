@@ -144,12 +144,17 @@ def _crowdsourcing(gaussian: bool = False, folder: str | None = None) -> Instanc
 
 
 def _chen(name: str, profile: Callable[[int, int], Floats]) -> Callable[..., Instance]:
-    """An instance of Chen et al. 2017: n Bernoulli arms, the best first, of which K are wanted."""
+    """An instance of Chen et al. 2017: n Bernoulli arms, the best first, of which K are wanted.
+
+    Ties go to the lowest arm, and so, in this order, to the better one: the arms are shuffled.
+    """
 
     def build(n: int = 1000, K: int = 100) -> Instance:
         n = integer("n", n, 2, rng.ARMS_LIMIT)
         K = integer("K", K, 1, n - 1)
-        defaults = {"TopK": {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01}}
+        shuffled: dict[str, Any] = {"shuffle_arms": True}
+        wanted = {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01}
+        defaults = {"TopK": wanted | shuffled, "BestArm": shuffled}
         return Instance(Bernoulli(profile(n, K)), f"chen2017-{name}(n={n}, K={K})", defaults)
 
     return build

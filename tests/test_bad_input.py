@@ -141,7 +141,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
         ("Threshold", {"pull_cost": bad}, r"pull_cost must be a number in \[0, 1e\+100\], got")
         for bad in (-0.1, 1e308, np.inf, np.nan, None, "0")
     ],
-    *[("Threshold", {"shuffle_arms": bad}, "shuffle_arms must be True or False, got") for bad in (1, "yes", None)],
+    *[("Threshold", {"shuffle_arms": bad}, "shuffle_arms must be True or False, got") for bad in (1, "yes", 0.0)],
     ("Threshold", {"reward": "f1"}, r"reward must be one of \['score', 'correct'\], got 'f1'"),
     ("Threshold", {"actions": None}, r"actions must be one of \['arm', 'full'\], got None"),
     ("Threshold", {"observation": ["features"]}, r"observation must be one of \['statistics', 'features'\], got \["),

@@ -18,14 +18,14 @@ SIZES = (100, 250, 500)
 
 
 def _figure(number: int, data: str) -> Figure:
-    """The three panels of a data set; the arms are shuffled, since they are listed best first and ties are common."""
+    """The three panels of a data set."""
     budgets = range(5_000, DATA[data] + 1, 5_000)
     titles = {K: f"{data}, K = {K}" for K in SIZES}
     panels = [
         Panel(
             title,
             "bandit_envs/TopK-v0",
-            {"instance": f"chen2017-{data}(K={K})", "shuffle_arms": True},
+            {"instance": f"chen2017-{data}(K={K})"},
             list(budgets),
             AGENTS,
             200,
