@@ -313,7 +313,8 @@ class Lead(Sweep):
         """Pulls by which an agent is ahead of a rival, (episodes,)."""
 
         def area(name: str) -> NDArray[np.float64]:
-            return np.sum([evaluation.column(name, self.metric, budget=budget) for budget in self.budgets], axis=0)
+            columns = [evaluation.column(name, self.metric, budget=budget) for budget in self.budgets]
+            return np.asarray(np.sum(columns, axis=0), np.float64)
 
         lead: NDArray[np.float64] = (self.budgets[1] - self.budgets[0]) * (area(rival) - area(agent))
         return lead
