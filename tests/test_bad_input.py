@@ -691,7 +691,7 @@ ODD: list[Any] = [
     [[1.0] * 18] * 2, [[[1.0] * 18]],
 ]  # fmt: skip
 PLAYED: dict[str, list[dict[str, Any]]] = {
-    "Threshold": [{"budget": 40}, {"budget": 40, "delta": 0.1}],
+    "Threshold": [{"budget": 40}, {"budget": 40, "delta": 0.1}, {"budget": 40, "instance": "sampler(arms=3)"}],
     "AllGood": [{"delta": 0.1, "max_pulls": 40}, {"delta": 0.1, "pull_cost": 0.01, "max_pulls": 40}],
     "TopK": [{"delta": 0.1, "epsilon": 0.2, rule: 40} for rule in ("max_pulls", "budget")],
     "BestArm": [{"delta": 0.1, "epsilon": 0.2, rule: 40} for rule in ("max_pulls", "budget")],
@@ -703,7 +703,7 @@ TAKEN = [
     for parameter in taken(recipe_of(name).target) or []
     if name not in LEARNED
 ]
-NEEDS = {"ucbe": {"H": 9.0}, "apt-oracle": {"threshold": 0.5}, "lucb": {"k": 2}}
+NEEDS = {"ucbe": {"H": 9.0}, "static": {"margins": [0.1, 0.2, 0.3]}, "apt-oracle": {"threshold": 0.5}, "lucb": {"k": 2}}
 
 
 @pytest.mark.parametrize(("name", "problem", "parameter"), TAKEN, ids=["-".join(row) for row in TAKEN])

@@ -190,6 +190,7 @@ class Agent(ABC):
             probability 1 - delta at the problem's epsilon; see `core.confidence.tolerance_of` for the others.
         resumes: whether it goes on from an observation of running episodes where its memory has been lost.
         oracles: {parameter that holds truth: function of the problem and the true means that tells it, or None}.
+        by_place: whether this truth is told of single arms, so that it needs arms that keep their order.
 
     Raises:
         ValueError: if the algorithm does not solve the task's problem, or cannot read its observations.
@@ -205,6 +206,7 @@ class Agent(ABC):
     promises: ClassVar[tuple[str, ...]] = ()
     resumes: ClassVar[bool] = True
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}
+    by_place: ClassVar[bool] = False
     _parameters: dict[str, Any]
     _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
     _memories: ClassVar[set[type]] = set()  # the types of what `remember` has returned, where they bear no mark
