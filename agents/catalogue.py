@@ -87,6 +87,7 @@ AGENTS: Registry[Any] = Registry(
         "apt": "agents.thresholding.apt:APT",
         "ucbe": "agents.thresholding.ucbe:UCBE",
         "sar": "agents.thresholding.sar:SAR",
+        "static": "agents.thresholding.static:Static",
         "opt-kg": "agents.thresholding.opt_kg:OptKG",
         "dp-index": "agents.thresholding.dp_index:DPIndex",
         "st2": "agents.all_good.st2:ST2",
@@ -220,7 +221,11 @@ class Recipe:
         oracles, told = getattr(self.target, "oracles", {}), dict[str, Any]()
         if oracles and task.problem in self.solves:
             instance = _fixed_instance(env_or_task)
-            if instance is not None:
+            hidden = getattr(self.target, "by_place", False) and _shuffles(env_or_task)
+            if hidden and isinstance(self.target, _Anew):
+                order = "arms that come in the same order in every episode (shuffle_arms=False)"
+                raise ValueError(f"{self.name} is an oracle of {order}")
+            if instance is not None and not hidden:
                 problem, means = task.make_problem(), instance.arms.means
                 for key, tell in oracles.items():
                     if key not in given:
@@ -297,6 +302,7 @@ class _Anew:
     def __init__(self, agent: Agent) -> None:
         self.agent, self.solves, self.source, self.anytime = agent, agent.solves, agent.source, agent.anytime
         self.oracles = {name: tell for name, tell in agent.oracles.items() if name in agent.told}
+        self.by_place = agent.by_place
 
     def __call__(self, task: Any, **truth: Any) -> Agent:
         return self.agent.for_task(task, **truth)
@@ -409,3 +415,15 @@ def _fixed_instance(source: Any) -> Any:
         if not isinstance(source, Task) and hasattr(envs, "get_attr"):
             return _fixed_instance(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else "instance")[0])
     return source if source is not None and hasattr(source, "arms") else None
+
+
+def _shuffles(source: Any) -> bool:
+    """Whether an environment gives its arms in a random order in every episode."""
+    layers: tuple[Any, ...] = (source, getattr(source, "unwrapped", None))
+    for envs in layers:
+        if isinstance(envs, (PureExplorationEnv, PureExplorationVectorEnv)):
+            return envs.setting.shuffle_arms
+    for envs in layers:
+        if not isinstance(source, Task) and hasattr(envs, "get_attr"):
+            return _shuffles(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else "setting")[0])
+    return bool(getattr(source, "shuffle_arms", False))

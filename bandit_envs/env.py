@@ -83,7 +83,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         budget: pulls per episode, or None. delta: allowed error probability, or None.
         max_pulls: safety cap, or None. pull_cost: price of a pull, >= 0.
         reward: "score" or "correct". actions: "arm" or "full". observation: "statistics" or "features".
-        shuffle_arms: give the arms in a random order in every episode.
+        shuffle_arms: give the arms in a random order in every episode; None: as the instance has it, which does so
+            where the order of its arms tells which are best, else not.
         pull: what a pull samples: an "arm", or one "coordinate" of a D-dimensional arm; then the actions are
             arm * D + coordinate, K * D stops, `pulls` has shape (K, D), and a sample is a number.
         render_mode: None, "ansi" (a table) or "rgb_array" (a picture, which needs matplotlib).

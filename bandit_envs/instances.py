@@ -31,7 +31,8 @@ class Instance:
     Attributes:
         arms: their laws.
         name: for reports.
-        defaults: {problem name: values of its parameters, `budget` and `delta`} that the source uses.
+        defaults: {problem name: values of its parameters, `budget` and `delta`} that the source uses. `shuffle_arms`
+            may be among them: True where the arms are listed in an order that tells which are best.
     """
 
     arms: Arms

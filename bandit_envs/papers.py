@@ -109,8 +109,11 @@ def _katz_simplex(normalise: bool = False) -> Instance:
     return _feasible(arms, "katz-samuels2018-4", rows, 2000, tolerance=tolerance, normalise=normalise)
 
 
-def _katz_ordered() -> Instance:
-    """Experiment 5, on {x_1 <= .. <= x_5}."""
+def _katz_ordered(normalise: bool = True) -> Instance:
+    """Experiment 5, on {x_1 <= .. <= x_5}, with rows of norm 1; `normalise=False`: as written, x_i - x_{i+1} <= 0.
+
+    As written, the distances of arms within the polyhedron are sqrt(2) times as large; the tolerance .1 stays.
+    """
     means = (
         [0, 0.2, 0.4, 0.6, 0.8],
         [0, 0.15, 0.3, 0.45, 0.6],
@@ -119,7 +122,8 @@ def _katz_ordered() -> Instance:
         [0, 0.2, 0.4, 0.2, 0],
     )
     arms = _groups(*((4, mean) for mean in means))
-    return _feasible(arms, "katz-samuels2018-5", polyhedra.ordered(5), 2000, tolerance=0.1)
+    rows, normalise = polyhedra.ordered(5), flag("normalise", normalise)
+    return _feasible(arms, "katz-samuels2018-5", rows, 2000, tolerance=0.1, normalise=normalise)
 
 
 def _dose_finding() -> Instance:
@@ -140,12 +144,17 @@ def _crowdsourcing(gaussian: bool = False, folder: str | None = None) -> Instanc
 
 
 def _chen(name: str, profile: Callable[[int, int], Floats]) -> Callable[..., Instance]:
-    """An instance of Chen et al. 2017: n Bernoulli arms, the best first, of which K are wanted."""
+    """An instance of Chen et al. 2017: n Bernoulli arms, the best first, of which K are wanted.
+
+    Ties go to the lowest arm, and so, in this order, to the better one: the arms are shuffled.
+    """
 
     def build(n: int = 1000, K: int = 100) -> Instance:
         n = integer("n", n, 2, rng.ARMS_LIMIT)
         K = integer("K", K, 1, n - 1)
-        defaults = {"TopK": {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01}}
+        shuffled: dict[str, Any] = {"shuffle_arms": True}
+        wanted = {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01}
+        defaults = {"TopK": wanted | shuffled, "BestArm": shuffled}
         return Instance(Bernoulli(profile(n, K)), f"chen2017-{name}(n={n}, K={K})", defaults)
 
     return build

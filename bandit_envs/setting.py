@@ -151,7 +151,7 @@ def resolve(
     reward: str = "score",
     actions: str = "arm",
     observation: str = "statistics",
-    shuffle_arms: bool = False,
+    shuffle_arms: bool | None = None,
     pull: str = "arm",
     **parameters: Any,
 ) -> Setting:
@@ -176,6 +176,7 @@ def resolve(
     if budget is None and delta is None:
         budget = defaults.get("budget")
     delta = defaults.get("delta") if delta is None else delta
+    shuffle_arms = defaults.get("shuffle_arms", False) if shuffle_arms is None else shuffle_arms
     chosen = {k: v for k, v in defaults.items() if k in kind.parameters} | parameters
     task = Task(
         problem=problem,

@@ -474,7 +474,20 @@ _TABLE = [
         max_pulls=150,
         **DELTA,
     ),
+    _setting(
+        "Threshold", "in order K=10 budget", {"instance": "tao2019-1"}, 250, only=("static",), budget=90, **BUDGET
+    ),
     # feasible arms
+    _setting(
+        "Feasible",
+        "in order K=20 budget, arms",
+        {"instance": "katz-samuels2018-1"},
+        350,
+        forget=60,
+        only=("static",),
+        budget=150,
+        **BUDGET_ARMS,
+    ),
     _setting("Feasible", "square bernoulli K=10 budget, arms", {}, 350, forget=60, budget=150, **BUDGET_ARMS),
     _setting(
         "Feasible",
@@ -560,6 +573,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "racing(rounds=20)": ("TopK",),
     "racing(rounds=8, beyond=False)": ("TopK", "BestArm"),
     "racing(widths='hoeffding', rounds=15, beyond=False, width=0.4)": ("TopK",),
+    "adaptive-top-k(constants='practical')": ("TopK", "BestArm"),
     "opt-mai(reuse=True)": ("TopK", "BestArm"),
     "improved-top-k(reuse=True)": ("TopK", "BestArm"),
     "median-elimination(sigma=0.1)": ("BestArm",),

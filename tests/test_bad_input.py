@@ -141,7 +141,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
         ("Threshold", {"pull_cost": bad}, r"pull_cost must be a number in \[0, 1e\+100\], got")
         for bad in (-0.1, 1e308, np.inf, np.nan, None, "0")
     ],
-    *[("Threshold", {"shuffle_arms": bad}, "shuffle_arms must be True or False, got") for bad in (1, "yes", None)],
+    *[("Threshold", {"shuffle_arms": bad}, "shuffle_arms must be True or False, got") for bad in (1, "yes", 0.0)],
     ("Threshold", {"reward": "f1"}, r"reward must be one of \['score', 'correct'\], got 'f1'"),
     ("Threshold", {"actions": None}, r"actions must be one of \['arm', 'full'\], got None"),
     ("Threshold", {"observation": ["features"]}, r"observation must be one of \['statistics', 'features'\], got \["),
@@ -691,7 +691,7 @@ ODD: list[Any] = [
     [[1.0] * 18] * 2, [[[1.0] * 18]],
 ]  # fmt: skip
 PLAYED: dict[str, list[dict[str, Any]]] = {
-    "Threshold": [{"budget": 40}, {"budget": 40, "delta": 0.1}],
+    "Threshold": [{"budget": 40}, {"budget": 40, "delta": 0.1}, {"budget": 40, "instance": "sampler(arms=3)"}],
     "AllGood": [{"delta": 0.1, "max_pulls": 40}, {"delta": 0.1, "pull_cost": 0.01, "max_pulls": 40}],
     "TopK": [{"delta": 0.1, "epsilon": 0.2, rule: 40} for rule in ("max_pulls", "budget")],
     "BestArm": [{"delta": 0.1, "epsilon": 0.2, rule: 40} for rule in ("max_pulls", "budget")],
@@ -703,7 +703,7 @@ TAKEN = [
     for parameter in taken(recipe_of(name).target) or []
     if name not in LEARNED
 ]
-NEEDS = {"ucbe": {"H": 9.0}, "apt-oracle": {"threshold": 0.5}, "lucb": {"k": 2}}
+NEEDS = {"ucbe": {"H": 9.0}, "static": {"margins": [0.1, 0.2, 0.3]}, "apt-oracle": {"threshold": 0.5}, "lucb": {"k": 2}}
 
 
 @pytest.mark.parametrize(("name", "problem", "parameter"), TAKEN, ids=["-".join(row) for row in TAKEN])

@@ -772,6 +772,34 @@ def test_named_instances_bring_the_values_of_their_paper(number: int, K: int, bu
     assert made("bandit_envs/BestArm-v0", instance=f"tao2019-{number}").unwrapped.task.budget is None
 
 
+@pytest.mark.parametrize("problem", ["TopK", "BestArm"])
+def test_instances_whose_order_tells_the_best_are_shuffled(problem: str) -> None:
+    """By default the arms of chen2017-* come in a random order; others, and with shuffle_arms=False, as listed."""
+    env_id, name = f"bandit_envs/{problem}-v0", "chen2017-two-group(n=40, K=10)"
+
+    def means(instance: Any, **kwargs: Any) -> NDArray[np.float64]:
+        """True means of 200 episodes, (200, K)."""
+        envs = gym.make_vec(env_id, 200, instance=instance, budget=40, **kwargs)
+        envs.reset(seed=0)
+        return np.broadcast_to(envs.unwrapped._core.means, (200, 40)).copy()
+
+    listed = np.repeat([0.7, 0.3], [10, 30])
+    assert (means(name, shuffle_arms=False) == listed).all()
+    assert (means(Bernoulli(listed)) == listed).all()
+    shuffled = means(name)
+    assert (shuffled == means(name, shuffle_arms=True)).all()
+    assert (np.sort(shuffled, axis=1) == np.sort(listed)).all()
+    # the first arm is one of the best in 50 +- 6 of 200 episodes: outside 5.5 standard deviations once in 10^7 runs
+    assert abs((shuffled[:, 0] == 0.7).sum() - 50) <= 33
+    single = made(env_id, instance=name, budget=40).unwrapped
+    assert single.setting.shuffle_arms
+    own = Instance(Bernoulli(listed), "own", {problem: {"shuffle_arms": True}})
+    assert (means(own) == shuffled).all()
+    assert (means(own, shuffle_arms=False) == listed).all()
+    with pytest.raises(ValueError, match="shuffle_arms must be True or False, got 'always'"):
+        made(env_id, instance=Instance(Bernoulli(listed), "own", {problem: {"shuffle_arms": "always"}}), budget=40)
+
+
 def test_instances_in_all_their_forms_are_the_same() -> None:
     arms = Gaussian([0.0, 1.0, 2.0], 0.5)
     seen = [

@@ -232,10 +232,11 @@ def test_checkpoints_never_alter_the_run() -> None:
 @pytest.mark.parametrize("kwargs", [TAO, FRESH], ids=["fixed", "fresh"])
 def test_a_checkpoint_of_an_anytime_agent_is_a_run_with_that_budget(kwargs: dict[str, Any]) -> None:
     points = [1, 5, 12, 40]
-    at = evaluate(ANYTIME, env_kwargs=kwargs, at=points)
-    budgets = evaluate(ANYTIME, env_kwargs=kwargs, budgets=points)
+    able = [name for name in ANYTIME if kwargs is TAO or not agents.catalogue.AGENTS[name].oracles]
+    at = evaluate(able, env_kwargs=kwargs, at=points)
+    budgets = evaluate(able, env_kwargs=kwargs, budgets=points)
     for t in points:
-        alone = evaluate(ANYTIME, env_kwargs=kwargs | {"budget": t})
+        alone = evaluate(able, env_kwargs=kwargs | {"budget": t})
         ends = alone.episodes.drop(columns=["at", "budget"])
         assert_frame_equal(part(at.episodes, at=t).drop(columns=["at", "budget"]), ends, check_exact=True)
         assert_frame_equal(part(budgets.episodes, budget=t).drop(columns=["at", "budget"]), ends, check_exact=True)

@@ -11,7 +11,7 @@ from test_datasets import GOOD
 
 from agents import figures
 from agents.cli import main
-from agents.figures import Alike, Claim, Figure, Growth, Panel, Printed, Sweep, reproduce
+from agents.figures import Alike, Claim, Extremes, Figure, Growth, Lead, Panel, Printed, Sweep, reproduce
 from agents.figures.mason2020 import Ratings
 from bandit_envs import datasets
 
@@ -71,6 +71,58 @@ def test_growth_with_chance_is_open_where_its_interval_straddles() -> None:
     assert open_row["verdict"] == "open"
     logs = np.log([e.column("poor", "misclassified").mean() for _, e, _ in panel.points(panel.run(None, 0, False))])
     assert row["estimate"] == pytest.approx((logs[1] - logs[0]) / math.log(2))
+
+
+def test_leads_of_known_areas(tmp_path: Path) -> None:
+    """The lead is the area between the curves, and an agent has no lead over itself."""
+    kwargs = {x: {"instance": {"law": "bernoulli", "mean": [0.5 - x, 0.5 + x]}} for x in (0.05, 0.1, 0.4)}
+    panel = Lead(
+        "led", ENV, kwargs, {"good": "lsa", "poor": "random", "same": "lsa"}, 300, "error_rate", "lead", "gap",
+        budgets=(10, 20, 30), rival="poor",
+    )  # fmt: skip
+    claims = [Extremes("led", "good", "poor", 0.4), Extremes("led", "good", "same", 0.1)]
+    rows = verdicts(panel, *claims)
+    assert (
+        rows["claim"].tolist()
+        == ["good leads poor by more than at 0.4"] * 2 + ["good leads same by more than at 0.1"] * 2
+    )
+    assert rows["x"].tolist() == [0.05, 0.1, 0.05, 0.4]
+    result = panel.run(300, 0, False)
+    rate = {
+        (x, name, T): one.column(name, "error_rate", budget=T).mean()
+        for x, one in result.evaluations.items()
+        for name in ("good", "poor")
+        for T in (10, 20, 30)
+    }
+    lead = {x: 10 * sum(rate[x, "poor", T] - rate[x, "good", T] for T in (10, 20, 30)) for x in kwargs}
+    assert rows["estimate"].tolist() == pytest.approx([lead[0.05] - lead[0.4], lead[0.1] - lead[0.4], 0, 0])
+    assert rows["verdict"].tolist()[2:] == ["open", "open"]
+    drawn = reproduce(Figure("f", "here", [panel], claims, order=["good", "poor", "same"]), episodes=50, progress=False)
+    (ax,) = drawn.plot().axes
+    assert [line.get_xdata().tolist() for line in ax.lines][-2:] == [[0.05, 0.1, 0.4]] * 2
+    drawn.save(tmp_path / "f")
+
+
+def test_a_lead_that_is_larger_at_one_end_only() -> None:
+    """Episodes with known errors: leads of 10, 20 and 0 pulls at 1, 2 and 3, without chance."""
+
+    class Known:
+        def __init__(self, pulls: int) -> None:
+            self.errors = {"a": np.zeros(8), "b": np.full(8, pulls / 10)}
+
+        def column(self, agent: str, metric: str, budget: int) -> Any:
+            return self.errors[agent] if budget == 10 else np.zeros(8)
+
+    panel = Lead("p", ENV, {}, {"a": "", "b": ""}, 8, "error_rate", "", "", budgets=(10, 20), rival="b")
+    result: Any = type("Swept", (), {"evaluations": {1.0: Known(10), 2.0: Known(20), 3.0: Known(0)}})()
+    found = {
+        middle: [
+            (row["x"], row["estimate"], row["verdict"])
+            for row in Extremes("p", "a", "b", middle).test(panel, result, 0.95)
+        ]
+        for middle in (1.0, 3.0)
+    }
+    assert found == {1.0: [(2.0, 10.0, "yes"), (3.0, -10.0, "no")], 3.0: [(1.0, 10.0, "yes"), (2.0, 20.0, "yes")]}
 
 
 def test_a_sweep_is_drawn_and_saved(tmp_path: Path) -> None:

@@ -433,7 +433,7 @@ def test_hardness_of_the_instances_of_tao_2019() -> None:
 )
 def test_hardness_of_chen_et_al(name: str, t: int, Psi: float, H_t_epsilon: float, H_epsilon: float | None) -> None:
     instance = find(name)
-    given = {key: value for key, value in instance.defaults["TopK"].items() if key != "delta"}  # type: ignore[union-attr]
+    given = {key: value for key, value in instance.defaults["TopK"].items() if key in TopK.parameters}  # type: ignore[union-attr]
     found = TopK(**given).hardness(instance.arms.means)
     assert (found["t"], found["Psi"]) == (t, pytest.approx(Psi))
     assert found["H_t_epsilon"] == pytest.approx(H_t_epsilon, abs=0.01)
@@ -472,7 +472,10 @@ def test_instances_of_chen_et_al() -> None:
             assert instance.K == 1000
             assert (np.diff(instance.arms.means) <= 0).all()
             assert TopK(K).right_answer(instance.arms.means)[:K].all()
-            assert instance.defaults == {"TopK": {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01}}  # type: ignore[union-attr]
+            assert instance.defaults == {  # type: ignore[union-attr]
+                "TopK": {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01, "shuffle_arms": True},
+                "BestArm": {"shuffle_arms": True},
+            }
     assert find("chen2017-two-group").arms.means[[99, 100]].tolist() == [0.7, 0.3]
     for wrong in ("K=0", "K=1000", "n=1", "K=2.5"):
         with pytest.raises(ValueError, match="must be an integer in"):

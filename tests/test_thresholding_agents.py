@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -59,8 +59,8 @@ def make(name: str, source: Any = None, **parameters: Any) -> Any:
 
 def test_every_thresholding_agent_has_a_twin() -> None:
     rows = [
-        name for name, kind in AGENTS.items() if "Threshold" in kind.solves and name not in ("sar", *LEARNED)
-    ]  # test_feasible_agents, test_saved_models
+        name for name, kind in AGENTS.items() if "Threshold" in kind.solves and name not in ("sar", "static", *LEARNED)
+    ]  # test_feasible_agents, below, test_saved_models
     assert sorted(rows) == NAMES
     assert len(rows) == len(COMPARED) == 8
     assert sorted(COMPARED) == NAMES
@@ -668,7 +668,7 @@ def test_the_same_decisions_with_arm_actions_and_in_sb3(name: str) -> None:
 
 def test_names() -> None:
     assert set(NAMES) <= set(agents.names())
-    assert sorted(agents.names("Threshold")) == sorted([*NAMES, "sar", "ppo"])
+    assert sorted(agents.names("Threshold")) == sorted([*NAMES, "sar", "static", "ppo"])
     assert "ppo" in agents.names()
     assert "opt-kg" not in agents.names("Feasible")
     assert {"uniform", "random"} <= set(agents.names("TopK"))
@@ -868,3 +868,95 @@ def test_lsa_is_better_on_the_same_episodes(setup_1: Any, name: str) -> None:
 
 def test_better_than_itself_it_is_not(setup_1: Any) -> None:
     assert not lsa_is_better(setup_1, "lsa")
+
+
+# --- static allocation by the true margins ----------------------------------------------------------------------------
+
+
+def static_twin(margins: Sequence[float], T: int) -> list[int]:
+    """Katz-Samuels & Scott 2018, Proposition 1, at every time: the arm with the least T_i D_i^2, the lowest of them."""
+    pulls, arms = [0] * len(margins), []
+    for _ in range(T):
+        arms.append(min(range(len(margins)), key=lambda i: (pulls[i] * margins[i] ** 2, i)))
+        pulls[arms[-1]] += 1
+    return arms
+
+
+def pulled_by(agent: Any, env: Any) -> tuple[list[int], dict[str, Any]]:
+    """Its pulls in episode 0, and the information at the end."""
+    (observation, info), state, arms, over = env.reset(seed=0), None, [], False
+    while not over:
+        action, state = agent.predict(observation, state)
+        arms.append(int(action))
+        observation, _, over, _, info = env.step(action)
+    return arms, info
+
+
+def test_static_by_hand() -> None:
+    """Margins 1/2, 1/8, 1/4: pulls in proportion to 4 : 64 : 16, that is 1 : 16 : 4, 21 pulls or a multiple.
+
+    First each arm once, with T D^2 = 16, 1, 4 sixty-fourths. Arm 1 goes on until it has 5, as 4 is a tie with arm 2 and
+    goes to the lower arm; then arm 2 has 8; and so on.
+    """
+    arms = {"law": "bernoulli", "mean": [1.0, 0.375, 0.75]}
+    env = gym.make("bandit_envs/Threshold-v0", instance=arms, threshold=0.5, budget=210)
+    pulls, info = pulled_by(agents.make("static", env), env)
+    assert pulls[:17] == [0, 1, 2, *4 * [1], 2, *4 * [1], 2, *4 * [1]]
+    assert np.bincount(pulls).tolist() == [10, 160, 40]
+    assert info["total_pulls"] == 210
+    # with tolerance 1/8 the margins are 5/8, 2/8, 3/8
+    near = gym.make("bandit_envs/Threshold-v0", instance=arms, threshold=0.5, tolerance=0.125, budget=210)
+    assert agents.make("static", near).squares.tolist() == [25 / 64, 4 / 64, 9 / 64]
+
+
+@pytest.mark.parametrize("problem", ["Threshold", "Feasible"])
+def test_static_is_its_twin_and_keeps_the_proportions(problem: str) -> None:
+    """The same pulls on 150 random instances of each problem; T_i <= 1 + (t - 1) D_i^-2 / H at all times."""
+    g = np.random.default_rng(5)
+    for _ in range(150):
+        K, D = int(g.integers(2, 12)), 1 if problem == "Threshold" else int(g.integers(1, 4))
+        rules: dict[str, Any] = {"tolerance": float(g.choice([0.0, 0.1])), "budget": int(g.integers(1, 150))}
+        if problem == "Threshold":
+            rules["threshold"] = 0.1
+        else:
+            rules |= {"A": g.normal(size=(2, D)).tolist(), "b": [0.3, 0.6]}
+        means = g.normal(0, 1, (K, D)) if D > 1 else g.normal(0, 1, K)
+        env: Any = gym.make(f"bandit_envs/{problem}-v0", instance=Instance(Gaussian(means, 0.5)), **rules)
+        margins = (np.abs(env.unwrapped.problem.margin(means)) + rules["tolerance"]).tolist()
+        pulls, _ = pulled_by(agents.make("static", env), env)
+        assert pulls == static_twin(margins, rules["budget"])
+        share = np.array(margins) ** -2.0
+        counts = np.cumsum(np.eye(K)[pulls], axis=0)
+        t = np.arange(len(pulls))[:, None]  # pulls before each
+        assert (counts <= 1 + t * share / share.sum() + 1e-9).all()
+
+
+def test_static_needs_the_truth_of_each_place() -> None:
+    arms = {"law": "bernoulli", "mean": [0.9, 0.2, 0.6]}
+    env_id = "bandit_envs/Threshold-v0"
+    made = agents.make("static", gym.make_vec(env_id, 2, instance=arms, budget=30))
+    assert made.squares == pytest.approx(np.array([0.4, 0.3, 0.1]) ** 2)
+    several = gym.make_vec(env_id, 2, vectorization_mode="sync", instance=arms, budget=30)
+    assert agents.make("static", several).squares == pytest.approx(made.squares)
+    for kwargs in ({"instance": arms, "shuffle_arms": True}, {"instance": "sampler(arms=3)"}):
+        for envs in (
+            gym.make(env_id, budget=30, **kwargs),
+            gym.make_vec(env_id, 2, budget=30, **kwargs),
+            gym.make_vec(env_id, 2, vectorization_mode="sync", budget=30, **kwargs),
+        ):
+            with pytest.raises(ValueError, match="static is an oracle: it needs margins="):
+                agents.make("static", envs)
+            assert agents.make("static(margins=[1, 2, 3])", envs).squares.tolist() == [1, 4, 9]
+    with pytest.raises(ValueError, match="static is an oracle of arms that come in the same order"):
+        agents.evaluate(made, env_id, episodes=2, env_kwargs={"instance": arms, "shuffle_arms": True, "budget": 30})
+    with pytest.raises(ValueError, match="margins must be a list of 3 numbers, one for each arm, got"):
+        agents.make("static(margins=[1, 2])", made.task)
+    with pytest.raises(ValueError, match="some arms lie exactly on the boundary"):
+        agents.make("static", gym.make(env_id, instance=arms, threshold=0.6, budget=30))
+    with pytest.raises(ValueError, match=r"margins must be a number in \(0, "):
+        agents.make("static(margins=[1, 2, -1])", made.task)
+    rows = [
+        agents.evaluate("static", env_id, episodes=20, batch=size, env_kwargs={"instance": arms, "budget": 30})
+        for size in (20, 7)
+    ]
+    assert rows[0].episodes.equals(rows[1].episodes)

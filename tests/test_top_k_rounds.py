@@ -36,12 +36,19 @@ CONFIDENCE = [
     "incremental",
     "halving",
     "adaptive-top-k",
+    "adaptive-top-k(constants='practical')",
     "improved-top-k",
     "improved-top-k(reuse=True)",
     "racing",
     "racing(rounds=50, beyond=False, widths='bernstein')",
 ]
-BUDGET = ["adaptive-top-k", "opt-mai", "opt-mai(reuse=True)", "racing(widths='hoeffding')"]
+BUDGET = [
+    "adaptive-top-k",
+    "adaptive-top-k(constants='practical')",
+    "opt-mai",
+    "opt-mai(reuse=True)",
+    "racing(widths='hoeffding')",
+]
 
 
 def sampler(law: str = "gaussian", arms: int = 6, spread: float = 0.2, **mean: Any) -> dict[str, Any]:
@@ -65,8 +72,10 @@ def twin_of(agent: Any) -> Twin:
     if agent.name == "incremental":
         return incremental(n, k, eps, delta, 4.0 if task.support == (0.0, 1.0) else 8 * task.sigma**2)
     if agent.name == "adaptive-top-k" and task.budget is not None:
-        return adaptive_top_k_budget(n, k, delta, W, task.budget)
-    return {"direct": direct, "halving": halving, "adaptive-top-k": adaptive_top_k}[agent.name](n, k, eps, delta, W)
+        return adaptive_top_k_budget(n, k, delta, W, task.budget, agent.reuse)
+    if agent.name == "adaptive-top-k":
+        return adaptive_top_k(n, k, eps, delta, W, agent.reuse)
+    return {"direct": direct, "halving": halving}[agent.name](n, k, eps, delta, W)
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
@@ -92,6 +101,45 @@ def test_pulls_of_incremental() -> None:
 def test_pulls_of_adaptive_top_k() -> None:
     # n = 1000, delta = .01: 4 ln(2e5) = 48.8; 16 ln(8e5) = 217.5; 64 ln(18e5) = 921.8
     assert [adaptive.pulls_per_arm(r, 1000, 0.01) for r in (1, 2, 3)] == [49, 218, 922]
+
+
+def test_practical_constants_by_hand() -> None:
+    """Six arms that never vary, k = 2, W = 1 (sigma 1/2): margins 1.1 / sqrt(8) = .3889, .275, .1945, .1375, .0972.
+
+    Means 1, .8, .55, .5, .35, 0: with k = 2 the boundary ranks are .8 and .55. Round 1, 8 pulls each: 1 - .55 = .45 is
+    accepted, .8 - 0 and .8 - .35 = .45 are rejected, .8 - .5 = .3 is not. Then k' = 1 of .8, .55, .5. Round 2, 8 more:
+    .8 - .55 = .25, .8 - .5 = .3 > .275: .5 is rejected. Round 3, 16 more: .25 > .1945: .8 is accepted. All is decided.
+    """
+    means = [0.5, 0.0, 0.8, 0.35, 1.0, 0.55]
+    arms = {"law": "gaussian", "mean": means, "sd": 1e-9}
+    name = "adaptive-top-k(constants='practical', sigma=0.5)"
+    for rules in ({"budget": 1000}, {"epsilon": 0.01, "criterion": "aggregate"}):
+        _, [(pulls, _, answer)] = record(name, TOP_K, 1, instance=arms, k=2, **rules)
+        assert pulls == [*((i, 8) for i in range(6)), *((i, 8) for i in (0, 2, 5)), *((i, 16) for i in (2, 5))]
+        assert answer == {2, 4}
+    # 80 pulls pay rounds 1 and 2, 72 pulls: the rest is spread over arms 2 and 5; 66 pay the first only: three arms
+    for budget, last in ((80, [(2, 4), (5, 4)]), (66, [(0, 6), (2, 6), (5, 6)])):
+        _, [(pulls, _, answer)] = record(name, TOP_K, 1, instance=arms, k=2, budget=budget)
+        assert pulls[:6] == [(i, 8) for i in range(6)]
+        assert pulls[-len(last) :] == last
+        assert answer == {2, 4}
+    # 47 pulls do not pay the first round: 7 of each arm, and one more of the lowest five
+    _, [(pulls, _, answer)] = record(name, TOP_K, 1, instance=arms, k=2, budget=47)
+    assert pulls == [*((i, 7) for i in range(6)), *((i, 1) for i in range(5))]
+    assert answer == {2, 4}
+    agent = agents.make("adaptive-top-k(constants='practical')", Task("TopK", {"k": 2}, K=6, budget=100))
+    assert agent.margin[:3] == pytest.approx([2.0, 0.388909, 0.275])
+    assert agent.times[:4].tolist() == [0, 8, 16, 32]
+
+
+def test_practical_constants_stop_at_the_tolerance() -> None:
+    """All means equal, W = 1, epsilon .2: margins .389, .275, .194 <= .2: three rounds, 32 pulls of each arm."""
+    arms = {"law": "gaussian", "mean": [0.4] * 5, "sd": 1e-9}
+    name = "adaptive-top-k(constants='practical', sigma=0.5)"
+    _, [(pulls, _, answer)] = record(name, TOP_K, 1, instance=arms, k=2, epsilon=0.2, criterion="aggregate")
+    assert pulls == [(i, times) for times in (8, 8, 16) for i in range(5)]
+    assert answer is not None
+    assert len(answer) == 2
 
 
 def test_schedule_of_improved_top_k() -> None:
@@ -214,7 +262,7 @@ def test_twins_at_a_confidence_level(name: str, law: str, k: int, arms: int) -> 
 
 @pytest.mark.parametrize("k", [1, 3, 5, 8])
 @pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
-@pytest.mark.parametrize("name", BUDGET[:3])
+@pytest.mark.parametrize("name", BUDGET[:4])
 def test_twins_within_a_budget(name: str, law: str, k: int) -> None:
     for budget in (7, 150, 1111):
         answers = compare(name, TOP_K, 50, 50, instance=sampler(law, 9), k=k, budget=budget)
@@ -250,14 +298,14 @@ def rules_of(name: str) -> dict[str, Any]:
     return common | ({"budget": 700} if name in BUDGET else {"max_pulls": 900} if "racing" in name else {})
 
 
-@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[1:]])
+@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[2:]])
 def test_slots_take_the_next_episode(name: str) -> None:
     rules = rules_of(name)
     frames = [agents.evaluate(name, TOP_K, episodes=9, env_kwargs=rules, batch=batch).episodes for batch in (9, 2)]
     assert frames[0].equals(frames[1])
 
 
-@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[1:]])
+@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[2:]])
 def test_memory_is_plain_data(name: str) -> None:
     """Copies and pickles of the memory go on alike, over several episodes of each slot."""
     rules = rules_of(name)
@@ -276,7 +324,7 @@ def test_memory_is_plain_data(name: str) -> None:
     assert ended == 6
 
 
-@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[1:]])
+@pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[2:]])
 def test_met_in_the_middle(name: str) -> None:
     """Without its memory an algorithm begins anew from what has been seen, and ends with a good answer."""
     kwargs: dict[str, Any] = rules_of(name) | {"actions": "full", "autoreset_mode": "Disabled", "max_pulls": 200_000}
@@ -399,6 +447,8 @@ def mirrored(name: str, k: int, budget: int | None, seed: int) -> tuple[list[int
     [
         ("adaptive-top-k", None),
         ("adaptive-top-k", 500),
+        ("adaptive-top-k(constants='practical')", None),
+        ("adaptive-top-k(constants='practical')", 500),
         ("opt-mai", 500),
         ("racing(width=0.2)", None),
         ("racing(rounds=30)", 500),
@@ -499,6 +549,8 @@ def test_errors_of_racing(widths: str) -> None:
         ("halving", {"delta": None}, "halving needs delta"),
         ("incremental(delta=1)", {}, r"delta must be a number in \(0, 1\), got 1"),
         ("adaptive-top-k", {"delta": None}, "adaptive-top-k needs delta"),
+        ("adaptive-top-k(constants='best')", {}, r"constants must be one of \['theory', 'practical'\], got 'best'"),
+        ("adaptive-top-k(constants='practical', delta=.1)", {}, r"constants='practical'\) uses no delta, got 0.1"),
         ("adaptive-top-k(sigma=0)", {}, r"sigma must be a number in \(0, inf\), got 0"),
         ("direct", {"epsilon": 0.0}, "direct needs epsilon > 0 of the problem TopK, got epsilon=0"),
         ("incremental", {"epsilon": 0.0}, "incremental needs epsilon > 0 of the problem TopK"),

@@ -21,8 +21,11 @@ def sar(K: int, T: int, margin: Callable[[Any], float]) -> Generator[tuple[int, 
     Q, mean = list(range(K)), [math.nan] * K  # line 3
     for k in range(1, K):  # line 4
         if n[k] > n[k - 1]:  # line 5
-            for i in Q:
-                mean[i] = yield i, n[k] - n[k - 1]
+            passes = min(n[k] - n[k - 1], 64)
+            for j in range(passes):
+                times = (n[k] - n[k - 1]) * (j + 1) // passes - (n[k] - n[k - 1]) * j // passes
+                for i in Q:
+                    mean[i] = yield i, times
         D = [abs(margin(mean[i])) for i in Q]
         Q.pop(D.index(max(D)))  # line 6
     return {i for i in range(K) if margin(mean[i]) >= 0}  # line 8

@@ -65,37 +65,49 @@ def _accept_reject(S: list[int], A: set[int], K: int, m: Any, margin: float) -> 
         S.remove(x)
 
 
-def adaptive_top_k(n: int, K: int, eps: float, delta: float, W: float) -> Twin:
+def _round(r: int, n: int, delta: float, W: float, practical: bool) -> tuple[int, float]:
+    """Pulls of each undecided arm in round r, and the margin after it; `practical`: so many in all rounds together."""
+    if practical:
+        return 2 ** (r + 2), 1.1 * W / math.sqrt(2 ** (r + 2))
+    return math.ceil(2 ** (2 * r) * math.log(2 * n * r**2 / delta)), 2 * W * 2**-r
+
+
+def adaptive_top_k(n: int, K: int, eps: float, delta: float, W: float, practical: bool = False) -> Twin:
     """Chen et al. 2017, Algorithm 1."""
-    S, r, m = list(range(n)), 0, dict.fromkeys(range(n), 0.0)
+    S, r, m, before = list(range(n)), 0, dict.fromkeys(range(n), 0.0), 0
     A: set[int] = set()
-    while 2 * W * 2**-r * (K - len(A)) > eps * K:
+    margin = 2 * W
+    while margin * (K - len(A)) > eps * K and len(S) > K - len(A):
         r += 1
+        times, margin = _round(r, n, delta, W, practical)
         for i in S:
-            m[i] = yield i, math.ceil(2 ** (2 * r) * math.log(2 * n * r**2 / delta))
-        _accept_reject(S, A, K, m, 2 * W * 2**-r)
+            m[i] = (m[i] * before + (yield i, times - before) * (times - before)) / times
+        before = times if practical else 0
+        _accept_reject(S, A, K, m, margin)
     return A | set(_best(S, m, K - len(A)))
 
 
-def adaptive_top_k_budget(n: int, K: int, delta: float, W: float, budget: int) -> Twin:
+def adaptive_top_k_budget(n: int, K: int, delta: float, W: float, budget: int, practical: bool = False) -> Twin:
     """The same without the outer test; an unaffordable round is spread evenly, and pooled with the round before."""
     S, r, left = list(range(n)), 0, budget
     A: set[int] = set()
     sums: Sums = dict.fromkeys(S, (0.0, 0))
+    before = 0
     while S:
         r += 1
-        times = math.ceil(2 ** (2 * r) * math.log(2 * n * r**2 / delta))
-        if times * len(S) > left:
+        times, margin = _round(r, n, delta, W, practical)
+        if (times - before) * len(S) > left:
             for part, size in ((S, left // len(S)), (S[: left % len(S)], 1)):
                 for i in part if size else []:
                     x = yield i, size
                     sums[i] = (sums[i][0] + x * size, sums[i][1] + size)
             break
+        left -= (times - before) * len(S)
         for i in S:
-            x = yield i, times
-            sums[i] = (x * times, times)
-        left -= times * len(S)
-        _accept_reject(S, A, K, {i: sums[i][0] / times for i in S}, 2 * W * 2**-r)
+            x, old = (yield i, times - before), sums[i] if practical else (0.0, 0)
+            sums[i] = (old[0] + x * (times - before), times)
+        before = times if practical else 0
+        _accept_reject(S, A, K, {i: sums[i][0] / times for i in S}, margin)
     return A | set(_best(S, {i: sums[i][0] / max(sums[i][1], 1) for i in S}, K - len(A)))
 
 

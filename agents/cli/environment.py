@@ -65,7 +65,8 @@ class EnvironmentOptions:
     reward: Word = None
     """What the end of an episode is worth: score or correct."""
     shuffle_arms: Flag = None
-    """Put the arms in a random order in each episode."""
+    """Put the arms in a random order in each episode, as instances do by themselves whose order tells which arms are
+    best."""
     pull: Word = None
     """What a pull samples: an arm, or one coordinate of an arm of several dimensions."""
 

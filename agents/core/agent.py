@@ -193,6 +193,7 @@ class Agent(ABC):
         oracles: {parameter that holds truth: function of the problem and the true means that tells it, or None}.
         own_bounds: of an algorithm with running bounds of its own, options of the problem's `certificate` that make
             it tell what the algorithm itself knows; evaluations of the agent take them.
+        by_place: whether this truth is told of single arms, so that it needs arms that keep their order.
 
     Raises:
         ValueError: if the algorithm does not solve the task's problem, or cannot read its observations.
@@ -209,6 +210,7 @@ class Agent(ABC):
     resumes: ClassVar[bool] = True
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}
     own_bounds: Mapping[str, Any] = MappingProxyType({})
+    by_place: ClassVar[bool] = False
     _parameters: dict[str, Any]
     _told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in
     _memories: ClassVar[set[type]] = set()  # the types of what `remember` has returned, where they bear no mark

@@ -1,9 +1,9 @@
 """The figures of the papers: one short declaration each."""
 
 from .catalogue import FIGURES
-from .claims import Alike, Claim, Growth, Level, Peaks, Printed
+from .claims import Alike, Claim, Extremes, Growth, Level, Peaks, Printed
 from .figure import Figure
-from .panels import Allocation, AnyPanel, Panel, Result, Sweep
+from .panels import Allocation, AnyPanel, Lead, Panel, Result, Sweep
 from .reproduction import Reproduction, reproduce
 
 __all__ = [
@@ -12,8 +12,10 @@ __all__ = [
     "Allocation",
     "AnyPanel",
     "Claim",
+    "Extremes",
     "Figure",
     "Growth",
+    "Lead",
     "Level",
     "Panel",
     "Peaks",

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation.statistics import bootstrap_mean
-from .panels import Allocation, AnyPanel, Panel, Result, Sweep
+from ..evaluation.statistics import bootstrap_mean, paired_difference
+from .panels import Allocation, AnyPanel, Lead, Panel, Result, Sweep
 
-__all__ = ["Alike", "AnyClaim", "Claim", "Growth", "Level", "Peaks", "Printed"]
+__all__ = ["Alike", "AnyClaim", "Claim", "Extremes", "Growth", "Level", "Peaks", "Printed"]
 
 
 def _row(
@@ -235,4 +235,36 @@ class Printed:
         return [_row("yes" if right else "no", found, found, found)]
 
 
-AnyClaim = Alike | Claim | Growth | Level | Peaks | Printed
+@dataclass(frozen=True)
+class Extremes:
+    """In a panel of leads, an agent's lead over another one is larger at every other value than at a middle one.
+
+    Attributes:
+        panel: title of the panel.
+        better: the agent that leads.
+        worse: the agent that is led.
+        middle: the value at which the lead is said to be smallest.
+    """
+
+    panel: str
+    better: str
+    worse: str
+    middle: float
+
+    @property
+    def text(self) -> str:
+        """The claim in words."""
+        return f"{self.better} leads {self.worse} by more than at {self.middle:g}"
+
+    def test(self, panel: Lead, result: Any, level: float) -> list[dict[str, Any]]:
+        """A row per other value: its lead less that at the middle value, paired by episodes."""
+        leads = {x: panel.lead(one, self.better, self.worse) for x, one in result.evaluations.items()}
+        rows = []
+        for x in (x for x in leads if x != self.middle):
+            d = paired_difference(leads[x], leads[self.middle], level=level)
+            verdict = "yes" if d.low > 0 else "no" if d.high < 0 else "open"
+            rows.append(_row(verdict, d.difference, d.low, d.high, x=x, p_value=d.p_value))
+        return rows
+
+
+AnyClaim = Alike | Claim | Extremes | Growth | Level | Peaks | Printed

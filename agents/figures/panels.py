@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from ..core.optional import pandas
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.plots import Series, draw, pulls_label, series_of
+from ..evaluation.statistics import bootstrap_mean
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Allocation", "AnyPanel", "Panel", "Result", "Sweep", "Swept", "Transform"]
+__all__ = ["Allocation", "AnyPanel", "Lead", "Panel", "Result", "Sweep", "Swept", "Transform"]
 
 Transform = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
 
@@ -271,4 +272,59 @@ class Sweep(AnyPanel[Swept]):
             )
             for agent, parts in columns.items()
         ]
+        draw(ax, series, f"{self.label} ({100 * level:.4g} % interval)", self.xlabel, self.log, True)
+
+
+@dataclass(frozen=True)
+class Lead(Sweep):
+    """How many pulls earlier than a rival's an agent's metric falls, against a value in which the environments differ.
+
+    It is the area between the two curves of the metric against the budget: the sum over the budgets of the rival's
+    metric less the agent's, times the step between budgets. Unlike a difference at one budget it does not vanish where
+    both curves are 1, or 0.
+
+    Attributes:
+        budgets: equally spaced, up to where the metric is 0.
+        rival: label of the agent that the others are compared with.
+    """
+
+    budgets: Sequence[int] = ()
+    rival: str = ""
+
+    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Swept:
+        """Evaluate the agents on each of the environments, with each budget."""
+        return Swept(
+            {
+                x: evaluate(
+                    dict(self.agents),
+                    self.env_id,
+                    episodes=episodes or self.episodes,
+                    seed=seed,
+                    env_kwargs=kwargs,
+                    budgets=self.budgets,
+                    progress=progress,
+                    jobs=jobs,
+                )
+                for x, kwargs in self.sweep.items()
+            }
+        )
+
+    def lead(self, evaluation: Evaluation, agent: str, rival: str) -> NDArray[np.float64]:
+        """Pulls by which an agent is ahead of a rival, (episodes,)."""
+
+        def area(name: str) -> NDArray[np.float64]:
+            columns = [evaluation.column(name, self.metric, budget=budget) for budget in self.budgets]
+            return np.asarray(np.sum(columns, axis=0), np.float64)
+
+        lead: NDArray[np.float64] = (self.budgets[1] - self.budgets[0]) * (area(rival) - area(agent))
+        return lead
+
+    def draw(self, ax: Axes, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> None:
+        """Draw a line with a confidence band for each agent but the rival."""
+        x, series = np.array(list(result.evaluations), np.float64), []
+        for agent in (name for name in result.agents if name != self.rival):
+            values = np.stack([self.lead(one, agent, self.rival) for one in result.evaluations.values()], axis=1)
+            low, high = bootstrap_mean(values, level)
+            none = np.full(len(x), np.nan)
+            series.append(Series(agent, order.index(agent), x, values.mean(axis=0), low, high, none, len(values)))
         draw(ax, series, f"{self.label} ({100 * level:.4g} % interval)", self.xlabel, self.log, True)

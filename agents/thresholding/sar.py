@@ -3,6 +3,8 @@
 symbols     Q arms still pulled, n_k pulls of each arm of Q after phase k, T budget, K arms, D_i empirical margin,
             logbar(K) = 1/2 + sum of 1/i for i = 2 .. K
 departures  D1 ties go to the lowest index (the paper breaks them arbitrarily)
+            D2 the pulls of a phase, whose order the paper leaves open, come in passes over Q, one pull of each arm;
+               in a phase of more than 64 pulls of each arm, in 64 passes of nearly equal numbers of pulls
 
 On Threshold the margin is the distance from the threshold. The K - 1 phases spend at most T pulls; it then stops, with
 the plug-in answer. Without its memory it refuses an episode that has begun; `begin_anew` makes one, with means over all
@@ -23,6 +25,8 @@ from ..core.round_policy import RoundMemory, RoundPolicy
 
 __all__ = ["SAR", "phase_ends"]
 
+PASSES = 64  # over Q in a phase, at most: enough for answers on the way, few enough for large budgets
+
 
 @functools.lru_cache(maxsize=64)
 def phase_ends(K: int, T: int) -> tuple[int, ...]:
@@ -41,6 +45,7 @@ class Memory(RoundMemory):
 
     Q: Bools  # (E, K) arms still pulled
     k: Ints  # (E,) phases begun
+    passes: Ints  # (E,) passes begun in phase k
 
 
 class SAR(RoundPolicy):
@@ -62,13 +67,17 @@ class SAR(RoundPolicy):
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape
-        return Memory(**RoundMemory.of(E, K, self.task.D), Q=np.ones((E, K), np.bool_), k=np.zeros(E, np.int64))
+        zeros = np.zeros((2, E), np.int64)
+        return Memory(**RoundMemory.of(E, K, self.task.D), Q=np.ones((E, K), np.bool_), k=zeros[0], passes=zeros[1])
 
     def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
         memory.Q[slots], memory.k[slots] = True, 0
         self._query(observation, memory, slots)
 
     def look(self, observation: Observation, memory: Memory, slots: Ints) -> None:
+        within = memory.passes[slots] < np.minimum(self.pulls[memory.k[slots] - 1], PASSES)
+        self._pass(observation, memory, slots[within])
+        slots = slots[~within]
         D = np.abs(self.problem.margin(seen_means(observation, slots)))
         while len(slots):
             farthest = np.where(memory.Q[slots], D, -1.0).argmax(axis=1)
@@ -81,8 +90,15 @@ class SAR(RoundPolicy):
 
     def _query(self, observation: Observation, memory: Memory, slots: Ints) -> Bools:
         """Begin the next phase of these episodes [line 5]. Returns which of them pull nothing in it, (S,)."""
-        times = self.pulls[memory.k[slots]]
+        live: Bools = self.pulls[memory.k[slots]] > 0
         memory.k[slots] += 1
-        live = times > 0
-        memory.write_all(slots[live], memory.Q[slots[live]], times[live], observation["total"])
+        memory.passes[slots] = 0
+        self._pass(observation, memory, slots[live])
         return ~live
+
+    def _pass(self, observation: Observation, memory: Memory, slots: Ints) -> None:
+        """The next pass over the arms of Q; all passes of a phase together make its pulls.   # D2"""
+        pulls, j = self.pulls[memory.k[slots] - 1], memory.passes[slots]
+        size = np.minimum(pulls, PASSES)
+        memory.passes[slots] += 1
+        memory.write_all(slots, memory.Q[slots], pulls * (j + 1) // size - pulls * j // size, observation["total"])

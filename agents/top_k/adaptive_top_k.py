@@ -9,6 +9,8 @@ departures  D1 fractional numbers of pulls are rounded up
             D4 budget: the paper drops the outer loop's test and stops when the budget is spent. Where what is left does
                not pay a round, it is spread evenly over S (the lowest arms get one pull more) and pooled with the
                samples of the round before; where no arm is undecided, the rest stays unspent
+            D5 constants="practical", which are ours: after round r an undecided arm has 2^(r+2) pulls, the means are
+               those of all of them, and the margin is 1.1 W / sqrt(2^(r+2)); nothing is proved of them
 
 Without its memory it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
@@ -21,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import PULLS_LIMIT
+from bandit_envs import PULLS_LIMIT, choice
 
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of, tolerance_of
@@ -30,6 +32,7 @@ from .elimination import SetMemory, SetPolicy
 __all__ = ["AcceptReject", "AdaptiveTopK", "accept_and_reject", "pulls_per_arm"]
 
 ROUNDS = 40  # by then a round takes more pulls than an arm may have
+SLACK = 1.1  # D5: smaller, and good arms are lost early now and then; larger, and arms are decided later
 
 
 def pulls_per_arm(r: int, n: int, delta: float) -> int:
@@ -77,7 +80,11 @@ class AcceptReject(SetPolicy):
         r = memory.round[slots]
         if not self.reuse:
             memory.mark(slots, observation)
-        memory.pull(slots, self.times[r] - (self.times[r - 1] if self.reuse else 0), observation)
+        memory.pull(slots, self.pulls_in(r), observation)
+
+    def pulls_in(self, r: Ints) -> Ints:
+        """Pulls of each undecided arm in rounds r."""
+        return self.times[r] - self.times[r - 1] if self.reuse else self.times[r]
 
     def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
         m = memory.means_since(slots, observation)
@@ -105,6 +112,7 @@ class AdaptiveTopK(AcceptReject):
         task: a task or an environment; with a budget it stops when that is spent.
         delta: None takes the task's; with a budget 0.01 where there is none, as in the paper's experiments.
         sigma: sub-Gaussian scale of a sample; None takes the task's.
+        constants: "theory", the paper's; or "practical", which know no delta: with them nothing is guaranteed.
     """
 
     name, source = "adaptive-top-k", "Chen, Chen, Zhang & Zhou, ICML 2017, Algorithm 1"
@@ -112,12 +120,21 @@ class AdaptiveTopK(AcceptReject):
     needs = "delta or budget"
     promises = ("aggregate",)
 
-    def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
+    def __init__(
+        self, task: Any, delta: float | None = None, sigma: float | None = None, constants: str = "theory"
+    ) -> None:
         super().__init__(task)
-        delta = delta_of(self.name, self.task, delta, with_budget=0.01)
-        pulls = [pulls_per_arm(r, self.task.K, delta) for r in range(1, ROUNDS)]
-        self.times = np.array([0, *(min(p, PULLS_LIMIT - 1) for p in pulls)])
-        self.margin = np.ldexp(4 * scale_of(self.task, sigma), -np.arange(ROUNDS))
+        if choice("constants", constants, ["theory", "practical"]) == "practical" and delta is not None:
+            raise ValueError(f"{self.name}(constants='practical') uses no delta, got {delta!r:.200}")
+        delta, width = delta_of(self.name, self.task, delta, with_budget=0.01), 2 * scale_of(self.task, sigma)  # D3
+        if constants == "theory":
+            pulls = [pulls_per_arm(r, self.task.K, delta) for r in range(1, ROUNDS)]
+            self.times = np.array([0, *(min(p, PULLS_LIMIT - 1) for p in pulls)])
+            self.margin = np.ldexp(2 * width, -np.arange(ROUNDS))
+        else:
+            self.reuse = True
+            self.times = np.append(0, 8 << np.arange(ROUNDS - 1))
+            self.margin = np.append(2 * width, SLACK * width / np.sqrt(self.times[1:]))
         self.tolerance = tolerance_of(self) if self.task.budget is None else -1.0  # D4
 
     def start(self, observation: Observation, memory: Memory, slots: Ints) -> None:
@@ -127,7 +144,7 @@ class AdaptiveTopK(AcceptReject):
     def pull_round(self, observation: Observation, memory: Memory, slots: Ints) -> None:
         if self.task.budget is not None:
             left, size = observation["remaining"][slots, 0], memory.S[slots].sum(axis=1)
-            poor = self.times[memory.round[slots]] * size > left
+            poor = self.pulls_in(memory.round[slots]) * size > left
             self._spread(observation, memory, slots[poor], left[poor], size[poor])
             slots = slots[~poor]
         super().pull_round(observation, memory, slots)
