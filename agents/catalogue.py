@@ -195,8 +195,9 @@ class Recipe:
     @property
     def needs(self) -> list[str]:
         """What the agent must be told beside the statistics, in words."""
+        own = getattr(self.target, "needs", "") or ("" if getattr(self.target, "anytime", True) else "the budget")
         truth = [f"the true {name}" for name in getattr(self.target, "oracles", {})]
-        return truth if getattr(self.target, "anytime", True) else ["the budget", *truth]
+        return [str(own), *truth] if own else truth
 
     @property
     def source(self) -> str:

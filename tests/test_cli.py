@@ -14,11 +14,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gymnasium as gym
 import pytest
 
 import agents
 import bandit_envs
-from agents.catalogue import AGENTS
+from agents.catalogue import AGENTS, LEARNED, recipe_of
 from agents.cli import COMMANDS, main, parse
 from agents.cli.environment import EnvironmentCommand, EnvironmentOptions, problem_options
 from agents.evaluation.environment import environment_id
@@ -301,9 +302,34 @@ def test_list_shows_the_catalogues(capsys: Output, monkeypatch: pytest.MonkeyPat
         (line,) = [line for line in shown["agents"].splitlines() if line.split()[0].rstrip(",") == name]
         assert kind.source in line
     assert re.search("^ppo +all ", shown["agents"], re.MULTILINE)
-    assert "the budget and the true H" in shown["agents"]
+    assert "the budget, the true H" in shown["agents"]
     monkeypatch.setenv("COLUMNS", "100")
     assert max(map(len, run(capsys, "list agents")[0].splitlines())) <= 100
+
+
+def _made_with(name: str, problem: str, rule: dict[str, Any]) -> bool:
+    """Whether the agent is made under this rule; False where it says that it needs delta, or something else instead."""
+    given: dict[str, Any] = {"instance": {"law": "bernoulli", "mean": [0.2, 0.7, 0.5]}, **rule}
+    given |= {"k": 1} if problem == "TopK" else {}
+    given |= {"epsilon": 0.1} if problem in ("TopK", "BestArm", "AllGood") else {"threshold": 0.4}
+    try:
+        agents.make(name, gym.make(f"bandit_envs/{problem}-v0", **given))
+    except ValueError as error:
+        if not re.search("needs (delta|a budget|an environment with a budget)|has no stored model", str(error)):
+            raise
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", [name for name in AGENTS if name not in LEARNED])
+def test_list_tells_which_agents_need_delta(name: str) -> None:
+    """What the table says is what making the agent asks for: without delta, and without budget or delta."""
+    recipe = recipe_of(name)
+    problem = next(one for one in ("TopK", "BestArm", "AllGood", "Threshold") if one in recipe.solves)
+    with_budget, with_neither = (_made_with(name, problem, rule) for rule in ({"budget": 100}, {"max_pulls": 100}))
+    assert _made_with(name, problem, {"budget": 100, "delta": 0.1})
+    assert ("delta" in recipe.needs) == (not with_budget)
+    assert ("delta or budget" in recipe.needs) == (with_budget and not with_neither and recipe.target.stops)
 
 
 def test_list_shows_what_packages_bring_and_tells_what_cannot_be_imported(

@@ -9,6 +9,7 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -97,9 +98,50 @@ def test_the_reference_has_what_authors_need_in_one_section():
 
 def test_the_index_lists_every_page():
     docs = ROOT / "docs"
-    listed = (docs / "index.md").read_text().partition("```{toctree}")[2].partition("```")[0].split()[2:]
+    trees = re.findall(
+        r"^```{toctree}\n(.*?)\n\n(.*?)\n```$", (docs / "index.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    listed = [page for _, pages in trees for page in pages.split()]
     pages = {str(path.relative_to(docs).with_suffix("")) for path in docs.rglob("*.md")} - {"index"}
-    assert sorted(listed) == sorted(pages)
+    assert sorted(listed) == sorted(pages)  # each of them once
+    captions = [re.findall("^:caption: (.+)$", head, re.MULTILINE) for head, _ in trees]
+    assert all(len(caption) == 1 for caption in captions)  # no flat list
+    assert max(len(pages.split()) for _, pages in trees) <= 12
+    assert listed[0] == "install"
+
+
+@pytest.fixture(scope="module")
+def conf():
+    """What docs/conf.py defines."""
+    pytest.importorskip("latex2mathml")
+    return runpy.run_path(str(ROOT / "docs" / "conf.py"))
+
+
+def test_formulas_are_read_without_the_network(conf):
+    """Every formula becomes MathML, which browsers draw themselves; none is left to a script from elsewhere."""
+    assert conf["html_math_renderer"] == "mathml"
+    formulas = [
+        (block or line, bool(block))
+        for page in PAGES[1:]
+        for block, line in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", page.read_text(), re.DOTALL)
+    ]
+    assert len(formulas) > 200
+    for formula, displayed in formulas:
+        made = conf["mathml"](formula, displayed)
+        tree = ElementTree.fromstring(made)
+        assert tree.tag.endswith("math")
+        assert (tree.get("display") == "block") == displayed
+        assert "\\" not in "".join(tree.itertext()), formula  # a command of LaTeX that it does not know
+    assert "ln<mspace" not in conf["mathml"](r"\ln(n)", False)
+    assert re.search("ln</m[io]><mspace[^>]*/><mi>n", conf["mathml"](r"\ln n", False))
+
+
+def test_stars_and_bars_of_docstrings_are_escaped_once(conf):
+    lines = [r":param \*\*parameters: the algorithm's own, of |x| and a * b", "plain"]
+    conf["_plain"](None, "class", "Agent", None, None, lines)
+    assert lines == [r":param \*\*parameters: the algorithm's own, of \|x\| and a \* b", "plain"]
+    conf["_plain"](None, "module", "agents", None, None, lines)
+    assert lines == []
 
 
 EXAMPLES = {

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rollouts import FORMS, IDS, full, mask, rollout, same, some_action
 from scipy import stats
 
-from bandit_envs import Bernoulli, Gaussian, Instance, PureExplorationEnv, Sampler, Task
+from bandit_envs import Bernoulli, Gaussian, Instance, PureExplorationEnv, Sampler, Task, rendering
 from bandit_envs.catalogue import ENVIRONMENTS, NAMESPACE
 from bandit_envs.observations import FEATURES
 
@@ -675,7 +675,7 @@ def test_pictures() -> None:
     lines = env.render().splitlines()
     assert "tao2019-1" in lines[0]
     assert "remaining 999" in lines[0]
-    assert re.match(r" +7 +1 ", lines[2])  # the most pulled arm first
+    assert re.match(r" +7 +1 ", lines[2])  # arms never pulled come last
     assert len(lines) == 2 + 10
     wide = made(
         instance="sampler(arms=30, dimensions=2)",
@@ -685,9 +685,69 @@ def test_pictures() -> None:
         render_mode="ansi",
     )
     wide.reset(seed=0)
-    assert "and 10 more arms" in wide.render().splitlines()[-1]
+    assert wide.render().splitlines()[-1] == "10 of 30 arms are not shown: 0 in the answer, 10 never pulled"
     assert "remaining" not in wide.render()
     assert made().unwrapped.render() is None
+
+
+def rows_of(text: str) -> tuple[list[str], list[list[str]]]:
+    """The words of the heading of a table, and of its rows."""
+    _, heading, *rows = text.splitlines()
+    return heading.split(), [row.split() for row in rows if "not shown" not in row]
+
+
+def test_the_table_shows_the_arms_that_matter() -> None:
+    """Of 60 arms: the most pulled ones, those nearest to the boundary, and the best of the answer."""
+    pulls, mean = np.full(60, 3), np.linspace(0.9, 0.0, 60)  # the boundary, 0.5, is between 26 and 27
+    pulls[45], pulls[50], mean[59], pulls[59] = 61, 40, 0.0, 0
+    setting = made(instance="sampler(arms=60)").unwrapped.setting
+    shown = rendering.text(setting, pulls, mean, -1, False)
+    heading, rows = rows_of(shown)
+    assert heading == ["arm", "pulls", "margin", "answer", "mean", "bar:", "a", "#", "for", "each", "4", "pulls"]
+    arms = [int(row[0]) for row in rows]
+    assert len(arms) == 20
+    assert {0, 1, 2, 24, 25, 26, 27, 28, 45, 50} <= set(arms)
+    assert arms == sorted(arms)  # in the order of the margins
+    for row in rows:
+        k = int(row[0])
+        assert row[1:4] == [str(pulls[k]), f"{mean[k] - 0.5:.4f}", "in" if k <= 26 else "out"]
+        assert row[5] == "#" * -(-pulls[k] // 4)
+    inside = 27 - sum(k <= 26 for k in arms)
+    assert shown.splitlines()[-1] == f"40 of 60 arms are not shown: {inside} in the answer, 1 never pulled"
+    few = rendering.text(made(instance="sampler(arms=20)").unwrapped.setting, pulls[:20], mean[:20], -1, False)
+    assert len(rows_of(few)[1]) == 20
+    assert "not shown" not in few
+
+
+def test_the_columns_of_the_table_are_below_their_names() -> None:
+    for D in (1, 3):
+        form: dict[str, Any] = {"env_id": "bandit_envs/Feasible-v0", "A": [[1] * D], "b": [0.5]}
+        env = made(instance=f"sampler(arms=10, dimensions={D})", render_mode="ansi", **form)
+        env.reset(seed=0)
+        for arm in (0, 0, 3, 4):
+            env.step(arm)
+        _, heading, *rows = env.render().splitlines()
+        assert len(rows) == 10
+        for row in rows[:3]:
+            assert row[heading.index("answer") :].startswith(("in ", "out "))
+            assert re.match(r"[01]\.\d{3} ", row[heading.index("mean") :])
+            assert row[heading.index("bar") :] in ("#", "##")
+
+
+def test_the_picture_has_an_interval_for_every_arm_that_was_pulled() -> None:
+    """Samples that are all alike, as of an arm pulled once, tell nothing of their spread: sigma does, dashed."""
+    setting = made(instance="sampler(arms=5)").unwrapped.setting
+    assert setting.task.sigma == 0.5
+    pulls, mean = np.array([1, 4, 4, 0, 100]), np.array([1.0, 0.5, 1.0, 0.0, 0.5])
+    variance = np.array([0.0, 0.25, 0.0, 0.0, 0.25])
+    top, bottom = rendering.picture(setting, pulls, mean, variance, False).axes
+    intervals = {part.get_label(): [s[:, 1].tolist() for s in part.get_segments()] for part in top.collections[:2]}
+    assert intervals == {"solid": [[-0.5, 0.5], [-0.1, 0.1]], "dashed": [[-0.5, 1.5], [0.0, 1.0]]}
+    assert [part.get_linestyle()[0][1] is None for part in top.collections[:2]] == [True, False]
+    for most in (0, 1, 2, 7, 100):
+        top, bottom = rendering.picture(setting, np.full(5, most), mean, variance, False).axes
+        for ticks in (bottom.get_xticks(), bottom.get_yticks()):
+            assert (ticks == np.round(ticks)).all(), (most, ticks)
 
 
 # --- named instances and defaults -------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import agents
 from agents.evaluation import plots, report, statistics
 from agents.evaluation.plots import plot
 from agents.evaluation.result import Evaluation
-from agents.figures import reproduce
+from agents.figures import FIGURES, reproduce
+from agents.figures.catalogue import PAPERS
+from agents.figures.panels import Panel
 
 AGENTS = ["lsa", "uniform", "apt(tolerance=0.05)"]
 
@@ -77,12 +80,19 @@ def test_runs_at_several_budgets_are_lines_against_the_budget() -> None:
     assert ax.get_xscale() == "log"  # the last is more than 100 times the first
 
 
-def test_a_mean_of_zero_leaves_a_gap_on_a_logarithmic_axis() -> None:
+def test_a_mean_of_zero_is_drawn_hollow_at_half_an_error_on_a_logarithmic_axis() -> None:
     result = evaluate(["lsa"], at=[20, 400, 3000], episodes=20, env_kwargs={"instance": "tao2019-1", "budget": 3000})
     assert result.summary()["error_rate"].tolist()[-1] == 0
     (ax,) = plot(result, log=True).axes
     y = ax.lines[0].get_ydata()
-    assert np.isnan(y).tolist() == [False, np.isnan(y[1]), True]
+    rates = result.summary()["error_rate"].tolist()
+    assert y.tolist() == pytest.approx([rate or 1 / 40 for rate in rates])
+    (hollow,) = [part for part in ax.collections if len(part.get_offsets()) and part.get_paths()[0].vertices.max() <= 1]
+    zeros = [[x, 1 / 40] for x, rate in zip([20, 400, 3000], rates, strict=True) if not rate]
+    assert hollow.get_offsets().tolist() == zeros
+    assert hollow.get_facecolor().tolist() == [[1.0, 1.0, 1.0, 1.0]]
+    assert [(text.get_text(), text.get_position()[1]) for text in ax.texts] == [("0 of 20", 1 / 40)]
+    assert ax.get_ylim()[0] < 1 / 40
     band = ax.collections[0].get_paths()[0].vertices
     assert band[band[:, 0] == 3000, 1].max() == pytest.approx(statistics.clopper_pearson(0, 20)[1])
     assert ax.get_yscale() == "log"
@@ -98,15 +108,84 @@ def test_transforms_apply_to_means_and_limits(checkpoints: Evaluation) -> None:
         a, b = (one.get_paths()[0].vertices[:, 1] for one in (band, other_band))
         assert (a.min(), a.max()) == (-b.max(), -b.min())
     assert ax.get_ylabel() == "minus (95 % interval)"
+    zero = evaluate(["lsa"], at=[20, 3000], episodes=20, env_kwargs={"instance": "tao2019-1", "budget": 3000})
+    (logs,) = plot(zero, transform=np.log).axes
+    assert logs.lines[0].get_ydata()[-1] == pytest.approx(np.log(1 / 40))  # no error in 20 episodes
+    assert [text.get_text() for text in logs.texts] == ["0 of 20"]
+    assert plot(zero).axes[0].lines[0].get_ydata()[-1] == 0  # which this axis can show
+    assert not plot(zero).axes[0].texts
+    (bar,) = plot(evaluate(["lsa"], episodes=20, env_kwargs=zero.settings["env_kwargs"]), log=True).axes
+    assert [text.get_text() for text in bar.texts] == ["0 of 20"]
     (logs,) = plot(checkpoints, "error_rate", transform=np.log).axes
     assert logs.get_ylabel() == "log(error rate) (95 % interval)"
     assert np.isfinite(logs.get_ylim()).all()
 
 
 def test_styles_of_many_agents_differ() -> None:
-    seen = {(style["color"], str(style["linestyle"])) for style in map(plots._style, range(40))}
+    seen = {(style["color"], str(style["linestyle"])) for style in map(plots.style, range(40))}
     assert len(seen) == 40
-    assert len({style["marker"] for style in map(plots._style, range(9))}) == 9
+    assert len({style["marker"] for style in map(plots.style, range(9))}) == 9
+
+
+# Machado, Oliveira & Fernandes (2009): what linear red, green and blue are to a reader who lacks one kind of cone.
+SEEN_BY = {
+    "all cones": np.eye(3),
+    "no red ones": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "no green ones": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "no blue ones": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+    ),
+}
+
+
+def lab(colour: str, seen: Any) -> Any:
+    """The coordinates of a colour in CIELAB, in which distances are those that are perceived."""
+    part = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.clip(seen @ np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4), 0, 1)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = (np.cbrt(v) if v > 0.008856 else 7.787 * v + 16 / 116 for v in to_xyz @ linear / [0.9505, 1, 1.089])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("who", SEEN_BY)
+def test_colours_are_told_apart_by_everybody(who: str) -> None:
+    """A distance of 15 is several times what can be told apart side by side; grey and green once were at 10."""
+    colours = [lab(colour, SEEN_BY[who]) for colour in plots.COLOURS]
+    assert len(colours) == 12  # no figure has more lines in one panel
+    assert min(np.linalg.norm(a - b) for i, a in enumerate(colours) for b in colours[:i]) > 15
+    assert max(colour[0] for colour in colours) < 78  # on white
+
+
+def test_the_distance_of_colours_has_teeth() -> None:
+    near = [np.linalg.norm(lab("#7F7F7F", seen) - lab("#009E73", seen)) for seen in SEEN_BY.values()]
+    assert min(near) < 15 < max(near)
+
+
+def test_an_agent_has_one_style_in_all_figures_of_a_paper() -> None:
+    for paper in PAPERS:
+        (order,) = {tuple(figure.order) for figure in paper.FIGURES}
+        assert len(order) <= len(plots.COLOURS)  # so that each has a colour of its own
+        assert {label for figure in paper.FIGURES for panel in figure.panels for label in panel.labels} == set(order)
+
+
+def test_a_panel_alone_looks_as_it_does_among_others() -> None:
+    """Whatever is drawn beside them: in the figure after it, RACING has the colours of neither UNIFORM nor ADAPT."""
+    looks: dict[str, set[str]] = {}
+    for name, panels in (("2", ["2b: NSS"]), ("3", ["3b: RACING"]), ("3", ["10 arms, epsilon 0"]), ("1", None)):
+        figure = FIGURES[f"kalyanakrishnan2010-figure-{name}"]
+        few = [replace(one, budgets=[1000, 2000]) if isinstance(one, Panel) else one for one in figure.panels]
+        result = reproduce(replace(figure, panels=few, claims=[]), episodes=2, panels=panels, progress=False)
+        for ax in result.plot().axes:
+            for line in ax.lines:
+                label = ax.get_title() if name == "1" else line.get_label()
+                if line.get_linestyle() != "--" or name != "1":  # but the cutoff
+                    looks.setdefault(label, set()).add(line.get_color())
+    assert all(len(colours) == 1 for colours in looks.values()), looks
+    assert len({*map(tuple, looks.values())}) == len(looks) == 9
 
 
 def test_a_given_axes_is_drawn_into(checkpoints: Evaluation) -> None:
@@ -212,9 +291,7 @@ def test_panels_of_a_figure(tmp_path: Path) -> None:
     y = ax.lines[texts(figure).index("Uniform")].get_ydata()
     rows = result.results["Setup 1"].summary()
     regret = rows[rows["agent"] == "Uniform"]["misclassified"].to_numpy()
-    with np.errstate(divide="ignore"):
-        expected = np.log(regret / 10)
-    assert y == pytest.approx(np.where(np.isneginf(expected), np.nan, expected), nan_ok=True)
+    assert y == pytest.approx(np.log(np.where(regret > 0, regret, 1 / 6) / 10))  # half an arm in 3 episodes
     assert (tmp_path / "figure.svg").is_file()
 
 

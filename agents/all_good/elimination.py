@@ -148,6 +148,7 @@ class _Elimination(BulkPolicy):
     """Pull the active arms with the fewest pulls; whenever all active arms have equally many, test."""
 
     solves, stops, resumes = ("AllGood",), True, True  # the next arm is one of those with the fewest pulls
+    needs = "delta"
     uniform: ClassVar[bool]
 
     def __init__(self, task: Any, delta: float | None = None, c: float = 4.0, sigma: float | None = None) -> None:

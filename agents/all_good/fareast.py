@@ -305,6 +305,7 @@ class Fareast(BulkPolicy):
 
     name, source = "fareast", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 4.1"
     solves, stops = ("AllGood",), True
+    needs = "delta"
 
     def __init__(
         self,

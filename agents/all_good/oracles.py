@@ -32,6 +32,7 @@ class UCB(IndexPolicy):
 
     name, source = "ucb", "Mason et al., NeurIPS 2020, section 5 (authors' code)"
     solves = ("AllGood", "BestArm")
+    needs = "delta"
 
     def __init__(
         self,

@@ -140,6 +140,7 @@ class ST2(PlanPolicy):
     """
 
     name, source, solves, stops = "st2", "Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 1", ("AllGood",), True
+    needs = "delta"
 
     def __init__(
         self, task: Any, delta: float | None = None, c: float = 4.0, bounds: str = "current", sigma: float | None = None

@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 
 from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS
 
-from ..catalogue import AGENTS, ALIASES, LEARNED, recipe_of
+from ..catalogue import AGENTS, ALIASES, recipe_of
 from ..evaluation.environment import importable
 from ..evaluation.report import table
 from .options import Command, note
@@ -81,6 +81,5 @@ def _agents() -> Table:
     rows = []
     for name, _ in importable(AGENTS, note):
         row, also = recipe_of(name), [alias for alias, real in ALIASES.items() if real == name]
-        needs = ["the budget or a price"] if name in LEARNED else row.needs
-        rows.append([", ".join([name, *also]), _listed(row.solves), " and ".join(needs) or "-", row.source])
+        rows.append([", ".join([name, *also]), _listed(row.solves), ", ".join(row.needs) or "-", row.source])
     return ["agent", "problems", "needs", "source"], rows

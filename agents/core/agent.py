@@ -183,6 +183,7 @@ class Agent(ABC):
         solves: names of the problems that it solves: a tuple, `ALL_PROBLEMS`, `LOCAL_PROBLEMS` (those in which an arm's
             margin depends on that arm alone), or any other `Problems`.
         anytime: whether its rule does without the budget.
+        needs: what it must be told where that is not the budget alone: "delta", say. Tables show it.
         stops: whether it stops by itself where the task names a delta.
         coordinates: whether it can pull single coordinates of arms.
         promises: of an algorithm for the k best arms that stops by itself, criteria by which its answer is right with
@@ -198,6 +199,7 @@ class Agent(ABC):
     source: ClassVar[str] = ""
     solves: ClassVar[Collection[str]]
     anytime: ClassVar[bool] = True
+    needs: ClassVar[str] = ""
     stops: bool = False
     coordinates: ClassVar[bool] = False
     promises: ClassVar[tuple[str, ...]] = ()

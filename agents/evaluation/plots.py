@@ -1,7 +1,8 @@
 """Plots of evaluations: a line with a confidence band per agent, or bars where there is a single point.
 
-Agents differ by colour, line and marker: the colours are those of Okabe & Ito (2008), which colour-blind readers can
-tell apart, without their yellow, which is hard to see on white. Figures are Matplotlib objects that belong to no
+Agents differ by colour, line and marker. The first colours are those of Okabe & Ito (2008), which colour-blind readers
+can tell apart, without their yellow, which is hard to see on white; the others are as far from them, and from each
+other, as the first ones are, for colour-blind readers too. Figures are Matplotlib objects that belong to no
 window, so that nothing here needs a display or changes Matplotlib's global state.
 """
 
@@ -21,15 +22,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Series", "check_path", "draw", "metric_label", "plot", "pulls_label", "save", "series_of"]
+__all__ = ["Series", "check_path", "draw", "metric_label", "plot", "pulls_label", "save", "series_of", "style"]
 
 Floats = NDArray[np.float64]
 Transform = Callable[[Floats], Floats]
 
-# The numbers of colours, lines and markers have no common divisor: there are 8 * 5 * 9 styles before one is repeated.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000")
+# The numbers of colours, lines and markers have no common divisor: there are 12 * 5 * 11 styles before one is repeated.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00") + (
+    *("#000000", "#9024FC", "#6C2400", "#002490", "#482448", "#B4B46C"),
+)
 LINES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p", ">", "h")
 MOST_MARKERS = 12  # on a line
 NARROW = 0.7  # bars from 0 are not drawn if all values lie above this share of the largest: they would look the same
 WIDE = 100  # last / first point from which the axis of pulls is logarithmic
@@ -111,6 +114,8 @@ class Series:
         mean: (C,), NaN where there is none.
         low: lower confidence limits, (C,), NaN where there are none.
         high: upper confidence limits, likewise.
+        floor: where a mean of 0 is drawn on an axis that has no 0: at half an event in all episodes, (C,); else NaN.
+        episodes: number of them.
     """
 
     agent: str
@@ -119,6 +124,8 @@ class Series:
     mean: Floats
     low: Floats
     high: Floats
+    floor: Floats
+    episodes: int
 
 
 def series_of(
@@ -139,23 +146,44 @@ def series_of(
         cells = [cell for run in runs for cell in run.cells]
         parts = [run.estimate(metric, level) for run in runs]
         mean, low, high = (np.concatenate([np.asarray(part[i], np.float64) for part in parts]) for i in range(3))
+        episodes = len(runs[0].columns["score"])
+        floor = np.where(mean == 0, 0.5 / episodes, np.nan)
         if transform is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
-                mean, one, other = transform(mean), transform(low), transform(high)
+                mean, one, other, floor = transform(mean), transform(low), transform(high), transform(floor)
             low, high = np.minimum(one, other), np.maximum(one, other)  # a decreasing transform swaps them
         x = [budget if at is None else at for budget, at in cells]
         several = len(x) > 1 and None not in x
-        made.append(Series(agent, order.index(agent), np.array(x, np.float64) if several else None, mean, low, high))
+        places = np.array(x, np.float64) if several else None
+        made.append(Series(agent, order.index(agent), places, mean, low, high, floor, episodes))
     return made
 
 
-def _style(i: int) -> dict[str, Any]:
+def style(i: int) -> dict[str, Any]:
+    """Colour, line and marker of the agent at this place in the order of all agents."""
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)], "marker": MARKERS[i % len(MARKERS)]}
+
+
+def _shown(one: Series, log: bool) -> tuple[Floats, NDArray[np.bool_]]:
+    """What is drawn for the means, and where it is the floor, as the axis has no place for a mean of 0."""
+    seen = np.isfinite(one.mean) & ((one.mean > 0) | (not log))
+    return np.where(seen, one.mean, one.floor), ~seen & np.isfinite(one.floor)
+
+
+def _tell_floors(ax: Axes, series: Sequence[Series], log: bool) -> None:
+    """Write "0 of n" beside the axis of values wherever means of 0 are drawn."""
+    for one in series:
+        value, floored = _shown(one, log)
+        for place in np.unique(value[floored]):
+            text = f"0 of {one.episodes:,}"
+            if all((text, place) != (told.get_text(), told.get_position()[1]) for told in ax.texts):
+                beside = ax.get_yaxis_transform()
+                ax.text(0.01, place, text, transform=beside, va="center", fontsize=8, color="#4D4D4D", zorder=5)
 
 
 def _limits(series: Sequence[Series], log: bool) -> tuple[float, float]:
     """Limits of the axis of values that show every mean, and every confidence limit that is not infinitely far."""
-    values = np.concatenate([part for one in series for part in (one.mean, one.low, one.high)])
+    values = np.concatenate([part for one in series for part in (_shown(one, log)[0], one.low, one.high)])
     values = values[np.isfinite(values) & ((values > 0) | (not log))]
     if len(values) == 0:
         return (0.1, 1.0) if log else (0.0, 1.0)
@@ -189,13 +217,19 @@ def _draw_lines(ax: Axes, series: Sequence[Series], log: bool) -> None:
     for i, one in enumerate(series):
         assert one.x is not None
         order = np.argsort(one.x)
-        x, mean, low, high = one.x[order], one.mean[order], one.low[order], one.high[order]
-        seen = np.isfinite(mean) & ((mean > 0) | (not log))  # a rate of 0 has no place on a logarithmic axis
+        x, low, high = one.x[order], one.low[order], one.high[order]
+        value, floored = _shown(one, log)
+        value, floored = value[order], floored[order]
         low = np.where(np.isneginf(low) | (log & (low <= 0)), below, low)
-        style, mean = _style(one.style), np.where(seen, mean, np.nan)
-        ax.fill_between(x, low, high, color=style["color"], alpha=0.18 if len(series) <= 6 else 0.1, linewidth=0)
+        high = np.where(floored & ~(high > value), value, high)
+        look = style(one.style)
+        ax.fill_between(x, low, high, color=look["color"], alpha=0.18 if len(series) <= 6 else 0.1, linewidth=0)
         every, above = -(-len(x) // MOST_MARKERS), 3 - i / len(series)  # the first agent on top
-        ax.plot(x, mean, label=one.agent, linewidth=1.6, markersize=4.5, markevery=every, zorder=above, **style)
+        ax.plot(x, value, label=one.agent, linewidth=1.6, markersize=4.5, markevery=every, zorder=above, **look)
+        if floored.any():
+            hollow: dict[str, Any] = {"facecolors": "white", "edgecolors": look["color"], "zorder": above + 1}
+            ax.scatter(x[floored], value[floored], s=30, marker=look["marker"], **hollow)
+    _tell_floors(ax, series, log)
     ax.set_ylim(bottom, top)
     xs = np.concatenate([one.x for one in series if one.x is not None])
     if xs.max() >= WIDE * xs.min():
@@ -218,16 +252,19 @@ def _draw_bars(ax: Axes, series: Sequence[Series], log: bool, transformed: bool)
     elif bars:
         bottom = 0.0 if low.min() >= 0 else bottom
     low = np.where(np.isneginf(low), bottom, np.maximum(low, bottom))  # no interval (NaN) stays none
-    for i in range(len(series)):
-        colour, ends = _style(i)["color"], [low[i], high[i]]
+    for i, one in enumerate(series):
+        (values, floors), look = _shown(one, log), style(one.style)
+        value, floored = values[-1], floors[-1]
+        colour, ends = look["color"], [low[i], high[i]]
         if bars:
             ax.barh(i, mean[i], height=0.62, color=colour, alpha=0.6)
             ax.plot(ends, [i, i], color="black", linewidth=1.3, marker="|", markersize=7)
         else:
             ax.plot(ends, [i, i], color=colour, linewidth=1.8)
-            ax.plot([mean[i]], [i], color=colour, marker=MARKERS[i % len(MARKERS)], markersize=6)
-        end = next((x for x in (high[i], mean[i]) if np.isfinite(x) and x >= bottom), bottom)
-        ax.annotate(_number(mean[i]), (end, i), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9)
+            ax.plot([value], [i], color=colour, marker=look["marker"], markersize=6, mfc="white" if floored else colour)
+        end = next((x for x in (high[i], value) if np.isfinite(x) and x >= bottom), bottom)
+        words = f"0 of {one.episodes:,}" if floored else _number(mean[i])
+        ax.annotate(words, (end, i), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9)
     ax.set_yticks(range(len(series)), [one.agent for one in series])
     ax.set_ylim(len(series) - 0.4, -0.6)  # the first agent on top
     room = 1.14  # for the numbers beside the bars
@@ -325,7 +362,8 @@ def plot(
         evaluation: what to draw.
         metric: "error_rate", "score", "total_pulls" or one of the problem's metrics.
         path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
-        log: logarithmic axis of the metric. A mean of 0 has no place there: its line has a gap, its band goes on.
+        log: logarithmic axis of the metric. A mean of 0 over n episodes has no place there: it is drawn as a hollow
+            marker at 1 / (2 n), with the words "0 of n"; so it is where `transform` makes it infinite or NaN.
         transform: applied to means and limits, elementwise, e.g. `numpy.log`.
         label: of the axis of the metric; None for the metric in words.
         title: None for problem, instance and episodes; "" for none.

@@ -65,6 +65,7 @@ class Evolved(IndexPolicy):
     name, source = "evolved", "this package: an index of 18 parameters, tuned by CMA-ES on random instances"
     solves, ready_for = ALL_PROBLEMS, stored_for("evolved")  # with genes of one's own it solves all
     anytime = False
+    needs = "the budget or a price"
 
     def __init__(self, task: Any, genes: Sequence[float] | None = None) -> None:
         super().__init__(task)

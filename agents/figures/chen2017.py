@@ -6,7 +6,7 @@ A run fails where the aggregate regret of its answer exceeds epsilon = 0.01, whi
 from __future__ import annotations
 
 from .claims import Claim
-from .figure import Figure
+from .figure import Figure, alike
 from .panels import Panel
 
 __all__ = ["FIGURES"]
@@ -46,4 +46,4 @@ def _figure(number: int, data: str) -> Figure:
     return Figure(f"chen2017-figure-{number}", source, panels, claims)
 
 
-FIGURES = [_figure(j + 1, data) for j, data in enumerate(DATA)]
+FIGURES = alike([_figure(j + 1, data) for j, data in enumerate(DATA)])

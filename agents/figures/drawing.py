@@ -21,6 +21,7 @@ def plot_panels(
     *,
     level: float = 0.95,
     transform: Transform,
+    order: Sequence[str] = (),
     path: str | Path | None = None,
 ) -> Figure:
     """Draw panels side by side, at most three in a row; an agent looks the same in all of them.
@@ -30,6 +31,7 @@ def plot_panels(
         results: the result of each panel, by the panel's title.
         level: confidence level of the intervals.
         transform: applied to the means and limits before they are drawn.
+        order: labels of agents; the style of an agent is that of its place here. Agents that are not named come behind.
         path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
 
     Returns:
@@ -42,7 +44,7 @@ def plot_panels(
 
     if path is not None:
         check_path(path)
-    order = list(dict.fromkeys(agent for result in results.values() for agent in result.agents))
+    order = list(dict.fromkeys([*order, *(agent for result in results.values() for agent in result.agents)]))
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(4.2 * columns + 1.6, 3.8 * rows), layout="constrained")
@@ -56,7 +58,8 @@ def plot_panels(
     for ax in axes:
         handles, labels = ax.get_legend_handles_labels()
         legend.update(dict(zip(labels, handles, strict=True)))
-    figure.legend(list(legend.values()), list(legend), loc="outside right upper", frameon=False, handlelength=3)
+    names = sorted(legend, key=lambda label: order.index(label) if label in order else len(order))
+    figure.legend([legend[name] for name in names], names, loc="outside right upper", frameon=False, handlelength=3)
     if path is not None:
         save(figure, path)
     return figure

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .claims import AnyClaim
 from .panels import AnyPanel, Transform
 
-__all__ = ["Figure"]
+__all__ = ["Figure", "alike"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Figure:
         panels: what is run and drawn.
         claims: what is tested on the results.
         transform: applied to the means and limits before they are drawn, given the number of arms K.
+        order: labels of agents; the style of an agent is that of its place here. Agents that are not named come behind.
     """
 
     name: str
@@ -29,3 +30,10 @@ class Figure:
     panels: Sequence[AnyPanel[Any]]
     claims: Sequence[AnyClaim]
     transform: Transform = lambda mean, K: mean
+    order: Sequence[str] = ()
+
+
+def alike(figures: Sequence[Figure]) -> list[Figure]:
+    """The figures of a paper, in all of which an agent has the same style, whichever of their panels are drawn."""
+    labels = [label for figure in figures for panel in figure.panels for label in panel.labels]
+    return [replace(figure, order=list(dict.fromkeys(labels))) for figure in figures]

@@ -17,9 +17,9 @@ from bandit_envs import Categorical, Deviation, Instance, Samples, deviations
 
 from ..catalogue import make
 from ..core.optional import pandas
-from ..evaluation.plots import COLOURS
+from ..evaluation.plots import style
 from .claims import Claim, Level, Peaks
-from .figure import Figure
+from .figure import Figure, alike
 from .panels import Allocation, AnyPanel, Panel, Transform
 
 if TYPE_CHECKING:
@@ -104,9 +104,14 @@ class Bounds(AnyPanel[Stopped]):
 
     title: str
     agent: str
-    label: str = "mean (+ epsilon in High)"
+    label: str = "mean (filled: in High, + epsilon)"
     epsilon: float = 0.1
     delta: float = 0.05
+
+    @property
+    def labels(self) -> list[str]:
+        """The title, which is the policy's label."""
+        return [self.title]
 
     def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Stopped:
         """Run one episode, whatever `episodes` says."""
@@ -132,14 +137,13 @@ class Bounds(AnyPanel[Stopped]):
         return Stopped(self.title, pulls[0], mean[0], inside[0], width, d, cut)
 
     def draw(self, ax: Axes, result: Stopped, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw the interval of each arm on the side that matters."""
+        """Draw the interval of each arm on the side that matters, in the policy's colour; filled: in High."""
         place = np.arange(1, 6)
         shown = result.mean + np.where(result.inside, self.epsilon, 0.0)
-        end = shown + np.where(result.inside, -1, 1) * result.width
+        end, colour = shown + np.where(result.inside, -1, 1) * result.width, style(order.index(self.title))["color"]
         for i in range(5):
-            colour = COLOURS[0 if result.inside[i] else 1]
             ax.plot([place[i], place[i]], [shown[i], end[i]], color=colour, linewidth=1.8)
-            ax.plot([place[i]], [shown[i]], "o", color=colour)
+            ax.plot([place[i]], [shown[i]], "o", color=colour, mfc=colour if result.inside[i] else "white")
             ax.plot([place[i]], [end[i]], "_", color=colour, markersize=14)
             text = f"{result.delta[i]:.1g}, {result.width[i]:.2g}\nN = {result.pulls[i]:,}"
             above = not result.inside[i]
@@ -235,4 +239,4 @@ FIGURE_3 = Figure(
     ],
 )
 
-FIGURES = [FIGURE_1, FIGURE_2, FIGURE_3]
+FIGURES = alike([FIGURE_1, FIGURE_2, FIGURE_3])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .claims import Claim
-from .figure import Figure
+from .figure import Figure, alike
 from .panels import Panel
 
 __all__ = ["FIGURES"]
@@ -90,4 +90,4 @@ FIGURE_1_7 = Figure(
     transform=log_failures,
 )
 
-FIGURES = [FIGURE_1_7]
+FIGURES = alike([FIGURE_1_7])

@@ -13,7 +13,7 @@ from bandit_envs import Captions, captions
 from ..core.optional import pandas
 from ..evaluation.plots import COLOURS
 from .claims import Claim, Growth, Printed
-from .figure import Figure
+from .figure import Figure, alike
 from .panels import AnyPanel, Panel, Sweep, Transform
 
 if TYPE_CHECKING:
@@ -196,4 +196,4 @@ FIGURES_4_5 = Figure(
     ],
 )
 
-FIGURES = [FIGURE_1, FIGURE_3, FIGURES_4_5]
+FIGURES = alike([FIGURE_1, FIGURE_3, FIGURES_4_5])

@@ -60,6 +60,11 @@ class AnyPanel(ABC, Generic[R]):
     label: str
 
     @property
+    def labels(self) -> list[str]:
+        """Labels of the agents that are drawn."""
+        return list(getattr(self, "agents", ()))
+
+    @property
     def key(self) -> str:
         """Panels of the same key share one run."""
         return repr(self)
@@ -84,7 +89,7 @@ class AnyPanel(ABC, Generic[R]):
             result: what `run` has returned.
             level: confidence level of the intervals.
             transform: applied to means and limits, given the number of arms.
-            order: all agents of the figure; an agent's style is that of its place here.
+            order: agents of the paper's figures; an agent's style is that of its place here.
         """
 
 
@@ -164,7 +169,8 @@ class Allocation(Panel):
         none = np.full(result.runs[0].task.K, np.nan)
         rank = np.arange(1.0, len(none) + 1)
         series = [
-            Series(agent, order.index(agent), rank, self.by_rank(result, agent), none, none) for agent in result.agents
+            Series(agent, order.index(agent), rank, self.by_rank(result, agent), none, none, none, 0)
+            for agent in result.agents
         ]
         draw(ax, series, self.label, "arm, by decreasing mean", False, True)
 
@@ -260,6 +266,8 @@ class Sweep(AnyPanel[Swept]):
                 join([one.mean for one in parts]),
                 join([one.low for one in parts]),
                 join([one.high for one in parts]),
+                join([one.floor for one in parts]),
+                parts[0].episodes,
             )
             for agent, parts in columns.items()
         ]

@@ -75,7 +75,8 @@ class Reproduction:
             ValueError: for an unknown suffix.
         """
         figure = self.figure
-        return plot_panels(figure.panels, self.results, level=self.level, transform=figure.transform, path=path)
+        how: dict[str, Any] = {"level": self.level, "transform": figure.transform, "order": figure.order}
+        return plot_panels(figure.panels, self.results, **how, path=path)
 
     def save(self, folder: str | Path) -> Path:
         """Write verdicts, scorecard, points (.csv), figure (.png, .svg) and settings.json into `folder`; returns it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .claims import Claim
-from .figure import Figure
+from .figure import Figure, alike
 from .panels import Panel
 
 __all__ = ["FIGURES"]
@@ -47,4 +47,4 @@ FIGURE_1 = Figure(
     transform=lambda mean, K: np.log(mean / K),
 )
 
-FIGURES = [FIGURE_1]
+FIGURES = alike([FIGURE_1])

@@ -112,6 +112,7 @@ class Network:
 
     observation: ClassVar[str] = "features"
     anytime: ClassVar[bool] = False
+    needs: ClassVar[str] = "the budget or a price"
     coordinates: ClassVar[bool] = True
     oracles: ClassVar[dict[str, Any]] = {}
 

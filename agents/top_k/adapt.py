@@ -173,6 +173,7 @@ class Pi1(_Policy):
     """
 
     name, policy = "pi1", 1
+    needs = "delta"
 
     def __init__(self, task: Any, delta: float | None = None, width: float | None = None, seed: int = 0) -> None:
         super().__init__(task, delta, True, width, seed)
@@ -187,6 +188,7 @@ class Pi2(_Policy):
     """
 
     name, policy = "pi2", 2
+    needs = "delta"
 
     def __init__(
         self, task: Any, delta: float | None = None, cap: bool = False, width: float | None = None, seed: int = 0
@@ -204,6 +206,7 @@ class Pi3(_Policy):
     """
 
     name, policy = "pi3", 3
+    needs = "delta or budget"
 
     def __init__(
         self, task: Any, delta: float | None = None, cap: bool = False, width: float | None = None, seed: int = 0
@@ -225,3 +228,4 @@ class Adapt(Pi3):
     """
 
     name, policy = "adapt", 4
+    needs = "delta or budget"

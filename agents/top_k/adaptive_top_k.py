@@ -109,6 +109,7 @@ class AdaptiveTopK(AcceptReject):
 
     name, source = "adaptive-top-k", "Chen, Chen, Zhang & Zhou, ICML 2017, Algorithm 1"
     solves, stops, anytime, memory = ("TopK", "BestArm"), True, False, Memory
+    needs = "delta or budget"
     promises = ("aggregate",)
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:

@@ -185,6 +185,7 @@ class CLUCB(TopKAgent):
     """
 
     name, source, stops = "clucb", "Chen, Lin, King, Lyu & Chen, NIPS 2014", True
+    needs = "delta or budget"
     promises = ("aggregate", "each", "exact")
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:

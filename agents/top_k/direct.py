@@ -34,6 +34,7 @@ class Direct(SetPolicy):
 
     name, source = "direct", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 1"
     solves, stops = ("TopK", "BestArm"), True
+    needs = "delta"
     promises = ("aggregate", "each")
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:

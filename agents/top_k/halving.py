@@ -40,6 +40,7 @@ class Halving(SetPolicy):
 
     name, source = "halving", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 3"
     solves, stops = ("TopK", "BestArm"), True
+    needs = "delta"
     promises = ("aggregate", "each")
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:

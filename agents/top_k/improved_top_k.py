@@ -57,6 +57,7 @@ class ImprovedTopK(AcceptReject):
     name = "improved-top-k"
     source = "a reconstruction after Theorem 2 of Chen, Chen, Zhang & Zhou, ICML 2017"
     solves, stops = ("TopK", "BestArm"), True
+    needs = "delta"
     promises = ("aggregate",)
 
     def __init__(self, task: Any, delta: float | None = None, reuse: bool = False, sigma: float | None = None) -> None:

@@ -47,6 +47,7 @@ class Incremental(SetPolicy):
 
     name, source = "incremental", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 2"
     solves, stops, memory = ("TopK", "BestArm"), True, Memory
+    needs = "delta"
     promises = ("aggregate", "each")
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:

@@ -148,6 +148,7 @@ class KLLUCB(TopKAgent):
     """
 
     name, source, stops = "kl-lucb", "Kaufmann & Kalyanakrishnan, COLT 2013", True
+    needs = "delta or budget"
     promises = ("aggregate", "each")
 
     def __init__(

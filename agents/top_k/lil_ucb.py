@@ -41,6 +41,7 @@ class LilUCB(IndexPolicy):
     """
 
     name, source, solves, stops = "lil-ucb", "Jamieson, Malloy, Nowak & Bubeck, COLT 2014", ("BestArm",), True
+    needs = "delta or budget"
     promises = ("aggregate", "each", "exact")
 
     def __init__(

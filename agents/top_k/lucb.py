@@ -197,6 +197,7 @@ class LUCB(PlanPolicy):
     name, source, stops = "lucb", "Kalyanakrishnan, Tewari, Auer & Stone, ICML 2012", True
     promises = ("aggregate", "each")
     solves = ("TopK", "BestArm", "AllGood")
+    needs = "delta or budget"
     oracles = {
         "k": lambda problem, means: int(problem.right_answer(means).sum()) if problem.answer_size is None else None
     }

@@ -136,6 +136,7 @@ class MedianElimination(BulkPolicy):
 
     name, source = "median-elimination", "Even-Dar, Mannor & Mansour, JMLR 2006, Algorithm 3"
     solves, stops = ("BestArm",), True
+    needs = "delta"
     promises = ("aggregate", "each")
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:

@@ -183,6 +183,7 @@ class Racing(SetPolicy):
 
     name, source = "racing", "Heidrich-Meisner & Igel, ICML 2009"
     solves, stops, memory, promises = ("TopK", "BestArm"), True, Memory, ("aggregate", "each", "exact")
+    needs = "delta"
 
     def __init__(
         self,
