@@ -20,6 +20,18 @@ LARGEST = 1e100  # magnitude of a number that can be squared and summed without 
 _INT64 = np.dtype(np.int64)  # NumPy has one object for it, and comparing identities is quicker
 
 
+def _real(value: Any) -> float:
+    """A real number as a float; NaN for anything else, such as text, truth values, complex numbers and times."""
+    if isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind not in "iuf":
+        return math.nan
+    if isinstance(value, (bool, str, bytes)) or getattr(value, "dtype", None) == np.bool_:
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
 def number(
     name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, above: bool = False, below: bool = False
 ) -> float:
@@ -28,11 +40,7 @@ def number(
     Raises:
         ValueError: naming the value and the range.
     """
-    try:
-        logical = isinstance(value, bool) or getattr(value, "dtype", None) == np.bool_
-        x = math.nan if logical or isinstance(value, (str, bytes)) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        x = math.nan
+    x = value if type(value) is float else _real(value)
     if not (low <= x <= high) or (above and x == low) or (below and x == high) or math.isinf(x):
         left, right = "(" if above or math.isinf(low) else "[", ")" if below or math.isinf(high) else "]"
         raise ValueError(f"{name} must be a number in {left}{low:g}, {high:g}{right}, got {value!r:.200}")
@@ -62,7 +70,9 @@ def array(name: str, value: Any) -> NDArray[np.float64]:
         ValueError: naming the value, unless it is numbers of one rectangular shape.
     """
     try:
-        if np.asarray(value).dtype.kind in "iufO":
+        found = np.asarray(value)
+        objects = found.reshape(-1).tolist() if found.dtype.kind == "O" else ()
+        if found.dtype.kind in "iufO" and all(type(one) is float or not math.isnan(_real(one)) for one in objects):
             return np.array(value, np.float64)
     except (TypeError, ValueError, OverflowError):
         pass

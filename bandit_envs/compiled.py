@@ -117,9 +117,25 @@ class _Temporary:
         super().ensure_cache_path()  # type: ignore[misc]
 
 
+class _Checkout:
+    """Mixin for Numba's locator of caches beside the sources: only of a checkout.
+
+    Of an installed package, pip would leave such caches behind when it removes the package, in folders that then hide
+    another installation of it from Python.
+    """
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        installed = {"site-packages", "dist-packages"} & set(Path(py_file).resolve().parts)
+        return None if installed else super().from_function(py_func, py_file)  # type: ignore[misc]
+
+
 def _locators() -> list[type[Any]]:
     """Numba's own locators, stamped, and the temporary directory after them."""
-    ours = [type(base.__name__, (_Stamped, base), {}) for base in CompileResultCacheImpl._locator_classes]
+    ours = [
+        type(base.__name__, (*([_Checkout] if "InTree" in base.__name__ else []), _Stamped, base), {})
+        for base in CompileResultCacheImpl._locator_classes
+    ]
     user_wide = next(base for base in ours if "UserWide" in base.__name__)
     return [*ours, type("TemporaryCacheLocator", (_Temporary, user_wide), {})]
 

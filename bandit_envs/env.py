@@ -33,6 +33,17 @@ def episode_number(value: Any) -> int:
     return integer("options['episode']", value, 0, rng.EPISODES_LIMIT - 1)
 
 
+def next_episode(number: int) -> int:
+    """The number of the episode after this one, -1 before the first.
+
+    Raises:
+        ValueError: where it was the last of its root.
+    """
+    if number >= rng.EPISODES_LIMIT - 1:
+        raise ValueError(f"episode {number} is the last of its root: reset with another seed")
+    return number + 1
+
+
 def read_options(options: Any, known: Sequence[str]) -> Mapping[str, Any]:
     """The `options` of a reset, checked.
 
@@ -115,7 +126,10 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         """
         root = None if seed is None else rng.root_number(seed)
         asked = read_options(options, OPTIONS).get("episode")
-        number = episode_number((self._episode + 1 if root is None else 0) if asked is None else asked)
+        if asked is None:
+            number = next_episode(self._episode) if root is None else 0
+        else:
+            number = episode_number(asked)
         super().reset(seed=root)
         if root is None and self._root is None:
             root = fresh_root()

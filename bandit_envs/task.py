@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .checks import LARGEST, choice, errors_of, integer, interval, number
+from .checks import LARGEST, choice, errors_of, flag, integer, interval, number
 from .problems import PROBLEMS, Problem, kept, own
 from .rng import ARMS_LIMIT, PULLS_LIMIT
 
@@ -140,9 +141,23 @@ class Task:
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Task:
-        """The task of a JSON text."""
+    def from_json(cls, text: str, *, trust: bool = False) -> Task:
+        """The task of a JSON text.
+
+        Args:
+            text: what `to_json` has returned.
+            trust: import the module of a problem "module:Class" that has not been imported yet, which runs its code.
+
+        Raises:
+            ValueError: for another text, and for such a module where it is not trusted.
+        """
         form = json.loads(text)
         if not isinstance(form, dict):
             raise ValueError(f"a task in JSON form is an object, got {text!r:.200}")
+        module, colon, _ = str(form.get("problem")).partition(":")
+        if colon and module.strip() not in sys.modules and not flag("trust", trust):
+            raise ValueError(
+                f"the problem {form['problem']!r:.200} names a module, and importing it runs its code: import it "
+                "first, or say trust=True if you trust its maker"
+            )
         return cls(**form)

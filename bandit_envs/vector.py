@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from . import rng
 from .checks import flag, integer
-from .env import episode_number, fresh_root, read_options
+from .env import episode_number, fresh_root, next_episode, read_options
 from .episodes import Environment, Episodes
 from .problems import own
 from .setting import resolve
@@ -138,6 +138,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
             numbers = self._episode[rows] + 1
             if seeds is not None:
                 numbers[[seeds[i] is not None for i in rows]] = 0
+            next_episode(int(numbers.max()) - 1)
         else:
             shape = () if isinstance(asked, (int, np.integer)) else (self.num_envs,)
             numbers = np.broadcast_to(self._core.integers("options['episode']", asked, shape), self.num_envs)[rows]
@@ -171,6 +172,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
 
     def _begin_next(self, rows: NDArray[np.intp]) -> None:
         """Start, in each of the slots `rows`, the episode that comes after its own: the reset of an autoreset."""
+        next_episode(int(self._episode[rows].max(initial=-1)))
         self._episode[rows] += 1
         self._begin(rows)
 

@@ -89,7 +89,7 @@ def test_instance_names(name: str, said: str) -> None:
         ({"law": "bernoulli", "means": [0, 1]}, "bernoulli arms: .*'means'"),
         ({"law": "bernoulli", "mean": [0.5]}, "2 to 16777216 arms, got 1"),
         ({"law": "bernoulli", "mean": [0.5, np.nan]}, r"mean must be finite.*nan at index \[1\]"),
-        ({"law": "bernoulli", "mean": [0.5, None]}, "mean must be finite.*nan"),
+        ({"law": "bernoulli", "mean": [0.5, None]}, "mean must be numbers of one rectangular shape"),
         ({"law": "bernoulli", "mean": ["0.5", "0.6"]}, "mean must be numbers"),
         ({"law": "bernoulli", "mean": [0.5, HUGE]}, "mean must be numbers"),
         ({"law": "bernoulli", "mean": [0.5, 2]}, r"lies in \[0, 1\], got 2"),
@@ -847,3 +847,36 @@ def test_progress_is_true_false_or_none(value: Any) -> None:
     for call in calls:
         with pytest.raises(ValueError, match="progress must be True or False, got"):
             call()
+
+
+NOT_REAL = [
+    *(np.complex128(0.5 + 3j), np.timedelta64(3), np.timedelta64("NaT"), np.datetime64(3, "s"), np.void(b"123")),
+    *(np.array("0.5", object), np.array(True, object), 0.5 + 0j, "0.5", b"1", None),
+]
+
+
+@pytest.mark.parametrize("value", NOT_REAL, ids=repr)
+def test_numbers_are_real_numbers(value: Any) -> None:
+    for name in ("threshold", "tolerance", "pull_cost"):
+        with pytest.raises((ValueError, TypeError), match=name):
+            gym.make("bandit_envs/Threshold-v0", **{name: value})
+    with pytest.raises(ValueError, match="mean must be numbers"):
+        gym.make("bandit_envs/Threshold-v0", instance={"law": "bernoulli", "mean": [0.5, value]})
+    env = gym.make("bandit_envs/Threshold-v0")
+    for parameters in ({"name": "lsa", "alpha": value}, {"name": "ucbe", "a": 1.0, "H": value}):
+        if value is not None or "H" not in parameters:
+            with pytest.raises(ValueError, match="alpha|H must be a number"):
+                agents.make(parameters.pop("name"), env, **parameters)
+    assert gym.make("bandit_envs/Threshold-v0", threshold=Fraction(1, 4)).unwrapped.task.parameters["threshold"] == 0.25  # type: ignore[attr-defined]
+
+
+def test_small_things_that_were_taken() -> None:
+    with pytest.raises(ValueError, match="an answer of BestArm holds 1 arms, got k=3"):
+        agents.make("lucb(k=3)", gym.make("bandit_envs/BestArm-v0", delta=0.1, max_pulls=10))
+    with pytest.raises(ValueError, match=r"alpha must be a number in \(0, 1e\+100\]"):
+        agents.make("lsa(alpha=1e308)", gym.make("bandit_envs/Threshold-v0"))
+    with pytest.raises(ValueError, match="trust must be True or False"):
+        agents.evaluate("lsa", "bandit_envs/Threshold-v0", episodes=1, trust="x")  # type: ignore[arg-type]
+    for name in ("id", "wrappers", "vector_kwargs"):
+        with pytest.raises(ValueError, match=f"evaluate chooses '{name}' itself"):
+            agents.evaluate("lsa", "bandit_envs/Threshold-v0", episodes=1, env_kwargs={name: None})

@@ -222,7 +222,7 @@ def test_kills_of_a_training_at_random_moments(tmp_path):
         assert run.stdout is not None
         run.stdout.readline()
         try:
-            run.wait(rng.uniform(0.1, 5.0))
+            run.wait(rng.uniform(0.1, 9.0))
         except subprocess.TimeoutExpired:
             run.send_signal(signal.SIGKILL)
             killed += 1

@@ -29,11 +29,14 @@ from bandit_envs import (
     Bernoulli,
     Gaussian,
     Instance,
+    Measure,
     Problem,
     PureExplorationEnv,
     Sampler,
     SetProblem,
     Task,
+    Threshold,
+    carray,
     integer,
     register_instance,
     register_problem,
@@ -876,3 +879,53 @@ def test_whole_numbers_need_no_limits() -> None:
         integer("n", 0.5)
     with pytest.raises(ValueError, match=r"n must be an integer in \[1, inf\), got True"):
         integer("n", True, 1)
+
+
+# --- what a problem tells compiled code ------------------------------------------------------------------------------
+
+
+def half_routine(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
+    m, told = carray(mean, K), carray(out, K)
+    for k in range(K):
+        told[k] = carray(numbers, 1)[0] * abs(m[k] - 0.5)
+
+
+def right_routine(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
+    m, told = carray(mean, K), carray(out, K)
+    for k in range(K):
+        told[k] = abs(m[k] - 0.5) - carray(numbers, 1)[0]
+
+
+class Outside(SetProblem):
+    name, local, parameters, routine = "Outside", True, {}, right_routine
+
+    def margin(self, means: Any) -> Any:
+        return np.abs(np.asarray(means, np.float64) - 0.5) - 0.1
+
+    def distance_routine(self) -> Measure:
+        return Measure.of(type(self).routine, 0.1)
+
+
+class WrongOutside(Outside):
+    name, routine = "WrongOutside", half_routine
+
+    def distance_routine(self) -> Measure:
+        return Measure.of(half_routine, 1.0)
+
+
+class Shifted(Threshold):
+    name = "Shifted"
+
+    def margin(self, means: Any) -> Any:
+        return np.asarray(means, np.float64) - 0.25
+
+
+def test_routines_and_boundaries_are_compared_with_margins() -> None:
+    env = PureExplorationEnv("test_own_problems:Outside", instance="sampler(arms=6)", budget=40)
+    assert agents.make("apt", env).plays
+    with pytest.raises(
+        ValueError, match="distance_routine of the problem 'WrongOutside' must tell what arm_margin does"
+    ):
+        PureExplorationEnv("test_own_problems:WrongOutside", instance="sampler(arms=6)", budget=40)
+    with pytest.raises(ValueError, match="'Shifted' has the boundary 0.5, so that the margin of the mean"):
+        PureExplorationEnv("test_own_problems:Shifted", instance="sampler(arms=6)", budget=40)

@@ -347,7 +347,7 @@ def test_columns_come_where_they_say_something() -> None:
     result = evaluate("uniform", env_kwargs=kwargs)
     result.runs[0].lower_bound = 15.0
     assert "x lower bound" not in report.summary(result)  # no episode was ended by the agent
-    result.runs[0].columns["truncated"][:] = False
+    result.runs[0].columns["truncated"][:], result.runs[0].stops = False, True
     assert "x lower bound" in report.summary(result)
 
 

@@ -6,6 +6,8 @@ import base64
 import io
 import json
 import pickle
+import random
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from agents.learned import EquivariantPolicy, Trained, make_vec_env
 from agents.learned.algorithms import ALGORITHMS
 from agents.learned.buffer import RelativeBuffer
 from agents.learned.resuming import ResumeFile
+from bandit_envs import Task
 
 NEEDS_TRUST = r"trust=True, or --trust"
 
@@ -184,7 +187,7 @@ def test_a_model_that_is_read_learns_on(tmp_path):
     loaded.learn(32)
 
 
-# --- resume files -----------------------------------------------------------------------------------------------------
+# --- resume files ----------------------------------------------------------------------------------------------------
 
 
 class Killed(Exception):
@@ -224,3 +227,62 @@ def test_a_resume_file_runs_nothing(form, trace, tmp_path):
     if form == "pickle":
         pickle.loads(path.read_bytes())
         assert trace.exists()
+
+
+# --- modules that evaluations and tasks name -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", ["evil_module:Evil", " evil_module : Evil"])
+def test_an_evaluation_that_names_a_module_needs_trust(problem, tmp_path, monkeypatch):
+    """The folder of somebody else imports nothing; with the word it does."""
+    evaluation = agents.evaluate("uniform", "Threshold", episodes=3, env_kwargs={"budget": 10}, progress=False)
+    evaluation.save(tmp_path / "ev")
+    settings = tmp_path / "ev" / "settings.json"
+    told = json.loads(settings.read_text())
+    for run in told["runs"]:
+        run["task"]["problem"] = problem
+    settings.write_text(json.dumps(told))
+    trace = tmp_path / "trace"
+    (tmp_path / "evil_module.py").write_text(
+        f"from pathlib import Path\nPath({str(trace)!r}).touch()\n"
+        "from bandit_envs.problems.threshold import Threshold as Evil\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "evil_module", raising=False)
+    for refused in (
+        lambda: agents.Evaluation.load(tmp_path / "ev"),
+        lambda: Task.from_json(json.dumps(told["runs"][0]["task"])),
+    ):
+        with pytest.raises(ValueError, match="names a module.*trust=True"):
+            refused()
+    assert main(["plot", "ev"]) == 2
+    assert not trace.exists()
+    assert agents.Evaluation.load(tmp_path / "ev", trust=True).agents == ["uniform"]
+    assert trace.exists()
+
+
+# --- weights that decide nothing -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused(value, tmp_path):
+    model = agents.train(**TINY, out=tmp_path / "m")
+    with torch.no_grad():
+        next(iter(model.model.policy.parameters())).fill_(value)
+    model.save(tmp_path / "n")
+    with pytest.raises(ValueError, match=r"n\.zip .*finite real numbers"):
+        agents.load(tmp_path / "n")
+
+
+def test_loading_leaves_random_numbers_alone(tmp_path):
+    agents.train(**TINY, out=tmp_path / "m")
+    found = []
+    for load in (False, True):
+        torch.manual_seed(3)
+        random.seed(3)
+        np.random.seed(3)  # noqa: NPY002
+        if load:
+            agents.load(tmp_path / "m")
+        found.append((torch.rand(1).item(), random.random(), np.random.rand()))  # noqa: NPY002
+    assert found[0] == found[1]

@@ -510,3 +510,19 @@ def test_no_kernel_of_the_catalogue_reads_or_writes_beyond_its_arrays(tmp_path: 
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr[-3000:]
     assert int(done.stdout.split()[-1]) > 80
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_the_last_episode_of_a_root_is_followed_by_none(mode):
+    envs = gym.make_vec("bandit_envs/Threshold-v0", 1, instance="sampler(arms=3)", budget=3, autoreset_mode=mode)
+    envs.reset(seed=1, options={"episode": 2**32 - 1})
+    for _ in range(3 if mode is AutoresetMode.NEXT_STEP else 2):
+        envs.step(np.array([0]))
+    with pytest.raises(ValueError, match="episode 4294967295 is the last of its root: reset with another seed"):
+        envs.step(np.array([0]))
+    with pytest.raises(ValueError, match="the last of its root"):
+        envs.reset()
+    one = gym.make("bandit_envs/Threshold-v0")
+    one.reset(seed=1, options={"episode": 2**32 - 1})
+    with pytest.raises(ValueError, match="the last of its root"):
+        one.reset()

@@ -37,11 +37,14 @@ class Plot(Command):
     level: Annotated[float, arg(metavar="X")] = 0.95
     """Of the confidence bands."""
 
+    trust: Switch = False
+    """Import the module of a problem of somebody else that the folder names, which runs its code."""
+
     def run(self) -> None:
         """Write the figure."""
         from ..evaluation.plots import check_path
 
         path = self.folder / f"{self.metric}.png" if self.figure is None else check_path(self.figure)
-        result = agents.Evaluation.load(self.folder)
+        result = agents.Evaluation.load(self.folder, trust=self.trust)
         result.plot(self.metric, path=path, log=self.log, title=self.title, level=self.level)
         print(f"wrote {path}")

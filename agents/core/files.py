@@ -29,11 +29,13 @@ def try_out(path: Path) -> None:
     Raises:
         OSError: naming the path.
     """
-    probe = _partial(path)
+    partial = _partial(path)
+    probe = _partial(partial)  # the longest name that is written to
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder")
+        for place in (path, partial, probe):
+            if place.is_dir():
+                raise IsADirectoryError(f"{place} is a folder")
         with probe.open("ab"):
             pass
         probe.unlink()

@@ -12,13 +12,14 @@ import functools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Block, Quiet, Simulation, jit, numbers
+from bandit_envs import Block, Quiet, Simulation, errors_of, jit, numbers
 
 from .agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
 from .coordinates import CoordinateMemory, judge
@@ -252,7 +253,8 @@ class IndexPolicy(Agent):
         """`value`, by compiled code where there is any."""
         compiled = self.compiled
         if compiled is None:
-            out = self.value(T, x)
+            with errors_of(f"the index of {self.name}") if self._brought else nullcontext():
+                out = self.value(T, x)
         else:
             out = compiled.values(T, self.problem.arm_margin(x) if compiled.measured else x)
         return self._checked(out, T) if self._brought else out

@@ -108,7 +108,7 @@ def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.
         note = f"\n(the last of {len(rows) // len(evaluation.agents)} rows of each agent)"
         rows = list({row["agent"]: row for row in rows}.values())
     metric_names = evaluation.runs[0].names[2:]
-    shown = metric if metric in metric_names else metric_names[0]
+    shown = metric if metric in metric_names else next(iter(metric_names), None)
     columns: list[tuple[str, bool, Any]] = [("agent", False, lambda row: row["agent"])]
     columns += [(key, True, lambda row, key=key: _count(row[key])) for key in several]
     if "at" not in several or any(row["at"] != row["total_pulls"] for row in rows):
@@ -122,11 +122,12 @@ def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.
         )
     )
     if "verdict" in rows[0]:
-        columns.append(("delta", False, lambda row: row["verdict"]))
+        columns.append(("verdict", False, lambda row: row["verdict"]))
     columns.append(
         (f"score [{per_cent}]", True, lambda row: interval(row["score"], row["score_low"], row["score_high"]))
     )
-    columns.append((shown.replace("_", " "), True, lambda row: _short(row[shown])))
+    if shown is not None:
+        columns.append((shown.replace("_", " "), True, lambda row: _short(row[shown])))
     if any(row["truncated"] > 0 for row in rows):
         columns.append(("truncated", True, lambda row: f"{row['truncated']:.4f}"))
     if not all(math.isnan(row["lower_bound_ratio"]) for row in rows):

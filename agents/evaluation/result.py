@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PROBLEMS, Task
+from bandit_envs import PROBLEMS, Task, flag
 
 from ..core.files import finish, read_together, write_together
 from ..core.optional import pandas, require
@@ -50,6 +50,7 @@ class Run:
     seconds: float = 0.0
     lower_bound: float = math.nan  # pulls that the task takes on average, where that is known
     deterministic: bool | None = None  # of a model: whether it took its most probable action, or has drawn one
+    stops: bool = True  # whether the agent stops by its own rule, so that its delta can be judged
 
     @classmethod
     def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None) -> Run:
@@ -137,6 +138,7 @@ class Run:
             "seconds": self.seconds,
             "lower_bound": None if math.isnan(self.lower_bound) else self.lower_bound,
             "deterministic": self.deterministic,
+            "stops": self.stops,
             "task": json.loads(self.task.to_json()),
             **{name: None if array is None else array.tolist() for name, array in numbers.items()},
         }
@@ -276,7 +278,7 @@ class Evaluation:
         """Which episodes of a cell the agent has ended by itself, (episodes,)."""
         pulls, truncated = run.columns["total_pulls"][:, c], run.columns["truncated"][:, c].astype(np.bool_)
         ends = [end for end in (*run.cells[c], run.task.budget) if end is not None]
-        stopped: NDArray[np.bool_] = ~truncated & (pulls < min(ends, default=math.inf))
+        stopped: NDArray[np.bool_] = ~truncated & (pulls < min(ends, default=math.inf)) & run.stops
         return stopped
 
     @classmethod
@@ -366,8 +368,12 @@ class Evaluation:
         return folder
 
     @classmethod
-    def load(cls, folder: str | Path) -> Evaluation:
+    def load(cls, folder: str | Path, *, trust: bool = False) -> Evaluation:
         """What `save` wrote into `folder`.
+
+        Args:
+            folder: its path.
+            trust: import the modules of problems "module:Class" that have not been imported yet, which runs their code.
 
         Raises:
             FileNotFoundError: if it holds no evaluation. ValueError: if its files do not belong together, or are not
@@ -383,14 +389,14 @@ class Evaluation:
         except Exception as error:
             raise ValueError(f"{folder} holds no evaluation: {error!r:.300}") from error
         try:
-            return cls(_runs(folder, settings.pop("runs"), rows, pulls), settings)
+            return cls(_runs(folder, settings.pop("runs"), rows, pulls, flag("trust", trust)), settings)
         except Exception as error:
             if isinstance(error, ValueError) and str(folder) in str(error):
                 raise
             raise ValueError(f"{folder} holds no evaluation that this version reads: {error!r:.300}") from error
 
 
-def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: DataFrame) -> list[Run]:
+def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: DataFrame, trust: bool) -> list[Run]:
     """The runs that these tables hold, by what `Run.describe` has told of each.
 
     Raises:
@@ -398,7 +404,7 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
     """
     runs, at_row, at_pull = [], 0, 0
     for form in forms:
-        task, n = Task.from_json(json.dumps(form["task"])), form["episodes"]
+        task, n = Task.from_json(json.dumps(form["task"]), trust=trust), form["episodes"]
         at, budgets = (None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets"))
         C = len(at) if at is not None else len(budgets) if budgets is not None else 1
         part, sums = rows.iloc[at_row : at_row + C * n], pulls.iloc[at_pull : at_pull + C * task.K]
@@ -418,6 +424,6 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
             if not isinstance(value, (int, float)):
                 raise ValueError(f"{folder} was altered: {name} must be a number, got {value!r:.80}")
         total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)
-        how = form.get("deterministic")
-        runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound, how))
+        how, stops = form.get("deterministic"), form.get("stops", True)
+        runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound, how, stops))
     return runs

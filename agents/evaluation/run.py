@@ -121,7 +121,7 @@ def evaluate(
     if out is not None:
         raise ValueError(f"out must be None in this version (use Evaluation.save), got {out!r}")
     progress = None if progress is None else flag("progress", progress)
-    deterministic = flag("deterministic", deterministic)
+    deterministic, trust = flag("deterministic", deterministic), flag("trust", trust)
     kwargs = keywords(env_kwargs)
     env_id = environment_id(env_id)
     checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
@@ -211,7 +211,8 @@ def keywords(env_kwargs: Any) -> dict[str, Any]:
         return {}
     if not isinstance(env_kwargs, Mapping) or not all(isinstance(name, str) for name in env_kwargs):
         raise ValueError(f"env_kwargs must be a dict of keyword arguments, or None, got {env_kwargs!r:.200}")
-    for name in ("actions", "observation", "num_envs", "autoreset_mode", "copy"):
+    chosen = ("actions", "observation", "num_envs", "autoreset_mode", "copy", "id", "vectorization_mode")
+    for name in (*chosen, "vector_kwargs", "wrappers"):
         if name in env_kwargs:
             raise ValueError(f"evaluate chooses {name!r} itself; take it out of env_kwargs")
     return dict(env_kwargs)
@@ -359,6 +360,7 @@ class _Plan:
             else:
                 run = Run.joined(self._parts(episodes, seed, bar, jobs))
         run.seconds, run.lower_bound = time.perf_counter() - started, self.lower_bound
+        run.stops = bool(getattr(self.policy, "stops", True))
         run.deterministic = None if isinstance(self.policy, Agent) else not self.draws
         return run.as_budgets() if self.checks_are_budgets else run
 

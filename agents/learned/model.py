@@ -24,6 +24,7 @@ from bandit_envs import FEATURES, Quiet, Simulation, Task, flag
 from ..core.agent import task_of
 from ..core.files import finish, write_together
 from ..models.formats import FORMAT, check_format, read_card, train_again
+from .generators import untouched_generators
 from .network_index import LogitMemory, NetworkIndex
 from .plain import CONTRIB, FORMAT_NAME, MARKS, NETWORK_NAME, Archive, NotPlainError, network_told
 from .policy import Equivariant
@@ -287,7 +288,8 @@ def load(path: str | Path, env_or_task: Any = None, *, trust: bool = False) -> T
         raise _untrusted(file, foreign)
 
     def read(arms: int | None = None) -> Any:
-        return _unpickled(archive, card, arms) if foreign else _plain(archive, card, arms, trust)
+        with untouched_generators():  # SB3 seeds them where a model is made
+            return _unpickled(archive, card, arms) if foreign else _plain(archive, card, arms, trust)
 
     model = read()
     arms, F = int(getattr(model.action_space, "n", 1)) - 1, len(FEATURES)

@@ -158,6 +158,7 @@ class Archive:
         if arms is not None:
             count, shape = arms + 1, (arms * len(FEATURES),)
         weights = {name: self._weights(f"{name}.pth") for name in ("policy", "policy.optimizer")}
+        check_finite(weights["policy"])
         given = self._arguments(kind, weights["policy"])
         model = kind(self._policy(), None, device="cpu", _init_setup_model=False, **given)
         for name in (*COUNTERS, "n_envs"):
@@ -255,6 +256,23 @@ def check_network(asked: Any, weights: Mapping[str, Any]) -> dict[str, Any]:
         elif name in SIZES and any(int(size) > widest for size in re.findall(r"\d+", json.dumps(value))):
             raise ValueError(f"its {name} asks for more than its weights have, {value!r:.80}")
     return found
+
+
+def check_finite(weights: Any) -> None:
+    """Refuse weights that are no real numbers, or not finite: a policy of such ones decides nothing.
+
+    Args:
+        weights: tensors or arrays, by name.
+
+    Raises:
+        ValueError: naming one.
+    """
+    if not isinstance(weights, Mapping):
+        raise ValueError(f"its weights must be arrays by name, got {type(weights).__name__}")
+    for name, one in weights.items():
+        found = torch.as_tensor(one)
+        if found.is_complex() or not bool(torch.isfinite(found).all()):
+            raise ValueError(f"its weights {name!r} must be finite real numbers")
 
 
 class NotPlainError(ValueError):

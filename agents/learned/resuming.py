@@ -8,7 +8,6 @@ model and the callback anew, and they are then given the numbers that have chang
 from __future__ import annotations
 
 import json
-import random
 import zipfile
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from ..core.files import write_alone
 from ..models.formats import FORMAT
+from .generators import generator_states, set_generators
 from .joined_vec_env import JoinedVecEnv
 
 __all__ = ["ResumeFile", "environment_state", "model_state", "restore_environment", "restore_model"]
@@ -184,9 +184,7 @@ class ResumeFile:
         state = {
             "model": model_state(model),
             "callback": callback.state(),
-            "torch": torch.get_rng_state(),
-            "numpy": np.random.get_state(),  # noqa: NPY002 (SB3 uses this generator)
-            "python": random.getstate(),
+            **generator_states(),
         }
         header = json.dumps({"format": FORMAT, "call": self.call, "state": pack(state, arrays)})
         arrays[HEADER] = np.frombuffer(header.encode(), np.uint8)
@@ -232,9 +230,7 @@ class ResumeFile:
         with self.reading():
             callback.restore(state["callback"])
             restore_model(model, state["model"])
-            torch.set_rng_state(state["torch"])
-            np.random.set_state(state["numpy"])  # noqa: NPY002 (SB3 uses this generator)
-            random.setstate(state["python"])
+            set_generators(state)
 
     @contextmanager
     def reading(self) -> Iterator[None]:

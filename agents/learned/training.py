@@ -136,9 +136,11 @@ def train(
     )
     if resume and out is None:
         raise ValueError("resume needs out, whose <out>.resume it reads")
-    for path in () if out is None else paths_of(out):
-        try_out(path)
+    if out is not None and not Path(out).name.removesuffix(".zip"):
+        raise ValueError(f"out must name a file, got {str(out)!r:.200}")
     file = None if out is None else ResumeFile(Path(str(out).removesuffix(".zip") + ".resume"), plan.arguments)
+    for path in () if out is None or file is None else (*paths_of(out), file.path):
+        try_out(path)
     show = shown(progress)
     if show:
         for most in sorted({one.task.max_pulls or 0 for one in plan.mix.environments if one.capped}):
@@ -149,6 +151,8 @@ def train(
             )
     with one_thread():
         stored = file.read() if resume and file is not None and file.path.exists() else None
+        if resume and stored is None and file is not None and progress is not False:
+            print(f"note: there is no {file.path}: the training begins from the start", file=sys.stderr)
         clock = Clock(plan.steps, plan.seconds, began)
         environments, root = plan.mix.environments, plan.roots["choosing"]
         if file is None or stored is None:

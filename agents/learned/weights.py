@@ -19,7 +19,7 @@ from ..core.files import reading, write_together
 from ..models.cards import card_path, stored_weights
 from ..models.formats import FORMAT
 from .model import Trained
-from .plain import check_network
+from .plain import check_finite, check_network
 from .policy import Equivariant, EquivariantPolicy
 
 __all__ = ["PolicyOnly", "load_stored", "store"]
@@ -55,6 +55,7 @@ def load_stored(name: str, task: Task) -> Trained:
     card, weights = stored_weights(name, task)
     box = spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
     with reading(card_path(name, task)):
+        check_finite(weights)
         network = check_network(card["network"], weights)
         policy = EquivariantPolicy(box, spaces.Discrete(task.stop + 1), lambda _: 0.0, **network)
         policy.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})

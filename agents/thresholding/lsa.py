@@ -14,6 +14,7 @@ import numpy as np
 from bandit_envs import number
 
 from ..core.agent import Floats
+from ..core.confidence import MOST
 from ..core.index_policy import IndexPolicy
 
 __all__ = ["LSA"]
@@ -30,7 +31,7 @@ class LSA(IndexPolicy):
 
     def __init__(self, task: Any, alpha: float = 1.35) -> None:
         super().__init__(task)
-        self.alpha = number("alpha", alpha, 0, above=True)
+        self.alpha = number("alpha", alpha, 0, MOST, above=True)
 
     def index(self, T: Floats, D: Floats) -> Floats:
         return self.alpha * T * (D * D) + 0.5 * np.log(T)  # Alg. 1, line 4

@@ -5,8 +5,8 @@ symbols     Q arms still pulled, n_k pulls of each arm of Q after phase k, T bud
 departures  D1 ties go to the lowest index (the paper breaks them arbitrarily)
 
 On Threshold the margin is the distance from the threshold. The K - 1 phases spend at most T pulls; it then stops, with
-the plug-in answer. Called without its memory in the middle of an episode (`state=None`), it begins anew, with means
-over all samples seen.
+the plug-in answer. Without its memory it refuses an episode that has begun; `begin_anew` makes one, with means over all
+samples seen.
 """
 
 from __future__ import annotations

@@ -41,6 +41,8 @@ class UCBE(IndexPolicy):
         super().__init__(task)
         budget, K, b = self.task.budget, self.task.K, number("b", b, -500, 500)
         scale = None if scale is None else number("scale", scale, 0, above=True)
+        infinite = isinstance(H, float) and math.isinf(H)  # which `agents.make` may have found
+        H = H if H is None or infinite else number("H", H, 0, above=True)
         if a is not None:
             self.a = number("a", a, 0)
             return
@@ -49,9 +51,8 @@ class UCBE(IndexPolicy):
             raise ValueError(f"ucbe needs a budget > {arms} = {self.task.stop}, got {budget}")
         if H is None:
             raise ValueError("ucbe is an oracle: it needs H= (or a=), which is known only for a fixed instance")
-        if isinstance(H, float) and math.isinf(H):
+        if infinite:
             raise ValueError("ucbe needs a finite H, got inf: some arms lie exactly on the boundary; pass a= instead")
-        H = number("H", H, 0, above=True)
         if scale is not None:
             factor = scale * 25 / 36
         else:

@@ -10,7 +10,7 @@ departures  D1 fractional numbers of pulls are rounded up
                not pay a round, it is spread evenly over S (the lowest arms get one pull more) and pooled with the
                samples of the round before; where no arm is undecided, the rest stays unspent
 
-Called without its memory in the middle of an episode (`state=None`), it begins anew with fresh samples.
+Without its memory it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
 from __future__ import annotations

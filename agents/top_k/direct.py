@@ -4,7 +4,7 @@ symbols     n arms, m = k wanted, p_a the empirical mean of arm a
 departures  D1 ties go to the lowest arm
             D2 the paper's rewards lie in [0, 1]; samples of sub-Gaussian scale sigma count as rewards of width 2 sigma
 
-Called without its memory in the middle of an episode (`state=None`), it begins anew with fresh samples.
+Without its memory it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
 from __future__ import annotations

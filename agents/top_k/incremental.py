@@ -3,7 +3,7 @@
 symbols     n arms, m = k wanted; S_l the arms selected (A here), R_l those that remain (S here) in round l
 departures  D1 those of Median Elimination, which it calls
 
-Called without its memory in the middle of an episode (`state=None`), it begins anew with fresh samples.
+Without its memory it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
 from __future__ import annotations

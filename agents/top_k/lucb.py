@@ -218,6 +218,8 @@ class LUCB(PlanPolicy):
         if k is None:
             raise ValueError("lucb on AllGood is an oracle: it needs k=, which is known only for a fixed instance")
         self.k = integer("k", k, 1, K - 1)
+        if self.problem.answer_size not in (None, self.k):
+            raise ValueError(f"an answer of {self.task.problem} holds {self.problem.answer_size} arms, got k={self.k}")
         lil = choice("widths", widths, WIDTHS) == "lil"
         oracle = self.problem.answer_size is None
         delta = delta_of(self.name, self.task, delta, with_budget=None if oracle else 0.01)  # D4

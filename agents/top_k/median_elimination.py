@@ -5,7 +5,7 @@ departures  D1 ceil(|S| / 2) arms stay (the paper drops those below the median, 
             D2 ties go to the lowest arm
             D3 the paper's constant 4 is for rewards in [0, 1]; others take 8 sigma^2, which its proof needs
 
-Called without its memory in the middle of an episode (`state=None`), it begins anew with fresh samples.
+Without its memory it refuses an episode that has begun; `begin_anew` makes one, and it takes fresh samples.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ departures  D1 pulls of an arm and the quarter of the arms that QE drops are rou
             D3 where a round's budget does not pay one pull of each arm, T is filled with the best of S
             D4 reuse=True: the means are those of all pulls of an arm, not of the round's alone
 
-A sixth of the budget or more stays unspent (n = 1000: 16 %), as the rounds end when T is full. Called
-without its memory in the middle of an episode (`state=None`), it begins anew with what is left of the budget.
+A sixth of the budget or more stays unspent (n = 1000: 16 %), as the rounds end when T is full. Without
+its memory it refuses an episode that has begun; `begin_anew` makes one, for what is left of the budget.
 """
 
 from __future__ import annotations

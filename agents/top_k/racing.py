@@ -13,7 +13,7 @@ departures  D1 selecting ends when m arms are selected, discarding when n - m ar
             D3 beyond=True: past R it goes on with the confidence of round R, as in the comparison of Kalyanakrishnan &
                Stone, ICML 2010; the guarantee is for the first R rounds
 
-Met in the middle of an episode (`state=None`), it begins anew; samples seen before count.
+Without its memory it refuses an episode that has begun; `begin_anew` makes one, by which samples seen before count.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..compiled import jit
 from ..geometry import Polyhedron
 from ..instances import Instance, Sampler
-from ..routines import routine
+from ..routines import call_routine, routine
 
 __all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
 
@@ -61,6 +61,11 @@ def _routine_of(function: Callable[..., None]) -> Any:
     return routine(function, "int64*", "float64*", "int64", "float64*", "float64*")
 
 
+@jit
+def _tell(address: Any, pulls: Any, mean: Any, numbers: Any, out: Any) -> None:
+    call_routine(address, pulls, mean, len(out), numbers, out)
+
+
 class Measure(NamedTuple):
     """The distances of one episode as a routine, `f(pulls, mean, K, numbers, out)`.
 
@@ -74,6 +79,10 @@ class Measure(NamedTuple):
     def of(cls, function: Callable[..., None], *numbers: float) -> Measure:
         """Such a routine of a function, which is compiled at the first call."""
         return cls(_routine_of(function), np.array(numbers, np.float64))
+
+    def tell(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
+        """Fill out (K,) with the distances of one episode, for callers in Python: pulls (K,), mean (K,) or (K * D,)."""
+        _tell(self.routine.address, pulls, mean, self.numbers, out)
 
 
 class Problem(ABC):

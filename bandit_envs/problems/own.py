@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..checks import LARGEST, errors_of, integer, mask, number, numbers, ours
 from ..instances import Instance, Sampler
 from ..rng import ARMS_LIMIT
-from .base import Bools, Floats, Problem, TaskLike
+from .base import Bools, Floats, Measure, Problem, TaskLike
 
 __all__ = ["certificate", "check", "margin", "plug_in", "truth", "try_out", "verdict"]
 
@@ -114,6 +114,8 @@ def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None
     if problem.local:
         single = means.reshape(-1, D) if D > 1 else means.reshape(-1)
         _check_local(problem, means, margins, _defined(problem, "arm_margin", (len(single),), single, "iuf"))
+    _check_boundary(problem, means, margins)
+    _check_measure(problem, means)
     bound = _ask(problem, "lower_bound", means[0], delta)
     if not isinstance(bound, (float, int, np.floating, np.integer)) or isinstance(bound, bool):
         raise ValueError(f"lower_bound of {_named(problem)} must be a number, or NaN, got {bound!r:.200}")
@@ -133,6 +135,53 @@ def _check_attributes(problem: Problem) -> None:
         number(f"boundary {of}", problem.boundary, -LARGEST, LARGEST)
     if problem.answer_size is not None:
         integer(f"answer_size {of}", problem.answer_size, 1, ARMS_LIMIT)
+
+
+def _check_boundary(problem: Problem, means: Floats, margins: Floats) -> None:
+    """Refuse a boundary that is not what margins are counted from: compiled code takes mean - boundary for the margin.
+
+    Args:
+        problem: whose boundary it is. means: (n, K), or (n, K, D), which have no boundary. margins: (n, K).
+    """
+    if problem.boundary is None or means.ndim > 2:
+        return
+    other = ~np.isclose(margins, means - problem.boundary, rtol=1e-6, atol=1e-9)
+    if other.any():
+        i = tuple(np.argwhere(other)[0])
+        raise ValueError(
+            f"{_named(problem)} has the boundary {problem.boundary}, so that the margin of the mean {means[i]} must be "
+            f"{means[i] - problem.boundary}, got {margins[i]}: say boundary = None, or define both alike"
+        )
+
+
+def _check_measure(problem: Problem, means: Floats) -> None:
+    """Refuse a `distance_routine` that tells other distances than `distances`, or than `arm_margin` of single arms.
+
+    Args:
+        problem: whose routine it is. means: (n, K) or (n, K, D).
+    """
+    measure = _ask_attribute(problem, "measure")
+    if measure is None:
+        return
+    if not isinstance(measure, Measure):
+        raise ValueError(f"distance_routine of {_named(problem)} must return a Measure or None, got {measure!r:.200}")
+    rows = means.reshape(-1, 1, *means.shape[2:]) if problem.local else means
+    K = rows.shape[1]
+    pulls, out = np.ones((len(rows), K), np.int64), np.empty((len(rows), K))
+    with errors_of(f"distance_routine of {_named(problem)}"):
+        for e in range(len(rows)):
+            measure.tell(pulls[e], rows[e].reshape(-1).copy(), out[e])
+    if problem.local:
+        wanted = _ask(problem, "arm_margin", rows[:, 0])[:, None]
+    else:
+        wanted = _ask(problem, "distances", pulls, rows.copy(), np.empty(out.shape))
+    other = ~(np.isclose(out, wanted, rtol=1e-6, atol=1e-9) | problem.local & (out == -np.inf))
+    if other.any():
+        i = tuple(np.argwhere(other)[0])
+        raise ValueError(
+            f"distance_routine of {_named(problem)} must tell what {'arm_margin' if problem.local else 'distances'} "
+            f"does, {wanted[i]} for the mean {rows[i]}, got {out[i]}"
+        )
 
 
 def _check_local(problem: Problem, means: Floats, margins: Floats, single: Floats) -> None:
@@ -159,6 +208,12 @@ def _check_local(problem: Problem, means: Floats, margins: Floats, single: Float
 
 def _named(problem: Problem) -> str:
     return f"the problem {problem.name!r}"
+
+
+def _ask_attribute(problem: Problem, name: str) -> Any:
+    """The value of an attribute; errors of the code behind it name the problem."""
+    with errors_of(f"{name} of {_named(problem)}"):
+        return getattr(problem, name)
 
 
 def _ask(problem: Problem, method: str, *arguments: Any, **keywords: Any) -> Any:
