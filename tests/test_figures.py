@@ -1,5 +1,6 @@
 """Figures of papers: panels, claims and verdicts on data whose outcome is known."""
 
+import copy
 import math
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from test_datasets import GOOD
 
 from agents import figures
 from agents.cli import main
-from agents.figures import Claim, Figure, Growth, Panel, Printed, Sweep, reproduce
+from agents.figures import Claim, Figure, Growth, Line, Panel, Printed, Sweep, reproduce
 from agents.figures.mason2020 import Ratings
 from bandit_envs import datasets
 
@@ -70,6 +71,27 @@ def test_growth_with_chance_is_open_where_its_interval_straddles() -> None:
     assert open_row["verdict"] == "open"
     logs = np.log([e.column("poor", "misclassified").mean() for _, e, _ in panel.points(panel.run(None, 0, False))])
     assert row["estimate"] == pytest.approx((logs[1] - logs[0]) / math.log(2))
+
+
+def test_lines_by_hand() -> None:
+    """Pulls are T itself, a line through 0; its square is 4 times as steep at 200 as at 50, and 1000 - T falls."""
+    panel = sweep(metric="total_pulls")
+    result = panel.run(None, 0, False)
+    rows = [Line("swept", "good", bend).test(panel, result, 0.95)[0] for bend in (1.5, 3.0)]
+    assert [row["estimate"] for row in rows] == pytest.approx([1, 1])
+    assert [row["verdict"] for row in rows] == ["yes", "yes"]
+    for change, estimate in ((lambda pulls: pulls**2, 4.0), (lambda pulls: 1000 - pulls, math.inf)):
+        changed = copy.deepcopy(result)
+        for evaluation in changed.evaluations.values():
+            for run in evaluation.runs:
+                run.columns["total_pulls"] = change(run.columns["total_pulls"])
+        (row,) = Line("swept", "good").test(panel, changed, 0.95)
+        assert row["estimate"] == pytest.approx(estimate)
+        assert row["verdict"] == "no"
+    two = sweep((50, 100), metric="total_pulls")
+    result = two.run(None, 0, False)
+    with pytest.raises(ValueError, match="a curvature needs at least 3 points, got 2"):
+        Line("swept", "good").test(two, result, 0.95)
 
 
 def test_a_sweep_is_drawn_and_saved(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The figures of the papers: one short declaration each."""
 
 from .catalogue import FIGURES
-from .claims import Claim, Growth, Level, Peaks, Printed
+from .claims import Claim, Growth, Level, Line, Peaks, Printed
 from .figure import Figure
 from .panels import Allocation, AnyPanel, Panel, Result, Sweep
 from .reproduction import Reproduction, reproduce
@@ -14,6 +14,7 @@ __all__ = [
     "Figure",
     "Growth",
     "Level",
+    "Line",
     "Panel",
     "Peaks",
     "Printed",
