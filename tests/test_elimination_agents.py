@@ -26,7 +26,7 @@ from bandit_envs import PULLS_LIMIT, Gaussian, Instance, Task, slot_kernel
 ALL_GOOD = "bandit_envs/AllGood-v0"
 BEST_ARM = "bandit_envs/BestArm-v0"
 NAMES = ["east", "uniform-elimination", "fareast", "median-elimination"]
-FAREASTS = ["fareast", "fareast(finder='lucb', kappa=0.5)"]
+FAREASTS = ["fareast", "fareast(finder='lucb', kappa=0.5)", "fareast(finder='lucb', kappa=0.5, tau=4, c=2.08)"]
 MODES: dict[str, dict[str, Any]] = {
     "additive": {"epsilon": 0.3},
     "multiplicative": {"epsilon": 0.3, "multiplicative": True},
@@ -42,7 +42,9 @@ def twin_of(agent: Any) -> Twin:
         return best_arm(K, *agent.accuracy)
     common = (K, p["epsilon"], p["multiplicative"], p["slack"], agent.task.delta, agent.task.sigma)
     if agent.name == "fareast":
-        return fareast(*common, finder=agent.finder, kappa=agent.rules.kappa, constant=agent.rules.constant)
+        rules = agent.rules
+        c = rules.factor / agent.task.sigma**2
+        return fareast(*common, c, agent.finder, rules.kappa, rules.constant, rules.tau)
     return {"east": east, "uniform-elimination": uniform_elimination}[agent.name](*common)
 
 
@@ -111,6 +113,7 @@ def test_pulls_of_the_bad_filter() -> None:
     # r = 1, n = 10, delta = .1: 2^5 ln(80 / .05) = 236.09; r = 2: 2^7 ln(80 / .0125) = 1121.80
     assert [bad_filter_pulls(r, 10, 0.1) for r in (1, 2)] == [237, 1122]
     assert bad_filter_pulls(1, 10, 0.1, sigma=0.5) == math.ceil(236.09 / 4)
+    assert [bad_filter_pulls(r, 10, 0.1, 1.0, 4.0) for r in (1, 2)] == [119, 561]  # half of them
     assert bad_filter_pulls(30, 10, 0.1) == bad_filter_pulls(1, 10, 0.1, sigma=1e9) == PULLS_LIMIT  # never reached
 
 
@@ -132,7 +135,7 @@ def test_delta_needed_and_bad_parameters() -> None:
             agents.make(name, task(), c=0)
         with pytest.raises(ValueError, match="sigma must be"):
             agents.make(name, task(), sigma=-1)
-    for wrong in ("finder='lucb1'", "kappa=1", "delta=0"):
+    for wrong in ("finder='lucb1'", "kappa=1", "tau=0", "delta=0"):
         with pytest.raises(ValueError, match="must be"):
             agents.make(f"fareast({wrong})", task())
     exact = Task("BestArm", {"epsilon": 0.0, "criterion": "aggregate"}, K=3, delta=0.1)

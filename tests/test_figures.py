@@ -1,5 +1,6 @@
 """Figures of papers: panels, claims and verdicts on data whose outcome is known."""
 
+import copy
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from test_datasets import GOOD
 
 from agents import figures
 from agents.cli import main
-from agents.figures import Alike, Claim, Extremes, Figure, Growth, Lead, Panel, Printed, Sweep, reproduce
+from agents.figures import Alike, Claim, Extremes, Figure, Growth, Lead, Line, Panel, Printed, Sweep, reproduce
 from agents.figures.mason2020 import Ratings
 from bandit_envs import datasets
 
@@ -123,6 +124,27 @@ def test_a_lead_that_is_larger_at_one_end_only() -> None:
         for middle in (1.0, 3.0)
     }
     assert found == {1.0: [(2.0, 10.0, "yes"), (3.0, -10.0, "no")], 3.0: [(1.0, 10.0, "yes"), (2.0, 20.0, "yes")]}
+
+
+def test_lines_by_hand() -> None:
+    """Pulls are T itself, a line through 0; its square is 4 times as steep at 200 as at 50, and 1000 - T falls."""
+    panel = sweep(metric="total_pulls")
+    result = panel.run(None, 0, False)
+    rows = [Line("swept", "good", bend).test(panel, result, 0.95)[0] for bend in (1.5, 3.0)]
+    assert [row["estimate"] for row in rows] == pytest.approx([1, 1])
+    assert [row["verdict"] for row in rows] == ["yes", "yes"]
+    for change, estimate in ((lambda pulls: pulls**2, 4.0), (lambda pulls: 1000 - pulls, math.inf)):
+        changed = copy.deepcopy(result)
+        for evaluation in changed.evaluations.values():
+            for run in evaluation.runs:
+                run.columns["total_pulls"] = change(run.columns["total_pulls"])
+        (row,) = Line("swept", "good").test(panel, changed, 0.95)
+        assert row["estimate"] == pytest.approx(estimate)
+        assert row["verdict"] == "no"
+    two = sweep((50, 100), metric="total_pulls")
+    result = two.run(None, 0, False)
+    with pytest.raises(ValueError, match="a curvature needs at least 3 points, got 2"):
+        Line("swept", "good").test(two, result, 0.95)
 
 
 def test_a_sweep_is_drawn_and_saved(tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ def fareast(
     finder: str = "median-elimination",
     kappa: float = 1 / 16,
     constant: float | None = None,
+    factor: float = 8.0,
 ) -> Twin:
     """Mason et al. 2020, Algorithm 4.1."""
     everyone = set(range(K))
@@ -122,7 +123,7 @@ def fareast(
     while True:
         r += 1
         delta_r, acc = delta / (2 * r**2), 2.0**-r
-        tau = math.ceil(2 ** (2 * r + 3) * sigma**2 * math.log(8 * K / delta_r))
+        tau = math.ceil(factor * 4**r * sigma**2 * math.log(8 * K / delta_r))
         V = everyone - (G | B)
         if finder == "lucb":
             star, cost = yield from lucb(sorted(G or everyone), acc, kappa, sigma, c)

@@ -1,12 +1,12 @@
 """FAREAST: Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Algorithm 4.1.
 
 symbols     G arms declared good, A active arms, V arms that are undecided, gamma slack
-            r round, delta_r = delta / (2 r^2), tau_r = ceil(2^(2r + 3) sigma^2 ln(8 n / delta_r)), i_r the finder's arm
+            r round, delta_r = delta / (2 r^2), tau_r = ceil(8 4^r sigma^2 ln(8 n / delta_r)), i_r the finder's arm
             m_i, N_i mean and number of the good filter's own samples, t their common number among the active arms
             C = C_{delta/2n}(t) = sigma sqrt(c ln(log2(2t) 2n / delta) / t), kappa failure probability of the finder
             H pulls of the finder: H_ME(n, 2^-r, kappa) of Median Elimination
-departures  D1 the constant of tau_r, lost in print, is restored: each fresh mean is within 2^-(r+1) but for
-               delta_r / (4n)
+departures  D1 the factor 8 of tau_r, lost in print, is restored: each fresh mean is within 2^-(r+1) but for
+               delta_r / (4n); the authors' code has 4
             D2 arms that the bad filter declares bad leave A, as in the authors' code
             D3 t is the common number of samples; ties go to the lowest arm
             D4 slack and the multiplicative form are derived: the paper prints the additive form with gamma = 0
@@ -60,6 +60,7 @@ class Rules(NamedTuple):
     factor: float  # c sigma^2
     kappa: float
     constant: float  # of Median Elimination
+    tau: float  # the factor of tau_r
     lucb: bool  # the finder is LUCB1
 
 
@@ -97,9 +98,9 @@ class Episode(NamedTuple):
 
 
 @jit
-def bad_filter_pulls(r: Any, n: Any, delta: Any, sigma: Any = 1.0) -> Any:
-    """tau_r = ceil(2^(2r + 3) sigma^2 ln(8 n / delta_r)), delta_r = delta / (2 r^2).   [line 7] D1"""
-    return bulk.whole(2.0 ** (2 * r + 3) * sigma**2 * math.log(8 * n / (delta / (2 * r**2))))
+def bad_filter_pulls(r: Any, n: Any, delta: Any, sigma: Any = 1.0, factor: Any = 8.0) -> Any:
+    """tau_r = ceil(factor 4^r sigma^2 ln(8 n / delta_r)), delta_r = delta / (2 r^2).   [line 7] D1"""
+    return bulk.whole(factor * 4.0**r * sigma**2 * math.log(8 * n / (delta / (2 * r**2))))
 
 
 @part
@@ -194,7 +195,7 @@ def end_bad_filter(episode: Any, r: Any, rules: Any) -> Any:
 def bad_filter(episode: Any, r: Any, rules: Any) -> Any:
     """Lines 8 to 12, from where the episode stands. Returns whether they are over; if not, it has planned pulls."""
     state, plan, marks, total = episode.state, episode.plan, episode.marks, episode.total
-    tau = bad_filter_pulls(r, len(total), rules.delta, rules.sigma)  # line 7
+    tau = bad_filter_pulls(r, len(total), rules.delta, rules.sigma, rules.tau)  # line 7
     if state.stage == FIND:
         state.best = lucb(episode, r, rules) if rules.lucb else median_elimination(episode, r, rules)  # line 9
         if state.best < 0:
@@ -296,6 +297,7 @@ class Fareast(BulkPolicy):
         task: a task or an environment. delta: None takes the task's.
         finder: "median-elimination" (the paper's) or "lucb" (its experiments').
         kappa: failure probability of the finder, in (0, 1). c: constant of the width, > 0.
+        tau: factor of tau_r, > 0: 8 is what the proof needs, 4 what the authors' code has.
         sigma: sub-Gaussian scale; None takes the task's.
 
     Until it stops, `recommend` gives the plug-in answer.
@@ -313,6 +315,7 @@ class Fareast(BulkPolicy):
         kappa: float = 1 / 16,
         c: float = 4.0,
         sigma: float | None = None,
+        tau: float = 8.0,
     ) -> None:
         super().__init__(task)
         self.finder = choice("finder", finder, FINDERS)
@@ -321,7 +324,9 @@ class Fareast(BulkPolicy):
         level, factor = delta / (2 * self.task.K), number("c", c, 0, above=True) * scale**2
         constant, p = width_constant(self.task, sigma), self.task.parameters  # D6
         epsilon, gamma, by_lucb = float(p["epsilon"]), float(p["slack"]), finder == "lucb"
-        self.rules = Rules(epsilon, gamma, p["multiplicative"], delta, scale, level, factor, kappa, constant, by_lucb)
+        tau = number("tau", tau, 0, above=True)
+        terms = epsilon, gamma, p["multiplicative"], delta, scale, level, factor, kappa, constant
+        self.rules = Rules(*terms, tau, by_lucb)
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape

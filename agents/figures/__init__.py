@@ -1,7 +1,7 @@
 """The figures of the papers: one short declaration each."""
 
 from .catalogue import FIGURES
-from .claims import Alike, Claim, Extremes, Growth, Level, Peaks, Printed
+from .claims import Alike, Claim, Extremes, Growth, Level, Line, Peaks, Printed
 from .figure import Figure
 from .panels import Allocation, AnyPanel, Lead, Panel, Result, Sweep
 from .reproduction import Reproduction, reproduce
@@ -17,6 +17,7 @@ __all__ = [
     "Growth",
     "Lead",
     "Level",
+    "Line",
     "Panel",
     "Peaks",
     "Printed",

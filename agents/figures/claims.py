@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..evaluation.statistics import bootstrap_mean, paired_difference
 from .panels import Allocation, AnyPanel, Lead, Panel, Result, Sweep
 
-__all__ = ["Alike", "AnyClaim", "Claim", "Extremes", "Growth", "Level", "Peaks", "Printed"]
+__all__ = ["Alike", "AnyClaim", "Claim", "Extremes", "Growth", "Level", "Line", "Peaks", "Printed"]
 
 
 def _row(
@@ -28,6 +29,18 @@ def _row(
 ) -> dict[str, Any]:
     """What is found at one point; NaN where a column does not apply."""
     return {"x": x, "estimate": estimate, "low": low, "high": high, "p_value": p_value, "verdict": verdict}
+
+
+def _resampled(
+    panel: Panel | Sweep, result: Any, agent: str, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The points (P,), and an agent's means there, (P, 1001): first of all episodes, then of resampled ones."""
+    rng, x, means = np.random.default_rng(seed), [], []
+    for point, evaluation, place in panel.points(result):
+        values = evaluation.column(agent, panel.metric, **place).astype(np.float64)
+        x.append(float(point))
+        means.append(np.append(values.mean(), rng.choice(values, (1000, len(values))).mean(axis=1)))
+    return np.array(x), np.array(means)
 
 
 @dataclass(frozen=True)
@@ -134,17 +147,51 @@ class Growth:
 
     def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
         """One row: the exponent over all points."""
-        rng, x, fitted, resampled = np.random.default_rng(self.seed), [], [], []
-        for point, evaluation, place in panel.points(result):
-            values = evaluation.column(self.agent, panel.metric, **place).astype(np.float64)
-            x.append(point)
-            fitted.append(values.mean())
-            resampled.append(rng.choice(values, (1000, len(values))).mean(axis=1))
+        x, means = _resampled(panel, result, self.agent, self.seed)
         design = np.log(x) - np.log(x).mean()
-        slopes = design @ np.log(np.column_stack([fitted, np.array(resampled)])) / (design @ design)
+        slopes = design @ np.log(means) / (design @ design)
         low, high = np.quantile(slopes[1:], [(1 - level) / 2, (1 + level) / 2])
         inside, outside = self.low <= low and high <= self.high, high < self.low or low > self.high
         return [_row("yes" if inside else "no" if outside else "open", slopes[0], low, high)]
+
+
+@dataclass(frozen=True)
+class Line:
+    """An agent's mean of the panel's metric grows along a straight line, with any offset.
+
+    The means are fitted by a parabola in x, by least squares. A straight line has the same slope at both ends; the
+    estimate is the slope at the last point over that at the first, and its interval is from resampled episodes. The
+    claim allows ratios between 1 / `bend` and `bend`; where a slope is not positive, the mean does not grow.
+
+    Attributes:
+        panel: title of the panel.
+        agent: whose mean it is.
+        bend: the largest ratio of the slopes that still counts as a line, > 1.
+        seed: of the resampling.
+    """
+
+    panel: str
+    agent: str
+    bend: float = 2.0
+    seed: int = 0
+
+    @property
+    def text(self) -> str:
+        """The claim in words."""
+        return f"{self.agent} grows along a line, with slopes that differ by a factor of at most {self.bend:g}"
+
+    def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
+        """One row: the slope at the last point over that at the first."""
+        x, means = _resampled(panel, result, self.agent, self.seed)
+        if len(x) < 3:
+            raise ValueError(f"a curvature needs at least 3 points, got {len(x)}")
+        _, slope, curve = np.linalg.lstsq(np.vander(x, 3, increasing=True), means, rcond=None)[0]
+        first, last = slope + 2 * curve * x.min(), slope + 2 * curve * x.max()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where((first > 0) & (last > 0), last / first, math.inf)
+        low, high = np.quantile(ratio[1:], [(1 - level) / 2, (1 + level) / 2], method="nearest")
+        inside, outside = 1 / self.bend <= low and high <= self.bend, high < 1 / self.bend or low > self.bend
+        return [_row("yes" if inside else "no" if outside else "open", ratio[0], low, high)]
 
 
 @dataclass(frozen=True)
@@ -267,4 +314,4 @@ class Extremes:
         return rows
 
 
-AnyClaim = Alike | Claim | Extremes | Growth | Level | Peaks | Printed
+AnyClaim = Alike | Claim | Extremes | Growth | Level | Line | Peaks | Printed
