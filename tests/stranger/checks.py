@@ -110,7 +110,7 @@ def decisions() -> None:
     """The agents decide as they should, by whatever name they are called."""
     from stranger.agents import BothSides, NearestFirst
 
-    solvers = ["uniform", "random", "lsa", "apt", "ucbe", "sar", "both-sides", "nearest-first"]
+    solvers = ["uniform", "random", "lsa", "apt", "ucbe", "sar", "static", "both-sides", "nearest-first"]
     assert sorted(agents.names("FarGood")) == sorted(solvers)
     assert "nearest-first" in agents.names("Threshold")
     assert "both-sides" not in agents.names("Threshold")
