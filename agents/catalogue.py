@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import json
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -277,14 +276,18 @@ class _Evolved:
     """
 
     def __init__(self, path: str) -> None:
+        from .models.cards import genes_on  # late, for `import agents` loads no model
+        from .models.formats import read_card
+
         if not Path(path).is_file():
             raise FileNotFoundError(f"there is no card of genes {path}")
         self.kind = AGENTS["evolved"]
         self.solves, self.source, self.anytime = self.kind.solves, self.kind.source, self.kind.anytime
         try:
-            card = json.loads(Path(path).read_text())
-            genes = [float(gene) for gene in card["genes"]] if card["algorithm"] == "evolved" else []
-            self.genes = dict(zip(map(str, card["names"]), genes, strict=True))
+            card = read_card(Path(path))
+            if card["algorithm"] != "evolved":
+                raise ValueError(f"its algorithm is {card['algorithm']!r:.80}")
+            self.genes = genes_on(card)
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path} is no card of genes, as `bandit-envs train --algorithm evolved` writes it: {error!r:.200}"
@@ -405,25 +408,24 @@ def make(name: Any, env_or_task: Any, *, trust: bool = False, **parameters: Any)
     return recipe_of(name, trust).make(env_or_task, **parameters)
 
 
-def _fixed_instance(source: Any) -> Any:
-    """The true instance of an environment where all episodes share it, for oracles; else None."""
+def _asked(source: Any, name: str) -> Any:
+    """An attribute of the environment that a source is, or wraps, or the first one of several; else the source."""
     layers: tuple[Any, ...] = (source, getattr(source, "unwrapped", None))
     for envs in layers:
         if isinstance(envs, (PureExplorationEnv, PureExplorationVectorEnv)):
-            return envs.instance
+            return getattr(envs, name)
     for envs in layers:
         if not isinstance(source, Task) and hasattr(envs, "get_attr"):
-            return _fixed_instance(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else "instance")[0])
-    return source if source is not None and hasattr(source, "arms") else None
+            return _asked(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else name)[0], name)
+    return source
+
+
+def _fixed_instance(source: Any) -> Any:
+    """The true instance of an environment where all episodes share it, for oracles; else None."""
+    found = _asked(source, "instance")
+    return found if found is not None and hasattr(found, "arms") else None
 
 
 def _shuffles(source: Any) -> bool:
     """Whether an environment gives its arms in a random order in every episode."""
-    layers: tuple[Any, ...] = (source, getattr(source, "unwrapped", None))
-    for envs in layers:
-        if isinstance(envs, (PureExplorationEnv, PureExplorationVectorEnv)):
-            return envs.setting.shuffle_arms
-    for envs in layers:
-        if not isinstance(source, Task) and hasattr(envs, "get_attr"):
-            return _shuffles(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else "setting")[0])
-    return bool(getattr(source, "shuffle_arms", False))
+    return bool(getattr(_asked(source, "setting"), "shuffle_arms", False))

@@ -14,7 +14,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -146,10 +146,7 @@ def _explaining(recommend: Method) -> Method:
         try:
             return recommend(self, observation, state, slots)
         except Exception as error:
-            said = self._explained(error, observation, state, slots)
-            if said is error:
-                raise
-            raise said from error
+            self._explain(error, observation, state, slots)
 
     return cast(Method, explained)
 
@@ -394,15 +391,19 @@ class Agent(ABC):
                 return (int(arms[0]) if single else arms), state
             action = self._full(observation, arms, state)
         except Exception as error:
-            said = self._explained(error, observation, given)
-            if said is error:
-                raise
-            raise said from error
+            self._explain(error, observation, given)
         if times is not None:
             action["times"] = times
         if single:
             return {"arm": int(arms[0]), "times": int(action["times"][0]), "answer": action["answer"][0]}, state
         return action, state
+
+    def _explain(self, error: Exception, observation: Any, state: Any, slots: Any = None) -> NoReturn:
+        """Raise the error that has come up, or in its place one that tells what is wrong; see `_explained`."""
+        said = self._explained(error, observation, state, slots)
+        if said is error:
+            raise error
+        raise said from error
 
     def _explained(self, error: Exception, observation: Any, state: Any, slots: Any = None) -> Exception:
         """The error to raise where one has come up: what is wrong with what was given, if that can be found.
@@ -510,10 +511,7 @@ class Agent(ABC):
             batch, _ = self._batched(observation)
             return self._made(checked(self.name, self.task, batch))
         except Exception as error:
-            said = self._explained(error, observation, None)
-            if said is error:
-                raise
-            raise said from error
+            self._explain(error, observation, None)
 
     def _batched(self, observation: Observation) -> tuple[Observation, bool]:
         """An observation with a leading episode axis, and whether it had none.

@@ -74,9 +74,7 @@ class Rule(NamedTuple):
     words: Any  # (n,) int64
     numbers: Any  # (n,) the same memory, read as floats
     centre: float  # what is taken off a mean
-    measure: (
-        int  # the address of the problem's routine of distances, which margins are told by; 0: mean - centre is one
-    )
+    measure: int  # the address of the problem's routine of distances, which tells margins; 0: mean - centre is one
     told: Any  # (m,) floats, what that routine is told of the problem
 
 
@@ -359,11 +357,9 @@ class CompiledRule:
         own: Any = type(rule.own)
         self._routine = _routine(rule.function, own, kinds)
         words = np.array([word for value in rule.own for word in _words(value)], np.int64)
-        measure, told = (
-            (0, np.zeros(1)) if rule.measure is None else (rule.measure.routine.address, rule.measure.numbers)
-        )
         self._told = self._routine.address, words, words.view(np.float64), rule.centre
-        self.rule, self.measured = Rule(*self._told, measure, told), rule.measure is not None
+        self.measured, by = rule.measure is not None, rule.measure
+        self.rule = Rule(*self._told, *((0, np.zeros(1)) if by is None else (by.routine.address, by.numbers)))
 
     def values(self, T: Floats, x: Floats, v: Floats | None = None) -> Floats:
         """The indices (n,) of arms with T pulls, means x and, where the rule reads them, variances v, (n,).

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Block, Quiet, Simulation, errors_of, jit, numbers
+from bandit_envs import Block, Measure, Problem, Quiet, Simulation, Task, errors_of, jit, numbers
 
 from .agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
 from .coordinates import CoordinateMemory, judge
@@ -40,7 +40,7 @@ from .index_kernels import (
     scan,
 )
 
-__all__ = ["IndexMemory", "IndexPolicy"]
+__all__ = ["IndexMemory", "IndexPolicy", "margin_told"]
 
 SCAN = 48  # up to so many arms a scan is quicker than a tree
 MEASURED = 48  # with more episodes whose margins are measured, a step of all from Python costs less than playing each
@@ -144,6 +144,19 @@ def _levels(K: int) -> Ints:
         count = blocks
 
 
+def margin_told(task: Task, problem: Problem) -> tuple[float, Measure | None] | None:
+    """How compiled code can tell the margin of a single arm; None where it cannot.
+
+    Returns:
+        What is taken off the arm's mean, and the problem's routine that tells the margin itself, or None.
+    """
+    if task.pull == "coordinate" or not problem.local:
+        return None
+    if task.D == 1 and problem.boundary is not None:
+        return float(problem.boundary), None
+    return None if problem.measure is None else (0.0, problem.measure)
+
+
 class IndexPolicy(Agent):
     """Pull the arm with the smallest `index`; arms never pulled have the index `first`. Ties go to the lowest arm.
 
@@ -211,19 +224,14 @@ class IndexPolicy(Agent):
         if type(self).value is not IndexPolicy.value:
             rule = None if self.task.D > 1 else rule_of_method(self, "value", 0.0)
             return self.tried(rule, self.value)
-        rule = self.by_margin(None, None)
-        rule = None if rule is None else rule_of_method(self, "index", rule.centre, rule.measure)
-        plain = self.value if rule is None or rule.measure is None else self.index
-        return self.tried(rule, plain)
+        told = margin_told(self.task, self.problem)
+        rule = None if told is None else rule_of_method(self, "index", *told)
+        return self.tried(rule, self.value if rule is None or rule.measure is None else self.index)
 
     def by_margin(self, function: Any, own: Any) -> ArmRule | None:
         """The rule of a function of the margin, see `ArmRule`; None where compiled code cannot tell the margin."""
-        if self.task.pull == "coordinate" or not self.problem.local:
-            return None
-        if self.task.D == 1 and self.problem.boundary is not None:
-            return ArmRule(function, own, float(self.problem.boundary))
-        measure = self.problem.measure
-        return None if measure is None else ArmRule(function, own, 0.0, measure)
+        told = margin_told(self.task, self.problem)
+        return None if told is None else ArmRule(function, own, *told)
 
     def tried(self, rule: ArmRule | None, plain: Callable[[Floats, Floats], Floats]) -> ArmRule | None:
         """A rule, if Numba takes it as it stands and makes the same of it as NumPy, `plain(T, x)`; else None."""

@@ -48,7 +48,7 @@ from .environment import environment_id
 from .progress import Progress, compilation_noted, shown, told_in_lines
 from .result import Evaluation, Run
 
-__all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "plays", "pull_numbers"]
+__all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "most_pulls", "plays", "pull_numbers"]
 
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 SHARES, FEWEST = 4, 64  # parts of a run for each job, where each then has so many episodes
@@ -285,6 +285,11 @@ def check_end(label: str, agent: Any, task: Task) -> None:
         raise ValueError(f"{label} may never stop by itself: give a budget or max_pulls")
 
 
+def most_pulls(task: Task) -> int:
+    """Pulls that an episode of a task can have."""
+    return min(task.budget or PULLS_LIMIT - 1, task.max_pulls or PULLS_LIMIT - 1)
+
+
 def plays(agent: Any, slots: int = 1) -> bool:
     """Whether an agent plays whole episodes in compiled code, so many side by side."""
     able = hasattr(agent, "play") and getattr(agent, "plays", False) is True
@@ -464,7 +469,7 @@ class _Lockstep:
         self.spent = envs.total_pulls  # pulls so far, kept by the environment
         self.counted = 0  # of these, how many have been told to the progress bar
         self.next_check = np.zeros(E, np.int64)  # the first checkpoint not yet scored
-        self.most = min(envs.task.budget or PULLS_LIMIT - 1, envs.task.max_pulls or PULLS_LIMIT - 1)  # of an episode
+        self.most = most_pulls(envs.task)
         # Pulls at each checkpoint, a number that is never reached behind the last.
         self.limits = np.append(self.checks, NEVER)
         self.limit = self.limits[self.next_check]  # pulls at the next checkpoint; never, in a slot that is done

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import EPISODES_LIMIT, PULLS_LIMIT, Quiet, Task, integer, root_number
+from bandit_envs import EPISODES_LIMIT, Quiet, Task, integer, root_number
 
 from ..catalogue import recipe_of
 from ..core.optional import pandas
 from .environment import environment_id
 from .progress import compilation_noted, shown
-from .run import NEVER, check_end, keywords, make_agent, plays, pull_numbers
+from .run import NEVER, check_end, keywords, make_agent, most_pulls, plays, pull_numbers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -109,7 +109,7 @@ def play(
 
 def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.int64]) -> Trace:
     task, handcrafted, first = envs.task, envs.task.actions == "full", np.zeros(1, np.int64)
-    most = min(task.budget or PULLS_LIMIT - 1, task.max_pulls or PULLS_LIMIT - 1)
+    most = most_pulls(task)
     width = envs.simulation.rules[2]
     arms, samples = np.empty(ROOM, np.int64), np.empty(ROOM * width)
     observation, _ = envs.reset(seed=root, options={"episode": np.array([number])})

@@ -43,6 +43,18 @@ def _resampled(
     return np.array(x), np.array(means)
 
 
+def _between(low: float, high: float, least: float, most: float) -> str:
+    """The verdict on a number that is said to lie in [least, most], by its interval [low, high]."""
+    if least <= low and high <= most:
+        return "yes"
+    return "no" if high < least or low > most else "open"
+
+
+def _at(panel: Panel | Sweep, result: Any, x: float) -> tuple[Any, dict[str, Any]]:
+    """The evaluation of a panel that holds a point, and which of its rows."""
+    return next((evaluation, place) for point, evaluation, place in panel.points(result) if point == x)
+
+
 @dataclass(frozen=True)
 class Claim:
     """An agent has a smaller mean of the panel's metric than another agent, at every point.
@@ -114,7 +126,7 @@ class Alike:
 
     def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
         """One row: the paired difference one - other."""
-        evaluation, place = next((e, place) for x, e, place in panel.points(result) if x == self.x)
+        evaluation, place = _at(panel, result, self.x)
         d = evaluation.compare(self.one, self.other, panel.metric, level=level, **place)
         verdict = "no" if d.p_value < self.p_value else "yes"
         return [_row(verdict, d.difference, d.low, d.high, x=self.x, p_value=d.p_value)]
@@ -151,8 +163,7 @@ class Growth:
         design = np.log(x) - np.log(x).mean()
         slopes = design @ np.log(means) / (design @ design)
         low, high = np.quantile(slopes[1:], [(1 - level) / 2, (1 + level) / 2])
-        inside, outside = self.low <= low and high <= self.high, high < self.low or low > self.high
-        return [_row("yes" if inside else "no" if outside else "open", slopes[0], low, high)]
+        return [_row(_between(low, high, self.low, self.high), slopes[0], low, high)]
 
 
 @dataclass(frozen=True)
@@ -190,8 +201,7 @@ class Line:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where((first > 0) & (last > 0), last / first, math.inf)
         low, high = np.quantile(ratio[1:], [(1 - level) / 2, (1 + level) / 2], method="nearest")
-        inside, outside = 1 / self.bend <= low and high <= self.bend, high < 1 / self.bend or low > self.bend
-        return [_row("yes" if inside else "no" if outside else "open", ratio[0], low, high)]
+        return [_row(_between(low, high, 1 / self.bend, self.bend), ratio[0], low, high)]
 
 
 @dataclass(frozen=True)
@@ -219,7 +229,7 @@ class Level:
 
     def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
         """One row: the mean."""
-        evaluation, place = next((e, place) for x, e, place in panel.points(result) if x == self.x)
+        evaluation, place = _at(panel, result, self.x)
         values = evaluation.column(self.agent, panel.metric, **place)
         low, high = bootstrap_mean(values[:, None], level)
         below, over = ("no", "yes") if self.above else ("yes", "no")

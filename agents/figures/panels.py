@@ -229,6 +229,11 @@ class Sweep(AnyPanel[Swept]):
     xlabel: str
     log: bool = False
 
+    @property
+    def horizons(self) -> Sequence[int] | None:
+        """The budgets of the runs on each environment; None: its own."""
+        return None
+
     def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Swept:
         """Evaluate the agents on each of the environments."""
         return Swept(
@@ -239,6 +244,7 @@ class Sweep(AnyPanel[Swept]):
                     episodes=episodes or self.episodes,
                     seed=seed,
                     env_kwargs=kwargs,
+                    budgets=self.horizons,
                     progress=progress,
                     jobs=jobs,
                 )
@@ -291,23 +297,9 @@ class Lead(Sweep):
     budgets: Sequence[int] = ()
     rival: str = ""
 
-    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Swept:
-        """Evaluate the agents on each of the environments, with each budget."""
-        return Swept(
-            {
-                x: evaluate(
-                    dict(self.agents),
-                    self.env_id,
-                    episodes=episodes or self.episodes,
-                    seed=seed,
-                    env_kwargs=kwargs,
-                    budgets=self.budgets,
-                    progress=progress,
-                    jobs=jobs,
-                )
-                for x, kwargs in self.sweep.items()
-            }
-        )
+    @property
+    def horizons(self) -> Sequence[int]:
+        return self.budgets
 
     def lead(self, evaluation: Evaluation, agent: str, rival: str) -> NDArray[np.float64]:
         """Pulls by which an agent is ahead of a rival, (episodes,)."""

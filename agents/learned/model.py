@@ -23,6 +23,7 @@ from bandit_envs import FEATURES, Quiet, Simulation, Task, flag
 
 from ..core.agent import task_of
 from ..core.files import finish, write_together
+from ..core.index_policy import margin_told
 from ..models.formats import FORMAT, check_format, read_card, train_again
 from .generators import untouched_generators
 from .network_index import LogitMemory, NetworkIndex
@@ -119,10 +120,7 @@ class Trained:
     def _index(self) -> NetworkIndex | None:
         """The same as an index policy for compiled code, where it is one and the task's arms have a margin each."""
         task = self.task
-        if task is None or task.pull != "arm" or not self.by_index:
-            return None
-        problem = task.make_problem()
-        if not problem.local or (task.D > 1 or problem.boundary is None) and problem.measure is None:
+        if task is None or not self.by_index or margin_told(task, task.make_problem()) is None:
             return None
         return NetworkIndex(task.replace(observation="statistics", actions="full"), self.model.policy.mlp_extractor)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ __all__ = [
     "PPO",
     "Network",
     "card_path",
+    "genes_on",
     "kind_of",
     "stored_card",
     "stored_for",
@@ -85,14 +86,21 @@ def stored_weights(name: str, task: Task) -> tuple[dict[str, Any], dict[str, NDA
         return card, dict(archive)
 
 
+def genes_on(card: Mapping[str, Any]) -> dict[str, float]:
+    """The genes of `evolved` on a card, by name.
+
+    Raises:
+        ValueError, KeyError: if they are not there, or are no numbers.
+    """
+    told = zip(card["names"], card["genes"], strict=True)
+    return {name: number(f"the gene {name!r:.80}", gene) for name, gene in told}
+
+
 def stored_genes(task: Task, names: Sequence[str]) -> list[float]:
     """The genes of `evolved` of these names for a task; 0, which leaves an index as it was, where a card has none."""
     card = stored_card("evolved", task)
     with reading(card_path("evolved", task)):
-        genes = {
-            name: number(f"the gene {name!r:.80}", gene)
-            for name, gene in zip(card["names"], card["genes"], strict=True)
-        }
+        genes = genes_on(card)
     return [genes.get(name, 0.0) for name in names]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks import LARGEST, errors_of, integer, mask, number, numbers, ours
+from ..geometry import UNDECIDED
 from ..instances import Instance, Sampler
 from ..rng import ARMS_LIMIT
 from .base import Bools, Floats, Measure, Problem, TaskLike
@@ -179,7 +180,7 @@ def _check_measure(problem: Problem, means: Floats) -> None:
         wanted = _ask(problem, "arm_margin", rows[:, 0])[:, None]
     else:
         wanted = _ask(problem, "distances", pulls, rows.copy(), np.empty(out.shape))
-    other = ~(np.isclose(out, wanted, rtol=1e-6, atol=1e-9) | problem.local & (out == -np.inf))
+    other = ~(np.isclose(out, wanted, rtol=1e-6, atol=1e-9) | problem.local & (out == UNDECIDED))
     if other.any():
         i = tuple(np.argwhere(other)[0])
         raise ValueError(
