@@ -475,7 +475,13 @@ _TABLE = [
         **DELTA,
     ),
     _setting(
-        "Threshold", "in order K=10 budget", {"instance": "tao2019-1"}, 250, only=("static",), budget=90, **BUDGET
+        "Threshold",
+        "in order K=10 budget",
+        {"instance": "tao2019-1"},
+        250,
+        only=("static", "offline"),
+        budget=90,
+        **BUDGET,
     ),
     # feasible arms
     _setting(
@@ -548,6 +554,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "st2(bounds='running', c=2.08)": ("AllGood",),
     "st2(c=0.3)": ("AllGood",),
     "st2(c=0.3, bounds='running')": ("AllGood",),
+    "two-step(bounds='running', c=0.1)": ("AllGood",),
     "fareast(finder='lucb')": ("AllGood",),
     "fareast(finder='lucb', c=0.3, kappa=0.3)": ("AllGood",),
     "fareast(finder='lucb', c=15.0)": ("AllGood",),

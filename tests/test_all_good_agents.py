@@ -1,4 +1,4 @@
-"""(ST)^2, its rivals UCB and oracle APT, and LUCB1: by hand, against their literal twins, delta, and the contract."""
+"""(ST)^2, its rivals two-step, UCB and oracle APT, and LUCB1: by hand, against literal twins, delta, the contract."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from plays import copies_decide_alike
 from scipy import stats
-from twins_all_good import apt_oracle, follow, lil, lucb, play, st2, ucb
+from twins_all_good import apt_oracle, follow, lil, lucb, play, st2, two_step, ucb
 
 import agents
 from agents.core.confidence import lil_width
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 
 ALL_GOOD, TOP_K, BEST_ARM = (f"bandit_envs/{name}-v0" for name in ("AllGood", "TopK", "BestArm"))
-NAMES = ["st2", "ucb", "apt-oracle", "lucb"]
+NAMES = ["st2", "two-step", "ucb", "apt-oracle", "lucb"]
+STOPPERS = ("st2", "two-step")
 
 Case = dict[str, Any]
 NEEDS: dict[str, Case] = {"apt-oracle": {"threshold": 0.5}, "lucb": {"k": 1}}  # without a fixed instance
@@ -116,6 +117,38 @@ def test_st2_stops_and_answers_what_is_certified() -> None:
     assert (action["arm"], action["answer"].tolist()) == (3, [1, 1, 0])
     assert loose.recommend(many).tolist() == [True, False, False]  # the plug-in answer, without a memory
     assert make("st2", task()).predict(many)[0]["arm"] != 3
+
+
+def test_two_step_by_hand() -> None:
+    wide = {"epsilon": 1.5, "multiplicative": False, "slack": 0.0}
+    agent, state = make("two-step", task(actions="arm", parameters=wide)), None
+    assert (agent.rules.factor, agent.rules.level) == (4.0, pytest.approx(1 / 60))  # half of delta
+    arms = []
+    # Step 1: arm 1 has the largest mean, and of the others arm 2 has the largest upper bound.
+    for pulls in ([1, 1, 1], [1, 2, 1]):
+        arm, state = agent.predict(seen(pulls, [0.0, 2.0, 1.8]), state)
+        arms.append(arm)
+    assert arms == [1, 2]
+    # 100 pulls each: C = sqrt(4 ln(60 log2(200)) / 100) = sqrt(.04 * 6.1283) = .49511. Means 4.5, 2.9, 0: arm 0 is the
+    # best, as 4.5 - C = 4.005 > 2.9 + C = 3.395. U = 4.5 + C - 1.5 = 3.495, L = 2.505: arm 2 is bad, arm 1 is unknown
+    # (2.405 to 3.395). Step 2 pulls arm 1, and arm 0, whose mean is the threshold.
+    arms, state = [], None
+    for pulls in ([100, 100, 100], [100, 101, 100], [101, 101, 100]):
+        arm, state = agent.predict(seen(pulls, [4.5, 2.9, 0.0]), state)
+        arms.append(arm)
+    assert arms == [1, 0, 1]
+    # 10,000 pulls: C = sqrt(4 ln(60 log2(20,000)) / 10,000) = .05198: U = 3.052, L = 2.948. At 2.8 arm 1 is bad, as
+    # 2.852 < L. At 2.9 it is unknown, as 2.952 > L; slack .3 lowers U to 2.752, which certifies it: 2.848 > U.
+    for slack, mean, arm, answer in ((0.0, 2.8, 3, [1, 0, 0]), (0.0, 2.9, 1, None), (0.3, 2.9, 3, [1, 1, 0])):
+        agent = make("two-step", task(parameters=wide | {"slack": slack}))
+        many = seen([10_000] * 3, [4.5, mean, 0.0])
+        action, state = agent.predict(many)
+        assert action["arm"] == arm
+        if answer is not None:
+            assert action["answer"].tolist() == answer
+            assert agent.recommend(many, state).tolist() == [bool(x) for x in answer]
+    # step 1 goes on while two arms may be the best, although all three are certainly good
+    assert make("two-step", task(parameters=wide)).predict(seen([10_000] * 3, [4.5, 4.45, 4.4]))[0]["arm"] == 0
 
 
 def test_lucb_first_rounds() -> None:
@@ -223,6 +256,26 @@ def test_st2_is_its_twin() -> None:
     assert stopped >= 80
     assert below >= 40
     assert crossed >= 30
+
+
+def test_two_step_is_its_twin() -> None:
+    """The same arms and the same answer on 300 random instances."""
+    second = stopped = 0
+    for episode, (g, case) in zip(range(300), cases(seed=14), strict=False):
+        env: Any = gym.make(ALL_GOOD, actions="full", **case).unwrapped
+        given: Case = {"c": float(g.choice([4.0, 0.3, 0.1])), "bounds": str(g.choice(["current", "running"]))}
+        observation, _ = env.reset(seed=2, options={"episode": episode})
+        agent = make("two-step", env, **given)
+        mine = play(env, agent, observation)
+        env.reset(seed=2, options={"episode": episode})
+        settings = {key: case[key] for key in ("epsilon", "multiplicative", "slack", "delta")}
+        running = given["bounds"] == "running"
+        twin = two_step(env.task.K, **settings, c=given["c"], sigma=env.task.sigma, running=running)
+        assert mine == follow(env, twin), (episode, case, given)
+        stopped += mine[1] is not None
+        second += mine[1] is not None and len(mine[0]) % 2 != env.task.K % 2  # a round of three pulls: step 2
+    assert stopped >= 50
+    assert second >= 10
 
 
 @pytest.mark.parametrize("K", [64, 65, 600])
@@ -369,6 +422,26 @@ def test_st2_is_delta_correct(name: str, rules: Case) -> None:
     assert errors(name, ALL_GOOD, **rules) <= LIMIT
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"epsilon": 0.5},
+        {"epsilon": 0.5, "multiplicative": True},
+        {"epsilon": 0.42, "slack": 0.06},
+        {"epsilon": 0.42, "slack": 0.06, "multiplicative": True},
+    ],
+    ids=["additive", "multiplicative", "slack", "multiplicative-slack"],
+)
+def test_two_step_is_delta_correct(rules: Case) -> None:
+    assert errors("two-step(bounds='running')", ALL_GOOD, **rules) <= LIMIT
+
+
+@pytest.mark.parametrize("rules", [{"epsilon": 0.5}, {"epsilon": 0.5, "multiplicative": True}])
+def test_limit_of_two_step_has_teeth(rules: Case) -> None:
+    """Widths a sixth of what they should be stop too soon."""
+    assert errors("two-step(c=0.11)", ALL_GOOD, **rules) > LIMIT
+
+
 @pytest.mark.parametrize("rules", [{"epsilon": 0.5}, {"epsilon": 0.5, "multiplicative": True}])
 def test_limit_of_st2_has_teeth(rules: Case) -> None:
     """Widths a fifth of what they should be stop too soon."""
@@ -417,7 +490,7 @@ def played_by(name: str, envs: Any, episodes: int, mask: bool = False) -> Played
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_decisions_in_every_loop(name: str) -> None:
     """Alone, side by side, under both autoreset modes, and with arm actions (where the plug-in answer is scored)."""
-    rules = (STOPPING if name in ("st2", "lucb") else RULES | {"budget": 80, "delta": 0.1}) | {"max_pulls": 400}
+    rules = (STOPPING if name in (*STOPPERS, "lucb") else RULES | {"budget": 80, "delta": 0.1}) | {"max_pulls": 400}
     alone: Played = {}
     for root in ROOTS:
         env: Any = gym.make(ALL_GOOD, actions="full", **rules)
@@ -432,7 +505,9 @@ def test_the_same_decisions_in_every_loop(name: str) -> None:
             alone[int(observation["public_seed"][0])] = observation["pulls"].tolist(), info["answer"].tolist()
     lengths = [sum(pulls) for pulls, _ in alone.values()]
     assert len(alone) == 9
-    assert name != "st2" or (len(set(lengths)) > 5 and min(lengths) < 400)  # episodes end by themselves, one by one
+    assert name not in STOPPERS or (
+        len(set(lengths)) > 5 and min(lengths) < 400
+    )  # episodes end by themselves, one by one
     disabled: Case = {"autoreset_mode": AutoresetMode.DISABLED}
     forms: list[Case] = [{}, disabled, disabled | {"copy": False}]
     for options in forms:
@@ -480,7 +555,7 @@ def test_a_run_goes_on_without_its_memory(name: str) -> None:
             observation, _, terminated, truncated, info = env.step(action)
             over = terminated or truncated
         assert (observation["pulls"] > 0).all()
-        assert terminated == (name == "st2")
+        assert terminated == (name in STOPPERS)
         assert info["correct"] or name in ("ucb", "apt-oracle")
 
 
@@ -526,6 +601,8 @@ BAD: list[tuple[str, Case, str]] = [
     ("st2", {"c": 0}, r"c must be a number in \(0, inf\), got 0"),
     ("st2", {"sigma": -1}, r"sigma must be a number in \(0, inf\), got -1"),
     ("st2", {"bounds": "best"}, r"bounds must be one of \['current', 'running'\], got 'best'"),
+    ("two-step", {"bounds": "best"}, r"bounds must be one of \['current', 'running'\], got 'best'"),
+    ("two-step", {"c": -1}, r"c must be a number in \(0, inf\), got -1"),
     ("ucb", {"bounds": None}, r"bounds must be one of \['current', 'running'\], got None"),
     ("ucb", {"c": math.nan}, r"c must be .* got nan"),
     ("ucb", {"k": 1}, r"ucb has no parameter 'k'; it takes delta, c, bounds, sigma"),
@@ -545,7 +622,7 @@ def test_bad_parameters(name: str, parameters: Case, message: str) -> None:
         make(name, task(), **parameters)
 
 
-@pytest.mark.parametrize("name", ["st2", "ucb", "lucb"])
+@pytest.mark.parametrize("name", ["st2", "two-step", "ucb", "lucb"])
 def test_no_delta(name: str) -> None:
     env = gym.make(ALL_GOOD, **RULES, budget=50)
     with pytest.raises(ValueError, match=f"{name} needs delta, of the environment or its own"):
@@ -567,6 +644,7 @@ def test_problem_not_solved() -> None:
     threshold = gym.make("bandit_envs/Threshold-v0")
     for name, solves in (
         ("st2", "AllGood"),
+        ("two-step", "AllGood"),
         ("ucb", "AllGood, BestArm"),
         ("apt-oracle", "AllGood"),
         ("lucb", "TopK, BestArm, AllGood"),

@@ -703,7 +703,12 @@ TAKEN = [
     for parameter in taken(recipe_of(name).target) or []
     if name not in LEARNED
 ]
-NEEDS = {"ucbe": {"H": 9.0}, "static": {"margins": [0.1, 0.2, 0.3]}, "apt-oracle": {"threshold": 0.5}, "lucb": {"k": 2}}
+NEEDS = {
+    "ucbe": {"H": 9.0},
+    **{name: {"margins": [0.1, 0.2, 0.3]} for name in ("static", "offline")},
+    "apt-oracle": {"threshold": 0.5},
+    "lucb": {"k": 2},
+}
 
 
 @pytest.mark.parametrize(("name", "problem", "parameter"), TAKEN, ids=["-".join(row) for row in TAKEN])

@@ -33,7 +33,10 @@ PLAYERS = [
     ("ucb", ALL_GOOD, {"delta": 0.1, "max_pulls": 500}),
     ("ucb(bounds='current')", ALL_GOOD, {"delta": 0.1, "max_pulls": 500, "instance": {"sampler": MANY}}),
     ("apt-oracle", ALL_GOOD, {"instance": "mason2020-3a(n=25)", "max_pulls": 500}),
-    *((name, ALL_GOOD, {"delta": 0.2, "epsilon": 0.3, "max_pulls": 3000}) for name in ("st2", "fareast", "east")),
+    *(
+        (name, ALL_GOOD, {"delta": 0.2, "epsilon": 0.3, "max_pulls": 3000})
+        for name in ("st2", "two-step", "fareast", "east")
+    ),
     ("fareast(finder='lucb')", ALL_GOOD, {"delta": 0.2, "epsilon": 0.3, "max_pulls": 20_000}),
     ("uniform-elimination", ALL_GOOD, {"delta": 0.2, "epsilon": 0.3, "budget": 2000}),
     ("lucb", TOP_K, {"delta": 0.1, "epsilon": 0.2, "max_pulls": 3000}),

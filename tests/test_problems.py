@@ -514,8 +514,18 @@ def test_hardness_by_hand() -> None:
     found = AllGood(0.25).hardness([1.0, 0.875, 0.5, 0.0])  # margins 1/4, 1/8, -1/4, -3/4 from the boundary .75
     # H: the larger of margin^-2 and (1 + alpha - mean)^-2: 16 or 64, 64 or 16, 16 or 2.56, 1.78 or 0.79
     assert found == pytest.approx(
-        {"good": 2, "alpha": 0.125, "beta": 0.25, "H": 64 + 64 + 16 + 16 / 9, "H_st2": 64 + 64 + 16 + 16 / 9}
+        {
+            "good": 2,
+            "alpha": 0.125,
+            "beta": 0.25,
+            "H": 64 + 64 + 16 + 16 / 9,
+            "H_st2": 64 + 64 + 16 + 16 / 9,
+            "H_moderate": 16 + 64 / 9 + 16 / 9 + 16 / 25,  # 1 + beta - mean: 1/4, 3/8, 3/4, 5/4
+            "H_fareast": 4 * (16 + 16 / 9),  # four arms, of which those with margins -1/4 and -3/4 are bad
+        }
     )
+    assert AllGood(0.25).hardness([1.0, 1.0])["H_moderate"] == 0  # no bad arm
+    assert AllGood(0.25).hardness([1.0, 1.0])["H_fareast"] == 0
     assert AllGood(0.25).hardness([1.0, 1.0])["beta"] == np.inf
     found = Feasible([[-1]], [-0.5]).hardness([0.75, 1.5, 0.0])  # gaps .25, .5, 1: max of 1 * 16, 2 * 4, 3 * 1
     assert found.pop("margins").tolist() == [0.25, 1.0, 0.5]
@@ -523,6 +533,28 @@ def test_hardness_by_hand() -> None:
     found = Feasible([[-1]], [-0.5], 0.25).hardness([0.75, 1.5, 0.0])  # the tolerance added: .5, 1.25, .75
     assert found["margins"].tolist() == [0.5, 1.25, 0.75]
     assert found["H"] == pytest.approx(4 + 0.64 + 16 / 9)
+
+
+def test_bound_of_fareast_by_hand() -> None:
+    """Theorem 4.2 on means 1, 7/8, 1/2, 0 with epsilon 1/4, and how it grows on the instance of Figure 3."""
+    problem, means = AllGood(0.25), [1.0, 0.875, 0.5, 0.0]
+    first, second = 144 + 16 / 9, 64 + 64 / 9  # H and H_fareast, above; ln(4 / .1) = 3.688879
+    assert problem.fareast_bound(means, 0.1) == pytest.approx(first * 3.6888795 + second, rel=1e-7)
+    assert problem.fareast_bound(means, 0.1, c3=2, c4=3) == pytest.approx(2 * first * 3.6888795 + 3 * second, rel=1e-7)
+    # n - 1 arms at 1, one at 0, epsilon .99: beta = .01, so that the second term is n / .0001
+    line = {n: AllGood(0.99).fareast_bound([1.0] * (n - 1) + [0.0], 0.01) for n in (20, 200)}
+    assert [round(AllGood(0.99).hardness([1.0] * (n - 1) + [0.0])["H_fareast"]) for n in (20, 200)] == [
+        200_000,
+        2_000_000,
+    ]
+    assert line[200] - line[20] > 1_800_000
+    for wrong in (AllGood(0.25, multiplicative=True), AllGood(0.25, slack=0.1)):
+        with pytest.raises(ValueError, match=r"Theorem 4.2 is about the additive form without slack, got AllGood"):
+            wrong.fareast_bound(means, 0.1)
+    with pytest.raises(ValueError, match=r"delta must be a number in \(0, 0.125\), got 0.125"):
+        problem.fareast_bound(means, 0.125)
+    with pytest.raises(ValueError, match="c3 must be a number in"):
+        problem.fareast_bound(means, 0.1, c3=0)
 
 
 # --- forms and bad input ----------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """What agents that stop by themselves promise: each criterion of TopK and BestArm is obeyed, or refused by its name.
 
+On AllGood there is one criterion, with the slack in both forms.
+
 False-alarm rate: an agent that errs at a rate of exactly delta breaks its limit with probability 1e-6.
 """
 
@@ -104,6 +106,54 @@ def test_limits_have_teeth(name: str, where: str, criterion: str) -> None:
     wrong = errors(name, where, criterion, 0.1, 400)
     assert wrong is not None
     assert wrong > stats.binom.isf(1e-6, 400, 0.1)
+
+
+# --- all good arms ---------------------------------------------------------------------------------------------------
+
+# Without slack two means are .1 from the boundary; with slack one lies in it. The best arm is unique.
+NEAR = {"law": "gaussian", "mean": [1.0, 0.6, 0.4, 0.85], "sd": 0.25}
+FORMS: dict[str, dict[str, Any]] = {
+    "additive": {"epsilon": 0.5},
+    "multiplicative": {"epsilon": 0.5, "multiplicative": True},
+    "slack": {"epsilon": 0.35, "slack": 0.15},
+    "multiplicative slack": {"epsilon": 0.35, "slack": 0.15, "multiplicative": True},
+}
+ALL_GOOD = [name for name, row in AGENTS.items() if getattr(row, "stops", False) and "AllGood" in row.solves]
+
+
+def check_all_good(name: str, form: str, delta: float, episodes: int, most: int) -> tuple[int, int]:
+    """Wrong answers by stopping, and how many answers there were."""
+    kwargs = {"instance": NEAR, "delta": delta, "max_pulls": most, **FORMS[form]}
+    rows = agents.evaluate(name, "bandit_envs/AllGood-v0", episodes=episodes, env_kwargs=kwargs).episodes
+    return int((~rows["correct"] & ~rows["truncated"]).sum()), int((~rows["truncated"]).sum())
+
+
+def test_who_stops_on_all_good() -> None:
+    """LUCB does on other problems; here it is an oracle that runs on."""
+    assert set(ALL_GOOD) == {"st2", "two-step", "fareast", "east", "uniform-elimination", "lucb"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", [name for name in ALL_GOOD if name != "lucb"])
+def test_errors_on_all_good_are_at_most_delta(name: str, form: str) -> None:
+    wrong, stopped = check_all_good(name, form, 0.3, 100, 200_000)
+    assert wrong <= stats.binom.isf(1e-6, 100, 0.3)
+    assert stopped == 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [0.1, 0.3])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", [name for name in ALL_GOOD if name != "lucb"])
+def test_errors_on_all_good_are_at_most_delta_in_2000_runs(name: str, form: str, delta: float) -> None:
+    assert check_all_good(name, form, delta, 2000, 200_000)[0] <= stats.binom.isf(1e-6, 2000, delta)
+
+
+@pytest.mark.parametrize("name", ["st2(c=0.1)", "two-step(c=0.1)", "east(c=0.1)", "uniform-elimination(c=0.1)"])
+@pytest.mark.parametrize("form", ["additive", "multiplicative"])
+def test_limits_on_all_good_have_teeth(name: str, form: str) -> None:
+    """Widths a sixth of what they should be."""
+    assert check_all_good(name, form, 0.1, 400, 200_000)[0] > stats.binom.isf(1e-6, 400, 0.1)
 
 
 # --- verdicts --------------------------------------------------------------------------------------------------------

@@ -57,9 +57,12 @@ def make(name: str, source: Any = None, **parameters: Any) -> Any:
 # --- the catalogue ---------------------------------------------------------------------------------------------------
 
 
+APART = ("sar", "static", "offline")  # their twins are not among TWINS
+
+
 def test_every_thresholding_agent_has_a_twin() -> None:
     rows = [
-        name for name, kind in AGENTS.items() if "Threshold" in kind.solves and name not in ("sar", "static", *LEARNED)
+        name for name, kind in AGENTS.items() if "Threshold" in kind.solves and name not in (*APART, *LEARNED)
     ]  # test_feasible_agents, below, test_saved_models
     assert sorted(rows) == NAMES
     assert len(rows) == len(COMPARED) == 8
@@ -668,7 +671,7 @@ def test_the_same_decisions_with_arm_actions_and_in_sb3(name: str) -> None:
 
 def test_names() -> None:
     assert set(NAMES) <= set(agents.names())
-    assert sorted(agents.names("Threshold")) == sorted([*NAMES, "sar", "static", "ppo"])
+    assert sorted(agents.names("Threshold")) == sorted([*NAMES, *APART, "ppo"])
     assert "ppo" in agents.names()
     assert "opt-kg" not in agents.names("Feasible")
     assert {"uniform", "random"} <= set(agents.names("TopK"))
@@ -960,3 +963,89 @@ def test_static_needs_the_truth_of_each_place() -> None:
         for size in (20, 7)
     ]
     assert rows[0].episodes.equals(rows[1].episodes)
+
+
+# --- the offline algorithm --------------------------------------------------------------------------------------------
+
+
+def offline_twin(gaps: Sequence[float], T: int, sigma: float) -> list[int]:
+    """Tao et al. 2019, section 3: the arm with the least T_i D_i^2 + ln(1 / D_i), for samples in [0, 1], sigma 1/2."""
+    pulls, arms = [0] * len(gaps), []
+    for _ in range(T):
+        index = [n * gap**2 + 4 * sigma**2 * math.log(1 / gap) for n, gap in zip(pulls, gaps, strict=True)]
+        arms.append(index.index(min(index)))
+        pulls[arms[-1]] += 1
+    return arms
+
+
+def test_offline_by_hand() -> None:
+    """Gaps 1/2, 1/4: T / 4 + .6931 against T / 16 + 1.3863.
+
+    Arm 0 goes up by .25: .6931, .9431, 1.1931; its fourth value, 1.4431, is above 1.3863, so arm 1 has its first pull
+    then. That takes arm 1 to 1.4488, above 1.4431: arm 0, now 1.6931, waits for four pulls of arm 1, up to 1.6988.
+    """
+    arms = {"law": "bernoulli", "mean": [1.0, 0.25]}
+    env = gym.make(THRESHOLD, instance=arms, threshold=0.5, budget=10)
+    pulls, info = pulled_by(agents.make("offline", env), env)
+    assert pulls == [0, 0, 0, 1, 0, 1, 1, 1, 1, 0]
+    assert info["total_pulls"] == 10
+    # samples of twice the scale: gaps and sigma twice as large, the same pulls
+    double = {"law": "gaussian", "mean": [2.0, 0.5], "sd": 1.0}
+    env = gym.make(THRESHOLD, instance=double, threshold=1.0, budget=10)
+    assert pulled_by(agents.make("offline", env), env)[0] == pulls
+
+
+def test_offline_is_its_twin() -> None:
+    """The same pulls on 150 random instances; where every arm has been pulled, all indices are within a pull's step."""
+    g = np.random.default_rng(6)
+    for _ in range(150):
+        K, sd, budget = int(g.integers(2, 12)), float(g.choice([0.2, 0.5, 2.0])), int(g.integers(1, 150))
+        means = g.normal(0, 1, K)
+        env: Any = gym.make(THRESHOLD, instance=Instance(Gaussian(means, sd)), threshold=0.1, budget=budget)
+        gaps = np.abs(env.unwrapped.problem.margin(means))
+        pulls, _ = pulled_by(agents.make("offline", env), env)
+        assert pulls == offline_twin(gaps.tolist(), budget, sd)
+        counts = np.bincount(pulls, minlength=K)
+        index = counts * gaps**2 + 4 * sd**2 * np.log(1 / gaps)
+        pulled = counts > 0
+        assert (index[pulled] - gaps[pulled] ** 2 <= index.min() + 1e-9).all()
+
+
+def test_offline_errs_as_often_as_the_binomial_law_says() -> None:
+    """Its pulls are no matter of chance, so that the errors of each arm follow from them exactly.
+
+    4000 episodes on set-up 1 at T = 300; false-alarm rate 1e-6 (normal approximation). At the pulls of `static` the
+    expected number of errors lies far outside.
+    """
+    means, episodes, T = np.array([20, 25, 30, 35, 45, 55, 65, 70, 75, 80]) / 100, 4000, 300
+
+    def expected(name: str) -> tuple[float, float]:
+        """Mean and variance of the number of errors, if the arms were pulled as this agent does."""
+        env = gym.make(THRESHOLD, instance="tao2019-1", budget=T)
+        n = np.bincount(pulled_by(agents.make(name, env), env)[0], minlength=10)
+        below = stats.binom.cdf(np.ceil(n / 2) - 1, n, means)  # the empirical mean is below 1/2
+        error = np.where(n == 0, means >= 0.5, np.where(means >= 0.5, below, 1 - below))
+        return float(error.sum()), float((error * (1 - error)).sum())
+
+    found = agents.evaluate("offline", THRESHOLD, episodes=episodes, env_kwargs={"instance": "tao2019-1", "budget": T})
+    errors = found.column("offline", "misclassified").mean()
+    mean, variance = expected("offline")
+    limit = stats.norm.isf(0.5e-6) * math.sqrt(variance / episodes)
+    assert abs(errors - mean) < limit
+    assert abs(errors - expected("static")[0]) > 3 * limit
+
+
+def test_offline_needs_the_truth_of_each_place() -> None:
+    arms = {"law": "bernoulli", "mean": [0.9, 0.2, 0.6]}
+    made = agents.make("offline", gym.make_vec(THRESHOLD, 2, instance=arms, budget=30))
+    assert made.squares == pytest.approx(np.array([0.4, 0.3, 0.1]) ** 2)
+    assert made.logs == pytest.approx(np.log([1 / 0.4, 1 / 0.3, 1 / 0.1]))
+    for kwargs in ({"instance": arms, "shuffle_arms": True}, {"instance": "sampler(arms=3)"}):
+        with pytest.raises(ValueError, match="offline is an oracle: it needs margins="):
+            agents.make("offline", gym.make(THRESHOLD, budget=30, **kwargs))
+    with pytest.raises(ValueError, match="offline is an oracle of arms that come in the same order"):
+        agents.evaluate(made, THRESHOLD, episodes=2, env_kwargs={"instance": arms, "shuffle_arms": True, "budget": 30})
+    with pytest.raises(ValueError, match="offline needs margins > 0, got 0: some arms lie exactly on the boundary"):
+        agents.make("offline", gym.make(THRESHOLD, instance=arms, threshold=0.6, budget=30))
+    with pytest.raises(ValueError, match="margins must be a list of 3 numbers, one for each arm, got"):
+        agents.make("offline(margins=[1, 2])", made.task)

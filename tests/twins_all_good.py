@@ -77,6 +77,50 @@ def st2(
             arms.add(i, (yield i))
 
 
+def two_step(
+    K: int, epsilon: float, multiplicative: bool, slack: float, delta: float, c: float, sigma: float, running: bool
+) -> Twin:
+    """Mason et al. 2020, section 1.3: the best arm at delta / 2, then the arms above the threshold at delta / 2."""
+    arms, low, high = Arms(K), [-INF] * K, [INF] * K
+    every = list(range(K))
+
+    def look(pulled: list[int]) -> None:
+        for i in pulled:
+            C = lil(arms.T[i], K, delta / 2, c, sigma)
+            low[i] = max(low[i], arms.m[i] - C) if running else arms.m[i] - C
+            high[i] = min(high[i], arms.m[i] + C) if running else arms.m[i] + C
+
+    def threshold(best: float, gamma: float) -> float:
+        return (1 - epsilon - gamma) * best if multiplicative else best - epsilon - gamma
+
+    for i in every:
+        arms.add(i, (yield i))
+    look(every)
+    while True:  # the best arm
+        h = first(every, [-m for m in arms.m])
+        rival = first([i for i in every if i != h], [-u for u in high])
+        if low[h] > high[rival]:
+            break
+        for i in (h, rival):
+            arms.add(i, (yield i))
+        look([h, rival])
+    others = [i for i in every if i != h]
+    while True:  # the others, by its bounds
+        U, L = threshold(high[h], slack), threshold(low[h], 0.0)
+        unknown = [i for i in others if low[i] <= U and high[i] >= L]
+        if not unknown:
+            return {h} | {i for i in others if low[i] > U}
+        boundary, pulled = min(threshold(arms.m[h], 0.0), arms.m[h]), []
+        if inside := [i for i in unknown if arms.m[i] >= boundary]:
+            pulled.append(first(inside, low))
+        if outside := [i for i in unknown if arms.m[i] < boundary]:
+            pulled.append(first(outside, [-u for u in high]))
+        pulled.append(h)
+        for i in pulled:
+            arms.add(i, (yield i))
+        look(pulled)
+
+
 def ucb(
     K: int, budget: int, epsilon: float, multiplicative: bool, delta: float, c: float, sigma: float, running: bool
 ) -> Twin:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import episode_kernel, inlined, number, part
+from bandit_envs import Task, episode_kernel, inlined, number, part
 
 from ..core import trees
 from ..core.agent import Bools, Fields, Floats, Ints, Observation
@@ -29,7 +29,7 @@ from ..core.confidence import bounds_of, delta_of, lil_table, scale_of, tabulate
 from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
 
-__all__ = ["ST2"]
+__all__ = ["ST2", "Rules", "measure", "plan_unknown", "rules_of", "threshold_of"]
 
 
 class Rules(NamedTuple):
@@ -42,6 +42,15 @@ class Rules(NamedTuple):
     level: float  # delta / n
     factor: float  # c sigma^2
     table: Floats  # C after 0, 1, ... pulls
+
+
+def rules_of(task: Task, delta: float, c: float, bounds: str, sigma: float | None) -> Rules:
+    """The rules for a task, whose bounds fail with probability delta in all."""
+    level = delta / task.K
+    factor = number("c", c, 0, above=True) * scale_of(task, sigma) ** 2
+    p, table = task.parameters, lil_table(level, factor)
+    epsilon, gamma = float(p["epsilon"]), float(p["slack"])
+    return Rules(epsilon, gamma, p["multiplicative"], bounds_of(bounds), level, factor, table)
 
 
 @dataclass
@@ -81,6 +90,21 @@ def scan(tree: Any, K: Any, U: Any, L: Any, inside: Any) -> Any:
 
 
 @part
+def plan_unknown(tree: Any, K: Any, U: Any, L: Any, plan: Any) -> Any:
+    """Plan to pull the unknown arm inside with the least lower bound, and the one outside with the largest upper."""
+    i = trees.argmin_lower_inside(tree)  # line 7
+    if i >= 0 and upper(tree, i) < L:
+        i = scan(tree, K, U, L, True)
+    if i >= 0 and lower(tree, i) <= U:
+        add(plan, i)
+    i = trees.argmax_upper_outside(tree)  # line 8
+    if i >= 0 and lower(tree, i) > U:
+        i = scan(tree, K, U, L, False)
+    if i >= 0 and upper(tree, i) >= L:
+        add(plan, i)
+
+
+@part
 def plan_round(seen: Any, e: Any, tree: Any, plan: Any, rules: Any) -> Any:
     """Take in the samples of the last round, and plan the next one; nothing if all arms are known. Returns U."""
     n = seen.pulls.shape[1]
@@ -98,16 +122,7 @@ def plan_round(seen: Any, e: Any, tree: Any, plan: Any, rules: Any) -> Any:
     trees.settle(tree, min(threshold_of(best, 0.0, rules), best))  # line 2: Ghat; D4
     U = threshold_of(trees.max_upper(tree), rules.gamma, rules)  # line 3, multiplicative: line 4
     L = threshold_of(trees.max_lower(tree), 0.0, rules)
-    i = trees.argmin_lower_inside(tree)  # line 7
-    if i >= 0 and upper(tree, i) < L:
-        i = scan(tree, n, U, L, True)
-    if i >= 0 and lower(tree, i) <= U:
-        add(plan, i)
-    i = trees.argmax_upper_outside(tree)  # line 8
-    if i >= 0 and lower(tree, i) > U:
-        i = scan(tree, n, U, L, False)
-    if i >= 0 and upper(tree, i) >= L:
-        add(plan, i)
+    plan_unknown(tree, n, U, L, plan)  # lines 7 and 8
     if plan.size > 0:
         add(plan, trees.argmax_upper(tree))  # line 9
     return U
@@ -147,11 +162,7 @@ class ST2(PlanPolicy):
     ) -> None:
         super().__init__(task)
         self.delta = delta_of(self.name, self.task, delta)
-        level = self.delta / self.task.K
-        factor = number("c", c, 0, above=True) * scale_of(self.task, sigma) ** 2
-        p, table = self.task.parameters, lil_table(level, factor)
-        epsilon, gamma = float(p["epsilon"]), float(p["slack"])
-        self.rules = Rules(epsilon, gamma, p["multiplicative"], bounds_of(bounds), level, factor, table)
+        self.rules = rules_of(self.task, self.delta, c, bounds, sigma)
 
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape

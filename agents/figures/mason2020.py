@@ -1,4 +1,4 @@
-"""Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Figures 1, 3, 4 and 5: captions, synthetic instances, cancer drugs."""
+"""Mason, Jain, Tripathy & Nowak, NeurIPS 2020, Figures 1, 3, 4, 5, Appendix A: captions, synthetic instances, drugs."""
 
 from __future__ import annotations
 
@@ -200,4 +200,48 @@ FIGURES_4_5 = Figure(
     ],
 )
 
-FIGURES = alike([FIGURE_1, FIGURE_3, FIGURES_4_5])
+# --- appendix --------------------------------------------------------------------------------------------------------
+
+# Of Appendix A we have only what the main text says: uniform sampling and gamma > 0 on the instances of Figure 3, and
+# captions with other epsilon. n = 25 and epsilon = .75 are also those of the authors' simulation with gamma.
+UNIFORM = "Uniform"
+WITH_UNIFORM = {**BOTH, UNIFORM: "uniform-elimination(c=4)"}
+LEFT_UNIFORM = _against_n("A: uniform sampling, diverse means", "mason2020-3a", (25, 50, 100, 200, 400), WITH_UNIFORM)
+RIGHT_UNIFORM = _against_n("A: uniform sampling, one bad arm", "mason2020-3b", (20, 50, 100), WITH_UNIFORM)
+SLACKS: dict[float, dict[str, Any]] = {
+    slack: {"instance": "mason2020-3a(n=25)", "slack": slack} for slack in (0.025, 0.05, 0.1, 0.2, 0.4)
+}
+SLACK = Sweep("A: slack", ENV, SLACKS, WITH_UNIFORM, 250, "total_pulls", "pulls", "slack gamma", log=True)
+ORACLE = "LUCB, the true k (oracle)"
+OTHER_EPSILON = [
+    Panel(
+        f"Captions 651, epsilon {epsilon:g}",
+        ENV,
+        {"instance": "captions-651", "epsilon": epsilon},
+        BUDGETS,
+        {ST2: PUBLISHED, ORACLE: "lucb(widths='lil')", **RIVALS},
+        600,
+        "f1",
+        "F1",
+    )
+    for epsilon in (0.05, 0.15, 0.2)
+]
+
+FIGURE_A = Figure(
+    name="mason2020-appendix-a",
+    source=f"{SOURCE}, Appendix A",
+    panels=[LEFT_UNIFORM, RIGHT_UNIFORM, SLACK, *OTHER_EPSILON],
+    # "a naive uniform sampling strategy performed very poorly"; Theorem 3.1: no arm needs more than 1/gamma^2, so that
+    # the pulls fall with gamma; "(ST)^2 outperforms all baselines" on captions, here with the other epsilon
+    claims=[
+        *(
+            Claim(panel.title, agent, UNIFORM)
+            for panel in (LEFT_UNIFORM, RIGHT_UNIFORM, SLACK)
+            for agent in (ST2, FAREAST)
+        ),
+        *(Growth(SLACK.title, agent, -2.0, 0.0) for agent in (ST2, FAREAST, UNIFORM)),
+        *(Claim(panel.title, ST2, other, larger=True) for panel in OTHER_EPSILON for other in RIVALS),
+    ],
+)
+
+FIGURES = alike([FIGURE_1, FIGURE_3, FIGURES_4_5, FIGURE_A])

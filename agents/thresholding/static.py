@@ -18,9 +18,28 @@ import numpy as np
 
 from bandit_envs import number
 
-from ..core.agent import LOCAL_PROBLEMS, Agent, Ints, Observation
+from ..core.agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation
 
-__all__ = ["Static"]
+__all__ = ["Static", "margins_of"]
+
+
+def margins_of(agent: Agent, margins: Sequence[float] | None) -> Floats:
+    """The true margins of the arms that an oracle is told, (K,).
+
+    Raises:
+        ValueError: naming the oracle, where they are not told; for others than a number in (0, 1e100] for each arm.
+    """
+    if margins is None:
+        raise ValueError(
+            f"{agent.name} is an oracle: it needs margins=, which are known only for a fixed instance whose arms come "
+            "in the same order in every episode (shuffle_arms=False)"
+        )
+    margins = margins.tolist() if isinstance(margins, np.ndarray) else margins
+    if not isinstance(margins, Sequence) or len(margins) != agent.task.K:
+        raise ValueError(f"margins must be a list of {agent.task.K} numbers, one for each arm, got {margins!r:.200}")
+    if any(margin == 0 for margin in margins):
+        raise ValueError(f"{agent.name} needs margins > 0, got 0: some arms lie exactly on the boundary")
+    return np.array([number("margins", margin, 0, 1e100, above=True) for margin in margins])
 
 
 class Static(Agent):
@@ -36,17 +55,7 @@ class Static(Agent):
 
     def __init__(self, task: Any, margins: Sequence[float] | None = None) -> None:
         super().__init__(task)
-        if margins is None:
-            raise ValueError(
-                "static is an oracle: it needs margins=, which are known only for a fixed instance whose arms come in "
-                "the same order in every episode (shuffle_arms=False)"
-            )
-        margins = margins.tolist() if isinstance(margins, np.ndarray) else margins
-        if not isinstance(margins, Sequence) or len(margins) != self.task.K:
-            raise ValueError(f"margins must be a list of {self.task.K} numbers, one for each arm, got {margins!r:.200}")
-        if any(margin == 0 for margin in margins):
-            raise ValueError("static needs margins > 0, got 0: some arms lie exactly on the boundary")
-        self.squares = np.array([number("margins", margin, 0, 1e100, above=True) for margin in margins]) ** 2
+        self.squares = margins_of(self, margins) ** 2
 
     def choose(self, observation: Observation, state: Any) -> Ints:
         arms: Ints = (observation["pulls"] * self.squares).argmin(axis=1)

@@ -145,6 +145,10 @@ class AllGood(SetProblem):
             `good`: number of good arms. `alpha`, `beta`: distance of the nearest good and bad arm from the boundary.
             `H`: the sum over arms in the lower bound, of max of squared inverse distances (Theorem 2.1).
             `H_st2`: the sum in the upper bound of (ST)^2, with the slack (Theorems 3.1 and 3.2).
+            `H_moderate`: the sum in the lower bound that does not depend on delta, up to a constant, where one arm is
+            alone within 2 beta of the best one and beta < epsilon / 2 (Theorem 4.1; additive form).
+            `H_fareast`: the sum over bad arms in the upper bound of FAREAST, which does not depend on delta
+            (Theorem 4.2; additive form).
         """
         m = np.asarray(means, np.float64)
         margin = self.margin(m)
@@ -162,6 +166,8 @@ class AllGood(SetProblem):
             "beta": beta,
             "H": float(lower.sum()),
             "H_st2": float(np.minimum(np.maximum(lower, below), capped).sum()),
+            "H_moderate": float(((best + beta - m) ** -2.0).sum()),
+            "H_fareast": float(len(m) * boundary[margin < 0].sum()),
         }
 
     def lower_bound(self, means: ArrayLike, delta: float) -> float:
@@ -175,3 +181,26 @@ class AllGood(SetProblem):
         """
         delta = number("delta", delta, 0, 1, above=True, below=True)
         return max(2 * math.log(1 / (2.4 * delta)), 0.0) * float(self.hardness(means)["H"])
+
+    def fareast_bound(self, means: ArrayLike, delta: float, c3: float = 1.0, c4: float = 1.0) -> float:
+        """c3 H ln(n / delta) + c4 H_fareast: pulls of FAREAST on an event of probability 1 - delta (Theorem 4.2).
+
+        It is for arms of sub-Gaussian scale 1, the additive form without slack, and delta < 1/8. Doubly logarithmic
+        terms are left out, as in the paper, which gives no constants: with 1 for both it tells how the bound grows from
+        one instance to another, and not how many pulls there are.
+
+        Args:
+            means: (K,).
+            delta: error probability in (0, 1/8).
+            c3: constant of the term that grows with ln(1 / delta), > 0.
+            c4: constant of the other term, > 0.
+
+        Raises:
+            ValueError: for the multiplicative form, and for slack, where the paper names no such sums.
+        """
+        if self.multiplicative or self.slack > 0:
+            raise ValueError(f"Theorem 4.2 is about the additive form without slack, got {self!r:.200}")
+        delta = number("delta", delta, 0, 1 / 8, above=True, below=True)
+        c3, c4 = number("c3", c3, 0, above=True), number("c4", c4, 0, above=True)
+        found = self.hardness(means)
+        return c3 * float(found["H"]) * math.log(np.size(means) / delta) + c4 * float(found["H_fareast"])

@@ -1,0 +1,46 @@
+"""The offline algorithm with known gaps: Tao, Blanco, Peng & Zhou, NeurIPS 2019, section 3. An oracle.
+
+symbols     T_i pulls, D_i = |true mean of arm i - theta|
+departures  D1 ties go to the lowest index (the paper does not say)
+            D2 samples of sub-Gaussian scale sigma: the logarithm is multiplied by 4 sigma^2, which is 1 for samples in
+               [0, 1], the paper's; minimising the sum of exp(-x_i D_i^2 / (2 sigma^2)) asks for it
+
+It is the algorithm that LSA imitates without knowing the gaps. It needs them, and `agents.make` fills them in from a
+fixed instance whose arms keep their order. What it pulls depends on no sample, and so adaptive algorithms can beat it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.agent import Agent, Ints, Observation
+from ..core.confidence import scale_of
+from .static import margins_of
+
+__all__ = ["Offline"]
+
+
+class Offline(Agent):
+    """The offline algorithm with known gaps (Tao et al. 2019, section 3), which LSA imitates: an oracle.
+
+    Args:
+        task: a task or an environment. margins: D_i > 0 of each arm. sigma: sub-Gaussian scale of a sample; None takes
+            the task's.
+    """
+
+    name, source = "offline", "Tao, Blanco, Peng & Zhou, NeurIPS 2019, section 3"
+    solves, by_place = ("Threshold",), True
+    oracles = {"margins": lambda problem, means: np.abs(problem.margin(means)).tolist()}
+
+    def __init__(self, task: Any, margins: Sequence[float] | None = None, sigma: float | None = None) -> None:
+        super().__init__(task)
+        gaps = margins_of(self, margins)
+        self.squares = gaps**2
+        self.logs = -4 * scale_of(self.task, sigma) ** 2 * np.log(gaps)  # D2
+
+    def choose(self, observation: Observation, state: Any) -> Ints:
+        arms: Ints = (observation["pulls"] * self.squares + self.logs).argmin(axis=1)
+        return arms
