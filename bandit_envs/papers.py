@@ -209,10 +209,10 @@ def _garivier(number: int) -> Callable[[], Instance]:
 
 
 def _ladder(K: int = 10, alpha: float = 0.3, sd: float = 0.5) -> Instance:
-    """Gaussian arms with means 1 - ((i - 1) / K)^alpha, i = 1 .. K, the best first."""
+    """Gaussian arms with means 1 - (i / (K - 1))^alpha, i = 0 .. K - 1, the best first."""
     K = integer("K", K, 2, rng.ARMS_LIMIT)
     alpha, sd = number("alpha", alpha, 0, above=True), number("sd", sd, 0, above=True)
-    means = 1.0 - (np.arange(K) / K) ** alpha
+    means = 1.0 - (np.arange(K) / (K - 1)) ** alpha
     defaults: dict[str, dict[str, Any]] = {"BestArm": {"shuffle_arms": True}, "TopK": {"shuffle_arms": True}}
     return Instance(Gaussian(means, sd), f"jamieson2014-ladder(K={K}, alpha={alpha:g}, sd={sd:g})", defaults)
 
@@ -265,6 +265,6 @@ PAPERS: dict[str, NamedInstance] = {
     "garivier2016-1": NamedInstance(_garivier(1), "BestArm", f"{_GARIVIER}: Bernoulli .5 .45 .43 .4"),
     "garivier2016-2": NamedInstance(_garivier(2), "BestArm", f"{_GARIVIER}: Bernoulli .3 .21 .2 .19 .18"),
     "jamieson2014-ladder": NamedInstance(
-        _ladder, "BestArm", f"{_JAMIESON}: K Gaussian arms with means 1 - ((i - 1) / K)^alpha"
+        _ladder, "BestArm", f"{_JAMIESON}: K Gaussian arms with means 1 - (i / (K - 1))^alpha"
     ),
 }

@@ -1,5 +1,6 @@
-"""Successive Rejects: Audibert, Bubeck & Munos, COLT 2010; for k arms, Successive Accepts and Rejects (SAR): Bubeck,
-Wang & Viswanathan, ICML 2013. Fixed budget.
+"""Successive Rejects: Audibert, Bubeck & Munos, COLT 2010. Fixed budget.
+
+For k arms it is Successive Accepts and Rejects, SAR: Bubeck, Wang & Viswanathan, ICML 2013.
 
 symbols     n arms, T budget, n_j pulls of each arm of S at the end of phase j, logbar(n) = 1/2 + sum of 1/i for
             i = 2 .. n; S the undecided arms, A the accepted ones, wanted = k - |A| the places that are left

@@ -11,8 +11,8 @@ departures  D1 ties go to the lowest arm
             D4 the answer of UGapEb, J(t) with the least B_J(t), has regard to the samples of the last pull, too
             D5 UGapEb that has lost its memory answers the best of the sets that it sees from then on
 
-UGapEb is an oracle: it needs the true H, which `agents.make` fills in from a fixed instance. As a = (n - K) / (4 H b^2),
-b cancels: beta_i = sqrt((n - K) / (4 H T_i)).
+UGapEb is an oracle: it needs the true H, which `agents.make` fills in from a fixed instance. As
+a = (n - K) / (4 H b^2), b cancels: beta_i = sqrt((n - K) / (4 H T_i)).
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def answers(seen: Any, rules: Any, kept: Any, least: Any, out: Any) -> Any:
 
 
 def complexity(problem: Problem, means: Floats) -> float:
-    """H = sum over arms of max((Delta_i + epsilon) / 2, epsilon)^-2, of one instance; infinite where it divides by 0."""
+    """H = sum over arms of max((Delta_i + epsilon) / 2, epsilon)^-2, of an instance; infinite where it divides by 0."""
     epsilon, gap = _epsilon(problem), np.abs(problem.margin(means))
     with np.errstate(divide="ignore", over="ignore"):
         return float((np.maximum((gap + epsilon) / 2, epsilon) ** -2.0).sum())
