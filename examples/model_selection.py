@@ -43,16 +43,15 @@ def confidence(env_id: str, names: list[str], instance: str, K: int, episodes: i
         )
 
 
-def main(episodes: int) -> None:
-    for K in (30, 200):
-        budgets(BEST, BUDGET, EASY, K, episodes)
-    budgets(BEST, BUDGET, HARD, 30, episodes)
-    budgets(TOP, TOP_BUDGET, EASY, 30, episodes, k=5, criterion="each")
-    for K in (30, 200):
-        confidence(BEST, CONFIDENCE, EASY, K, episodes // 10)
-    confidence(BEST, CONFIDENCE, HARD, 30, episodes // 10)
-    confidence(TOP, TOP_CONFIDENCE, EASY, 30, episodes // 10, k=5, criterion="each")
+def main(episodes: int, K: int) -> None:
+    """Print all tables."""
+    budgets(BEST, BUDGET, EASY, K, episodes)
+    confidence(BEST, CONFIDENCE, EASY, K, episodes // 25)
+    budgets(TOP, TOP_BUDGET, EASY, K, episodes, k=5, criterion="each")
+    confidence(TOP, TOP_CONFIDENCE, EASY, K, episodes // 25, k=5, criterion="each")
+    budgets(BEST, BUDGET, HARD, K, episodes)
+    confidence(BEST, CONFIDENCE, HARD, K, episodes // 25)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    main(*(int(word) for word in (sys.argv[1:] + ["1000", "30"][len(sys.argv) - 1 :])))
