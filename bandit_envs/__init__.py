@@ -25,6 +25,7 @@ from .problems.certificates import Deviation, Samples, at_boundary, cutoff, devi
 from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
 from .routines import call_routine, carray, pointer, routine
+from .scores import PromptSelection, scores
 from .simulator import ENDED, LIVE, MOST_TIMES, Simulation
 from .task import Task
 from .vector import PureExplorationVectorEnv
@@ -33,8 +34,9 @@ __version__ = "0.1.0"
 __all__ = [
     # the environments, their arms and their problems
     "ENVIRONMENTS", "INSTANCES", "LAWS", "PROBLEMS", "AllGood", "Arms", "Bernoulli", "BestArm", "Captions",
-    "Categorical", "Feasible", "Gaussian", "Instance", "Polyhedra", "Polyhedron", "Problem", "PureExplorationEnv",
-    "PureExplorationVectorEnv", "Resampled", "Sampler", "Tabulated", "Task", "Threshold", "TopK", "Uniform", "captions",
+    "Categorical", "Feasible", "Gaussian", "Instance", "Polyhedra", "Polyhedron", "Problem", "PromptSelection",
+    "PureExplorationEnv", "PureExplorationVectorEnv", "Resampled", "Sampler", "Tabulated", "Task", "Threshold", "TopK",
+    "Uniform", "captions", "scores",
     # for authors: problems, laws and instances of one's own, registries of one's own
     "Registry", "SetProblem", "register_instance", "register_law", "register_problem",
     # checks of what users hand in, and names with parameters

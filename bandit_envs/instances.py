@@ -33,11 +33,13 @@ class Instance:
         name: for reports.
         defaults: {problem name: values of its parameters, `budget` and `delta`} that the source uses. `shuffle_arms`
             may be among them: True where the arms are listed in an order that tells which are best.
+        arm_names: of the arms, in their order; empty where they have none.
     """
 
     arms: Arms
     name: str = "instance"
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    arm_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.arms, Arms):
@@ -48,6 +50,11 @@ class Instance:
             raise ValueError(f"the name of an instance must be a text, got {self.name!r:.200}")
         if not isinstance(self.defaults, Mapping) or not all(isinstance(x, Mapping) for x in self.defaults.values()):
             raise ValueError(f"defaults must be {{problem: {{parameter: value}}}}, got {self.defaults!r:.200}")
+        names: Any = self.arm_names
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"arm_names must be a tuple of texts, got {names!r:.200}")
+        if names and len(names) != self.arms.K:
+            raise ValueError(f"arm_names must be the names of {self.arms.K} arms, got {len(names)}")
 
     @property
     def K(self) -> int:

@@ -15,6 +15,7 @@ from .naming import parse_call
 from .papers import PAPERS
 from .polyhedra import Polyhedra
 from .registry import Registry
+from .scores import PromptSelection, scores
 
 __all__ = ["INSTANCES", "find", "register_instance"]
 
@@ -55,7 +56,15 @@ INSTANCES = _Instances(
     "instance",
     "bandit_envs.instances",
     _check,
-    {"sampler": _sampler(Sampler), "polyhedra": _sampler(Polyhedra, "Feasible"), **PAPERS},
+    {
+        "sampler": _sampler(Sampler),
+        "polyhedra": _sampler(Polyhedra, "Feasible"),
+        "prompt-selection": _sampler(PromptSelection, "BestArm"),
+        "scores": NamedInstance(
+            scores, "BestArm", "a table of scores, CSV or Parquet: parameters path, index, name", True
+        ),
+        **PAPERS,
+    },
 )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import datasets, polyhedra, rng
 from .arms import Arms, Bernoulli, Gaussian, Resampled, Uniform
-from .checks import flag, integer
+from .checks import flag, integer, number
 from .instances import Instance, NamedInstance
 
 __all__ = ["PAPERS"]
@@ -196,6 +196,27 @@ def _stone(name: str, n: int, k: int, epsilon: float, law: type[Gaussian | Unifo
     return build
 
 
+_GARIVIER = "Garivier & Kaufmann, COLT 2016, section 6"
+_JAMIESON = "Jamieson, Malloy, Nowak & Bubeck, COLT 2014, section 4"
+
+
+def _garivier(number: int) -> Callable[[], Instance]:
+    """The two instances of the table of Garivier & Kaufmann 2016; delta is left to the user."""
+    means = {1: [0.5, 0.45, 0.43, 0.4], 2: [0.3, 0.21, 0.2, 0.19, 0.18]}[number]
+    shuffled = {"shuffle_arms": True}
+    defaults: dict[str, dict[str, Any]] = {"BestArm": {"criterion": "exact"} | shuffled, "TopK": {"k": 2} | shuffled}
+    return lambda: Instance(Bernoulli(means), f"garivier2016-{number}", defaults)
+
+
+def _ladder(K: int = 10, alpha: float = 0.3, sd: float = 0.5) -> Instance:
+    """Gaussian arms with means 1 - (i / (K - 1))^alpha, i = 0 .. K - 1, the best first."""
+    K = integer("K", K, 2, rng.ARMS_LIMIT)
+    alpha, sd = number("alpha", alpha, 0, above=True), number("sd", sd, 0, above=True)
+    means = 1.0 - (np.arange(K) / (K - 1)) ** alpha
+    defaults: dict[str, dict[str, Any]] = {"BestArm": {"shuffle_arms": True}, "TopK": {"shuffle_arms": True}}
+    return Instance(Gaussian(means, sd), f"jamieson2014-ladder(K={K}, alpha={alpha:g}, sd={sd:g})", defaults)
+
+
 PAPERS: dict[str, NamedInstance] = {
     "tao2019-1": NamedInstance(_tao(1), "Threshold", f"{_TAO}, set-up 1: arithmetic progression I, 10 arms"),
     "tao2019-2": NamedInstance(_tao(2), "Threshold", f"{_TAO}, set-up 2: arithmetic progression II, 20 arms"),
@@ -240,5 +261,10 @@ PAPERS: dict[str, NamedInstance] = {
     ),
     "kalyanakrishnan2010-gaussian": NamedInstance(
         _stone("kalyanakrishnan2010-gaussian", 50, 15, 0.0, Gaussian), "TopK", f"{_STONE}: 50 Gaussian arms, k = 15"
+    ),
+    "garivier2016-1": NamedInstance(_garivier(1), "BestArm", f"{_GARIVIER}: Bernoulli .5 .45 .43 .4"),
+    "garivier2016-2": NamedInstance(_garivier(2), "BestArm", f"{_GARIVIER}: Bernoulli .3 .21 .2 .19 .18"),
+    "jamieson2014-ladder": NamedInstance(
+        _ladder, "BestArm", f"{_JAMIESON}: K Gaussian arms with means 1 - (i / (K - 1))^alpha"
     ),
 }

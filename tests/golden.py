@@ -585,6 +585,11 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "improved-top-k(reuse=True)": ("TopK", "BestArm"),
     "median-elimination(sigma=0.1)": ("BestArm",),
     "lil-ucb(constants='heuristic')": ("BestArm",),
+    "hdoc(sampling='lucb-g')": ("Threshold",),
+    "hdoc(sampling='apt-g')": ("Threshold",),
+    "sequential-halving(reuse=True)": ("BestArm",),
+    "ugape(a=2.0)": ("TopK", "BestArm"),
+    "ugape(sigma=0.1)": ("TopK",),
     "random(seed=7)": ("TopK",),
 }
 

@@ -150,6 +150,7 @@ EXAMPLES = {
     "compare": [],
     "gymnasium_loop": [],
     "learned_instances": ["2", "katz-samuels2018-5|mason"],
+    "model_selection": ["25", "8"],
     "learned_table": ["0.0004", "evolved|dp-index"],
     "own_ids": [],
     "rl_zoo": ["2048"],

@@ -13,7 +13,7 @@ from scipy import stats
 from twins_feasible import sar
 
 import agents
-from agents.thresholding.sar import phase_ends
+from agents.core.phases import phase_ends
 from bandit_envs import Bernoulli, Gaussian, Instance, Task
 from bandit_envs.polyhedra import cube
 

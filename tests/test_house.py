@@ -29,7 +29,7 @@ ORDER: dict[str, list[str]] = {
         "rng registry geometry observations routines",
         "arms",
         "sampling datasets instances",
-        "simulator polyhedra problems",
+        "simulator polyhedra scores problems",
         "playing papers task catalogue",
         "lookup",
         "setting",

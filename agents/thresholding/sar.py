@@ -13,30 +13,18 @@ samples seen.
 
 from __future__ import annotations
 
-import functools
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..core.agent import LOCAL_PROBLEMS, Bools, Ints, Observation, seen_means
+from ..core.phases import phase_ends
 from ..core.round_policy import RoundMemory, RoundPolicy
 
-__all__ = ["SAR", "phase_ends"]
+__all__ = ["SAR"]
 
 PASSES = 64  # over Q in a phase, at most: enough for answers on the way, few enough for large budgets
-
-
-@functools.lru_cache(maxsize=64)
-def phase_ends(K: int, T: int) -> tuple[int, ...]:
-    """Cumulative pulls n_0 .. n_{K-1} of a surviving arm: n_k = ceil((T - K) / (logbar(K) (K + 1 - k))), exactly.
-
-    [Katz-Samuels & Scott 2018, Alg. 2, line 2]
-    """
-    unit = math.lcm(*range(1, K + 1))
-    logbar = unit // 2 + sum(unit // i for i in range(2, K + 1))  # times unit
-    return (0, *(-(-(T - K) * unit // (logbar * (K + 1 - k))) for k in range(1, K)))
 
 
 @dataclass

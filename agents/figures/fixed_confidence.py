@@ -1,0 +1,82 @@
+"""Stopping times of the agents that stop by themselves, against delta, on the instances of fixed-confidence papers.
+
+No paper prints these figures as they stand: Garivier & Kaufmann, COLT 2016, print mean numbers of pulls at delta = .1
+for the first two instances, of rules with a threshold of their own; see docs/instances.md. Drawn are pulls.
+`_against_delta` is the place where it could be divided by the characteristic time of each panel's instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .claims import Claim
+from .figure import Figure, alike
+from .panels import Sweep
+
+__all__ = ["FIGURES"]
+
+DELTAS = (0.1, 0.01, 0.001, 0.0001)
+BEST = {
+    "KL-LUCB": "kl-lucb",
+    "KL-LUCB, lil": "kl-lucb(threshold='lil')",
+    "UGapEc": "ugape",
+    "LUCB": "lucb",
+    "LUCB, lil": "lucb(widths='lil')",
+    "CLUCB": "clucb",
+    "lil'UCB, heuristic": "lil-ucb(constants='heuristic')",
+}
+TOP = {label: name for label, name in BEST.items() if not label.startswith("lil'UCB")}
+THRESHOLD = {"HDoC": "hdoc"}
+ALL_GOOD = {"(ST)^2": "st2(bounds='running')", "EAST": "east", "Uniform elimination": "uniform-elimination"}
+
+
+def _against_delta(
+    title: str, problem: str, kwargs: Mapping[str, Any], agents: Mapping[str, str], deltas: Sequence[float] = DELTAS
+) -> Sweep:
+    """Mean pulls of these agents until they stop, against ln(1 / delta) on a logarithmic axis of 1 / delta."""
+    sweep = {1 / delta: {**kwargs, "delta": delta, "budget": None, "max_pulls": 10**9} for delta in deltas}
+    env_id = f"bandit_envs/{problem}-v0"
+    return Sweep(title, env_id, sweep, agents, 200, "total_pulls", "pulls", "1 / delta", log=True)
+
+
+EXACT = {"criterion": "exact", "epsilon": 0.0}
+PANELS = {
+    "BestArm": [
+        _against_delta(".5 .45 .43 .4", "BestArm", {"instance": "garivier2016-1", **EXACT}, BEST),
+        _against_delta(".3 .21 .2 .19 .18", "BestArm", {"instance": "garivier2016-2", **EXACT}, BEST),
+        _against_delta("Gaussian ladder, K = 10", "BestArm", {"instance": "jamieson2014-ladder", **EXACT}, BEST),
+    ],
+    "TopK": [
+        _against_delta(
+            "k = 2 of .3 .21 .2 .19 .18", "TopK", {"instance": "garivier2016-2", "epsilon": 0.05, "k": 2}, TOP
+        ),
+        _against_delta("k = 3 of a Gaussian ladder", "TopK", {"instance": "jamieson2014-ladder", "k": 3, **EXACT}, TOP),
+    ],
+    "Threshold": [
+        _against_delta(".2 .. .8 around .5", "Threshold", {"instance": "tao2019-1"}, THRESHOLD),
+    ],
+    "AllGood": [
+        _against_delta("diverse means, n = 25", "AllGood", {"instance": "mason2020-3a"}, ALL_GOOD),
+    ],
+}
+# Kaufmann & Kalyanakrishnan 2013: KL-LUCB needs fewer pulls than LUCB, on Bernoulli arms. Mason et al. 2020: (ST)^2
+# needs fewer than round robin.
+CLAIMS: dict[str, list[Claim]] = {
+    "BestArm": [Claim(panel.title, "KL-LUCB", "LUCB") for panel in PANELS["BestArm"][:2]],
+    "TopK": [],
+    "Threshold": [],
+    "AllGood": [Claim(panel.title, "(ST)^2", "Uniform elimination") for panel in PANELS["AllGood"]],
+}
+
+FIGURES = alike(
+    [
+        Figure(
+            name=f"fixed-confidence-{problem.lower()}",
+            source="Stopping times, after Garivier & Kaufmann, COLT 2016, section 6",
+            panels=panels,
+            claims=CLAIMS[problem],
+        )
+        for problem, panels in PANELS.items()
+    ]
+)

@@ -1,0 +1,66 @@
+"""Sequential Halving: Karnin, Koren & Somekh, ICML 2013, Algorithm 3. Fixed budget.
+
+symbols     n arms, T budget, S_r the arms that remain in round r, t_r the pulls of each of them
+departures  D1 ties go to the lowest arm
+            D2 reuse=True: the means are those of all pulls of an arm, not of the round's alone
+
+The rounds are ceil(log2 n), and each has at most T / ceil(log2 n) pulls. Without its memory it refuses an episode that
+has begun; `begin_anew` makes one, and it takes fresh samples.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bandit_envs import flag
+
+from ..core.agent import Ints, Observation
+from .elimination import SetPolicy, best_of
+
+__all__ = ["SequentialHalving", "schedule"]
+
+
+def schedule(n: int, T: int) -> list[tuple[int, int]]:
+    """Per round: |S_r|, and t_r = floor(T / (|S_r| ceil(log2 n))). [line 2]"""
+    rounds, sizes = (n - 1).bit_length(), [n]  # ceil(log2 n)
+    while sizes[-1] > 2:
+        sizes.append((sizes[-1] + 1) // 2)
+    return [(size, T // (size * rounds)) for size in sizes]
+
+
+class SequentialHalving(SetPolicy):
+    """Sequential Halving (Karnin, Koren & Somekh 2013): the best arm within a budget.
+
+    Args:
+        task: a task or an environment with a budget >= K ceil(log2 K).
+        reuse: means of all pulls of an arm, instead of fresh ones in each round.
+    """
+
+    name, source = "sequential-halving", "Karnin, Koren & Somekh, ICML 2013, Algorithm 3"
+    solves, anytime = ("BestArm",), False
+
+    def __init__(self, task: Any, reuse: bool = False) -> None:
+        super().__init__(task)
+        budget, K = self.task.budget, self.task.K
+        least = K * (K - 1).bit_length()
+        if budget is None or budget < least:
+            raise ValueError(f"{self.name} needs a budget >= K ceil(log2 K) = {least}, got {budget}")
+        self.reuse = flag("reuse", reuse)
+        rounds = schedule(K, budget)
+        self.sizes = np.array([size for size, _ in rounds[1:]] + [1])  # |S_{r+1}|
+        self.times = np.array([times for _, times in rounds])
+
+    def proceed(self, observation: Observation, memory: Any, slots: Ints) -> None:
+        if not self.reuse:
+            memory.mark(slots, observation)
+        memory.pull(slots, self.times[memory.round[slots]], observation)  # line 2
+
+    def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
+        m = memory.means_since(slots, observation)
+        memory.S[slots] = best_of(m, memory.S[slots], self.sizes[memory.round[slots]])  # line 3
+        memory.round[slots] += 1
+        over = memory.round[slots] == len(self.times)
+        memory.stop(slots[over], memory.S[slots[over]])
+        self.proceed(observation, memory, slots[~over])

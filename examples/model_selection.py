@@ -1,0 +1,57 @@
+"""How many graded examples it takes to choose one of K prompts or models: the tables of docs/model-selection.md."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import agents
+import bandit_envs  # noqa: F401  (registers the environments)
+
+BEST, TOP = "bandit_envs/BestArm-v0", "bandit_envs/TopK-v0"
+BUDGET = ["uniform", "successive-rejects", "sequential-halving", "sequential-halving(reuse=True)", "ocba-m", "evolved"]
+TOP_BUDGET = ["uniform", "successive-rejects", "opt-mai(reuse=True)", "ocba-m", "evolved"]
+CONFIDENCE = ["kl-lucb", "ugape", "clucb", "lucb", "median-elimination"]
+TOP_CONFIDENCE = ["kl-lucb", "ugape", "clucb", "lucb", "halving"]
+EACH = (8, 20, 100)  # examples of each candidate that the budgets would pay
+EASY, HARD = "prompt-selection(K={K})", "prompt-selection(K={K}, accuracy=0.81, spread=1.12)"
+
+
+def budgets(env_id: str, names: list[str], instance: str, K: int, episodes: int, **rules: Any) -> None:
+    """Print the mean accuracy lost, and the share of runs that are wrong, at three budgets."""
+    print(f"\n{env_id} {instance.format(K=K)} {rules or ''}, {episodes} episodes\n")
+    print("| agent | " + " | ".join(f"{n * K} examples" for n in EACH) + " |\n|---|---|---|---|")
+    kwargs = {"instance": instance.format(K=K), "epsilon": 0.05, **rules}
+    rows = agents.evaluate(names, env_id, episodes=episodes, budgets=[n * K for n in EACH], env_kwargs=kwargs).summary()
+    for name in names:
+        table = rows[rows["agent"] == name]
+        cells = [f"{r.aggregate_regret:.3f} ({r.error_rate:.2f})" for r in table.itertuples()]
+        print(f"| `{name}` | " + " | ".join(cells) + " |")
+
+
+def confidence(env_id: str, names: list[str], instance: str, K: int, episodes: int, **rules: Any) -> None:
+    """Print the mean and the 95 % quantile of the graded examples until an agent stops."""
+    print(f"\n{env_id} {instance.format(K=K)} {rules or ''}, delta .1, epsilon .05, {episodes} episodes\n")
+    print("| agent | graded examples, mean | 95 % quantile | errors |\n|---|---|---|---|")
+    kwargs = {"instance": instance.format(K=K), "epsilon": 0.05, "delta": 0.1, "max_pulls": 10**8, **rules}
+    for name in names:
+        rows = agents.evaluate(name, env_id, episodes=episodes, env_kwargs=kwargs).summary()
+        r = next(rows.itertuples())
+        print(
+            f"| `{name}` | {r.total_pulls:,.0f} | {r.total_pulls_95:,.0f} | {r.error_rate:.2f} |",
+            flush=True,
+        )
+
+
+def main(episodes: int, K: int) -> None:
+    """Print all tables."""
+    budgets(BEST, BUDGET, EASY, K, episodes)
+    confidence(BEST, CONFIDENCE, EASY, K, episodes // 25)
+    budgets(TOP, TOP_BUDGET, EASY, K, episodes, k=5, criterion="each")
+    confidence(TOP, TOP_CONFIDENCE, EASY, K, episodes // 25, k=5, criterion="each")
+    budgets(BEST, BUDGET, HARD, K, episodes)
+    confidence(BEST, CONFIDENCE, HARD, K, episodes // 25)
+
+
+if __name__ == "__main__":
+    main(*(int(word) for word in (sys.argv[1:] + ["1000", "30"][len(sys.argv) - 1 :])))

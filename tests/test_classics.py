@@ -1,0 +1,306 @@
+"""Successive Rejects, SAR, Sequential Halving, UGapE, HDoC: by hand, literal twins, error probabilities, bad input.
+
+False-alarm rate of the limits on error rates: an agent that errs at a rate of exactly delta breaks one with
+probability 1e-6.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from plays import copies_decide_alike, record, replay
+from scipy import stats
+from twins_all_good import play
+from twins_classics import hdoc, sar, sequential_halving, successive_rejects, ugape
+from twins_top_k import Seen, Twin
+
+import agents
+from agents.top_k.sequential_halving import schedule
+from agents.top_k.successive_rejects import decide
+from agents.top_k.ugape import complexity
+from bandit_envs import BestArm, Task, TopK
+
+TOP_K, BEST_ARM, THRESHOLD = "bandit_envs/TopK-v0", "bandit_envs/BestArm-v0", "bandit_envs/Threshold-v0"
+SAMPLING = ("hdoc", "lucb-g", "apt-g")
+Case = dict[str, Any]
+
+
+def still(means: list[float], **rules: Any) -> Case:
+    """Arms that hardly vary."""
+    return {"instance": {"law": "gaussian", "mean": means, "sd": 1e-9}, **rules}
+
+
+def sampler(law: str, arms: int, spread: float = 0.3) -> Case:
+    given = {} if law == "bernoulli" else {"spread": spread}
+    return {"sampler": {"law": law, "arms": arms, "mean": {"uniform": [0.0, 1.0]}, **given}}
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def test_successive_rejects_by_hand() -> None:
+    """K = 4, T = 20: phases end at 3, 4 and 6 pulls of a surviving arm; each rejects the worst."""
+    _, [(pulls, _, answer)] = record("successive-rejects", BEST_ARM, 1, **still([0.9, 0.5, 0.4, 0.8], budget=20))
+    assert pulls == [*((i, 3) for i in range(4)), *((i, 1) for i in (0, 1, 3)), *((i, 2) for i in (0, 3))]
+    assert answer == {0}
+
+
+def test_successive_accepts_and_rejects_by_hand() -> None:
+    """k = 2, means .9 .5 .4 .8: gaps .9 - .5 = .4 of the best, .8 - .4 = .4 of the worst; then .4 and .3; then done."""
+    m, every = np.array([[0.875, 0.5, 0.375, 0.75]]), np.ones((1, 4), np.bool_)
+    S, A = decide(m, every, ~every, 2)  # .875 - .5 = .375 and .75 - .375 = .375: the worst arm goes first
+    assert (S.astype(int).tolist(), A.any()) == ([[1, 1, 0, 1]], False)
+    S, A = decide(m, S, A, 2)  # .875 - .5 = .375 and .75 - .5 = .25
+    assert (S.astype(int).tolist(), A.astype(int).tolist()) == ([[0, 1, 0, 1]], [[1, 0, 0, 0]])
+    _, [(pulls, _, answer)] = record("successive-rejects", TOP_K, 1, **still([0.9, 0.5, 0.3, 0.8], k=2, budget=20))
+    # .8 - .3 = .5 > .4: 2 is rejected; .9 - .5 = .4 > .3: 0 is accepted; two arms for one place: one phase more
+    assert pulls == [*((i, 3) for i in range(4)), *((i, 1) for i in (0, 1, 3)), *((i, 2) for i in (1, 3))]
+    assert answer == {0, 3}
+
+
+def test_schedule_of_sequential_halving() -> None:
+    # n = 8: 3 rounds of 33.3: 33 // 8 = 4, 33 // 4 = 8, 33 // 2 = 16; n = 5: 100 / 15, 100 / 9, 100 / 6
+    assert schedule(8, 100) == [(8, 4), (4, 8), (2, 16)]
+    assert schedule(5, 100) == [(5, 6), (3, 11), (2, 16)]
+    assert schedule(2, 7) == [(2, 3)]
+    means = [0.1, 0.9, 0.5, 0.4, 0.8]
+    _, [(pulls, _, answer)] = record("sequential-halving", BEST_ARM, 1, **still(means, budget=100))
+    assert pulls == [*((i, 6) for i in range(5)), *((i, 11) for i in (1, 2, 4)), *((i, 16) for i in (1, 4))]
+    assert answer == {1}
+
+
+@pytest.mark.parametrize("n", range(2, 70))
+def test_sequential_halving_has_log2_n_rounds(n: int) -> None:
+    assert len(schedule(n, 10**6)) == math.ceil(math.log2(n))
+    assert sum(size * times for size, times in schedule(n, 1000)) <= 1000
+
+
+def test_complexity_of_ugape_by_hand() -> None:
+    # k = 2 of 1, .8, .5, .1; gaps .5, .3, .3, .7; epsilon .1: (gap + .1) / 2 = .3, .2, .2, .4
+    means = np.array([1.0, 0.8, 0.5, 0.1])
+    H = complexity(TopK(2, 0.1, "each"), means)
+    assert pytest.approx(H) == 1 / 0.09 + 2 / 0.04 + 1 / 0.16
+    assert complexity(TopK(2, 0.4, "each"), means) == pytest.approx(1 / 0.45**2 + 2 / 0.16 + 1 / 0.55**2)
+    assert complexity(TopK(2, 0.1, "aggregate"), means) == pytest.approx(4 * (1 / 0.25 + 2 / 0.09 + 1 / 0.49))
+    assert complexity(BestArm(), np.array([0.5, 0.5])) == math.inf
+
+
+def test_ugape_by_hand() -> None:
+    """Three arms, four pulls each but the last, which has one; b = 1 (sigma 1/2), delta .1, t - 1 = 9.
+
+    ln(4 * 3 * 729 / .1) / 2 = 5.6890: beta = sqrt(5.6890 / 4) = 1.1926, and 2.3852 with one pull. U = 2.0926, 1.6926,
+    2.5852, L = -.2926, -.6926, -2.1852: B_0 = 2.5852 + .2926 is the least, l = 0, u = 2 is the wider one.
+    """
+    task = Task("BestArm", {"epsilon": 0.0, "criterion": "exact"}, K=3, delta=0.1, max_pulls=1000)
+    seen = {"pulls": [4, 4, 1], "mean": [0.9, 0.5, 0.2], "total": [3.6, 2.0, 0.2], "variance": [0.0] * 3}
+    observation = {key: np.array(value) for key, value in seen.items()}
+    observation |= {"remaining": np.array([-1]), "public_seed": np.array([7])}
+    agent = agents.make("ugape", task.replace(actions="arm"))
+    assert agent.predict(observation)[0] == 2
+    assert agent.recommend(observation).tolist() == [True, False, False]
+    many = observation | {"pulls": np.array([400, 400, 1000]), "total": np.array([360.0, 200.0, 200.0])}
+    assert agent.predict(many)[0] == 3  # beta = sqrt(ln(12 * 1800^3 / .1) / 2 / 400) = .1852: U_1 = .685 < L_0 = .715
+
+
+def test_hdoc_by_hand() -> None:
+    """K = 2, delta .1, W = 1, N = 40: C = sqrt(ln(4 * 2 * 1600 / .1) / 80) = .3834; N = 90: .2773."""
+    task = Task("Threshold", {"threshold": 0.5, "tolerance": 0.0}, K=2, delta=0.1, max_pulls=1000, actions="arm")
+    rest = {"variance": np.zeros(2), "remaining": np.array([-1]), "public_seed": np.array([7])}
+
+    def next_arm(pulls: list[int], mean: list[float], sampling: str, tolerance: float = 0.0) -> int:
+        T, m = np.array(pulls), np.array(mean)
+        agent = agents.make(
+            "hdoc", task.replace(parameters={"threshold": 0.5, "tolerance": tolerance}), sampling=sampling
+        )
+        return int(agent.predict({"pulls": T, "mean": m, "total": T * m, **rest})[0])
+
+    for sampling in SAMPLING:
+        assert next_arm([40, 90], [0.88, 0.2], sampling) == 0  # .88 - .3834 < .5; .2 + .2773 < .5: 1 is deleted
+        assert next_arm([40, 90], [0.89, 0.2], sampling) == 2  # .89 - .3834 > .5
+        assert next_arm([40, 90], [0.84, 0.2], sampling, 0.05) == 2  # a tolerance of .05 helps
+    # left are .6 of 40 pulls and .45 of 90: sqrt(ln 130 / 80) = .2467, / 180 = .1644: .8467 > .6144;
+    # .6 + .3834 > .45 + .2773; sqrt(40) .1 = .632 > sqrt(90) .05 = .474
+    assert [next_arm([40, 90], [0.6, 0.45], sampling) for sampling in SAMPLING] == [0, 0, 1]
+
+
+# --- twins -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("n", [2, 3, 7, 12])
+def test_rejects_and_halving_are_their_twins(law: str, n: int) -> None:
+    for budget in (n + 1, 60, 333):
+        agent, plays = record("successive-rejects", BEST_ARM, 40, instance=sampler(law, n), budget=budget)
+        for pulls, samples, answer in plays:
+            assert replay(successive_rejects(n, budget), samples) == (pulls, answer)
+        for k in {1, n // 2, n - 1}:
+            agent, plays = record("successive-rejects", TOP_K, 40, instance=sampler(law, n), budget=budget, k=k)
+            for pulls, samples, answer in plays:
+                assert replay(sar(n, k, budget), samples) == (pulls, answer)
+        for reuse in (False, True) if budget >= 60 else ():
+            name = f"sequential-halving(reuse={reuse})"
+            agent, plays = record(name, BEST_ARM, 40, instance=sampler(law, n), budget=budget)
+            for pulls, samples, answer in plays:
+                assert replay(sequential_halving(n, budget, reuse), samples) == (pulls, answer)
+
+
+def compare(env: Any, agent: Any, twin: Twin, seed: int, episode: int) -> bool:
+    """The agent and its twin pull the same arms, and answer the same; whether they did before `max_pulls`."""
+    observation = env.reset(seed=seed, options={"episode": episode})[0]
+    arms, answer = play(env, agent, observation)
+    env.reset(seed=seed, options={"episode": episode})
+    theirs: list[int] = []
+    own: set[int] | None = None
+    unread = np.zeros(env.task.K, np.int8)
+    try:
+        arm = next(twin)
+        while True:
+            theirs.append(arm)
+            *_, truncated, info = env.step({"arm": arm, "times": 1, "answer": unread})
+            if truncated:
+                break
+            arm = twin.send(float(info["sample"]))
+    except StopIteration as stop:
+        own = stop.value
+    assert arms == theirs
+    assert answer == own
+    return answer is not None
+
+
+@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (5, 1), (5, 3), (9, 4), (6, 5)])
+def test_ugape_is_its_twin(law: str, n: int, k: int) -> None:
+    ended = 0
+    rules: Case = {"instance": sampler(law, n, 0.1), "k": k, "epsilon": 0.6, "criterion": "each", "actions": "full"}
+    for budget in (None, 150):
+        limits: Case = {"delta": 0.2, "max_pulls": 1500} if budget is None else {"budget": budget}
+        env: Any = gym.make(TOP_K, **rules, **limits).unwrapped
+        b, a = 2 * env.task.sigma, 1.7
+        agent = agents.make("ugape", env, **({} if budget is None else {"a": a}))
+        for e in range(20):
+            args = (0.2, None) if budget is None else (None, a)
+            ended += compare(env, agent, ugape(Seen(n), k, 0.6, b, *args, T=budget), 5, e)
+    assert ended >= 21
+
+
+@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("sampling", SAMPLING)
+def test_hdoc_is_its_twin(law: str, sampling: str) -> None:
+    ended = 0
+    for tolerance in (0.0, 0.1):
+        rules: Case = {"instance": sampler(law, 4, 0.1), "tolerance": tolerance, "delta": 0.2, "max_pulls": 600}
+        env: Any = gym.make(THRESHOLD, actions="full", threshold=0.5, **rules).unwrapped
+        agent = agents.make("hdoc", env, sampling=sampling)
+        for e in range(30):
+            twin = hdoc(Seen(4), 0.5, tolerance, 0.2, 2 * env.task.sigma, sampling)
+            ended += compare(env, agent, twin, 6, e)
+    assert ended >= 10
+
+
+def test_hdoc_needs_the_same_pulls_by_every_rule() -> None:
+    """An arm is left by its own samples alone: the same number of pulls, to the arm, in every episode."""
+    rules: Case = {"instance": "tao2019-1", "delta": 0.3, "budget": None, "max_pulls": 10**6, "tolerance": 0.05}
+    found = agents.evaluate([f"hdoc(sampling={s!r})" for s in SAMPLING], THRESHOLD, episodes=20, env_kwargs=rules)
+    rows = found.episodes.groupby("agent")["total_pulls"].apply(list)
+    assert rows.iloc[0] == rows.iloc[1] == rows.iloc[2]
+
+
+@pytest.mark.parametrize("name", ["ugape", "hdoc"])
+def test_copies(name: str) -> None:
+    env_id, more = (THRESHOLD, {}) if name == "hdoc" else (TOP_K, {"k": 2, "criterion": "each"})
+    envs = gym.make_vec(env_id, 3, instance=sampler("gaussian", 5, 0.1), delta=0.1, max_pulls=90, actions="arm", **more)
+    copies_decide_alike(agents.make(name, envs), envs, 100)
+
+
+# --- error probabilities ---------------------------------------------------------------------------------------------
+
+EPISODES, DELTA = 400, 0.1
+LIMIT = 71  # binom.isf(1e-6, 400, .1)
+NEAR: Case = {"instance": {"law": "bernoulli", "mean": [0.5, 0.62, 0.3, 0.9]}, "max_pulls": 200_000, "delta": DELTA}
+
+
+def errors(name: str, env_id: str, **rules: Any) -> int:
+    rows = agents.evaluate(name, env_id, episodes=EPISODES, env_kwargs=rules).episodes
+    assert not rows["truncated"].any()
+    return int((~rows["correct"]).sum())
+
+
+def test_ugape_is_delta_correct() -> None:
+    assert stats.binom.isf(1e-6, EPISODES, DELTA) == LIMIT
+    for criterion in ("each", "exact", "aggregate"):
+        rules = NEAR | {"k": 2, "epsilon": 0.05, "criterion": criterion}
+        assert errors("ugape", TOP_K, **rules) <= LIMIT
+        assert errors("ugape(sigma=0.03)", TOP_K, **rules) > LIMIT  # the limit can fail
+
+
+def test_hdoc_is_delta_correct() -> None:
+    assert errors("hdoc", THRESHOLD, threshold=0.55, **NEAR) <= LIMIT
+    assert errors("hdoc(sigma=0.05)", THRESHOLD, threshold=0.55, **NEAR) > LIMIT
+
+
+def test_what_ugape_promises_of_each_arm_it_does_not_promise_of_the_set() -> None:
+    """k = 2: arm 0 is best, but little known; 1 and 2 are nearly as good as the second best: "each" is content.
+
+    B_1 = U_2 - L_1 and B_2 = U_1 - L_2 do not see how large U_0 is: the criterion "aggregate" takes epsilon 0.
+    """
+
+    def told(criterion: str) -> float:
+        return float(
+            agents.make(
+                "ugape", Task("TopK", {"k": 2, "epsilon": 0.1, "criterion": criterion}, K=3, delta=0.1)
+            ).rules.epsilon
+        )
+
+    assert [told(criterion) for criterion in ("each", "aggregate", "exact")] == [0.1, 0.0, 0.0]
+    best = Task("BestArm", {"epsilon": 0.1, "criterion": "aggregate"}, K=3, delta=0.1)
+    assert agents.make("ugape", best).rules.epsilon == 0.1  # of a single arm it is the same
+
+
+def test_budget_agents_beat_uniform() -> None:
+    """300 pulls of eight arms: fewer errors in 2000 episodes, by 4 standard errors (false alarms: 3e-5)."""
+    rules: Case = {"instance": {"law": "bernoulli", "mean": [0.2, 0.5, 0.3, 0.2, 0.1, 0.25, 0.15, 0.4]}, "budget": 300}
+    names = ["uniform", "successive-rejects", "sequential-halving", "ugape(scale=16)"]
+    table = agents.evaluate(names, BEST_ARM, episodes=2000, env_kwargs=rules).summary().set_index("agent")
+    e = table["error_rate"]
+    for name in names[1:]:
+        assert e["uniform"] - e[name] > 4 * math.sqrt((e["uniform"] + e[name]) / 2000), name
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("successive-rejects", {"budget": None, "delta": 0.1}, "successive-rejects needs a budget > K = 4, got None"),
+        ("successive-rejects", {"budget": 4}, "successive-rejects needs a budget > K = 4, got 4"),
+        ("sequential-halving", {"budget": 7}, r"needs a budget >= K ceil\(log2 K\) = 8, got 7"),
+        ("sequential-halving(reuse=1)", {}, "reuse must be True or False, got 1"),
+        ("ugape", {}, "ugape with a budget is an oracle: it needs H="),
+        ("ugape(H=5)", {"budget": 4}, "ugape needs a budget > K = 4, got 4"),
+        ("ugape(a=0)", {}, r"a must be a number in \(0, inf\), got 0"),
+        ("ugape(scale=-1, H=3)", {}, r"scale must be a number in \(0, inf\), got -1"),
+        ("ugape", {"budget": None}, "ugape needs delta, of the environment or its own"),
+    ],
+)
+def test_bad_parameters(name: str, changes: Case, said: str) -> None:
+    task = Task("BestArm", {"epsilon": 0.0, "criterion": "exact"}, K=4, **({"budget": 100} | changes))
+    with pytest.raises(ValueError, match=said):
+        agents.make(name, task)
+
+
+def test_more_refusals() -> None:
+    equal = gym.make(BEST_ARM, instance={"law": "bernoulli", "mean": [0.5, 0.5, 0.2]}, budget=50)
+    with pytest.raises(ValueError, match="ugape needs a finite H, got inf: arms at the border are equal"):
+        agents.make("ugape", equal)
+    with pytest.raises(ValueError, match="sequential-halving solves BestArm, not TopK"):
+        agents.make("sequential-halving", Task("TopK", {"k": 2, "epsilon": 0.0, "criterion": "exact"}, K=4, budget=99))
+    task = Task("Threshold", {"threshold": 0.5, "tolerance": 0.0}, K=4, delta=0.1, max_pulls=100)
+    with pytest.raises(ValueError, match=r"sampling must be one of \['hdoc', 'lucb-g', 'apt-g'\], got 'apt'"):
+        agents.make("hdoc(sampling='apt')", task)
+    with pytest.raises(ValueError, match="hdoc needs delta"):
+        agents.make("hdoc", task.replace(delta=None))
