@@ -157,7 +157,7 @@ FIGURE_1 = Figure(
             [Printed("Contest 651", "captions", 9250), Printed("Contest 651", "ratings", 2.2e6, tolerance=5e4)],
         ),
     ],
-    values=[Values({f"Contest {contest}": () for contest in (627, 651, 690)}, "ratings", ",.6g")],
+    values=[Values({f"Contest {contest}": () for contest in (627, 651, 690)}, "ratings", ",.10g")],
 )
 
 # --- Figure 3 --------------------------------------------------------------------------------------------------------

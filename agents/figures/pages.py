@@ -49,8 +49,8 @@ def read_table(file: Any) -> pd.DataFrame:
 
 
 def as_kept(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """The text of a table's file, with six digits, and what is read from it."""
-    text: str = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    """The text of a table's file, with ten digits, and what is read from it."""
+    text: str = table.to_csv(index=False, float_format="%.10g", lineterminator="\n")
     return text, read_table(io.StringIO(text))
 
 
