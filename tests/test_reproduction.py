@@ -60,6 +60,13 @@ def run(out: Path | None = None, figure: Figure = FIGURE, **how: Any) -> figures
     return reproduce(figure, out=out, progress=False, **how)
 
 
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Pictures take longer than all the rest; `test_docs_are_written_by_the_command` draws them."""
+    if "docs" not in request.node.name:
+        monkeypatch.setattr(figures.Reproduction, "plot", lambda self, path: Path(path).write_text("drawn"))
+
+
 # Keeping and going on --------------------------------------------------------------------------------------------
 
 

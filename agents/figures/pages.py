@@ -39,6 +39,7 @@ __all__ = [
 
 CLAIMS, VALUES, OVERVIEW = "claims.md", "values.md", "claims.md"  # the last one stands beside the folders of figures
 POINTS = "points.csv"
+FEWEST = 20  # episodes below which resampled intervals are too short
 OPPOSED = ("mixed", "does not hold")  # verdicts of which a page tells more
 
 
@@ -117,7 +118,9 @@ def _episodes_told(table: pd.DataFrame) -> str:
     """How many episodes there are, of how many trials of the paper."""
     pairs = table[["episodes", "trials"]].dropna().drop_duplicates().astype(int)
     told = [
-        f"{episodes:,} episodes" + ("" if episodes == trials else f" (the paper: {trials:,})")
+        f"{episodes:,} episodes"
+        + ("" if episodes == trials else f" (the paper: {trials:,})")
+        + (", too few for their intervals to be trusted" if episodes < FEWEST else "")
         for episodes, trials in pairs.itertuples(index=False)
     ]
     return " and ".join(told) if told else "no episodes, as nothing here is due to chance"
@@ -218,6 +221,7 @@ def _paper(figure: Figure) -> str:
 def _overview_row(figure: Figure, quote: Quote, row: Any) -> str:
     told = f"{figure.name}-{quote.name}" if row.verdict in OPPOSED else f"claims-{figure.name}"
     count = "exact" if math.isnan(row.episodes) else f"{row.episodes:,.0f} / {row.trials:,.0f}"
+    count += ": too few" if row.episodes < FEWEST else ""
     verdict = f"**{row.verdict}** ({counted(_counts(row))})"
     return _row((f"[{figure.source.rpartition(', ')[2]}](#{told})", _quoted(quote), verdict, count))
 
