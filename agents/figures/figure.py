@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .claims import AnyClaim, Quote
-from .panels import AnyPanel, Transform
+from .panels import AnyPanel, Transform, unchanged
 
 __all__ = ["Figure", "Values", "alike"]
 
@@ -51,7 +51,7 @@ class Figure:
     source: str
     panels: Sequence[AnyPanel[Any]]
     claims: Sequence[Quote | AnyClaim]
-    transform: Transform = lambda mean, K: mean
+    transform: Transform = unchanged
     order: Sequence[str] = ()
     values: Sequence[Values] = ()
 

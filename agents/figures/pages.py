@@ -17,7 +17,7 @@ from ..evaluation.report import table as text_table
 from .catalogue import PAPERS
 from .claims import Quote
 from .figure import Figure, Values
-from .verdicts import VERDICTS, counted, scorecard
+from .verdicts import VERDICTS, compared, counted, scorecard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,10 +107,9 @@ def claims_text(figure: Figure, table: pd.DataFrame) -> str:
         for one in claims:
             counts = " / ".join(map(str, _counts(one)))
             lines.append(_row((f"{one.panel}: {one.claim}", counts, str(one.verdict), _span(one))))
-    wide = (table["low_together"] < table["low"]) | (table["high_together"] > table["high"])
-    together = ", widened so that all of them hold together at 95 %" if wide.any() else ""
-    told, intervals = _episodes_told(table), len(table[table["low"].notna()].drop_duplicates(["panel", "claim", "x"]))
-    lines += ["", f"{told[0].upper()}{told[1:]}; {intervals} intervals{together}.", ""]
+    told, m = _episodes_told(table), compared(figure, table)
+    together = f"; {m} intervals, widened so that all of them hold together at 95 %" if m > 1 else ""
+    lines += ["", f"{told[0].upper()}{told[1:]}{together}.", ""]
     return "\n".join(lines)
 
 

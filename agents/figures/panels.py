@@ -26,9 +26,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Allocation", "AnyPanel", "Lead", "Panel", "Result", "Sweep", "Swept", "Transform", "exact_row"]
+__all__ = ["Allocation", "AnyPanel", "Lead", "Panel", "Result", "Sweep", "Swept", "Transform", "exact_row", "unchanged"]
 
 Transform = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
+
+
+def unchanged(mean: NDArray[np.float64], K: int) -> NDArray[np.float64]:
+    """The transform that leaves all as it is."""
+    return mean
 
 
 class Result(Protocol):
@@ -131,8 +136,8 @@ class Lines(AnyPanel[R]):
     def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, Any]]:
         """The points of all lines."""
         order = result.agents
-        plain = self.series(result, level, lambda mean, K: mean, order)
-        changed = self.series(result, level, transform, order)
+        plain = self.series(result, level, unchanged, order)
+        changed = plain if transform is unchanged else self.series(result, level, transform, order)
         return [
             {
                 "agent": one.agent,

@@ -21,7 +21,7 @@ from .panels import Result, Swept
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["VERDICTS", "counted", "overall", "scorecard", "verdicts"]
+__all__ = ["VERDICTS", "compared", "counted", "overall", "scorecard", "verdicts"]
 
 VERDICTS = ("yes", "open", "no")
 COLUMNS = (
@@ -59,9 +59,9 @@ def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95)
             head: dict[str, Any] = {"quote": quote.name, "panel": claim.panel, "claim": claim.text}
             head |= {"episodes": _episodes(result), "trials": getattr(panel, "episodes", math.nan)}
             found += [(claim, head | row) for row in claim.test(panel, result, level)]
-    compared = {(row["panel"], row["claim"], str(row["x"])) for claim, row in found if hasattr(claim, "judge")}
+    table: pd.DataFrame = pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
     tail = (1 - level) / 2
-    factor = float(ndtri(tail / max(1, len(compared))) / ndtri(tail))
+    factor = float(ndtri(tail / max(1, compared(figure, table))) / ndtri(tail))
     for claim, row in found:
         row["alone"] = row["verdict"]
         low, high, estimate = row["low"], row["high"], row["estimate"]
@@ -69,8 +69,20 @@ def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95)
             low, high = (x if math.isinf(x) else estimate + factor * (x - estimate) for x in (low, high))
             row["verdict"] = claim.judge(low, high)
         row |= {"low_together": low, "high_together": high}
-    table: pd.DataFrame = pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
-    return table
+    corrected: pd.DataFrame = pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
+    return corrected
+
+
+def compared(figure: Figure, table: pd.DataFrame) -> int:
+    """The number of comparisons of a figure: claims by intervals at their points, each counted once.
+
+    Args:
+        figure: its claims.
+        table: its verdicts.
+    """
+    judged = {(one.panel, one.text) for quote in figure.quotes for one in quote.claims if hasattr(one, "judge")}
+    keys = table[["panel", "claim", "x"]].drop_duplicates().itertuples(index=False, name=None)
+    return sum((panel, claim) in judged for panel, claim, _ in keys)
 
 
 def counted(counts: Sequence[int]) -> str:
