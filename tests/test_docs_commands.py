@@ -147,6 +147,8 @@ def check_only(line: Line) -> None:
     """Read a command that takes long, and look whether what it names is there."""
     command: Any = cli.parse(line.words[1:])
     assert line.words[1] == "reproduce", f"{line.text}: nothing here checks it without running it"
+    if command.figure in figures.PAPERS:
+        return
     figure = figures.FIGURES[command.figure]
     assert set(command.panels or []) <= {panel.title for panel in figure.panels}
 

@@ -166,10 +166,10 @@ def test_the_distance_of_colours_has_teeth() -> None:
 
 
 def test_an_agent_has_one_style_in_all_figures_of_a_paper() -> None:
-    for paper in PAPERS:
-        (order,) = {tuple(figure.order) for figure in paper.FIGURES}
+    for of_a_paper in PAPERS.values():
+        (order,) = {tuple(figure.order) for figure in of_a_paper}
         assert len(order) <= len(plots.COLOURS)  # so that each has a colour of its own
-        assert {label for figure in paper.FIGURES for panel in figure.panels for label in panel.labels} == set(order)
+        assert {label for figure in of_a_paper for panel in figure.panels for label in panel.labels} == set(order)
 
 
 def test_a_panel_alone_looks_as_it_does_among_others() -> None:

@@ -7,24 +7,26 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from ..core.files import try_out
-from ..evaluation.report import table
-from .options import Command, Count, Place, Switch, note, refuse_to_overwrite
+from .options import Command, Count, Place, Switch, note
 
 __all__ = ["Reproduce"]
 
 
 @dataclass(frozen=True)
 class Reproduce(Command):
-    """Run a figure of a paper; print a verdict on everything that the paper claims of it.
+    """Run a figure of a paper, or all of a paper's; print a verdict on everything that the paper claims of it.
+
+    With --out each evaluation is kept in the folder, and not run again: a run that was killed goes on where it was, and
+    tables and pictures are made anew from what is there.
 
     Examples:
       bandit-envs reproduce tao2019-figure-1 --episodes 500 --panels "Setup 1"
       bandit-envs reproduce tao2019-figure-1 --out results/tao2019-figure-1
+      bandit-envs reproduce mason2020 --out results/mason2020
     """
 
     figure: Positional[Annotated[str, arg(metavar="FIGURE")]]
-    """Its name, as tao2019-figure-1."""
+    """Its name, as tao2019-figure-1; or a paper's, as tao2019, for all of its figures."""
     episodes: Count = None
     """Runs per point; left out: as many as the paper's."""
     panels: Annotated[tuple[str, ...] | None, arg(metavar="TITLE [TITLE ...]", help_behavior_hint="")] = None
@@ -34,33 +36,54 @@ class Reproduce(Command):
     jobs: Annotated[int, arg(metavar="N")] = 1
     """Parts of the episodes that run at the same time, -1 for as many as there are cores."""
     out: Place = None
-    """Folder for the figure (.png, .svg), verdicts.csv, scorecard.csv, points.csv and settings.json."""
+    """Folder for evaluations, tables (.csv, .md) and the figure (.png, .svg); of a paper, a folder for each figure in
+    it. The same command goes on with what is there."""
+    docs: Place = None
+    """Folder of the documentation, in which what it shows of the figure is written anew."""
     force: Switch = False
-    """Overwrite what is in the folder."""
+    """Write into a folder that holds something else."""
     progress: Switch = True
     """Nothing on how far the run is."""
 
     def run(self) -> None:
-        """Run the panels, print the scorecard, write the results."""
+        """Run the panels, write the results, print the verdicts on all claims."""
         from .. import figures
-        from ..evaluation.result import SETTINGS
+        from ..figures.pages import check_docs, claims_for_terminal
 
+        if self.docs is not None:
+            check_docs(self.docs)
+            if self.panels is not None:
+                raise ValueError("--docs shows whole figures: leave out --panels")
+        if self.figure in figures.PAPERS:
+            if self.panels is not None:
+                raise ValueError(f"{self.figure} has several figures: name one of them to choose its --panels")
+            done = figures.reproduce_paper(
+                self.figure,
+                episodes=self.episodes,
+                seed=self.seed,
+                progress=self.progress,
+                jobs=self.jobs,
+                out=self.out,
+                force=self.force,
+            )
+        else:
+            one = figures.reproduce(
+                figures.named(self.figure),
+                episodes=self.episodes,
+                seed=self.seed,
+                panels=self.panels,
+                progress=self.progress,
+                jobs=self.jobs,
+                out=self.out,
+                force=self.force,
+            )
+            done = [one]
+        for result in done:
+            for title, reason in result.skipped.items():
+                note(f"skipped {title}: {reason}")
+        print(claims_for_terminal([(result.figure, result.verdicts) for result in done]))
         if self.out is not None:
-            refuse_to_overwrite([self.out], self.force)
-            try_out(self.out / SETTINGS)
-        result = figures.reproduce(
-            self.figure,
-            episodes=self.episodes,
-            seed=self.seed,
-            panels=self.panels,
-            progress=self.progress,
-            jobs=self.jobs,
-        )
-        for title, reason in result.skipped.items():
-            note(f"skipped {title}: {reason}")
-        card = result.scorecard()
-        print(f"{result.figure.source}: at how many points a claim came out, is open, did not come out")
-        rows = [[str(value) for value in row] for row in card.itertuples(index=False)]
-        print(table([str(name) for name in card.columns], rows))
-        if self.out is not None:
-            print(f"\nwrote {result.save(self.out)}")
+            print(f"\nwrote {self.out}")
+        if self.docs is not None:
+            for result in done:
+                print(f"wrote {result.save_docs(self.docs)}")

@@ -1,13 +1,29 @@
 """The figures of the papers: one short declaration each."""
 
-from .catalogue import FIGURES
-from .claims import Alike, Claim, Extremes, Growth, Level, Line, Peaks, Printed
-from .figure import Figure
+from .catalogue import FIGURES, PAPERS, named
+from .claims import (
+    Alike,
+    Claim,
+    Extremes,
+    Growth,
+    Level,
+    Line,
+    Near,
+    Peaks,
+    Printed,
+    Pulled,
+    Quote,
+    Share,
+    Within,
+)
+from .figure import Figure, Values
 from .panels import Allocation, AnyPanel, Lead, Panel, Result, Sweep
-from .reproduction import Reproduction, reproduce
+from .reproduction import Reproduction, reproduce, reproduce_paper
+from .store import Store
 
 __all__ = [
     "FIGURES",
+    "PAPERS",
     "Alike",
     "Allocation",
     "AnyPanel",
@@ -18,11 +34,20 @@ __all__ = [
     "Lead",
     "Level",
     "Line",
+    "Near",
     "Panel",
     "Peaks",
     "Printed",
+    "Pulled",
+    "Quote",
     "Reproduction",
     "Result",
+    "Share",
+    "Store",
     "Sweep",
+    "Values",
+    "Within",
+    "named",
     "reproduce",
+    "reproduce_paper",
 ]

@@ -1,15 +1,36 @@
-"""A figure of a paper as a declaration: panels of agents on instances, and what the paper claims of them."""
+"""A figure of a paper as a declaration: panels of agents on instances, what the paper says of them, what is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .claims import AnyClaim
-from .panels import AnyPanel, Transform
+from .claims import AnyClaim, Quote
+from .panels import AnyPanel, Transform, unchanged
 
-__all__ = ["Figure", "alike"]
+__all__ = ["Figure", "Values", "alike"]
+
+
+@dataclass(frozen=True)
+class Values:
+    """A table of numbers that the page of a figure shows, out of those of its panels.
+
+    Several panels that are shown at the same several points stand below each other, else beside each other.
+
+    Attributes:
+        at: {title of a panel: the points that are shown}; no points: the panel has none (its agents are its rows).
+        head: what the numbers are, in the head of the first column.
+        form: format of a number, as of `format`.
+        agents: labels of the agents that are shown; none: all.
+        drawn: the numbers as they are drawn, after the transform of the figure.
+    """
+
+    at: Mapping[str, Sequence[float]]
+    head: str
+    form: str = ".3f"
+    agents: Sequence[str] = ()
+    drawn: bool = False
 
 
 @dataclass(frozen=True)
@@ -20,17 +41,42 @@ class Figure:
         name: the name by which the command line knows it.
         source: the paper and the number of the figure.
         panels: what is run and drawn.
-        claims: what is tested on the results.
+        claims: what is tested on the results: sentences of the paper with their claims, or claims alone.
         transform: applied to the means and limits before they are drawn, given the number of arms K.
         order: labels of agents; the style of an agent is that of its place here. Agents that are not named come behind.
+        values: tables of numbers for the page of the figure.
     """
 
     name: str
     source: str
     panels: Sequence[AnyPanel[Any]]
-    claims: Sequence[AnyClaim]
-    transform: Transform = lambda mean, K: mean
+    claims: Sequence[Quote | AnyClaim]
+    transform: Transform = unchanged
     order: Sequence[str] = ()
+    values: Sequence[Values] = ()
+
+    @property
+    def quotes(self) -> list[Quote]:
+        """What the paper says; a claim alone stands for itself, under a number."""
+        return [
+            claim if isinstance(claim, Quote) else Quote(str(number), claim.text, [claim])
+            for number, claim in enumerate(self.claims, start=1)
+        ]
+
+    def shown(self, panels: Sequence[AnyPanel[Any]]) -> Figure:
+        """The same figure with some of its panels alone, and the claims on them."""
+        titles = {panel.title for panel in panels}
+        quotes = [replace(one, claims=[claim for claim in one.claims if claim.panel in titles]) for one in self.quotes]
+        values = [
+            replace(one, at={title: points for title, points in one.at.items() if title in titles})
+            for one in self.values
+        ]
+        return replace(
+            self,
+            panels=panels,
+            claims=[quote for quote in quotes if quote.claims],
+            values=[one for one in values if one.at],
+        )
 
 
 def alike(figures: Sequence[Figure]) -> list[Figure]:

@@ -21,10 +21,12 @@ from bandit_envs import Categorical, Deviation, Instance, Samples, deviations
 
 from ..catalogue import make
 from ..core.optional import pandas
+from ..evaluation import evaluate
 from ..evaluation.plots import style
-from .claims import Alike, Claim, Level, Peaks, Printed
-from .figure import Figure, alike
-from .panels import Allocation, AnyPanel, Panel, Transform
+from .claims import Alike, Claim, Level, Peaks, Printed, Quote, Share, Within
+from .figure import Figure, Values, alike
+from .panels import Allocation, AnyPanel, Panel, Transform, exact_row
+from .store import Evaluator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,7 +119,14 @@ class Bounds(AnyPanel[Stopped]):
         """The title, which is the policy's label."""
         return [self.title]
 
-    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Stopped:
+    def run(
+        self,
+        episodes: int | None,
+        seed: int,
+        progress: bool | None,
+        jobs: int = 1,
+        evaluate: Evaluator = evaluate,
+    ) -> Stopped:
         """Run one episode, whatever `episodes` says."""
         env: Any = gym.make(
             ENV, instance=_schematic(), k=2, epsilon=self.epsilon, criterion="each", delta=self.delta, actions="full"
@@ -139,6 +148,10 @@ class Bounds(AnyPanel[Stopped]):
             cut = mean[0, 2] + (mean[0, 1] + self.epsilon - mean[0, 2]) * error[2] / (error[1] + error[2])
             width = np.where(inside[0], mean[0] + self.epsilon - cut, cut - mean[0])
         return Stopped(self.title, pulls[0], mean[0], inside[0], width, d, cut)
+
+    def rows(self, result: Stopped, level: float, transform: Transform) -> list[dict[str, Any]]:
+        """The pulls of each arm."""
+        return [exact_row(self.title, float(pulls), i + 1.0) for i, pulls in enumerate(result.pulls)]
 
     def draw(self, ax: Axes, result: Stopped, level: float, transform: Transform, order: Sequence[str]) -> None:
         """Draw the interval of each arm on the side that matters, in the policy's colour; filled: in High."""
@@ -174,6 +187,7 @@ FIGURE_1 = Figure(
     source=f"{SOURCE}, Figure 1",
     panels=[Bounds(label, name) for label, name in POLICIES.items()],
     claims=[],
+    values=[Values({label: range(1, 6) for label in POLICIES}, "pulls of arm", ",.0f")],
 )
 
 # --- Figures 2 and 3 -------------------------------------------------------------------------------------------------
@@ -233,7 +247,14 @@ class Schedules(AnyPanel[Planned]):
     label: str = "pulls"
     instance: str = "kalyanakrishnan2010"
 
-    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Planned:
+    def run(
+        self,
+        episodes: int | None,
+        seed: int,
+        progress: bool | None,
+        jobs: int = 1,
+        evaluate: Evaluator = evaluate,
+    ) -> Planned:
         """Add up the schedules, which are the same for all episodes and seeds."""
         kwargs: dict[str, Any] = {"instance": self.instance}
         env: Any = gym.make(ENV, actions="full", **kwargs).unwrapped
@@ -241,6 +262,10 @@ class Schedules(AnyPanel[Planned]):
         rounds = zip(halving.sizes, halving.times, strict=False)
         pulls = {"DIRECT": env.task.K * direct.times, "HALVING": sum(int(n) * int(times) for n, times in rounds)}
         return Planned(pulls, kwargs)
+
+    def rows(self, result: Planned, level: float, transform: Transform) -> list[dict[str, Any]]:
+        """The pulls of each algorithm."""
+        return [exact_row(name, float(pulls)) for name, pulls in result.pulls.items()]
 
     def draw(self, ax: Axes, result: Planned, level: float, transform: Transform, order: Sequence[str]) -> None:
         """Draw a bar for each algorithm, with its number of pulls."""
@@ -263,18 +288,77 @@ FIGURE_2 = Figure(
     source=f"{SOURCE}, Figure 2",
     panels=[DELTA_C, NSS, BY_RANK, RANGE_1, MILLIONS],
     claims=[
-        # "only pi_4 is able to achieve the desired threshold of .15 within the 30,000 samples", "roughly 22,000 pulls"
-        *(Level(panel.title, ADAPT, 0.15, x) for panel in (DELTA_C, RANGE_1) for x in (22_000, 30_000)),
-        *(Level(DELTA_C.title, name, 0.15, 30_000, above=True) for name in (PI1, PI2, PI3)),
-        # "the order among the policies is consistent with our expectation"
-        *(Claim(DELTA_C.title, *pair) for pair in ((ADAPT, PI3), (PI3, PI2), (PI2, PI1))),
-        Claim(RANGE_1.title, ADAPT, PI3),
-        # "straightforward implementations of DIRECT .. and HALVING .. would take millions of pulls"
-        *(Printed(MILLIONS.title, name, 1_000_000, or_more=True) for name in ("DIRECT", "HALVING")),
-        # "a clear gulf between pi_3 and pi_4 on the one hand, and pi_1 and pi_2 on the other"
-        *(Claim(NSS.title, better, worse, larger=True) for better in (PI3, ADAPT) for worse in (PI1, PI2)),
-        # "peaks around 15 (m) and 16 (m+1) under policies pi_3 and pi_4"
-        *(Peaks(BY_RANK.title, name, (15, 16)) for name in (PI3, ADAPT)),
+        Quote(
+            "22000",
+            "pi_4 takes roughly 22,000 pulls to deliver the PAC guarantee",
+            [Level(DELTA_C.title, ADAPT, 0.15, 22_000)],
+        ),
+        Quote(
+            "22000-range-1",
+            "pi_4 takes roughly 22,000 pulls to deliver the PAC guarantee",
+            [Level(RANGE_1.title, ADAPT, 0.15, 22_000)],
+            "Bernstein's range 1",
+        ),
+        Quote(
+            "only",
+            "only pi_4 is able to achieve the desired threshold of .15 within the 30,000 samples",
+            [
+                Level(DELTA_C.title, ADAPT, 0.15, 30_000),
+                *(Level(DELTA_C.title, name, 0.15, 30_000, above=True) for name in (PI1, PI2, PI3)),
+            ],
+        ),
+        Quote(
+            "only-range-1",
+            "only pi_4 is able to achieve the desired threshold of .15 within the 30,000 samples",
+            [Level(RANGE_1.title, ADAPT, 0.15, 30_000), Level(RANGE_1.title, PI3, 0.15, 30_000, above=True)],
+            "Bernstein's range 1",
+        ),
+        Quote(
+            "order",
+            "the order among the policies is consistent with our expectation",
+            [Claim(DELTA_C.title, *pair) for pair in ((ADAPT, PI3), (PI3, PI2), (PI2, PI1))],
+        ),
+        Quote(
+            "order-range-1",
+            "the order among the policies is consistent with our expectation",
+            [Claim(RANGE_1.title, ADAPT, PI3)],
+            "Bernstein's range 1",
+        ),
+        Quote(
+            "millions",
+            "straightforward implementations of DIRECT and HALVING would take millions of pulls",
+            [Printed(MILLIONS.title, name, 1_000_000, or_more=True) for name in ("DIRECT", "HALVING")],
+        ),
+        Quote(
+            "gulf",
+            "a clear gulf between pi_3 and pi_4 on the one hand, and pi_1 and pi_2 on the other",
+            [Claim(NSS.title, better, worse, larger=True) for better in (PI3, ADAPT) for worse in (PI1, PI2)],
+        ),
+        Quote(
+            "gulf-30000",
+            "even after 30,000 pulls, this gap is significant",
+            [
+                Claim(NSS.title, better, worse, larger=True, since=30_000, until=30_000)
+                for better in (PI3, ADAPT)
+                for worse in (PI1, PI2)
+            ],
+        ),
+        Quote(
+            "peaks",
+            "peaks around 15 (m) and 16 (m + 1) under policies pi_3 and pi_4",
+            [Peaks(BY_RANK.title, name, (15, 16)) for name in (PI3, ADAPT)],
+        ),
+        Quote(
+            "bias",
+            'as we proceed from pi_1 to pi_4 a growing bias towards "contentious" arms is apparent',
+            [Share(BY_RANK.title, *pair, (13, 18)) for pair in ((PI2, PI1), (PI3, PI2), (ADAPT, PI3))],
+        ),
+    ],
+    values=[
+        Values({DELTA_C.title: (10_000, 20_000, 22_000, 25_000, 30_000)}, "delta^c at"),
+        Values({RANGE_1.title: (10_000, 20_000, 22_000, 25_000, 30_000)}, "delta^c at, Bernstein's range 1"),
+        Values({NSS.title: (2_000, 5_000, 10_000, 20_000, 30_000)}, "NSS at", ".4f"),
+        Values({MILLIONS.title: ()}, "pulls of the schedule", ",.0f"),
     ],
 )
 
@@ -290,23 +374,84 @@ SMALL = _against_pulls(
     "10 arms, epsilon 0", BASE | {RACING_1: RACING[RACING_1]}, "normalised_sum", "NSS", f"{INSTANCE}-small"
 )
 
+OCBA_20, OCBA_100, OCBA_500 = OCBA
+TIMES = (2_000, 5_000, 10_000, 20_000, 30_000)
+
 FIGURE_3 = Figure(
     name="kalyanakrishnan2010-figure-3",
-    source=f"{SOURCE}, Figure 3 and the variants of section 5",
+    source=f"{SOURCE}, Figure 3",
     panels=[WITH_OCBA, WITH_RACING, ALL_BY_RANK, GAUSSIAN, SMALL],
     claims=[
-        # "ADAPT predominantly achieves the best results"; n0 = 20: "premature plateauing"
-        *(Claim(WITH_OCBA.title, ADAPT, name, larger=True) for name in OCBA),
-        *(Claim(WITH_OCBA.title, name, "OCBA-m, n0 = 20", larger=True) for name in OCBA if name != "OCBA-m, n0 = 20"),
-        # "the best NSS results are achieved when we set R = 1"
-        *(Claim(WITH_RACING.title, RACING_1, name, larger=True) for name in RACING if name != RACING_1),
-        Claim(WITH_RACING.title, ADAPT, RACING_1, larger=True),
-        # "in these experiments ADAPT still outperforms OCBA-m, for all the n0 values, after 30,000 samples"
-        *(Claim(GAUSSIAN.title, ADAPT, name, larger=True) for name in OCBA),
-        # n = 10: "RACING (R = 1) achieves a higher NSS after 30,000 pulls compared to UNIFORM"
-        Claim(SMALL.title, RACING_1, PI1, larger=True),
-        # "and is not distinguishable from ADAPT (p < 0.05)"
-        Alike(SMALL.title, RACING_1, ADAPT, 30_000),
+        Quote(
+            "best",
+            "ADAPT predominantly achieves the best results with the fewest samples",
+            [
+                *(Claim(WITH_OCBA.title, ADAPT, name, larger=True) for name in OCBA),
+                Claim(WITH_RACING.title, ADAPT, RACING_1, larger=True),
+                Claim(WITH_OCBA.title, ADAPT, PI1, larger=True),
+            ],
+        ),
+        Quote(
+            "plateau",
+            "for such low values (n0 = 20) we notice premature plateauing",
+            [Claim(WITH_OCBA.title, name, OCBA_20, larger=True, since=10_000) for name in (OCBA_100, OCBA_500)],
+        ),
+        Quote(
+            "coincides",
+            "for higher values of n0 (100, 500), OCBA-m coincides with UNIFORM until a large number of pulls",
+            [
+                Within(WITH_OCBA.title, OCBA_100, PI1, 0.001, until=5_000),
+                Within(WITH_OCBA.title, OCBA_500, PI1, 0.001, until=25_000),
+            ],
+        ),
+        Quote(
+            "period",
+            "and then outperforms it for a period",
+            [
+                Claim(WITH_OCBA.title, OCBA_100, PI1, larger=True, since=6_000, until=15_000),
+                Claim(WITH_OCBA.title, OCBA_500, PI1, larger=True, since=26_000),
+            ],
+        ),
+        Quote(
+            "r-1",
+            "the best NSS results are achieved when we set R = 1",
+            [Claim(WITH_RACING.title, RACING_1, name, larger=True) for name in RACING if name != RACING_1],
+        ),
+        Quote(
+            "r-500",
+            "as R is increased, RACING progressively tends towards the UNIFORM algorithm",
+            [Within(WITH_RACING.title, "RACING, R = 500", PI1, 0.001)],
+        ),
+        Quote(
+            "gaussian",
+            "ADAPT still outperforms OCBA-m, for all the n0 values, after 30,000 samples",
+            [Claim(GAUSSIAN.title, ADAPT, name, larger=True, since=30_000, until=30_000) for name in OCBA],
+        ),
+        Quote(
+            "small-uniform",
+            "RACING (R = 1) achieves a higher NSS value after 30,000 pulls compared to UNIFORM",
+            [Claim(SMALL.title, RACING_1, PI1, larger=True, since=30_000, until=30_000)],
+        ),
+        Quote(
+            "small-adapt",
+            "and is not distinguishable from ADAPT (p < 0.05)",
+            [Alike(SMALL.title, RACING_1, ADAPT, 30_000)],
+        ),
+        Quote(
+            "peaked",
+            "OCBA-m and ADAPT are both more peaked than RACING",
+            [Share(ALL_BY_RANK.title, name, RACING_1, (13, 18)) for name in (ADAPT, *OCBA)],
+        ),
+        Quote(
+            "rises",
+            "ADAPT has a gradual slope on either side of its peak, while OCBA-m rises more dramatically",
+            [Share(ALL_BY_RANK.title, name, ADAPT, (15, 16)) for name in OCBA],
+        ),
+    ],
+    values=[
+        Values({WITH_OCBA.title: TIMES}, "NSS at", ".4f"),
+        Values({WITH_RACING.title: TIMES}, "NSS at", ".4f", agents=list(RACING)),
+        Values({GAUSSIAN.title: TIMES, SMALL.title: TIMES}, "NSS at", ".4f"),
     ],
 )
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .claims import Claim
-from .figure import Figure, alike
+from .claims import Claim, Near, Pulled, Quote, Within
+from .figure import Figure, Values, alike
 from .panels import Panel
 
 __all__ = ["FIGURES"]
@@ -57,42 +57,150 @@ PANELS = [
     for title, (name, T) in (PAPER | BESIDE).items()
 ]
 
+SYNTHETIC = (ONE, TWO, THREE, FOUR, FIVE)
+CHOSEN = ("MD-APT", "MD-UCBE[10]")
+SLIGHTLY = 0.1  # the largest difference of failure probabilities that is called slight
+
+
+def _until_3000(title: str) -> list[Claim]:
+    """Who is ahead with the workers, and until when; checkpoints are 400 pulls apart."""
+    others = ("MD-SAR", "UA", "MD-UCBE[.1]", "MD-UCBE[1]", "MD-UCBE[100]")
+    return [Claim(title, name, other, until=2800) for name in CHOSEN for other in others]
+
+
+def _after_3000(title: str) -> list[Claim]:
+    return [Claim(title, "MD-SAR", name, since=3200) for name in CHOSEN]
+
+
 FIGURE_1_7 = Figure(
     name="katz-samuels2018-figures-1-7",
     source="Katz-Samuels & Scott, ICML 2018, Figures 1 to 7",
     panels=PANELS,
     claims=[
-        # "MD-APT performs better than MD-SAR in experiments 1, 4, and 5 and worse than MD-SAR in experiments 2 and 3";
-        # "we observe a similar phenomenon in a variant of experiment 3 where we set eps = 0"
-        *(
-            Claim(title, "MD-APT", "MD-SAR")
-            for title in (ONE, FOUR, FIVE, "4 on rows of norm 1", "5 on rows as written")
+        Quote(
+            "apt-better",
+            "MD-APT performs better than MD-SAR in experiments 1, 4, and 5",
+            [Claim(title, "MD-APT", "MD-SAR") for title in (ONE, FOUR, FIVE)],
         ),
-        *(Claim(title, "MD-SAR", "MD-APT") for title in (TWO, THREE, "3 with tolerance 0")),
-        # "MD-SAR and MD-APT tend to perform dramatically better than UA"
-        *(Claim(title, name, "UA") for title in (*PAPER, "5 on rows as written") for name in ("MD-APT", "MD-SAR")),
-        # "MD-UCBE[100] explores too much so that it tends to perform only slightly better than UA"; "MD-UCBE[.1] ..
-        # never makes progress"
-        *(Claim(title, "MD-UCBE[100]", "UA") for title in (ONE, TWO, THREE, FOUR, FIVE)),
-        *(Claim(title, "UA", "MD-UCBE[.1]") for title in (ONE, TWO, THREE, FOUR, FIVE)),
-        # "MD-APT and MD-UCBE[10] perform better than the rest"; "MD-UCBE[1] performs slightly worse than UA"
-        *(Claim(DOSES, name, other) for name in ("MD-APT", "MD-UCBE[10]") for other in ("MD-SAR", "MD-UCBE[1]")),
-        Claim(DOSES, "MD-UCBE[10]", "UA"),
-        Claim(DOSES, "UA", "MD-UCBE[1]"),
-        # "Until roughly time step 3000, MD-APT and MD-UCBE[10] perform the best. Afterwards, MD-SAR does substantially
-        # better"; "in the supplementary material .. Gaussian .. the results are very similar"
-        *(
-            Claim(title, name, "MD-SAR", until=2800)
-            for title in (CROWD, "7 with Gaussian workers")
-            for name in ("MD-APT", "MD-UCBE[10]")
+        Quote(
+            "apt-better-norm-1",
+            "MD-APT performs better than MD-SAR in experiments 1, 4, and 5",
+            [Claim("4 on rows of norm 1", "MD-APT", "MD-SAR")],
+            "experiment 4 on rows of norm 1",
         ),
-        *(
-            Claim(title, "MD-SAR", name, since=3200)
-            for title in (CROWD, "7 with Gaussian workers")
-            for name in ("MD-APT", "MD-UCBE[10]")
+        Quote(
+            "apt-better-as-written",
+            "MD-APT performs better than MD-SAR in experiments 1, 4, and 5",
+            [Claim("5 on rows as written", "MD-APT", "MD-SAR")],
+            "experiment 5 on rows as written",
+        ),
+        Quote(
+            "apt-worse-2",
+            "and worse than MD-SAR in experiments 2 and 3",
+            [Claim(TWO, "MD-SAR", "MD-APT")],
+            "experiment 2",
+        ),
+        Quote(
+            "apt-worse-3",
+            "and worse than MD-SAR in experiments 2 and 3",
+            [Claim(THREE, "MD-SAR", "MD-APT")],
+            "experiment 3",
+        ),
+        Quote(
+            "apt-worse-3-tolerance-0",
+            "we observe a similar phenomenon in a variant of experiment 3 where we set epsilon = 0",
+            [Claim("3 with tolerance 0", "MD-SAR", "MD-APT")],
+        ),
+        Quote(
+            "arm-8",
+            "MD-APT pulls arm 8 on average 904.8125 times, whereas MD-SAR pulls arm 8 on average 317.751 times",
+            [Pulled(TWO, "MD-APT", 8, 904.8125), Pulled(TWO, "MD-SAR", 8, 317.751)],
+        ),
+        Quote(
+            "well",
+            "MD-UCBE[1] and MD-UCBE[10] tend to do well",
+            [Claim(title, name, "UA") for title in SYNTHETIC for name in ("MD-UCBE[1]", "MD-UCBE[10]")],
+            "ahead of UA in experiments 1 to 5",
+        ),
+        Quote(
+            "too-much",
+            "MD-UCBE[100] explores too much so that it tends to perform only slightly better than UA",
+            [
+                *(Claim(title, "MD-UCBE[100]", "UA") for title in SYNTHETIC),
+                *(Within(title, "MD-UCBE[100]", "UA", SLIGHTLY) for title in SYNTHETIC),
+            ],
+            "slightly: by at most .1",
+        ),
+        Quote(
+            "never",
+            "MD-UCBE[.1] does not explore enough; it never makes progress in solving the problems",
+            [Claim(title, "UA", "MD-UCBE[.1]") for title in SYNTHETIC],
+        ),
+        Quote(
+            "ua",
+            "MD-SAR and MD-APT tend to perform dramatically better than UA",
+            [Claim(title, name, "UA") for title in PAPER for name in ("MD-APT", "MD-SAR")],
+        ),
+        Quote(
+            "ua-as-written",
+            "MD-SAR and MD-APT tend to perform dramatically better than UA",
+            [Claim("5 on rows as written", name, "UA") for name in ("MD-APT", "MD-SAR")],
+            "experiment 5 on rows as written",
+        ),
+        Quote(
+            "doses",
+            "MD-APT and MD-UCBE[10] perform better than the rest of the algorithms",
+            [
+                Claim(DOSES, name, other)
+                for name in CHOSEN
+                for other in ("MD-SAR", "UA", "MD-UCBE[.1]", "MD-UCBE[1]", "MD-UCBE[100]")
+            ],
+            "doses",
+        ),
+        Quote(
+            "doses-ucbe-1",
+            "MD-UCBE[1] performs slightly worse than UA",
+            [Claim(DOSES, "UA", "MD-UCBE[1]"), Within(DOSES, "MD-UCBE[1]", "UA", SLIGHTLY)],
+            "doses; slightly: by at most .1",
+        ),
+        Quote(
+            "doses-sar",
+            "MD-SAR only performs slightly better than UA",
+            [Claim(DOSES, "MD-SAR", "UA"), Within(DOSES, "MD-SAR", "UA", SLIGHTLY)],
+            "doses; slightly: by at most .1",
+        ),
+        Quote(
+            "until-3000", "until roughly time step 3000, MD-APT and MD-UCBE[10] perform the best", _until_3000(CROWD)
+        ),
+        Quote(
+            "after-3000",
+            "afterwards, MD-SAR does substantially better than MD-APT and MD-UCBE[10]",
+            _after_3000(CROWD),
+        ),
+        Quote(
+            "marginally",
+            "MD-UCBE[1] and MD-UCBE[100] perform only marginally better than UA",
+            [
+                *(Claim(CROWD, name, "UA") for name in ("MD-UCBE[1]", "MD-UCBE[100]")),
+                *(Within(CROWD, name, "UA", SLIGHTLY) for name in ("MD-UCBE[1]", "MD-UCBE[100]")),
+            ],
+            "crowd; marginally: by at most .1",
+        ),
+        Quote("final-ua", "UA has a final error rate of roughly 52%", [Near(CROWD, "UA", 0.52, 0.03, 4000)], "± 3 %"),
+        Quote(
+            "final-sar",
+            "whereas MD-SAR has a final error rate of roughly 5%",
+            [Near(CROWD, "MD-SAR", 0.05, 0.03, 4000)],
+            "± 3 %",
+        ),
+        Quote(
+            "gaussian",
+            "we simulate each arm as a Gaussian distribution; the results are very similar",
+            [*_until_3000("7 with Gaussian workers"), *_after_3000("7 with Gaussian workers")],
         ),
     ],
     transform=log_failures,
+    values=[Values({panel.title: (panel.budgets[-1],) for panel in PANELS}, "failures at the full budget", ".1%")],
 )
 
 FIGURES = alike([FIGURE_1_7])

@@ -11,10 +11,12 @@ import numpy as np
 from bandit_envs import Captions, captions
 
 from ..core.optional import pandas
+from ..evaluation import evaluate
 from ..evaluation.plots import COLOURS
-from .claims import Claim, Growth, Line, Printed
-from .figure import Figure, alike
-from .panels import AnyPanel, Panel, Sweep, Transform
+from .claims import Claim, Growth, Level, Line, Printed, Quote, Within
+from .figure import Figure, Values, alike
+from .panels import AnyPanel, Panel, Sweep, Transform, exact_row
+from .store import Evaluator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +28,8 @@ SOURCE = "Mason, Jain, Tripathy & Nowak, NeurIPS 2020"
 ENV = "bandit_envs/AllGood-v0"
 
 # --- Figure 1 --------------------------------------------------------------------------------------------------------
+
+FIXED = 1.5  # "a fixed threshold" of the introduction
 
 
 @dataclass(eq=False)
@@ -61,7 +65,7 @@ class Rated:
         return {"contest": self.data.contest, "epsilon": self.epsilon}
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
-        """One row: captions, ratings, best mean, threshold, good captions."""
+        """One row: captions, ratings, best mean, threshold, good captions, and how far below the best 1.5 lies."""
         counts, best = self.data.counts, self.data.means.max()
         table: pd.DataFrame = pandas().DataFrame(
             [
@@ -71,6 +75,7 @@ class Rated:
                     "best": best,
                     "threshold": self.threshold,
                     "good": self.good,
+                    "below_best": 1 - FIXED / best,
                 }
             ]
         )
@@ -96,13 +101,25 @@ class Ratings(AnyPanel[Rated]):
         """The name of the contest."""
         return f"Contest {self.contest}"
 
-    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Rated:
+    def run(
+        self,
+        episodes: int | None,
+        seed: int,
+        progress: bool | None,
+        jobs: int = 1,
+        evaluate: Evaluator = evaluate,
+    ) -> Rated:
         """Read the ratings, which are the same for all episodes and seeds.
 
         Raises:
             OSError: where the file is neither in a local folder nor to be downloaded (see `captions`).
         """
         return Rated(captions(self.contest), self.epsilon)
+
+    def rows(self, result: Rated, level: float, transform: Transform) -> list[dict[str, Any]]:
+        """The columns of the summary."""
+        (summary,) = result.summary().to_dict("records")
+        return [exact_row(str(name), float(value)) for name, value in summary.items()]
 
     def draw(self, ax: Axes, result: Rated, level: float, transform: Transform, order: Sequence[str]) -> None:
         """Draw the means by rank, and a line at the threshold."""
@@ -119,8 +136,28 @@ FIGURE_1 = Figure(
     name="mason2020-figure-1",
     source=f"{SOURCE}, Figure 1",
     panels=[Ratings(contest) for contest in (627, 651, 690)],
-    # "in contest 627, only k = 27 arms are within 20% of mu_1, but k = 748 are in contest 651"
-    claims=[Printed("Contest 627", "good", 27), Printed("Contest 651", "good", 748)],
+    claims=[
+        Quote(
+            "good",
+            "in contest 627, only k = 27 arms are within 20% of mu_1, but k = 748 are in contest 651",
+            [Printed("Contest 627", "good", 27), Printed("Contest 651", "good", 748)],
+        ),
+        Quote(
+            "fixed",
+            "a fixed threshold of 1.5 admits captions within 30% of the best in contest 627, but only those within 15% "
+            "of the best in contest 651",
+            [
+                Printed("Contest 627", "below_best", 0.3, tolerance=0.02),
+                Printed("Contest 651", "below_best", 0.15, tolerance=0.02),
+            ],
+        ),
+        Quote(
+            "651",
+            "Contest 651, which had 9250 captions whose means we estimated from a total of 2.2 million ratings",
+            [Printed("Contest 651", "captions", 9250), Printed("Contest 651", "ratings", 2.2e6, tolerance=5e4)],
+        ),
+    ],
+    values=[Values({f"Contest {contest}": () for contest in (627, 651, 690)}, "ratings", ",.10g")],
 )
 
 # --- Figure 3 --------------------------------------------------------------------------------------------------------
@@ -146,16 +183,37 @@ FIGURE_3 = Figure(
     name="mason2020-figure-3",
     source=f"{SOURCE}, Figure 3",
     panels=[LEFT, RIGHT, AS_PRINTED],
-    # left: both "scale" with n, (ST)^2 with the better constants; right: FAREAST's complexity "is constant, but (ST)^2
-    # scales linearly with n"
     claims=[
-        Growth(LEFT.title, ST2, *LINEAR),
-        Growth(LEFT.title, FAREAST, *LINEAR),
-        Claim(LEFT.title, ST2, FAREAST),
-        Line(RIGHT.title, ST2),
-        Growth(RIGHT.title, FAREAST, *FLAT),
-        Claim(RIGHT.title, FAREAST, ST2, since=CROSSING),
-        Growth(AS_PRINTED.title, PRINTED, *FLAT),
+        Quote(
+            "constants",
+            "FAREAST is asymptotically optimal, but suffers worse constant factors compared to (ST)^2",
+            [Claim(LEFT.title, ST2, FAREAST)],
+        ),
+        Quote(
+            "scaling",
+            "both are optimal in this setting; we show the scaling of their sample complexity as n increases",
+            [Growth(LEFT.title, name, *LINEAR) for name in (ST2, FAREAST)],
+            "left: pulls grow with n",
+        ),
+        Quote("constant", "the average complexity of FAREAST is constant", [Growth(RIGHT.title, FAREAST, *FLAT)]),
+        Quote("linear", "but (ST)^2 scales linearly with n", [Line(RIGHT.title, ST2)]),
+        Quote(
+            "crossing",
+            "the average complexity of FAREAST is constant, but (ST)^2 scales linearly with n",
+            [Claim(RIGHT.title, FAREAST, ST2, since=CROSSING)],
+            "so that FAREAST becomes the cheaper one",
+        ),
+        Quote(
+            "as-printed",
+            "the average complexity of FAREAST is constant",
+            [Growth(AS_PRINTED.title, PRINTED, *FLAT)],
+            "Algorithm 4.1 as printed",
+        ),
+    ],
+    values=[
+        Values({LEFT.title: (25, 50, 100, 200, 400)}, "pulls at n, left", ",.0f"),
+        Values({RIGHT.title: (20, 50, 100, 200)}, "pulls at n, right", ",.0f"),
+        Values({AS_PRINTED.title: (10, 20, 50)}, "pulls at n, as printed", ",.0f"),
     ],
 )
 
@@ -184,19 +242,92 @@ PANELS = [
     Panel("ACVRL1 inhibitors, F1", ENV, {"instance": "kinase-acvrl1"}, SHORT, DRUGS, 600, "f1", "F1"),
 ]
 
+F1, PRECISION, RECALL, KINASE = (panel.title for panel in PANELS)
+ORACLE, KINASE_ORACLE = "LUCB, k = 46 (oracle)", "LUCB, k = 34 (oracle)"
+WRONG_K = ("LUCB, k = 23", "LUCB, k = 92")
+SHOWN = (250_000, 500_000, 1_000_000, 2_000_000, 3_000_000)
+
 FIGURES_4_5 = Figure(
     name="mason2020-figures-4-5",
     source=f"{SOURCE}, Figures 4 and 5",
     panels=PANELS,
-    # "(ST)^2 outperforms all baselines including the oracle APT, and almost matches the performance of the top-k
-    # oracle"; k = 23 and 92 "result in a poor performance"; "near-perfect precision quickly, matched only by UCB"
     claims=[
-        *(
-            Claim("Captions 651, F1", "(ST)^2", other, larger=True)
-            for other in ("UCB", "APT (oracle)", "LUCB, k = 23", "LUCB, k = 92")
+        Quote(
+            "outperforms",
+            "(ST)^2 outperforms all baselines including the oracle APT",
+            [Claim(F1, ST2, other, larger=True) for other in (*RIVALS, *WRONG_K)],
         ),
-        Claim("Captions 651, precision", "(ST)^2", "APT (oracle)", larger=True),
-        *(Claim("ACVRL1 inhibitors, F1", "(ST)^2", other, larger=True) for other in RIVALS),
+        Quote(
+            "almost",
+            "and almost matches the performance of the TOP-k oracle",
+            [Within(F1, ST2, ORACLE, 0.05)],
+            "almost: F1 within .05",
+        ),
+        Quote(
+            "wrong-k",
+            "both cases (k = 23, k = 92) result in a poor performance",
+            [Claim(F1, ORACLE, other, larger=True) for other in WRONG_K],
+            "poor: F1 below that of the right k",
+        ),
+        Quote(
+            "ucb",
+            "UCB is not able to estimate the epsilon-good set",
+            [Level(F1, "UCB", 0.9, 3_000_000), Claim(F1, ST2, "UCB", larger=True, since=2_000_000)],
+            "F1 at most .9 at the end, and below (ST)^2 from 2,000,000 pulls on",
+        ),
+        Quote(
+            "precision",
+            "(ST)^2 achieves near-perfect precision quickly",
+            [Level(PRECISION, ST2, 0.95, x, above=True) for x in (250_000, 500_000, 1_000_000, 3_000_000)],
+            "near-perfect: above .95",
+        ),
+        Quote(
+            "matched",
+            "matched only by UCB",
+            [Within(PRECISION, "UCB", ST2, 0.05)],
+            "UCB's precision within .05 of (ST)^2's",
+        ),
+        Quote(
+            "matched-only",
+            "matched only by UCB",
+            [Claim(PRECISION, ST2, other, larger=True) for other in CAPTIONS if other not in (ST2, "UCB")],
+            "all others have less precision",
+        ),
+        Quote(
+            "apt",
+            "APT's poor performance is a consequence of having low precision",
+            [Claim(PRECISION, ST2, "APT (oracle)", larger=True), Level(PRECISION, "APT (oracle)", 0.5, 3_000_000)],
+        ),
+        Quote(
+            "recall",
+            "(ST)^2 achieves high recall more slowly",
+            [Claim(RECALL, ST2, other, until=1_000_000) for other in CAPTIONS if other not in (ST2, "LUCB, k = 23")],
+            "up to 1,000,000 pulls; LUCB with k = 23 cannot reach it",
+        ),
+        Quote(
+            "competitive",
+            "but is still competitive with other methods",
+            [Within(RECALL, ST2, ORACLE, 0.1, since=2_000_000)],
+            "recall within .1 of the oracle's from 2,000,000 pulls on",
+        ),
+        Quote(
+            "kinase-best",
+            "in this experiment as well, (ST)^2 performs best",
+            [Claim(KINASE, ST2, other, larger=True) for other in (*RIVALS, KINASE_ORACLE)],
+        ),
+        Quote(
+            "kinase-oracles",
+            "with only the oracle methods competitive with it",
+            [
+                *(Within(KINASE, ST2, other, 0.1) for other in (KINASE_ORACLE, "APT (oracle)")),
+                Claim(KINASE, ST2, "UCB", larger=True),
+            ],
+            "oracles within .1 of its F1, UCB below it",
+        ),
+    ],
+    values=[
+        Values({F1: SHOWN, PRECISION: SHOWN, RECALL: SHOWN}, "at", ".2f"),
+        Values({KINASE: (500, 2_000, 10_000, 50_000, 200_000)}, "F1 at, ACVRL1", ".2f"),
     ],
 )
 
@@ -231,16 +362,25 @@ FIGURE_A = Figure(
     name="mason2020-appendix-a",
     source=f"{SOURCE}, Appendix A",
     panels=[LEFT_UNIFORM, RIGHT_UNIFORM, SLACK, *OTHER_EPSILON],
-    # "a naive uniform sampling strategy performed very poorly"; Theorem 3.1: no arm needs more than 1/gamma^2, so that
-    # the pulls fall with gamma; "(ST)^2 outperforms all baselines" on captions, here with the other epsilon
     claims=[
-        *(
-            Claim(panel.title, agent, UNIFORM)
-            for panel in (LEFT_UNIFORM, RIGHT_UNIFORM, SLACK)
-            for agent in (ST2, FAREAST)
+        Quote(
+            "uniform",
+            "a naive uniform sampling strategy performed very poorly",
+            [
+                Claim(panel.title, agent, UNIFORM)
+                for panel in (LEFT_UNIFORM, RIGHT_UNIFORM, SLACK)
+                for agent in (ST2, FAREAST)
+            ],
+            "it takes more pulls than both algorithms",
         ),
+        # Theorem 3.1: no arm needs more than about 1 / gamma^2 pulls.
         *(Growth(SLACK.title, agent, -2.0, 0.0) for agent in (ST2, FAREAST, UNIFORM)),
-        *(Claim(panel.title, ST2, other, larger=True) for panel in OTHER_EPSILON for other in RIVALS),
+        Quote(
+            "epsilon",
+            "(ST)2 outperforms all baselines including the oracle APT",
+            [Claim(panel.title, ST2, other, larger=True) for panel in OTHER_EPSILON for other in RIVALS],
+            "with other epsilon; LUCB apart",
+        ),
     ],
 )
 

@@ -1,13 +1,15 @@
 """Panels of figures: what is run for one, and how it is drawn.
 
-A panel's `run` yields a `Result`; the `points` of a panel are the places where claims are tested.
+A panel's `run` yields a `Result`; the `points` of a panel are the places where claims are tested; its `rows` are the
+numbers that it shows.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import gymnasium as gym
@@ -18,14 +20,20 @@ from ..core.optional import pandas
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.plots import Series, draw, pulls_label, series_of
 from ..evaluation.statistics import bootstrap_mean
+from .store import Evaluator
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Allocation", "AnyPanel", "Lead", "Panel", "Result", "Sweep", "Swept", "Transform"]
+__all__ = ["Allocation", "AnyPanel", "Lead", "Panel", "Result", "Sweep", "Swept", "Transform", "exact_row", "unchanged"]
 
 Transform = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
+
+
+def unchanged(mean: NDArray[np.float64], K: int) -> NDArray[np.float64]:
+    """The transform that leaves all as it is."""
+    return mean
 
 
 class Result(Protocol):
@@ -65,13 +73,15 @@ class AnyPanel(ABC, Generic[R]):
         """Labels of the agents that are drawn."""
         return list(getattr(self, "agents", ()))
 
-    @property
-    def key(self) -> str:
-        """Panels of the same key share one run."""
-        return repr(self)
-
     @abstractmethod
-    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> R:
+    def run(
+        self,
+        episodes: int | None,
+        seed: int,
+        progress: bool | None,
+        jobs: int = 1,
+        evaluate: Evaluator = evaluate,
+    ) -> R:
         """Run the panel.
 
         Args:
@@ -79,6 +89,17 @@ class AnyPanel(ABC, Generic[R]):
             seed: root seed.
             progress: whether to tell how far the run is, as for `evaluate`; None: if standard error is a terminal.
             jobs: parts of the episodes that run at the same time, as for `evaluate`.
+            evaluate: runs the agents, or knows what came out when they were run before.
+        """
+
+    @abstractmethod
+    def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, Any]]:
+        """The numbers that the panel shows: agent, x, episodes, mean, low, high, and `drawn`, the transformed mean.
+
+        Args:
+            result: what `run` has returned.
+            level: confidence level of the intervals.
+            transform: as for `draw`.
         """
 
     @abstractmethod
@@ -94,8 +115,46 @@ class AnyPanel(ABC, Generic[R]):
         """
 
 
+def exact_row(agent: str, value: float, x: float = math.nan) -> dict[str, Any]:
+    """A number without chance among the rows of a panel."""
+    nan = math.nan
+    return {"agent": agent, "x": x, "episodes": nan, "mean": value, "low": nan, "high": nan, "drawn": value}
+
+
+class Lines(AnyPanel[R]):
+    """A panel of lines, one for each agent."""
+
+    @property
+    def places(self) -> Sequence[float]:
+        """The values on the horizontal axis."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def series(self, result: R, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
+        """The points of every line; arguments as for `draw`."""
+
+    def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, Any]]:
+        """The points of all lines."""
+        order = result.agents
+        plain = self.series(result, level, unchanged, order)
+        changed = plain if transform is unchanged else self.series(result, level, transform, order)
+        return [
+            {
+                "agent": one.agent,
+                "x": float(x),
+                "episodes": one.episodes,
+                "mean": float(one.mean[i]),
+                "low": float(one.low[i]),
+                "high": float(one.high[i]),
+                "drawn": float(other.mean[i]),
+            }
+            for one, other in zip(plain, changed, strict=True)
+            for i, x in enumerate(self.places if one.x is None else one.x)
+        ]
+
+
 @dataclass(frozen=True)
-class Panel(AnyPanel[Evaluation]):
+class Panel(Lines[Evaluation]):
     """Several agents on one environment, a metric against the number of pulls.
 
     Attributes:
@@ -120,12 +179,14 @@ class Panel(AnyPanel[Evaluation]):
     label: str
     at: bool = False
 
-    @property
-    def key(self) -> str:
-        """Panels that show other metrics of the same runs share them."""
-        return repr(replace(self, title="", metric="", label=""))
-
-    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Evaluation:
+    def run(
+        self,
+        episodes: int | None,
+        seed: int,
+        progress: bool | None,
+        jobs: int = 1,
+        evaluate: Evaluator = evaluate,
+    ) -> Evaluation:
         """Evaluate the agents at all numbers of pulls."""
         numbers: dict[str, Any] = {"at" if self.at else "budgets": self.budgets}
         return evaluate(
@@ -143,10 +204,19 @@ class Panel(AnyPanel[Evaluation]):
         """Per point: the number of pulls, the evaluation that holds it, and which of its rows."""
         return [(x, result, {"at" if self.at else "budget": x}) for x in self.budgets]
 
+    @property
+    def places(self) -> Sequence[float]:
+        """The numbers of pulls."""
+        return self.budgets
+
+    def series(self, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
+        """A mean with its interval at each number of pulls."""
+        K = result.runs[0].task.K
+        return series_of(result, self.metric, level, lambda mean: transform(mean, K), order)
+
     def draw(self, ax: Axes, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> None:
         """Draw a line with a confidence band for each agent."""
-        K = result.runs[0].task.K
-        series = series_of(result, self.metric, level, lambda mean: transform(mean, K), order)
+        series = self.series(result, level, transform, order)
         draw(ax, series, f"{self.label} ({100 * level:.4g} % interval)", pulls_label(result), False, True)
 
 
@@ -165,15 +235,18 @@ class Allocation(Panel):
         ranked: NDArray[np.float64] = pulls.to_numpy()[np.argsort(-envs.unwrapped.instance.arms.means, kind="stable")]
         return ranked
 
-    def draw(self, ax: Axes, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw a line for each agent; sums over the episodes have no interval."""
+    def series(self, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
+        """Mean pulls of each arm; sums over the episodes have no interval."""
         none = np.full(result.runs[0].task.K, np.nan)
-        rank = np.arange(1.0, len(none) + 1)
-        series = [
-            Series(agent, order.index(agent), rank, self.by_rank(result, agent), none, none, none, 0)
+        rank, episodes = np.arange(1.0, len(none) + 1), result.settings["episodes"]
+        return [
+            Series(agent, order.index(agent), rank, self.by_rank(result, agent), none, none, none, episodes)
             for agent in result.agents
         ]
-        draw(ax, series, self.label, "arm, by decreasing mean", False, True)
+
+    def draw(self, ax: Axes, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> None:
+        """Draw a line for each agent."""
+        draw(ax, self.series(result, level, transform, order), self.label, "arm, by decreasing mean", False, True)
 
 
 @dataclass(eq=False)
@@ -204,7 +277,7 @@ class Swept:
 
 
 @dataclass(frozen=True)
-class Sweep(AnyPanel[Swept]):
+class Sweep(Lines[Swept]):
     """Several agents, a metric at the end of the episode against a value in which the environments differ.
 
     Attributes:
@@ -234,7 +307,14 @@ class Sweep(AnyPanel[Swept]):
         """The budgets of the runs on each environment; None: its own."""
         return None
 
-    def run(self, episodes: int | None, seed: int, progress: bool | None, jobs: int = 1) -> Swept:
+    def run(
+        self,
+        episodes: int | None,
+        seed: int,
+        progress: bool | None,
+        jobs: int = 1,
+        evaluate: Evaluator = evaluate,
+    ) -> Swept:
         """Evaluate the agents on each of the environments."""
         return Swept(
             {
@@ -256,8 +336,13 @@ class Sweep(AnyPanel[Swept]):
         """Per point: the value and its evaluation, whose only row is meant."""
         return [(x, evaluation, {}) for x, evaluation in result.evaluations.items()]
 
-    def draw(self, ax: Axes, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw a line with a confidence band for each agent."""
+    @property
+    def places(self) -> Sequence[float]:
+        """The values in which the environments differ."""
+        return list(self.sweep)
+
+    def series(self, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
+        """A mean with its interval at each value."""
         columns: dict[str, list[Series]] = {agent: [] for agent in result.agents}
         for evaluation in result.evaluations.values():
             K = evaluation.runs[0].task.K
@@ -265,7 +350,7 @@ class Sweep(AnyPanel[Swept]):
             for one in series_of(evaluation, self.metric, level, change, order):
                 columns[one.agent].append(one)
         x, join = np.array(list(result.evaluations), np.float64), np.concatenate
-        series = [
+        return [
             Series(
                 agent,
                 parts[0].style,
@@ -278,6 +363,10 @@ class Sweep(AnyPanel[Swept]):
             )
             for agent, parts in columns.items()
         ]
+
+    def draw(self, ax: Axes, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> None:
+        """Draw a line with a confidence band for each agent."""
+        series = self.series(result, level, transform, order)
         draw(ax, series, f"{self.label} ({100 * level:.4g} % interval)", self.xlabel, self.log, True)
 
 
@@ -311,12 +400,12 @@ class Lead(Sweep):
         lead: NDArray[np.float64] = (self.budgets[1] - self.budgets[0]) * (area(rival) - area(agent))
         return lead
 
-    def draw(self, ax: Axes, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw a line with a confidence band for each agent but the rival."""
-        x, series = np.array(list(result.evaluations), np.float64), []
+    def series(self, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
+        """The mean lead of each agent but the rival at each value; it is not transformed."""
+        x, made = np.array(list(result.evaluations), np.float64), []
         for agent in (name for name in result.agents if name != self.rival):
             values = np.stack([self.lead(one, agent, self.rival) for one in result.evaluations.values()], axis=1)
             low, high = bootstrap_mean(values, level)
             none = np.full(len(x), np.nan)
-            series.append(Series(agent, order.index(agent), x, values.mean(axis=0), low, high, none, len(values)))
-        draw(ax, series, f"{self.label} ({100 * level:.4g} % interval)", self.xlabel, self.log, True)
+            made.append(Series(agent, order.index(agent), x, values.mean(axis=0), low, high, none, len(values)))
+        return made

@@ -1,29 +1,38 @@
-"""Running a figure of a paper: every claim gets an interval and a verdict at every point."""
+"""Running the figures of a paper: every claim gets an interval and a verdict at every point."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandit_envs import EPISODES_LIMIT, flag, integer, unknown
+from bandit_envs import EPISODES_LIMIT, flag, integer, root_number, unknown
 
-from ..core.files import write_together
+from ..core.files import read_json, try_out, write_alone, write_together
 from ..core.optional import pandas
 from ..evaluation.progress import now_at, told_in_lines
 from ..evaluation.result import SETTINGS
-from .catalogue import FIGURES
+from . import pages
+from .catalogue import PAPERS, named
 from .drawing import plot_panels
 from .figure import Figure
 from .panels import Result
+from .store import Store
+from .verdicts import scorecard, verdicts
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Reproduction", "reproduce"]
+__all__ = ["Reproduction", "reproduce", "reproduce_paper"]
+
+KEPT = "reproduction"  # the key of the settings that tell what a folder holds
+EVALUATIONS = "evaluations"  # the folder of the evaluations in that of a figure
+
+
+class DataMissing(OSError):
+    """No panel of a figure has its data."""
 
 
 @dataclass(eq=False)
@@ -33,34 +42,38 @@ class Reproduction:
     Attributes:
         figure: the panels that were run, and the claims about them.
         results: the result of each panel, by the panel's title.
-        level: confidence level of the intervals.
+        level: confidence level of the intervals, of each alone and of all together.
         skipped: panels whose data could not be had, with the reason.
+        made: evaluations that were run, while others had been kept from before.
+        asked: what was asked for: figure, episodes, seed.
     """
 
     figure: Figure
     results: dict[str, Result]
     level: float = 0.95
     skipped: dict[str, str] = field(default_factory=dict)
+    made: int = 0
+    asked: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """One row per claim and point: panel, claim, x, estimate, low, high, p_value, verdict (NaN: does not apply)."""
-        panels: dict[str, Any] = {panel.title: panel for panel in self.figure.panels}
+        """One row per claim and point; the columns are those of `agents.figures.verdicts.verdicts`."""
+        return verdicts(self.figure, self.results, self.level)
+
+    @cached_property
+    def points(self) -> pd.DataFrame:
+        """What the panels show: panel, agent, x, episodes, mean, low, high, and `drawn`, the transformed mean."""
         rows = [
-            {"panel": claim.panel, "claim": claim.text, **row}
-            for claim in self.figure.claims
-            for row in claim.test(panels[claim.panel], self.results[claim.panel], self.level)
+            {"panel": panel.title, **row}
+            for panel in self.figure.panels
+            for row in panel.rows(self.results[panel.title], self.level, self.figure.transform)
         ]
-        columns = ["panel", "claim", "x", "estimate", "low", "high", "p_value", "verdict"]
-        table: pd.DataFrame = pandas().DataFrame(rows, columns=columns)
+        table: pd.DataFrame = pandas().DataFrame(rows)
         return table
 
     def scorecard(self) -> pd.DataFrame:
-        """Per claim: at how many points the data confirm it (yes), leave it open, or refute it (no)."""
-        table = self.verdicts.groupby(["panel", "claim"], sort=False)["verdict"]
-        counts = table.value_counts().unstack(fill_value=0)
-        card: pd.DataFrame = counts.reindex(columns=["yes", "open", "no"], fill_value=0).reset_index()
-        return card
+        """Per claim: at how many points it is confirmed (yes), open, or refuted (no), and what they add up to."""
+        return scorecard(self.verdicts)
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw all panels.
@@ -78,18 +91,80 @@ class Reproduction:
         how: dict[str, Any] = {"level": self.level, "transform": figure.transform, "order": figure.order}
         return plot_panels(figure.panels, self.results, **how, path=path)
 
-    def save(self, folder: str | Path) -> Path:
-        """Write verdicts, scorecard, points (.csv), figure (.png, .svg) and settings.json into `folder`; returns it."""
-        folder, tables = Path(folder), {"verdicts.csv": self.verdicts, "scorecard.csv": self.scorecard()}
-        parts = [result.summary().assign(panel=title) for title, result in self.results.items()]
-        tables["points.csv"] = pandas().concat(parts, ignore_index=True)
-        files: dict[str, Callable[[Path], Any]] = {
-            name: functools.partial(table.to_csv, index=False) for name, table in tables.items()
+    def _files(self) -> dict[str, Callable[[Path], Any]]:
+        """What the documentation shows, by the names of the files."""
+        verdicts_kept, verdicts_read = pages.as_kept(self.verdicts)
+        points_kept, points_read = pages.as_kept(self.points)
+        texts = {
+            "verdicts.csv": verdicts_kept,
+            pages.POINTS: points_kept,
+            pages.CLAIMS: pages.claims_text(self.figure, verdicts_read),
+            pages.VALUES: pages.values_text(self.figure.values, points_read),
         }
-        files |= {f"figure.{suffix}": self.plot for suffix in ("png", "svg")}
+
+        def writing(text: str) -> Callable[[Path], Any]:
+            return lambda path: path.write_text(text, encoding="utf-8")
+
+        return {name: writing(text) for name, text in texts.items()} | {"figure.svg": self.plot}
+
+    def save(self, folder: str | Path) -> Path:
+        """Write verdicts.csv, points.csv, figure (.png, .svg), claims.md, values.md, settings.json; returns the folder.
+
+        The results of the panels are not among them: `reproduce(out=...)` keeps these.
+        """
+        folder = Path(folder)
         settings = {title: result.settings for title, result in self.results.items()}
-        write_together(folder / SETTINGS, settings, files)
+        content = {KEPT: self.asked, "panels": settings, "skipped": self.skipped}
+        write_together(folder / SETTINGS, content, self._files() | {"figure.png": self.plot})
         return folder
+
+    def save_docs(self, docs: str | Path) -> Path:
+        """Write what the documentation shows of the figure, and its overview of all figures; returns the folder.
+
+        Args:
+            docs: the folder of the documentation.
+
+        Raises:
+            ValueError: if it is not that.
+        """
+        folder = pages.check_docs(Path(docs)) / "figures" / self.figure.name
+        for name, write in self._files().items():
+            write_alone(folder / name, write)
+        pages.update_overview(Path(docs))
+        return folder
+
+
+def open_folder(out: Path, asked: dict[str, Any], force: bool) -> None:
+    """Make a folder ready for what is asked for: an empty one, or one that holds the same, whose run then goes on.
+
+    Raises:
+        ValueError: if it holds something else. OSError: if it cannot be written to.
+    """
+    index = out / SETTINGS
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is there already, and no folder: give another --out")
+    kept: Any = None
+    if out.is_dir() and any(out.iterdir()):
+        if index.is_file():
+            try:
+                kept = read_json(index).get(KEPT)
+            except ValueError:
+                kept = None
+        if kept != asked and not force:
+            what = ", ".join(f"{name} {value!r}" for name, value in asked.items())
+            held = f"holds {kept!r:.200}" if kept else "holds something else"
+            raise ValueError(
+                f"{out} is there already, and {held}, not {what}: give another --out, or --force to write into it"
+            )
+    try_out(index)
+    if kept != asked:
+        write_together(index, {KEPT: asked}, {})
+
+
+def _checked(episodes: int | None, seed: int, progress: bool | None) -> tuple[int | None, int, bool | None]:
+    """Numbers that all figures share."""
+    episodes = None if episodes is None else integer("episodes", episodes, 1, EPISODES_LIMIT)
+    return episodes, root_number(seed), None if progress is None else flag("progress", progress)
 
 
 def reproduce(
@@ -100,6 +175,8 @@ def reproduce(
     panels: Sequence[str] | None = None,
     progress: bool | None = None,
     jobs: int = 1,
+    out: str | Path | None = None,
+    force: bool = False,
 ) -> Reproduction:
     """Run a figure of a paper.
 
@@ -112,39 +189,98 @@ def reproduce(
         panels: titles of the panels to run; None: all.
         progress: whether to tell how far the run is, as for `evaluate`; None: if standard error is a terminal.
         jobs: parts of the episodes that run at the same time, as for `evaluate`.
+        out: a folder for the results. Each evaluation is kept there as soon as it is complete, and is not run again
+            when the same is asked for once more: a run that was killed goes on.
+        force: write into a folder that holds something else. Evaluations in it stay.
 
     Returns:
         The results and the verdicts.
 
     Raises:
-        ValueError: for an unknown figure or panel, with the known ones; for a number of episodes below 1.
-        OSError: if every panel lacks its data.
+        ValueError: for an unknown figure or panel, with the known ones; for a number of episodes below 1; for a folder
+            that holds something else.
+        OSError: if every panel lacks its data; for a folder that cannot be written to.
+
+    Warns:
+        RuntimeWarning: where an evaluation that was kept is damaged, and run anew.
     """
     if isinstance(figure, str):
-        if figure not in FIGURES:
-            raise unknown("figure", figure, FIGURES)
-        figure = FIGURES[figure]
-    episodes = None if episodes is None else integer("episodes", episodes, 1, EPISODES_LIMIT)
-    progress = None if progress is None else flag("progress", progress)
+        figure = named(figure)
+    episodes, seed, progress = _checked(episodes, seed, progress)
     titles = [panel.title for panel in figure.panels]
     for title in panels or []:
         if title not in titles:
             raise unknown("panel", title, titles)
     chosen = [panel for panel in figure.panels if panels is None or panel.title in panels]
-    done: dict[str, Result] = {}  # panels that show several metrics of the same runs share them
+    asked = {"figure": figure.name, "episodes": episodes, "seed": seed}
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        open_folder(folder, asked, flag("force", force))
+    store = Store(None if folder is None else folder / EVALUATIONS)
     results: dict[str, Result] = {}
     skipped: dict[str, str] = {}
     with told_in_lines(progress):
         for i, panel in enumerate(chosen):
             now_at(f"panel {i + 1} of {len(chosen)}, {panel.title}")
             try:
-                if panel.key not in done:
-                    done[panel.key] = panel.run(episodes, seed, progress, jobs)
-                results[panel.title] = done[panel.key]
+                results[panel.title] = panel.run(episodes, seed, progress, jobs, store.evaluate)
             except OSError as error:
+                if error is store.error:
+                    raise
                 skipped[panel.title] = str(error)
     if not results:
-        raise OSError("; ".join(f"{title}: {reason}" for title, reason in skipped.items()))
-    shown = [panel for panel in chosen if panel.title in results]
-    claims = [claim for claim in figure.claims if claim.panel in results]
-    return Reproduction(replace(figure, panels=shown, claims=claims), results, skipped=skipped)
+        raise DataMissing("; ".join(f"{title}: {reason}" for title, reason in skipped.items()))
+    shown = figure.shown([panel for panel in chosen if panel.title in results])
+    result = Reproduction(shown, results, skipped=skipped, made=store.made, asked=asked)
+    if folder is not None:
+        result.save(folder)
+    return result
+
+
+def reproduce_paper(
+    paper: str,
+    *,
+    episodes: int | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+    jobs: int = 1,
+    out: str | Path | None = None,
+    force: bool = False,
+) -> list[Reproduction]:
+    """Run all figures of a paper; those of which every panel lacks its data are left out.
+
+    Args:
+        paper: its name, as mason2020.
+        out: a folder with one for each figure in it.
+        episodes, seed, progress, jobs, force: as for `reproduce`.
+
+    Raises:
+        ValueError: for an unknown paper, with the known ones; else as `reproduce`.
+        OSError: if all figures lack their data; else as `reproduce`.
+    """
+    if paper not in PAPERS:
+        raise unknown("paper", paper, PAPERS)
+    episodes, seed, progress = _checked(episodes, seed, progress)
+    folder = None if out is None else Path(out)
+    asked = {"paper": paper, "episodes": episodes, "seed": seed}
+    if folder is not None:
+        open_folder(folder, asked, flag("force", force))
+    how: dict[str, Any] = {"episodes": episodes, "seed": seed, "progress": progress, "jobs": jobs, "force": force}
+    done, lacking = [], []
+    for figure in PAPERS[paper]:
+        try:
+            done.append(reproduce(figure, **how, out=None if folder is None else folder / figure.name))
+        except DataMissing as error:
+            lacking.append(f"{figure.name}: {error}")
+    if not done:
+        raise OSError("; ".join(lacking))
+    if folder is not None:
+        tables = [one.verdicts.assign(figure=one.figure.name) for one in done]
+        text, read = pages.as_kept(pandas().concat(tables, ignore_index=True))
+        told = [pages.claims_text(one.figure, read[read["figure"] == one.figure.name]) for one in done]
+        files: dict[str, Callable[[Path], Any]] = {
+            "verdicts.csv": lambda path: path.write_text(text, encoding="utf-8"),
+            pages.CLAIMS: lambda path: path.write_text("\n".join(told), encoding="utf-8"),
+        }
+        write_together(folder / SETTINGS, {KEPT: asked, "skipped": lacking}, files)
+    return done

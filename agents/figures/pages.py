@@ -1,0 +1,246 @@
+"""What the documentation shows of a figure, as Markdown that its pages include; made of the tables alone.
+
+The tables are taken as their files hold them, so that the same files give the same text, whoever makes it.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.files import write_alone
+from ..core.optional import pandas
+from ..evaluation.report import table as text_table
+from .catalogue import PAPERS
+from .claims import Quote
+from .figure import Figure, Values
+from .verdicts import VERDICTS, compared, counted, scorecard
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "CLAIMS",
+    "OPPOSED",
+    "OVERVIEW",
+    "POINTS",
+    "VALUES",
+    "as_kept",
+    "check_docs",
+    "claims_text",
+    "overview",
+    "read_table",
+    "update_overview",
+    "values_text",
+]
+
+CLAIMS, VALUES, OVERVIEW = "claims.md", "values.md", "claims.md"  # the last one stands beside the folders of figures
+POINTS = "points.csv"
+FEWEST = 20  # episodes below which resampled intervals are too short
+OPPOSED = ("mixed", "does not hold")  # verdicts of which a page tells more
+
+
+def read_table(file: Any) -> pd.DataFrame:
+    """A table of verdicts or points, from its file."""
+    table: pd.DataFrame = pandas().read_csv(file, dtype={"quote": str})
+    return table
+
+
+def as_kept(table: pd.DataFrame) -> tuple[str, pd.DataFrame]:
+    """The text of a table's file, with ten digits, and what is read from it."""
+    text: str = table.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    return text, read_table(io.StringIO(text))
+
+
+def number(x: float) -> str:
+    """A number with three digits, or whole from a thousand on; "" for NaN."""
+    if math.isnan(x):
+        return ""
+    return f"{x:,.0f}" if 1000 <= abs(x) < math.inf else f"{x:.3g}"
+
+
+def _span(row: Any) -> str:
+    """The estimates of a claim, from the least to the most, and the range of their intervals."""
+    least, most, low, high = (number(x) for x in (row.least, row.most, row.low, row.high))
+    estimates = least if least == most else f"{least} to {most}"
+    return estimates if not low or low == high == least else f"{estimates} [{low}, {high}]"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _quoted(quote: Quote) -> str:
+    """A quotation, and how it is read."""
+    return f"“{quote.words}”" + (f" ({quote.reading})" if quote.reading else "")
+
+
+def _by_quote(figure: Figure, table: pd.DataFrame) -> Iterator[tuple[Quote, Any, list[Any]]]:
+    """Per quotation of which there are verdicts: itself, its row of the scorecard, and those of its claims."""
+    words = {quote.name: quote for quote in figure.quotes}
+    claims = list(scorecard(table).itertuples())
+    for row in scorecard(table, ["quote"]).itertuples():
+        yield words[str(row.quote)], row, [claim for claim in claims if str(claim.quote) == str(row.quote)]
+
+
+def _counts(row: Any) -> list[int]:
+    return [getattr(row, name) for name in VERDICTS]
+
+
+def claims_text(figure: Figure, table: pd.DataFrame) -> str:
+    """Every quotation of a figure with its verdict, and the claims that test it.
+
+    Args:
+        figure: the figure.
+        table: its verdicts, as their file holds them.
+    """
+    lines = [f"(claims-{figure.name})=", ""]
+    if table.empty:
+        return "\n".join([*lines, "The paper claims nothing of this figure that could be tested.", ""])
+    lines += [_row(("the paper; what is tested", "holds / open / not", "verdict", "estimate [range of intervals]"))]
+    lines += ["|---|---|---|---|"]
+    for quote, row, claims in _by_quote(figure, table):
+        lines.append(_row((f"**{_quoted(quote)}**", " / ".join(map(str, _counts(row))), f"**{row.verdict}**", "")))
+        for one in claims:
+            counts = " / ".join(map(str, _counts(one)))
+            lines.append(_row((f"{one.panel}: {one.claim}", counts, str(one.verdict), _span(one))))
+    told, m = _episodes_told(table), compared(figure, table)
+    together = f"; {m} intervals, widened so that all of them hold together at 95 %" if m > 1 else ""
+    lines += ["", f"{told[0].upper()}{told[1:]}{together}.", ""]
+    return "\n".join(lines)
+
+
+def _episodes_told(table: pd.DataFrame) -> str:
+    """How many episodes there are, of how many trials of the paper."""
+    pairs = table[["episodes", "trials"]].dropna().drop_duplicates().astype(int)
+    told = [
+        f"{episodes:,} episodes"
+        + ("" if episodes == trials else f" (the paper: {trials:,})")
+        + (", too few for their intervals to be trusted" if episodes < FEWEST else "")
+        for episodes, trials in pairs.itertuples(index=False)
+    ]
+    return " and ".join(told) if told else "no episodes, as nothing here is due to chance"
+
+
+def values_text(tables: Sequence[Values], points: pd.DataFrame) -> str:
+    """The tables of numbers of a figure.
+
+    Args:
+        tables: what is shown.
+        points: the points of its panels, as their file holds them.
+    """
+    return "\n".join("\n".join(_values_lines(one, points)) + "\n" for one in tables)
+
+
+def _values_lines(values: Values, points: pd.DataFrame) -> list[str]:
+    shown = points[points["panel"].isin(list(values.at))]
+    agents = list(values.agents) or list(dict.fromkeys(shown["agent"]))
+    column = "drawn" if values.drawn else "mean"
+    cells: dict[tuple[str, str], dict[float, float]] = {}
+    for row in shown.to_dict("records"):
+        cells.setdefault((row["panel"], row["agent"]), {})[float(row["x"])] = float(row[column])
+
+    def cell(panel: str, agent: str, x: float | None) -> str:
+        found = cells.get((panel, agent), {})
+        value = found.get(float(x), math.nan) if x is not None else next(iter(found.values()), math.nan)
+        return "" if math.isnan(value) else format(value, values.form)
+
+    sets = {tuple(xs) for xs in values.at.values()}
+    several = len(values.at) > 1
+    if several and len(sets) == 1 and len(next(iter(sets))) > 1:  # below each other
+        (xs,) = sets
+        head = [values.head, *(f"{x:,g}" if x < 1e6 else f"{x:,.0f}" for x in xs)]
+        body = [[f"{panel}: {agent}", *(cell(panel, agent, x) for x in xs)] for panel in values.at for agent in agents]
+        body = [row for row in body if any(row[1:])]
+    else:
+        places = [(panel, x) for panel, xs in values.at.items() for x in (xs or (None,))]
+        heads = []
+        for panel, x in places:
+            at = "" if x is None else f"{x:,.0f}" if x >= 1000 else f"{x:g}"
+            alone = len(values.at[panel]) <= 1
+            heads.append(f"{panel}" if several and alone else f"{panel}, {at}" if several else at or panel)
+        head = [values.head, *heads]
+        body = [[agent, *(cell(panel, agent, x) for panel, x in places)] for agent in agents]
+    return [_row(head), "|" + "---|" * len(head), *(_row(row) for row in body)]
+
+
+def claims_for_terminal(parts: Sequence[tuple[Figure, pd.DataFrame]]) -> str:
+    """One table of all claims of one or several figures, each under the sentence of the paper that it tests.
+
+    Args:
+        parts: the figures, each with its verdicts.
+    """
+    rows: list[list[str]] = []
+    before: dict[int, list[str]] = {}  # what stands before each row
+    for figure, table in parts:
+        heads = [f"\n{figure.source}"]
+        for quote, row, claims in _by_quote(figure, table):
+            before[len(rows)] = [*heads, f"  {_quoted(quote)}: {row.verdict} ({counted(_counts(row))})"]
+            heads = []
+            for one in claims:
+                counts = [str(n) for n in _counts(one)]
+                rows.append([str(one.panel), str(one.claim), *counts, str(one.verdict), _span(one)])
+    head = ["panel", "claim", *VERDICTS, "verdict", "estimate [range of intervals]"]
+    if not rows:
+        return "the paper claims nothing of it that could be tested"
+    first_line, second_line, *lines = text_table(head, rows).split("\n")
+    told_lines = [first_line, second_line]
+    for i, line in enumerate(lines):
+        told_lines += [*before.get(i, []), line]
+    return "\n".join(told_lines)
+
+
+def overview(tables: Mapping[str, pd.DataFrame]) -> str:
+    """What reproduces: every quotation of all papers with its verdict.
+
+    Args:
+        tables: the verdicts of each figure, by its name, as their files hold them.
+    """
+    lines = []
+    for figures in PAPERS.values():
+        chosen = [figure for figure in figures if figure.name in tables and not tables[figure.name].empty]
+        if not chosen:
+            continue
+        lines += [f"## {_paper(chosen[0])}", ""]
+        lines += [_row(("figure", "the paper", "verdict", "episodes / trials")), "|---|---|---|---|"]
+        for figure in chosen:
+            lines += [_overview_row(figure, quote, row) for quote, row, _ in _by_quote(figure, tables[figure.name])]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _paper(figure: Figure) -> str:
+    """The authors, the conference and the year."""
+    return figure.source.rpartition(", ")[0]
+
+
+def _overview_row(figure: Figure, quote: Quote, row: Any) -> str:
+    told = f"{figure.name}-{quote.name}" if row.verdict in OPPOSED else f"claims-{figure.name}"
+    count = "exact" if math.isnan(row.episodes) else f"{row.episodes:,.0f} / {row.trials:,.0f}"
+    count += ": too few" if row.episodes < FEWEST else ""
+    verdict = f"**{row.verdict}** ({counted(_counts(row))})"
+    return _row((f"[{figure.source.rpartition(', ')[2]}](#{told})", _quoted(quote), verdict, count))
+
+
+def check_docs(docs: Path) -> Path:
+    """The folder of the documentation.
+
+    Raises:
+        ValueError: for one that is none.
+    """
+    if not (docs / "figures").is_dir() or not (docs / "conf.py").is_file():
+        raise ValueError(f"{docs} is not the folder of the documentation, which has conf.py and figures/")
+    return docs
+
+
+def update_overview(docs: Path) -> Path:
+    """Write the overview anew, of all figures whose verdicts the documentation holds; returns its path."""
+    known = [figure.name for figures in PAPERS.values() for figure in figures]
+    files = {name: docs / "figures" / name / "verdicts.csv" for name in known}
+    tables = {name: read_table(file) for name, file in files.items() if file.is_file()}
+    path = docs / "figures" / OVERVIEW
+    write_alone(path, lambda place: place.write_text(overview(tables), encoding="utf-8"))
+    return path

@@ -1,0 +1,127 @@
+"""The verdicts on all claims of a figure, corrected for their number, and what they add up to.
+
+One principle for all kinds of claims: every claim has an interval at every point, and with m of them in a figure, each
+is widened from the level 1 - a to the level 1 - a / m, so that all m hold together with probability 1 - a (Bonferroni,
+whatever depends on what). A verdict is decided where the wide interval decides it. An interval is widened as the normal
+one is: its limits move away from the estimate by the ratio of the normal quantiles. The verdict by the interval alone
+is kept beside it. What tests several sentences is counted once; numbers without chance, and a paper's own tests, are
+not counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..core.optional import pandas
+from .figure import Figure
+from .panels import Result, Swept
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["VERDICTS", "compared", "counted", "overall", "scorecard", "verdicts"]
+
+VERDICTS = ("yes", "open", "no")
+COLUMNS = (
+    *("quote", "panel", "claim", "x", "episodes", "trials"),
+    *("estimate", "low", "high", "p_value", "alone", "low_together", "high_together", "verdict"),
+)
+KEYS = ("quote", "panel", "claim")
+
+
+def _episodes(result: Result) -> float:
+    """Episodes of a result, NaN where there is no chance in it."""
+    one: Any = next(iter(result.evaluations.values())) if isinstance(result, Swept) else result
+    return float(one.settings.get("episodes", math.nan))
+
+
+def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95) -> pd.DataFrame:
+    """One row per claim and point, in the order of the figure.
+
+    Columns: quote (its name), panel, claim, x, episodes, trials (of the paper), estimate, its interval
+    low to high, p_value (NaN: does not apply), the verdict by them `alone`; low_together to high_together, the interval
+    that holds together with all others of the figure, and the `verdict` by it.
+
+    Args:
+        figure: its panels and claims.
+        results: by the titles of the panels, of all of them.
+        level: at which an interval alone, and all of them together, hold.
+    """
+    from scipy.special import ndtri
+
+    panels: dict[str, Any] = {panel.title: panel for panel in figure.panels}
+    found: list[tuple[Any, dict[str, Any]]] = []
+    for quote in figure.quotes:
+        for claim in quote.claims:
+            panel, result = panels[claim.panel], results[claim.panel]
+            head: dict[str, Any] = {"quote": quote.name, "panel": claim.panel, "claim": claim.text}
+            head |= {"episodes": _episodes(result), "trials": getattr(panel, "episodes", math.nan)}
+            found += [(claim, head | row) for row in claim.test(panel, result, level)]
+    table: pd.DataFrame = pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
+    tail = (1 - level) / 2
+    factor = float(ndtri(tail / max(1, compared(figure, table))) / ndtri(tail))
+    for claim, row in found:
+        row["alone"] = row["verdict"]
+        low, high, estimate = row["low"], row["high"], row["estimate"]
+        if hasattr(claim, "judge"):
+            low, high = (x if math.isinf(x) else estimate + factor * (x - estimate) for x in (low, high))
+            row["verdict"] = claim.judge(low, high)
+        row |= {"low_together": low, "high_together": high}
+    corrected: pd.DataFrame = pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
+    return corrected
+
+
+def compared(figure: Figure, table: pd.DataFrame) -> int:
+    """The number of comparisons of a figure: claims by intervals at their points, each counted once.
+
+    Args:
+        figure: its claims.
+        table: its verdicts.
+    """
+    judged = {(one.panel, one.text) for quote in figure.quotes for one in quote.claims if hasattr(one, "judge")}
+    keys = table[["panel", "claim", "x"]].drop_duplicates().itertuples(index=False, name=None)
+    return sum((panel, claim) in judged for panel, claim, _ in keys)
+
+
+def counted(counts: Sequence[int]) -> str:
+    """At how many points a claim has which verdict, in words."""
+    told = [f"{n} {name}" for name, n in zip(VERDICTS, counts, strict=True) if n]
+    return ", ".join(told)
+
+
+def overall(counts: Sequence[int]) -> str:
+    """What the verdicts at all points of a claim, or of a quotation, add up to.
+
+    A claim is about all its points. "mixed": some points confirm it, and others refute it. "does not hold": some refute
+    it, and none confirms it. "holds": none refutes it, and at least half of them confirm it. "open": none refutes it,
+    and fewer confirm it.
+
+    Args:
+        counts: points with the verdicts "yes", "open" and "no".
+    """
+    yes, open_, no = counts
+    if no:
+        return "mixed" if yes else "does not hold"
+    return "holds" if yes > 0 and yes >= open_ else "open"
+
+
+def scorecard(table: pd.DataFrame, by: Sequence[str] = KEYS) -> pd.DataFrame:
+    """Per claim: at how many points it holds (yes), is open, does not hold (no), and what they add up to.
+
+    Args:
+        table: what `verdicts` has returned.
+        by: the columns that name a claim; ["quote"] for quotations.
+    """
+    rows = []
+    for key, group in table.groupby(list(by), sort=False, dropna=False):
+        counts = [int((group["verdict"] == name).sum()) for name in VERDICTS]
+        row = dict(zip(by, key, strict=True)) | dict(zip(VERDICTS, counts, strict=True))
+        row |= {"verdict": overall(counts), "episodes": group["episodes"].min(), "trials": group["trials"].max()}
+        row |= {"least": group["estimate"].min(), "most": group["estimate"].max()}
+        row |= {"low": group["low_together"].min(), "high": group["high_together"].max(), "points": len(group)}
+        rows.append(row)
+    columns = [*by, *VERDICTS, "verdict", "episodes", "trials", "least", "most", "low", "high", "points"]
+    card: pd.DataFrame = pandas().DataFrame(rows, columns=columns)
+    return card

@@ -1,0 +1,384 @@
+"""Reproductions that keep their results, verdicts corrected for their number, and what the documentation shows."""
+
+import math
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from agents import figures
+from agents.cli import main
+from agents.evaluation import Evaluation
+from agents.figures import (
+    Claim,
+    Figure,
+    Level,
+    Near,
+    Panel,
+    Printed,
+    Pulled,
+    Quote,
+    Share,
+    Sweep,
+    Values,
+    Within,
+    reproduce,
+    reproduce_paper,
+    store,
+)
+from agents.figures.pages import OPPOSED, claims_text, overview, read_table, values_text
+from agents.figures.panels import Allocation
+from agents.figures.verdicts import counted, overall, scorecard
+
+ENV = "bandit_envs/Threshold-v0"
+AGENTS = {"good": "lsa", "poor": "uniform"}
+DOCS = Path(__file__).parent.parent / "docs"
+PANEL = Panel("p", ENV, {"instance": "tao2019-1"}, [50, 200], AGENTS, 60, "misclassified", "regret")
+SCORE = replace(PANEL, title="score of the same runs", metric="score")
+SWEEP = Sweep(
+    "s", ENV, {x: {"instance": "tao2019-1", "budget": x} for x in (60, 90)}, AGENTS, 60, "misclassified", "regret", "T"
+)
+QUOTES = [
+    Quote("better", "good is better", [Claim("p", "good", "poor"), Claim("s", "good", "poor")]),
+    Quote("worse", "it is worse", [Claim("p", "good", "poor", larger=True)], "at every point"),
+]
+FIGURE = Figure(
+    "tiny-figure-1",
+    "Nobody, NoConf 2026, Figure 1",
+    [PANEL, SCORE, SWEEP],
+    QUOTES,
+    values=[Values({"p": (50, 200), "score of the same runs": (50, 200)}, "at"), Values({"s": (60,)}, "regret", ".1f")],
+)
+
+
+def run(out: Path | None = None, figure: Figure = FIGURE, **how: Any) -> figures.Reproduction:
+    return reproduce(figure, out=out, progress=False, **how)
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Pictures take longer than all the rest; `test_docs_are_written_by_the_command` draws them."""
+    if "docs" not in request.node.name:
+        monkeypatch.setattr(figures.Reproduction, "plot", lambda self, path: Path(path).write_text("drawn"))
+
+
+# Keeping and going on --------------------------------------------------------------------------------------------
+
+
+def test_the_same_run_again_pulls_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run(tmp_path / "out")
+    assert first.made == 3  # of two panels together one, of the sweep two
+    files = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()}
+    monkeypatch.setattr(store, "evaluate", None)
+    for name in ("verdicts.csv", "claims.md", "figure.svg"):
+        (tmp_path / "out" / name).unlink()
+    again = run(tmp_path / "out")
+    assert again.made == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()} == files
+    assert again.verdicts.equals(first.verdicts)
+
+
+def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = store.evaluate, []
+
+    def killed(*arguments: Any, **how: Any) -> Evaluation:
+        calls.append(how["env_kwargs"])
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*arguments, **how)
+
+    monkeypatch.setattr(store, "evaluate", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "out")
+    assert run(tmp_path / "out").made == 2
+    assert calls[1:] == [SWEEP.sweep[60], *SWEEP.sweep.values()]
+
+
+def test_what_differs_is_kept_apart(tmp_path: Path) -> None:
+    """Episodes, seed and agents are part of a name; the order of the labels, too, as it is that of the rows."""
+    kept = store.Store(tmp_path)
+    how: dict[str, Any] = {"episodes": 5, "seed": 0, "budgets": [20], "env_kwargs": {"instance": "tao2019-1"}}
+    changes: list[dict[str, Any]] = [{}, {"episodes": 6}, {"seed": 1}, {"budgets": [21]}]
+    for change in changes:
+        kept.evaluate(AGENTS, ENV, **(how | change))
+    kept.evaluate({"poor": "uniform", "good": "lsa"}, ENV, **how)
+    kept.evaluate(AGENTS, ENV, **how)
+    assert kept.made == len(list(tmp_path.iterdir())) == 5
+
+
+@pytest.mark.parametrize("name", ["episodes.parquet", "settings.json"])
+def test_what_is_damaged_is_told_and_run_anew(tmp_path: Path, name: str) -> None:
+    first = run(tmp_path / "out")
+    folder = sorted((tmp_path / "out" / "evaluations").iterdir())[0]
+    (folder / name).write_bytes(b"not what was written")
+    with pytest.warns(RuntimeWarning, match=f"damaged, and is run anew.*{folder.name}"):
+        again = run(tmp_path / "out")
+    assert again.made == 1
+    assert again.verdicts.equals(first.verdicts)
+    assert run(tmp_path / "out").made == 0
+
+
+def test_an_evaluation_in_a_wrong_place_is_told(tmp_path: Path) -> None:
+    run(tmp_path / "out")
+    one, other, *_ = sorted((tmp_path / "out" / "evaluations").iterdir())
+    shutil.rmtree(one)
+    shutil.copytree(other, one)
+    with pytest.warns(RuntimeWarning, match="asked for something else"):
+        assert run(tmp_path / "out").made == 1
+
+
+def test_folders_that_hold_something_else(tmp_path: Path) -> None:
+    run(tmp_path / "out", episodes=20)
+    for how in ({"episodes": 21}, {"episodes": 20, "seed": 1}, {}):
+        with pytest.raises(ValueError, match=r"is there already, and holds .*'episodes': 20.*--force"):
+            run(tmp_path / "out", **how)
+    assert run(tmp_path / "out", episodes=21, force=True).made == 3
+    assert run(tmp_path / "out", episodes=20, force=True).made == 0  # evaluations have stayed
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "thesis.tex").write_text("mine")
+    with pytest.raises(ValueError, match="holds something else, not figure 'tiny-figure-1'"):
+        run(tmp_path / "foreign")
+    assert [path.name for path in (tmp_path / "foreign").iterdir()] == ["thesis.tex"]
+    with pytest.raises(ValueError, match="no folder"):
+        run(tmp_path / "foreign" / "thesis.tex")
+    with pytest.raises(OSError, match="cannot write to"):
+        run(tmp_path / "foreign" / "thesis.tex" / "out")
+
+
+def test_a_full_disk_is_no_lack_of_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Evaluation, folder: Path) -> Path:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Evaluation, "save", full)
+    with pytest.raises(OSError, match="no space left"):
+        run(tmp_path / "out")
+
+
+def test_a_paper_is_all_of_its_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = replace(FIGURE, name="tiny-figure-2", source="Nobody, NoConf 2026, Figure 2", panels=[SWEEP], values=[])
+    other = replace(other, claims=[Claim("s", "good", "poor")])
+    monkeypatch.setitem(figures.PAPERS, "tiny", [FIGURE, other])
+    assert main(["reproduce", "tiny", "--episodes", "30", "--out", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert out.count("─  ─") >= 1
+    assert re.search(r"Figure 1\n.*“good is better”: .*\n.*“it is worse” \(at every point\): ", out, re.DOTALL)
+    assert out.index("Figure 1") < out.index("Figure 2")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        *("tiny-figure-1", "tiny-figure-2", "verdicts.csv", "claims.md", "settings.json"),
+    }
+    assert [one.made for one in reproduce_paper("tiny", episodes=30, out=tmp_path / "out", progress=False)] == [0, 0]
+    with pytest.raises(ValueError, match="holds .*'paper': 'tiny'"):
+        reproduce_paper("tiny", episodes=31, out=tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("mason2002", "did you mean 'mason2020'"),
+        ("tao2019-figure-7", "did you mean 'tao2019-figure-1'"),
+        ("mason2020 --panels x", "mason2020 has several figures"),
+        ("tao2019-figure-1 --docs .", "is not the folder of the documentation"),
+        (f"tao2019-figure-1 --docs {DOCS} --panels x", "leave out --panels"),
+    ],
+)
+def test_bad_words(
+    words: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *words.split()]) == 2
+    assert told in capsys.readouterr().err
+
+
+# Verdicts --------------------------------------------------------------------------------------------------------
+
+
+def test_intervals_are_widened_for_their_number() -> None:
+    table = run().verdicts
+    assert len(table) == 6
+    factor = norm.ppf(1 - 0.025 / 6) / norm.ppf(0.975)
+    for row in table.to_dict("records"):
+        for one, wide in (("low", "low_together"), ("high", "high_together")):
+            assert row[wide] - row["estimate"] == pytest.approx(factor * (row[one] - row["estimate"]))
+    assert set(table["trials"]) == {60} == set(table["episodes"])
+
+
+def test_a_verdict_that_does_not_outlast_the_correction() -> None:
+    """A limit just above the interval: alone the claim is decided, beside another one it is not."""
+    one = run(figure=Figure("f", "here", [PANEL], [Level("p", "good", 99, 50)])).verdicts.iloc[0]
+    assert one["verdict"] == one["alone"] == "yes"
+    assert one["high_together"] == pytest.approx(one["high"])
+    close = Level("p", "good", one["high"] + 1e-6, 50)
+    verdicts = {
+        m: run(figure=Figure("f", "here", [PANEL], [close, Level("p", "poor", 99, 50)][:m])).verdicts.iloc[0]
+        for m in (1, 2)
+    }
+    assert [verdicts[m]["alone"] for m in (1, 2)] == ["yes", "yes"]
+    assert [verdicts[m]["verdict"] for m in (1, 2)] == ["yes", "open"]
+
+
+def test_what_is_tested_twice_is_counted_once() -> None:
+    claim = Claim("p", "good", "poor")
+    twice = [Quote("a", "a", [claim]), Quote("b", "b", [claim])]
+    (one, two) = (run(figure=Figure("f", "here", [PANEL], quotes)).verdicts for quotes in (twice[:1], twice))
+    assert two["low_together"].tolist() == [*one["low_together"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict"),
+    [
+        ((10, 0, 0), "holds"), ((5, 5, 0), "holds"), ((4, 5, 0), "open"), ((0, 9, 0), "open"), ((9, 0, 1), "mixed"),
+        ((1, 0, 9), "mixed"), ((0, 9, 1), "does not hold"), ((0, 0, 1), "does not hold"),
+    ],
+)  # fmt: skip
+def test_what_points_add_up_to(counts: tuple[int, int, int], verdict: str) -> None:
+    assert overall(counts) == verdict
+
+
+def test_counts_in_words() -> None:
+    assert counted((8, 3, 1)) == "8 yes, 3 open, 1 no"
+    assert counted((0, 0, 2)) == "2 no"
+
+
+def test_new_claims_by_hand() -> None:
+    result = PANEL.run(None, 0, False)
+    mean = {name: result.column(name, "misclassified", budget=200).mean() for name in AGENTS}
+    gap = abs(mean["good"] - mean["poor"])
+    tests: list[tuple[Any, str]] = [
+        (Within("p", "good", "poor", 10.0, since=200), "yes"),
+        (Within("p", "good", "poor", 1e-6, since=200), "no"),
+        (Within("p", "good", "poor", gap, since=200), "open"),
+        (Near("p", "good", mean["good"], 5.0, 200), "yes"),
+        (Near("p", "good", mean["good"] + 9, 1.0, 200), "no"),
+        (Near("p", "good", mean["good"], 1e-9, 200), "open"),
+    ]
+    for claim, verdict in tests:
+        (row,) = claim.test(PANEL, result, 0.95)
+        assert row["verdict"] == verdict, claim
+    assert Within("p", "a", "b", 0.1, since=7, until=7).text == "a within 0.1 of b at 7"
+    pulls = result.pulls
+    number = pulls[(pulls["agent"] == "poor") & (pulls["budget"] == 200) & (pulls["arm"] == 3)]["pulls"].iloc[0]
+    assert number == pytest.approx(20)  # uniform: 200 pulls of 10 arms
+    rows = [Pulled("p", "poor", 3, value).test(PANEL, result, 0.95)[0]["verdict"] for value in (20.9, 22)]
+    assert rows == ["yes", "no"]
+    ranks = Allocation("r", ENV, {"instance": "tao2019-1"}, [50, 200], AGENTS, 60)
+    shares = [Share("r", *pair, (5, 6)).test(ranks, result, 0.95)[0] for pair in (("good", "poor"), ("poor", "good"))]
+    assert [row["verdict"] for row in shares] == ["yes", "no"]  # LSA turns to the arms beside the threshold
+    assert shares[0]["estimate"] == pytest.approx(ranks.by_rank(result, "good")[4:6].sum() / 200 - 0.2)
+    assert Printed("p", "x", 2, tolerance=0.5).text == "x = 2, within 0.5"
+
+
+# What the documentation shows ------------------------------------------------------------------------------------
+
+
+def test_tables_of_values_by_hand(tmp_path: Path) -> None:
+    result = run(tmp_path / "out")
+    points = read_table(tmp_path / "out" / "points.csv")
+    below, beside = values_text(FIGURE.values, points).split("\n\n")
+    mean = {
+        (name, T): result.results["p"].column(name, "misclassified", budget=T).mean()  # type: ignore[attr-defined]
+        for name in AGENTS
+        for T in (50, 200)
+    }
+    lines = below.splitlines()
+    assert lines[0] == "| at | 50 | 200 |"
+    assert lines[2] == f"| p: good | {mean['good', 50]:.3f} | {mean['good', 200]:.3f} |"
+    assert [line.split(" | ")[0] for line in lines[3:]] == [
+        "| p: poor", "| score of the same runs: good", "| score of the same runs: poor",
+    ]  # fmt: skip
+    assert beside.splitlines()[0] == "| regret | 60 |"
+    assert (tmp_path / "out" / "values.md").read_text() == values_text(FIGURE.values, points)
+
+
+def test_claims_of_a_page_by_hand(tmp_path: Path) -> None:
+    run(tmp_path / "out", episodes=30)
+    table = read_table(tmp_path / "out" / "verdicts.csv")
+    text = claims_text(FIGURE, table)
+    assert text.startswith("(claims-tiny-figure-1)=\n")
+    card = scorecard(table, ["quote"]).set_index("quote")
+    better = card.loc["better"]
+    cell = f"| **“good is better”** | {better['yes']} / {better['open']} / {better['no']} | **{better['verdict']}** |"
+    assert cell in text
+    assert "30 episodes (the paper: 60); 6 intervals, widened" in text
+    assert (tmp_path / "out" / "claims.md").read_text() == text
+
+
+SHOWN = sorted(path.parent for path in DOCS.glob("figures/*/verdicts.csv"))
+
+
+def page_of(name: str) -> str:
+    """The page that includes the fragments of a figure."""
+    pages = [path.read_text() for path in sorted(DOCS.glob("figures/*.md"))]
+    (page,) = [text for text in pages if f"{{include}} {name}/claims.md" in text]
+    return page
+
+
+def test_every_figure_is_shown() -> None:
+    """`bandit-envs reproduce FIGURE --out FOLDER --docs docs` makes what is missing here."""
+    assert {folder.name for folder in SHOWN} == set(figures.FIGURES)
+
+
+@pytest.mark.parametrize("folder", SHOWN, ids=lambda folder: folder.name)
+def test_what_is_shown_is_what_the_tables_give(folder: Path) -> None:
+    """No fragment has drifted from its tables, and no table from the declaration of its figure."""
+    figure = figures.FIGURES[folder.name]
+    table, points = read_table(folder / "verdicts.csv"), read_table(folder / "points.csv")
+    assert (folder / "claims.md").read_text() == claims_text(figure, table)
+    shown = set(points["panel"])
+    lacking = {panel.title for panel in figure.panels} - shown
+    assert not lacking or lacking == {"Contest 690"}  # whose ratings not every machine has
+    here = figure.shown([panel for panel in figure.panels if panel.title in shown])
+    assert (folder / "values.md").read_text() == values_text(here.values, points)
+    declared = {(quote.name, claim.panel, claim.text) for quote in here.quotes for claim in quote.claims}
+    assert set(table[["quote", "panel", "claim"]].itertuples(index=False, name=None)) == declared
+    text = page_of(folder.name)
+    assert f"{{include}} {folder.name}/values.md" in text
+    assert f"{folder.name}/figure.svg" in text
+
+
+def test_the_overview_is_what_the_tables_give() -> None:
+    tables = {folder.name: read_table(folder / "verdicts.csv") for folder in SHOWN}
+    assert (DOCS / "figures" / "claims.md").read_text() == overview(tables)
+
+
+@pytest.mark.parametrize("folder", SHOWN, ids=lambda folder: folder.name)
+def test_what_does_not_hold_has_a_paragraph(folder: Path) -> None:
+    """At an anchor of its own, of at least a sentence or two."""
+    card, text = scorecard(read_table(folder / "verdicts.csv"), ["quote"]), page_of(folder.name)
+    for row in card[card["verdict"].isin(OPPOSED)].itertuples():
+        found = re.search(
+            rf"^\({re.escape(f'{folder.name}-{row.quote}')}\)=\n+(?:\(.*\)=\n+)*(.+?)\n\n", text + "\n\n", re.M | re.S
+        )
+        assert found is not None, f"{folder.name}-{row.quote} has no paragraph"
+        assert len(found.group(1).split()) >= 25, found.group(1)
+
+
+def test_docs_are_written_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(figures.FIGURES, FIGURE.name, FIGURE)
+    monkeypatch.setitem(figures.PAPERS, "tiny", [FIGURE])
+    docs = tmp_path / "docs"
+    (docs / "figures").mkdir(parents=True)
+    (docs / "conf.py").touch()
+    out = str(tmp_path / "out")
+    assert main(["reproduce", FIGURE.name, "--episodes", "20", "--out", out, "--docs", str(docs)]) == 0
+    made = {path.name for path in (docs / "figures" / FIGURE.name).iterdir()}
+    assert made == {"verdicts.csv", "points.csv", "claims.md", "values.md", "figure.svg"}
+    text = (docs / "figures" / "claims.md").read_text()
+    assert "## Nobody, NoConf 2026" in text
+    assert "20 / 60" in text
+    for name in made:
+        assert (docs / "figures" / FIGURE.name / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+
+
+def test_numbers_of_points_are_finite_where_they_are_drawn() -> None:
+    table = run().points
+    assert set(table.columns) == {"panel", "agent", "x", "episodes", "mean", "low", "high", "drawn"}
+    assert np.isfinite(table["mean"]).all()
+    assert table["mean"].equals(table["drawn"])
+    assert not math.isnan(table["x"].iloc[0])
