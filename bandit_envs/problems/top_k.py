@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..checks import choice, integer, number
 from ..compiled import jit, part
+from ..evidence import Certifier
 from ..instances import Instance, Sampler
 from ..routines import carray
 from .base import Bools, Floats, Measure, Problem, TaskLike
@@ -116,6 +117,10 @@ class TopK(Problem):
 
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, self.k)
+
+    def evidence_routine(self, K: int, numbers: Floats, exact: bool) -> Certifier:
+        epsilon = 0.0 if self.criterion == "exact" else self.epsilon
+        return Certifier.of("top-k", K, numbers, self.k, epsilon)
 
     def truth(self, means: ArrayLike) -> Floats:
         return np.asarray(means, np.float64)
