@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..checks import flag, number
 from ..compiled import jit, part
-from ..evidence import Certifier
+from ..evidence import LEVELS_ROOM, Certifier
 from ..instances import Instance, Sampler
 from ..routines import carray
 from .base import Floats, Measure, SetProblem, TaskLike
@@ -139,14 +139,18 @@ class AllGood(SetProblem):
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, self.epsilon, self.multiplicative)
 
-    def evidence_routine(self, K: int, numbers: Floats, exact: bool) -> Certifier:
+    def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         none = -math.inf
         if self.multiplicative:  # the best mean is positive
             keep = 1.0 - self.epsilon
             halves = keep - self.slack, 0.0, 0.0, 1.0 / keep, 0.0, 0.0, keep, 0.0
         else:
             halves = 1.0, -(self.epsilon + self.slack), none, 1.0, self.epsilon, none, 1.0, -self.epsilon
-        return Certifier.of("all-good", K, numbers, *halves)
+        if search != "exact":
+            return Certifier.of("all-good", K, numbers, *halves)
+        if halves[0] <= 0.0:
+            raise ValueError(f"evidence for multiplicative {self.name} needs epsilon + slack < 1, got {self!r}")
+        return Certifier.of("all-good-exactly", K, numbers, *halves, room=2 * K + LEVELS_ROOM)
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The quantities of the bounds of Mason et al. 2020, for one instance, means (K,).

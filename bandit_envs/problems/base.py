@@ -27,6 +27,8 @@ __all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+SEARCHES = ("pairs", "sets", "exact")
+
 
 def _plain(value: Any) -> Any:
     """A value with lists in place of arrays, and Python's numbers in place of NumPy's."""
@@ -275,14 +277,13 @@ class Problem(ABC):
             shapes = pulls.shape, mean.shape, out.shape
             raise ValueError(f"pulls, mean and out must be of one shape (E, K), got shapes {shapes}")
 
-    def evidence_routine(self, K: int, numbers: Floats, exact: bool) -> Certifier | None:
+    def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         """The routine of `certifier` for compiled code, or None.
 
         Args:
             K: number of arms.
             numbers: of the law and the boundary.
-            exact: whether the nearest instance itself must be found; else a bound of its cost from below will do, which
-                is quicker.
+            search: see `certifier`.
         """
         return None
 
@@ -296,7 +297,7 @@ class Problem(ABC):
         boundary: str = "mixture",
         rho: float = RHO,
         centre: float = 0.0,
-        exact: bool = False,
+        search: str = "pairs",
     ) -> Certifier:
         """The cheapest way in which an answer can be wrong, for compiled code; see `bandit_envs.nearest_way`.
 
@@ -310,15 +311,18 @@ class Problem(ABC):
             boundary: "mixture", "kaufmann-koolen", or "none" for the evidence itself; see docs/certificates.md.
             rho: number of pulls of an arm at which the Gaussian mixture is sharpest.
             centre: of "student", about where means may lie, for the prior.
-            exact: see `evidence_routine`.
+            search: "exact": for the nearest instance itself (with boundary="none" only). Where that takes long, a bound
+                of its cost from below is as valid: "pairs", the quickest, by pairs of arms; "sets", by sets of them.
 
         Raises:
             ValueError: for a problem that has none, naming it, and for values that are not allowed.
         """
         numbers = common(law, sigma, boundary, rho, centre, integer("D", D, 1))
+        if choice("search", search, SEARCHES) == "exact" and boundary != "none":
+            raise ValueError(f"search='exact' is for boundary='none', got {boundary!r}")
         K, found = integer("K", K, 1), None
         if self._tells_evidence:
-            found = self.evidence_routine(K, numbers, exact)
+            found = self.evidence_routine(K, numbers, search)
         if found is None and self.local and law == "gaussian":
             fall, rise = self._turns
             if self.measure is not None:
@@ -385,7 +389,7 @@ class Problem(ABC):
             raise ValueError(f"means of law='bernoulli' lie in [0, 1], got {m[(m < 0) | (m > 1)][0]}")
         inside = self._inside(T, m, answer, (*lead, K))
         if self.local and not (self._tells_evidence or self.measure) and options["law"] == "gaussian":
-            numbers = common(**{name: x for name, x in options.items() if name != "exact"}, D=1)
+            numbers = common(**{name: x for name, x in options.items() if name != "search"}, D=1)
             certifier = Certifier.of("threshold", K, numbers, *self._turns, 0.0)
             numbers[D_AT] = D
             m = np.where(T > 0, self.arm_margin(m), 0.0)
@@ -439,7 +443,7 @@ class Problem(ABC):
         Raises:
             ValueError: for a problem that tells no evidence, and for arrays that do not go together.
         """
-        options = {"law": law, "sigma": sigma, "boundary": "none", "exact": True}
+        options = {"law": law, "sigma": sigma, "boundary": "none", "search": "exact"}
         found, lead = self._ways(pulls, mean, answer, variance, **options)
         return found[:, 0].reshape(lead)
 
@@ -468,7 +472,7 @@ class Problem(ABC):
         Raises:
             ValueError: as `evidence`.
         """
-        options = {"law": law, "sigma": sigma, "boundary": boundary, "rho": rho, "centre": centre, "exact": False}
+        options = {"law": law, "sigma": sigma, "boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         found, lead = self._ways(pulls, mean, answer, variance, **options)
         return np.exp(-np.maximum(found[:, 0], 0.0)).reshape(lead)
