@@ -194,12 +194,13 @@ class Certifier(NamedTuple):
     room: int  # how many floats it needs to work in
     K: int
     D: int
+    kind: str  # of `KINDS`
 
     @classmethod
     def of(cls, kind: str, K: int, common: Floats, *numbers: float, room: int = 0) -> Certifier:
         """One of a kind of `KINDS`, which is compiled at the first call."""
         told = np.concatenate([common, np.array(numbers, np.float64)])
-        return cls(_routine_of(kind), told, 5 * K + room, K, int(common[D_AT]))
+        return cls(_routine_of(kind), told, 5 * K + room, K, int(common[D_AT]), kind)
 
     @property
     def address(self) -> int:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..checks import choice, integer, mask
 from ..compiled import jit
 from ..evidence import D_AT, RHO, Certifier, common
+from ..evidence.game import single, solve
 from ..geometry import Polyhedron
 from ..instances import Instance, Sampler
 from ..routines import call_routine, routine
@@ -476,6 +477,43 @@ class Problem(ABC):
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         found, lead = self._ways(pulls, mean, answer, variance, **options)
         return np.exp(-np.maximum(found[:, 0], 0.0)).reshape(lead)
+
+    def _game(self, means: ArrayLike, law: str, sigma: float) -> tuple[Floats, float]:
+        """Optimal proportions (K,) and the value of the game, for one instance; see `evidence.game`."""
+        m = np.asarray(means, np.float64)
+        if m.ndim not in (1, 2) or not np.isfinite(m).all():
+            raise ValueError(f"means must be those of one instance, (K,) or (K, D), got {m!r:.200}")
+        choice("law", law, ("gaussian", "bernoulli"))
+        if law == "bernoulli" and not ((m >= 0) & (m <= 1)).all():
+            raise ValueError(f"means of law='bernoulli' lie in [0, 1], got {m[(m < 0) | (m > 1)][0]}")
+        answer = self.plug_in(m)
+        if self.local:
+            one = np.ones((len(m), 1), np.int64)
+            return single(self.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma))
+        certifier = self.certifier(len(m), law=law, sigma=sigma, boundary="none", search="exact")
+        return solve(certifier, law, sigma**2, m, answer)
+
+    def characteristic_time(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> float:
+        """T*, the pulls per nat of evidence at the best proportions, for one instance; inf where there are none.
+
+        1 / T* = max over proportions w of min over instances on which the right answer for these means is wrong of the
+        sum of w times divergences. Where several answers are correct, it is that of the plug-in one; see
+        docs/certificates.md.
+
+        Args:
+            means: (K,) or (K, D).
+            law: "gaussian" or "bernoulli".
+            sigma: of Gaussian arms.
+
+        Raises:
+            ValueError: for values that are not allowed, and for a problem that tells no evidence.
+        """
+        value = self._game(means, law, sigma)[1]
+        return 1 / value if value > 0 else math.inf
+
+    def optimal_proportions(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> Floats:
+        """The proportions of pulls, (K,), that reach `characteristic_time`; equal ones where it is inf or 0."""
+        return self._game(means, law, sigma)[0]
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The paper's complexity measures of one instance, means (K,) or (K, D). Here: `H`, the sum of margin^-2."""
