@@ -162,7 +162,7 @@ class _Ways:
 
 
 def _newton(some: _Ways, K: int, w: Floats) -> tuple[Floats, float]:
-    """The proportions (K,) that maximise the least value of some ways, and that value: by a barrier and Newton steps."""
+    """The proportions (K,) that maximise the least value of some ways, and that value: by a barrier and Newton."""
     n = len(some.ways)
     values = some.at(w)
     scale = float(values.min())

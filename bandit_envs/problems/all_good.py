@@ -81,7 +81,7 @@ class AllGood(SetProblem):
         "multiplicative": "Epsilon and slack are fractions of the best mean.",
         "slack": "Arms at most this much worse than epsilon may be answered.",
     }
-    scores_arms, unit_gaussian_bound = False, True
+    scores_arms = False
 
     def __init__(self, epsilon: float = 0.1, multiplicative: bool = False, slack: float = 0.0) -> None:
         self.multiplicative = flag("multiplicative", multiplicative)
@@ -178,7 +178,13 @@ class AllGood(SetProblem):
             "H_st2": float(np.minimum(np.maximum(lower, below), capped).sum()),
         }
 
-    def lower_bound(self, means: ArrayLike, delta: float) -> float:
+    def lower_bound(self, means: ArrayLike, delta: float, *, law: str = "gaussian", sigma: float = 1.0) -> float:
+        """See `Problem.lower_bound`; NaN where the slack lets several answers be correct."""
+        margin = self.truth(means)
+        several = ((margin < 0) & (margin >= -self.slack)).any()
+        return math.nan if several else super().lower_bound(means, delta, law=law, sigma=sigma)
+
+    def paper_lower_bound(self, means: ArrayLike, delta: float) -> float:
         """2 ln(1 / (2.4 delta)) H pulls on average, for N(mean, 1) arms (Theorem 2.1; 0 where that is negative).
 
         For N(mean, sd^2) arms it is sd^2 times as many; for arms of other laws it says nothing.

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import choice, integer, mask
+from ..checks import choice, integer, mask, number
 from ..compiled import jit
 from ..evidence import D_AT, RHO, Certifier, common
 from ..evidence.game import single, solve
@@ -520,10 +520,30 @@ class Problem(ABC):
         with np.errstate(divide="ignore", over="ignore"):
             return {"H": float((np.abs(self.margin(means)) ** -2.0).sum())}
 
-    def lower_bound(self, means: ArrayLike, delta: float) -> float:
+    def lower_bound(self, means: ArrayLike, delta: float, *, law: str = "gaussian", sigma: float = 1.0) -> float:
         """Pulls that any algorithm correct with probability 1 - delta needs on average; NaN where none is known.
 
-        Means alone tell no bound for arms of every law: `unit_gaussian_bound` says that it is for N(mean, 1) arms.
+        Here: T* kl(delta, 1 - delta), with the `characteristic_time` T* (Garivier & Kaufmann 2016, Theorem 1), for
+        arms of this law; of a problem of one's own NaN, unless it has an `evidence_routine`. Where several answers are
+        correct, T* is that of the plug-in one, and the bound holds as delta goes to 0.
+
+        Args:
+            means: (K,) or (K, D), of one instance.
+            delta: error probability in (0, 1).
+            law, sigma: see `characteristic_time`. One that is defined for means and delta alone, by a problem of one's
+                own, is taken for arms of all laws; or, with `unit_gaussian_bound`, for N(mean, 1) arms.
+        """
+        delta = number("delta", delta, 0, 1, above=True, below=True)
+        if not self._tells_evidence:
+            return math.nan
+        least = (1 - 2 * delta) * math.log((1 - delta) / delta) if delta < 0.5 else 0.0
+        return least * self.characteristic_time(means, law=law, sigma=sigma) if least > 0 else 0.0
+
+    def paper_lower_bound(self, means: ArrayLike, delta: float) -> float:
+        """The lower bound of the problem's paper, for N(mean, 1) arms; NaN where it has none.
+
+        Args:
+            means: (K,). delta: error probability in (0, 1).
         """
         return math.nan
 
