@@ -137,6 +137,7 @@ def _best_dual(
             high = tilt
         if high - low < 1e-15 * high:
             break
+    where = 0.5 * (low + high)  # where the slope is 0: near it the value hardly changes
     _dual(law, s, gap, where, mean, room, inside, forced, term, chosen)
     return best, where
 
