@@ -12,6 +12,19 @@ from .checks import choice, errors_of, flag, integer, integers, mask, number, nu
 from .compiled import assemble, episode_kernel, inlined, jit, lean, part, slot_kernel, view
 from .datasets import Captions, captions
 from .env import PureExplorationEnv, fresh_root
+from .evidence import (
+    BERNOULLI,
+    GAUSSIAN,
+    STUDENT,
+    Certifier,
+    arm_cost,
+    arm_penalty,
+    arm_weight,
+    divergence,
+    enough,
+    nearest_way,
+    pair_cost,
+)
 from .geometry import Polyhedron
 from .instances import Instance, Sampler
 from .lookup import INSTANCES, register_instance
@@ -45,6 +58,9 @@ __all__ = [
     "BLOCK", "ENDED", "LIVE", "Block", "Measure", "Quiet", "Simulation", "assemble", "block_of_pulls", "call_routine",
     "carray", "episode_kernel", "inlined", "jit", "lean", "part", "player", "pointer", "pull", "pull_once", "routine",
     "slot_kernel", "spend", "view",
+    # evidence against the nearest instance on which an answer is wrong
+    "BERNOULLI", "GAUSSIAN", "STUDENT", "Certifier", "arm_cost", "arm_penalty", "arm_weight", "divergence", "enough",
+    "nearest_way", "pair_cost",
     # random numbers
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
     # limits, features, and what statistics tell of the k best arms

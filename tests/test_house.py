@@ -27,7 +27,7 @@ ORDER: dict[str, list[str]] = {
     "bandit_envs": [
         "naming checks compiled",
         "rng registry geometry observations routines",
-        "arms",
+        "arms evidence",
         "sampling datasets instances",
         "simulator polyhedra scores problems",
         "playing papers task catalogue",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..checks import array, flag, number
+from ..evidence import GAUSSIAN, LAW, Certifier
 from ..geometry import Polyhedron, margin_of, room_of, unpacked
 from ..instances import Instance, Sampler
 from ..routines import carray
@@ -72,6 +73,20 @@ class Feasible(SetProblem):
 
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, *self.polyhedron.numbers)
+
+    def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
+        if numbers[LAW] != GAUSSIAN:
+            raise ValueError(f"{self.name} tells evidence for law='gaussian' alone, sub-Gaussian arms")
+        told, smaller = self.polyhedron.numbers, self.polyhedron
+        some = True
+        if self.tolerance > 0:
+            try:
+                smaller = Polyhedron(self.polyhedron.A, self.polyhedron.b - self.tolerance, normalise=False)
+            except ValueError:  # no mean is as deep in the polyhedron as the tolerance
+                some = False
+        D, M = len(self.A[0]), len(self.A)
+        room = D + int(room_of(D, M))
+        return Certifier.of("polyhedron", K, numbers, self.tolerance, some, *told, *smaller.numbers, room=room)
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """`margins`, |margin| + tolerance of each arm (K,), and `H`, `H_2` of them (`problems.feasible_measures`)."""

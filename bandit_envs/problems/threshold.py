@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..checks import number
+from ..evidence import Certifier
 from ..instances import Instance, Sampler
 from .base import Floats, SetProblem, TaskLike
 from .threshold_measures import hardness
@@ -50,6 +51,10 @@ class Threshold(SetProblem):
     def margin(self, means: ArrayLike) -> Floats:
         """mean - threshold."""
         return np.asarray(means, np.float64) - self.threshold
+
+    def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
+        fall, rise = self.threshold - self.tolerance, self.threshold + self.tolerance
+        return Certifier.of("threshold", K, numbers, fall, rise, self.threshold)
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """`H` = sum of gap^-2 (Tao et al. 2019); `H_tolerance` with gap + tolerance (Locatelli et al. 2016, eq. 2).

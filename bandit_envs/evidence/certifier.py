@@ -1,0 +1,251 @@
+"""The evidence of one episode as a routine for compiled code, and over batches for callers in Python."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks import choice, number
+from ..compiled import jit, view
+from ..geometry import room_of
+from ..routines import call_routine, carray, routine
+from . import boundaries
+from .boundaries import BOUNDARIES, BOUNDARY, COMMON, D_AT, NONE, RHO, refresh
+from .laws import LAWS
+from .levels import LEVELS_ROOM, each_exactly, left_out_exactly
+from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
+from .polyhedral import polyhedral_nearest
+from .swaps import swaps_exactly, swaps_level
+
+__all__ = ["Certifier", "common", "nearest_way"]
+
+Floats = NDArray[np.float64]
+
+
+@view
+def _arrays(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> Any:
+    """The arguments of a routine as arrays: pulls, mean, variance, inside, numbers, room, out; arms are scalar."""
+    return (
+        carray(pulls, K), carray(mean, K), carray(variance, K), carray(inside, K), carray(numbers, size),
+        carray(room, 5 * K), carray(out, 2 + 3 * K),
+    )  # fmt: skip
+
+
+def _threshold(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`threshold_nearest` as a routine."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    threshold_nearest(told, T, m, work, A, found)
+
+
+def _top_k(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`top_k_nearest` as a routine."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    top_k_nearest(told, T, m, work, A, found)
+
+
+def _each(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`each_exactly` as a routine."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    top_k_nearest(told, T, m, work, A, found)
+    each_exactly(told, T, m, work, A, found, carray(room, 7 * K + LEVELS_ROOM)[5 * K :])
+
+
+def _swaps(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`swaps_exactly` as a routine."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    top_k_nearest(told, T, m, work, A, found)
+    swaps_exactly(told, T, m, work, A, found, carray(room, 11 * K)[5 * K :])
+
+
+def _sets(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`swaps_level` as a routine; the pairs are those of its sets of size 1."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    top_k_nearest(told, T, m, work, A, found)
+    k = np.int64(told[COMMON])
+    found[0] -= math.log(float(min(k, K - k))) if told[BOUNDARY] != NONE else 0.0
+    swaps_level(told, T, m, work, A, found, carray(room, 11 * K)[5 * K :])
+
+
+def _all_good_exactly(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`all_good_nearest` of the arms in the answer, and `left_out_exactly` of the others, as a routine."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    all_good_nearest(told, T, m, work, A, found, True)
+    left_out_exactly(told, T, m, work, A, found, carray(room, 7 * K + LEVELS_ROOM)[5 * K :])
+
+
+def _all_good(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`all_good_nearest` as a routine."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    all_good_nearest(told, T, m, work, A, found, False)
+
+
+def _polyhedral(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`polyhedral_nearest` as a routine."""
+    told = carray(numbers, size)
+    D, M = np.int64(told[D_AT]), np.int64(told[COMMON + 3])
+    T, m, v = carray(pulls, K), carray(mean, K * D), carray(variance, K * D)
+    work = carray(room, 5 * K + D + room_of(D, M))
+    refresh(told, T, m, v, work)
+    polyhedral_nearest(told, T, m, work, carray(inside, K), carray(out, 2 + 3 * K))
+
+
+def _margins(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`threshold_nearest` of the margins that another routine, a `Measure`, tells of a local problem."""
+    told, T = carray(numbers, size), carray(pulls, K)
+    work = carray(room, 6 * K)
+    margins, found, inner = work[5 * K :], carray(out, 2 + 3 * K), told[COMMON + 4 :]
+    call_routine(np.int64(told[COMMON + 3]), T, carray(mean, K * np.int64(told[D_AT])), K, inner, margins)
+    decided = True
+    for i in range(K):
+        decided &= margins[i] > -math.inf
+        room_of_mean = margins[i] if margins[i] > -math.inf else 0.0
+        margins[i] = room_of_mean
+    one = told[: COMMON + 4]
+    dimensions, one[D_AT] = one[D_AT], 1.0
+    refresh(one, T, margins, margins, work)
+    one[D_AT] = dimensions
+    threshold_nearest(one, T, margins, work, carray(inside, K), found)
+    if not decided:
+        found[0] = -math.inf
+
+
+KINDS: dict[str, Callable[..., None]] = {
+    "threshold": _threshold, "top-k": _top_k, "all-good": _all_good, "polyhedron": _polyhedral,
+    "margins": _margins, "each": _each, "swaps": _swaps, "sets": _sets,
+    "all-good-exactly": _all_good_exactly,
+}  # fmt: skip
+
+
+@functools.cache
+def _routine_of(kind: str) -> Any:
+    floats = "float64*"
+    return routine(KINDS[kind], "int64*", floats, floats, "int8*", "int64", floats, "int64", floats, floats)
+
+
+@view
+def nearest_way(
+    address: Any, pulls: Any, mean: Any, variance: Any, inside: Any, numbers: Any, room: Any, out: Any
+) -> Any:
+    """Ask the routine of a `Certifier` for the cheapest way in which an answer can be wrong, from compiled code.
+
+    Args:
+        address: `certifier.address`.
+        pulls: (K,) int64, contiguous as all others.
+        mean, variance: (K,) or (K, D) floats.
+        inside: (K,) int8: the answer, of 0 and 1; with -1 in its first place it is filled with the plug-in one.
+        numbers: `certifier.numbers`.
+        room: `certifier.room` floats, all 0 at first. It remembers what it has computed of arms whose statistics have
+            not changed: one for each episode is quickest, one for all episodes works.
+        out: 2 + 3 K floats. out[0]: -ln of the level, or the evidence; n = out[1]: how many arms the way moves; for p <
+            n, out[2 + p]: the arm, out[2 + K + p]: its divergence, the derivative of the evidence by its pulls (inf
+            for an arm that lacks pulls), out[2 + 2 K + p]: the mean it is moved to (in D dimensions, how far).
+    """
+    call_routine(address, pulls, mean, variance, inside, len(pulls), numbers, len(numbers), room, out)
+
+
+@jit
+def _all(address: Any, pulls: Any, mean: Any, variance: Any, inside: Any, numbers: Any, size: Any, out: Any) -> None:
+    """`nearest_way` of all episodes, (E, ..)."""
+    room = np.zeros(size)
+    for e in range(len(pulls)):
+        nearest_way(address, pulls[e], mean[e], variance[e], inside[e], numbers, room, out[e])
+
+
+class Certifier(NamedTuple):
+    """The cheapest way in which an answer can be wrong, as a routine for compiled code; see `nearest_way`.
+
+    `Problem.certifier` makes it. It is to be kept for as long as its address is in use.
+    """
+
+    routine: Any
+    numbers: Floats  # what it is told of the law, the boundary and the problem
+    room: int  # how many floats it needs to work in
+    K: int
+    D: int
+    kind: str  # of `KINDS`
+
+    @classmethod
+    def of(cls, kind: str, K: int, common: Floats, *numbers: float, room: int = 0) -> Certifier:
+        """One of a kind of `KINDS`, which is compiled at the first call."""
+        told = np.concatenate([common, np.array(numbers, np.float64)])
+        return cls(_routine_of(kind), told, 5 * K + room, K, int(common[D_AT]), kind)
+
+    @property
+    def address(self) -> int:
+        """Of the routine, for `nearest_way`."""
+        return int(self.routine.address)
+
+    def ways(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
+        """What `nearest_way` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where it is -1."""
+        out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
+        rows = len(pulls), -1  # the kernel is compiled for one kind of arrays
+        mean, variance = mean.reshape(rows), variance.reshape(rows)
+        _all(self.address, pulls, mean, variance, inside, self.numbers, self.room, out)
+        return out
+
+
+def common(
+    law: str = "gaussian",
+    sigma: float = 1.0,
+    boundary: str = "mixture",
+    rho: float = RHO,
+    centre: float = 0.0,
+    D: int = 1,
+) -> Floats:
+    """The numbers that all kinds have in common, checked.
+
+    Args:
+        law: "gaussian", "bernoulli" or "student".
+        sigma: known scale of a sample; "student": about what it may be, for the prior; "bernoulli": not used.
+        boundary: "none": the evidence itself; "mixture" or "kaufmann-koolen".
+        rho: pulls per arm at which the Gaussian mixture is sharpest.
+        centre: "student": about where means may be, for the prior.
+        D: dimensions of an arm.
+
+    Raises:
+        ValueError: naming the value and what is allowed.
+    """
+    law, boundary = choice("law", law, list(LAWS)), choice("boundary", boundary, list(BOUNDARIES))
+    if law == "student" and boundary == "kaufmann-koolen":
+        raise ValueError("boundary='kaufmann-koolen' is for the laws 'gaussian' and 'bernoulli', got law='student'")
+    if D > 1 and (law != "gaussian" or boundary == "kaufmann-koolen"):
+        raise ValueError(f"arms of {D} dimensions need law='gaussian' and the mixture, got {law!r} and {boundary!r}")
+    variance = number("sigma", sigma, 1e-100, 1e100) ** 2
+    found = np.zeros(COMMON)
+    found[boundaries.LAW], found[boundaries.VARIANCE] = LAWS[law], 1.0 if law == "bernoulli" else variance
+    found[boundaries.BOUNDARY], found[boundaries.RHO_AT] = BOUNDARIES[boundary], number("rho", rho, 0, above=True)
+    found[boundaries.CENTRE], found[boundaries.PRIOR] = number("centre", centre), variance
+    found[D_AT] = D
+    return found

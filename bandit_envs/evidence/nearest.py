@@ -1,0 +1,188 @@
+r"""The nearest instance on which an answer is wrong, problem by problem: of one episode, quick enough for every pull.
+
+Each function looks at all ways in which the answer can be wrong and reports the cheapest. A way is a set of instances
+that a fixed set of arms S can be moved into; its value is the cost of the cheapest move less the penalties of S less
+the logarithm of the number of ways, so that exp(-value) is the level at which it is excluded. With the boundary NONE
+all of these are 0, and the value is the evidence.
+
+Number of ways. For true means mu, an answer that is wrong must be wrong in a way whose arms can be named from mu alone:
+
+TopK        an answer A that is not the truly best k, B, with ties by index, holds an i outside B and misses a j of B.
+            If A is wrong, some such i and j have mu_i < mu_j - epsilon: k (K - k) pairs, B being fixed. The same pairs
+            prove the criterion "aggregate": sum over B \ A less sum over A \ B is then at most k epsilon.
+AllGood     i is in A though bad: it is more than epsilon + slack below the truly best arm, which is fixed: K - 1 pairs.
+            i is left out though good: it is within epsilon of each arm, so that a single j that is clearly better
+            excludes it, any of K (K - 1) pairs. Each of the two kinds of error gets half of delta.
+Threshold   each arm by itself, K ways; Feasible too.
+
+What is reported (`out`, 2 + 3 K floats): the value; the number n of arms that the cheapest way moves; in out[2 ..] the
+arms, in out[2 + K ..] the divergence of each, which is the derivative of the evidence by its pulls, in out[2 + 2 K ..]
+the mean that it is moved to (scalar arms).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..compiled import inlined, part
+from .boundaries import BOUNDARY, COMMON, LAW, NONE, enough
+from .laws import arm_cost, divergence, pair_cost
+
+__all__ = ["all_good_nearest", "best_inside", "report", "threshold_nearest", "top_k_nearest"]
+
+
+@inlined
+def report(out: Any, K: Any, place: Any, law: Any, arm: Any, m: Any, v: Any, w: Any, mu: Any) -> None:
+    """Write down the place-th arm of the cheapest way: an arm without weight is reported as one that must be pulled."""
+    out[2 + place] = arm
+    out[2 + K + place] = divergence(law, m, v, mu) if w > 0.0 else math.inf
+    out[2 + 2 * K + place] = mu
+
+
+@part
+def best_inside(pulls: Any, mean: Any, k: Any, inside: Any) -> None:
+    """Fill inside (K,) with 1 for the k largest means, ties to the lowest index, arms never pulled last; else 0."""
+    K = len(pulls)
+    for i in range(K):
+        inside[i] = 0
+    for _ in range(k):
+        best = -1
+        for i in range(K):
+            better = best < 0 or (pulls[i] > 0 and (pulls[best] == 0 or mean[i] > mean[best]))
+            if inside[i] == 0 and better:
+                best = i
+        inside[best] = 1
+
+
+@part
+def threshold_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any) -> None:
+    """Threshold; numbers: the highest mean of an arm left out wrongly .. see `Threshold.certifier`.
+
+    COMMON + 0: the mean to which an arm in the answer must fall; + 1: to which one left out must rise; + 2: the
+    threshold of the plug-in answer.
+    """
+    K, law = len(pulls), numbers[LAW]
+    fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
+    if inside[0] < 0:
+        for i in range(K):
+            inside[i] = pulls[i] > 0 and mean[i] >= theta
+    least, found = math.inf, 0
+    for i in range(K):
+        w, v, m = room[2 * K + i], room[4 * K + i], mean[i]
+        if inside[i]:
+            value = arm_cost(law, w, m, v, fall) if m > fall else 0.0
+        else:
+            value = arm_cost(law, w, m, v, rise) if m < rise else 0.0
+        value -= room[3 * K + i]
+        if value < least:
+            least, found = value, i
+    m = mean[found]
+    mu = min(m, fall) if inside[found] else max(m, rise)
+    out[0] = _level(numbers, least, 1, float(K))
+    out[1] = 1.0
+    report(out, K, 0, law, found, m, room[4 * K + found], room[2 * K + found], mu)
+
+
+@inlined
+def _level(numbers: Any, value: Any, arms: Any, ways: Any) -> Any:
+    """The value of a way, of its cost less its penalties."""
+    return value if numbers[BOUNDARY] == NONE else enough(numbers, value, float(arms)) - math.log(ways)
+
+
+@inlined
+def _report_pair(out: Any, law: Any, mean: Any, room: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> None:
+    """Report the pair of arm i, which is lowered to at most a mu_j + b, and arm j, which is raised."""
+    K = len(mean)
+    _, y = pair_cost(
+        law, mean[i], room[2 * K + i], room[4 * K + i], mean[j], room[2 * K + j], room[4 * K + j], a, b, floor
+    )
+    out[1] = 2.0
+    report(out, K, 0, law, i, mean[i], room[4 * K + i], room[2 * K + i], min(mean[i], a * y + b))
+    report(out, K, 1, law, j, mean[j], room[4 * K + j], room[2 * K + j], y)
+
+
+@part
+def top_k_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any) -> None:
+    """TopK by pairs; numbers: COMMON + 0: k; + 1: epsilon, 0 for "exact"; see `TopK.certifier`."""
+    K, law, k, epsilon = len(pulls), numbers[LAW], np.int64(numbers[COMMON]), numbers[COMMON + 1]
+    if inside[0] < 0:
+        best_inside(pulls, mean, k, inside)
+    least, first, second = math.inf, 0, 0
+    for i in range(K):
+        if inside[i]:
+            m, x, u, p = mean[i], room[2 * K + i], room[4 * K + i], room[3 * K + i]
+            for j in range(K):
+                if not inside[j]:
+                    value, _ = pair_cost(
+                        law, m, x, u, mean[j], room[2 * K + j], room[4 * K + j], 1.0, -epsilon, -math.inf
+                    )
+                    value -= p + room[3 * K + j]
+                    if value < least:
+                        least, first, second = value, i, j
+    out[0] = _level(numbers, least, 2, float(k * (K - k)))
+    _report_pair(out, law, mean, room, first, second, 1.0, -epsilon, -math.inf)
+
+
+@part
+def all_good_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, inside_alone: Any) -> None:
+    """AllGood by pairs; see `AllGood.certifier` for its numbers, the two half-spaces.
+
+    COMMON + 0, + 1, + 2: a, b and floor of an i in the answer, bad where mu_i <= a mu_j + b, mu_j >= floor; + 3, + 4,
+    + 5: of an i that is left out, good only where mu_j <= a mu_i + b for all j, mu_i >= floor; + 6, + 7: a and b of
+    the plug-in answer, mean_i >= min(a max + b, max). `inside_alone`: leave out the arms that are not in the answer.
+    """
+    K, law = len(pulls), numbers[LAW]
+    a, b, floor = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
+    c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
+    if inside[0] < 0:
+        all_good_inside(pulls, mean, numbers[COMMON + 6], numbers[COMMON + 7], inside)
+    least_in, least_out = math.inf, math.inf
+    i_in, j_in, i_out, j_out = 0, 0, 0, 0
+    for i in range(K):
+        m, w, v, p = mean[i], room[2 * K + i], room[4 * K + i], room[3 * K + i]
+        if inside[i]:
+            for j in range(K):
+                if j != i:
+                    if a > 0.0:
+                        value, _ = pair_cost(law, m, w, v, mean[j], room[2 * K + j], room[4 * K + j], a, b, floor)
+                    else:  # so much slack that the arm must fall below 0
+                        value = arm_cost(law, w, m, v, 0.0) if m > 0.0 else 0.0
+                    value -= p + room[3 * K + j]
+                    if value < least_in:
+                        least_in, i_in, j_in = value, i, j
+        elif not inside_alone:
+            most, better = -math.inf, -1
+            for j in range(K):
+                if j != i:
+                    value, _ = pair_cost(law, mean[j], room[2 * K + j], room[4 * K + j], m, w, v, c, d, bottom)
+                    value -= p + room[3 * K + j]
+                    if value > most:
+                        most, better = value, j
+            if most < least_out:
+                least_out, i_out, j_out = most, i, better
+    least_in = _level(numbers, least_in, 2, 2.0 * (K - 1))
+    least_out = _level(numbers, least_out, 2, 2.0 * K * (K - 1))
+    out[0] = min(least_in, least_out)
+    if least_in <= least_out:
+        if a > 0.0:
+            _report_pair(out, law, mean, room, i_in, j_in, a, b, floor)
+        else:
+            out[1] = 1.0
+            report(out, K, 0, law, i_in, mean[i_in], room[4 * K + i_in], room[2 * K + i_in], min(mean[i_in], 0.0))
+    else:
+        _report_pair(out, law, mean, room, j_out, i_out, c, d, bottom)
+
+
+@part
+def all_good_inside(pulls: Any, mean: Any, a: Any, b: Any, inside: Any) -> None:
+    """Fill inside (K,) with the plug-in answer: means of at least min(a best + b, best)."""
+    best = -math.inf
+    for i in range(len(pulls)):
+        if pulls[i] > 0:
+            best = max(best, mean[i])
+    boundary = min(a * best + b, best)
+    for i in range(len(pulls)):
+        inside[i] = pulls[i] > 0 and mean[i] >= boundary
