@@ -12,6 +12,7 @@ from .checks import choice, errors_of, flag, integer, integers, mask, number, nu
 from .compiled import assemble, episode_kernel, inlined, jit, lean, part, slot_kernel, view
 from .datasets import Captions, captions
 from .env import PureExplorationEnv, fresh_root
+from .episodes import FeatureTable
 from .geometry import Polyhedron
 from .instances import Instance, Sampler
 from .lookup import INSTANCES, register_instance
@@ -25,7 +26,7 @@ from .problems.certificates import Deviation, Samples, at_boundary, cutoff, devi
 from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
 from .routines import call_routine, carray, pointer, routine
-from .simulator import ENDED, LIVE, MOST_TIMES, Simulation
+from .simulator import ENDED, LIVE, MOST_TIMES, Simulation, updated
 from .task import Task
 from .vector import PureExplorationVectorEnv
 
@@ -45,7 +46,7 @@ __all__ = [
     "slot_kernel", "spend", "view",
     # random numbers
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
-    # limits, features, and what statistics tell of the k best arms
-    "EPISODES_LIMIT", "FEATURES", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples", "arm_features", "at_boundary",
-    "beta_below", "cutoff", "deviations",
+    # limits, statistics and features, and what statistics tell of the k best arms
+    "EPISODES_LIMIT", "FEATURES", "FeatureTable", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples", "arm_features",
+    "at_boundary", "beta_below", "cutoff", "deviations", "updated",
 ]  # fmt: skip
