@@ -37,7 +37,7 @@ MINUTE, LONGEST = 60, 10
 # What makes a command quick; the commands themselves are those of the pages.
 FEW = ["--episodes", "2"]
 TRAIN = ["--seconds", "1", "--hyperparameters", "held_out=50", "checkpoints=1"]
-QUICK = {"evaluate": FEW, "train": TRAIN, "list": [], "plot": [], "--version": []}
+QUICK = {"evaluate": FEW, "train": TRAIN, "list": [], "plot": [], "--version": [], "session": []}
 
 
 @dataclass(frozen=True)

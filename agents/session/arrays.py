@@ -71,7 +71,7 @@ def read(form: Any, arrays: Mapping[int, NDArray[Any]], like: Any) -> Any:
         return found if isinstance(like, np.ndarray) else found[()]
     parts, given = dict(_parts(like)), form["parts"]
     if type(like).__qualname__ != form["of"] or [name for name, _ in given] != list(parts):
-        raise NotPlainError(f"a memory of {form['of']!r:.80} in the place of {type(like).__qualname__}")
+        raise NotPlainError(f"the memory of {form['of']!r:.80} in the place of {type(like).__qualname__}")
     values = {name: read(part, arrays, parts[name]) for name, part in given}
     if dataclasses.is_dataclass(like):
         again: Any = copy.copy(like)
@@ -93,7 +93,7 @@ def _parts(memory: Any) -> Iterable[tuple[str, Any]]:
         return list(zip(memory._fields, memory, strict=True))
     if type(memory) in (tuple, list):
         return [(str(place), part) for place, part in enumerate(memory)]
-    raise NotPlainError(f"a {type(memory).__qualname__} is no plain memory")
+    raise NotPlainError(f"{type(memory).__qualname__} is no plain memory")
 
 
 def packed(form: Any, arrays: Mapping[str, NDArray[Any]]) -> bytes:

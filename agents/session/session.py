@@ -142,7 +142,8 @@ class Session:
                     try:
                         one, sample = self.arm(arm), self._sample(value)
                     except ValueError as error:
-                        raise ValueError(f"row {place}: {error}") from None if len(rows) > 1 else error
+                        where = f"row {place}: " if len(rows) > 1 else ""
+                        raise ValueError(f"{where}{error}") from None
                     about = self._book.ask_answered_by(one, who, taken)
                     if about is not None:
                         taken.add(about)
@@ -394,6 +395,15 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __len__(self) -> int:
+        """How many results there are."""
+        with self._lock:
+            self._look()
+            return self._book.count
+
+    def __bool__(self) -> bool:
+        return True
 
     def __repr__(self) -> str:
         task = self._setup.task

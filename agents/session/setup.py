@@ -14,10 +14,12 @@ from bandit_envs import PROBLEMS, Task, flag, fresh_root, integer, unknown
 
 from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent, task_of
+from ..models.cards import card_path
 
-__all__ = ["FACTS", "Setup", "task_from_facts"]
+__all__ = ["FACTS", "Setup", "suggested", "task_from_facts"]
 
 FORMAT = 1
+STOPPING = {"AllGood": "st2", "TopK": "lucb", "BestArm": "lucb"}  # agents that stop by themselves at a delta
 FACTS = ("problem", "arms", "range", "sigma", "binary", "budget", "delta", "max_pulls", "dimensions")
 
 
@@ -251,3 +253,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _plain(one) for name, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def suggested(task: Task) -> str:
+    """The name of an agent for a task, where nobody names one."""
+    kind = PROBLEMS.find(task.problem)
+    if kind.local:
+        return "lsa"
+    if task.delta is not None and task.problem in STOPPING:
+        return STOPPING[task.problem]
+    return "evolved" if task.budget is not None and card_path("evolved", task).is_file() else "uniform"
