@@ -16,6 +16,7 @@ import agents
 from bandit_envs import PROBLEMS
 
 from ..evaluation.report import table
+from ..session.page import serve
 from ..session.setup import suggested, task_from_facts
 from ..session.tables import read_results
 from .environment import Options, import_problems, problem_options
@@ -349,6 +350,21 @@ class Note(Action):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Serve(Action):
+    """Show the session as a page in the browser, until interrupted by Ctrl-C."""
+
+    file: File
+    host: Annotated[str, arg(metavar="ADDRESS")] = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 lets other machines in, and the page then has a token in its address."""
+    port: Annotated[int, arg(metavar="N")] = 8765
+    """Port to listen on."""
+
+    def run(self) -> None:
+        with self.opened() as session:
+            serve(session, self.host, self.port, lambda address: print(address, flush=True))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Session(Command, Generic[Options]):
     """Run a real experiment: ask what to measure next, tell what came; see the page "Real experiments".
 
@@ -360,6 +376,7 @@ class Session(Command, Generic[Options]):
       bandit-envs session tell taste.db coffee 7.5
       bandit-envs session import taste.db last-year.csv
       bandit-envs session show taste.db
+      bandit-envs session serve taste.db
       bandit-envs session undo taste.db
       bandit-envs session export taste.db taste.csv
     """
@@ -375,6 +392,7 @@ class Session(Command, Generic[Options]):
         | Annotated[Add, subcommand("add")]
         | Annotated[Withdraw, subcommand("withdraw")]
         | Annotated[Note, subcommand("note")]
+        | Annotated[Serve, subcommand("serve")]
     )
 
     def run(self) -> None:

@@ -178,6 +178,42 @@ class Session:
         return None
 
     @property
+    def boundary(self) -> float | None:
+        """The mean that parts the arms of the answer from the others; None where there is none, or not yet.
+
+        Where the problem knows no such mean, it is halfway between the two kinds of arms.
+        """
+        with self._lock:
+            self._look()
+            problem, seen = self._book.run.problem, self._book.statistics.at(self._book.active)
+        if problem.boundary is not None:
+            return float(problem.boundary)
+        if self.task.D > 1 or not seen.pulls.all():
+            return None
+        means = seen.seen()[0]
+        parts = means - problem.margin(means[None])[0]
+        found = float(np.nanmin(parts) + np.nanmax(parts)) / 2
+        return found if math.isfinite(found) else None
+
+    def unsure(self) -> NDArray[np.float64]:
+        """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
+
+        The noise is as the task tells it. Withdrawn arms have NaN.
+        """
+        with self._lock:
+            self._look()
+            book, found = self._book, np.full(len(self._book.names), np.nan)
+            seen = book.statistics.at(book.active)
+            margin = np.nan_to_num(np.abs(book.run.problem.margin(seen.seen())[0]), nan=0.0, posinf=0.0, neginf=0.0)
+            found[book.active] = margin * np.sqrt(seen.pulls) / self.task.sigma
+        return found
+
+    @property
+    def label(self) -> str:
+        """The agent as it was named."""
+        return self._setup.agent or str(getattr(self.agent, "name", type(self.agent).__name__))
+
+    @property
     def pending(self) -> list[Ask]:
         """The questions that wait for their results, in order."""
         with self._lock:
@@ -323,19 +359,19 @@ class Session:
                 added = self._store.append(connection, [Event(0, NOTE, text=str(text), who=_person(who))])
             self._take(added)
 
-    def history(self) -> DataFrame:
-        """All events as a table: number, time, kind, arm and its name, value, and what was undone.
+    def history(self, last: int | None = None) -> DataFrame:
+        """All events, or the last ones, as a table: number, time, kind, arm and its name, value, and what was undone.
 
         `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), `about` the number of
         the event that this one answers or undoes, `undone` whether it was undone later.
         """
         with self._lock:
             with self._store.reading() as connection:
-                events = self._store.events(connection)
+                after = 0 if last is None else max(self._store.last(connection) - integer("last", last, 0), 0)
+                events, undone = self._store.events(connection, after), self._undone(connection)
             self._look()
             names = self._book.names
         pd, D = pandas(), self.task.D
-        undone = {event.about for event in events if event.kind == UNDONE}
         arms = [event.arm for event in events]
         columns: dict[str, Any] = {
             "event": np.array([event.number for event in events], np.int64),
