@@ -25,7 +25,8 @@ __all__ = ["LOCAL_HOSTS", "application", "news", "serve", "state"]
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 MOST_ARMS = 60  # shown at once: of more arms those that wait, and those nearest to the boundary
-MOST_EVENTS = 30  # of the history
+MOST_EVENTS = 15  # of the history
+MOST_NAMES = 24  # of the arms of the answer
 PAUSE = 0.5  # seconds between two looks for news
 QUIET = 20  # looks without news after which something is sent all the same, so that connections stay open
 
@@ -57,18 +58,19 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
     history = session.history(MOST_EVENTS).iloc[::-1]
     waiting = {ask["event"] for ask in pending}
     events = []
-    for row in history.drop(columns=["at"]).to_dict("records"):
+    records: list[dict[Any, Any]] = history.drop(columns=["at"]).to_dict("records")
+    for row in records:
         value = [row[name] for name in row if str(name).startswith("value") and not np.isnan(row[name])]
         undoable = row["kind"] in ("told", "arm withdrawn") or row["event"] in waiting
         events.append(
             {
                 "event": int(row["event"]),
                 "kind": row["kind"],
-                "name": row["name"],
+                "name": _plain(row["name"]),
                 "value": value,
                 "about": int(row["about"]) if isinstance(row["about"], (int, np.integer)) else None,
-                "who": row["who"],
-                "text": row["text"],
+                "who": _plain(row["who"]),
+                "text": _plain(row["text"]),
                 "undone": bool(row["undone"]),
                 "undoable": bool(undoable and not row["undone"]),
             }
@@ -95,7 +97,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
         "pending": [{**ask, "name": str(columns["name"][ask["arm"]])} for ask in pending],
         "boundary": boundary,
         "least": None if least is None else {"name": str(columns["name"][least]), "errors": float(unsure[least])},
-        "answer": answer[:MOST_ARMS],
+        "answer": answer[:MOST_NAMES],
         "answers": len(answer),
         "arms": arms,
         "of": len(columns["name"]),
@@ -189,7 +191,11 @@ def application(session: Session, token: str | None = None) -> Any:
         return responses.JSONResponse(found)
 
     async def listen(request: Any) -> Any:
-        stream = news(session, request.is_disconnected)
+
+        async def gone() -> bool:
+            return bool(getattr(request.app.state, "closing", bool)() or await request.is_disconnected())
+
+        stream = news(session, gone)
         return responses.StreamingResponse(
             stream, media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
@@ -239,4 +245,6 @@ def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Cal
     shown = f"[{host}]" if ":" in host else host
     app = application(session, token)
     tell(f"http://{shown}:{port}/" + ("" if token is None else f"?token={token}"))
-    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=5))
+    app.state.closing = lambda: server.should_exit  # browsers that listen for news are let go
+    server.run()
