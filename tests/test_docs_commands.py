@@ -73,7 +73,8 @@ def commands(page: str) -> Iterator[Line]:
         for line in body.replace("\\\n", " ").splitlines():
             if session and not line.startswith("$ "):
                 continue  # what a command prints
-            code, _, comment = line.removeprefix("$ ").partition("# ") if "# " in line else (line, "", "")
+            line = line.removeprefix("$ ")
+            code, _, comment = line.partition("# ") if "# " in line else (line, "", "")
             if not code.strip():
                 told = stated(comment) or told
                 continue
@@ -131,6 +132,8 @@ def needs(line: Line, request: pytest.FixtureRequest) -> None:
     """Skip what this machine lacks."""
     if any(word.startswith("captions") for word in line.words):
         request.getfixturevalue("data_folder")
+    if line.words[1] == "session":
+        pytest.importorskip("sqlalchemy")
     if line.words[1] == "train" or any(word.endswith(".zip") for word in line.words):
         pytest.importorskip("stable_baselines3")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from agents.session.tables import read_results
 pytest.importorskip("sqlalchemy")
 
 NEW = "new a.db --problem Threshold --threshold 0.5 --arms a b c --range 0 1 --budget 12"
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "session.md").read_text()
 
 
 @pytest.fixture(autouse=True)
@@ -132,6 +136,7 @@ def test_tables_of_results() -> None:
 
     assert read("name,value\na,1\nb,2.5\n") == [(0, 1.0), (1, 2.5)]
     assert read("value,arm,note\n1,a,x\n,b,\n") == [(0, 1.0)]
+    assert read("event,name,value,undone\n1,a,,False\n2,a,1,True\n3,a,2,False\n") == [(0, 2.0)]
     assert read("a,b\n1,2\n3,\n") == [(0, 1.0), (1, 2.0), (0, 3.0)]
     assert read("name,value_0,value_1\na,1,2\n", 2) == [(0, [1.0, 2.0])]
     for text, told in (
@@ -155,3 +160,23 @@ def test_a_wrong_row_leaves_nothing_of_a_table(capsys: Any) -> None:
     with agents.Session(store="a.db") as session:
         assert len(session) == 0
         assert np.isnan(session.arms()["mean"]).all()
+
+
+def test_the_transcripts_of_the_page_are_what_is_printed(capsys: Any) -> None:
+    """The commands themselves are run by test_docs_commands.py too, and the code by test_docs.py."""
+    names: dict[str, Any] = {}
+    for code in re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
+        exec(code, names)
+        said = re.findall(r"^ *print\(.*\)  # ([\[T\d].*)$", code, re.MULTILINE)
+        printed = capsys.readouterr().out.splitlines()
+        assert [line for line in printed if line in said] == said
+    commands = 0
+    for block in re.findall(r"^```console\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
+        for line in re.split(r"^\$ bandit-envs ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = line.partition("\n")
+            assert main(shlex.split(command)) == 0
+            assert capsys.readouterr().out == output
+            commands += 1
+    assert commands > 10
+    names["session"].close()
+    names["panel"].close()

@@ -9,14 +9,16 @@ from pathlib import Path
 __all__ = ["read_results"]
 
 ARM, VALUE = ("name", "arm"), "value"  # heads of the columns of a long table
+UNDONE = "undone"  # a column of the history that a session exports
 
 
 def read_results(path: str | Path, dimensions: int, arm: Callable[[str], int]) -> list[tuple[int, float | list[float]]]:
     """The results in a file.
 
     A long table has a column `name`, or `arm`, and a column `value` (`value_0`, `value_1`, ... where a measurement has
-    several dimensions); other columns are left alone, and so are rows whose value is empty. A wide table has a column
-    for each arm, with its name as the head, and may have empty cells.
+    several dimensions). Other columns are left alone, and so are rows whose value is empty, or that have True in a
+    column `undone`: so the history that a session has exported can be read. A wide table has a column for each arm,
+    with its name as the head, and may have empty cells.
 
     Args:
         path: of the file.
@@ -38,7 +40,7 @@ def read_results(path: str | Path, dimensions: int, arm: Callable[[str], int]) -
     if named is not None and all(name in head for name in values):
         for line, row in enumerate(rows[1:], 2):
             cells = dict(zip(head, row, strict=False))
-            if all(not cells.get(name, "").strip() for name in values):
+            if all(not cells.get(name, "").strip() for name in values) or cells.get(UNDONE, "").strip() == "True":
                 continue
             numbers = [_number(path, line, name, cells.get(name, "")) for name in values]
             one = _arm(path, line, named, cells.get(named, ""), arm)
