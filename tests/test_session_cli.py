@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +181,35 @@ def test_the_transcripts_of_the_page_are_what_is_printed(capsys: Any) -> None:
     assert commands > 10
     names["session"].close()
     names["panel"].close()
+
+
+STRANGE = """
+import agents
+import numpy
+
+print("imported")
+
+
+class Last(agents.Agent):
+    name, solves = "last", ("Threshold",)
+
+    def choose(self, observation, state):
+        return numpy.full(len(observation["pulls"]), self.task.K - 1)
+"""
+
+
+def test_a_module_that_a_session_names_is_imported_where_it_is_trusted(capsys: Any) -> None:
+    Path("strange_agent.py").write_text(STRANGE)
+    try:
+        run(capsys, NEW + " --agent strange_agent:Last")
+        del sys.modules["strange_agent"]
+        assert "importing it runs its code" in run(capsys, "ask a.db", 2)[1]
+        assert "strange_agent" not in sys.modules
+        assert run(capsys, "ask a.db --trust")[0] == ["imported", "c"]
+    finally:
+        sys.modules.pop("strange_agent", None)
+
+
+def test_without_sqlalchemy_the_extra_is_named(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    assert 'pip install "bandit-envs[session]"' in run(capsys, NEW, 2)[1]

@@ -28,10 +28,14 @@ File = Positional[Annotated[str, arg(metavar="FILE")]]
 Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Action(ABC):
     """What is done with a session."""
 
     file: File
+    """Where the session is kept: a path, or another address of SQLAlchemy."""
+    trust: Switch = False
+    """Import the modules, or load the saved model, that the session names: their makers may run any code."""
 
     @abstractmethod
     def run(self) -> None:
@@ -39,15 +43,13 @@ class Action(ABC):
 
     def opened(self) -> Any:
         """The session in the file."""
-        return agents.Session(store=self.file)
+        return agents.Session(store=self.file, trust=self.trust)
 
 
 @dataclass(frozen=True, kw_only=True)
 class New(Action, Generic[Options]):
     """Begin a session; what is not given is asked for, where there is somebody to ask."""
 
-    file: File
-    """Where the session is kept: a path, or another address of SQLAlchemy."""
     problem: Word = None
     """What is asked, see `bandit-envs list environments`: Threshold, AllGood, TopK, BestArm, Feasible, or
     module:Class."""
@@ -75,7 +77,7 @@ class New(Action, Generic[Options]):
         if sys.stdin.isatty():
             complete(facts, input)
         task, names = task_from_facts(facts)
-        store = agents.Session(self.agent or suggested(task), facts, store=self.file)
+        store = agents.Session(self.agent or suggested(task), facts, store=self.file, trust=self.trust)
         if store.version:
             raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")
         print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {self.agent or suggested(task)}")
@@ -178,7 +180,6 @@ def _measured(text: str) -> dict[str, Any]:
 class Ask(Action):
     """Ask what to measure next, a line for each measurement."""
 
-    file: File
     n: Annotated[int, arg(aliases=["-n"], metavar="N")] = 1
     """How many measurements."""
     who: Who = None
@@ -211,7 +212,6 @@ def _listed(session: Any) -> str:
 class Tell(Action):
     """Record a result."""
 
-    file: File
     arm: Positional[Annotated[str, arg(metavar="ARM")]]
     """The arm, by its name or number."""
     value: Positional[Annotated[tuple[float, ...], arg(metavar="VALUE")]]
@@ -238,7 +238,6 @@ def _print_state(session: Any) -> None:
 class Import(Action):
     """Record the results in a CSV file: all of them or, where one is wrong, none."""
 
-    file: File
     table: Positional[Annotated[Path, arg(metavar="CSV")]]
     """With the columns name and value, or with a column for each arm."""
     who: Who = None
@@ -254,8 +253,6 @@ class Import(Action):
 @dataclass(frozen=True, kw_only=True)
 class Show(Action):
     """Show the arms, the answer, and what waits."""
-
-    file: File
 
     def run(self) -> None:
         with self.opened() as session:
@@ -277,7 +274,6 @@ class Show(Action):
 class Export(Action):
     """Write the history as a CSV file."""
 
-    file: File
     table: Positional[Annotated[Path, arg(metavar="CSV")]]
     """Where to."""
     force: Switch = False
@@ -296,7 +292,6 @@ class Export(Action):
 class Undo(Action):
     """Undo a result, as if it had never been; the history keeps a trace."""
 
-    file: File
     event: Count = None
     """Its number in the history, or that of a question that waits; left out: the last result."""
 
@@ -310,7 +305,6 @@ class Undo(Action):
 class Add(Action):
     """Add an arm."""
 
-    file: File
     name: Positional[Annotated[str, arg(metavar="NAME")]]
     """Its name."""
 
@@ -324,7 +318,6 @@ class Add(Action):
 class Withdraw(Action):
     """Withdraw an arm: it is neither asked for nor answered any more."""
 
-    file: File
     arm: Positional[Annotated[str, arg(metavar="ARM")]]
     """Its name or number."""
 
@@ -338,7 +331,6 @@ class Withdraw(Action):
 class Note(Action):
     """Write a remark into the history."""
 
-    file: File
     text: Positional[Annotated[str, arg(metavar="TEXT")]]
     """The remark."""
     who: Who = None
@@ -353,7 +345,6 @@ class Note(Action):
 class Serve(Action):
     """Show the session as a page in the browser, until interrupted by Ctrl-C."""
 
-    file: File
     host: Annotated[str, arg(metavar="ADDRESS")] = "127.0.0.1"
     """Address to listen on; 0.0.0.0 lets other machines in, and the page then has a token in its address."""
     port: Annotated[int, arg(metavar="N")] = 8765

@@ -54,6 +54,8 @@ class Session:
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name".
         names: of the arms, where the facts do not tell them; None: their numbers.
         public_seed: from which agents draw at random; None: a fresh one.
+        trust: import the modules of an agent "module:Class" or of such a problem that the store names, or load the
+            saved model that it names: their makers may run any code.
 
     Raises:
         ValueError: naming what is wrong, and where the store holds another session than the one that is described.
@@ -68,13 +70,14 @@ class Session:
         store: str | Path,
         names: Sequence[str] | None = None,
         public_seed: int | None = None,
+        trust: bool = False,
     ) -> None:
         self._store = Store(store, must_exist=task is None)
         facts, new = self._store.facts(), None
         if task is not None:
             if agent is None:
                 raise ValueError("a session needs an agent, see agents.names()")
-            new = Setup.of(agent, task, names, public_seed)
+            new = Setup.of(agent, task, names, public_seed, trust)
         if facts is None:
             if new is None:
                 raise FileNotFoundError(f"there is no session in {store}: tell the agent and the task of a new one")
@@ -82,7 +85,7 @@ class Session:
                 facts = self._store.facts()  # somebody else was quicker
         if facts is not None and new is not None:
             _same(facts, new.facts(), names is not None, public_seed is not None)
-        self._setup = new if facts is None and new is not None else Setup.from_facts(facts or {}, agent)
+        self._setup = new if facts is None and new is not None else Setup.from_facts(facts or {}, agent, trust)
         self._lock, self._kept = threading.RLock(), 0
         self._book = self._opened()
 

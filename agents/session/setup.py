@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,7 +129,9 @@ class Setup:
     make: Callable[[Task], Any]
 
     @classmethod
-    def of(cls, agent: Any, source: Any, names: Sequence[Any] | None, public_seed: int | None) -> Setup:
+    def of(
+        cls, agent: Any, source: Any, names: Sequence[Any] | None, public_seed: int | None, trust: bool = False
+    ) -> Setup:
         """The facts as a user gives them; see `Session`."""
         if isinstance(source, Mapping):
             task, named = task_from_facts(source)
@@ -137,7 +140,7 @@ class Setup:
         task = task_of(source)
         if task.pull == "coordinate":
             raise ValueError("a session measures whole arms, not single coordinates (pull='coordinate')")
-        recipe = recipe_of(agent)
+        recipe = recipe_of(agent, trust)
         told = _truth(recipe, source)
         maker = functools.partial(_made, recipe, told)
         made = maker(task)
@@ -146,23 +149,30 @@ class Setup:
         return cls(made.task_in_use, checked_names(names, task.K), seed, text, parameters, maker)
 
     @classmethod
-    def from_facts(cls, facts: Mapping[str, Any], agent: Any = None) -> Setup:
+    def from_facts(cls, facts: Mapping[str, Any], agent: Any = None, trust: bool = False) -> Setup:
         """The facts as a store has them.
 
         Args:
             facts: what `facts` has returned.
             agent: the agent, where it is not known by a name.
+            trust: import the modules, and load the saved model, that the facts name, which runs their code.
 
         Raises:
-            ValueError: for the facts of another version, and where the agent is missing.
+            ValueError: for the facts of another version, where the agent is missing, and without the trust needed.
         """
         if facts.get("format") != FORMAT:
             raise ValueError(f"this session is of the format {facts.get('format')!r:.80}, this version reads {FORMAT}")
-        task, parameters = Task.from_json(facts["task"]), facts["parameters"]
+        task, parameters = Task.from_json(facts["task"], trust=trust), facts["parameters"]
         text = facts["agent"] if agent is None else agent
         if text is None:
             raise ValueError("this session's agent is known by no name: hand it to agents.Session as before")
-        recipe = recipe_of(text)
+        module, colon, _ = str(text).partition(":")
+        if agent is None and colon and "(" not in module and module not in sys.modules and not flag("trust", trust):
+            raise ValueError(
+                f"the agent {text!r:.200} names a module, and importing it runs its code: import it first, or say "
+                "trust=True (--trust) if you trust its maker"
+            )
+        recipe = recipe_of(text, trust)
         told = {name: value for name, value in (parameters or {}).items() if name not in recipe.parameters}
         maker = functools.partial(_made, recipe, told if agent is None or isinstance(agent, str) else {})
         return cls(task, list(facts["names"]), facts["public_seed"], facts["agent"], parameters, maker)
