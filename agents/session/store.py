@@ -175,15 +175,16 @@ class Store:
 
     def append(self, connection: Connection, events: Sequence[Event]) -> list[Event]:
         """Add events, which get numbers and a time."""
-        added, now = [], datetime.now(UTC)
+        if not events:
+            return []
+        rows, now, last = [], datetime.now(UTC), self.last(connection)
         for event in events:
             vector = event.value if isinstance(event.value, tuple) else None
             row = event._replace(value=None if vector is not None else event.value, at=now)._asdict()
             del row["number"]
-            row["vector"] = None if vector is None else json.dumps(vector)
-            done = connection.execute(self.event.insert().values(**row))
-            added.append(event._replace(number=int(tuple(done.inserted_primary_key or ())[0]), at=now))
-        return added
+            rows.append({**row, "vector": None if vector is None else json.dumps(vector)})
+        connection.execute(self.event.insert(), rows)
+        return self.events(connection, last)
 
     def events(self, connection: Connection, after: int = 0, kinds: Sequence[str] | None = None) -> list[Event]:
         """The events with larger numbers than `after`, in order; of some kinds only."""
