@@ -102,6 +102,9 @@ def test_a_session_makes_the_pulls_of_a_simulated_episode(name: str, problem: st
     told = results(trace)
     assert len(told) == len(trace.arms) > len(MEAN)
     for t, (arm, value) in enumerate(told):
+        if t in (0, 1, 4, len(told) // 2):  # to be asked for the answer, or what comes next, alters nothing
+            assert notes.book.answer().shape == (len(MEAN),)
+            assert notes.book.wanted(3)[0] == arm
         assert notes.ask() == [arm], t
         notes.tell(arm, value)
         if t in (3, len(told) // 2):  # as if it had been closed and opened again
@@ -352,7 +355,8 @@ def test_undo_leaves_a_trace_and_takes_the_result_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "problem"), [("lsa", "Threshold"), ("sar", "Threshold"), ("lucb", "TopK")])
-def test_arms_come_and_go(name: str, problem: str, tmp_path: Path) -> None:
+def test_arms_come_and_go(name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.session.session.STEPS", 3)
     facts = {"problem": problem, "arms": ["a", "b", "c"], "range": (0, 1), "budget": 40}
     facts |= {"threshold": 0.5} if problem == "Threshold" else {"k": 1, "delta": 0.1}
     session = agents.Session(name, facts, store=tmp_path / "a.db")
@@ -443,6 +447,70 @@ def test_several_dimensions(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="must be"):
             session.tell(0, value)
     assert agents.Session(store=tmp_path / "a.db").arms().equals(session.arms())
+
+
+# --- the state is a function of the events ----------------------------------------------------------------------------
+
+ORACLES = ("static", "ucbe", "apt-oracle")
+
+
+KINDS = [("lsa", "Threshold"), ("sar", "Threshold"), ("lucb", "TopK"), ("st2", "AllGood"), ("halving", "TopK")]
+SOME = [pair if pair in KINDS else pytest.param(*pair, marks=pytest.mark.slow) for pair in ALL]
+
+
+@pytest.mark.parametrize(("name", "problem"), SOME)
+def test_the_state_is_a_function_of_the_events(name: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random questions, results, foreign results, undoings, arms that come and go: read again, it is the same."""
+    if name == "ppo":
+        pytest.importorskip("stable_baselines3")
+    if name in ORACLES or (name, problem) == ("lucb", "AllGood"):
+        pytest.skip("the truth that it is told is of an instance")
+    monkeypatch.setattr("agents.session.session.STEPS", 7)
+    rules = {"budget": 200} if name in ("ppo", "evolved") else RULES[problem]
+    facts = {"problem": problem, "arms": 5, "binary": True, "threshold": 0.5} | RULES[problem] | rules
+    known = ("problem", "arms", "binary", "budget", "delta", "max_pulls", *PROBLEMS[problem].parameters)
+    facts = {fact: value for fact, value in facts.items() if fact in known}
+    if name in ("ppo", "evolved"):
+        facts.pop("delta", None)
+    task = Setup.of("uniform", facts, None, 0).task
+    if name in ("ppo", "evolved") and problem == "AllGood":
+        task = task.replace(budget=None, max_pulls=200, pull_cost=0.001)
+    generator, session = np.random.default_rng(5), agents.Session(name, task, store="sqlite://")
+    for turn in range(40):
+        kind = generator.choice(["ask", "tell", "foreign", "undo", "undo ask", "add", "withdraw"], p=PROBABLE)
+        active, pending = session.active.tolist(), session.pending
+        if kind == "ask":
+            session.ask(int(generator.integers(1, 4)))
+        elif kind == "tell" and pending:
+            ask = pending[int(generator.integers(len(pending)))]
+            session.tell(ask.arm, int(generator.random() < 0.2 + 0.15 * ask.arm))
+        elif kind == "foreign":
+            session.tell(int(generator.choice(active)), 1)
+        elif kind == "undo" and len(session):
+            events = session.history().query("kind == 'told' and not undone")["event"].tolist()
+            session.undo(events[-int(generator.integers(1, min(len(events), 6) + 1))])
+        elif kind == "undo ask" and pending:
+            session.undo(pending[0].number)
+        elif kind == "add" and len(session.names) < 7:
+            session.add_arm()
+        elif kind == "withdraw" and len(active) > 4:
+            session.withdraw_arm(int(generator.choice(active)))
+        if turn % 3 == 0 or turn > 36:
+            with session._store.reading() as connection:
+                undone, events = session._undone(connection), session._store.events(connection)
+            fresh, kept, live = Book(session._setup, undone), session._opened(), session._book
+            assert fresh.apply_all(events)
+            for other in (fresh, kept):
+                assert other.wanted(2) == live.wanted(2)
+                assert other.answer().tolist() == live.answer().tolist()
+                assert other.asks == live.asks
+                assert other.run.seen.total.tolist() == live.run.seen.total.tolist()
+                assert (other.run.over, other.run.told) == (live.run.over, live.run.told)
+    assert len(session) > 5
+    session.close()
+
+
+PROBABLE = [0.3, 0.35, 0.1, 0.1, 0.05, 0.05, 0.05]
 
 
 # --- several processes, and kills -------------------------------------------------------------------------------------
