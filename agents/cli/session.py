@@ -25,6 +25,8 @@ from .options import Command, Count, Number, Switch, Word, from_json, note
 __all__ = ["New", "Session"]
 
 File = Positional[Annotated[str, arg(metavar="FILE")]]
+# Parameters of problems that have defaults, which an experiment nearly always wants otherwise.
+TOLD = {"Threshold": ("threshold",), "TopK": ("k",), "AllGood": ("epsilon",)}
 Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 
 
@@ -155,7 +157,8 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _needed(kind: Any, name: str) -> bool:
     """Whether a problem cannot be made without this parameter, or nearly always wants it told."""
-    return inspect.signature(kind).parameters[name].default is inspect.Parameter.empty or name in ("threshold", "k")
+    empty = inspect.signature(kind).parameters[name].default is inspect.Parameter.empty
+    return empty or name in TOLD.get(kind.name, ())
 
 
 def _measured(text: str) -> dict[str, Any]:

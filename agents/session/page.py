@@ -81,7 +81,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
     answer = [str(name) for name in columns["name"][columns["answer"].astype(bool)]]
     return {
         "version": session.version,
-        "question": session.agent.problem.asks if hasattr(session.agent, "problem") else task.make_problem().asks,
+        "question": task.make_problem().asks,
         "problem": task.problem,
         "parameters": dict(task.parameters),
         "agent": session.label,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import PROBLEMS, Task, flag, fresh_root, integer, unknown
+from bandit_envs import PROBLEMS, Task, flag, fresh_root, integer, interval, unknown
 
 from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent, task_of
@@ -56,7 +56,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         )
     law: dict[str, Any] = {"law": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
     if "range" in known:
-        low, high = _pair(given["range"])
+        low, high = interval("range", given["range"])
         law = {"law": "resampled", "support": (low, high), "sigma": given.get("sigma", (high - low) / 2)}
     elif "sigma" in known:
         law = {"law": "gaussian", "support": None, "sigma": given["sigma"]}
@@ -66,21 +66,6 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     if "dimensions" not in given and "A" in parameters:
         D = np.atleast_2d(np.asarray(parameters["A"], np.float64)).shape[1]
     return Task(given["problem"], parameters, K=arms, D=D, **law, **rules), names
-
-
-def _pair(value: Any) -> tuple[float, float]:
-    """The ends of a range.
-
-    Raises:
-        ValueError: naming it.
-    """
-    try:
-        low, high = (float(end) for end in value)
-    except (TypeError, ValueError):
-        low = high = 0.0
-    if not -np.inf < low < high < np.inf:
-        raise ValueError(f"range must be a pair of numbers, the lower one first, got {value!r:.200}")
-    return low, high
 
 
 def checked_names(names: Sequence[Any] | None, K: int) -> list[str]:
