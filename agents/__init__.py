@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from .evolved.evolution import evolve as evolve
     from .learned import load as load
     from .learned import train as train
+    from .session import Session as Session
 
 # Names that are imported when they are first asked for, and the modules that hold them. `train` and `load` come with
 # PyTorch and Stable-Baselines3, `evolve` with cmaes.
 _ON_USE = {
+    "Session": ".session",
     "Evaluation": ".evaluation",
     "evaluate": ".evaluation",
     "evolve": ".evolved.evolution",
@@ -38,6 +40,7 @@ __all__ = [
     "IndexPolicy",
     "PlanPolicy",
     "RoundPolicy",
+    "Session",
     "evaluate",
     "evolve",
     "load",

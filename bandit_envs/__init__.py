@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from .arms import LAWS, Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform, register_law
 from .catalogue import ENVIRONMENTS, register_problem
-from .checks import choice, errors_of, flag, integer, integers, mask, number, numbers
+from .checks import choice, errors_of, flag, integer, integers, interval, mask, number, numbers
 from .compiled import assemble, episode_kernel, inlined, jit, lean, part, slot_kernel, view
 from .datasets import Captions, captions
 from .env import PureExplorationEnv, fresh_root
+from .episodes import FeatureTable
 from .evidence import (
     BERNOULLI,
     GAUSSIAN,
@@ -39,7 +40,7 @@ from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
 from .routines import call_routine, carray, pointer, routine
 from .scores import PromptSelection, scores
-from .simulator import ENDED, LIVE, MOST_TIMES, Simulation
+from .simulator import ENDED, LIVE, MOST_TIMES, Simulation, updated
 from .task import Task
 from .vector import PureExplorationVectorEnv
 
@@ -53,7 +54,8 @@ __all__ = [
     # for authors: problems, laws and instances of one's own, registries of one's own
     "Registry", "SetProblem", "register_instance", "register_law", "register_problem",
     # checks of what users hand in, and names with parameters
-    "choice", "errors_of", "flag", "integer", "integers", "mask", "number", "numbers", "parse_call", "unknown",
+    "choice", "errors_of", "flag", "integer", "integers", "interval", "mask", "number", "numbers", "parse_call",
+    "unknown",
     # compilation, and whole episodes in compiled code
     "BLOCK", "ENDED", "LIVE", "Block", "Measure", "Quiet", "Simulation", "assemble", "block_of_pulls", "call_routine",
     "carray", "episode_kernel", "inlined", "jit", "lean", "part", "player", "pointer", "pull", "pull_once", "routine",
@@ -63,7 +65,7 @@ __all__ = [
     "nearest_way", "pair_cost",
     # random numbers
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
-    # limits, features, and what statistics tell of the k best arms
-    "EPISODES_LIMIT", "FEATURES", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples", "arm_features", "at_boundary",
-    "beta_below", "cutoff", "deviations",
+    # limits, statistics and features, and what statistics tell of the k best arms
+    "EPISODES_LIMIT", "FEATURES", "FeatureTable", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples", "arm_features",
+    "at_boundary", "beta_below", "cutoff", "deviations", "updated",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from .setting import Setting, check_id
 from .simulator import ENDED, SPENT, UNCHECKED, Simulator
 from .task import Task
 
-__all__ = ["Environment", "Episodes"]
+__all__ = ["Environment", "Episodes", "FeatureTable"]
 
 
 @jit
@@ -38,6 +38,46 @@ def _seen(rows: Any, pulls: Any, mean: Any, out: Any) -> Any:
             for k in range(K):
                 for d in range(D):
                     out[np.uint64(i), k * D + d] = mean[e, k * D + d] if pulls[e, k] != 0 else np.nan
+
+
+class FeatureTable:
+    """The features of E episodes of a task, computed anew for the arms that have changed since they were asked for.
+
+    Args:
+        task: the task. problem: what it asks. count: E.
+    """
+
+    def __init__(self, task: Task, problem: Problem, count: int) -> None:
+        self.task, self.problem = task, problem
+        self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
+        self._known = np.full((count, task.stop, 2), -1.0)
+        known = problem.boundary if task.law == Bernoulli.law and task.D == 1 else None
+        self._boundary = {"theta": math.nan if known is None else known, "tolerance": problem.tolerance}
+
+    def fill(
+        self, pulls: NDArray[np.int64], seen: NDArray[np.float64], variance: NDArray[Any], remaining: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """The observation (E, stop * F), a live view.
+
+        Args:
+            pulls: (E, stop).
+            seen: (E, K) or (E, K, D), the empirical means, NaN for arms never pulled.
+            variance: (E, K) or (E, K, D). remaining: (E, 1).
+        """
+        task = self.task
+        margin = own.margin(self.problem, seen, (len(pulls), task.K))
+        features(
+            pulls,
+            np.repeat(margin, task.stop // task.K, axis=1),  # a row for each coordinate, where they are pulled
+            variance,
+            remaining,
+            sigma=task.sigma,
+            scale=task.scale,
+            out=self._matrix,
+            known=self._known,
+            **self._boundary,
+        )
+        return self._matrix.reshape(len(pulls), -1)
 
 
 class Episodes:
@@ -86,12 +126,7 @@ class Episodes:
             "remaining": sim.remaining,
             "public_seed": sim.public_seed,
         }
-        self._features = task.observation == "features"
-        if self._features:
-            self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
-            self._known = np.full((count, task.stop, 2), -1.0)
-            known = self.problem.boundary if task.law == Bernoulli.law and task.D == 1 else None
-            self._boundary = {"theta": math.nan if known is None else known, "tolerance": self.problem.tolerance}
+        self._features = FeatureTable(task, self.problem, count) if task.observation == "features" else None
 
     integers = staticmethod(integers)
 
@@ -133,22 +168,9 @@ class Episodes:
 
     def observe(self, copy: bool) -> Any:
         """The observations of all slots: a dict of arrays, or the features (E, K F); live views unless `copy`."""
-        if self._features:
-            sim, task = self.simulator, self.setting.task
-            margin = own.margin(self.problem, self.seen(), (self.E, self.K))
-            margin = np.repeat(margin, self.stop // self.K, axis=1)  # a row for each coordinate, where they are pulled
-            features(
-                sim.pulls,
-                margin,
-                sim.variance,
-                sim.remaining,
-                sigma=task.sigma,
-                scale=task.scale,
-                out=self._matrix,
-                known=self._known,
-                **self._boundary,
-            )
-            flat = self._matrix.reshape(self.E, -1)
+        if self._features is not None:
+            sim = self.simulator
+            flat = self._features.fill(sim.pulls, self.seen(), sim.variance, sim.remaining)
             return flat.copy() if copy else flat
         if copy:
             return {name: array.copy() for name, array in self._live.items()}

@@ -37,7 +37,7 @@ MINUTE, LONGEST = 60, 10
 # What makes a command quick; the commands themselves are those of the pages.
 FEW = ["--episodes", "2"]
 TRAIN = ["--seconds", "1", "--hyperparameters", "held_out=50", "checkpoints=1"]
-QUICK = {"evaluate": FEW, "train": TRAIN, "list": [], "plot": [], "--version": []}
+QUICK = {"evaluate": FEW, "train": TRAIN, "list": [], "plot": [], "--version": [], "session": []}
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ def commands(page: str) -> Iterator[Line]:
         for line in body.replace("\\\n", " ").splitlines():
             if session and not line.startswith("$ "):
                 continue  # what a command prints
-            code, _, comment = line.removeprefix("$ ").partition("# ") if "# " in line else (line, "", "")
+            line = line.removeprefix("$ ")
+            code, _, comment = line.partition("# ") if "# " in line else (line, "", "")
             if not code.strip():
                 told = stated(comment) or told
                 continue
@@ -131,6 +132,8 @@ def needs(line: Line, request: pytest.FixtureRequest) -> None:
     """Skip what this machine lacks."""
     if any(word.startswith("captions") for word in line.words):
         request.getfixturevalue("data_folder")
+    if line.words[1] == "session":
+        pytest.importorskip("sqlalchemy")
     if line.words[1] == "train" or any(word.endswith(".zip") for word in line.words):
         pytest.importorskip("stable_baselines3")
 

@@ -46,7 +46,7 @@ ORDER: dict[str, list[str]] = {
         "evolved.formula",
         "evolved.agent",
         "catalogue",
-        "evaluation",
+        "evaluation session",
         "evolved.candidates",
         "evolved.evolution evolved.__init__ learned figures",
         "__init__",

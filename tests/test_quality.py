@@ -53,6 +53,7 @@ def test_the_oldest_versions_are_those_that_the_project_allows():
             *PROJECT["project"]["dependencies"],
             *optional["evaluation"],
             *optional["training"],
+            *optional["session"],
             *optional["tests"],
         ]
         if not row.startswith(("bandit-envs", "mypy", "pandas-stubs", "ruff", "scipy-stubs"))

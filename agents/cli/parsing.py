@@ -22,6 +22,7 @@ from .list import List
 from .options import Command
 from .plot import Plot
 from .reproduce import Reproduce
+from .session import New, Session
 from .train import Train
 
 __all__ = ["COMMANDS", "main", "parse"]
@@ -32,6 +33,7 @@ COMMANDS: dict[str, type[Command]] = {
     "train": Train,
     "plot": Plot,
     "reproduce": Reproduce,
+    "session": Session,
 }
 
 DESCRIPTION = """Pure-exploration bandits: run the papers' algorithms and trained agents on the same episodes.
@@ -61,7 +63,7 @@ def parse(argv: Sequence[str] | None = None) -> Command:
     for name, kind in COMMANDS.items():
         form: Any = kind
         chosen, text = words[:1] == [name], inspect.getdoc(kind) or ""
-        if issubclass(kind, EnvironmentCommand):
+        if issubclass(kind, (EnvironmentCommand, Session)):
             form = _with_problem_options(kind, words[1:]) if chosen else form[NoOptions]
         if not chosen:
             text = text.partition("\n")[0]  # the list of commands shows the first line of each
@@ -84,7 +86,8 @@ class NoOptions(TypedDict):
 def _with_problem_options(kind: Any, words: Sequence[str]) -> Any:
     """A command on an environment, with the options of all problems, those included that the words name."""
     import_problems(words)
-    taken = {one.name for owner in (kind, EnvironmentOptions) for one in dataclasses.fields(owner)}
+    owners = (New,) if kind is Session else (kind, EnvironmentOptions)
+    taken = {one.name for owner in owners for one in dataclasses.fields(owner)}
     return kind[problem_options_type({*taken, "help"})]
 
 

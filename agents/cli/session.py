@@ -1,0 +1,393 @@
+"""`bandit-envs session`: real experiments."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Generic
+
+from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
+
+import agents
+from bandit_envs import PROBLEMS
+
+from ..evaluation.report import table
+from ..session.page import serve
+from ..session.setup import suggested, task_from_facts
+from ..session.tables import read_results
+from .environment import Options, import_problems, problem_options
+from .options import Command, Count, Number, Switch, Word, from_json, note
+
+__all__ = ["New", "Session"]
+
+File = Positional[Annotated[str, arg(metavar="FILE")]]
+# Parameters of problems that have defaults, which an experiment nearly always wants otherwise.
+TOLD = {"Threshold": ("threshold",), "TopK": ("k",), "AllGood": ("epsilon",)}
+Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action(ABC):
+    """What is done with a session."""
+
+    file: File
+    """Where the session is kept: a path, or another address of SQLAlchemy."""
+    trust: Switch = False
+    """Import the modules, or load the saved model, that the session names: their makers may run any code."""
+
+    @abstractmethod
+    def run(self) -> None:
+        """Do it, and print the result."""
+
+    def opened(self) -> Any:
+        """The session in the file."""
+        return agents.Session(store=self.file, trust=self.trust)
+
+
+@dataclass(frozen=True, kw_only=True)
+class New(Action, Generic[Options]):
+    """Begin a session; what is not given is asked for, where there is somebody to ask."""
+
+    problem: Word = None
+    """What is asked, see `bandit-envs list environments`: Threshold, AllGood, TopK, BestArm, Feasible, or
+    module:Class."""
+    arms: Annotated[tuple[str, ...], arg(metavar="N | NAME [NAME ...] | FILE", help_behavior_hint="")] = ()
+    """How many arms there are, or their names, or a text file with a name in each line."""
+    range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
+    """The lowest and the highest value that a measurement can have."""
+    sigma: Number = None
+    """The standard deviation of the noise of a measurement."""
+    binary: Switch = False
+    """A measurement is 0 or 1."""
+    dimensions: Count = None
+    """How many numbers a measurement is, where that is not 1."""
+    budget: Count = None
+    """How many measurements there may be."""
+    delta: Number = None
+    """Allowed error probability, for agents that stop by themselves."""
+    agent: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
+    """Which agent decides; left out: one that goes with the problem."""
+    parameters: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
+    """Those of the problem."""
+
+    def run(self) -> None:
+        facts = self.facts()
+        if sys.stdin.isatty():
+            complete(facts, input)
+        task, names = task_from_facts(facts)
+        store = agents.Session(self.agent or suggested(task), facts, store=self.file, trust=self.trust)
+        if store.version:
+            raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")
+        print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {self.agent or suggested(task)}")
+        print(f"what to measure first: bandit-envs session ask {self.file}")
+
+    def facts(self) -> dict[str, Any]:
+        """What the options tell."""
+        known = problem_options()
+        given = {
+            name: from_json(name, value) if known[name].kind is None else value
+            for name, value in self.parameters.items()
+        }
+        rest = {
+            name: getattr(self, name) for name in ("problem", "range", "sigma", "dimensions", "budget", "delta")
+        } | {"binary": self.binary or None, "arms": arms_of(self.arms)}
+        return given | {name: value for name, value in rest.items() if value is not None}
+
+
+def arms_of(words: tuple[str, ...]) -> int | list[str] | None:
+    """How many arms, or their names, as the words of an option, or the lines of a file, tell."""
+    if len(words) != 1:
+        return list(words) or None
+    if words[0].isdecimal():
+        return int(words[0])
+    path = Path(words[0])
+    if not path.is_file():
+        raise ValueError(
+            f"--arms must be a number, two names or more, or a file with a name in each line, got {words[0]!r}"
+        )
+    return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+
+
+def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
+    """Ask for the facts that are missing, each until it is right.
+
+    Args:
+        facts: those there are; the others are added.
+        asked: puts a question and returns what is typed.
+    """
+
+    def fill(name: str, question: str, read: Callable[[str], Any]) -> None:
+        while name not in facts:
+            text = asked(f"{question}: ").strip()
+            try:
+                facts[name] = read(text)
+            except (ValueError, TypeError) as error:
+                note(" ".join(str(error).split()))
+
+    def problem(text: str) -> str:
+        import_problems([text])
+        PROBLEMS.find(text)
+        return text
+
+    if "problem" not in facts:
+        print("\n".join(f"  {name:10} {PROBLEMS[name].asks}" for name in PROBLEMS))
+        fill("problem", "which problem", problem)
+    kind, options = PROBLEMS.find(facts["problem"]), problem_options()
+    for name, sentence in kind.parameters.items():
+        if name not in facts and _needed(kind, name):
+            reader = options[name].kind or (lambda text, name=name: from_json(name, text))
+            fill(name, f"{name}, {sentence.rstrip('.')}", reader)
+    fill("arms", "arms (how many, or their names with commas, or a file)", lambda text: arms_of(_words(text)))
+    if not {"range", "sigma", "binary"} & set(facts):
+        told = "0 or 1", "a range, as 0 10", "noise, as sd 1.5"
+        fill("measured", f"a measurement is ({'; '.join(told)})", _measured)
+        facts |= facts.pop("measured")
+    if "budget" not in facts and "delta" not in facts:
+        fill("budget", "budget of measurements (empty: none)", lambda text: int(text) if text else None)
+        fill("delta", "allowed error probability, as 0.05 (empty: none)", lambda text: float(text) if text else None)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _needed(kind: Any, name: str) -> bool:
+    """Whether a problem cannot be made without this parameter, or nearly always wants it told."""
+    empty = inspect.signature(kind).parameters[name].default is inspect.Parameter.empty
+    return empty or name in TOLD.get(kind.name, ())
+
+
+def _measured(text: str) -> dict[str, Any]:
+    """What a line tells of a measurement.
+
+    Raises:
+        ValueError: naming the forms that it may have.
+    """
+    words = text.replace(",", " ").replace("..", " ").split()
+    if text.strip() == "0 or 1" or words in (["binary"], ["0/1"]):
+        return {"binary": True}
+    try:
+        if words[:1] == ["sd"] and len(words) == 2:
+            return {"sigma": float(words[1])}
+        low, high = map(float, words)
+    except ValueError:
+        raise ValueError(f"a measurement is '0 or 1', a range as '0 10', or noise as 'sd 1.5', not {text!r}") from None
+    return {"range": (low, high)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask(Action):
+    """Ask what to measure next, a line for each measurement."""
+
+    n: Annotated[int, arg(aliases=["-n"], metavar="N")] = 1
+    """How many measurements."""
+    who: Who = None
+    """Who asks."""
+
+    def run(self) -> None:
+        with self.opened() as session:
+            names = session.names
+            for arm in (arms := session.ask(self.n, self.who)):
+                print(names[arm])
+            if not arms:
+                _tell_why(session)
+
+
+def _tell_why(session: Any) -> None:
+    """Why there is nothing to ask for."""
+    if session.done:
+        note(f"the session is over; the answer: {_listed(session)}")
+    else:
+        waits = ", ".join(session.names[ask.arm] for ask in session.pending)
+        note(f"nothing more to ask for until these have been told: {waits}")
+
+
+def _listed(session: Any) -> str:
+    """The names of the arms of the answer."""
+    return ", ".join(name for name, inside in zip(session.names, session.answer(), strict=True) if inside) or "no arm"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tell(Action):
+    """Record a result."""
+
+    arm: Positional[Annotated[str, arg(metavar="ARM")]]
+    """The arm, by its name or number."""
+    value: Positional[Annotated[tuple[float, ...], arg(metavar="VALUE")]]
+    """What was measured; several numbers where an arm has several dimensions."""
+    who: Who = None
+    """Who has measured it."""
+
+    def run(self) -> None:
+        with self.opened() as session:
+            session.tell(self.arm, self.value[0] if len(self.value) == 1 else self.value, self.who)
+            _print_state(session)
+
+
+def _print_state(session: Any) -> None:
+    """Where a session stands, in a line."""
+    left = session.remaining
+    rest = "" if left is None else f", {left} left"
+    over = "; it is over" if session.done else ""
+    count = len(session)
+    print(f"{count} measurement{'' if count == 1 else 's'}{rest}; answer: {_listed(session)}{over}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Import(Action):
+    """Record the results in a CSV file: all of them or, where one is wrong, none."""
+
+    table: Positional[Annotated[Path, arg(metavar="CSV")]]
+    """With the columns name and value, or with a column for each arm."""
+    who: Who = None
+    """Who has measured them."""
+
+    def run(self) -> None:
+        with self.opened() as session:
+            count = session.tell_all(read_results(self.table, session.task.D, session.arm), self.who)
+            print(f"{count} results from {self.table}")
+            _print_state(session)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Show(Action):
+    """Show the arms, the answer, and what waits."""
+
+    def run(self) -> None:
+        with self.opened() as session:
+            task, rows = session.task, []
+            heads = ["arm", "pulls", *([] if task.D > 1 else ["mean", "interval"]), "answer", "waits"]
+            for row in session.arms().to_dict("records"):
+                seen = row["pulls"] > 0
+                cells = []
+                if task.D == 1:
+                    cells = [f"{row['mean']:.4g}", f"{row['low']:.4g} .. {row['high']:.4g}"] if seen else ["-", "-"]
+                mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
+                rows.append([row["name"], str(row["pulls"]), *cells, mark, str(row["pending"] or "")])
+            print(table(heads, rows, right=(1, 2)))
+            print()
+            _print_state(session)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export(Action):
+    """Write the history as a CSV file."""
+
+    table: Positional[Annotated[Path, arg(metavar="CSV")]]
+    """Where to."""
+    force: Switch = False
+    """Overwrite it."""
+
+    def run(self) -> None:
+        if self.table.exists() and not self.force:
+            raise ValueError(f"{self.table} is there already: give another name, or --force to overwrite it")
+        with self.opened() as session:
+            history = session.history()
+            history.to_csv(self.table, index=False)
+            print(f"{len(history)} events in {self.table}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undo(Action):
+    """Undo a result, as if it had never been; the history keeps a trace."""
+
+    event: Count = None
+    """Its number in the history, or that of a question that waits; left out: the last result."""
+
+    def run(self) -> None:
+        with self.opened() as session:
+            print(f"undone: the event {session.undo(self.event)}")
+            _print_state(session)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Add(Action):
+    """Add an arm."""
+
+    name: Positional[Annotated[str, arg(metavar="NAME")]]
+    """Its name."""
+
+    def run(self) -> None:
+        with self.opened() as session:
+            arm = session.add_arm(self.name)
+            print(f"{session.names[arm]} is one of {len(session.active)} arms")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Withdraw(Action):
+    """Withdraw an arm: it is neither asked for nor answered any more."""
+
+    arm: Positional[Annotated[str, arg(metavar="ARM")]]
+    """Its name or number."""
+
+    def run(self) -> None:
+        with self.opened() as session:
+            session.withdraw_arm(self.arm)
+            print(f"{len(session.active)} arms are left")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note(Action):
+    """Write a remark into the history."""
+
+    text: Positional[Annotated[str, arg(metavar="TEXT")]]
+    """The remark."""
+    who: Who = None
+    """Who writes it."""
+
+    def run(self) -> None:
+        with self.opened() as session:
+            session.note(self.text, self.who)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serve(Action):
+    """Show the session as a page in the browser, until interrupted by Ctrl-C."""
+
+    host: Annotated[str, arg(metavar="ADDRESS")] = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 lets other machines in, and the page then has a token in its address."""
+    port: Annotated[int, arg(metavar="N")] = 8765
+    """Port to listen on."""
+
+    def run(self) -> None:
+        with self.opened() as session:
+            serve(session, self.host, self.port, lambda address: print(address, flush=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session(Command, Generic[Options]):
+    """Run a real experiment: ask what to measure next, tell what came; see the page "Real experiments".
+
+    FILE is where the session is kept; --help after an action tells its options.
+
+    Examples:
+      bandit-envs session new taste.db --problem TopK --k 2 --arms tea coffee milk juice --range 0 10 --budget 40
+      bandit-envs session ask taste.db -n 3
+      bandit-envs session tell taste.db coffee 7.5
+      bandit-envs session import taste.db last-year.csv
+      bandit-envs session show taste.db
+      bandit-envs session serve taste.db
+      bandit-envs session undo taste.db
+      bandit-envs session export taste.db taste.csv
+    """
+
+    action: (
+        Annotated[New[Options], subcommand("new")]
+        | Annotated[Ask, subcommand("ask")]
+        | Annotated[Tell, subcommand("tell")]
+        | Annotated[Import, subcommand("import")]
+        | Annotated[Show, subcommand("show")]
+        | Annotated[Export, subcommand("export")]
+        | Annotated[Undo, subcommand("undo")]
+        | Annotated[Add, subcommand("add")]
+        | Annotated[Withdraw, subcommand("withdraw")]
+        | Annotated[Note, subcommand("note")]
+        | Annotated[Serve, subcommand("serve")]
+    )
+
+    def run(self) -> None:
+        self.action.run()

@@ -1,0 +1,231 @@
+"""What the events of a session add up to: the arms, what has been asked and told, and where the agent is.
+
+A `Book` is a function of the events, in order, those that were undone left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import __version__
+
+from . import arrays as plain
+from .run import Run
+from .setup import Setup
+from .statistics import Statistics
+from .store import ADDED, ASKED, NOTE, TOLD, UNDONE, WITHDRAWN, Event
+
+__all__ = ["Book"]
+
+Floats = NDArray[np.float64]
+
+
+class Book:
+    """The state of a session.
+
+    Args:
+        setup: its facts.
+        undone: numbers of the events that were undone.
+
+    Attributes:
+        names: of all arms that there have ever been. withdrawn: numbers of those that are no longer there.
+        active: (K,) the numbers of those that are. place: {number: its place among those}.
+        statistics: of all arms. asks: {number of an event that asked: (arm, who)}, those not answered yet, in order.
+        upto: the number of the last event. run: the agent's course, over the active arms.
+    """
+
+    def __init__(self, setup: Setup, undone: Collection[int] = ()) -> None:
+        self.setup, self.undone = setup, frozenset(undone)
+        self.names, self.withdrawn = list(setup.names), set[int]()
+        self.number = {name: arm for arm, name in enumerate(self.names)}
+        self.statistics = Statistics.of(len(self.names), setup.task.D)
+        self.asks: dict[int, tuple[int, str | None]] = {}
+        self.upto = 0
+        self._told_arms, self._told = np.empty(64, np.int64), np.empty((64, setup.task.D))
+        self.count = 0
+        self._begin()
+
+    @property
+    def told(self) -> tuple[NDArray[np.int64], Floats]:
+        """All results in order: the arms (T,), and what was measured (T, D)."""
+        return self._told_arms[: self.count], self._told[: self.count]
+
+    @property
+    def remaining(self) -> int | None:
+        """Measurements that the budget, or `max_pulls`, leaves; None without one."""
+        task = self.setup.task
+        limits = [limit for limit in (task.budget, task.max_pulls) if limit is not None]
+        return max(min(limits) - self.count, 0) if limits else None
+
+    def apply(self, event: Event) -> bool:
+        """Take in the next event; False if it undoes one that is in the book already, which must then be made anew."""
+        self.upto = event.number
+        if event.kind == ASKED:
+            self.run.decide()  # whether or not the question was taken back later
+        if event.number in self.undone or event.kind == NOTE:
+            return True
+        if event.kind == ASKED:
+            self.asks[event.number] = (int(event.arm or 0), event.who)
+        elif event.kind == TOLD:
+            self._tell(int(event.arm or 0), np.atleast_1d(np.asarray(event.value, np.float64)))
+            self.asks.pop(event.about or 0, None)
+        elif event.kind == ADDED:
+            self.number[str(event.text)] = len(self.names)
+            self.names.append(str(event.text))
+            self.statistics = self.statistics.with_one_more()
+            self._begin()
+        elif event.kind == WITHDRAWN:
+            self.withdrawn.add(int(event.arm or 0))
+            self.asks = {number: ask for number, ask in self.asks.items() if ask[0] not in self.withdrawn}
+            self._begin()
+        elif event.kind == UNDONE:
+            if event.about in self.undone:  # left out from the beginning
+                return True
+            return self.asks.pop(event.about or 0, None) is not None
+        return True
+
+    def apply_all(self, events: Collection[Event]) -> bool:
+        """Take in the next events, as `apply`."""
+        return all(self.apply(event) for event in events)
+
+    def imagined(self) -> Run:
+        """The agent's course if all that has been asked had been told."""
+        return self.run.imagined(self.place[arm] for arm, _ in self.asks.values())
+
+    def wanted(self, count: int) -> list[int]:
+        """The arms to ask for next; fewer than `count` where there is nothing more to ask for now."""
+        left = count if self.remaining is None else min(count, self.remaining - len(self.asks))
+        found: list[int] = []
+        if left <= 0 or self.run.over:
+            return found
+        run = self.imagined()
+        while len(found) < left and not run.over:
+            arm = run.arm
+            found.append(int(self.active[arm]))
+            if len(found) < left:
+                run = run.imagined([arm])
+        return found
+
+    def answer(self) -> NDArray[np.bool_]:
+        """The answer as of now, of all arms."""
+        found = np.zeros(len(self.names), np.bool_)
+        found[self.active] = self.run.present_answer(self.statistics.at(self.active))
+        return found
+
+    def ask_answered_by(self, arm: int, who: str | None, taken: Collection[int] = ()) -> int | None:
+        """The question that a result of this arm answers: the oldest of this person, else the oldest; None if none.
+
+        Args:
+            arm: the arm. who: has told the result. taken: questions that other results have answered.
+        """
+        asks = [(asked != who, one) for one, (at, asked) in self.asks.items() if at == arm and one not in taken]
+        return min(asks)[1] if asks else None
+
+    def _tell(self, arm: int, sample: Floats) -> None:
+        if self.count == len(self._told_arms):
+            self._told_arms = np.concatenate([self._told_arms, np.empty_like(self._told_arms)])
+            self._told = np.concatenate([self._told, np.empty_like(self._told)])
+        self._told_arms[self.count], self._told[self.count] = arm, sample
+        self.count += 1
+        self.statistics.add(arm, sample)
+        if arm in self.place:
+            self.run.tell(self.place[arm], sample)
+
+    def _begin(self) -> None:
+        """The agent begins on the arms that there are, with what has been told of them."""
+        self._set_arms()
+        lost = int(self.statistics.pulls[sorted(self.withdrawn)].sum())
+        agent, task = self.setup.made_for(len(self.active), lost)
+        self.run = run = Run(agent, task, self.setup.public_seed)
+        if self.count == 0:
+            return
+        if run.resumes:
+            run.start_from(self.statistics.at(self.active))
+            return
+        for arm, sample in zip(*self.told, strict=True):
+            if int(arm) in self.place:
+                run.tell(self.place[int(arm)], sample.copy())
+
+    def _set_arms(self) -> None:
+        self.active = np.array([arm for arm in range(len(self.names)) if arm not in self.withdrawn], np.int64)
+        self.place = {int(arm): place for place, arm in enumerate(self.active)}
+
+    # --- states that are kept -----------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes | None:
+        """The state as plain arrays; None where the agent's memory is of a form that cannot be written so."""
+        run, seen, store = self.run, self.run.seen, list[Any]()
+        try:
+            memory = plain.written(run.memory, store)
+        except plain.NotPlainError:
+            return None
+        form = {
+            "version": __version__,
+            "names": self.names,
+            "withdrawn": sorted(self.withdrawn),
+            "asks": [[number, arm, who] for number, (arm, who) in self.asks.items()],
+            "upto": self.upto,
+            "run": {"arm": run.arm, "left": run.left, "over": run.over, "told": run.told},
+            "memory": memory,
+        }
+        arms, told = self.told
+        kept = {
+            "told_arms": arms,
+            "told": told,
+            **{f"all_{name}": array for name, array in vars(self.statistics).items()},
+            **{f"seen_{name}": array for name, array in vars(seen).items()},
+            "answer": np.zeros(0, np.bool_) if run.answer is None else run.answer,
+            **{f"memory_{number}": array for number, array in enumerate(store)},
+        }
+        return plain.packed(form, kept)
+
+    @classmethod
+    def restored(cls, setup: Setup, undone: Collection[int], data: bytes) -> Book | None:
+        """The book of a snapshot; None where it is of another version, or does not fit."""
+        try:
+            form, kept = plain.unpacked(data)
+            if form["version"] != __version__:
+                return None
+            book = cls(setup, undone)
+            book.names, book.withdrawn = list(form["names"]), set(form["withdrawn"])
+            book.number = {name: arm for arm, name in enumerate(book.names)}
+            book.asks = {number: (arm, who) for number, arm, who in form["asks"]}
+            book.upto, book.count = form["upto"], len(kept["told_arms"])
+            room = max(64, book.count)
+            book._told_arms, book._told = np.empty(room, np.int64), np.empty((room, setup.task.D))
+            book._told_arms[: book.count], book._told[: book.count] = kept["told_arms"], kept["told"]
+            book.statistics = _statistics(kept, "all_")
+            book._set_arms()
+            lost = int(book.statistics.pulls[sorted(book.withdrawn)].sum())
+            if book.withdrawn or len(book.names) != len(setup.names):
+                agent, task = setup.made_for(len(book.active), lost)
+                book.run = Run(agent, task, setup.public_seed)
+            run = book.run
+            run.seen, state = _statistics(kept, "seen_"), form["run"]
+            run.arm, run.left, run.over = int(state["arm"]), int(state["left"]), bool(state["over"])
+            run.told = int(state["told"])
+            if not run.resumes:
+                for arm, sample in zip(*book.told, strict=True):
+                    if int(arm) in book.place:
+                        run.bank.setdefault(book.place[int(arm)], []).append(sample.copy())
+            run.answer = kept["answer"] if kept["answer"].size else None
+            if form["memory"] != {"value": None}:
+                numbered = {
+                    int(name.removeprefix("memory_")): array for name, array in kept.items() if name[:7] == "memory_"
+                }
+                new = run.agent.begin_anew(Statistics.of(run.task.K, run.task.D).observation(-1, 0))
+                run.memory = plain.read(form["memory"], numbered, new)
+                if (mark := getattr(new, "_made_by", None)) is not None:
+                    object.__setattr__(run.memory, "_made_by", mark)
+            return book
+        except (plain.NotPlainError, KeyError, ValueError, TypeError, OSError, AttributeError):
+            return None
+
+
+def _statistics(kept: Any, prefix: str) -> Statistics:
+    """Statistics of a snapshot."""
+    return Statistics(*(kept[f"{prefix}{name}"].copy() for name in ("pulls", "total", "mean", "variance")))

@@ -1,0 +1,250 @@
+"""The page of a session: what to measure next, fields for the results, the arms, and the answer as results come in.
+
+It is one HTML file without a build step, `page.html`, and takes nothing from other machines. A browser learns of news
+by server-sent events, and asks for the state then. Whoever can reach the page may write; so it listens on this machine
+alone, or else wants a token in the address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import secrets
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandit_envs import integer
+
+from ..core.optional import require
+from .session import Session
+
+__all__ = ["LOCAL_HOSTS", "application", "news", "serve", "state"]
+
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+MOST_ARMS = 60  # shown at once: of more arms those that wait, and those nearest to the boundary
+MOST_EVENTS = 15  # of the history
+MOST_NAMES = 24  # of the arms of the answer
+PAUSE = 0.5  # seconds between two looks for news
+QUIET = 20  # looks without news after which something is sent all the same, so that connections stay open
+
+
+def state(session: Session, find: str = "") -> dict[str, Any]:
+    """What the page shows, JSON-able.
+
+    Args:
+        session: the session.
+        find: only arms whose names hold this text.
+    """
+    table, task = session.arms(), session.task
+    columns = {name: table[name].to_numpy() for name in table.columns}
+    ahead, done = session.next(), session.done
+    pending = [{"event": ask.number, "arm": ask.arm, "who": ask.who} for ask in session.pending]
+    boundary, unsure = session.boundary, session.unsure()
+    near = np.where(columns["withdrawn"], np.inf, unsure)
+    near[columns["pending"] > 0] = -2
+    if ahead is not None:
+        near[ahead] = -3
+    order = np.argsort(near, kind="stable")
+    if find:
+        order = np.array([arm for arm in order if find.lower() in str(columns["name"][arm]).lower()], np.int64)
+    shown = np.sort(order[:MOST_ARMS])
+    arms = []
+    for arm in shown.tolist():
+        row = {name: _plain(column[arm]) for name, column in columns.items()}
+        arms.append({"arm": arm, "unsure": _plain(unsure[arm]), **row})
+    history = session.history(MOST_EVENTS).iloc[::-1]
+    waiting = {ask["event"] for ask in pending}
+    events = []
+    records: list[dict[Any, Any]] = history.drop(columns=["at"]).to_dict("records")
+    for row in records:
+        value = [row[name] for name in row if str(name).startswith("value") and not np.isnan(row[name])]
+        undoable = row["kind"] in ("told", "arm withdrawn") or row["event"] in waiting
+        events.append(
+            {
+                "event": int(row["event"]),
+                "kind": row["kind"],
+                "name": _plain(row["name"]),
+                "value": value,
+                "about": int(row["about"]) if isinstance(row["about"], (int, np.integer)) else None,
+                "who": _plain(row["who"]),
+                "text": _plain(row["text"]),
+                "undone": bool(row["undone"]),
+                "undoable": bool(undoable and not row["undone"]),
+            }
+        )
+    measured = columns["pulls"] > 0
+    sure = np.flatnonzero(measured & ~columns["withdrawn"] & np.isfinite(unsure))
+    least = None if not len(sure) else int(sure[np.argmin(unsure[sure])])
+    answer = [str(name) for name in columns["name"][columns["answer"].astype(bool)]]
+    return {
+        "version": session.version,
+        "question": task.make_problem().asks,
+        "problem": task.problem,
+        "parameters": dict(task.parameters),
+        "agent": session.label,
+        "count": len(session),
+        "budget": task.budget,
+        "remaining": session.remaining,
+        "delta": task.delta,
+        "certificate": session.certificate,
+        "done": done,
+        "dimensions": task.D,
+        "support": None if task.law == "gaussian" else task.support,
+        "next": None if ahead is None else {"arm": ahead, "name": str(columns["name"][ahead])},
+        "pending": [{**ask, "name": str(columns["name"][ask["arm"]])} for ask in pending],
+        "boundary": boundary,
+        "least": None if least is None else {"name": str(columns["name"][least]), "errors": float(unsure[least])},
+        "answer": answer[:MOST_NAMES],
+        "answers": len(answer),
+        "arms": arms,
+        "of": len(columns["name"]),
+        "events": events,
+        "names": [str(name) for name in columns["name"][~columns["withdrawn"].astype(bool)][:1000]],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value of a table for JSON: no NaN, no NumPy."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+async def news(session: Session, gone: Callable[[], Any], pause: float = PAUSE) -> AsyncIterator[str]:
+    """Server-sent events: the number of the last event, whenever there is a new one.
+
+    Args:
+        session: the session.
+        gone: awaitable function that tells whether nobody listens any more.
+        pause: seconds between two looks.
+    """
+    known, quiet = -1, 0
+    while not await gone():
+        version = await asyncio.to_thread(lambda: session.version)
+        quiet += 1
+        if version != known:
+            known, quiet = version, 0
+            yield f"data: {version}\n\n"
+        elif quiet >= QUIET:
+            quiet = 0
+            yield ": still there\n\n"
+        await asyncio.sleep(pause)
+
+
+def application(session: Session, token: str | None = None) -> Any:
+    """The Starlette application of a session.
+
+    Args:
+        session: the session, in a file or a database that threads can share.
+        token: what the address must have as `token=...`; None: whoever calls it by the name of this machine may.
+
+    Raises:
+        ImportError: without Starlette.
+    """
+    purpose = "the page of a session", "session"
+    web, responses = require("starlette.applications", *purpose), require("starlette.responses", *purpose)
+    routing, hosts = require("starlette.routing", *purpose), require("starlette.middleware.trustedhost", *purpose)
+    middleware, pool = require("starlette.middleware", *purpose), require("starlette.concurrency", *purpose)
+    html = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+
+    def refused(request: Any) -> Any:
+        """The answer to whom the page is not for, else None."""
+        given = request.query_params.get("token", "")
+        if token is not None and not secrets.compare_digest(given.encode(), token.encode()):
+            return responses.PlainTextResponse("this address needs its token: copy all of it", 403)
+        return None
+
+    def guarded(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        @functools.wraps(handler)
+        async def guard(request: Any) -> Any:
+            return refused(request) or await handler(request)
+
+        return guard
+
+    def changing(change: Callable[[dict[str, Any]], Any]) -> Callable[[Any], Any]:
+        """A handler of what changes the session: JSON in, so that pages of others cannot send it; JSON out."""
+
+        async def handler(request: Any) -> Any:
+            kind = request.headers.get("content-type", "").partition(";")[0].strip()
+            if kind != "application/json":
+                return responses.JSONResponse({"error": "send JSON"}, 415)
+            try:
+                asked = await request.json()
+                if not isinstance(asked, dict):
+                    raise ValueError("send a JSON object")
+                done = await pool.run_in_threadpool(change, asked)
+            except (ValueError, TypeError) as error:
+                return responses.JSONResponse({"error": " ".join(str(error).split())}, 400)
+            return responses.JSONResponse({"done": done})
+
+        return guarded(handler)
+
+    async def page(request: Any) -> Any:
+        policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+        headers = {"content-security-policy": policy, "referrer-policy": "no-referrer", "cache-control": "no-store"}
+        return responses.HTMLResponse(html, headers=headers)
+
+    async def look(request: Any) -> Any:
+        found = await pool.run_in_threadpool(state, session, request.query_params.get("find", ""))
+        return responses.JSONResponse(found)
+
+    async def listen(request: Any) -> Any:
+
+        async def gone() -> bool:
+            return bool(getattr(request.app.state, "closing", bool)() or await request.is_disconnected())
+
+        stream = news(session, gone)
+        return responses.StreamingResponse(
+            stream, media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+    def ask(asked: dict[str, Any]) -> Any:
+        return session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who"))
+
+    def tell(asked: dict[str, Any]) -> Any:
+        value = asked.get("value")
+        session.tell(asked.get("arm", ""), value, asked.get("who"))
+
+    def undo(asked: dict[str, Any]) -> Any:
+        return session.undo(asked.get("event"))
+
+    def write(asked: dict[str, Any]) -> Any:
+        session.note(str(asked.get("text", "")).strip(), asked.get("who"))
+
+    changes = {"ask": ask, "tell": tell, "undo": undo, "note": write}
+    routes = [
+        routing.Route("/", guarded(page)),
+        routing.Route("/state", guarded(look)),
+        routing.Route("/news", guarded(listen)),
+        *(routing.Route(f"/{name}", changing(change), methods=["POST"]) for name, change in changes.items()),
+    ]
+    # Without a token, a page elsewhere must not reach this one under a name of its own that leads to this machine.
+    layers = []
+    if token is None:
+        names = [host for host in LOCAL_HOSTS if ":" not in host]
+        layers.append(middleware.Middleware(hosts.TrustedHostMiddleware, allowed_hosts=names))
+    return web.Starlette(routes=routes, middleware=layers)
+
+
+def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Callable[[str], None] = print) -> None:
+    """Serve the page until the process is interrupted.
+
+    Args:
+        session: the session.
+        host: address to listen on; beyond this machine the page wants a token.
+        port: to listen on.
+        tell: is called with the address of the page.
+
+    Raises:
+        ImportError: without Starlette or uvicorn.
+    """
+    uvicorn = require("uvicorn", "the page of a session", "session")
+    token = None if host in LOCAL_HOSTS else secrets.token_urlsafe(16)
+    shown = f"[{host}]" if ":" in host else host
+    app = application(session, token)
+    tell(f"http://{shown}:{port}/" + ("" if token is None else f"?token={token}"))
+    server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=5))
+    app.state.closing = lambda: server.should_exit  # browsers that listen for news are let go
+    server.run()

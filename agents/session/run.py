@@ -1,0 +1,224 @@
+"""The agent's course through what has been told: what it has seen, its memory, and the measurement that it wants next.
+
+A `Run` depends on nothing but the results, in the order in which they came, and on when something was asked. With one
+question and one result at a time it makes the decisions of a simulated episode, by the same calls of `predict`.
+
+Results may also come for other arms than the one that the agent wants. There are two kinds of agents:
+
+* One that `resumes` decides by all results there are. After a result that it has not asked for, its memory is built
+  anew from the statistics at the next question.
+* One that goes by rounds has a memory that statistics do not tell. A result that it has not asked for is kept, and
+  handed to it when it wants that arm. The samples of an arm are independent of when they are taken, so that its
+  decisions are those of an episode without such results.
+
+Results that are still to come are imagined, on a copy: each as the arm's present mean.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import PULLS_LIMIT, FeatureTable, Task
+
+from ..core.agent import Agent
+from .statistics import Statistics
+
+__all__ = ["Run"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+PATIENCE = 100  # results that are imagined one after another; of an agent that resumes, the others all at once
+UNDECIDED = -1
+
+
+class Run:
+    """The course of an agent.
+
+    Args:
+        agent: made for the task.
+        task: with `actions="full"` for an agent that answers by itself, with "arm" for one that only pulls and stops.
+        public_seed: from which an agent that draws at random draws.
+
+    Attributes:
+        seen: what the agent's decisions rest on. told: how many results have come.
+        bank: of an agent that does not resume, all results of each arm in order; it has seen as many as it has wanted.
+        arm: the one that it wants next, `UNDECIDED` before it has been asked. left: how often it wants it.
+        over: whether it has stopped, or the budget is spent; answer: its final answer then, (K,).
+    """
+
+    def __init__(self, agent: Any, task: Task, public_seed: int) -> None:
+        self.agent, self.task, self.public_seed = agent, task, public_seed
+        self.problem = task.make_problem()
+        self.resumes = bool(getattr(agent, "resumes", True))
+        self.seen = Statistics.of(task.K, task.D)
+        self.bank: dict[int, list[Floats]] = {}
+        self.told = 0
+        self.memory: Any = None
+        self.arm, self.left, self.over = UNDECIDED, 0, False
+        self.answer: Bools | None = None
+
+    @property
+    def most(self) -> int:
+        """Pulls after which the episode is over at the latest."""
+        return min(self.task.budget or PULLS_LIMIT, self.task.max_pulls or PULLS_LIMIT)
+
+    def copy(self) -> Run:
+        """A run that moves on by itself, and is told nothing."""
+        twin = copy.copy(self)
+        twin.seen, twin.memory = self.seen.at(slice(None)), copy.deepcopy(self.memory)
+        return twin
+
+    def start_from(self, seen: Statistics) -> None:
+        """Of an agent that resumes: begin with results that are there already."""
+        self.seen, self.told = seen, seen.spent
+        self._look_at_the_end()
+
+    def tell(self, arm: int, sample: Floats) -> None:
+        """Take in a result, (D,), of an arm; once it is over, results change nothing."""
+        if self.over:
+            return
+        self.told += 1
+        if self.resumes:
+            self._see(arm, sample)
+        else:
+            self.bank.setdefault(arm, []).append(sample)
+            self.decide()
+            self._see_kept()
+        self._look_at_the_end()
+
+    def decide(self) -> None:
+        """Have the agent say which arm it wants, if it has not."""
+        if self.arm != UNDECIDED or self.over:
+            return
+        arm, times, answer = self._ask_agent()
+        if arm == self.task.stop:
+            self._end(self.plug_in() if answer is None else answer)
+        else:
+            self.arm, self.left = arm, times
+
+    def imagined(self, pending: Iterable[int]) -> Run:
+        """A copy in which results of these arms have come, each as the arm's present mean, and which has decided."""
+        run, rest, steps = self.copy(), Counter(pending), 0
+        run.decide()
+        while not run.over and rest[run.arm] > 0 and (steps < PATIENCE or not run.resumes):
+            rest[run.arm] -= 1
+            steps += 1
+            run.told += 1
+            run._see(run.arm, run._guess(run.arm))
+            run._see_kept()
+            run._look_at_the_end()
+            run.decide()
+        if run.resumes and not run.over and (others := list(rest.elements())):
+            for arm in others:
+                run.told += 1
+                run.seen.add(arm, run._guess(arm))
+            run.memory, run.arm = None, UNDECIDED
+            run._look_at_the_end()
+            run.decide()
+        return run
+
+    def present_answer(self, all_seen: Statistics) -> Bools:
+        """The final answer once it is over, else the answer as of now, (K,).
+
+        Args:
+            all_seen: all results, those in the bank included.
+        """
+        if self.answer is not None:
+            return self.answer
+        if not isinstance(self.agent, Agent):
+            return self.plug_in(all_seen)
+        run = self
+        if run.memory is None:  # an agent's own answer may depend on its memory
+            run = self.copy()
+            run.decide()
+            if run.answer is not None:
+                return run.answer
+        return run._recommended(all_seen)
+
+    def plug_in(self, seen: Statistics | None = None) -> Bools:
+        """The plug-in answer."""
+        answer: Bools = self.problem.plug_in((seen or self.seen).seen())[0]
+        return np.array(answer, np.bool_)
+
+    def _see(self, arm: int, sample: Floats) -> None:
+        """Let the agent see a result: it decides again once it has all that it wanted."""
+        self.seen.add(arm, sample)
+        if arm != self.arm:
+            self.memory, self.arm = None, UNDECIDED
+            return
+        self.left -= 1
+        if self.left == 0:
+            self.arm = UNDECIDED
+            if self.seen.spent < self.most:
+                self.decide()
+
+    def _see_kept(self) -> None:
+        """Let the agent see the results of the arms that it wants, as long as there are any."""
+        while not self.over and self.seen.pulls[self.arm] < len(kept := self.bank.get(self.arm, ())):
+            self._see(self.arm, kept[self.seen.pulls[self.arm]])
+
+    def _look_at_the_end(self) -> None:
+        """End the run if the budget is spent, or `max_pulls` reached."""
+        if self.over or self.told < self.most:
+            return
+        if not isinstance(self.agent, Agent):
+            self._end(self.plug_in(self._all()))
+        elif self.told == self.seen.spent and self._remaining() == 0:
+            self.arm = UNDECIDED
+            _, _, answer = self._ask_agent()
+            self._end(self.plug_in() if answer is None else answer)
+        else:  # results in the bank count for the answer, though the agent has not come to them
+            self._end(self._recommended(self._all()))
+
+    def _end(self, answer: Bools) -> None:
+        self.over, self.arm, self.answer = True, UNDECIDED, np.array(answer, np.bool_)
+
+    def _remaining(self) -> int:
+        """Of the budget, -1 if there is none."""
+        return -1 if self.task.budget is None else max(self.task.budget - self.seen.spent, 0)
+
+    def _all(self) -> Statistics:
+        """What has been seen, and what is in the bank."""
+        seen = self.seen.at(slice(None))
+        for arm, kept in self.bank.items():
+            for sample in kept[self.seen.pulls[arm] :]:
+                seen.add(arm, sample)
+        return seen
+
+    def _ask_agent(self) -> tuple[int, int, Bools | None]:
+        """The next arm, how often to pull it, and the answer that goes with it, if the agent gives one."""
+        statistics = self.seen.observation(self._remaining(), self.public_seed)
+        observation: Any = statistics
+        if self.task.observation == "features":
+            table = FeatureTable(self.task, self.problem, 1)
+            D = self.task.D
+            variance = statistics["variance"] if D > 1 else self.seen.variance[:, 0][None]
+            observation = table.fill(statistics["pulls"], self.seen.seen(), variance, statistics["remaining"])
+        begins = np.array([self.memory is None])
+        action, self.memory = self.agent.predict(observation, self.memory, begins, deterministic=True)
+        if self.task.actions == "arm":
+            return int(action[0]), 1, None
+        return int(action["arm"][0]), int(action["times"][0]), np.array(action["answer"][0], np.bool_)
+
+    def _recommended(self, seen: Statistics) -> Bools:
+        observation = seen.observation(self._remaining(), self.public_seed)
+        answer: Bools = self.agent.recommended(observation, self.memory, np.zeros(1, np.int64))[0]
+        return np.array(answer, np.bool_)
+
+    def _guess(self, arm: int) -> Floats:
+        """The result that is expected of an arm: its mean, else that of all arms, else the middle of the support."""
+        seen = self.seen
+        if seen.pulls[arm]:
+            return np.array(seen.mean[arm])
+        if seen.pulls.any():
+            mean: Floats = seen.total.sum(axis=0) / seen.pulls.sum()
+            support = self.task.support
+            return mean if support is None else mean.clip(*support)
+        return np.full(self.task.D, 0.0 if self.task.support is None else sum(self.task.support) / 2)

@@ -1,0 +1,260 @@
+"""What a session is about: the agent, the task and the names of the arms, given as objects or as plain facts."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bandit_envs import PROBLEMS, Task, flag, fresh_root, integer, interval, unknown
+
+from ..catalogue import Recipe, reads, recipe_of
+from ..core.agent import Agent, task_of
+from ..models.cards import card_path
+
+__all__ = ["FACTS", "Setup", "suggested", "task_from_facts"]
+
+FORMAT = 1
+STOPPING = {"AllGood": "st2", "TopK": "lucb", "BestArm": "lucb"}  # agents that stop by themselves at a delta
+FACTS = ("problem", "arms", "range", "sigma", "binary", "budget", "delta", "max_pulls", "dimensions")
+
+
+def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
+    """The task of plain facts, and the names of the arms where they are given.
+
+    Args:
+        facts: `problem`, its name, and its parameters by their names; `arms`, how many there are or a list of their
+            names; what is known of a measurement: `range`, its lowest and highest value, or `sigma`, the standard
+            deviation of its noise, or `binary=True` where it is 0 or 1; `budget`, how many measurements there may be,
+            `delta`, the allowed error probability, neither or both; `max_pulls`; `dimensions` of a measurement.
+
+    Raises:
+        ValueError: naming the fact that is missing or wrong.
+    """
+    given = {name: value for name, value in facts.items() if value is not None}
+    for name in ("problem", "arms"):
+        if name not in given:
+            raise ValueError(f"a session needs the fact {name!r}, got {', '.join(given) or 'none'}")
+    kind = PROBLEMS.find(given["problem"])
+    if surplus := [name for name in given if name not in FACTS and name not in kind.parameters]:
+        raise unknown(f"fact of {kind.name}", surplus[0], [*FACTS, *kind.parameters])
+    arms, names = given["arms"], None
+    if isinstance(arms, Sequence) and not isinstance(arms, str):
+        names, arms = [str(name) for name in arms], len(arms)
+    known: list[str] = [name for name in ("range", "sigma") if name in given]
+    if given.get("binary") is not None and flag("binary", given["binary"]):
+        known.append("binary")
+    if "binary" in known and len(known) > 1 or not known:
+        raise ValueError(
+            "what is a measurement like? Give its range, as in range=(0, 10), or the standard deviation of its noise, "
+            f"as in sigma=1.5, or binary=True where it is 0 or 1; got {' and '.join(known) or 'none of them'}"
+        )
+    law: dict[str, Any] = {"law": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
+    if "range" in known:
+        low, high = interval("range", given["range"])
+        law = {"law": "resampled", "support": (low, high), "sigma": given.get("sigma", (high - low) / 2)}
+    elif "sigma" in known:
+        law = {"law": "gaussian", "support": None, "sigma": given["sigma"]}
+    rules = {name: given[name] for name in ("budget", "delta", "max_pulls") if name in given}
+    parameters = {name: given[name] for name in kind.parameters if name in given}
+    D = given.get("dimensions", 1)
+    if "dimensions" not in given and "A" in parameters:
+        D = np.atleast_2d(np.asarray(parameters["A"], np.float64)).shape[1]
+    return Task(given["problem"], parameters, K=arms, D=D, **law, **rules), names
+
+
+def checked_names(names: Sequence[Any] | None, K: int) -> list[str]:
+    """Names of K arms: those given, or their numbers.
+
+    Raises:
+        ValueError: unless there is one for each arm, and no two are the same.
+    """
+    if names is None:
+        return [str(k) for k in range(K)]
+    if isinstance(names, str) or len(names) != K:
+        raise ValueError(f"names must be one for each of the {K} arms, got {names!r:.200}")
+    found = [checked_name(name) for name in names]
+    if twice := [name for place, name in enumerate(found) if name in found[:place]][:1]:
+        raise ValueError(f"two arms cannot have the same name, {twice[0]!r:.200}")
+    return found
+
+
+def checked_name(name: Any) -> str:
+    """The name of an arm.
+
+    Raises:
+        ValueError: unless it is text that shows.
+    """
+    found = str(name).strip()
+    if not found or not found.isprintable():
+        raise ValueError(f"an arm's name must be text in one line, got {name!r:.200}")
+    return found
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The facts of a session.
+
+    Attributes:
+        task: that of the arms at the beginning. names: of these arms. public_seed: from which agents draw at random.
+        agent: text that stands for the agent, None where only the object itself does. parameters: of the agent.
+        make: makes the agent for a task.
+    """
+
+    task: Task
+    names: list[str]
+    public_seed: int
+    agent: str | None
+    parameters: dict[str, Any] | None
+    make: Callable[[Task], Any]
+
+    @classmethod
+    def of(
+        cls, agent: Any, source: Any, names: Sequence[Any] | None, public_seed: int | None, trust: bool = False
+    ) -> Setup:
+        """The facts as a user gives them; see `Session`."""
+        if isinstance(source, Mapping):
+            task, named = task_from_facts(source)
+            names = named if names is None else names
+            source = task
+        task = task_of(source)
+        if task.pull == "coordinate":
+            raise ValueError("a session measures whole arms, not single coordinates (pull='coordinate')")
+        recipe = recipe_of(agent, trust)
+        told = _truth(recipe, source)
+        maker = functools.partial(_made, recipe, told)
+        made = maker(task)
+        text, parameters = _described(agent, recipe, made)
+        seed = fresh_root() if public_seed is None else integer("public_seed", public_seed, 0, 2**63 - 1)
+        return cls(made.task_in_use, checked_names(names, task.K), seed, text, parameters, maker)
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any], agent: Any = None, trust: bool = False) -> Setup:
+        """The facts as a store has them.
+
+        Args:
+            facts: what `facts` has returned.
+            agent: the agent, where it is not known by a name.
+            trust: import the modules, and load the saved model, that the facts name, which runs their code.
+
+        Raises:
+            ValueError: for the facts of another version, where the agent is missing, and without the trust needed.
+        """
+        if facts.get("format") != FORMAT:
+            raise ValueError(f"this session is of the format {facts.get('format')!r:.80}, this version reads {FORMAT}")
+        task, parameters = Task.from_json(facts["task"], trust=trust), facts["parameters"]
+        text = facts["agent"] if agent is None else agent
+        if text is None:
+            raise ValueError("this session's agent is known by no name: hand it to agents.Session as before")
+        module, colon, _ = str(text).partition(":")
+        if agent is None and colon and "(" not in module and module not in sys.modules and not flag("trust", trust):
+            raise ValueError(
+                f"the agent {text!r:.200} names a module, and importing it runs its code: import it first, or say "
+                "trust=True (--trust) if you trust its maker"
+            )
+        recipe = recipe_of(text, trust)
+        told = {name: value for name, value in (parameters or {}).items() if name not in recipe.parameters}
+        maker = functools.partial(_made, recipe, told if agent is None or isinstance(agent, str) else {})
+        return cls(task, list(facts["names"]), facts["public_seed"], facts["agent"], parameters, maker)
+
+    def facts(self) -> dict[str, Any]:
+        """What a store keeps."""
+        return {
+            "format": FORMAT,
+            "agent": self.agent,
+            "parameters": self.parameters,
+            "task": self.task.to_json(),
+            "names": self.names,
+            "public_seed": self.public_seed,
+        }
+
+    def made_for(self, K: int, spent: int) -> tuple[Any, Task]:
+        """The agent for K arms, where so many measurements of the budget were made of arms that are no longer there.
+
+        Raises:
+            ValueError: where there is no such task, or the agent does not take it.
+        """
+        left = {
+            name: max(limit - spent, 1)
+            for name in ("budget", "max_pulls")
+            if (limit := getattr(self.task, name)) is not None
+        }
+        made = self.make(self.task.replace(K=K, **left))
+        return made.agent, made.task_in_use
+
+
+@dataclass(frozen=True)
+class Made:
+    """An agent, and the task as it takes it."""
+
+    agent: Any
+    task_in_use: Task
+
+
+def _made(recipe: Recipe, parameters: Mapping[str, Any], task: Task) -> Made:
+    """The agent for a task, in the forms that go with it.
+
+    Raises:
+        ValueError: as `agents.make`.
+    """
+    observation = recipe.observation
+    for _ in range(2):
+        forms = {"actions": "full" if observation == "statistics" else "arm", "observation": observation}
+        fitting = task.replace(**forms)
+        agent = recipe.make(fitting, **parameters)
+        wanted = {"actions": "full" if isinstance(agent, Agent) else "arm", "observation": reads(agent)}
+        if wanted == forms:
+            return Made(agent, fitting)
+        observation = wanted["observation"]
+    if wanted["actions"] != forms["actions"]:
+        return Made(agent, task.replace(**wanted))
+    raise ValueError(f"{recipe.name} makes agents that read other observations than those they are made for")
+
+
+def _truth(recipe: Recipe, source: Any) -> dict[str, Any]:
+    """What an oracle is told of an environment's fixed instance, by the names of its parameters."""
+    if isinstance(source, Task) or not getattr(recipe.target, "oracles", {}):
+        return {}
+    if task_of(source).observation != "statistics":
+        return {}
+    agent = recipe.make(source)
+    return {name: value for name, value in agent.parameters.items() if name in agent.told}
+
+
+def _described(agent: Any, recipe: Recipe, made: Made) -> tuple[str | None, dict[str, Any] | None]:
+    """Text that stands for an agent, and its parameters in JSON form; None where there are none."""
+    kind = agent if isinstance(agent, type) else type(agent) if isinstance(agent, Agent) else None
+    text = recipe.label if isinstance(agent, str) else None
+    if kind is not None and "<" not in kind.__qualname__ and "." not in kind.__qualname__:
+        text = f"{kind.__module__}:{kind.__qualname__}"
+    if not isinstance(made.agent, Agent):
+        return text, {} if isinstance(agent, str) else None
+    try:
+        parameters = json.loads(json.dumps(_plain(made.agent.parameters)))
+    except (TypeError, ValueError):
+        return None, None
+    return text, parameters
+
+
+def _plain(value: Any) -> Any:
+    """A value with lists in the place of arrays."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def suggested(task: Task) -> str:
+    """The name of an agent for a task, where nobody names one."""
+    kind = PROBLEMS.find(task.problem)
+    if kind.local:
+        return "lsa"
+    if task.delta is not None and task.problem in STOPPING:
+        return STOPPING[task.problem]
+    return "evolved" if task.budget is not None and card_path("evolved", task).is_file() else "uniform"

@@ -1,0 +1,215 @@
+"""`bandit-envs session`, and results in CSV files."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agents
+from agents.cli import main
+from agents.cli.session import complete
+from agents.session.setup import suggested, task_from_facts
+from agents.session.tables import read_results
+
+pytest.importorskip("sqlalchemy")
+
+NEW = "new a.db --problem Threshold --threshold 0.5 --arms a b c --range 0 1 --budget 12"
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "session.md").read_text()
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(capsys: Any, line: str, code: int = 0) -> tuple[list[str], str]:
+    assert main(["session", *shlex.split(line)]) == code, capsys.readouterr()
+    out, err = capsys.readouterr()
+    return out.splitlines(), err.strip()
+
+
+def test_an_experiment_on_the_command_line(capsys: Any) -> None:
+    out, _ = run(capsys, NEW)
+    assert out[0] == "a.db: Threshold with 3 arms, by the agent lsa"
+    assert run(capsys, "ask a.db -n 3 --who ann")[0] == ["a", "b", "c"]
+    assert run(capsys, "tell a.db b 0.25")[0] == ["1 measurement, 11 left; answer: no arm"]
+    assert run(capsys, "tell a.db 0 1 --who ann")[0] == ["2 measurements, 10 left; answer: a"]
+    Path("old.csv").write_text("who,name,value\nann,b,0.3\nann,c,\nbob,c,0.75\n")
+    assert run(capsys, "import a.db old.csv")[0] == [
+        "2 results from old.csv",
+        "4 measurements, 8 left; answer: a, c",
+    ]
+    out, _ = run(capsys, "show a.db")
+    assert [line.split() for line in out[2:5]] == [
+        ["a", "1", "1", "0", "..", "1", "yes"],
+        ["b", "2", "0.275", "0", "..", "1"],
+        ["c", "1", "0.75", "0", "..", "1", "yes"],
+    ]
+    assert run(capsys, "undo a.db")[0][0] == "undone: the event 7"
+    assert run(capsys, "show a.db")[0][4].split()[-1] == "1"  # the question waits again
+    run(capsys, "note a.db 'a new batch'")
+    assert run(capsys, "add a.db d")[0] == ["d is one of 4 arms"]
+    assert run(capsys, "withdraw a.db b")[0] == ["3 arms are left"]
+    run(capsys, "export a.db a.csv")
+    with Path("a.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["kind"] for row in rows][-4:] == ["undone", "note", "arm added", "arm withdrawn"]
+    assert rows[3]["value"] == "0.25"
+    for line, told in (
+        ("export a.db a.csv", "is there already"),
+        ("tell a.db d 2", "must be a number in [0, 1]"),
+        ("tell a.db e 1", "there is no arm 'e'"),
+        ("ask b.db", "there is no session b.db"),
+        (NEW, "holds this session already"),
+        (NEW.replace("12", "13"), "choose another store"),
+        ("undo a.db --event 99", "there is no event 99"),
+    ):
+        assert told in run(capsys, line, 2)[1]
+
+
+def test_nothing_more_to_ask_for(capsys: Any) -> None:
+    run(capsys, NEW.replace("12", "4"))
+    assert len(run(capsys, "ask a.db -n 9")[0]) == 4
+    out, err = run(capsys, "ask a.db")
+    assert out == []
+    assert err == "note: nothing more to ask for until these have been told: a, b, c, a"
+    for arm in "abca":
+        out, _ = run(capsys, f"tell a.db {arm} 0.75")
+    assert out == ["4 measurements, 0 left; answer: a, b, c; it is over"]
+    assert run(capsys, "ask a.db")[1] == "note: the session is over; the answer: a, b, c"
+
+
+def test_all_facts_are_asked_for(capsys: Any) -> None:
+    typed = iter(
+        ["Treshold", "TopK", "2", "x, y, x2", "0 1 2", "0 10", "", "0.1"]  # wrong ones are asked for again
+    )
+    facts: dict[str, Any] = {}
+    complete(facts, lambda question: next(typed))
+    assert facts == {
+        "problem": "TopK", "k": 2, "arms": ["x", "y", "x2"], "range": (0.0, 10.0), "budget": None, "delta": 0.1,
+    }  # fmt: skip
+    task, names = task_from_facts(facts)
+    assert (task.parameters["k"], task.delta, names) == (2, 0.1, ["x", "y", "x2"])
+    assert next(typed, None) is None
+    out = capsys.readouterr()
+    assert out.err.count("note:") == 2
+    assert "BestArm" in out.out
+
+
+def test_arms_from_a_file(capsys: Any) -> None:
+    Path("names.txt").write_text("tea\ncoffee\n\nhot milk\n")
+    run(capsys, "new t.db --problem BestArm --arms names.txt --sigma 1 --delta 0.1")
+    with agents.Session(store="t.db") as session:
+        assert session.names == ["tea", "coffee", "hot milk"]
+        assert session.agent.name == "lucb"
+    assert "a file with a name in each line" in run(capsys, "new u.db --problem BestArm --arms none.txt", 2)[1]
+
+
+@pytest.mark.parametrize("given", [{"budget": 9}, {"delta": 0.1}, {"budget": 900, "delta": 0.1}, {}])
+@pytest.mark.parametrize("problem", ["Threshold", "Feasible", "AllGood", "TopK", "BestArm"])
+def test_the_suggested_agents_go_with_the_facts(problem: str, given: dict[str, Any]) -> None:
+    own = {"TopK": {"k": 2}, "Feasible": {"A": [[1.0]], "b": [1.0]}}.get(problem, {})
+    facts = {"problem": problem, "arms": 4, "range": (0, 10), **own, **given}
+    session = agents.Session(suggested(task_from_facts(facts)[0]), facts, store="sqlite://")
+    assert len(session.ask(4)) == 4
+
+
+def test_tables_of_results() -> None:
+    names = {"a": 0, "b": 1}
+
+    def arm(name: str) -> int:
+        if name not in names:
+            raise ValueError(f"there is no arm {name!r}")
+        return names[name]
+
+    def read(text: str, dimensions: int = 1) -> Any:
+        Path("x.csv").write_text(text)
+        return read_results("x.csv", dimensions, arm)
+
+    assert read("name,value\na,1\nb,2.5\n") == [(0, 1.0), (1, 2.5)]
+    assert read("value,arm,note\n1,a,x\n,b,\n") == [(0, 1.0)]
+    assert read("event,name,value,undone\n1,a,,False\n2,a,1,True\n3,a,2,False\n") == [(0, 2.0)]
+    assert read("a,b\n1,2\n3,\n") == [(0, 1.0), (1, 2.0), (0, 3.0)]
+    assert read("name,value_0,value_1\na,1,2\n", 2) == [(0, [1.0, 2.0])]
+    for text, told in (
+        ("", "is empty"),
+        ("name,value\na,1\nb,x\n", r"row 3, column 'value': 'x' is no number"),
+        ("name,value\nc,1\n", r"row 2, column name: there is no arm 'c'"),
+        ("a,c\n1,2\n", r"row 1, column number 2: there is no arm 'c'"),
+        ("a,b\n1,2,3\n", r"row 2: 3 cells under 2 heads"),
+        ("a,b\n1,y\n", r"row 2, column 'b': 'y' is no number"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            read(text)
+    with pytest.raises(ValueError, match="needs the columns name and value_0, value_1"):
+        read("name,value\na,1\n", 2)
+
+
+def test_a_wrong_row_leaves_nothing_of_a_table(capsys: Any) -> None:
+    run(capsys, NEW)
+    Path("old.csv").write_text("name,value\nb,0.3\nc,3\n")
+    assert "row 2: a measurement must be a number in [0, 1], got 3.0" in run(capsys, "import a.db old.csv", 2)[1]
+    with agents.Session(store="a.db") as session:
+        assert len(session) == 0
+        assert np.isnan(session.arms()["mean"]).all()
+
+
+def test_the_transcripts_of_the_page_are_what_is_printed(capsys: Any) -> None:
+    """The commands themselves are run by test_docs_commands.py too, and the code by test_docs.py."""
+    names: dict[str, Any] = {}
+    for code in re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
+        exec(code, names)
+        said = re.findall(r"^ *print\(.*\)  # ([\[T\d].*)$", code, re.MULTILINE)
+        printed = capsys.readouterr().out.splitlines()
+        assert [line for line in printed if line in said] == said
+    commands = 0
+    for block in re.findall(r"^```console\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
+        for line in re.split(r"^\$ bandit-envs ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = line.partition("\n")
+            assert main(shlex.split(command)) == 0
+            assert capsys.readouterr().out == output
+            commands += 1
+    assert commands > 10
+    names["session"].close()
+    names["panel"].close()
+
+
+STRANGE = """
+import agents
+import numpy
+
+print("imported")
+
+
+class Last(agents.Agent):
+    name, solves = "last", ("Threshold",)
+
+    def choose(self, observation, state):
+        return numpy.full(len(observation["pulls"]), self.task.K - 1)
+"""
+
+
+def test_a_module_that_a_session_names_is_imported_where_it_is_trusted(capsys: Any) -> None:
+    Path("strange_agent.py").write_text(STRANGE)
+    try:
+        run(capsys, NEW + " --agent strange_agent:Last")
+        del sys.modules["strange_agent"]
+        assert "importing it runs its code" in run(capsys, "ask a.db", 2)[1]
+        assert "strange_agent" not in sys.modules
+        assert run(capsys, "ask a.db --trust")[0] == ["imported", "c"]
+    finally:
+        sys.modules.pop("strange_agent", None)
+
+
+def test_without_sqlalchemy_the_extra_is_named(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    assert 'pip install "bandit-envs[session]"' in run(capsys, NEW, 2)[1]

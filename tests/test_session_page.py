@@ -1,0 +1,294 @@
+"""The page of a session: its answers, who may read and write, and what a browser shows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agents
+
+pytest.importorskip("sqlalchemy")
+pytest.importorskip("starlette")
+pytest.importorskip("httpx")
+
+from agents.session import page
+
+DRINKS = ["tea", "coffee", "milk", "juice", "hot chocolate with cinnamon and cream"]
+FACTS = {"problem": "TopK", "k": 2, "arms": DRINKS, "range": (0, 10), "budget": 40}
+HTML = Path(page.__file__).with_name("page.html").read_text()
+# A Chromium that Playwright has not brought itself, such as that of the npm package @sparticuz/chromium.
+BROWSER = "BANDIT_ENVS_CHROMIUM"
+FLAGS = ["--no-sandbox", "--headless=shell", "--disable-gpu"]
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Any]:
+    with agents.Session("uniform", FACTS, store=tmp_path / "a.db") as made:
+        yield made
+
+
+def client(session: Any, token: str | None = None, base: str = "http://localhost") -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the newest Starlette would rather have another package than httpx
+        from starlette.testclient import TestClient
+
+    return TestClient(page.application(session, token), base_url=base)
+
+
+def test_asking_telling_and_undoing(session: Any) -> None:
+    web = client(session)
+    assert web.get("/").text == HTML
+    begin = web.get("/state").json()
+    assert (begin["question"], begin["next"]["name"], begin["count"]) == (session.agent.problem.asks, "tea", 0)
+    assert begin["boundary"] is None
+    assert web.post("/ask", json={"n": 2, "who": "ann"}).json() == {"done": [0, 1]}
+    state = web.get("/state").json()
+    assert [(ask["name"], ask["who"]) for ask in state["pending"]] == [("tea", "ann"), ("coffee", "ann")]
+    for arm, value in (("tea", 3), (1, 8.5), ("milk", 2), ("juice", 7), (DRINKS[-1], 1)):
+        assert web.post("/tell", json={"arm": arm, "value": value}).json() == {"done": None}
+    state = web.get("/state").json()
+    assert state["answer"] == ["coffee", "juice"]
+    assert state["remaining"] == 35
+    assert 3 < state["boundary"] < 7
+    assert state["least"]["name"] in ("tea", "juice")
+    assert [arm["pulls"] for arm in state["arms"]] == [1] * 5
+    assert all(arm["low"] <= arm["mean"] <= arm["high"] for arm in state["arms"])
+    last = state["events"][0]
+    assert (last["kind"], last["value"], last["undoable"]) == ("told", [1.0], True)
+    assert web.post("/undo", json={"event": last["event"]}).json() == {"done": last["event"]}
+    state = web.get("/state").json()
+    assert [(event["kind"], event["undone"]) for event in state["events"][:2]] == [("undone", False), ("told", True)]
+    assert state["events"][0]["about"] == last["event"]
+    web.post("/note", json={"text": "new cups"})
+    assert web.get("/state").json()["events"][0]["text"] == "new cups"
+    assert session.history()["kind"].tolist()[-2:] == ["undone", "note"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        ("/tell", {"arm": "tee", "value": 1}, "there is no arm 'tee'"),
+        ("/tell", {"arm": "tea", "value": 11}, "must be a number in [0, 10]"),
+        ("/tell", {"arm": "tea", "value": "x"}, "must be a number"),
+        ("/tell", {"arm": "tea"}, "must be a number"),
+        ("/tell", {}, "there is no arm ''"),
+        ("/tell", ["tea", 1], "send a JSON object"),
+        ("/ask", {"n": 0}, "n must be an integer"),
+        ("/ask", {"n": "many"}, "n must be an integer"),
+        ("/undo", {"event": 7}, "there is no event 7"),
+        ("/undo", {}, "there is no result to undo"),
+    ],
+)
+def test_what_is_wrong_is_told_and_not_recorded(session: Any, path: str, body: Any, told: str) -> None:
+    reply = client(session).post(path, json=body)
+    assert reply.status_code == 400
+    assert told in reply.json()["error"]
+    assert session.version == 0
+
+
+def test_who_may_read_and_write(session: Any) -> None:
+    local, guarded = client(session), client(session, "secret", "http://example.org")
+    for path in ("/", "/state"):
+        assert local.get(path).status_code == 200
+        assert client(session, None, "http://evil.example").get(path).status_code == 400  # another name of this machine
+        assert guarded.get(path).status_code == 403
+        assert guarded.get(f"{path}?token=wrong").status_code == 403
+        assert guarded.get(f"{path}?token=secret").status_code == 200
+    assert guarded.get("/news").status_code == 403
+    assert guarded.post("/ask", json={}).status_code == 403
+    assert guarded.post("/ask?token=secret", json={}).status_code == 200
+    # A form of another page could send this without being asked; JSON it cannot.
+    for kind in ("text/plain", "application/x-www-form-urlencoded"):
+        assert local.post("/ask", content='{"n": 1}', headers={"content-type": kind}).status_code == 415
+    assert local.get("/ask").status_code == 405
+    assert len(session.pending) == 1
+
+
+def test_the_page_takes_nothing_from_elsewhere() -> None:
+    assert not re.findall(r"(?:src|href|url\()\s*=?\s*[\"'(]?(?:https?:)?//", HTML)
+    assert set(re.findall(r"https?://[^\"' ]+", HTML)) == {"http://www.w3.org/2000/svg"}  # a name, which nobody fetches
+    assert "innerHTML" not in HTML  # names of arms are text
+
+
+def test_news(session: Any) -> None:
+    async def listen() -> list[str]:
+        found: list[str] = []
+
+        async def gone() -> bool:
+            if len(found) == 1:
+                session.ask()
+            return len(found) >= 3
+
+        async for text in page.news(session, gone, 0.001):
+            found.append(text)
+        return found
+
+    assert asyncio.run(listen()) == ["data: 0\n\n", "data: 1\n\n", ": still there\n\n"]
+
+
+def test_of_many_arms_some_are_shown(tmp_path: Path) -> None:
+    facts = {"problem": "Threshold", "threshold": 0.5, "arms": 9250, "binary": True, "budget": 10**6}
+    with agents.Session("lsa", facts, store=tmp_path / "a.db") as session:
+        session.tell_all((arm, arm % 2) for arm in range(9250))
+        for _ in range(3):
+            session.tell(4000, 1)  # now at 3/4, with four measurements as near as others with one
+        (asked,) = session.ask()
+        page.state(session)
+        begin = time.perf_counter()
+        state = page.state(session)
+        assert time.perf_counter() - begin < 2
+        assert len(state["arms"]) == page.MOST_ARMS < state["of"] == 9250
+        assert {asked, state["next"]["arm"]} <= {arm["arm"] for arm in state["arms"]}
+        found = page.state(session, "924")["arms"]
+        assert {arm["name"] for arm in found} == {name for name in map(str, range(9250)) if "924" in name}
+
+
+@contextlib.contextmanager
+def served(place: Path, *options: str) -> Iterator[str]:
+    """The address of a page that a process of its own serves."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "agents", "session", "serve", str(place), "--port", str(port), *options]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        for _ in range(200):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            time.sleep(0.05)
+        yield address
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def test_the_command_serves_the_page(session: Any, tmp_path: Path) -> None:
+    import httpx
+
+    with served(tmp_path / "a.db") as address:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", address)
+        assert httpx.get(address).text == HTML
+        with httpx.stream("GET", address + "news") as stream:
+            lines = stream.iter_lines()
+            assert next(line for line in lines if line) == "data: 0"
+            session.ask()
+            assert next(line for line in lines if line) == "data: 1"
+    with served(tmp_path / "a.db", "--host", "0.0.0.0") as address:
+        plain, _, token = address.replace("0.0.0.0", "127.0.0.1").partition("?")
+        assert len(token) > 20
+        assert httpx.get(plain).status_code == 403
+        assert httpx.get(f"{plain}?{token}").status_code == 200
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    """A headless Chromium."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install playwright")
+    path = os.environ.get(BROWSER)
+    with playwright.sync_playwright() as driver:
+        try:
+            made = driver.chromium.launch(executable_path=path, args=FLAGS if path else [])
+        except playwright.Error as error:
+            pytest.skip(f"no Chromium: `playwright install chromium`, or {BROWSER}=path: {str(error).splitlines()[0]}")
+        yield made
+        made.close()
+
+
+def until(view: Any, expression: str) -> None:
+    """Wait until the page has come to this. The page forbids `eval`, which Playwright's own waiting uses."""
+    patience = time.monotonic() + 20
+    while not view.evaluate(expression):
+        assert time.monotonic() < patience, (expression, view.inner_text("main"))
+        view.wait_for_timeout(50)
+
+
+def shot(view: Any, name: str) -> None:
+    """Keep a picture where the variable BANDIT_ENVS_SHOTS names a folder."""
+    if folder := os.environ.get("BANDIT_ENVS_SHOTS"):
+        view.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_in_a_browser(browser: Any, session: Any, tmp_path: Path, width: int) -> None:
+    errors: list[str] = []
+    with served(tmp_path / "a.db") as address:
+        view = browser.new_page(viewport={"width": width, "height": 844})
+        view.on("pageerror", lambda error: errors.append(str(error)))
+        view.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        view.on("request", lambda request: errors.append(request.url) if address not in request.url else None)
+        view.goto(address)
+        until(view, "document.querySelectorAll('#chart circle').length === 0")
+        view.fill("#who", "ann")
+        view.fill("#n", "3")
+        view.click("#ask")
+        until(view, "document.querySelectorAll('.ask').length === 3")
+        for name, value in (("tea", "3"), ("coffee", "8,5"), ("milk", "2.5")):
+            field = view.locator(f".ask input[aria-label='result of {name}']")
+            field.fill(value)
+            field.press("Enter")
+            field.wait_for(state="detached")
+        for arm, value in (("juice", 7), (DRINKS[-1], 1)):  # told by another process: the page hears of it
+            session.tell(arm, value)
+        until(view, "document.getElementById('answer').textContent === 'coffee, juice'")
+        view.wait_for_selector("#chart line[data-boundary]", state="attached")
+        before = float(view.get_attribute("#chart line[data-boundary]", "data-boundary"))
+        assert view.locator("#chart circle").count() == 5
+        view.fill("#arm", "tea")
+        view.fill("#value", "twelve")
+        view.click("#other button")
+        until(view, "document.getElementById('error').textContent.includes('must be a number')")
+        view.fill("#value", "10")
+        view.click("#other button")
+        until(view, "document.getElementById('left').textContent.startsWith('6 measurements')")
+        moved = float(view.get_attribute("#chart line[data-boundary]", "data-boundary"))
+        assert moved > before
+        shot(view, f"session-{width}")
+        view.locator("#events button").first.click()
+        until(view, "document.querySelectorAll('#events .undone').length === 1")
+        until(view, "document.getElementById('left').textContent.startsWith('5 measurements')")
+        assert float(view.get_attribute("#chart line[data-boundary]", "data-boundary")) == before
+        assert view.evaluate("document.documentElement.scrollWidth") <= width  # nothing to scroll sideways
+        outside = """() => [...document.querySelectorAll("button, input")].map(one => one.getBoundingClientRect())
+            .filter(box => box.width && (box.left < 0 || box.right > innerWidth)).length"""
+        assert view.evaluate(outside) == 0
+        shot(view, f"session-{width}-undone")
+        while not session.done:
+            for arm in session.ask(5):
+                session.tell(arm, float(np.clip(2 * arm + 1, 0, 10)))
+        until(view, "document.getElementById('left').textContent.includes('the session is over')")
+        assert view.is_disabled("#ask")
+        shot(view, f"session-{width}-over")
+        view.close()
+    errors = [text for text in errors if "400 (Bad Request)" not in text]
+    assert errors == []
+
+
+def test_in_a_browser_with_a_token_and_many_arms(browser: Any, tmp_path: Path) -> None:
+    facts = {"problem": "Threshold", "threshold": 0.5, "arms": 300, "binary": True, "budget": 5000}
+    with agents.Session("lsa", facts, store=tmp_path / "b.db") as session:
+        session.tell_all((arm, int(arm % 3 == 0)) for arm in range(300))
+    with served(tmp_path / "b.db", "--host", "0.0.0.0") as address:
+        view = browser.new_page(viewport={"width": 390, "height": 844})
+        view.goto(address.replace("0.0.0.0", "127.0.0.1"))
+        until(view, "document.getElementById('hidden').textContent.startsWith('60 of 300 arms')")
+        view.click("#ask")
+        until(view, "document.querySelectorAll('.ask').length === 1")
+        view.fill("#find", "29")
+        until(view, "document.querySelectorAll('#chart g').length < 60")
+        shot(view, "session-many")
+        view.close()
