@@ -11,7 +11,7 @@ from tyro.conf import Positional, arg
 import agents
 
 from ..catalogue import AGENTS, LEARNED, recipe_of
-from ..core.files import try_out
+from ..core.files import SETTINGS, try_out
 from ..evaluation.environment import environment_id, importable
 from ..evaluation.report import report
 from .environment import EnvironmentCommand, Options
@@ -71,7 +71,7 @@ class Evaluate(EnvironmentCommand[Options]):
     def run(self) -> None:
         """Check all that can be checked, run the agents, print and write the results."""
         from ..evaluation import plots
-        from ..evaluation.result import SETTINGS, check_metric
+        from ..evaluation.rows import check_metric
 
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         first = kwargs | ({"budget": min(self.budgets)} if self.budgets else {})

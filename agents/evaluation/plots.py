@@ -146,7 +146,7 @@ def series_of(
         cells = [cell for run in runs for cell in run.cells]
         parts = [run.estimate(metric, level) for run in runs]
         mean, low, high = (np.concatenate([np.asarray(part[i], np.float64) for part in parts]) for i in range(3))
-        episodes = len(runs[0].columns["score"])
+        episodes = runs[0].episodes
         floor = np.where(mean == 0, 0.5 / episodes, np.nan)
         if transform is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -335,7 +335,7 @@ def draw(ax: Axes, series: Sequence[Series], label: str, xlabel: str, log: bool,
 
 def _title(evaluation: Evaluated) -> str:
     """Problem, instance, budget and number of episodes."""
-    task, n = evaluation.runs[0].task, len(evaluation.runs[0].columns["score"])
+    task, n = evaluation.runs[0].task, evaluation.runs[0].episodes
     instance = evaluation.settings.get("env_kwargs", {}).get("instance")
     parts = [task.problem, instance if isinstance(instance, str) else f"{task.K} arms"]
     budgets = {budget for run in evaluation.runs for budget, _ in run.cells}

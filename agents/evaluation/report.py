@@ -89,7 +89,7 @@ def _head(evaluation: Evaluation) -> str:
     budgets = {budget for run in evaluation.runs for budget, _ in run.cells}
     if len(budgets) == 1 and None not in budgets:
         parts.append(f"budget {budgets.pop():,}")
-    parts.append(f"{len(run.columns['score']):,} episodes of seed {settings.get('seed')}")
+    parts.append(f"{run.episodes:,} episodes of seed {settings.get('seed')}")
     return " · ".join(parts)
 
 
