@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
@@ -11,11 +12,11 @@ from tyro.conf import Positional, arg
 import agents
 
 from ..catalogue import AGENTS, LEARNED, recipe_of
-from ..core.files import SETTINGS, try_out
+from ..core.files import try_out
 from ..evaluation.environment import environment_id, importable
 from ..evaluation.report import report
 from .environment import EnvironmentCommand, Options
-from .options import Count, Counts, Place, Switch, Word, Words, note, refuse_to_overwrite
+from .options import Address, Count, Counts, Place, Switch, Word, Words, note, refuse_to_overwrite
 
 __all__ = ["Evaluate"]
 
@@ -49,16 +50,19 @@ class Evaluate(EnvironmentCommand[Options]):
     batch: Count = None
     """Episodes side by side; the result does not depend on it."""
     jobs: Annotated[int, arg(metavar="N")] = 1
-    """Parts of the episodes that run at the same time, -1 for as many as there are cores; the result does not depend
-    on it."""
+    """Blocks of episodes that run at the same time, -1 for as many as there are cores; the result does not depend on
+    it."""
     stochastic: Switch = False
     """Saved models draw their actions from their policy, instead of taking the most probable one."""
     metric: Word = None
     """What is shown, compared and drawn: error_rate, score, total_pulls, or a metric of the problem."""
     reference: Word = None
     """The agent that the others are compared with; left out: the first."""
-    out: Place = None
-    """Folder for episodes.parquet, pulls.parquet, summary.csv and settings.json."""
+    out: Address = None
+    """Folder, or address of one as s3://bucket/folder, for episodes.parquet (a file for each block of episodes, as soon
+    as it is there), pulls.parquet, summary.csv and settings.json. The same command goes on where it was killed."""
+    shard: Annotated[str | None, arg(metavar="I/N", help_behavior_hint="")] = None
+    """Make only part I of N of the blocks, for --out; slurm: the part of this task of a job array of SLURM."""
     figure: Place = None
     """File for a figure: .png, .svg or .pdf."""
     force: Switch = False
@@ -70,7 +74,7 @@ class Evaluate(EnvironmentCommand[Options]):
 
     def run(self) -> None:
         """Check all that can be checked, run the agents, print and write the results."""
-        from ..evaluation import plots
+        from ..evaluation import plots, store
         from ..evaluation.rows import check_metric
 
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
@@ -84,8 +88,10 @@ class Evaluate(EnvironmentCommand[Options]):
         if self.figure is not None:
             try_out(plots.check_path(self.figure))
         if self.out is not None:
-            refuse_to_overwrite([self.out], self.force)
-            try_out(self.out / SETTINGS)
+            if self.force:
+                store.clear(self.out)
+            elif not store.holds(self.out):
+                refuse_to_overwrite([Path(self.out)], False)
         names = _all_that_can_run(solved, env) if self.agents is None else list(self.agents)
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"--reference must be one of the agents {', '.join(names)}, got {self.reference!r}")
@@ -99,12 +105,17 @@ class Evaluate(EnvironmentCommand[Options]):
             env_kwargs=kwargs,
             batch=self.batch,
             jobs=self.jobs,
+            out=self.out,
+            shard=self.shard,
             deterministic=not self.stochastic,
             progress=self.progress,
             trust=self.trust,
         )
+        if self.out is not None and (missing := store.lacking(self.out)):
+            print(f"this part is done; {missing} blocks of other parts are not in {self.out} yet")
+            return
         print(report(result, self.metric, self.reference))
-        written = [] if self.out is None else [result.save(self.out)]
+        written: list[Any] = [] if self.out is None else [store.add_tables(self.out, result)]
         if self.figure is not None:
             result.plot(self.metric or "error_rate", path=self.figure)
             written.append(self.figure)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-__all__ = ["SETTINGS", "Evaluation"]
+__all__ = ["SETTINGS", "Evaluation", "results"]
 
 KEYS = ["agent", "budget", "at"]
 ROWS, SUMS = "episodes.parquet", "pulls.parquet"  # the files of an evaluation beside its settings
@@ -242,18 +242,19 @@ class Evaluation:
 
     @classmethod
     def load(cls, folder: str | Path, *, trust: bool = False) -> Evaluation:
-        """What `save` wrote into `folder`.
+        """What `save`, or `evaluate` with `out`, wrote into `folder`; see `results`.
 
         Args:
-            folder: its path.
+            folder: its path, or an address.
             trust: import the modules of problems "module:Class" that have not been imported yet, which runs their code.
 
         Raises:
             FileNotFoundError: if it holds no evaluation. ValueError: if its files do not belong together, or are not
-                what `save` writes.
+                what `save` writes; if some blocks are missing.
         """
         if (found := opened(folder, flag("trust", trust))) is not None:
             kept, settings = found
+            kept.refuse_gaps()
             return cls(kept.runs(), settings)
         folder, pd = Path(folder), pandas()
         finish(folder / SETTINGS)
@@ -270,6 +271,20 @@ class Evaluation:
             if isinstance(error, ValueError) and str(folder) in str(error):
                 raise
             raise ValueError(f"{folder} holds no evaluation that this version reads: {error!r:.300}") from error
+
+
+def results(out: str | Path, *, trust: bool = False) -> Evaluation:
+    """The evaluation in a folder, without loading it: what is asked for is read then.
+
+    Args:
+        out: the folder, or address, that `evaluate` had as `out`, or a folder that `Evaluation.save` has written.
+        trust: import the modules of problems "module:Class" that have not been imported yet, which runs their code.
+
+    Raises:
+        FileNotFoundError: if it holds no evaluation. ValueError: if some blocks are missing, or the files are not what
+            was written there.
+    """
+    return Evaluation.load(out, trust=trust)
 
 
 def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: DataFrame, trust: bool) -> list[Run]:

@@ -247,8 +247,9 @@ def _go_on(
     except (KeyboardInterrupt, OSError) as error:
         there = len(folder.blocks) - len(folder.missing())
         said = f"{there} of {len(folder.blocks)} blocks are kept in {folder.place}, and the same call goes on from them"
-        why = f"{error}; " if str(error) else ""
-        raise type(error)(f"{why}{said}") from (None if isinstance(error, KeyboardInterrupt) else error)
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(said) from None
+        raise OSError(f"{error}; {said}") from error
     finally:
         with contextlib.suppress(OSError):
             folder.close()

@@ -37,10 +37,22 @@ from ..core.optional import require
 from .blocks import Block, Group, cut
 from .rows import Run
 
-__all__ = ["Folder", "Memory", "Place", "opened", "place_of"]
+__all__ = [
+    "Folder",
+    "Memory",
+    "Place",
+    "Remote",
+    "add_tables",
+    "claimed",
+    "clear",
+    "holds",
+    "lacking",
+    "opened",
+    "place_of",
+]
 
 FORMAT = "blocks 1"
-BLOCKS, CALLS = "episodes.parquet", "calls"
+BLOCKS, CALLS, TABLES = "episodes.parquet", "calls", ("summary.csv", "pulls.parquet")
 NOTED = 10.0  # seconds between two notes of a call
 FRESH = 60.0  # a note that is younger is of a call that goes on
 Content = Any  # of a block: rows as a list with a `Run` for each run
@@ -503,16 +515,25 @@ class Folder:
                 raise ValueError(f"it holds {told['block']}")
             return table, told
         except FileNotFoundError:
-            missing = len(self.missing())
-            raise ValueError(
-                f"{self.place} is not complete: {missing} of {len(self.blocks)} blocks are missing; call evaluate "
-                "again with the same out, or copy them there"
-            ) from None
+            self.refuse_gaps()
+            raise
         except Exception as error:
             raise ValueError(
                 f"{self.place}/{self._file(block)} is damaged, and is made anew where evaluate is called again with "
                 f"the same out: {' '.join(str(error).split()):.300}"
             ) from error
+
+    def refuse_gaps(self) -> None:
+        """Refuse to be read while blocks are missing.
+
+        Raises:
+            ValueError: telling how many.
+        """
+        if missing := len(self.missing()):
+            raise ValueError(
+                f"{self.place} is not complete: {missing} of {len(self.blocks)} blocks are missing; call evaluate "
+                "again with the same out, or copy them there"
+            )
 
     def table(self, block: Block, columns: list[str]) -> Any:
         """Columns of a block, as a table of pyarrow.
@@ -524,7 +545,7 @@ class Folder:
 
     def pulls(self, block: Block, cells: int) -> NDArray[np.float64]:
         """Sums of pulls over the episodes of a block, (C, K)."""
-        packed = self._read(block, ["episode"])[0].schema.metadata[b"bandit-envs pulls"]
+        packed = self._read(block, [])[0].schema.metadata[b"bandit-envs pulls"]
         return np.frombuffer(zlib.decompress(packed), "<i8").reshape(cells, -1).astype(np.float64)
 
     def check(self, block: Block) -> None:
@@ -665,3 +686,35 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
         return Folder(place, rooms, made, int(settings["episodes"]), root_of(identity)), settings
     except Exception as error:
         raise ValueError(f"{place} holds no evaluation that this version reads: {error!r:.300}") from error
+
+
+def holds(address: str | Path) -> bool:
+    """Whether a folder holds blocks of an evaluation, of any."""
+    return opened(address, False) is not None
+
+
+def lacking(address: str | Path) -> int:
+    """How many blocks the evaluation in a folder lacks."""
+    found = opened(address, False)
+    return 0 if found is None else len(found[0].missing())
+
+
+def clear(address: str | Path) -> None:
+    """Remove an evaluation from a folder, of whatever form, and nothing else."""
+    place = place_of(address)
+    place.remove(SETTINGS)
+    if not place.has(BLOCKS):
+        for folder in (BLOCKS, CALLS):
+            for name in place.names(folder):
+                place.remove(f"{folder}/{name}")
+    for name in (BLOCKS, *TABLES):
+        if place.has(name):
+            place.remove(name)
+
+
+def add_tables(address: str | Path, result: Any) -> str | Path:
+    """Write summary.csv and pulls.parquet of an evaluation beside its blocks; returns the address."""
+    place = place_of(address)
+    place.write(TABLES[0], result.summary().to_csv(index=False).encode())
+    place.write(TABLES[1], result.pulls.to_parquet())
+    return address
