@@ -26,6 +26,8 @@ from agents.cli import main
 from agents.evaluation import blocks, run, store
 from agents.evaluation.blocks import Block, Work
 from agents.evaluation.execution import Call, Watch, outcomes
+from agents.evaluation.moments import Histogram, Sums
+from agents.evaluation.precision import level_at, looks
 from agents.evaluation.result import Evaluation
 
 TAO = {"instance": "tao2019-1", "budget": 60}
@@ -214,7 +216,7 @@ def test_duckdb_reads_the_files(tmp_path: Path, wanted: Evaluation) -> None:
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
     evaluate(at=[20, 60], out=tmp_path)
     query = f"select count(*), sum(misclassified), avg(score) from '{tmp_path}/episodes.parquet/*.parquet'"
-    count, misclassified, score = duckdb.sql(query).fetchone()
+    [(count, misclassified, score)] = duckdb.sql(query).fetchall()
     rows = wanted.episodes
     assert (count, misclassified) == (len(rows), rows["misclassified"].sum())
     assert score == pytest.approx(rows["score"].mean())
@@ -461,3 +463,154 @@ def test_who_comes_second_begins_at_the_other_end(tmp_path: Path, monkeypatch: p
     evaluate("lsa", out=tmp_path)
     assert order == [0, 2, 4, 6, 7, 5, 3, 1]
     assert pq.read_table(tmp_path / "episodes.parquet").num_rows == 3000
+
+
+# Without rows ---------------------------------------------------------------------------------------------------------
+
+KINDS: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "budget": (["lsa", "uniform", "opt-kg"], {"env_id": "Threshold", "at": [20, 60], "episodes": 12_000}),
+    "budgets": (["lsa", "ucbe"], {"env_id": "Threshold", "budgets": [20, 60], "episodes": 900}),
+    "stopping": (
+        ["st2", "fareast"],
+        {
+            "env_id": "AllGood",
+            "episodes": 150,
+            "env_kwargs": {"instance": "mason2020-3a(n=10)", "delta": 0.1, "max_pulls": 3000},
+        },
+    ),
+    "best arm": (
+        ["uniform", "random"],
+        {"env_id": "BestArm", "env_kwargs": {"instance": "tao2019-1", "budget": 30}, "episodes": 11_000},
+    ),
+}
+LIMITS = ("score_low", "score_high")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_rows_the_numbers_are_the_same(kind: str, tmp_path: Path) -> None:
+    names, how = KINDS[kind]
+    rows, sums = evaluate(names, **how), evaluate(names, rows="none", **how)
+    assert sums.settings["rows"] == "none"
+    a, b = rows.summary().drop(columns="pulls_per_second"), sums.summary().drop(columns="pulls_per_second")
+    loose = how["episodes"] <= 10_000  # where rows have the bootstrap
+    exact = [name for name in a.columns if not (loose and name in LIMITS)]
+    assert_frame_equal(a[exact], b[exact], rtol=1e-12, atol=1e-14)
+    assert_frame_equal(a, b, atol=0.2 * (a["score_high"] - a["score_low"]).max(), rtol=0)
+    assert_frame_equal(rows.pulls, sums.pulls, check_exact=True)
+    metrics = ["score", "error_rate", "correct", "total_pulls", *rows.runs[0].names[2:]]
+    for first, second in ((0, 1), (1, 0), (0, 0)):
+        for metric in metrics:
+            x, y = (one.compare(names[first], names[second], metric) for one in (rows, sums))
+            assert y.difference == pytest.approx(x.difference, rel=1e-9, abs=1e-12)
+            if x.method == y.method:
+                assert (y.low, y.high, y.p_value) == pytest.approx((x.low, x.high, x.p_value), rel=1e-9, abs=1e-12)
+            else:
+                assert y.method == "normal test, normal interval (no rows were kept to resample)"
+                assert (y.low, y.high) == pytest.approx((x.low, x.high), abs=0.2 * (x.high - x.low) + 1e-12)
+    stored = evaluate(names, rows="none", out=tmp_path, jobs=2, **how)
+    for other in (stored, agents.results(tmp_path), evaluate(names, rows="none", jobs=2, **how)):
+        assert_frame_equal(other.summary()[list(b.columns)], b, check_exact=True)
+        assert other.compare(*names[:2], "score") == sums.compare(*names[:2], "score")
+    assert len(pd.read_parquet(tmp_path / "sums.parquet")) > 0
+
+
+def test_what_needs_rows_says_so() -> None:
+    sums = evaluate(["lsa", "uniform"], rows="none", at=[20, 60], episodes=50)
+    for use in (
+        lambda: sums.episodes,
+        lambda: sums.column("lsa", "score"),
+        lambda: sums.runs[0].columns["score"],
+    ):
+        with pytest.raises(ValueError, match="no rows were kept, as rows='none' asked for"):
+            use()
+    assert sums.plot("f1").axes
+    with pytest.raises(ValueError, match="rows must be"):
+        evaluate(rows="some")
+
+
+def test_histograms_are_exact_or_coarse_whatever_the_order() -> None:
+    values = RANDOM.geometric(1e-5, 60_000)
+    parts = [Histogram.of(part) for part in np.split(values, [10, 5000, 5001, 40_000])]
+    whole = Histogram.of(values)
+    for order in (range(5), [4, 2, 0, 1, 3]):
+        merged = parts[order[0]]
+        for i in order[1:]:
+            merged = merged.merged(parts[i])
+        assert merged.shift == whole.shift > 0
+        assert (merged.keys == whole.keys).all()
+        assert (merged.counts == whole.counts).all()
+    for q in (0, 0.05, 0.5, 0.95, 1):
+        assert whole.quantile(q) == pytest.approx(np.quantile(values, q), abs=2**whole.shift)
+        assert parts[0].quantile(q) == np.quantile(values[:10], q)
+        few = values % 97
+        assert Histogram.of(few).quantile(q) == np.quantile(few, q)
+
+
+def test_sums_do_not_cancel() -> None:
+    values = 1e9 + RANDOM.random((1000, 1))
+    merged = Sums.of(values[:1])
+    for part in np.split(values[1:], [1, 500]):
+        merged = merged.merged(Sums.of(part))
+    assert merged.spread == pytest.approx(np.square(values - values.mean(axis=0)).sum(axis=0), rel=1e-6)
+
+
+# Precision ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", ["all", "none"])
+def test_a_run_ends_when_it_is_precise_enough_whoever_has_run_it(tmp_path: Path, rows: str) -> None:
+    how: dict[str, Any] = {"episodes": 200_000, "precision": 0.01, "rows": rows}
+    names = ["lsa", "uniform"]
+    one = evaluate(names, **how)
+    table = one.summary()
+    count, look = one.settings["episodes"], one.settings["look"]
+    assert 9_000 < count < 60_000  # some 9,604 episodes at a rate of 1/2, without a look before
+    assert ((table["error_high"] - table["error_low"]) / 2 <= 0.01).all()
+    assert (table["episodes"] == count).all()
+    columns = [name for name in table.columns if name != "pulls_per_second"]
+    others = [evaluate(names, jobs=3, **how), evaluate(names, out=tmp_path, jobs=2, **how)]
+    others += [agents.results(tmp_path), evaluate(names, out=tmp_path, **how)]
+    for other in others:
+        assert other.settings["episodes"] == count
+        assert other.settings["look"] == look
+        assert_frame_equal(other.summary()[columns], table[columns], check_exact=True)
+    plain = evaluate(names, episodes=count)
+    mean = ["error_rate", "score", "total_pulls"]
+    assert_frame_equal(plain.summary()[mean], table[mean], rtol=1e-12)
+    if rows == "all":
+        assert_frame_equal(plain.episodes, one.episodes)
+        assert_frame_equal(plain.pulls, one.pulls)
+    narrow = plain.summary()
+    assert (narrow["error_high"] - narrow["error_low"] < table["error_high"] - table["error_low"]).all()
+
+
+def test_looks_and_their_levels() -> None:
+    assert list(looks(20)) == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 20]
+    assert sum(1 - level_at(look, 0.9) for look in range(1, 10**5)) == pytest.approx(0.1, abs=1e-5)
+    assert level_at(None, 0.9) == 0.9
+
+
+def test_a_verdict_ends_a_run() -> None:
+    easy: dict[str, Any] = {"law": "gaussian", "mean": [-3.0, 0.0, 3.0]}
+    how: dict[str, Any] = {"env_kwargs": {"instance": easy, "epsilon": 0.5, "delta": 0.2, "max_pulls": 10_000}}
+    result = evaluate("st2", "AllGood", episodes=100_000, precision="verdict", **how)
+    assert result.summary()["verdict"].tolist() == ["met"]
+    assert result.settings["episodes"] < 10_000
+    for bad, said in (
+        ("often", "precision must be a number, a dict"),
+        (0, "precision must be"),
+        ({}, "at least one metric"),
+        ({"f7": 1}, "metric must be one of"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            evaluate("lsa", precision=bad)
+    with pytest.raises(ValueError, match="needs a delta"):
+        evaluate("lsa", precision="verdict")
+    with pytest.raises(ValueError, match="cannot be had with shard"):
+        evaluate("lsa", precision=0.1, out="nowhere", shard="1/2")
+
+
+def test_all_episodes_are_run_where_they_are_too_few(tmp_path: Path) -> None:
+    result = evaluate("lsa", precision={"score": 1e-9}, episodes=500, out=tmp_path)
+    assert result.settings["episodes"] == 500
+    assert result.summary()["episodes"].tolist() == [500]

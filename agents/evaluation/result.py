@@ -18,6 +18,8 @@ from bandit_envs import Task, flag
 from ..core.files import SETTINGS, finish, read_together, write_together
 from ..core.optional import pandas, require
 from . import statistics
+from .moments import SummedRun
+from .precision import level_at
 from .rows import Run, score_names
 from .store import opened
 
@@ -109,9 +111,11 @@ class Evaluation:
         drawn one; missing for handcrafted agents).
 
         Args:
-            level: of the intervals.
+            level: of the intervals. Where a run has ended as soon as it was precise enough, those of all looks hold
+                together at this level: they are wider.
         """
         require("scipy.stats", "an interval")
+        level = level_at(self.settings.get("look"), level)
         rows = []
         for run in self.runs:
             n = run.episodes
@@ -209,6 +213,10 @@ class Evaluation:
             seed: of the resampling.
         """
         require("scipy.stats", "an interval")
+        level = level_at(self.settings.get("look"), level)
+        (one, c), (other, d) = (self.cell(name, budget=budget, at=at) for name in (a, b))
+        if isinstance(one, SummedRun) and isinstance(other, SummedRun):
+            return one.compared(c, other, d, metric, level)
         first, second = (self.column(name, metric, budget=budget, at=at) for name in (a, b))
         return statistics.paired_difference(first, second, level=level, seed=seed)
 

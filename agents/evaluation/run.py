@@ -34,6 +34,7 @@ from bandit_envs import (
     Quiet,
     Task,
     agent_uniforms,
+    choice,
     flag,
     integer,
     jit,
@@ -50,6 +51,7 @@ from .environment import environment_id
 from .execution import Call, Watch, cores, outcomes
 from .identity import arms_of, described
 from .identity import versions as results_versions
+from .precision import Precision, looks, precision_of
 from .progress import Progress, compilation_noted, shown, told_in_lines
 from .result import Evaluation
 from .rows import Run
@@ -94,6 +96,8 @@ def evaluate(
     jobs: int = 1,
     out: str | Path | None = None,
     shard: str | tuple[int, int] | None = None,
+    rows: str = "all",
+    precision: Any = None,
     deterministic: bool = True,
     progress: bool | None = None,
     trust: bool = False,
@@ -120,6 +124,11 @@ def evaluate(
             folder. None: all rows are kept in memory.
         shard: "2/8", or (2, 8), makes only the second of eight parts of the blocks, for `out`; "slurm" takes both
             numbers from a job array of SLURM. What is returned can be read once all parts are there.
+        rows: "none" keeps counts, sums and histograms of the episodes only, from which `summary`, `compare`, `plot` and
+            `pulls` come, in memory that does not grow with their number; see `agents.evaluation.moments`.
+        precision: end before `episodes`, once all agents have it: half of the width of the 95 % interval of the error
+            rate; {metric: half of a width}; or "verdict", one on delta. Intervals then allow for having looked more
+            than once. It is decided on the first blocks of episodes alone, so that `jobs` changes nothing.
         deterministic: models of SB3 take their most probable action; False: they draw from their distribution of
             actions, by numbers that depend on `seed`, the episode and the number of the decision alone. Handcrafted
             agents decide as they always do.
@@ -137,7 +146,7 @@ def evaluate(
         raise ValueError("jobs must be at least 1, or -1 for all cores, got 0")
     if out is not None and (not isinstance(out, (str, Path)) or not str(out)):
         raise ValueError(f"out must be a folder, an address, or None, got {out!r:.200}")
-    part = _shard(shard)
+    rows, part = choice("rows", rows, ("all", "none")), _shard(shard)
     if part is not None and out is None:
         raise ValueError(f"shard needs out, the folder that all parts are written to, got shard={shard!r} alone")
     progress = None if progress is None else flag("progress", progress)
@@ -166,18 +175,69 @@ def evaluate(
             "at": checks,
             "budgets": horizons,
             "deterministic": deterministic,
+            "rows": rows,
             "versions": versions,
         }
-        groups = grouped([plan.work for plan in plans], episodes)
-        kept: store.Memory | store.Folder
+        wanted = precision_of(precision, [plan.task for plan in plans])
+        if wanted is not None:
+            if part is not None:
+                raise ValueError("precision is decided on all blocks in their order: it cannot be had with shard")
+            settings["precision"] = precision if isinstance(precision, str) else dict(wanted.widths)
+        together = rows == "none" or wanted is not None  # so that all agents have the same episodes in the end
+        groups = grouped([plan.work for plan in plans], episodes, together=together, fine=wanted is not None)
+        blocks, rooms = cut(groups, episodes), [plan.empty(0) for plan in plans]
+        ending = None if wanted is None else _Ending(wanted, blocks)
+        kept: Any
         if out is None:
-            kept = store.Memory([plan.empty(episodes) for plan in plans])
-            _fill(kept, plans, cut(groups, episodes), seed, jobs, progress)
+            if rows == "none":
+                kept = store.MemoryOfMoments(rooms, blocks, eager=wanted is None)
+            elif wanted is not None:
+                kept = store.MemoryOfBlocks([plan.empty for plan in plans], blocks)
+            else:
+                kept = store.Memory([plan.empty(episodes) for plan in plans])
+            _fill(kept, plans, blocks, seed, jobs, progress, ending)
         else:
-            rooms = [plan.empty(0) for plan in plans]
             kept = store.claimed(out, rooms, groups, episodes, _identity(plans, settings), settings)
-            _go_on(kept, plans, seed, jobs, progress, part, {"versions": versions, "jobs": jobs, "shard": part})
+            told = {"versions": versions, "jobs": jobs, "shard": part}
+            _go_on(kept, plans, seed, jobs, progress, part, told, ending)
+        if ending is not None:
+            settings |= {"episodes": kept.runs()[0].episodes, "look": ending.look}
     return Evaluation(kept.runs(), settings)
+
+
+class _Ending:
+    """Looks at the first blocks, until what they tell is precise enough.
+
+    Args:
+        wanted: what is to be reached. blocks: all of them.
+
+    Attributes:
+        made: the numbers of the blocks that are there.
+        look: the number of the last look. count: of the blocks before it; None as long as nothing is decided.
+    """
+
+    def __init__(self, wanted: Precision, blocks: Sequence[Block]) -> None:
+        self.wanted, self.look = wanted, 0
+        self.count: int | None = None
+        self.made: set[int] = set()
+        self._all, self._looks = len(blocks), looks(len(blocks))
+        self._next, self._there = next(self._looks), 0
+
+    def decided(self, kept: Any) -> bool:
+        """Whether enough blocks are there."""
+        while self.count is None:
+            while self._there in self.made:
+                self._there += 1
+            if self._there < self._next:
+                return False
+            self.look += 1
+            if self._next == self._all or self.wanted.reached(kept.advance(self._next), self.look):
+                self.count = self._next
+                kept.advance(self.count)
+                kept.end(self.count, self.look)
+            else:
+                self._next = next(self._looks)
+        return True
 
 
 def _identity(plans: Sequence[_Plan], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,12 +281,18 @@ def _go_on(
     progress: bool | None,
     part: tuple[int, int] | None,
     told: Mapping[str, Any],
+    ending: _Ending | None,
 ) -> None:
     """Make the blocks that a folder lacks, or of these a part, after a look at those that are there.
 
     Raises:
         OSError: if the folder cannot be written to. KeyboardInterrupt: telling how to go on.
     """
+    if ending is not None:
+        folder.look()
+        if folder.ended is not None:
+            ending.look = folder.ended
+            ending = None
     i, n = (1, 1) if part is None else part
     ours = [block for block in folder.blocks if block.number % n == i - 1]
     lacking = {block.number for block in folder.missing()}
@@ -239,11 +305,14 @@ def _go_on(
                 folder.discard(block)
                 lacking.add(block.number)
     todo = [block for block in ours if block.number in lacking]
-    if not todo:
+    done = [block for block in ours if block.number not in lacking]
+    if ending is not None:
+        ending.made = {block.number for block in done}
+    if not todo and ending is None or ending is not None and ending.decided(folder):
         return
     others = folder.begin(told)
     try:
-        _fill(folder, plans, todo, seed, jobs, progress, done=[one for one in ours if one not in todo], back=others)
+        _fill(folder, plans, todo, seed, jobs, progress, ending, done=done, back=others and ending is None)
     except (KeyboardInterrupt, OSError) as error:
         there = len(folder.blocks) - len(folder.missing())
         said = f"{there} of {len(folder.blocks)} blocks are kept in {folder.place}, and the same call goes on from them"
@@ -256,12 +325,13 @@ def _go_on(
 
 
 def _fill(
-    kept: store.Memory | store.Folder,
+    kept: Any,
     plans: Sequence[_Plan],
     blocks: Sequence[Block],
     seed: int,
     jobs: int,
     progress: bool | None,
+    ending: _Ending | None = None,
     *,
     done: Sequence[Block] = (),
     back: bool = False,
@@ -275,6 +345,7 @@ def _fill(
         seed: the root.
         jobs: how many at the same time.
         progress: as for `evaluate`.
+        ending: decides when enough blocks are there; None: all are needed.
         back: begin with the last one, since somebody else has begun with the first.
     """
     works = [plan.work for plan in plans]
@@ -306,9 +377,13 @@ def _fill(
                     bar.label = plans[i].label
                     bar.step(pulls)
                     bar.ended(sum(block.episodes for block in made.blocks))
+            if ending is not None:
+                ending.made |= {block.number for block in made.span}
+                if ending.decided(kept):
+                    break
 
 
-def _lacks(kept: store.Memory | store.Folder, span: Sequence[Block]) -> bool:
+def _lacks(kept: Any, span: Sequence[Block]) -> bool:
     """Whether some of these blocks are still to be made."""
     return not all(map(kept.has, span))
 
@@ -318,9 +393,10 @@ class _Played:
     """What came of a span.
 
     Attributes:
-        blocks, contents: what was made. spent: for each run, pulls and seconds.
+        span: the blocks that were played. blocks, contents: what was made. spent: for each run, pulls and seconds.
     """
 
+    span: Sequence[Block]
     blocks: Sequence[Block]
     contents: Sequence[Any]
     spent: Sequence[tuple[int, float]]
@@ -349,8 +425,8 @@ def _play(plans: Sequence[_Plan], span: Sequence[Block], seed: int, form: Any, w
         spent.append((pulls, time.perf_counter() - started))
     if form is None:
         whole = dataclasses.replace(span[0], episodes=episodes)
-        return _Played([whole], [[rows[0] for rows in parts]], spent)
-    return _Played(span, form(span, parts), spent)
+        return _Played(span, [whole], [[rows[0] for rows in parts]], spent)
+    return _Played(span, span, form(span, parts), spent)
 
 
 def _plans(

@@ -2,6 +2,8 @@
 
     FOLDER/settings.json            what is evaluated: environment, agents, seed, versions, how it is cut into blocks
     FOLDER/episodes.parquet/        a file for each block, NUMBER-HASH.parquet, with columns as `Evaluation.episodes`
+    FOLDER/sums.parquet/            in place of it where no rows are kept
+    FOLDER/ended.json               after how many blocks a run ended that was to end when it is precise enough
     FOLDER/calls/                   a note of each call: command, machine, versions, seconds
 
 A file has its name only once it is complete. Its name tells the block and, by a hash, the evaluation that it belongs
@@ -11,6 +13,7 @@ to; two calls that make the same block write the same bytes. Files may be copied
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import json
@@ -35,11 +38,13 @@ from bandit_envs import Task
 from ..core.files import SETTINGS, json_form, read_json
 from ..core.optional import require
 from .blocks import Block, Group, cut
+from .moments import Moments, SummedRun
 from .rows import Run
 
 __all__ = [
     "Folder",
     "Memory",
+    "MemoryOfMoments",
     "Place",
     "Remote",
     "add_tables",
@@ -52,10 +57,22 @@ __all__ = [
 ]
 
 FORMAT = "blocks 1"
+SUMMED = "sums.parquet"
+ENDED = "ended.json"  # after how many blocks a run was precise enough
 BLOCKS, CALLS, TABLES = "episodes.parquet", "calls", ("summary.csv", "pulls.parquet")
 NOTED = 10.0  # seconds between two notes of a call
 FRESH = 60.0  # a note that is younger is of a call that goes on
 Content = Any  # of a block: rows as a list with a `Run` for each run
+
+
+def moments_of(blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[Moments]:
+    """What is kept of blocks without rows.
+
+    Args:
+        blocks: what they are.
+        parts: for each run the rows of each block.
+    """
+    return [Moments.of([rows[i] for rows in parts]) for i in range(len(blocks))]
 
 
 class Memory:
@@ -65,7 +82,7 @@ class Memory:
         runs: room for all rows, of each run.
     """
 
-    form = None  # blocks of one span need not be cut
+    form: Any = None  # blocks of one span need not be cut
 
     def __init__(self, runs: list[Run]) -> None:
         self._runs = runs
@@ -89,6 +106,101 @@ class Memory:
 
     def close(self) -> None:
         """Nothing is left to do."""
+
+
+def rows_of(blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[list[Run]]:
+    """The rows of blocks: of each block those of each run."""
+    return [[rows[i] for rows in parts] for i in range(len(blocks))]
+
+
+class MemoryOfBlocks(Memory):
+    """Rows in memory, of which only the first blocks may count in the end.
+
+    Args:
+        plans: makes room for so many episodes, of each run.
+        blocks: all of them.
+    """
+
+    form = staticmethod(rows_of)
+
+    def __init__(self, plans: Sequence[Callable[[int], Run]], blocks: Sequence[Block]) -> None:
+        super().__init__([room(0) for room in plans])
+        self._plans, self.blocks, self._prefix = plans, blocks, _Prefix()
+        self._parts: dict[int, list[Run]] = {}
+
+    def put(self, block: Block, content: list[Run]) -> None:
+        """Keep what a block holds."""
+        self._parts[block.number] = content
+
+    def advance(self, count: int) -> list[Run]:
+        """What is known of the first blocks, without their rows."""
+        moments = self._prefix.to(count, lambda i: Moments.of(self._parts[i]))
+        return [SummedRun(room, moments, i, room.seconds) for i, room in enumerate(self._runs)]
+
+    def end(self, count: int, look: int) -> None:
+        """Let the first blocks alone count."""
+        kept = self.blocks[:count]
+        for i, (timed, room) in enumerate(zip(self._runs, self._plans, strict=True)):
+            run = room(sum(block.episodes for block in kept))
+            run.seconds = timed.seconds
+            for block in kept:
+                run.put(block.first, self._parts[block.number][i])
+            self._runs[i] = run
+
+
+class _Prefix:
+    """What is kept of the first blocks, merged in their order."""
+
+    def __init__(self) -> None:
+        self.count, self._merged = 0, list[Moments]()
+
+    def to(self, count: int, moments: Callable[[int], Moments]) -> Moments:
+        """Of so many blocks, no fewer than before.
+
+        Args:
+            count: how many.
+            moments: of the block of this number.
+        """
+        while self.count < count:
+            part = moments(self.count)
+            self._merged = [self._merged[0].merged(part)] if self._merged else [part]
+            self.count += 1
+        return self._merged[0]
+
+
+class MemoryOfMoments(Memory):
+    """Counts and sums in memory, merged in the order of the blocks.
+
+    Args:
+        rooms: all but the rows, of each run.
+        blocks: all of them.
+        eager: merge blocks as soon as they are there; else when `advance` says so.
+    """
+
+    form = staticmethod(moments_of)
+
+    def __init__(self, rooms: list[Run], blocks: Sequence[Block], eager: bool) -> None:
+        super().__init__(rooms)
+        self.blocks, self._eager, self._prefix = blocks, eager, _Prefix()
+        self._waiting: dict[int, Moments] = {}
+
+    def put(self, block: Block, content: Moments) -> None:  # type: ignore[override]
+        """Keep what a block holds."""
+        self._waiting[block.number] = content
+        while self._eager and self._prefix.count in self._waiting:
+            self.advance(self._prefix.count + 1)
+
+    def advance(self, count: int) -> list[Run]:
+        """What is known of the first blocks."""
+        moments = self._prefix.to(count, self._waiting.pop)
+        return [SummedRun(room, moments, i, room.seconds) for i, room in enumerate(self._runs)]
+
+    def end(self, count: int, look: int) -> None:
+        """Let the first blocks alone count."""
+
+    def runs(self) -> list[Run]:
+        """All that is kept."""
+        return self.advance(self._prefix.count)
 
 
 # Files ----------------------------------------------------------------------------------------------------------------
@@ -305,17 +417,19 @@ def _table(run: Run, first: int) -> Any:
     return pa.table(columns)
 
 
-def _digest(rows: Mapping[str, NDArray[Any]], pulls: bytes) -> str:
+def _digest(runs: Sequence[Run], pulls: bytes) -> str:
     """A digest of all numbers of a block."""
     digest = hashlib.sha256(pulls)
-    for name in sorted(rows):
-        digest.update(f"{name} {rows[name].dtype.str} {rows[name].shape}".encode())
-        digest.update(np.ascontiguousarray(rows[name].T).data)
+    for run in runs:
+        for name in sorted(run.columns):
+            values = run.columns[name]
+            digest.update(f"{run.agent} {name} {values.dtype.str} {values.shape}".encode())
+            digest.update(np.ascontiguousarray(values.T).data)
     return digest.hexdigest()
 
 
 def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[bytes]:
-    """The files of blocks of one run.
+    """The files of blocks, with the rows of one run after another.
 
     Args:
         root: the hash of the evaluation.
@@ -325,10 +439,11 @@ def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[R
     pa: Any = require("pyarrow", "a folder of results")
     pq: Any = require("pyarrow.parquet", "a folder of results")
     files = []
-    for block, run in zip(blocks, parts[0], strict=True):
-        pulls = run.pulls.astype("<i8").tobytes()
-        told = {"block": name_of(root, block), "digest": _digest(run.columns, pulls)}
-        table = _table(run, block.first)
+    for i, block in enumerate(blocks):
+        runs = [rows[i] for rows in parts]
+        pulls = b"".join(run.pulls.astype("<i8").tobytes() for run in runs)
+        told = {"block": name_of(root, block), "digest": _digest(runs, pulls)}
+        table = pa.concat_tables([_table(run, block.first) for run in runs]).unify_dictionaries()
         metadata = {b"bandit-envs": json.dumps(told).encode(), b"bandit-envs pulls": zlib.compress(pulls, 1)}
         sink = pa.BufferOutputStream()
         how: dict[str, Any] = {"compression": "zstd", "compression_level": 1, "write_page_checksum": True}
@@ -336,6 +451,39 @@ def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[R
         others = [name for name in table.column_names if name != "episode"]
         how |= {"use_dictionary": others, "column_encoding": {"episode": "DELTA_BINARY_PACKED"}}
         pq.write_table(table.replace_schema_metadata(metadata), sink, row_group_size=2**22, **how)
+        files.append(sink.getvalue().to_pybytes())
+    return files
+
+
+def moments_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[bytes]:
+    """The files of blocks of several runs of which no rows are kept.
+
+    A file has a row for each run, cell and column; its metadata hold all, to the last bit.
+
+    Args:
+        root: the hash of the evaluation.
+        blocks: what they are.
+        parts: for each run the rows of each block.
+    """
+    pa: Any = require("pyarrow", "a folder of results")
+    pq: Any = require("pyarrow.parquet", "a folder of results")
+    files = []
+    for i, (block, moments) in enumerate(zip(blocks, moments_of(blocks, parts), strict=True)):
+        rows = []
+        for run, sums in zip((rows[i] for rows in parts), moments.runs, strict=True):
+            for c, (budget, at) in enumerate(run.cells):
+                for m, name in enumerate(moments.names):
+                    head = {"agent": run.agent, "budget": budget, "at": at, "metric": name, "first": block.first}
+                    told = {"episodes": sums.n, "mean": sums.mean[c, m], "spread": sums.spread[c, m]}
+                    rows.append(head | told | {"positive": sums.up[c, m], "negative": sums.down[c, m]})
+        kinds = {"agent": pa.string(), "metric": pa.string(), "mean": pa.float64(), "spread": pa.float64()}
+        schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in rows[0]])
+        text = moments.to_json().encode()
+        told = {"block": name_of(root, block), "digest": hashlib.sha256(text).hexdigest()}
+        metadata = {b"bandit-envs": json.dumps(told).encode(), b"bandit-envs moments": text}
+        table = pa.Table.from_pylist(rows, schema).replace_schema_metadata(metadata)
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
         files.append(sink.getvalue().to_pybytes())
     return files
 
@@ -390,15 +538,14 @@ class StoredRun(Run):
     def _column(self, name: str) -> NDArray[Any]:
         values = np.empty((self._episodes, len(self.cells)), self._types[name])
         for block in self._blocks:
-            table = self._folder.table(block, [name])
-            part = table.column(name).to_numpy().reshape(len(self.cells), block.episodes)
-            values[block.first : block.first + block.episodes] = part.T
+            part = self._folder.part(block, [name])[block.runs.index(self._place)]
+            values[block.first : block.first + block.episodes] = part.columns[name]
         return values
 
     @functools.cached_property
     def pulls(self) -> NDArray[np.float64]:  # type: ignore[override]
         """Sums over the episodes, (C, K)."""
-        parts = [self._folder.pulls(block, len(self.cells)) for block in self._blocks]
+        parts = [self._folder.part(block, [])[block.runs.index(self._place)].pulls for block in self._blocks]
         sums: NDArray[np.float64] = np.sum(parts, axis=0)
         return sums
 
@@ -424,17 +571,29 @@ class Folder:
         root: the hash of the evaluation.
     """
 
+    inside, form_of = BLOCKS, staticmethod(rows_as_bytes)
+
     def __init__(self, place: Place | Remote, runs: Sequence[Run], groups: Sequence[Group], episodes: int, root: str):
         self.place, self.root, self._rooms, self.episodes = place, root, runs, episodes
         self.blocks = cut(groups, episodes)
-        self.form = functools.partial(rows_as_bytes, root)
+        self.form = functools.partial(self.form_of, root)
         self._names = {block.number: name_of(root, block) for block in self.blocks}
-        self._there: set[int] | None = None
+        self._prefix = _Prefix()
+        self.ended: int | None = None  # the look at which the run has ended
+        self.awaited = False  # whether it has not yet
         self._note: dict[str, Any] = {}
         self._noted, self._call = 0.0, ""
 
+    def look(self) -> None:
+        """See whether a run has ended that was to end when it is precise enough."""
+        self.awaited = True
+        if self.place.has(ENDED):
+            told = json.loads(self.place.read(ENDED))
+            self.shorten(int(told["blocks"]))
+            self.ended, self.awaited = int(told["look"]), False
+
     def _file(self, block: Block) -> str:
-        return f"{BLOCKS}/{self._names[block.number]}"
+        return f"{self.inside}/{self._names[block.number]}"
 
     def has(self, block: Block) -> bool:
         """Whether the block is there."""
@@ -442,7 +601,7 @@ class Folder:
 
     def missing(self) -> list[Block]:
         """The blocks that are not there."""
-        names = self.place.names(BLOCKS)
+        names = self.place.names(self.inside)
         return [block for block in self.blocks if self._names[block.number] not in names]
 
     def begin(self, told: Mapping[str, Any]) -> bool:
@@ -453,7 +612,7 @@ class Folder:
         """
         now = time.time()
         others = [at for name, at in self.place.names(CALLS).items() if now - at < FRESH and self._goes_on(name)]
-        self.place.tidy(BLOCKS)
+        self.place.tidy(self.inside)
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
         self._call = f"{CALLS}/{stamp}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}.json"
         self._note = {
@@ -518,10 +677,7 @@ class Folder:
             self.refuse_gaps()
             raise
         except Exception as error:
-            raise ValueError(
-                f"{self.place}/{self._file(block)} is damaged, and is made anew where evaluate is called again with "
-                f"the same out: {' '.join(str(error).split()):.300}"
-            ) from error
+            raise self._damage(block, error) from error
 
     def refuse_gaps(self) -> None:
         """Refuse to be read while blocks are missing.
@@ -529,24 +685,55 @@ class Folder:
         Raises:
             ValueError: telling how many.
         """
+        if self.awaited:
+            raise ValueError(f"{self.place} is not complete: call evaluate again with the same out")
         if missing := len(self.missing()):
             raise ValueError(
                 f"{self.place} is not complete: {missing} of {len(self.blocks)} blocks are missing; call evaluate "
                 "again with the same out, or copy them there"
             )
 
-    def table(self, block: Block, columns: list[str]) -> Any:
-        """Columns of a block, as a table of pyarrow.
+    def part(self, block: Block, columns: Sequence[str] | None = None, check: bool = False) -> list[Run]:
+        """The rows of a block, of each of its runs.
+
+        Args:
+            block: which.
+            columns: their names; None: all.
+            check: look whether all numbers, and labels, are those that were written.
 
         Raises:
             ValueError: if the block is missing or damaged.
         """
-        return self._read(block, columns)[0]
+        rooms = [self._rooms[i] for i in block.runs]
+        names = list(rooms[0].columns) if columns is None else list(columns)
+        table, told = self._read(block, [*names, "agent"] if check else names)
+        try:
+            pulls = zlib.decompress(table.schema.metadata[b"bandit-envs pulls"])
+            sums, n, first, first_sum = np.frombuffer(pulls, "<i8"), block.episodes, 0, 0
+            arrays = {name: table.column(name).to_numpy() for name in names}
+            runs = []
+            for room in rooms:
+                C, K = room.pulls.shape
+                own = {
+                    name: arrays[name][first : first + C * n].reshape(C, n).T.astype(room.columns[name].dtype)
+                    for name in names
+                }
+                total = sums[first_sum : first_sum + C * K].reshape(C, K).astype(np.float64)
+                runs.append(dataclasses.replace(room, columns=own, pulls=total))
+                if check and table.column("agent")[first : first + C * n].unique().to_pylist() != [room.agent]:
+                    raise ValueError("its labels are not those that were written")
+                first, first_sum = first + C * n, first_sum + C * K
+            if check and _digest(runs, pulls) != told["digest"]:
+                raise ValueError("its numbers are not those that were written")
+        except Exception as error:
+            raise self._damage(block, error) from error
+        return runs
 
-    def pulls(self, block: Block, cells: int) -> NDArray[np.float64]:
-        """Sums of pulls over the episodes of a block, (C, K)."""
-        packed = self._read(block, [])[0].schema.metadata[b"bandit-envs pulls"]
-        return np.frombuffer(zlib.decompress(packed), "<i8").reshape(cells, -1).astype(np.float64)
+    def _damage(self, block: Block, error: Exception) -> ValueError:
+        return ValueError(
+            f"{self.place}/{self._file(block)} is damaged, and is made anew where evaluate is called again with the "
+            f"same out: {' '.join(str(error).split()):.300}"
+        )
 
     def check(self, block: Block) -> None:
         """Refuse a block that is not what was written.
@@ -554,21 +741,29 @@ class Folder:
         Raises:
             ValueError: naming the file.
         """
-        table, told = self._read(block, None)
-        run = self._rooms[block.runs[0]]
-        try:
-            columns = {}
-            for name, room in run.columns.items():
-                values = table.column(name).to_numpy().reshape(len(run.cells), block.episodes)
-                columns[name] = values.T.astype(room.dtype, copy=False)
-            digest = _digest(columns, zlib.decompress(table.schema.metadata[b"bandit-envs pulls"]))
-            labels = table.column("agent").unique().to_pylist()
-        except Exception as error:
-            digest, labels = repr(error), []
-        if digest != told["digest"] or labels != [run.agent]:
-            raise ValueError(
-                f"{self.place}/{self._file(block)} is damaged: its numbers are not those that were written"
-            )
+        self.part(block, check=True)
+
+    def moments(self, block: Block) -> Moments:
+        """What is known of a block, without its rows."""
+        return Moments.of(self.part(block))
+
+    def advance(self, count: int) -> list[Run]:
+        """What is known of the first blocks, without their rows."""
+        moments = self._prefix.to(count, lambda i: self.moments(self.blocks[i]))
+        return [SummedRun(room, moments, i, 0.0) for i, room in enumerate(self._rooms)]
+
+    def end(self, count: int, look: int) -> None:
+        """Let the first blocks alone count, and remove all others."""
+        self.place.write(ENDED, (json.dumps({"blocks": count, "look": look}) + "\n").encode())
+        beyond = self.blocks[count:]
+        self.look()
+        for block in beyond:
+            self.discard(block)
+
+    def shorten(self, count: int) -> None:
+        """Let the first blocks alone count."""
+        self.blocks = self.blocks[:count]
+        self.episodes = sum(block.episodes for block in self.blocks if 0 in block.runs)
 
     def discard(self, block: Block) -> None:
         """Remove a block."""
@@ -589,6 +784,73 @@ class Folder:
             "runs": [{**room.describe(), "episodes": self.episodes, "seconds": None} for room in self._rooms],
         }
         return (json.dumps(content, indent=1, default=json_form) + "\n").encode()
+
+
+class FolderOfMoments(Folder):
+    """Blocks in a folder that hold counts and sums, and no rows."""
+
+    inside, form_of = SUMMED, staticmethod(moments_as_bytes)
+
+    def moments(self, block: Block) -> Moments:
+        """What a block holds.
+
+        Raises:
+            ValueError: if the block is missing or damaged.
+        """
+        table, told = self._read(block, None)
+        try:
+            text = table.schema.metadata[b"bandit-envs moments"]
+            if hashlib.sha256(text).hexdigest() != told["digest"]:
+                raise ValueError("its numbers are not those that were written")
+            return Moments.from_json(text.decode())
+        except Exception as error:
+            raise self._damage(block, error) from error
+
+    def check(self, block: Block) -> None:
+        """Refuse a block that is not what was written.
+
+        Raises:
+            ValueError: naming the file.
+        """
+        self.moments(block)
+
+    def runs(self) -> list[Run]:
+        """All that is kept, merged in the order of the blocks; read when it is asked for."""
+        return [StoredSums(room, self, i) for i, room in enumerate(self._rooms)]
+
+    @functools.cached_property
+    def merged(self) -> Moments:
+        """Of all blocks."""
+        self.refuse_gaps()
+        return self._prefix.to(len(self.blocks), lambda i: self.moments(self.blocks[i]))
+
+
+class StoredSums(SummedRun):
+    """What a folder keeps of one agent at one budget, without rows.
+
+    Args:
+        room: all but the rows. folder: holds it. place: of the run in the plan.
+    """
+
+    def __init__(self, room: Run, folder: FolderOfMoments, place: int) -> None:
+        self._folder = folder
+        self.keep(room, place)
+
+    @property
+    def moments(self) -> Moments:  # type: ignore[override]
+        """Of all runs."""
+        return self._folder.merged
+
+    @property
+    def pulls(self) -> NDArray[np.float64]:  # type: ignore[override]
+        """Sums over the episodes, (C, K)."""
+        return self.moments.pulls[self.place]
+
+    @property
+    def seconds(self) -> float:  # type: ignore[override]
+        """Of one core, that all pulls take."""
+        pulls, seconds = self._folder.speed(self.place)
+        return self.mean("total_pulls", -1) * self.episodes * seconds / max(pulls, 1)
 
 
 def root_of(identity: Mapping[str, Any]) -> str:
@@ -617,7 +879,7 @@ def claimed(
         ValueError: if the folder holds another evaluation, telling what differs. OSError: if it cannot be written to.
     """
     place = place_of(address)
-    folder = Folder(place, rooms, groups, episodes, root_of(identity))
+    folder = _folder(settings)(place, rooms, groups, episodes, root_of(identity))
     if place.write(SETTINGS, folder.describe(identity, settings, groups), new=True):
         return folder
     there = _settings(place)
@@ -627,6 +889,10 @@ def claimed(
     if differing := _differences(there["identity"], asked):
         raise ValueError(f"{place} holds another evaluation: {'; '.join(differing)}")
     return folder
+
+
+def _folder(settings: Mapping[str, Any]) -> type[Folder]:
+    return FolderOfMoments if settings["rows"] == "none" else Folder
 
 
 def _settings(place: Place | Remote) -> dict[str, Any]:
@@ -683,7 +949,12 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
             room.deterministic, room.stops = form["deterministic"], bool(form["stops"])
             rooms.append(room)
         made = [Group(tuple(map(int, one["runs"])), int(one["size"])) for one in groups]
-        return Folder(place, rooms, made, int(settings["episodes"]), root_of(identity)), settings
+        kind = _folder(settings)
+        folder = kind(place, rooms, made, int(settings["episodes"]), root_of(identity))
+        if settings.get("precision") is not None:
+            folder.look()
+            settings |= {"episodes": folder.episodes, "look": folder.ended}
+        return folder, settings
     except Exception as error:
         raise ValueError(f"{place} holds no evaluation that this version reads: {error!r:.300}") from error
 
@@ -704,10 +975,10 @@ def clear(address: str | Path) -> None:
     place = place_of(address)
     place.remove(SETTINGS)
     if not place.has(BLOCKS):
-        for folder in (BLOCKS, CALLS):
+        for folder in (BLOCKS, SUMMED, CALLS):
             for name in place.names(folder):
                 place.remove(f"{folder}/{name}")
-    for name in (BLOCKS, *TABLES):
+    for name in (BLOCKS, ENDED, *TABLES):
         if place.has(name):
             place.remove(name)
 
