@@ -118,14 +118,15 @@ def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool)
     else:
         with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
             parallel = joblib.Parallel(jobs, **how)
-    one = joblib.delayed(_run)
-    results = parallel(one(task.run, watch) for task in tasks if task.wanted())
+    call = joblib.delayed(_run)
+    results = parallel(call(task.run, watch) for task in tasks if task.wanted())
     try:
-        yield from results
+        for one in results:  # noqa: UP028 ("yield from" would close them before anything else)
+            yield one
     except BaseException:
         watch.over = True
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*joblib")  # of results that nobody uses
+            warnings.simplefilter("ignore")  # of results that nobody uses
             results.close()
         raise
 

@@ -124,6 +124,12 @@ class Histogram:
         return b - (b - a) * (1 - t) if t >= 0.5 else a + (b - a) * t
 
 
+def shared(one: Run, other: Run) -> list[tuple[int, int]]:
+    """The cells of two runs that have the same budget and number of pulls, by their numbers in both."""
+    places = {cell: d for d, cell in enumerate(other.cells)}
+    return [(c, places[cell]) for c, cell in enumerate(one.cells) if cell in places]
+
+
 @dataclass(frozen=True)
 class Moments:
     """What is kept of consecutive episodes of several runs.
@@ -132,7 +138,7 @@ class Moments:
         names: of the columns. runs: for each run its columns, (C, M). pulls: for each run the sums by arm, (C, K).
         times: for each run and cell the histogram of its pulls. stopped: for each run how many episodes of a cell the
         agent has ended by itself, and how many of these wrongly, (C, 2). pairs: the differences of columns of each pair
-        of runs with the same cells, (C, M), by their numbers.
+        of runs in the cells that they share, (S, M), by their numbers.
     """
 
     names: tuple[str, ...]
@@ -148,7 +154,7 @@ class Moments:
         names, total = tuple(runs[0].columns), runs[0].episodes
         sums: list[Sums] = []
         pairs: dict[tuple[int, int], Sums] = {}
-        couples = [(a, b) for a, b in combinations(range(len(runs)), 2) if runs[a].cells == runs[b].cells]
+        couples = [(a, b, shared(runs[a], runs[b])) for a, b in combinations(range(len(runs)), 2)]
         for first in range(0, total, CHUNK):
             last = min(first + CHUNK, total)
             tables = [
@@ -156,19 +162,22 @@ class Moments:
             ]
             some = list(map(Sums.of, tables))
             sums = [one.merged(more) for one, more in zip(sums, some, strict=True)] if sums else some
-            for a, b in couples:
-                more = Sums.of(tables[a] - tables[b])
+            for a, b, cells in couples:
+                if not cells:
+                    continue
+                left, right = map(list, zip(*cells, strict=True))
+                more = Sums.of(tables[a][:, left] - tables[b][:, right])
                 pairs[a, b] = pairs[a, b].merged(more) if first else more
-        cells = [range(len(run.cells)) for run in runs]
+        numbers = [range(len(run.cells)) for run in runs]
         return cls(
             names,
             tuple(sums),
             tuple(run.pulls.copy() for run in runs),
             tuple(
                 tuple(Histogram.of(run.columns["total_pulls"][:, c]) for c in own)
-                for run, own in zip(runs, cells, strict=True)
+                for run, own in zip(runs, numbers, strict=True)
             ),
-            tuple(np.array([run.stopped(c) for c in own]) for run, own in zip(runs, cells, strict=True)),
+            tuple(np.array([run.stopped(c) for c in own]) for run, own in zip(runs, numbers, strict=True)),
             pairs,
         )
 
@@ -326,16 +335,17 @@ class SummedRun(Run):
         if self.place == other.place and c == d:
             binary = self._binary(c, m) and other._binary(d, m)
             return statistics.paired_sums(0.0, 0.0, 0, 0, n, binary, level)
-        if c != d or pair not in self.moments.pairs:
+        cells, cell = (shared(self, other), (c, d)) if pair[0] == self.place else (shared(other, self), (d, c))
+        if cell not in cells:
             raise ValueError(
                 "no rows were kept, as rows='none' asked for: only equal budgets and numbers of pulls compare"
             )
-        found = self.moments.pairs[pair]
-        more, less = int(found.up[c, m]), int(found.down[c, m])
+        found, i = self.moments.pairs[pair], cells.index(cell)
+        more, less = int(found.up[i, m]), int(found.down[i, m])
         if sign < 0:
             more, less = less, more
         binary = self._binary(c, m) and other._binary(d, m)
-        mean, spread = sign * float(found.mean[c, m]) + 0.0, float(found.spread[c, m])
+        mean, spread = sign * float(found.mean[i, m]) + 0.0, float(found.spread[i, m])
         return statistics.paired_sums(mean, spread, more, less, n, binary, level)
 
     def _binary(self, c: int, m: int) -> bool:
