@@ -614,3 +614,29 @@ def test_all_episodes_are_run_where_they_are_too_few(tmp_path: Path) -> None:
     result = evaluate("lsa", precision={"score": 1e-9}, episodes=500, out=tmp_path)
     assert result.settings["episodes"] == 500
     assert result.summary()["episodes"].tolist() == [500]
+
+
+# Evolution, and the command line --------------------------------------------------------------------------------------
+
+
+def test_candidates_of_an_evolution_play_on_all_cores() -> None:
+    pytest.importorskip("cmaes")
+    how: dict[str, Any] = {"generations": 2, "episodes": 40, "population": 4, "every": 1, "held_out": 1}
+    kwargs = {"instance": "sampler(arms=5)", "budget": 40}
+    one, card = agents.evolve("Threshold", env_kwargs=kwargs, **how)
+    two, other = agents.evolve("Threshold", env_kwargs=kwargs, jobs=2, **how)
+    assert one == two
+    assert card["result"] == other["result"]
+    with pytest.raises(ValueError, match="jobs must be at least 1"):
+        agents.evolve("Threshold", generations=1, jobs=0)
+
+
+def test_rows_and_precision_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "evaluate Threshold --instance tao2019-1 --budget 60 --agents lsa uniform --episodes 20000 --rows none"
+    assert main([*line.split(), "--precision", "score=0.01"]) == 0
+    out = capsys.readouterr().out
+    assert "no rows were kept: intervals of means are normal ones" in out
+    assert "intervals allow for having looked more than once" in out
+    assert "20,000 episodes" not in out
+    assert main([*line.split(), "--precision", "score=x"]) == 2
+    assert "--precision must be a number, NAME=number, or verdict, got 'score=x'" in capsys.readouterr().err

@@ -52,6 +52,11 @@ class Evaluate(EnvironmentCommand[Options]):
     jobs: Annotated[int, arg(metavar="N")] = 1
     """Blocks of episodes that run at the same time, -1 for as many as there are cores; the result does not depend on
     it."""
+    rows: Annotated[str, arg(metavar="all|none")] = "all"
+    """none: keep counts, sums and histograms only, in memory that does not grow with the number of episodes."""
+    precision: Annotated[str | None, arg(metavar="X|NAME=X|verdict", help_behavior_hint="")] = None
+    """End before --episodes once all agents have it: half of the width of the interval of the error rate, or of the
+    metric NAME; or a verdict on delta."""
     stochastic: Switch = False
     """Saved models draw their actions from their policy, instead of taking the most probable one."""
     metric: Word = None
@@ -107,6 +112,8 @@ class Evaluate(EnvironmentCommand[Options]):
             jobs=self.jobs,
             out=self.out,
             shard=self.shard,
+            rows=self.rows,
+            precision=_precision(self.precision),
             deterministic=not self.stochastic,
             progress=self.progress,
             trust=self.trust,
@@ -121,6 +128,21 @@ class Evaluate(EnvironmentCommand[Options]):
             written.append(self.figure)
         if written:
             print(f"\nwrote {' and '.join(map(str, written))}")
+
+
+def _precision(text: str | None) -> Any:
+    """What `evaluate` takes as precision.
+
+    Raises:
+        ValueError: for text that is none.
+    """
+    if text is None or text == "verdict":
+        return text
+    name, equals, width = text.rpartition("=")
+    try:
+        return {name: float(width)} if equals else float(width)
+    except ValueError:
+        raise ValueError(f"--precision must be a number, NAME=number, or verdict, got {text!r}") from None
 
 
 def _all_that_can_run(problem: str, env: Any) -> list[str]:

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from bandit_envs import integer
+
 from ..core.optional import require
 from .progress import Progress
 
-__all__ = ["Call", "Outcome", "StoppedError", "Watch", "cores", "outcomes"]
+__all__ = ["Call", "Outcome", "StoppedError", "Watch", "cores", "jobs_number", "outcomes"]
 
 T = TypeVar("T")
 
@@ -72,6 +74,17 @@ class Outcome(Generic[T]):
 
     made: T
     here: bool
+
+
+def jobs_number(jobs: int) -> int:
+    """The number of tasks at the same time, checked; -1 for all cores.
+
+    Raises:
+        ValueError: for what is no such number.
+    """
+    if (jobs := integer("jobs", jobs, -1, 2**16)) == 0:
+        raise ValueError("jobs must be at least 1, or -1 for all cores, got 0")
+    return jobs
 
 
 def cores(jobs: int) -> int:

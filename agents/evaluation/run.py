@@ -48,7 +48,7 @@ from . import store
 from .blocks import Block, Work, cut, grouped, spans
 from .drawing import Drawing
 from .environment import environment_id
-from .execution import Call, Watch, cores, outcomes
+from .execution import Call, Watch, cores, jobs_number, outcomes
 from .identity import arms_of, described
 from .identity import versions as results_versions
 from .precision import Precision, looks, precision_of
@@ -142,8 +142,7 @@ def evaluate(
         gymnasium.error.Error: for an id, with its namespace, that nobody has registered.
     """
     episodes, seed = integer("episodes", episodes, 1, EPISODES_LIMIT), root_number(seed)
-    if (jobs := integer("jobs", jobs, -1, 2**16)) == 0:
-        raise ValueError("jobs must be at least 1, or -1 for all cores, got 0")
+    jobs = jobs_number(jobs)
     if out is not None and (not isinstance(out, (str, Path)) or not str(out)):
         raise ValueError(f"out must be a folder, an address, or None, got {out!r:.200}")
     rows, part = choice("rows", rows, ("all", "none")), _shard(shard)
