@@ -107,5 +107,5 @@ def _lost(
 ) -> tuple[NDArray[np.int64], Floats, float]:
     """What some candidates lose, played on their own: their numbers, losses and processor time."""
     began = time.process_time()
-    lost = CommonEpisodes(env_id, kwargs, count).losses(table, root, first)
+    lost = CommonEpisodes(env_id, kwargs, count).losses(table.tolist(), root, first)
     return part, lost, time.process_time() - began
