@@ -50,12 +50,15 @@ class Sums:
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> Sums:
-        """Of numbers (n, ...)."""
+        """Of numbers (..., n)."""
         x = values.astype(np.float64, copy=False)
-        mean = x.mean(axis=0)
-        spread = np.square(x - mean).sum(axis=0)
-        up, down = (x > 0).sum(axis=0), (x < 0).sum(axis=0)
-        return cls(len(x), mean, spread, up, down, np.all(np.abs(x) == (x != 0), axis=0))
+        n = x.shape[-1]
+        mean = x.sum(axis=-1) / n
+        ahead = x - mean[..., None]
+        spread = np.einsum("...i,...i->...", ahead, ahead)
+        up, down = np.count_nonzero(x > 0, axis=-1), np.count_nonzero(x < 0, axis=-1)
+        whole = np.count_nonzero(np.abs(x) == 1, axis=-1)
+        return cls(n, mean, spread, np.asarray(up), np.asarray(down), np.asarray(whole == up + down))
 
     def merged(self, other: Sums) -> Sums:
         """With the numbers of another one, which come after these. [Chan, Golub & LeVeque 1979]"""
@@ -130,6 +133,14 @@ def shared(one: Run, other: Run) -> list[tuple[int, int]]:
     return [(c, places[cell]) for c, cell in enumerate(one.cells) if cell in places]
 
 
+def _table(run: Run, names: Sequence[str], first: int, last: int) -> Floats:
+    """The columns of some episodes, (C, M, last - first)."""
+    table = np.empty((len(run.cells), len(names), last - first))
+    for m, name in enumerate(names):
+        table[:, m] = run.columns[name][first:last].T
+    return table
+
+
 @dataclass(frozen=True)
 class Moments:
     """What is kept of consecutive episodes of several runs.
@@ -157,16 +168,14 @@ class Moments:
         couples = [(a, b, shared(runs[a], runs[b])) for a, b in combinations(range(len(runs)), 2)]
         for first in range(0, total, CHUNK):
             last = min(first + CHUNK, total)
-            tables = [
-                np.stack([run.columns[name][first:last] for name in names], axis=2, dtype=np.float64) for run in runs
-            ]
+            tables = [_table(run, names, first, last) for run in runs]
             some = list(map(Sums.of, tables))
             sums = [one.merged(more) for one, more in zip(sums, some, strict=True)] if sums else some
             for a, b, cells in couples:
                 if not cells:
                     continue
                 left, right = map(list, zip(*cells, strict=True))
-                more = Sums.of(tables[a][:, left] - tables[b][:, right])
+                more = Sums.of(tables[a][left] - tables[b][right])
                 pairs[a, b] = pairs[a, b].merged(more) if first else more
         numbers = [range(len(run.cells)) for run in runs]
         return cls(
