@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import socket
 import sys
 import threading
 import time
@@ -335,6 +336,24 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(
         tmp_path.chmod(0o700)
     with pytest.raises(ValueError, match="out must be a folder, or the address of one, got 'nowhere://x'"):
         evaluate("lsa", out="nowhere://x")
+
+
+def test_what_a_killed_call_left_is_removed(tmp_path: Path) -> None:
+    evaluate("lsa", out=tmp_path, shard="1/2")
+    name, host = next(iter(files(tmp_path))), socket.gethostname()
+    parts = {
+        pid: tmp_path / "episodes.parquet" / f"{name}.{host}-{pid}-0a1b2c3d.part" for pid in (2**22 + 1, os.getpid())
+    }
+    for part in parts.values():
+        part.write_bytes(b"half")
+    evaluate("lsa", out=tmp_path)
+    assert [part.exists() for part in parts.values()] == [False, True]
+
+
+def test_a_complete_folder_is_read_without_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = evaluate("lsa", out=tmp_path)
+    monkeypatch.setattr(store.Place, "write", lambda *some, **more: pytest.fail("something is written"))
+    same(evaluate("lsa", out=tmp_path), whole)
 
 
 def test_interruption_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.files import write_alone
+from .precision import level_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,6 +142,7 @@ def series_of(
         order: labels of agents; an agent's style is that of its place here.
     """
     made = []
+    level = level_at(evaluation.settings.get("look"), level)
     for agent in evaluation.agents:
         runs = [run for run in evaluation.runs if run.agent == agent]
         cells = [cell for run in runs for cell in run.cells]

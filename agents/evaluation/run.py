@@ -242,8 +242,11 @@ class _Ending:
 def _identity(plans: Sequence[_Plan], settings: Mapping[str, Any]) -> dict[str, Any]:
     """All that the rows depend on."""
     own = {name: value for name, value in settings.items() if name != "versions"}
+    first = plans[0]
+    with closing(_make_envs(first.env_id, 1, *_forms(first.policy), first.kwargs)) as envs:
+        arms = arms_of(envs)
     agents = {plan.label: f"{described(plan.policy)}{', drawn' if plan.draws else ''}" for plan in reversed(plans)}
-    return own | {"agents": agents, "arms": plans[0].arms, "version": results_versions()}
+    return own | {"agents": agents, "arms": arms, "version": results_versions()}
 
 
 def _shard(shard: Any) -> tuple[int, int] | None:
@@ -617,7 +620,6 @@ class _Plan:
     checks: list[int] | None
     lower_bound: float
     task: Task
-    arms: str | None = None
     checks_are_budgets: bool = False
     draws: bool = False
 
@@ -681,7 +683,7 @@ def _plan(
     try:
         task = envs.task
         check_end(label, policy, task)
-        bound, arms = _lower_bound(envs), arms_of(envs)
+        bound = _lower_bound(envs)
         slots = _batch_size(envs, episodes, batch)
         # A first decision: what the agent cannot read comes out here, and no run pays for the loading of kernels.
         observation, _ = envs.reset(seed=0)
@@ -694,7 +696,7 @@ def _plan(
         envs.certify(np.zeros(1, np.int64), **_bounds_of(policy))
     finally:
         envs.close()
-    return _Plan(label, policy, env_id, kwargs, slots, checks, bound, task, arms)
+    return _Plan(label, policy, env_id, kwargs, slots, checks, bound, task)
 
 
 def _bounds_of(policy: Any) -> Mapping[str, Any]:

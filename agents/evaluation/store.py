@@ -264,10 +264,12 @@ class Place:
             if new:
                 try:
                     os.link(partial, path)
-                except FileExistsError:
-                    return False
-                finally:
                     partial.unlink()
+                except FileExistsError:
+                    partial.unlink()
+                    return False
+                except OSError:  # a file system that has no links
+                    os.replace(partial, path)
             else:
                 os.replace(partial, path)
         except OSError as error:
@@ -283,11 +285,9 @@ class Place:
     def tidy(self, folder: str) -> None:
         """Remove what calls of this machine that have been killed left of files that they were writing."""
         for name in self.names(folder):
-            stem, dot, _ = name.removesuffix(".part").rpartition("-")
-            host, _, process = stem.rpartition(".")[2].rpartition("-")
-            if not (name.endswith(".part") and dot and process.isdecimal() and host == socket.gethostname()):
-                continue
-            if not _alive(int(process)):
+            _, ours, rest = name.partition(f".{socket.gethostname()}-")
+            process = rest.partition("-")[0]
+            if ours and name.endswith(".part") and process.isdecimal() and not _alive(int(process)):
                 self.remove(f"{folder}/{name}")
 
 
@@ -880,7 +880,7 @@ def claimed(
     """
     place = place_of(address)
     folder = _folder(settings)(place, rooms, groups, episodes, root_of(identity))
-    if place.write(SETTINGS, folder.describe(identity, settings, groups), new=True):
+    if not place.has(SETTINGS) and place.write(SETTINGS, folder.describe(identity, settings, groups), new=True):
         return folder
     there = _settings(place)
     asked = json.loads(json.dumps(identity, default=json_form))
