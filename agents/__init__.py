@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .evaluation import Evaluation as Evaluation
     from .evaluation import evaluate as evaluate
     from .evaluation import play as play
+    from .evaluation import results as results
     from .evolved.evolution import evolve as evolve
     from .learned import load as load
     from .learned import train as train
@@ -30,6 +31,7 @@ _ON_USE = {
     "evolve": ".evolved.evolution",
     "load": ".learned",
     "play": ".evaluation",
+    "results": ".evaluation",
     "train": ".learned",
 }
 
@@ -48,6 +50,7 @@ __all__ = [
     "names",
     "play",
     "register",
+    "results",
     "train",
 ]
 

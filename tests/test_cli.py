@@ -108,17 +108,20 @@ def test_evaluate_writes_results_that_plot_reads(capsys: Output, tmp_path: Path)
     line = f"evaluate Threshold --instance tao2019-1 --agents lsa uniform --at 20 60 --episodes 9 --out {out}"
     text, _ = run(capsys, f"{line} --figure {figure} --metric misclassified")
     assert text.endswith(f"wrote {out} and {figure}\n")
-    assert len(list(out.iterdir())) == 4
+    kept = {"episodes.parquet", "pulls.parquet", "summary.csv", "settings.json", "calls"}
+    assert {path.name for path in out.iterdir()} == kept
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert Evaluation.load(out).summary()["at"].tolist() == [20, 60, 20, 60]
-    _, err = run(capsys, line, 2)
-    assert err == f"bandit-envs: {out} is there already: give another --out, or --force to overwrite it\n"
+    again, _ = run(capsys, f"{line} --metric misclassified")  # all blocks are there
+    assert again == text.replace(f" and {figure}", "")
+    _, err = run(capsys, f"{line} --seed 1", 2)
+    assert err == f"bandit-envs: {out} holds another evaluation: seed is 0 there, 1 asked for\n"
     run(capsys, f"{line} --force --seed 1")
     assert json.loads((out / "settings.json").read_text())["seed"] == 1
-    again = tmp_path / "again.svg"
-    text, _ = run(capsys, f"plot {out} --metric misclassified --figure {again} --log --title mine --level 0.9")
-    assert text == f"wrote {again}\n"
-    assert again.read_text().startswith("<?xml")
+    drawn = tmp_path / "again.svg"
+    text, _ = run(capsys, f"plot {out} --metric misclassified --figure {drawn} --log --title mine --level 0.9")
+    assert text == f"wrote {drawn}\n"
+    assert drawn.read_text().startswith("<?xml")
     text, _ = run(capsys, f"plot {out}")
     assert text == f"wrote {out / 'error_rate.png'}\n"
     (tmp_path / "empty").mkdir()

@@ -397,7 +397,11 @@ class Never(Agent):
             for bad in (5, "budget", [("budget", 5)], {1: 2}, {None: 3}, np.zeros(2))
         ],
         *[("uniform", {"env_id": bad}, "env_id must be the name of a registered environment") for bad in (5, None, [])],
-        ("uniform", {"out": "somewhere"}, "out must be None"),
+        *[("uniform", {"out": bad}, "out must be a folder, an address, or None") for bad in (5, "", [])],
+        ("uniform", {"shard": "1/2"}, "shard needs out"),
+        *[("uniform", {"out": "x", "shard": bad}, "shard must be 'i/n'") for bad in ("x", 5, "1", (1.5, 2), "a/b")],
+        *[("uniform", {"out": "x", "shard": bad}, "shard must be one of 1/2 to 2/2") for bad in ("0/2", "3/2")],
+        ("uniform", {"out": "x", "shard": "slurm"}, "needs a job array of SLURM"),
         ("uniform", {"env_kwargs": {"delta": 0.1}}, "uniform may never stop.*max_pulls"),
         ("uniform", {"env_kwargs": {"instance": "sampler"}}, "uniform may never stop"),
         (Model(10), {"env_kwargs": {"delta": 0.1}}, "may never stop"),
@@ -653,7 +657,10 @@ def test_where_there_is_no_terminal_progress_is_told_in_lines(
     evaluate(both, episodes=4, batch=2, env_kwargs=TAO | {"budget": 6}, progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert 2 <= len(lines) <= 8
-    assert all(re.fullmatch(r"((one|two): \d+ of 24 pulls|still running) \(after \d+ s\)", line) for line in lines)
+    assert all(
+        re.fullmatch(r"((one|two): \d+ of 48 pulls(, \d+ s left)?|still running) \(after \d+ s\)", line)
+        for line in lines
+    )
     assert {line.partition(":")[0] for line in lines} >= {"one", "two"}
     assert progress._lines is None
 

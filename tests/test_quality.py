@@ -52,6 +52,7 @@ def test_the_oldest_versions_are_those_that_the_project_allows():
         for row in [
             *PROJECT["project"]["dependencies"],
             *optional["evaluation"],
+            *optional["cluster"],
             *optional["training"],
             *optional["session"],
             *optional["tests"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
@@ -15,7 +16,7 @@ from ..core.files import try_out
 from ..evaluation.environment import environment_id, importable
 from ..evaluation.report import report
 from .environment import EnvironmentCommand, Options
-from .options import Count, Counts, Place, Switch, Word, Words, note, refuse_to_overwrite
+from .options import Address, Count, Counts, Place, Switch, Word, Words, note, refuse_to_overwrite
 
 __all__ = ["Evaluate"]
 
@@ -30,6 +31,8 @@ class Evaluate(EnvironmentCommand[Options]):
           --agents lsa "apt(tolerance=0.05)" uniform --budget 500000 --episodes 16
       bandit-envs evaluate TopK --instance "sampler(arms=20)" --k 5 --budget 400 --out results/top-k
       bandit-envs evaluate Threshold --budget 200 --agents results/ppo.zip lsa uniform --figure results/ppo.png
+      bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt --episodes 1000000 --rows none --jobs -1 \
+          --precision score=0.001 --out results/long
     """
 
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]]
@@ -49,16 +52,24 @@ class Evaluate(EnvironmentCommand[Options]):
     batch: Count = None
     """Episodes side by side; the result does not depend on it."""
     jobs: Annotated[int, arg(metavar="N")] = 1
-    """Parts of the episodes that run at the same time, -1 for as many as there are cores; the result does not depend
-    on it."""
+    """Blocks of episodes that run at the same time, -1 for as many as there are cores; the result does not depend on
+    it."""
+    rows: Annotated[str, arg(metavar="all|none")] = "all"
+    """none: keep counts, sums and histograms only, in memory that does not grow with the number of episodes."""
+    precision: Annotated[str | None, arg(metavar="X|NAME=X|verdict", help_behavior_hint="")] = None
+    """End before --episodes once all agents have it: half of the width of the interval of the error rate, or of the
+    metric NAME; or a verdict on delta."""
     stochastic: Switch = False
     """Saved models draw their actions from their policy, instead of taking the most probable one."""
     metric: Word = None
     """What is shown, compared and drawn: error_rate, score, total_pulls, or a metric of the problem."""
     reference: Word = None
     """The agent that the others are compared with; left out: the first."""
-    out: Place = None
-    """Folder for episodes.parquet, pulls.parquet, summary.csv and settings.json."""
+    out: Address = None
+    """Folder, or address of one as s3://bucket/folder, for episodes.parquet (a file for each block of episodes, as soon
+    as it is there), pulls.parquet, summary.csv and settings.json. The same command goes on where it was killed."""
+    shard: Annotated[str | None, arg(metavar="I/N", help_behavior_hint="")] = None
+    """Make only part I of N of the blocks, for --out; slurm: the part of this task of a job array of SLURM."""
     figure: Place = None
     """File for a figure: .png, .svg or .pdf."""
     force: Switch = False
@@ -70,8 +81,8 @@ class Evaluate(EnvironmentCommand[Options]):
 
     def run(self) -> None:
         """Check all that can be checked, run the agents, print and write the results."""
-        from ..evaluation import plots
-        from ..evaluation.result import SETTINGS, check_metric
+        from ..evaluation import plots, store
+        from ..evaluation.rows import check_metric
 
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         first = kwargs | ({"budget": min(self.budgets)} if self.budgets else {})
@@ -84,8 +95,10 @@ class Evaluate(EnvironmentCommand[Options]):
         if self.figure is not None:
             try_out(plots.check_path(self.figure))
         if self.out is not None:
-            refuse_to_overwrite([self.out], self.force)
-            try_out(self.out / SETTINGS)
+            if self.force:
+                store.clear(self.out)
+            elif not store.holds(self.out):
+                refuse_to_overwrite([Path(self.out)], False)
         names = _all_that_can_run(solved, env) if self.agents is None else list(self.agents)
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"--reference must be one of the agents {', '.join(names)}, got {self.reference!r}")
@@ -99,17 +112,39 @@ class Evaluate(EnvironmentCommand[Options]):
             env_kwargs=kwargs,
             batch=self.batch,
             jobs=self.jobs,
+            out=self.out,
+            shard=self.shard,
+            rows=self.rows,
+            precision=_precision(self.precision),
             deterministic=not self.stochastic,
             progress=self.progress,
             trust=self.trust,
         )
+        if self.out is not None and (missing := store.lacking(self.out)):
+            print(f"this part is done; {missing} blocks of other parts are not in {self.out} yet")
+            return
         print(report(result, self.metric, self.reference))
-        written = [] if self.out is None else [result.save(self.out)]
+        written: list[Any] = [] if self.out is None else [store.add_tables(self.out, result)]
         if self.figure is not None:
             result.plot(self.metric or "error_rate", path=self.figure)
             written.append(self.figure)
         if written:
             print(f"\nwrote {' and '.join(map(str, written))}")
+
+
+def _precision(text: str | None) -> Any:
+    """What `evaluate` takes as precision.
+
+    Raises:
+        ValueError: for text that is none.
+    """
+    if text is None or text == "verdict":
+        return text
+    name, equals, width = text.rpartition("=")
+    try:
+        return {name: float(width)} if equals else float(width)
+    except ValueError:
+        raise ValueError(f"--precision must be a number, NAME=number, or verdict, got {text!r}") from None
 
 
 def _all_that_can_run(problem: str, env: Any) -> list[str]:

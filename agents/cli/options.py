@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from tyro.conf import FlagCreatePairsOff, arg
 
 __all__ = [
+    "Address",
     "Command",
     "Count",
     "Counts",
@@ -36,6 +37,7 @@ Flag = Annotated[bool | None, arg(help_behavior_hint="")]
 Word = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 Words = Annotated[tuple[str, ...] | None, arg(metavar="NAME [NAME ...]", help_behavior_hint="")]
 Json = Annotated[str | None, arg(metavar="JSON", help_behavior_hint="")]
+Address = Annotated[str | None, arg(metavar="PATH", help_behavior_hint="")]
 Place = Annotated[Path | None, arg(metavar="PATH", help_behavior_hint="")]
 Switch = FlagCreatePairsOff[Annotated[bool, arg(help_behavior_hint="")]]
 

@@ -134,7 +134,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             told = f"{type(error).__name__}: {error}"
             print(f"bandit-envs: {' '.join(told.split())} (--debug shows where it comes from)", file=sys.stderr)
             return 2
-        except KeyboardInterrupt:
-            print("bandit-envs: interrupted", file=sys.stderr)
+        except KeyboardInterrupt as error:
+            print(": ".join(["bandit-envs: interrupted", *map(str, error.args)]), file=sys.stderr)
             return 130
     return 0

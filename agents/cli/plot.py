@@ -45,6 +45,6 @@ class Plot(Command):
         from ..evaluation.plots import check_path
 
         path = self.folder / f"{self.metric}.png" if self.figure is None else check_path(self.figure)
-        result = agents.Evaluation.load(self.folder, trust=self.trust)
+        result = agents.results(self.folder, trust=self.trust)
         result.plot(self.metric, path=path, log=self.log, title=self.title, level=self.level)
         print(f"wrote {path}")

@@ -15,8 +15,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["finish", "read_json", "read_together", "reading", "try_out", "write_alone", "write_together"]
+__all__ = [
+    "SETTINGS",
+    "finish",
+    "json_form",
+    "read_json",
+    "read_together",
+    "reading",
+    "try_out",
+    "write_alone",
+    "write_together",
+]
 
+SETTINGS = "settings.json"  # the index of a folder of results
 DIGESTS = "digests"  # the key of an index that holds {name of a file: its digest}
 
 
@@ -107,7 +118,7 @@ def write_together(index: Path, content: Mapping[str, Any], files: Mapping[str, 
                 write(partials[name])
                 _settle_on_disk(partials[name])
         digests = {name: _digest(partial) for name, partial in partials.items()}
-        text = json.dumps({**content, DIGESTS: digests}, indent=1, default=_json_form) + "\n"
+        text = json.dumps({**content, DIGESTS: digests}, indent=1, default=json_form) + "\n"
         write_alone(_partial(index), lambda path: path.write_text(text))
     except BaseException:
         for partial in partials.values():
@@ -204,7 +215,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _json_form(value: Any) -> Any:
+def json_form(value: Any) -> Any:
     """What stands for a Python object in a JSON file."""
     if hasattr(value, "tolist"):
         return value.tolist()

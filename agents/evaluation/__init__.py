@@ -1,7 +1,7 @@
 """Running agents over common episodes, and what follows from it."""
 
-from .result import Evaluation
+from .result import Evaluation, results
 from .run import evaluate
 from .trace import Trace, play
 
-__all__ = ["Evaluation", "Trace", "evaluate", "play"]
+__all__ = ["Evaluation", "Trace", "evaluate", "play", "results"]

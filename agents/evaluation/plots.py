@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.files import write_alone
+from .precision import level_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,12 +142,13 @@ def series_of(
         order: labels of agents; an agent's style is that of its place here.
     """
     made = []
+    level = level_at(evaluation.settings.get("look"), level)
     for agent in evaluation.agents:
         runs = [run for run in evaluation.runs if run.agent == agent]
         cells = [cell for run in runs for cell in run.cells]
         parts = [run.estimate(metric, level) for run in runs]
         mean, low, high = (np.concatenate([np.asarray(part[i], np.float64) for part in parts]) for i in range(3))
-        episodes = len(runs[0].columns["score"])
+        episodes = runs[0].episodes
         floor = np.where(mean == 0, 0.5 / episodes, np.nan)
         if transform is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -335,7 +337,7 @@ def draw(ax: Axes, series: Sequence[Series], label: str, xlabel: str, log: bool,
 
 def _title(evaluation: Evaluated) -> str:
     """Problem, instance, budget and number of episodes."""
-    task, n = evaluation.runs[0].task, len(evaluation.runs[0].columns["score"])
+    task, n = evaluation.runs[0].task, evaluation.runs[0].episodes
     instance = evaluation.settings.get("env_kwargs", {}).get("instance")
     parts = [task.problem, instance if isinstance(instance, str) else f"{task.K} arms"]
     budgets = {budget for run in evaluation.runs for budget, _ in run.cells}

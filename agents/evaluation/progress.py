@@ -16,7 +16,7 @@ from typing import Any
 
 from bandit_envs import flag
 
-__all__ = ["COMPILING", "Progress", "compilation_noted", "now_at", "shown", "told_in_lines"]
+__all__ = ["COMPILING", "Progress", "compilation_noted", "duration", "now_at", "shown", "told_in_lines"]
 
 PATIENCE, BETWEEN = 2.0, 0.1  # seconds before a bar appears, and between two updates of it
 FIRST_LINE, NEXT_LINE = 10.0, 30.0  # seconds before the first line where there is no terminal, and between two lines
@@ -69,6 +69,14 @@ def compilation_noted(show: bool) -> Iterator[None]:
         logger.propagate = propagate
 
 
+def duration(seconds: float) -> str:
+    """A time in words."""
+    whole = round(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600}:{whole // 60 % 60:02d} h"
+    return f"{whole // 60}:{whole % 60:02d} min" if whole >= 60 else f"{whole} s"
+
+
 class _Lines:
     """Plain lines on how far the run is, printed by a thread of their own while the work goes on.
 
@@ -87,8 +95,7 @@ class _Lines:
         while not self.ended.wait(wait):
             wait, bar = NEXT_LINE, self.bar
             parts = [part for part in (self.place, bar.text() if bar else "") if part]
-            seconds = round(time.perf_counter() - self.began)
-            spent = f"{seconds // 60}:{seconds % 60:02d} min" if seconds >= 60 else f"{seconds} s"
+            spent = duration(time.perf_counter() - self.began)
             print(f"{': '.join(parts) or 'still running'} (after {spent})", file=sys.stderr, flush=True)
 
 
@@ -125,27 +132,32 @@ def now_at(place: str) -> None:
 
 
 class Progress:
-    """Episodes ended out of all, with pulls per second; shown only where a run takes longer than `PATIENCE`.
+    """Pulls, or episodes ended, of all agents out of all, with the time left; shown where it takes beyond `PATIENCE`.
 
     Where standard error is no terminal, there is no bar, and `told_in_lines` tells how far the run is.
 
     Args:
-        label: of the agent.
-        episodes: how many there are.
-        budget: pulls of an episode, if that is fixed.
+        total: of pulls, or of episodes.
+        by_pulls: whether pulls are counted.
         show: whether to show progress; None: if standard error is a terminal.
     """
 
-    def __init__(self, label: str, episodes: int, budget: int | None, show: bool | None) -> None:
+    def __init__(self, total: int, by_pulls: bool, show: bool | None) -> None:
         self.show = shown(show)
-        self.label, self.started = label, time.perf_counter()
-        self.total = episodes * budget if budget else episodes
-        self.by_pulls = bool(budget)
-        self.done, self.updated, self.lock = 0, self.started, Lock()
+        self.label, self.started = "", time.perf_counter()
+        self.total, self.by_pulls = total, by_pulls
+        self.done = self.before = 0
+        self.updated, self.lock = self.started, Lock()
         self.bar: Any = None
         self.lines = _lines
         if self.lines is not None:
             self.lines.bar = self
+
+    def found(self, count: int) -> None:
+        """Count what has been done earlier, of which the time left does not tell."""
+        with self.lock:
+            self.before += count
+            self.done += count
 
     def step(self, pulls: int) -> None:
         """Count so many pulls. Several threads may call this."""
@@ -158,9 +170,12 @@ class Progress:
             self._add(episodes)
 
     def text(self) -> str:
-        """How far the agent is, in words."""
-        unit = "pulls" if self.by_pulls else "episodes"
-        return f"{self.label}: {min(self.done, self.total):,} of {self.total:,} {unit}"
+        """How far all agents are, in words, with the time left, and which of them runs."""
+        unit, done = "pulls" if self.by_pulls else "episodes", min(self.done, self.total)
+        own = done - self.before
+        left = (self.total - done) / own * (time.perf_counter() - self.started) if own > 0 else 0.0
+        wait = f", {duration(left)} left" if left >= 1 else ""
+        return f"{self.label}: {done:,} of {self.total:,} {unit}{wait}"
 
     def _add(self, count: int) -> None:
         with self.lock:
@@ -172,8 +187,12 @@ class Progress:
             if self.bar is None:
                 from tqdm import tqdm
 
-                unit, many = "pull" if self.by_pulls else "episode", self.total
-                self.bar = tqdm(total=many, desc=self.label, unit=unit, unit_scale=True, leave=False, file=sys.stderr)
+                unit = "pull" if self.by_pulls else "episode"
+                how: dict[str, Any] = {"unit": unit, "unit_scale": True, "leave": False, "file": sys.stderr}
+                self.bar = tqdm(total=self.total, initial=self.before, desc=self.label, **how)
+                self.bar.start_t -= now - self.started
+            if self.bar.desc != f"{self.label}: ":
+                self.bar.set_description(self.label, refresh=False)
             self.bar.update(min(self.done, self.total) - self.bar.n)
 
     def close(self) -> None:

@@ -89,7 +89,7 @@ def _head(evaluation: Evaluation) -> str:
     budgets = {budget for run in evaluation.runs for budget, _ in run.cells}
     if len(budgets) == 1 and None not in budgets:
         parts.append(f"budget {budgets.pop():,}")
-    parts.append(f"{len(run.columns['score']):,} episodes of seed {settings.get('seed')}")
+    parts.append(f"{run.episodes:,} episodes of seed {settings.get('seed')}")
     return " · ".join(parts)
 
 
@@ -138,6 +138,10 @@ def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.
     columns.append(("M pulls/s", True, lambda row: f"{row['pulls_per_second'] / 1e6:.3g}"))
     cells = [[text(row) for _, _, text in columns] for row in rows]
     right = [i for i, (_, flush, _) in enumerate(columns) if flush]
+    if evaluation.settings.get("look") is not None:
+        note += "\n(intervals allow for having looked more than once, and are wider for it)"
+    if evaluation.settings.get("rows") == "none":
+        note += "\n(no rows were kept: intervals of means are normal ones)"
     return f"{_head(evaluation)}\n\n{table([name for name, _, _ in columns], cells, right=right)}{note}"
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,145 +13,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PROBLEMS, Task, flag
+from bandit_envs import Task, flag
 
-from ..core.files import finish, read_together, write_together
+from ..core.files import SETTINGS, finish, read_together, write_together
 from ..core.optional import pandas, require
 from . import statistics
+from .moments import SummedRun
+from .precision import level_at
+from .rows import Run, score_names
+from .store import opened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-__all__ = ["Evaluation", "Run"]
+__all__ = ["SETTINGS", "Evaluation", "results"]
 
 KEYS = ["agent", "budget", "at"]
-ROWS, SUMS, SETTINGS = "episodes.parquet", "pulls.parquet", "settings.json"  # the files of an evaluation
-
-
-def _score_names(problem: str) -> list[str]:
-    """The columns that score a row: of the answer, and of what the statistics certify."""
-    kind = PROBLEMS.find(problem)
-    return ["correct", "score", *kind.metric_names, *kind.certificate_names]
-
-
-@dataclass(eq=False)
-class Run:
-    """The rows of one agent at one budget: C checkpoints (or the end alone, C = 1) of each episode."""
-
-    agent: str
-    task: Task
-    at: NDArray[np.int64] | None  # (C,) checkpoints; None: the end
-    names: list[str]  # of the scores
-    columns: dict[str, NDArray[Any]]  # (episodes, C) each
-    pulls: NDArray[np.float64]  # (C, K) sums over episodes
-    budgets: NDArray[np.int64] | None = None  # (C,) where the checkpoints stand for runs at these budgets
-    seconds: float = 0.0
-    lower_bound: float = math.nan  # pulls that the task takes on average, where that is known
-    deterministic: bool | None = None  # of a model: whether it took its most probable action, or has drawn one
-    stops: bool = True  # whether the agent stops by its own rule, so that its delta can be judged
-
-    @classmethod
-    def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None) -> Run:
-        """Room for the rows of so many episodes."""
-        C = 1 if at is None else len(at)
-        names = _score_names(task.problem)
-        types: dict[str, Any] = {"correct": np.bool_, "truncated": np.bool_, "total_pulls": np.int64}
-        types |= PROBLEMS.find(task.problem).metric_types
-        columns = {
-            name: np.zeros((episodes, C), types.get(name, np.float64)) for name in ("total_pulls", "truncated", *names)
-        }
-        return cls(agent, task, None if at is None else np.array(at, np.int64), names, columns, np.zeros((C, task.K)))
-
-    @classmethod
-    def joined(cls, parts: Sequence[Run]) -> Run:
-        """The rows of runs over one part of the episodes after another."""
-        names = parts[0].columns
-        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in names}
-        pulls = np.sum([part.pulls for part in parts], axis=0)  # of integers, so that their order does not matter
-        return dataclasses.replace(parts[0], columns=columns, pulls=pulls)
-
-    def write(
-        self,
-        episode: NDArray[np.int64],
-        column: NDArray[np.int64],
-        verdict: Mapping[str, NDArray[Any]],
-        total_pulls: NDArray[np.int64],
-        truncated: NDArray[np.bool_] | None = None,
-    ) -> None:
-        """Fill the cells (episode, column) (n,)."""
-        for name in self.names:
-            self.columns[name][episode, column] = verdict[name]
-        self.columns["total_pulls"][episode, column] = total_pulls
-        if truncated is not None:
-            self.columns["truncated"][episode, column] = truncated
-
-    def count_pulls(self, column: NDArray[np.int64], pulls: NDArray[np.int64]) -> None:
-        """Add the pulls (n, K) of episodes to the sums of their checkpoints (n,)."""
-        if len(column) and (column == column[0]).all():
-            self.pulls[column[0]] += pulls.sum(axis=0)
-        else:
-            np.add.at(self.pulls, column, pulls)
-
-    def as_budgets(self) -> Run:
-        """The checkpoints read as the ends of runs at these budgets: the same for an agent that does not use it."""
-        self.budgets, self.at = self.at, None
-        return self
-
-    @property
-    def cells(self) -> list[tuple[int | None, int | None]]:
-        """(budget, at) of each column; None where there is none."""
-        C = len(self.pulls)
-        budgets = [self.task.budget] * C if self.budgets is None else self.budgets.tolist()
-        return list(zip(budgets, [None] * C if self.at is None else self.at.tolist(), strict=True))
-
-    @property
-    def pulls_per_second(self) -> float:
-        """Pulls of all episodes until their last row, per second of the whole run."""
-        return float(self.columns["total_pulls"][:, -1].sum() / max(self.seconds, 1e-9))
-
-    def values(self, metric: str) -> NDArray[Any]:
-        """A metric of each episode and cell, (episodes, C): a column, or "error_rate" for the opposite of "correct".
-
-        Raises:
-            ValueError: for an unknown one.
-        """
-        check_metric(self.task.problem, metric)
-        return ~self.columns["correct"] if metric in ("error_rate", "error") else self.columns[metric]
-
-    def estimate(self, metric: str, level: float = 0.95) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Means over the episodes, and their confidence limits, (C,) each: exact for rates, else by the bootstrap."""
-        values = self.values(metric)
-        if values.dtype == np.bool_:
-            low, high = statistics.clopper_pearson(values.sum(axis=0), len(values), level)
-        else:
-            low, high = statistics.bootstrap_mean(values, level)
-        return values.mean(axis=0), low, high
-
-    def describe(self) -> dict[str, Any]:
-        """All but the rows, JSON-able."""
-        numbers = {"at": self.at, "budgets": self.budgets}
-        return {
-            "agent": self.agent,
-            "episodes": len(self.columns["score"]),
-            "seconds": self.seconds,
-            "lower_bound": None if math.isnan(self.lower_bound) else self.lower_bound,
-            "deterministic": self.deterministic,
-            "stops": self.stops,
-            "task": json.loads(self.task.to_json()),
-            **{name: None if array is None else array.tolist() for name, array in numbers.items()},
-        }
-
-
-def check_metric(problem: str, metric: str) -> None:
-    """Refuse what cannot be shown, compared and drawn on a problem.
-
-    Raises:
-        ValueError: for an unknown metric, with the known ones.
-    """
-    known = ["error_rate", *_score_names(problem)[1:], "total_pulls", "correct", "truncated"]
-    if metric not in (*known, "error"):
-        raise ValueError(f"metric must be one of {', '.join(known)}, got {metric!r}")
+ROWS, SUMS = "episodes.parquet", "pulls.parquet"  # the files of an evaluation beside its settings
 
 
 @dataclass(eq=False, repr=False)
@@ -185,7 +63,7 @@ class Evaluation:
         pd = pandas()
         parts = []
         for run in self.runs:
-            n = len(run.columns["score"])
+            n = run.episodes
             for c, (budget, at) in enumerate(run.cells):
                 head = {
                     "agent": [run.agent] * n,
@@ -208,7 +86,7 @@ class Evaluation:
         pd = pandas()
         parts = []
         for run in self.runs:
-            n, K = len(run.columns["score"]), run.task.K
+            n, K = run.episodes, run.task.K
             for c, (budget, at) in enumerate(run.cells):
                 head = {
                     "agent": [run.agent] * K,
@@ -233,38 +111,40 @@ class Evaluation:
         drawn one; missing for handcrafted agents).
 
         Args:
-            level: of the intervals.
+            level: of the intervals. Where a run has ended as soon as it was precise enough, those of all looks hold
+                together at this level: they are wider.
         """
         require("scipy.stats", "an interval")
+        level = level_at(self.settings.get("look"), level)
         rows = []
         for run in self.runs:
-            n = len(run.columns["score"])
+            n = run.episodes
             rate, low, high = run.estimate("error_rate", level)
             score, score_low, score_high = run.estimate("score", level)
             for c, (budget, at) in enumerate(run.cells):
-                pulls = run.columns["total_pulls"][:, c]
                 row = {
                     "agent": run.agent,
                     "budget": budget,
                     "at": at,
                     "episodes": n,
-                    "total_pulls": pulls.mean(),
-                    "total_pulls_50": np.quantile(pulls, 0.5),
-                    "total_pulls_95": np.quantile(pulls, 0.95),
+                    "total_pulls": run.mean("total_pulls", c),
+                    "total_pulls_50": run.quantile(0.5, c),
+                    "total_pulls_95": run.quantile(0.95, c),
                     "error_rate": rate[c],
                     "error_low": low[c],
                     "error_high": high[c],
                 }
+                stopped, wrong = run.stopped(c)
                 if run.task.delta is not None:
-                    row["verdict"] = self._verdict(run, c, level)
+                    row["verdict"] = statistics.verdict(wrong, n, run.task.delta, level, open=n - stopped)
                 row |= {
                     "score": score[c],
                     "score_low": score_low[c],
                     "score_high": score_high[c],
-                    "truncated": run.columns["truncated"][:, c].mean(),
-                    "lower_bound_ratio": self._ratio(run, c),
+                    "truncated": run.mean("truncated", c),
+                    "lower_bound_ratio": self._ratio(run, c, stopped),
                 }
-                row |= {name: run.columns[name][:, c].mean() for name in run.names[2:]}
+                row |= {name: run.mean(name, c) for name in run.names[2:]}
                 rows.append(row | {"pulls_per_second": run.pulls_per_second, "deterministic": run.deterministic})
         pd = pandas()
         table: DataFrame = pd.DataFrame(rows)
@@ -274,26 +154,11 @@ class Evaluation:
         return table
 
     @staticmethod
-    def _stopped(run: Run, c: int) -> NDArray[np.bool_]:
-        """Which episodes of a cell the agent has ended by itself, (episodes,)."""
-        pulls, truncated = run.columns["total_pulls"][:, c], run.columns["truncated"][:, c].astype(np.bool_)
-        ends = [end for end in (*run.cells[c], run.task.budget) if end is not None]
-        stopped: NDArray[np.bool_] = ~truncated & (pulls < min(ends, default=math.inf)) & run.stops
-        return stopped
-
-    @classmethod
-    def _verdict(cls, run: Run, c: int, level: float) -> str:
-        """The verdict on the delta of the task, of which answers speak that were given by stopping."""
-        stopped, correct = cls._stopped(run, c), run.columns["correct"][:, c].astype(np.bool_)
-        errors, n = int((stopped & ~correct).sum()), len(stopped)
-        return statistics.verdict(errors, n, run.task.delta, level, open=n - int(stopped.sum()))  # type: ignore[arg-type]
-
-    @classmethod
-    def _ratio(cls, run: Run, c: int) -> float:
+    def _ratio(run: Run, c: int, stopped: int) -> float:
         """Mean pulls / the lower bound in a cell where the agent has ended all episodes by itself, else NaN."""
-        if run.task.budget is not None or not cls._stopped(run, c).all() or not run.lower_bound > 0:
+        if run.task.budget is not None or stopped < run.episodes or not run.lower_bound > 0:
             return math.nan
-        return float(run.columns["total_pulls"][:, c].mean() / run.lower_bound)
+        return run.mean("total_pulls", c) / run.lower_bound
 
     def column(self, agent: str, metric: str, *, budget: int | None = None, at: int | None = None) -> NDArray[Any]:
         """The values of a metric, (episodes,), in one cell.
@@ -305,6 +170,18 @@ class Evaluation:
         Raises:
             ValueError: for an unknown agent or metric, or a cell that is not there, with those that are.
         """
+        run, c = self.cell(agent, budget=budget, at=at)
+        return run.values(metric)[:, c]
+
+    def cell(self, agent: str, *, budget: int | None = None, at: int | None = None) -> tuple[Run, int]:
+        """The run that holds a cell, and the number of the cell in it.
+
+        Args:
+            agent: its label. budget, at: which rows; None: the only, or largest, one.
+
+        Raises:
+            ValueError: for an unknown agent, or a cell that is not there, with those that are.
+        """
         if agent not in self.agents:
             raise ValueError(f"agent must be one of {', '.join(self.agents)}, got {agent!r}")
         cells = [(cell, run, c) for run in self.runs if run.agent == agent for c, cell in enumerate(run.cells)]
@@ -313,7 +190,7 @@ class Evaluation:
             known = ", ".join(str(cell) for cell, _, _ in cells)
             raise ValueError(f"{agent} has no rows at budget={budget}, at={at}; (budget, at) are {known}")
         _, run, c = fits[-1]
-        return run.values(metric)[:, c]
+        return run, c
 
     def compare(
         self,
@@ -336,6 +213,10 @@ class Evaluation:
             seed: of the resampling.
         """
         require("scipy.stats", "an interval")
+        level = level_at(self.settings.get("look"), level)
+        (one, c), (other, d) = (self.cell(name, budget=budget, at=at) for name in (a, b))
+        if isinstance(one, SummedRun) and isinstance(other, SummedRun):
+            return one.compared(c, other, d, metric, level)
         first, second = (self.column(name, metric, budget=budget, at=at) for name in (a, b))
         return statistics.paired_difference(first, second, level=level, seed=seed)
 
@@ -369,16 +250,20 @@ class Evaluation:
 
     @classmethod
     def load(cls, folder: str | Path, *, trust: bool = False) -> Evaluation:
-        """What `save` wrote into `folder`.
+        """What `save`, or `evaluate` with `out`, wrote into `folder`; see `results`.
 
         Args:
-            folder: its path.
+            folder: its path, or an address.
             trust: import the modules of problems "module:Class" that have not been imported yet, which runs their code.
 
         Raises:
             FileNotFoundError: if it holds no evaluation. ValueError: if its files do not belong together, or are not
-                what `save` writes.
+                what `save` writes; if some blocks are missing.
         """
+        if (found := opened(folder, flag("trust", trust))) is not None:
+            kept, settings = found
+            kept.refuse_gaps()
+            return cls(kept.runs(), settings)
         folder, pd = Path(folder), pandas()
         finish(folder / SETTINGS)
         if missing := [name for name in (ROWS, SUMS, SETTINGS) if not (folder / name).is_file()]:
@@ -394,6 +279,20 @@ class Evaluation:
             if isinstance(error, ValueError) and str(folder) in str(error):
                 raise
             raise ValueError(f"{folder} holds no evaluation that this version reads: {error!r:.300}") from error
+
+
+def results(out: str | Path, *, trust: bool = False) -> Evaluation:
+    """The evaluation in a folder, without loading it: what is asked for is read then.
+
+    Args:
+        out: the folder, or address, that `evaluate` had as `out`, or a folder that `Evaluation.save` has written.
+        trust: import the modules of problems "module:Class" that have not been imported yet, which runs their code.
+
+    Raises:
+        FileNotFoundError: if it holds no evaluation. ValueError: if some blocks are missing, or the files are not what
+            was written there.
+    """
+    return Evaluation.load(out, trust=trust)
 
 
 def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: DataFrame, trust: bool) -> list[Run]:
@@ -416,7 +315,7 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
             for name in part.columns
             if name not in (*KEYS, "episode")
         }
-        scores = _score_names(task.problem)
+        scores = score_names(task.problem)
         if missing := {"total_pulls", "truncated", *scores} - columns.keys():
             raise ValueError(f"{folder} was altered: the rows of {form['agent']} have no {min(missing)}")
         bound = math.nan if form["lower_bound"] is None else form["lower_bound"]

@@ -6,18 +6,19 @@ All agents meet the same episodes and, by the counter-based random numbers, the 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import inspect
-import itertools
 import math
 import os
 import platform
 import time
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from threading import Event
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -37,6 +38,7 @@ from bandit_envs import (
     Quiet,
     Task,
     agent_uniforms,
+    choice,
     flag,
     integer,
     jit,
@@ -45,18 +47,23 @@ from bandit_envs import (
 
 from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent
-from ..core.optional import require
 from ..core.round_policy import PlansPulls
+from . import store
+from .blocks import Block, Work, cut, grouped, spans
 from .drawing import Drawing
 from .environment import environment_id
+from .execution import Call, Watch, cores, jobs_number, outcomes
+from .identity import arms_of, described
+from .identity import versions as results_versions
+from .precision import Precision, looks, precision_of
 from .progress import Progress, compilation_noted, shown, told_in_lines
-from .result import Evaluation, Run
+from .result import Evaluation
+from .rows import Run
 
 __all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "most_pulls", "plays", "pull_numbers"]
 
 MOST_ARMS = 100  # of an instance whose characteristic time is worked out
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
-SHARES, FEWEST = 4, 64  # parts of a run for each job, where each then has so many episodes
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
 DRAWS = 2**32 - 1  # the seed of the draws of models among the streams of agents
 _INT64 = np.dtype(np.int64)
@@ -73,6 +80,14 @@ def _passes(arm: Any, times: Any, stop: Any, most: Any, spent: Any, limit: Any) 
     return beyond
 
 
+@jit
+def _add_rows(sums: Any, place: Any, rows: Any) -> None:
+    """Add each row to the sum of its place."""
+    for i in range(len(place)):
+        for k in range(sums.shape[1]):
+            sums[place[i], k] += rows[i, k]
+
+
 def evaluate(
     agents: Any,
     env_id: str,
@@ -84,7 +99,10 @@ def evaluate(
     env_kwargs: Mapping[str, Any] | None = None,
     batch: int | None = None,
     jobs: int = 1,
-    out: str | None = None,
+    out: str | Path | None = None,
+    shard: str | tuple[int, int] | None = None,
+    rows: str = "all",
+    precision: Any = None,
     deterministic: bool = True,
     progress: bool | None = None,
     trust: bool = False,
@@ -103,9 +121,19 @@ def evaluate(
             budget and pull one at a time make one run at the largest, scored at each: the same rows.
         env_kwargs: keyword arguments of the environment (without actions and observation).
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
-        jobs: how many parts of the episodes run at the same time, -1 for as many as there are cores: in threads for
-            agents that play whole episodes in compiled code, else in processes, by joblib. Results do not depend on it.
-        out: None. To write what is returned into a folder: `evaluate(...).save(folder)`.
+        jobs: how many blocks of episodes run at the same time, -1 for as many as there are cores: in threads for agents
+            that play whole episodes in compiled code, else in processes. Inside `joblib.parallel_config(backend=...)`
+            they run where that says, "dask" or "ray". Results do not depend on it.
+        out: a folder, or an address as "s3://bucket/folder", in which each block of episodes is kept as soon as it is
+            there. Another call with the same `out` makes only those that are missing; `agents.results` opens the
+            folder. None: all rows are kept in memory.
+        shard: "2/8", or (2, 8), makes only the second of eight parts of the blocks, for `out`; "slurm" takes both
+            numbers from a job array of SLURM. What is returned can be read once all parts are there.
+        rows: "none" keeps counts, sums and histograms of the episodes only, from which `summary`, `compare`, `plot` and
+            `pulls` come, in memory that does not grow with their number; see `agents.evaluation.moments`.
+        precision: end before `episodes`, once all agents have it: half of the width of the 95 % interval of the error
+            rate; {metric: half of a width}; or "verdict", one on delta. Intervals then allow for having looked more
+            than once. It is decided on the first blocks of episodes alone, so that `jobs` changes nothing.
         deterministic: models of SB3 take their most probable action; False: they draw from their distribution of
             actions, by numbers that depend on `seed`, the episode and the number of the decision alone. Handcrafted
             agents decide as they always do.
@@ -119,12 +147,12 @@ def evaluate(
         gymnasium.error.Error: for an id, with its namespace, that nobody has registered.
     """
     episodes, seed = integer("episodes", episodes, 1, EPISODES_LIMIT), root_number(seed)
-    if (jobs := integer("jobs", jobs, -1, 2**16)) == 0:
-        raise ValueError("jobs must be at least 1, or -1 for all cores, got 0")
-    if jobs == -1:
-        jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if out is not None:
-        raise ValueError(f"out must be None in this version (use Evaluation.save), got {out!r}")
+    jobs = jobs_number(jobs)
+    if out is not None and (not isinstance(out, (str, Path)) or not str(out)):
+        raise ValueError(f"out must be a folder, an address, or None, got {out!r:.200}")
+    rows, part = choice("rows", rows, ("all", "none")), _shard(shard)
+    if part is not None and out is None:
+        raise ValueError(f"shard needs out, the folder that all parts are written to, got shard={shard!r} alone")
     progress = None if progress is None else flag("progress", progress)
     deterministic, trust = flag("deterministic", deterministic), flag("trust", trust)
     kwargs = keywords(env_kwargs)
@@ -137,16 +165,13 @@ def evaluate(
         plans = _plans(labelled, env_id, kwargs, episodes, checks, horizons, batch)
         if not deterministic:
             plans = [plan.drawing() for plan in plans]
-        runs = [plan.run(episodes, seed, progress, jobs) for plan in plans]
-    versions = {
-        "bandit-envs": bandit_envs.__version__,
-        "gymnasium": gym.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
-    return Evaluation(
-        runs,
-        {
+        versions = {
+            "bandit-envs": bandit_envs.__version__,
+            "gymnasium": gym.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        }
+        settings = {
             "env_id": env_id,
             "env_kwargs": kwargs,
             "episodes": episodes,
@@ -154,9 +179,261 @@ def evaluate(
             "at": checks,
             "budgets": horizons,
             "deterministic": deterministic,
+            "rows": rows,
             "versions": versions,
-        },
-    )
+        }
+        wanted = precision_of(precision, [plan.task for plan in plans])
+        if wanted is not None:
+            if part is not None:
+                raise ValueError("precision is decided on all blocks in their order: it cannot be had with shard")
+            settings["precision"] = precision if isinstance(precision, str) else dict(wanted.widths)
+        together = rows == "none" or wanted is not None  # so that all agents have the same episodes in the end
+        groups = grouped([plan.work for plan in plans], episodes, together=together, fine=wanted is not None)
+        blocks, rooms = cut(groups, episodes), [plan.empty(0) for plan in plans]
+        ending = None if wanted is None else _Ending(wanted, blocks)
+        kept: Any
+        if out is None:
+            if rows == "none":
+                kept = store.MemoryOfMoments(rooms, blocks, eager=wanted is None)
+            elif wanted is not None:
+                kept = store.MemoryOfBlocks([plan.empty for plan in plans], blocks)
+            else:
+                kept = store.Memory([plan.empty(episodes) for plan in plans])
+            _fill(kept, plans, blocks, seed, jobs, progress, ending)
+        else:
+            kept = store.claimed(out, rooms, groups, episodes, _identity(plans, settings), settings)
+            told = {"versions": versions, "jobs": jobs, "shard": part}
+            _go_on(kept, plans, seed, jobs, progress, part, told, ending)
+        if ending is not None:
+            settings |= {"episodes": kept.runs()[0].episodes, "look": ending.look}
+    return Evaluation(kept.runs(), settings)
+
+
+class _Ending:
+    """Looks at the first blocks, until what they tell is precise enough.
+
+    Args:
+        wanted: what is to be reached. blocks: all of them.
+
+    Attributes:
+        made: the numbers of the blocks that are there.
+        look: the number of the last look. count: of the blocks before it; None as long as nothing is decided.
+    """
+
+    def __init__(self, wanted: Precision, blocks: Sequence[Block]) -> None:
+        self.wanted, self.look = wanted, 0
+        self.count: int | None = None
+        self.made: set[int] = set()
+        self._all, self._looks = len(blocks), looks(len(blocks))
+        self._next, self._there = next(self._looks), 0
+
+    def decided(self, kept: Any) -> bool:
+        """Whether enough blocks are there."""
+        while self.count is None:
+            while self._there in self.made:
+                self._there += 1
+            if self._there < self._next:
+                return False
+            self.look += 1
+            if self._next == self._all or self.wanted.reached(kept.advance(self._next), self.look):
+                self.count = self._next
+                kept.advance(self.count)
+                kept.end(self.count, self.look)
+            else:
+                self._next = next(self._looks)
+        return True
+
+
+def _identity(plans: Sequence[_Plan], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """All that the rows depend on."""
+    own = {name: value for name, value in settings.items() if name != "versions"}
+    first = plans[0]
+    with closing(_make_envs(first.env_id, 1, *_forms(first.policy), first.kwargs)) as envs:
+        arms = arms_of(envs)
+    agents = {plan.label: f"{described(plan.policy)}{', drawn' if plan.draws else ''}" for plan in reversed(plans)}
+    return own | {"agents": agents, "arms": arms, "version": results_versions()}
+
+
+def _shard(shard: Any) -> tuple[int, int] | None:
+    """Which part of the blocks is to be made, (i, n) with 1 <= i <= n.
+
+    Raises:
+        ValueError: for what is no such thing.
+    """
+    if shard is None:
+        return None
+    if shard == "slurm":
+        number, first, step, count = (
+            os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("ID", "MIN", "STEP", "COUNT")
+        )
+        if number is None or count is None:
+            raise ValueError("shard='slurm' needs a job array of SLURM: SLURM_ARRAY_TASK_ID and _COUNT are not set")
+        i, n = (int(number) - int(first or 0)) // int(step or 1) + 1, int(count)
+    else:
+        parts = shard.split("/") if isinstance(shard, str) else shard
+        try:
+            i, n = (int(part) if isinstance(part, str) else integer("shard", part, 1, 2**20) for part in parts)
+        except (TypeError, ValueError):
+            raise ValueError(f"shard must be 'i/n', as '2/8', or 'slurm', got {shard!r:.80}") from None
+    if not 1 <= i <= n:
+        raise ValueError(f"shard must be one of 1/{n} to {n}/{n}, got {i}/{n}")
+    return i, n
+
+
+def _go_on(
+    folder: store.Folder,
+    plans: Sequence[_Plan],
+    seed: int,
+    jobs: int,
+    progress: bool | None,
+    part: tuple[int, int] | None,
+    told: Mapping[str, Any],
+    ending: _Ending | None,
+) -> None:
+    """Make the blocks that a folder lacks, or of these a part, after a look at those that are there.
+
+    Raises:
+        OSError: if the folder cannot be written to. KeyboardInterrupt: telling how to go on.
+    """
+    if ending is not None:
+        folder.look()
+        if folder.ended is not None:
+            ending.look = folder.ended
+            ending = None
+    i, n = (1, 1) if part is None else part
+    ours = [block for block in folder.blocks if block.number % n == i - 1]
+    lacking = {block.number for block in folder.missing()}
+    for block in ours:
+        if block.number not in lacking:
+            try:
+                folder.check(block)
+            except ValueError as error:
+                warnings.warn(f"{error}: made anew", RuntimeWarning, stacklevel=3)
+                folder.discard(block)
+                lacking.add(block.number)
+    todo = [block for block in ours if block.number in lacking]
+    done = [block for block in ours if block.number not in lacking]
+    if ending is not None:
+        ending.made = {block.number for block in done}
+    if not todo and ending is None or ending is not None and ending.decided(folder):
+        return
+    others = folder.begin(told)
+    try:
+        _fill(folder, plans, todo, seed, jobs, progress, ending, done=done, back=others and ending is None)
+    except (KeyboardInterrupt, OSError) as error:
+        there = len(folder.blocks) - len(folder.missing())
+        said = f"{there} of {len(folder.blocks)} blocks are kept in {folder.place}, and the same call goes on from them"
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(said) from None
+        raise OSError(f"{error}; {said}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            folder.close()
+
+
+def _fill(
+    kept: Any,
+    plans: Sequence[_Plan],
+    blocks: Sequence[Block],
+    seed: int,
+    jobs: int,
+    progress: bool | None,
+    ending: _Ending | None = None,
+    *,
+    done: Sequence[Block] = (),
+    back: bool = False,
+) -> None:
+    """Make blocks and keep them.
+
+    Args:
+        kept: where.
+        plans: the runs.
+        blocks: those to be made. done: those that have been made before, for the progress alone.
+        seed: the root.
+        jobs: how many at the same time.
+        progress: as for `evaluate`.
+        ending: decides when enough blocks are there; None: all are needed.
+        back: begin with the last one, since somebody else has begun with the first.
+    """
+    works = [plan.work for plan in plans]
+    by_pulls = all(plan.budget is not None for plan in plans)
+
+    def amount(some: Iterable[Block]) -> int:
+        return sum(block.episodes * (plans[i].budget or 0 if by_pulls else 1) for block in some for i in block.runs)
+
+    with closing(Progress(amount(blocks) + amount(done), by_pulls, progress)) as bar:
+        bar.found(amount(done))
+        watch = Watch(bar if bar.show else None)
+        calls = []
+        for span in spans(blocks, works, cores(jobs)):
+            own = [plans[i] for i in span[0].runs]
+            calls.append(
+                Call(
+                    functools.partial(_play, own, span, seed, kept.form),
+                    all(plan.compiled for plan in own),
+                    functools.partial(_lacks, kept, span),
+                )
+            )
+        for outcome in outcomes(calls[::-1] if back else calls, jobs, watch):
+            made = outcome.made
+            for block, content in zip(made.blocks, made.contents, strict=True):
+                kept.put(block, content)
+            for i, (pulls, seconds) in zip(made.blocks[0].runs, made.spent, strict=True):
+                kept.spent(i, pulls, seconds)
+                if watch.bar is not None and not outcome.here:
+                    bar.label = plans[i].label
+                    bar.step(pulls)
+                    bar.ended(sum(block.episodes for block in made.blocks))
+            if ending is not None:
+                ending.made |= {block.number for block in made.span}
+                if ending.decided(kept):
+                    break
+
+
+def _lacks(kept: Any, span: Sequence[Block]) -> bool:
+    """Whether some of these blocks are still to be made."""
+    return not all(map(kept.has, span))
+
+
+@dataclass(frozen=True)
+class _Played:
+    """What came of a span.
+
+    Attributes:
+        span: the blocks that were played. blocks, contents: what was made. spent: for each run, pulls and seconds.
+    """
+
+    span: Sequence[Block]
+    blocks: Sequence[Block]
+    contents: Sequence[Any]
+    spent: Sequence[tuple[int, float]]
+
+
+def _play(plans: Sequence[_Plan], span: Sequence[Block], seed: int, form: Any, watch: Watch) -> _Played:
+    """Play the episodes of neighbouring blocks in one go.
+
+    Args:
+        plans: the runs of the blocks.
+        span: the blocks, all of the same size but the last one.
+        seed: the root.
+        form: makes the contents of the blocks from their rows; None: all of them are one block.
+        watch: of the tasks that run at the same time.
+    """
+    first, episodes = span[0].first, sum(block.episodes for block in span)
+    size = episodes if form is None else span[0].episodes
+    parts, spent = [], []
+    for plan in plans:
+        started = time.perf_counter()
+        if watch.bar is not None:
+            watch.bar.label = plan.label
+        rows = plan.play(first, episodes, seed, size, watch)
+        pulls = sum(int(part.columns["total_pulls"][:, -1].sum()) for part in rows)
+        parts.append(rows)
+        spent.append((pulls, time.perf_counter() - started))
+    if form is None:
+        whole = dataclasses.replace(span[0], episodes=episodes)
+        return _Played(span, [whole], [[rows[0] for rows in parts]], spent)
+    return _Played(span, span, form(span, parts), spent)
 
 
 def _plans(
@@ -324,9 +601,10 @@ def make_agent(recipe: Recipe, env_id: str, kwargs: Any) -> tuple[Any, PureExplo
 def _lower_bound(envs: PureExplorationVectorEnv) -> float:
     """Pulls that the task takes on average, where the problem knows it for arms of this law; else NaN.
 
-    A bound for arms of standard deviation 1 grows with the variance of Gaussian arms that all have the same one.
+    A bound for arms of standard deviation 1 grows with the variance of Gaussian arms that all have the same one. With a
+    budget, by which runs may end too, nothing is to be compared with it.
     """
-    if envs.instance is None or envs.task.delta is None:
+    if envs.instance is None or envs.task.delta is None or envs.task.budget is not None:
         return math.nan
     arms, factor, problem = envs.instance.arms, 1.0, envs.problem
     if "law" in inspect.signature(problem.lower_bound).parameters:
@@ -366,9 +644,14 @@ class _Plan:
     slots: int
     checks: list[int] | None
     lower_bound: float
-    budget: int | None
+    task: Task
     checks_are_budgets: bool = False
     draws: bool = False
+
+    @property
+    def budget(self) -> int | None:
+        """Pulls of an episode, if there is a limit."""
+        return self.task.budget
 
     def drawing(self) -> _Plan:
         """The same for a model that draws its actions; a handcrafted agent decides as it always does.
@@ -380,51 +663,35 @@ class _Plan:
             return self
         return dataclasses.replace(self, policy=Drawing(self.label, self.policy), draws=True)
 
-    def run(self, episodes: int, seed: int, progress: bool | None, jobs: int) -> Run:
-        """All episodes, in as many jobs."""
-        started = time.perf_counter()
-        with closing(Progress(self.label, episodes, self.budget, progress)) as bar:
-            if min(jobs, episodes) == 1:
-                run = self.part(0, episodes, seed, bar, None)
-            else:
-                run = Run.joined(self._parts(episodes, seed, bar, jobs))
-        run.seconds, run.lower_bound = time.perf_counter() - started, self.lower_bound
-        run.stops = bool(getattr(self.policy, "stops", True))
+    @property
+    def work(self) -> Work:
+        """What the size of blocks depends on."""
+        stops = getattr(self.policy, "stops", True) if self.budget is not None else True
+        pulls = None if stops and self.task.delta is not None else self.budget
+        return Work(pulls, len(self.checks or [None]), most_pulls(self.task))
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the agent plays its episodes in compiled code, which holds no lock."""
+        return plays(self.policy, self.slots)
+
+    def empty(self, episodes: int) -> Run:
+        """Room for the rows of so many episodes."""
+        run = Run.empty(self.label, self.task, episodes, self.checks)
+        run.lower_bound, run.stops = self.lower_bound, bool(getattr(self.policy, "stops", True))
         run.deterministic = None if isinstance(self.policy, Agent) else not self.draws
         return run.as_budgets() if self.checks_are_budgets else run
 
-    def part(self, first: int, episodes: int, seed: int, bar: Progress | None, stopped: Event | None) -> Run:
-        """So many episodes from number `first` on; it is given up once `stopped` is set."""
-        envs = _make_envs(self.env_id, min(self.slots, episodes), *_forms(self.policy), self.kwargs)
+    def play(self, first: int, episodes: int, seed: int, size: int, watch: Watch) -> list[Run]:
+        """So many episodes from number `first` on, in blocks of this size; given up once `watch` is told to."""
+        slots = min(self.slots, episodes)
+        slots = math.ceil(episodes / math.ceil(episodes / slots))  # no slot idles in the last batch
+        envs = _make_envs(self.env_id, slots, *_forms(self.policy), self.kwargs)
         try:
-            return _Lockstep(self.label, self.policy, envs, first, episodes, seed, self.checks, bar, stopped).run()
+            lockstep = _Lockstep(self.policy, envs, first, episodes, seed, self.empty(episodes), size, watch)
+            return lockstep.run()
         finally:
             envs.close()
-
-    def _parts(self, episodes: int, seed: int, bar: Progress, jobs: int) -> list[Run]:
-        """The episodes in parts, at the same time: in threads where the kernels hold no lock, else in processes."""
-        count = min(episodes, jobs * max(1, min(SHARES, episodes // (jobs * FEWEST))))
-        ends = [episodes * i // count for i in range(count + 1)]
-        shares = [(first, end - first) for first, end in itertools.pairwise(ends)]
-        if not plays(self.policy, min(self.slots, math.ceil(episodes / count))):
-            joblib = require("joblib", "jobs > 1", "evaluation")
-            task = joblib.delayed(_Plan.part)
-            runs: list[Run] = []
-            parallel = joblib.Parallel(n_jobs=jobs, return_as="generator")  # in order, each as soon as it can be had
-            for run in parallel(task(self, *share, seed, None, None) for share in shares):
-                bar.ended(len(run.columns["score"]))
-                bar.step(int(run.columns["total_pulls"][:, -1].sum()))
-                runs.append(run)
-            return runs
-        stopped = Event()
-        with ThreadPoolExecutor(jobs) as pool:
-            futures = [pool.submit(self.part, *share, seed, bar, stopped) for share in shares]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                stopped.set()
-                pool.shutdown(cancel_futures=True)
-                raise
 
 
 def _plan(
@@ -454,7 +721,7 @@ def _plan(
         envs.certify(np.zeros(1, np.int64), **_bounds_of(policy))
     finally:
         envs.close()
-    return _Plan(label, policy, env_id, kwargs, slots, checks, bound, task.budget)
+    return _Plan(label, policy, env_id, kwargs, slots, checks, bound, task)
 
 
 def _bounds_of(policy: Any) -> Mapping[str, Any]:
@@ -462,33 +729,31 @@ def _bounds_of(policy: Any) -> Mapping[str, Any]:
     return policy.own_bounds if isinstance(policy, Agent) else {}
 
 
-class _Stopped(Exception):
-    """Another part has failed, or the user has interrupted the run."""
-
-
 class _Lockstep:
     """One pass of an agent over so many episodes, from number `first` on."""
 
     def __init__(
         self,
-        label: str,
         policy: Any,
         envs: PureExplorationVectorEnv,
         first: int,
         episodes: int,
         seed: int,
-        at: Sequence[int] | None,
-        bar: Progress | None,
-        stopped: Event | None,
+        room: Run,
+        size: int,
+        watch: Watch,
     ) -> None:
         self.policy, self.envs, self.bounds = policy, envs, _bounds_of(policy)
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
-        self.first, self.episodes, self.seed, self.bar, self.stopped = first, episodes, seed, bar, stopped
+        self.first, self.episodes, self.seed, self.size, self.watch = first, episodes, seed, size, watch
         E = envs.num_envs
         self.plays, self.draws = plays(policy, E), isinstance(policy, Drawing)
         self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
-        self.checks = np.array([] if at is None else at, np.int64)
-        self.result = Run.empty(label, envs.task, episodes, at)
+        at = room.budgets if room.at is None else room.at
+        self.checks = np.array([], np.int64) if at is None else at
+        self.result = room
+        C, K = room.pulls.shape
+        self.pulls = np.zeros((math.ceil(episodes / size) * C, K))  # sums by block and checkpoint
         self.episode = first + np.arange(E)  # which episode each slot runs
         self.spent = envs.total_pulls  # pulls so far, kept by the environment
         self.counted = 0  # of these, how many have been told to the progress bar
@@ -498,14 +763,18 @@ class _Lockstep:
         self.limits = np.append(self.checks, NEVER)
         self.limit = self.limits[self.next_check]  # pulls at the next checkpoint; never, in a slot that is done
 
-    def run(self) -> Run:
-        """Decide, score what is due, step, and give ended slots the next episode, until all have ended."""
+    def run(self) -> list[Run]:
+        """Decide, score what is due, step, and give ended slots the next episode, until all have ended.
+
+        Returns:
+            The rows, cut into blocks.
+        """
         envs, E, stop = self.envs, self.envs.num_envs, self.envs.task.stop
         observation, _ = envs.reset(seed=self.seed, options={"episode": self.episode})
         state, begins, following, end = None, np.ones(E, np.bool_), self.first + E, self.first + self.episodes
         one, running = np.ones(E, np.int64), np.zeros(E, np.bool_)
         left, checked, shape = self.episodes, len(self.checks) > 0, (E,)
-        bar = self.bar if self.bar is not None and self.bar.show else None
+        watch, bar = self.watch, self.watch.bar
         while left:
             action, state = self._decide(observation, state, begins)
             arm, times = (action["arm"], action["times"]) if self.handcrafted else (action, one)
@@ -518,8 +787,7 @@ class _Lockstep:
             observation, _, terminated, truncated, info = envs.step(action)
             if bar is not None:
                 bar.step(self._pulls_made())
-            if self.stopped is not None and self.stopped.is_set():
-                raise _Stopped
+            watch.look()
             if "answer" not in info:
                 begins = running
                 continue
@@ -539,7 +807,7 @@ class _Lockstep:
                 self.next_check[refill], self.limit[refill] = 0, self.limits[0]
                 observation, _ = envs.reset(options={"reset_mask": mask, "episode": self.episode})
                 self.counted = int(self.spent.sum())
-        return self.result
+        return self.result.cut(self.size, self.pulls)
 
     def _pulls_made(self) -> int:
         """Pulls since the last call."""
@@ -569,13 +837,21 @@ class _Lockstep:
         pulls = self.envs.pulls[slots]
         return pulls if pulls.ndim == 2 else pulls.sum(axis=2)
 
+    def _count_pulls(self, episode: NDArray[np.int64], column: NDArray[np.int64], pulls: NDArray[np.int64]) -> None:
+        """Add the pulls (n, K) of episodes to the sums of their blocks and checkpoints (n,)."""
+        place = (episode - self.first) // self.size * len(self.result.pulls) + column
+        if len(place) and (place == place[0]).all():
+            self.pulls[place[0]] += pulls.sum(axis=0)
+        else:
+            _add_rows(self.pulls, place, np.ascontiguousarray(pulls, np.int64))
+
     def _score_checkpoint(self, observation: Any, state: Any, times: NDArray[np.int64]) -> None:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
         verdict = self.envs.assess(slots, answers) | self.envs.certify(slots, **self.bounds)
         self.result.write(self.episode[slots] - self.first, self.next_check[slots], verdict, self.spent[slots])
-        self.result.count_pulls(self.next_check[slots], self._pulls(slots))
+        self._count_pulls(self.episode[slots], self.next_check[slots], self._pulls(slots))
         self.next_check[slots] += 1
         self.limit[slots] = self.limits[self.next_check[slots]]
 
@@ -596,7 +872,7 @@ class _Lockstep:
         if len(self.checks) == 0:
             column = np.zeros(len(over), np.int64)
             self.result.write(self.episode[over] - self.first, column, verdict, total, cut)
-            self.result.count_pulls(column, pulls)
+            self._count_pulls(self.episode[over], column, pulls)
             return
         for c in range(len(self.checks)):
             late = np.flatnonzero(self.next_check[over] <= c)
@@ -604,4 +880,4 @@ class _Lockstep:
                 column = np.full(len(late), c)
                 part = {name: value[late] for name, value in verdict.items()}
                 self.result.write(self.episode[over[late]] - self.first, column, part, total[late], cut[late])
-                self.result.count_pulls(column, pulls[late])
+                self._count_pulls(self.episode[over[late]], column, pulls[late])

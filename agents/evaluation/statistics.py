@@ -22,7 +22,16 @@ from numpy.typing import ArrayLike, NDArray
 
 # scipy takes up to a second to import: the functions that need it import it themselves.
 
-__all__ = ["PairedDifference", "bootstrap_mean", "clopper_pearson", "mcnemar_midp", "paired_difference", "verdict"]
+__all__ = [
+    "PairedDifference",
+    "bootstrap_mean",
+    "clopper_pearson",
+    "mcnemar_midp",
+    "normal_mean",
+    "paired_difference",
+    "paired_sums",
+    "verdict",
+]
 
 Floats = NDArray[np.float64]
 Verdict = Literal["met", "not met", "undecided", "none stopped"]
@@ -216,6 +225,50 @@ def paired_difference(
         else:
             p, method = _random_signs_p(d, resamples, seed), "random signs, bootstrap interval"
     return PairedDifference(difference, float(low), float(high), p, n, method)
+
+
+def normal_mean(mean: ArrayLike, spread: ArrayLike, n: int, level: float = 0.95) -> tuple[Any, Any]:
+    """Confidence limits of a mean that is taken for normal: mean +- z s / sqrt(n).
+
+    Args:
+        mean: of n values, of any shape.
+        spread: the sum of the squares of their distances from it.
+        n: how many.
+        level: confidence level, in (0, 1).
+
+    Returns:
+        (low, high): NaN for n = 1.
+    """
+    from scipy.special import ndtri
+
+    z, centre = ndtri(1 - _tail(level)), np.asarray(mean, np.float64)
+    half = z * np.sqrt(np.asarray(spread, np.float64) / (n - 1) / n) if n > 1 else np.full_like(centre, np.nan)
+    return centre - half, centre + half
+
+
+def paired_sums(
+    mean: float, spread: float, more: int, less: int, n: int, binary: bool, level: float = 0.95
+) -> PairedDifference:
+    """What `paired_difference` finds, by what is known of the differences a - b of n episodes where rows are not kept.
+
+    It is the same for 0-1 data, and but for rounding for n > LARGE; below, normal limits stand for those of resampling.
+
+    Args:
+        mean, spread: of the differences, and the sum of the squares of their distances from it.
+        more, less: how many are above 0, and below.
+        n: how many.
+        binary: whether the data are 0 or 1.
+        level: confidence level of the interval, in (0, 1).
+    """
+    if binary:
+        low, high = _bonett_price(more, less, n, level)
+        p, method = mcnemar_midp(more, less), "McNemar mid-p, Bonett-Price interval"
+        return PairedDifference((more - less) / n, low, high, p, n, method)
+    low, high = normal_mean(mean, spread, n, level)
+    square = spread + n * mean * mean
+    p = _proper(math.erfc(abs(n * mean) / math.sqrt(2 * square))) if square > 0 else 1.0
+    method = "normal test, normal interval" + ("" if n > LARGE else " (no rows were kept to resample)")
+    return PairedDifference(mean, float(low), float(high), p, n, method)
 
 
 def _bonett_price(only_a: int, only_b: int, n: int, level: float) -> tuple[float, float]:

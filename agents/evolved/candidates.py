@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import PureExplorationVectorEnv, integer
 
+from ..evaluation.execution import Call, Watch, cores, outcomes
 from ..evaluation.expected_loss import losses
 from .agent import Evolved
 
@@ -26,13 +29,17 @@ class CommonEpisodes:
     Args:
         env_id: a registered environment. kwargs: its keyword arguments, without actions and observation.
         episodes: that each candidate plays in a generation, >= 1.
+        jobs: how many parts of the candidates play at the same time, -1 for as many as there are cores.
+
+    Attributes:
+        elsewhere: processor time of other processes, in seconds.
 
     Raises:
         ValueError: naming the value and what is allowed.
     """
 
-    def __init__(self, env_id: str, kwargs: Mapping[str, Any], episodes: int) -> None:
-        self.env_id, self.kwargs = env_id, dict(kwargs)
+    def __init__(self, env_id: str, kwargs: Mapping[str, Any], episodes: int, jobs: int = 1) -> None:
+        self.env_id, self.kwargs, self.jobs, self.elsewhere = env_id, dict(kwargs), jobs, 0.0
         self.episodes = integer("episodes", episodes, 1, 10**7)
         self._envs = self._made(1)
         self.task = self._envs.task
@@ -62,8 +69,43 @@ class CommonEpisodes:
         """
         count = self.episodes if episodes is None else episodes
         table = np.array(genes, np.float64)
+        if self.jobs != 1 and len(table) > 1:
+            return self._together(table, root, first, count)
+        return self._played(table, root, first, count)
+
+    def _together(self, table: Floats, root: int, first: int, count: int) -> Floats:
+        """What the candidates lose, in as many parts as there are jobs."""
+        parts = np.array_split(np.arange(len(table)), min(len(table), cores(self.jobs)))
+        calls = [
+            Call(functools.partial(_lost, self.env_id, self.kwargs, part, table[part], root, first, count))
+            for part in parts
+        ]
+        lost = np.empty((len(table), count))
+        for outcome in outcomes(calls, self.jobs, Watch()):
+            part, values, seconds = outcome.made
+            lost[part] = values
+            self.elsewhere += 0.0 if outcome.here else seconds
+        return lost
+
+    def _played(self, table: Floats, root: int, first: int, count: int) -> Floats:
         if self._envs.num_envs != len(table) * count:
             self._envs = self._made(len(table) * count)
         player = Evolved(self._envs.task, table)  # type: ignore[arg-type]
         numbers = np.tile(np.arange(first, first + count), len(table))
         return losses(self._envs, player, root, numbers).reshape(len(table), count)
+
+
+def _lost(
+    env_id: str,
+    kwargs: Mapping[str, Any],
+    part: NDArray[np.int64],
+    table: Floats,
+    root: int,
+    first: int,
+    count: int,
+    watch: Watch,
+) -> tuple[NDArray[np.int64], Floats, float]:
+    """What some candidates lose, played on their own: their numbers, losses and processor time."""
+    began = time.process_time()
+    lost = CommonEpisodes(env_id, kwargs, count).losses(table.tolist(), root, first)
+    return part, lost, time.process_time() - began

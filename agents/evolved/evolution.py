@@ -28,6 +28,7 @@ from bandit_envs import integer, number, root_number
 from ..core.files import try_out, write_alone
 from ..core.optional import require
 from ..evaluation.environment import environment_id
+from ..evaluation.execution import jobs_number
 from ..evaluation.progress import shown
 from ..evaluation.statistics import latest_of_the_best
 from ..models.formats import FORMAT
@@ -140,7 +141,7 @@ class Evolution:
 
     def spent(self) -> float:
         """Processor time so far, in seconds."""
-        return time.process_time() - self.began
+        return time.process_time() - self.began + sum(one.elsewhere for one in self.mix)
 
     def fitness(self, points: Sequence[Floats], generation: int) -> Floats:
         """The mean logarithm of the loss over LSA's, of the candidates at these points, (P,); less is better."""
@@ -229,6 +230,7 @@ def evolve(
     held_out: int = 4,
     every: int = 5,
     searched: Sequence[str] | None = None,
+    jobs: int = 1,
     out: str | Path | None = None,
     progress: bool | None = None,
 ) -> tuple[list[float], dict[str, Any]]:
@@ -239,7 +241,7 @@ def evolve(
     Args:
         env_id: a registered environment, or the name of its problem.
         env_kwargs: its keyword arguments, without actions and observation.
-        seconds: processor time of the whole call.
+        seconds: processor time of the whole call, of all processes together.
         generations: how many. At least one of the two is needed.
         seed: of the search and of all episodes, an integer >= 0.
         population: candidates of a generation, >= 4.
@@ -250,6 +252,8 @@ def evolve(
         every: generations from a checkpoint to the next.
         searched: the parameters to tune, by name, at least two; the others stay where the search starts. None: all but
             alpha, rho and the second bend.
+        jobs: how many parts of the candidates play at the same time, each in a process of its own, -1 for as many as
+            there are cores; as for `evaluate`. The genes do not depend on it.
         out: write the card with the genes as `<out>.json`.
         progress: a line on standard error for each checkpoint; None: if that is a terminal.
 
@@ -277,7 +281,7 @@ def evolve(
     for one in [{}] if mix is None else mix:
         own = {**kwargs, **one}
         count = own.pop("episodes", episodes)
-        environments.append(CommonEpisodes(env_id, own, count))
+        environments.append(CommonEpisodes(env_id, own, count, jobs_number(jobs)))
     stops = environments[0].task.budget is None
     evolution = Evolution(
         mix=environments,

@@ -1,0 +1,118 @@
+"""An evaluation cut into blocks of consecutive episodes, the units of storing and of going on after a kill.
+
+The size of a block depends on nothing but the plan: not on the number of jobs, nor on the machine. What a block holds
+is a function of the plan, the root seed and the range of episodes alone, so that it may be made anywhere, twice, or in
+any order. Several neighbouring blocks, a span, may be played in one go where that saves time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+__all__ = ["Block", "Group", "Work", "cut", "grouped", "spans"]
+
+MOST = 2**26  # pulls of a block, roughly: a second of the fastest agents
+LEAST = 2**14  # pulls below which nothing is cut: a fraction of a millisecond
+PARTS, FINE = 8, 1024  # into how many blocks a run is cut between these two, and where it may end early
+CELLS = 2**21  # rows of a block, at most: some hundred MB
+SPAN = 2**25  # pulls of the blocks that are played in one go, roughly
+GUESS = 2**14  # pulls of an episode that ends when the agent wants it to
+SHARES = 4  # spans for each job, where there are that many blocks
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the size of the blocks depends on, of one run.
+
+    Attributes:
+        pulls: of an episode, None if the agent may stop by itself: then `cap` of them at most.
+        cells: rows of an episode. cap: pulls that an episode can have.
+    """
+
+    pulls: int | None
+    cells: int = 1
+    cap: int = GUESS
+
+    @property
+    def expected(self) -> int:
+        """Pulls of an episode, or a guess."""
+        return max(1, min(self.cap, GUESS) if self.pulls is None else self.pulls)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive episodes of one run, or of several that are compared.
+
+    Attributes:
+        number: among the blocks of the plan. runs: their places in the plan.
+        first: the number of the first episode. episodes: how many.
+    """
+
+    number: int
+    runs: tuple[int, ...]
+    first: int
+    episodes: int
+
+
+def _size(episodes: int, runs: Sequence[Work], fine: bool) -> int:
+    """Episodes of a block; as many parts as `PARTS` where these are neither too large nor too small."""
+    pulls, cells = sum(run.expected for run in runs), sum(run.cells for run in runs)
+    most = max(1, min(MOST // pulls, CELLS // cells))
+    wanted = math.ceil(episodes / (FINE if fine else PARTS))
+    return min(episodes, most, max(wanted, math.ceil(LEAST / pulls)))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that go through the same blocks.
+
+    Attributes:
+        runs: their places in the plan. size: episodes of a block; the last one may have fewer.
+    """
+
+    runs: tuple[int, ...]
+    size: int
+
+
+def grouped(runs: Sequence[Work], episodes: int, *, together: bool = False, fine: bool = False) -> list[Group]:
+    """How the runs of a plan are cut.
+
+    Args:
+        runs: what the plan has.
+        episodes: of each run.
+        together: whether all runs go through the same blocks, in which they are compared; else each has its own.
+        fine: smaller blocks, for plans that may end after any of them.
+    """
+    places = [tuple(range(len(runs)))] if together else [(i,) for i in range(len(runs))]
+    return [Group(group, _size(episodes, [runs[i] for i in group], fine)) for group in places]
+
+
+def cut(groups: Iterable[Group], episodes: int) -> list[Block]:
+    """All blocks of a plan, numbered in order."""
+    blocks: list[Block] = []
+    for group in groups:
+        for first in range(0, episodes, group.size):
+            blocks.append(Block(len(blocks), group.runs, first, min(group.size, episodes - first)))
+    return blocks
+
+
+def spans(blocks: Iterable[Block], runs: Sequence[Work], jobs: int) -> list[tuple[Block, ...]]:
+    """Blocks that are played in one go: neighbours, as many as is worth it for so many jobs at the same time."""
+    blocks = list(blocks)
+    cost = {block.number: block.episodes * sum(runs[i].expected for i in block.runs) for block in blocks}
+    most = SPAN if jobs == 1 else min(SPAN, sum(cost.values()) / (SHARES * jobs))
+    made: list[tuple[Block, ...]] = []
+    for _, neighbours in groupby(enumerate(blocks), key=lambda one: (one[1].runs, one[1].number - one[0])):
+        together: list[Block] = []
+        sum_so_far = 0
+        for _, block in neighbours:
+            if together and sum_so_far + cost[block.number] > most:
+                made.append(tuple(together))
+                together, sum_so_far = [], 0
+            together.append(block)
+            sum_so_far += cost[block.number]
+        made.append(tuple(together))
+    return made

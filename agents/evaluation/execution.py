@@ -1,0 +1,152 @@
+"""Tasks that do not depend on each other, on one core, all cores, or the machines of a cluster.
+
+All is left to joblib: whoever calls inside `joblib.parallel_config(backend="dask")`, or "ray", has the tasks run there.
+Where nobody has chosen a backend, tasks that hold no lock run in threads, and all others in processes.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from bandit_envs import integer
+
+from ..core.optional import require
+from .progress import Progress
+
+__all__ = ["Call", "Outcome", "StoppedError", "Watch", "cores", "jobs_number", "outcomes"]
+
+T = TypeVar("T")
+
+
+class StoppedError(Exception):
+    """Another task has failed, or the user has interrupted all of them."""
+
+
+class Watch:
+    """What a task tells while it runs, and by which it is stopped; a copy in another process is deaf and dumb.
+
+    Args:
+        bar: counts what is done; None: nobody looks.
+        here: whether the task runs in the process that has made the tasks.
+
+    Attributes:
+        over: set where tasks that run in threads of this process are to end.
+    """
+
+    def __init__(self, bar: Progress | None = None, here: bool = True) -> None:
+        self.bar, self.here, self.over = bar, here, False
+
+    def look(self) -> None:
+        """Go on, or end.
+
+        Raises:
+            StoppedError: where the task is to end.
+        """
+        if self.over:
+            raise StoppedError
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Watch, (None, False)
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """A task, and what is to be known of it.
+
+    Attributes:
+        run: does it; it can be pickled.
+        lockless: whether it holds no lock of Python's while it computes.
+        wanted: asked when it is its turn: False where somebody else has done it meanwhile.
+    """
+
+    run: Callable[[Watch], T]
+    lockless: bool = False
+    wanted: Callable[[], bool] = lambda: True
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[T]):
+    """What a task has made, and whether it ran in this process, where the progress bar has seen it."""
+
+    made: T
+    here: bool
+
+
+def jobs_number(jobs: int) -> int:
+    """The number of tasks at the same time, checked; -1 for all cores.
+
+    Raises:
+        ValueError: for what is no such number.
+    """
+    if (jobs := integer("jobs", jobs, -1, 2**16)) == 0:
+        raise ValueError("jobs must be at least 1, or -1 for all cores, got 0")
+    return jobs
+
+
+def cores(jobs: int) -> int:
+    """How many tasks run at the same time where so many are asked for, -1 for all that there are."""
+    if jobs == 1:
+        return 1
+    return int(require("joblib", "jobs > 1", "evaluation").effective_n_jobs(jobs))
+
+
+def outcomes(tasks: Sequence[Call[T]], jobs: int, watch: Watch) -> Iterator[Outcome[T]]:
+    """Run tasks, and yield what each has made, as soon as it ends.
+
+    Where the loop over the outcomes is left, or a task fails, all others end.
+
+    Args:
+        tasks: they are begun in this order, those that run in threads first.
+        jobs: how many run at the same time, -1 for as many as there are cores, or as the chosen backend has.
+        watch: of all tasks.
+    """
+    if jobs == 1 or len(tasks) == 1 and not _chosen():
+        for task in tasks:
+            if task.wanted():
+                yield Outcome(task.run(watch), True)
+        return
+    for lockless in (True, False):
+        if some := [task for task in tasks if task.lockless is lockless]:
+            yield from _together(some, jobs, watch, lockless)
+
+
+def _chosen() -> bool:
+    """Whether the user has chosen a backend: then no preference changes it."""
+    parallel = require("joblib.parallel", "jobs > 1", "evaluation")
+    first, second = (type(parallel.get_active_backend(prefer=kind)[0]) for kind in ("threads", "processes"))
+    return first is second
+
+
+def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool) -> Iterator[Outcome[T]]:
+    joblib = require("joblib", "jobs > 1", "evaluation")
+    how: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1, "pre_dispatch": "2 * n_jobs"}
+    if _chosen():
+        parallel = joblib.Parallel(jobs, **how)
+    elif lockless:
+        parallel = joblib.Parallel(jobs, prefer="threads", **how)
+    else:
+        with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+            parallel = joblib.Parallel(jobs, **how)
+    call = joblib.delayed(_run)
+    results = parallel(call(task.run, watch) for task in tasks if task.wanted())
+    try:
+        for one in results:  # noqa: UP028 ("yield from" would close them before anything else)
+            yield one
+    except BaseException:
+        watch.over = True
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of results that nobody uses
+            results.close()
+        raise
+
+
+def _run(run: Callable[[Watch], T], watch: Watch) -> Outcome[T]:
+    """Run a task; in a process of its own it has one thread of PyTorch, beside those of others."""
+    torch: Any = None if watch.here else sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+    return Outcome(run(watch), watch.here)

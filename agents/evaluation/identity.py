@@ -1,0 +1,80 @@
+"""What the rows of an evaluation depend on, in words and numbers that can be compared."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from typing import Any
+
+import numpy as np
+
+import bandit_envs
+from bandit_envs import PureExplorationVectorEnv
+
+from ..core.agent import Agent
+from ..core.files import json_form
+
+__all__ = ["RESULTS", "arms_of", "described", "versions"]
+
+RESULTS = 1  # raised by every change after which an agent may decide otherwise, or an answer is scored otherwise
+LONG = 200  # characters beyond which a parameter is told by its digest
+
+
+def versions() -> dict[str, Any]:
+    """What the rows depend on of this package."""
+    return {"bandit-envs": bandit_envs.__version__, "results": RESULTS}
+
+
+def described(agent: Any) -> str:
+    """The class of an agent, its parameters, and the weights of a model; the source of a class of a user's own."""
+    kind = type(agent)
+    parts = [f"{kind.__module__}:{kind.__qualname__}"]
+    if isinstance(agent, Agent):
+        given = getattr(agent, "_parameters", {})
+        parts += [f"{name}={_short(_told(value))}" for name, value in sorted(given.items())]
+    if not kind.__module__.startswith("agents."):
+        parts.append(f"source {_digest(_source(kind).encode())}")
+    weights = _weights(agent)
+    if weights:
+        parts.append(f"weights {weights}")
+    return ", ".join(parts)
+
+
+def arms_of(envs: PureExplorationVectorEnv) -> str | None:
+    """A digest of the true arms, where all episodes have the same ones: files of data may change."""
+    if envs.instance is None:
+        return None
+    return _digest(np.ascontiguousarray(envs.instance.arms.parameters).tobytes())
+
+
+def _told(value: Any) -> str:
+    return json.dumps(value, default=json_form, sort_keys=True)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONG else f"digest {_digest(text.encode())}"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _source(kind: type) -> str:
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):  # typed in at a prompt
+        return ""
+
+
+def _weights(agent: Any) -> str:
+    """A digest of the weights of a model of PyTorch, or of a network of this package."""
+    for one in (agent, getattr(agent, "policy", None), getattr(agent, "model", None)):
+        network = one if hasattr(one, "state_dict") else getattr(one, "policy", None)
+        if hasattr(network, "state_dict"):
+            digest = hashlib.sha256()
+            for name, tensor in sorted(network.state_dict().items()):  # type: ignore[union-attr]
+                digest.update(name.encode())
+                digest.update(np.ascontiguousarray(tensor.detach().cpu().numpy()).tobytes())
+            return digest.hexdigest()[:16]
+    return ""

@@ -1,0 +1,362 @@
+"""What is kept of episodes where no rows are: counts, sums and histograms that can be merged, in little memory.
+
+Blocks are merged in their order, so that sums of fractions are the same to the last bit, whoever has made the blocks.
+
+Means and rates are those of the rows but for rounding, and so are intervals of rates, verdicts, paired counts and the
+test of McNemar. Quantiles of the pulls are exact as long as at most `KEYS` different numbers of pulls have come up;
+beyond, they are exact to within the width of a bin. Intervals of means are normal ones, also below the 10,000 episodes
+up to which rows have the bootstrap.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import statistics
+from .rows import Run, check_metric
+
+__all__ = ["Histogram", "Moments", "Sums", "SummedRun"]
+
+Floats = NDArray[np.float64]
+KEYS = 2**14  # bins of a histogram, at most
+CHUNK = 2**13  # episodes that are looked at together, so that they stay in the cache
+
+
+@dataclass(frozen=True)
+class Sums:
+    """How often, and the first two moments, of several columns of numbers at once, any shape (...).
+
+    Attributes:
+        n: how many numbers. mean: of them. spread: the sum of the squares of their distances from the mean.
+        up, down: how many are above 0, and below. binary: whether all are -1, 0 or 1.
+    """
+
+    n: int
+    mean: Floats
+    spread: Floats
+    up: NDArray[np.int64]
+    down: NDArray[np.int64]
+    binary: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Sums:
+        """Of numbers (..., n)."""
+        x = values.astype(np.float64, copy=False)
+        n = x.shape[-1]
+        mean = x.sum(axis=-1) / n
+        ahead = x - mean[..., None]
+        spread = np.einsum("...i,...i->...", ahead, ahead)
+        up, down = np.count_nonzero(x > 0, axis=-1), np.count_nonzero(x < 0, axis=-1)
+        whole = np.count_nonzero(np.abs(x) == 1, axis=-1)
+        return cls(n, mean, spread, np.asarray(up), np.asarray(down), np.asarray(whole == up + down))
+
+    def merged(self, other: Sums) -> Sums:
+        """With the numbers of another one, which come after these. [Chan, Golub & LeVeque 1979]"""
+        n = self.n + other.n
+        ahead = other.mean - self.mean
+        mean = self.mean + ahead * (other.n / n)
+        spread = self.spread + other.spread + ahead * ahead * (self.n * other.n / n)
+        up, down = self.up + other.up, self.down + other.down
+        return Sums(n, mean, spread, up, down, self.binary & other.binary)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often whole numbers came up, in at most `KEYS` bins of a width of a power of 2.
+
+    The width is the least at which there are no more, whatever the order in which parts are merged.
+
+    Attributes:
+        shift: the width is 2^shift. keys: numbers of bins, ascending. counts: of each. low, high: of all numbers.
+    """
+
+    shift: int
+    keys: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, values: NDArray[np.int64]) -> Histogram:
+        """Of numbers >= 0, (n,)."""
+        if (values == values[0]).all():
+            return cls(0, values[:1].copy(), np.array([len(values)]), int(values[0]), int(values[0]))
+        keys, counts = np.unique(values, return_counts=True)
+        return cls._fitted(0, keys, counts.astype(np.int64), int(keys[0]), int(keys[-1]))
+
+    @classmethod
+    def _fitted(cls, shift: int, keys: NDArray[np.int64], counts: NDArray[np.int64], low: int, high: int) -> Histogram:
+        while True:
+            first = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))  # keys are sorted
+            keys, counts = keys[first], np.add.reduceat(counts, first)
+            if len(keys) <= KEYS:
+                return cls(shift, keys, counts, low, high)
+            keys, shift = keys >> 1, shift + 1
+
+    def merged(self, other: Histogram) -> Histogram:
+        """With the numbers of another one."""
+        shift = max(self.shift, other.shift)
+        keys = np.concatenate([one.keys >> (shift - one.shift) for one in (self, other)])
+        order = np.argsort(keys, kind="stable")
+        counts = np.concatenate([self.counts, other.counts])[order]
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        return self._fitted(shift, keys[order], counts, low, high)
+
+    def quantile(self, q: float) -> float:
+        """As NumPy's, between neighbours; where bins are wider than 1, of the middles of bins."""
+        ends = np.cumsum(self.counts)
+        place = (int(ends[-1]) - 1) * q
+        below = math.floor(place)
+
+        def ranked(rank: int) -> float:
+            key = int(self.keys[np.searchsorted(ends, rank, side="right")])
+            middle = (key << self.shift) + ((1 << self.shift) - 1) / 2
+            return min(max(middle, self.low), self.high)
+
+        a, b, t = ranked(below), ranked(min(below + 1, int(ends[-1]) - 1)), place - below
+        return b - (b - a) * (1 - t) if t >= 0.5 else a + (b - a) * t
+
+
+def shared(one: Run, other: Run) -> list[tuple[int, int]]:
+    """The cells of two runs that have the same budget and number of pulls, by their numbers in both."""
+    places = {cell: d for d, cell in enumerate(other.cells)}
+    return [(c, places[cell]) for c, cell in enumerate(one.cells) if cell in places]
+
+
+def _table(run: Run, names: Sequence[str], first: int, last: int) -> Floats:
+    """The columns of some episodes, (C, M, last - first)."""
+    table = np.empty((len(run.cells), len(names), last - first))
+    for m, name in enumerate(names):
+        table[:, m] = run.columns[name][first:last].T
+    return table
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What is kept of consecutive episodes of several runs.
+
+    Attributes:
+        names: of the columns. runs: for each run its columns, (C, M). pulls: for each run the sums by arm, (C, K).
+        times: for each run and cell the histogram of its pulls. stopped: for each run how many episodes of a cell the
+        agent has ended by itself, and how many of these wrongly, (C, 2). pairs: the differences of columns of each pair
+        of runs in the cells that they share, (S, M), by their numbers.
+    """
+
+    names: tuple[str, ...]
+    runs: tuple[Sums, ...]
+    pulls: tuple[Floats, ...]
+    times: tuple[tuple[Histogram, ...], ...]
+    stopped: tuple[NDArray[np.int64], ...]
+    pairs: Mapping[tuple[int, int], Sums]
+
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> Moments:
+        """Of the rows of several runs over the same episodes."""
+        names, total = tuple(runs[0].columns), runs[0].episodes
+        sums: list[Sums] = []
+        pairs: dict[tuple[int, int], Sums] = {}
+        couples = [(a, b, shared(runs[a], runs[b])) for a, b in combinations(range(len(runs)), 2)]
+        for first in range(0, total, CHUNK):
+            last = min(first + CHUNK, total)
+            tables = [_table(run, names, first, last) for run in runs]
+            some = list(map(Sums.of, tables))
+            sums = [one.merged(more) for one, more in zip(sums, some, strict=True)] if sums else some
+            for a, b, cells in couples:
+                if not cells:
+                    continue
+                left, right = map(list, zip(*cells, strict=True))
+                more = Sums.of(tables[a][left] - tables[b][right])
+                pairs[a, b] = pairs[a, b].merged(more) if first else more
+        numbers = [range(len(run.cells)) for run in runs]
+        return cls(
+            names,
+            tuple(sums),
+            tuple(run.pulls.copy() for run in runs),
+            tuple(
+                tuple(Histogram.of(run.columns["total_pulls"][:, c]) for c in own)
+                for run, own in zip(runs, numbers, strict=True)
+            ),
+            tuple(np.array([run.stopped(c) for c in own]) for run, own in zip(runs, numbers, strict=True)),
+            pairs,
+        )
+
+    def merged(self, other: Moments) -> Moments:
+        """With those of the episodes that follow."""
+        return Moments(
+            self.names,
+            tuple(a.merged(b) for a, b in zip(self.runs, other.runs, strict=True)),
+            tuple(a + b for a, b in zip(self.pulls, other.pulls, strict=True)),
+            tuple(
+                tuple(a.merged(b) for a, b in zip(one, two, strict=True))
+                for one, two in zip(self.times, other.times, strict=True)
+            ),
+            tuple(a + b for a, b in zip(self.stopped, other.stopped, strict=True)),
+            {pair: sums.merged(other.pairs[pair]) for pair, sums in self.pairs.items()},
+        )
+
+    def to_json(self) -> str:
+        """As text, to the last bit."""
+        return json.dumps(_packed(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Moments:
+        """What `to_json` has told."""
+        told = json.loads(text)
+
+        def sums(one: Mapping[str, Any]) -> Sums:
+            return Sums(one["n"], *(_array(one[name]) for name in ("mean", "spread", "up", "down", "binary")))
+
+        def histogram(one: Mapping[str, Any]) -> Histogram:
+            return Histogram(one["shift"], _array(one["keys"]), _array(one["counts"]), one["low"], one["high"])
+
+        return cls(
+            tuple(told["names"]),
+            tuple(map(sums, told["runs"])),
+            tuple(map(_array, told["pulls"])),
+            tuple(tuple(map(histogram, one)) for one in told["times"]),
+            tuple(map(_array, told["stopped"])),
+            {(a, b): sums(one) for a, b, one in told["pairs"]},
+        )
+
+
+def _packed(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        packed = base64.b64encode(zlib.compress(np.ascontiguousarray(value).tobytes(), 1)).decode()
+        return [value.dtype.str, list(value.shape), packed]
+    if isinstance(value, (Sums, Histogram, Moments)):
+        return {name: _packed(part) for name, part in vars(value).items()}
+    if isinstance(value, Mapping):
+        return [[a, b, _packed(part)] for (a, b), part in value.items()]
+    return [_packed(part) for part in value] if isinstance(value, tuple) else value
+
+
+def _array(told: Sequence[Any]) -> NDArray[Any]:
+    kind, shape, packed = told
+    return np.frombuffer(zlib.decompress(base64.b64decode(packed)), np.dtype(kind)).reshape(shape)
+
+
+class _NoRows(dict[str, NDArray[Any]]):
+    """The columns of what has none."""
+
+    def __missing__(self, name: str) -> NDArray[Any]:
+        raise ValueError("no rows were kept, as rows='none' asked for: there are summary, compare, plot and pulls")
+
+
+class SummedRun(Run):
+    """What is kept of one agent at one budget, without rows.
+
+    Args:
+        room: all but the rows. moments: of all runs. place: of this one.
+        seconds: that all episodes took.
+    """
+
+    def __init__(self, room: Run, moments: Moments, place: int, seconds: float) -> None:
+        self.keep(room, place)
+        self.moments, self.pulls, self.seconds = moments, moments.pulls[place], seconds
+
+    def keep(self, room: Run, place: int) -> None:
+        """Take all but the numbers."""
+        for name in ("agent", "task", "at", "names", "budgets", "lower_bound", "deterministic", "stops"):
+            setattr(self, name, getattr(room, name))
+        self.columns, self.place = _NoRows(), place
+        self._kinds = {name: values.dtype for name, values in room.columns.items()}
+
+    @property
+    def sums(self) -> Sums:
+        """Of this run."""
+        return self.moments.runs[self.place]
+
+    @property
+    def episodes(self) -> int:
+        """How many there were."""
+        return self.sums.n
+
+    @property
+    def pulls_per_second(self) -> float:
+        """Pulls of all episodes until their last row, per second of one core: of the sum over all jobs."""
+        return self.mean("total_pulls", -1) * self.episodes / max(self.seconds, 1e-9)
+
+    def _number(self, metric: str) -> int:
+        return self.moments.names.index(metric)
+
+    def values(self, metric: str) -> NDArray[Any]:
+        """None.
+
+        Raises:
+            ValueError: always.
+        """
+        return self.columns[metric]
+
+    def estimate(self, metric: str, level: float = 0.95) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Means, and their confidence limits, (C,) each: exact for rates, else normal ones."""
+        check_metric(self.task.problem, metric)
+        wrong = metric in ("error_rate", "error")
+        m, n = self._number("correct" if wrong else metric), self.episodes
+        mean = self.sums.mean[:, m]
+        if wrong or self._kinds[metric] == np.bool_:
+            hits = self.sums.up[:, m]
+            hits = n - hits if wrong else hits
+            return hits / n, *statistics.clopper_pearson(hits, n, level)
+        low, high = statistics.normal_mean(mean, self.sums.spread[:, m], n, level)
+        return mean, low, high
+
+    def mean(self, name: str, c: int) -> float:
+        """The mean of a column over the episodes, in one cell."""
+        return float(self.sums.mean[c, self._number(name)])
+
+    def quantile(self, q: float, c: int) -> float:
+        """A quantile of the pulls of an episode, in one cell."""
+        return self.moments.times[self.place][c].quantile(q)
+
+    def stopped(self, c: int) -> tuple[int, int]:
+        """How many episodes of a cell the agent has ended by itself, and how many of these with a wrong answer."""
+        stopped, wrong = self.moments.stopped[self.place][c]
+        return int(stopped), int(wrong)
+
+    def compared(self, c: int, other: SummedRun, d: int, metric: str, level: float) -> statistics.PairedDifference:
+        """The paired difference from another run: the mean of this one's values less the other's.
+
+        Args:
+            c: the cell. other: what it is compared with. d: its cell.
+            metric: as for `Evaluation.compare`.
+            level: of the interval.
+
+        Raises:
+            ValueError: for cells of different budgets or numbers of pulls, which were not compared.
+        """
+        check_metric(self.task.problem, metric)
+        pair, sign = (self.place, other.place), 1
+        if pair not in self.moments.pairs:
+            pair, sign = pair[::-1], -1
+        if metric in ("error_rate", "error"):
+            metric, sign = "correct", -sign
+        m, n = self._number(metric), self.episodes
+        if self.place == other.place and c == d:
+            binary = self._binary(c, m) and other._binary(d, m)
+            return statistics.paired_sums(0.0, 0.0, 0, 0, n, binary, level)
+        cells, cell = (shared(self, other), (c, d)) if pair[0] == self.place else (shared(other, self), (d, c))
+        if cell not in cells:
+            raise ValueError(
+                "no rows were kept, as rows='none' asked for: only equal budgets and numbers of pulls compare"
+            )
+        found, i = self.moments.pairs[pair], cells.index(cell)
+        more, less = int(found.up[i, m]), int(found.down[i, m])
+        if sign < 0:
+            more, less = less, more
+        binary = self._binary(c, m) and other._binary(d, m)
+        mean, spread = sign * float(found.mean[i, m]) + 0.0, float(found.spread[i, m])
+        return statistics.paired_sums(mean, spread, more, less, n, binary, level)
+
+    def _binary(self, c: int, m: int) -> bool:
+        """Whether all values of a column are 0 or 1."""
+        return bool(self.sums.binary[c, m]) and not self.sums.down[c, m]

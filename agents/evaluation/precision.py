@@ -1,0 +1,94 @@
+"""Runs that end once their results are precise enough, decided on the first blocks of episodes, in their order.
+
+The decision is taken at certain numbers of blocks, the looks, which the plan alone decides, and on the blocks before
+the look alone: who has made how many blocks meanwhile changes nothing. Whoever looks often finds by chance what he
+looks for. Therefore look j has the share 1 / (j (j + 1)) of the error probability; these shares sum to 1, so that all
+limits of all looks hold together with the probability that one interval would have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bandit_envs import Task, number
+
+from . import statistics
+from .rows import Run, check_metric
+
+__all__ = ["Precision", "level_at", "looks", "precision_of"]
+
+LEVEL = 0.95  # of the intervals that are to be narrow
+GROWTH = 1.25  # blocks at a look, over those at the look before
+
+
+def level_at(look: int | None, level: float) -> float:
+    """The level of the intervals of a look, so that those of all looks hold together at `level`; None: of no look."""
+    return level if look is None else 1 - (1 - level) / (look * (look + 1))
+
+
+def looks(blocks: int) -> Iterator[int]:
+    """The numbers of blocks after which one looks, of so many."""
+    count = 0
+    while count < blocks:
+        count = min(blocks, max(count + 1, math.floor(GROWTH * count)))
+        yield count
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What is to be reached by all agents, at all budgets and numbers of pulls.
+
+    Attributes:
+        widths: half of the width of an interval, by metric. verdict: whether one on delta is wanted, at the end.
+    """
+
+    widths: Mapping[str, float]
+    verdict: bool = False
+
+    def reached(self, runs: Sequence[Run], look: int) -> bool:
+        """Whether these runs reach it, at this look."""
+        level = level_at(look, LEVEL)
+        for run in runs:
+            for metric, width in self.widths.items():
+                _, low, high = run.estimate(metric, level)
+                if not np.all((np.asarray(high) - low) / 2 <= width):  # NaN is not narrow
+                    return False
+            if self.verdict:
+                stopped, wrong = run.stopped(len(run.cells) - 1)
+                n = run.episodes
+                if statistics.verdict(wrong, n, run.task.delta or 0, level, open=n - stopped) not in ("met", "not met"):
+                    return False
+        return True
+
+
+def precision_of(given: Any, tasks: Sequence[Task]) -> Precision | None:
+    """What stands for it, checked.
+
+    Args:
+        given: None; half of the width of the interval of the error rate; {metric: half of a width}; or "verdict".
+        tasks: of the runs.
+
+    Raises:
+        ValueError: for anything else, an unknown metric, and a verdict where there is no delta.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        if given != "verdict":
+            raise ValueError(
+                f"precision must be a number, a dict of numbers by metric, or 'verdict', got {given!r:.80}"
+            )
+        if any(task.delta is None for task in tasks):
+            raise ValueError("precision='verdict' needs a delta, on which there can be a verdict")
+        return Precision({}, True)
+    widths = given if isinstance(given, Mapping) else {"error_rate": given}
+    if not widths:
+        raise ValueError("precision must name at least one metric, got {}")
+    for metric in widths:
+        check_metric(tasks[0].problem, metric)
+    return Precision({name: number("precision", width, 0, 1e300, above=True) for name, width in widths.items()})

@@ -1,0 +1,174 @@
+"""The rows of one agent at one budget: what each episode has come to."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import PROBLEMS, Task
+
+from . import statistics
+
+__all__ = ["Run", "check_metric", "score_names"]
+
+
+def score_names(problem: str) -> list[str]:
+    """The columns that score a row: of the answer, and of what the statistics certify."""
+    kind = PROBLEMS.find(problem)
+    return ["correct", "score", *kind.metric_names, *kind.certificate_names]
+
+
+@dataclass(eq=False)
+class Run:
+    """The rows of one agent at one budget: C checkpoints (or the end alone, C = 1) of each episode."""
+
+    agent: str
+    task: Task
+    at: NDArray[np.int64] | None  # (C,) checkpoints; None: the end
+    names: list[str]  # of the scores
+    columns: dict[str, NDArray[Any]]  # (episodes, C) each
+    pulls: NDArray[np.float64]  # (C, K) sums over episodes
+    budgets: NDArray[np.int64] | None = None  # (C,) where the checkpoints stand for runs at these budgets
+    seconds: float = 0.0
+    lower_bound: float = math.nan  # pulls that the task takes on average, where that is known
+    deterministic: bool | None = None  # of a model: whether it took its most probable action, or has drawn one
+    stops: bool = True  # whether the agent stops by its own rule, so that its delta can be judged
+
+    @classmethod
+    def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None) -> Run:
+        """Room for the rows of so many episodes."""
+        C = 1 if at is None else len(at)
+        names = score_names(task.problem)
+        types: dict[str, Any] = {"correct": np.bool_, "truncated": np.bool_, "total_pulls": np.int64}
+        types |= PROBLEMS.find(task.problem).metric_types
+        columns = {
+            name: np.zeros((episodes, C), types.get(name, np.float64)) for name in ("total_pulls", "truncated", *names)
+        }
+        return cls(agent, task, None if at is None else np.array(at, np.int64), names, columns, np.zeros((C, task.K)))
+
+    @property
+    def episodes(self) -> int:
+        """How many there are."""
+        return len(self.columns["score"])
+
+    def cut(self, size: int, pulls: NDArray[np.float64]) -> list[Run]:
+        """The rows in blocks of so many episodes, the last of which may have fewer; views of the columns.
+
+        Args:
+            size: episodes of a block.
+            pulls: sums over the episodes of each block, (B * C, K).
+        """
+        parts = []
+        for i, first in enumerate(range(0, self.episodes, size)):
+            columns = {name: values[first : first + size] for name, values in self.columns.items()}
+            C = len(self.pulls)
+            parts.append(dataclasses.replace(self, columns=columns, pulls=pulls[i * C : (i + 1) * C]))
+        return parts
+
+    def put(self, first: int, part: Run) -> None:
+        """Take the rows of the episodes from number `first` on."""
+        for name, values in self.columns.items():
+            values[first : first + part.episodes] = part.columns[name]
+        self.pulls += part.pulls  # of integers, so that their order does not matter
+
+    def write(
+        self,
+        episode: NDArray[np.int64],
+        column: NDArray[np.int64],
+        verdict: Mapping[str, NDArray[Any]],
+        total_pulls: NDArray[np.int64],
+        truncated: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Fill the cells (episode, column) (n,)."""
+        for name in self.names:
+            self.columns[name][episode, column] = verdict[name]
+        self.columns["total_pulls"][episode, column] = total_pulls
+        if truncated is not None:
+            self.columns["truncated"][episode, column] = truncated
+
+    def as_budgets(self) -> Run:
+        """The checkpoints read as the ends of runs at these budgets: the same for an agent that does not use it."""
+        self.budgets, self.at = self.at, None
+        return self
+
+    @property
+    def cells(self) -> list[tuple[int | None, int | None]]:
+        """(budget, at) of each column; None where there is none."""
+        C = len(self.at if self.at is not None else self.budgets if self.budgets is not None else [None])
+        budgets = [self.task.budget] * C if self.budgets is None else self.budgets.tolist()
+        return list(zip(budgets, [None] * C if self.at is None else self.at.tolist(), strict=True))
+
+    @property
+    def pulls_per_second(self) -> float:
+        """Pulls of all episodes until their last row, per second of one core: of the sum over all jobs."""
+        return float(self.columns["total_pulls"][:, -1].sum() / max(self.seconds, 1e-9))
+
+    def values(self, metric: str) -> NDArray[Any]:
+        """A metric of each episode and cell, (episodes, C): a column, or "error_rate" for the opposite of "correct".
+
+        Raises:
+            ValueError: for an unknown one.
+        """
+        check_metric(self.task.problem, metric)
+        return ~self.columns["correct"] if metric in ("error_rate", "error") else self.columns[metric]
+
+    def estimate(self, metric: str, level: float = 0.95) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Means over the episodes, and their confidence limits, (C,) each: exact for rates, else by the bootstrap."""
+        values = self.values(metric)
+        if values.dtype == np.bool_:
+            low, high = statistics.clopper_pearson(values.sum(axis=0), len(values), level)
+        else:
+            low, high = statistics.bootstrap_mean(values, level)
+        return values.mean(axis=0), low, high
+
+    def mean(self, name: str, c: int) -> float:
+        """The mean of a column over the episodes, in one cell."""
+        return float(self.columns[name][:, c].mean())
+
+    def quantile(self, q: float, c: int) -> float:
+        """A quantile of the pulls of an episode, in one cell."""
+        return float(np.quantile(self.columns["total_pulls"][:, c], q))
+
+    def stopped(self, c: int) -> tuple[int, int]:
+        """How many episodes of a cell the agent has ended by itself, and how many of these with a wrong answer."""
+        stopped = self.stopped_of(self.columns["total_pulls"][:, c], self.columns["truncated"][:, c], c)
+        wrong = stopped & ~self.columns["correct"][:, c].astype(np.bool_)
+        return int(stopped.sum()), int(wrong.sum())
+
+    def stopped_of(self, pulls: NDArray[np.int64], truncated: NDArray[Any], c: int) -> NDArray[np.bool_]:
+        """Which episodes of a cell the agent has ended by itself, by their pulls and whether they were cut."""
+        ends = [end for end in (*self.cells[c], self.task.budget) if end is not None]
+        stopped: NDArray[np.bool_] = ~truncated.astype(np.bool_) & (pulls < min(ends, default=math.inf)) & self.stops
+        return stopped
+
+    def describe(self) -> dict[str, Any]:
+        """All but the rows, JSON-able."""
+        numbers = {"at": self.at, "budgets": self.budgets}
+        return {
+            "agent": self.agent,
+            "episodes": self.episodes,
+            "seconds": self.seconds,
+            "lower_bound": None if math.isnan(self.lower_bound) else self.lower_bound,
+            "deterministic": self.deterministic,
+            "stops": self.stops,
+            "task": json.loads(self.task.to_json()),
+            **{name: None if array is None else array.tolist() for name, array in numbers.items()},
+        }
+
+
+def check_metric(problem: str, metric: str) -> None:
+    """Refuse what cannot be shown, compared and drawn on a problem.
+
+    Raises:
+        ValueError: for an unknown metric, with the known ones.
+    """
+    known = ["error_rate", *score_names(problem)[1:], "total_pulls", "correct", "truncated"]
+    if metric not in (*known, "error"):
+        raise ValueError(f"metric must be one of {', '.join(known)}, got {metric!r}")
