@@ -112,6 +112,7 @@ AGENTS: Registry[Any] = Registry(
         "clucb": "agents.top_k.clucb:CLUCB",
         "kl-lucb": "agents.top_k.kl_lucb:KLLUCB",
         "lil-ucb": "agents.top_k.lil_ucb:LilUCB",
+        "evidence": "agents.certified.evidence:Evidence",
         "evolved": "agents.evolved.agent:Evolved",
         "ppo": "agents.models.cards:PPO",
     },
