@@ -78,7 +78,7 @@ def plan_pull(
             measure(shown, e, i, sides, book, alone, D, False)
     clear(plan)
     i = cheapest(sides, book)
-    if (i < 0 or book.value[i] > 0.0) and is_certified(shown, e, certificate):  # R1
+    if (i < 0 or book.value[i] > 0.0) and is_certified(shown, e, round.t, certificate):  # R1
         return
     few = lacking(pulls, round)
     add(plan, few if few >= 0 or i < 0 else steeper(moved(sides, book, i), pulls))  # R2, R3
@@ -110,7 +110,8 @@ class Evidence(CertifiedPolicy):
 
     Args:
         task: a task or an environment. delta: None takes the task's.
-        boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md.
+        boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
+            papers' experiments, for which nothing is proven.
         law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
             unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
         rho: pulls of an arm at which the Gaussian mixture is sharpest. sigma: scale; None takes the task's.
@@ -120,5 +121,6 @@ class Evidence(CertifiedPolicy):
 
     def rule(self, seen: Fields, observation: Observation, state: CertifiedMemory, out: Ints) -> Any:
         return next_arm, (
-            *seen, self.task.D, *self.sides, *state.book, *state.alone, *state.certificate, state.plans, state.rounds, out
+            *seen, self.task.D, *self.sides, *state.book, *state.alone, *state.certificate, state.plans,
+            state.rounds, out,
         )  # fmt: skip

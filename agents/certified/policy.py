@@ -41,8 +41,9 @@ __all__ = [
     "lacking",
 ]
 
-BOUNDARIES, LAWS = ("mixture", "kaufmann-koolen"), ("bernoulli", "gaussian", "student")
+BOUNDARIES, LAWS = ("mixture", "kaufmann-koolen", "nominal"), ("bernoulli", "gaussian", "student")
 RHO = 300.0
+LOOKS = 200  # kernel constants: between two looks at the certificate, the pulls grow by 1 / LOOKS at most
 
 
 def _tells(kind: type[Problem]) -> bool:
@@ -77,17 +78,27 @@ class Certificate(NamedTuple):
     inside: Any  # (K,) int8
     out: Floats  # (2 + 3 K,)
     need: float  # ln(1 / delta); inf: it does not stop
+    nominal: bool  # stop where the evidence exceeds ln((1 + ln t) / delta)
 
 
 @inlined
-def is_certified(shown: Any, e: Any, certificate: Any) -> Any:
-    """Whether the plug-in answer of episode e is right with probability 1 - delta."""
+def is_certified(shown: Any, e: Any, t: Any, certificate: Any) -> Any:
+    """Whether the plug-in answer of episode e, after t pulls, is right with probability 1 - delta."""
     certificate.inside[0] = -1
     nearest_way(
         certificate.address, shown.pulls[e], shown.mean[e], shown.variance[e], certificate.inside, certificate.numbers,
         certificate.room, certificate.out,
     )  # fmt: skip
-    return certificate.out[0] >= certificate.need
+    return certificate.out[0] >= certificate.need + (math.log1p(math.log(t)) if certificate.nominal else 0.0)
+
+
+@inlined
+def is_due(shown: Any, e: Any, round: Any, certificate: Any) -> Any:
+    """Whether the answer is certified, looked at now and then: after another 1/200 of the pulls."""
+    if round.t < round.look:
+        return False
+    round.look = round.t + max(1, round.t // LOOKS)
+    return is_certified(shown, e, round.t, certificate)
 
 
 # How far an episode is. `t`: pulls. `fewest`: of an arm, when this was looked up last: it has no fewer now.
@@ -149,7 +160,8 @@ class CertifiedPolicy(PlanPolicy):
 
     Args:
         task: a task or an environment. delta: None takes the task's.
-        boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md.
+        boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
+            papers' experiments, for which nothing is proven.
         law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
             unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
         rho: pulls of an arm at which the Gaussian mixture is sharpest. sigma: scale; None takes the task's.
@@ -176,8 +188,10 @@ class CertifiedPolicy(PlanPolicy):
         self.law = _law_of(self.task, self.problem, law)
         low, high = self.task.support or (0.0, 0.0)
         centre = 0.5 * (low + high)
+        self._nominal = choice("boundary", boundary, BOUNDARIES) == "nominal"
+        boundary = "none" if self._nominal else boundary
         options = {
-            "law": self.law, "sigma": scale_of(self.task, sigma), "boundary": choice("boundary", boundary, BOUNDARIES),
+            "law": self.law, "sigma": scale_of(self.task, sigma), "boundary": boundary,
             "rho": rho, "centre": centre,
         }  # fmt: skip
         self.certifier = self.problem.certifier(K, D, **options)
@@ -190,7 +204,7 @@ class CertifiedPolicy(PlanPolicy):
         """What the ways to be wrong are, from the numbers of the certifiers."""
         K, own, none = self.task.K, pairs.numbers.tolist(), -math.inf
         told, law, variance, delta = certifier.numbers, int(pairs.numbers[0]), float(pairs.numbers[1]), self.delta
-        plain = self._sampling_boundary == "none"
+        plain = self._nominal or self._sampling_boundary == "none"
         if self.problem.local:
             need = 0.0 if plain else math.log(K / delta)
             return Sides(LOCAL, law, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, variance, need, need)
@@ -205,7 +219,7 @@ class CertifiedPolicy(PlanPolicy):
 
     def _common(self, observation: Observation) -> dict[str, Any]:
         """The fields of a `CertifiedMemory` before the first choice."""
-        E, K, D = len(observation["pulls"]), self.task.K, self.task.D
+        E, K = len(observation["pulls"]), self.task.K
         numbers, room = self._one.numbers, np.zeros(self._one.room)
         alone = Alone(
             self._one.address, numbers, room, np.full(1, -1, np.int8), np.zeros(5 if self.problem.local else 1)
@@ -213,7 +227,7 @@ class CertifiedPolicy(PlanPolicy):
         need = math.log(1.0 / self.delta) if self.stops else math.inf
         certificate = Certificate(
             self.certifier.address, self.certifier.numbers, np.zeros(self.certifier.room), np.full(K, -1, np.int8),
-            np.zeros(2 + 3 * K), need,
+            np.zeros(2 + 3 * K), need, self._nominal,
         )  # fmt: skip
         rounds = np.zeros(E, ROUND)
         return {
