@@ -113,6 +113,7 @@ AGENTS: Registry[Any] = Registry(
         "kl-lucb": "agents.top_k.kl_lucb:KLLUCB",
         "lil-ucb": "agents.top_k.lil_ucb:LilUCB",
         "evidence": "agents.certified.evidence:Evidence",
+        "track-and-stop": "agents.certified.track_and_stop:TrackAndStop",
         "top-two": "agents.certified.top_two:TopTwo",
         "evolved": "agents.evolved.agent:Evolved",
         "ppo": "agents.models.cards:PPO",

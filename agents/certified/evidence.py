@@ -121,6 +121,6 @@ class Evidence(CertifiedPolicy):
 
     def rule(self, seen: Fields, observation: Observation, state: CertifiedMemory, out: Ints) -> Any:
         return next_arm, (
-            *seen, self.task.D, *self.sides, *state.book, *state.alone, *state.certificate, state.plans,
+            *seen, self.task.D, *self.sides, *state.book, *self._certificates(state), state.plans,
             state.rounds, out,
         )  # fmt: skip

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from bandit_envs import (
 from ..core.agent import FLOAT, INT, Fields, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import delta_of, scale_of
 from ..core.plan_policy import PlanPolicy
-from .ways import ALL_GOOD, LOCAL, TOP_K, Alone, Book, Sides
+from .ways import ALL_GOOD, LOCAL, TOP_K, Book, Sides
 
 __all__ = [
     "CERTIFIED_PROBLEMS",
@@ -127,8 +128,8 @@ class CertifiedMemory:
     plans: Any  # (E,)
     rounds: Any  # (E,) of ROUND
     book: Book
-    alone: Alone
-    certificate: Certificate
+    alone: Fields  # room, inside and out of an `Alone`
+    certificate: Fields  # and of a `Certificate`
 
 
 def _law_of(task: Task, problem: Problem, law: str | None) -> str:
@@ -168,9 +169,12 @@ class CertifiedPolicy(PlanPolicy):
     """
 
     stops = True
-    solves = CERTIFIED_PROBLEMS
+    solves: ClassVar[Collection[str]] = CERTIFIED_PROBLEMS
+    promises = ("aggregate", "each", "exact")
     needs = "delta or budget"
-    _sampling_boundary: str | None = None  # of the numbers by which arms are chosen; None: that of the certificate
+    _sampling_boundary: ClassVar[str | None] = (
+        None  # of the numbers by which arms are chosen; None: that of the certificate
+    )
 
     def __init__(
         self,
@@ -182,7 +186,6 @@ class CertifiedPolicy(PlanPolicy):
         sigma: float | None = None,
     ) -> None:
         super().__init__(task)
-        K, D = self.task.K, self.task.D
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.stops = self.task.budget is None
         self.law = _law_of(self.task, self.problem, law)
@@ -190,15 +193,35 @@ class CertifiedPolicy(PlanPolicy):
         centre = 0.5 * (low + high)
         self._nominal = choice("boundary", boundary, BOUNDARIES) == "nominal"
         boundary = "none" if self._nominal else boundary
-        options = {
-            "law": self.law, "sigma": scale_of(self.task, sigma), "boundary": boundary,
-            "rho": rho, "centre": centre,
+        self._options: dict[str, Any] = {
+            "law": self.law, "sigma": scale_of(self.task, sigma), "boundary": boundary, "rho": rho, "centre": centre,
         }  # fmt: skip
-        self.certifier = self.problem.certifier(K, D, **options)
-        chosen = options | {"boundary": self._sampling_boundary or boundary}
-        self._pairs = self.problem.certifier(K, D, **chosen)  # the weights and penalties by which arms are chosen
-        self._one = self.problem.certifier(1, D, **chosen) if self.problem.local else self._pairs
         self.sides = self._sides_of(self.certifier, self._pairs)
+
+    @functools.cached_property
+    def certifier(self) -> Certifier:
+        """What says whether an answer is certified."""
+        return self.problem.certifier(self.task.K, self.task.D, **self._options)
+
+    @functools.cached_property
+    def _pairs(self) -> Certifier:
+        """Its numbers tell the weights and the penalties by which arms are chosen."""
+        return self.problem.certifier(self.task.K, self.task.D, **self._options | self._chosen)
+
+    @functools.cached_property
+    def _alone(self) -> Certifier:
+        """The same of a single arm, for LOCAL."""
+        K = 1 if self.problem.local else self.task.K
+        return self.problem.certifier(K, self.task.D, **self._options | self._chosen)
+
+    @property
+    def _chosen(self) -> dict[str, Any]:
+        boundary = self._sampling_boundary
+        return {"boundary": boundary} if boundary is not None else {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles keep: routines are looked up anew."""
+        return {name: value for name, value in vars(self).items() if name not in ("certifier", "_pairs", "_alone")}
 
     def _sides_of(self, certifier: Certifier, pairs: Certifier) -> Sides:
         """What the ways to be wrong are, from the numbers of the certifiers."""
@@ -220,20 +243,21 @@ class CertifiedPolicy(PlanPolicy):
     def _common(self, observation: Observation) -> dict[str, Any]:
         """The fields of a `CertifiedMemory` before the first choice."""
         E, K = len(observation["pulls"]), self.task.K
-        numbers, room = self._one.numbers, np.zeros(self._one.room)
-        alone = Alone(
-            self._one.address, numbers, room, np.full(1, -1, np.int8), np.zeros(5 if self.problem.local else 1)
-        )
-        need = math.log(1.0 / self.delta) if self.stops else math.inf
-        certificate = Certificate(
-            self.certifier.address, self.certifier.numbers, np.zeros(self.certifier.room), np.full(K, -1, np.int8),
-            np.zeros(2 + 3 * K), need, self._nominal,
-        )  # fmt: skip
-        rounds = np.zeros(E, ROUND)
+        rooms = [np.zeros(certifier.room) for certifier in (self._alone, self.certifier)]
+        inside, out = np.full(1 + K, -1, np.int8), np.zeros(7 + 3 * K)
         return {
-            "plans": self.new_plans(observation), "rounds": rounds, "book": Book.empty(E, K), "alone": alone,
-            "certificate": certificate,
+            "plans": self.new_plans(observation), "rounds": np.zeros(E, ROUND), "book": Book.empty(E, K),
+            "alone": (rooms[0], inside[:1], out[:5]), "certificate": (rooms[1], inside[1:], out[5:]),
         }  # fmt: skip
+
+    def _certificates(self, state: Any) -> Fields:
+        """The fields of an `Alone` and of a `Certificate`."""
+        need = math.log(1.0 / self.delta) if self.stops else math.inf
+        alone, whole = self._alone, self.certifier
+        return (
+            alone.address, alone.numbers, *state.alone, whole.address, whole.numbers, *state.certificate, need,
+            self._nominal,
+        )  # fmt: skip
 
     def remember(self, observation: Observation) -> Any:
         return CertifiedMemory(**self._common(observation))

@@ -46,7 +46,7 @@ from bandit_envs import (
 from ..core.agent import Fields, Floats, Ints, Observation
 from ..core.plan_policy import add, clear, following, planned
 from .policy import Certificate, CertifiedMemory, CertifiedPolicy, Shown, is_due
-from .ways import LOCAL, TOP_K, Alone, Book, Sides, book_of, cheapest, fill, moved, put, tell, tell_alone
+from .ways import LOCAL, TOP_K, Alone, Book, Sides, book_of, cheapest, fill, moved, put, tell, tell_alone, way_of
 
 __all__ = ["TopTwo"]
 
@@ -206,8 +206,7 @@ def plan_pull(
     share = rules.beta
     if rules.ids and leader != challenger:
         if rules.rule == TTTS:
-            book.partner[leader], book.inside[leader] = challenger, 1
-            way = moved(sides, book, leader)
+            way = way_of(sides, book, leader, challenger, sides.a, sides.b, sides.floor)
         down, up = book.weight[leader] * way.down, book.weight[challenger] * way.up
         share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
     u = uniform(public_seed, e, round, rules.seed) if leader != challenger else 0.0
@@ -284,6 +283,6 @@ class TopTwo(CertifiedPolicy):
     def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
         public_seed = np.ascontiguousarray(observation["public_seed"], np.int64)
         return next_arm, (
-            *seen, self.task.D, *self.sides, *self.rules, public_seed, *state.book, *state.alone, *state.certificate,
+            *seen, self.task.D, *self.sides, *self.rules, public_seed, *state.book, *self._certificates(state),
             *state.sampled, state.plans, state.rounds, out,
         )  # fmt: skip

@@ -27,7 +27,7 @@ from ..core.agent import Floats, Ints
 
 __all__ = [
     "ALL_GOOD", "LOCAL", "TOP_K", "Book", "Alone", "Sides", "Way", "book_of", "cheapest", "fill", "moved",
-    "put", "tell", "tell_alone",
+    "put", "tell", "tell_alone", "way_of",
 ]  # fmt: skip
 
 LOCAL, TOP_K, ALL_GOOD = range(3)  # kernel constants
@@ -68,8 +68,9 @@ class Book(NamedTuple):
     @classmethod
     def empty(cls, E: int, K: int) -> Book:
         """Of E episodes that have seen nothing."""
-        floats = [np.zeros((E, K)) for _ in range(6)]
-        return cls(*floats, np.zeros((E, K), np.int64), np.zeros((E, K), np.int8), np.zeros((E, K), np.int8))
+        mean, weight, penalty, scale, own, value = np.zeros((6, E, K))
+        stale, inside = np.zeros((2, E, K), np.int8)
+        return cls(mean, weight, penalty, scale, own, value, np.zeros((E, K), np.int64), stale, inside)
 
 
 class Alone(NamedTuple):
@@ -269,15 +270,8 @@ def cheapest(sides: Any, book: Any) -> Any:
 
 
 @part
-def moved(sides: Any, book: Any, i: Any) -> Any:
-    """The way of the row of arm i, a `Way`."""
-    j = book.partner[i]
-    if sides.kind == LOCAL:
-        return Way(i, i, math.inf, math.inf)
-    if book.inside[i]:
-        lowered, raised, a, b, floor = np.int64(i), j, sides.a, sides.b, sides.floor
-    else:
-        lowered, raised, a, b, floor = j, np.int64(i), sides.c, sides.d, sides.bottom
+def way_of(sides: Any, book: Any, lowered: Any, raised: Any, a: Any, b: Any, floor: Any) -> Any:
+    """The cheapest move of a pair of arms until mu_i <= a mu_j + b and mu_j >= floor, a `Way`."""
     m, x, u = book.mean[lowered], book.weight[lowered], book.scale[lowered]
     n, w, v = book.mean[raised], book.weight[raised], book.scale[raised]
     if not a > 0.0:
@@ -286,6 +280,17 @@ def moved(sides: Any, book: Any, i: Any) -> Any:
     down = divergence(sides.law, m, u, min(m, a * y + b)) if x > 0.0 else math.inf
     up = divergence(sides.law, n, v, y) if w > 0.0 else math.inf
     return Way(lowered, raised, down, up)
+
+
+@part
+def moved(sides: Any, book: Any, arm: Any) -> Any:
+    """The way of the row of an arm, a `Way`."""
+    i, j = arm, book.partner[arm]
+    if sides.kind == LOCAL:
+        return Way(i, i, math.inf, math.inf)
+    if book.inside[i]:
+        return way_of(sides, book, i, j, sides.a, sides.b, sides.floor)
+    return way_of(sides, book, j, i, sides.c, sides.d, sides.bottom)
 
 
 @part
