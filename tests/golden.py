@@ -579,6 +579,11 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "median-elimination(sigma=0.1)": ("BestArm",),
     "lil-ucb(constants='heuristic')": ("BestArm",),
     "random(seed=7)": ("TopK",),
+    "evidence(law='student')": ("TopK", "AllGood"),
+    "evidence(law='gaussian', boundary='kaufmann-koolen')": ("BestArm", "Threshold"),
+    "track-and-stop(tracking='C')": ("BestArm", "AllGood", "Feasible"),
+    "top-two(rule='ttts')": ("BestArm", "TopK", "Threshold"),
+    "top-two(rule='eb-tc', proportions='fixed', boundary='nominal')": ("BestArm", "TopK"),
 }
 
 

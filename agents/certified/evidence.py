@@ -121,6 +121,12 @@ class Evidence(CertifiedPolicy):
 
     def rule(self, seen: Fields, observation: Observation, state: CertifiedMemory, out: Ints) -> Any:
         return next_arm, (
-            *seen, self.task.D, *self.sides, *state.book, *self._certificates(state), state.plans,
-            state.rounds, out,
-        )  # fmt: skip
+            *seen,
+            self.task.D,
+            *self.sides,
+            *state.book,
+            *self._certificates(state),
+            state.plans,
+            state.rounds,
+            out,
+        )

@@ -87,9 +87,15 @@ def is_certified(shown: Any, e: Any, t: Any, certificate: Any) -> Any:
     """Whether the plug-in answer of episode e, after t pulls, is right with probability 1 - delta."""
     certificate.inside[0] = -1
     nearest_way(
-        certificate.address, shown.pulls[e], shown.mean[e], shown.variance[e], certificate.inside, certificate.numbers,
-        certificate.room, certificate.out,
-    )  # fmt: skip
+        certificate.address,
+        shown.pulls[e],
+        shown.mean[e],
+        shown.variance[e],
+        certificate.inside,
+        certificate.numbers,
+        certificate.room,
+        certificate.out,
+    )
     return certificate.out[0] >= certificate.need + (math.log1p(math.log(t)) if certificate.nominal else 0.0)
 
 
@@ -194,8 +200,12 @@ class CertifiedPolicy(PlanPolicy):
         self._nominal = choice("boundary", boundary, BOUNDARIES) == "nominal"
         boundary = "none" if self._nominal else boundary
         self._options: dict[str, Any] = {
-            "law": self.law, "sigma": scale_of(self.task, sigma), "boundary": boundary, "rho": rho, "centre": centre,
-        }  # fmt: skip
+            "law": self.law,
+            "sigma": scale_of(self.task, sigma),
+            "boundary": boundary,
+            "rho": rho,
+            "centre": centre,
+        }
         self.sides = self._sides_of(self.certifier, self._pairs)
 
     @functools.cached_property
@@ -246,18 +256,27 @@ class CertifiedPolicy(PlanPolicy):
         rooms = [np.zeros(certifier.room) for certifier in (self._alone, self.certifier)]
         inside, out = np.full(1 + K, -1, np.int8), np.zeros(7 + 3 * K)
         return {
-            "plans": self.new_plans(observation), "rounds": np.zeros(E, ROUND), "book": Book.empty(E, K),
-            "alone": (rooms[0], inside[:1], out[:5]), "certificate": (rooms[1], inside[1:], out[5:]),
-        }  # fmt: skip
+            "plans": self.new_plans(observation),
+            "rounds": np.zeros(E, ROUND),
+            "book": Book.empty(E, K),
+            "alone": (rooms[0], inside[:1], out[:5]),
+            "certificate": (rooms[1], inside[1:], out[5:]),
+        }
 
     def _certificates(self, state: Any) -> Fields:
         """The fields of an `Alone` and of a `Certificate`."""
         need = math.log(1.0 / self.delta) if self.stops else math.inf
         alone, whole = self._alone, self.certifier
         return (
-            alone.address, alone.numbers, *state.alone, whole.address, whole.numbers, *state.certificate, need,
+            alone.address,
+            alone.numbers,
+            *state.alone,
+            whole.address,
+            whole.numbers,
+            *state.certificate,
+            need,
             self._nominal,
-        )  # fmt: skip
+        )
 
     def remember(self, observation: Observation) -> Any:
         return CertifiedMemory(**self._common(observation))

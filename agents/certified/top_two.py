@@ -177,9 +177,19 @@ def measure(shown: Any, e: Any, i: Any, sides: Any, rules: Any, book: Any, alone
 
 @part
 def plan_pull(
-    e: Any, shown: Any, D: Any, sides: Any, rules: Any, public_seed: Any, book: Any, alone: Any, certificate: Any,
-    sampled: Any, plan: Any, round: Any,
-) -> None:  # fmt: skip
+    e: Any,
+    shown: Any,
+    D: Any,
+    sides: Any,
+    rules: Any,
+    public_seed: Any,
+    book: Any,
+    alone: Any,
+    certificate: Any,
+    sampled: Any,
+    plan: Any,
+    round: Any,
+) -> None:
     """Plan the next pull, of the leader or the challenger; nothing if the answer is certified."""
     pulls = shown.pulls[e]
     if plan.beginning:
@@ -215,9 +225,19 @@ def plan_pull(
 
 @episode_kernel
 def next_arm(
-    e: int, shown: Shown, D: int, sides: Sides, rules: Rules, public_seed: Any, book: Book, alone: Alone,
-    certificate: Certificate, sampled: Sampled, plans: Any, rounds: Any,
-) -> Any:  # fmt: skip
+    e: int,
+    shown: Shown,
+    D: int,
+    sides: Sides,
+    rules: Rules,
+    public_seed: Any,
+    book: Book,
+    alone: Alone,
+    certificate: Certificate,
+    sampled: Sampled,
+    plans: Any,
+    rounds: Any,
+) -> Any:
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(shown, e, plan)
@@ -283,6 +303,15 @@ class TopTwo(CertifiedPolicy):
     def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
         public_seed = np.ascontiguousarray(observation["public_seed"], np.int64)
         return next_arm, (
-            *seen, self.task.D, *self.sides, *self.rules, public_seed, *state.book, *self._certificates(state),
-            *state.sampled, state.plans, state.rounds, out,
-        )  # fmt: skip
+            *seen,
+            self.task.D,
+            *self.sides,
+            *self.rules,
+            public_seed,
+            *state.book,
+            *self._certificates(state),
+            *state.sampled,
+            state.plans,
+            state.rounds,
+            out,
+        )

@@ -120,9 +120,18 @@ def behind(e: Any, pulls: Any, cumulative: Any, round: Any, game: Any) -> Any:
 
 @part
 def plan_pull(
-    e: Any, shown: Any, D: Any, sides: Any, rules: Any, book: Any, alone: Any, certificate: Any, game: Any, plan: Any,
+    e: Any,
+    shown: Any,
+    D: Any,
+    sides: Any,
+    rules: Any,
+    book: Any,
+    alone: Any,
+    certificate: Any,
+    game: Any,
+    plan: Any,
     round: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Plan the next pull; nothing if the answer is certified."""
     pulls = shown.pulls[e]
     if plan.beginning:
@@ -148,9 +157,18 @@ def plan_pull(
 
 @episode_kernel
 def next_arm(
-    e: int, shown: Shown, D: int, sides: Sides, rules: Rules, book: Book, alone: Alone, certificate: Certificate,
-    game: Game, plans: Any, rounds: Any,
-) -> Any:  # fmt: skip
+    e: int,
+    shown: Shown,
+    D: int,
+    sides: Sides,
+    rules: Rules,
+    book: Book,
+    alone: Alone,
+    certificate: Certificate,
+    game: Game,
+    plans: Any,
+    rounds: Any,
+) -> Any:
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(shown, e, plan)
@@ -207,6 +225,14 @@ class TrackAndStop(CertifiedPolicy):
 
     def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
         return next_arm, (
-            *seen, self.task.D, *self.sides, *self.rules, *state.book, *self._certificates(state), *state.game,
-            state.plans, state.rounds, out,
-        )  # fmt: skip
+            *seen,
+            self.task.D,
+            *self.sides,
+            *self.rules,
+            *state.book,
+            *self._certificates(state),
+            *state.game,
+            state.plans,
+            state.rounds,
+            out,
+        )

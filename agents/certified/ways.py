@@ -26,9 +26,22 @@ from bandit_envs import BERNOULLI, GAUSSIAN, arm_cost, divergence, inlined, near
 from ..core.agent import Floats, Ints
 
 __all__ = [
-    "ALL_GOOD", "LOCAL", "TOP_K", "Book", "Alone", "Sides", "Way", "book_of", "cheapest", "fill", "moved",
-    "put", "tell", "tell_alone", "way_of",
-]  # fmt: skip
+    "ALL_GOOD",
+    "LOCAL",
+    "TOP_K",
+    "Book",
+    "Alone",
+    "Sides",
+    "Way",
+    "book_of",
+    "cheapest",
+    "fill",
+    "moved",
+    "put",
+    "tell",
+    "tell_alone",
+    "way_of",
+]
 
 LOCAL, TOP_K, ALL_GOOD = range(3)  # kernel constants
 
@@ -96,9 +109,16 @@ class Way(NamedTuple):
 def book_of(book: Any, e: Any) -> Any:
     """The book of episode e."""
     return Book(
-        book.mean[e], book.weight[e], book.penalty[e], book.scale[e], book.own[e], book.value[e], book.partner[e],
-        book.stale[e], book.inside[e],
-    )  # fmt: skip
+        book.mean[e],
+        book.weight[e],
+        book.penalty[e],
+        book.scale[e],
+        book.own[e],
+        book.value[e],
+        book.partner[e],
+        book.stale[e],
+        book.inside[e],
+    )
 
 
 @inlined
@@ -168,17 +188,20 @@ def column(sides: Any, book: Any, arm: Any) -> None:
         if book.inside[i]:
             if sides.kind == ALL_GOOD or not book.inside[a]:
                 value = _into(sides, book, i, a)
-                if value < book.value[i] or (value == book.value[i] and not book.stale[i]):
-                    if value < book.value[i]:
-                        book.value[i], book.partner[i], book.stale[i] = value, arm, 0
+                if value < book.value[i]:
+                    book.value[i], book.partner[i], book.stale[i] = value, arm, 0
+                elif value == book.value[i] and not book.stale[i]:
+                    book.partner[i] = min(arm, book.partner[i])  # the first of equals
                 elif book.partner[i] == arm:
                     book.stale[i] = 1
             elif book.partner[i] == arm:
                 book.stale[i] = 1
         elif sides.kind == ALL_GOOD:
             value = _out_of(sides, book, i, a)
-            if value >= book.value[i]:
+            if value > book.value[i]:
                 book.value[i], book.partner[i] = value, arm
+            elif value == book.value[i]:
+                book.partner[i] = min(arm, book.partner[i])
             elif book.partner[i] == arm:
                 book.value[i], book.stale[i] = value, 1
 
