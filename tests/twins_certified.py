@@ -168,5 +168,8 @@ def track_and_stop(game: Game, cumulative: bool) -> Twin:
             lag: list[Any] = [s - N for s, N in zip(sums, arms.T, strict=True)]
         else:
             lag = [t * x - N for x, N in zip(w, arms.T, strict=True)]
-        i = lag.index(max(lag)) if cumulative or few is None else few
+        i = 0
+        for a in range(K):
+            i = a if lag[a] > lag[i] + 1e-9 else i
+        i = i if cumulative or few is None else few
         arms.add(i, (yield i))

@@ -38,6 +38,7 @@ __all__ = ["TrackAndStop"]
 
 TRACKINGS = ("D", "C")
 GROWTH = 100  # kernel constants: w* is solved anew when the pulls have grown by 1 / GROWTH
+TIED = 1e-9  # kernel constants: arms that are behind by so nearly the same tie
 FORGET = 2.0  # kernel constants: the weights after n steps grow like n^FORGET
 
 
@@ -113,7 +114,7 @@ def behind(e: Any, pulls: Any, cumulative: Any, round: Any, game: Any) -> Any:
             game.sums[e, a] += epsilon + max(game.w[e, a] - epsilon, 0.0) * (1.0 - K * epsilon) / above
     for a in range(K):
         lag = (game.sums[e, a] if cumulative else round.t * game.w[e, a]) - pulls[a]
-        if lag > most:
+        if lag > most + TIED:
             found, most = a, lag
     return found
 
