@@ -480,7 +480,7 @@ class Problem(ABC):
 
     def _game(self, means: ArrayLike, law: str, sigma: float) -> tuple[Floats, float]:
         """Optimal proportions (K,) and the value of the game, for one instance; see `evidence.game`."""
-        m = np.asarray(means, np.float64)
+        m = np.array(means, np.float64, order="C")
         if m.ndim not in (1, 2) or not np.isfinite(m).all():
             raise ValueError(f"means must be those of one instance, (K,) or (K, D), got {m!r:.200}")
         choice("law", law, ("gaussian", "bernoulli"))
@@ -491,7 +491,7 @@ class Problem(ABC):
             one = np.ones((len(m), 1), np.int64)
             return single(self.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma))
         certifier = self.certifier(len(m), law=law, sigma=sigma, boundary="none", search="exact")
-        return solve(certifier, law, sigma**2, m, answer)
+        return solve(certifier, law, float(sigma) ** 2, m, answer)
 
     def characteristic_time(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> float:
         """T*, the pulls per nat of evidence at the best proportions, for one instance; inf where there are none.
