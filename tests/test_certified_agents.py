@@ -213,7 +213,7 @@ def test_delta_correct(name: str, problem: str, more: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["evidence", "track-and-stop"])
 def test_delta_correct_for_all_good_arms(name: str) -> None:
-    assert errors(name, "AllGood", epsilon=0.1) <= LIMIT
+    assert errors(name, "AllGood", epsilon=0.05) <= LIMIT
 
 
 @pytest.mark.parametrize("name", ["evidence", "track-and-stop", "top-two"])
