@@ -591,6 +591,11 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "ugape(a=2.0)": ("TopK", "BestArm"),
     "ugape(sigma=0.1)": ("TopK",),
     "random(seed=7)": ("TopK",),
+    "evidence(law='student')": ("TopK", "AllGood"),
+    "evidence(law='gaussian', boundary='kaufmann-koolen')": ("BestArm", "Threshold"),
+    "track-and-stop(tracking='C')": ("BestArm", "AllGood", "Feasible"),
+    "top-two(rule='ttts')": ("BestArm", "TopK", "Threshold"),
+    "top-two(rule='eb-tc', proportions='fixed', boundary='nominal')": ("BestArm", "TopK"),
 }
 
 

@@ -41,7 +41,7 @@ ORDER: dict[str, list[str]] = {
     ],
     "agents": [
         "core",
-        "thresholding top_k baselines models",
+        "thresholding top_k baselines models certified",
         "all_good",
         "evolved.formula",
         "evolved.agent",

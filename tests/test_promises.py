@@ -32,9 +32,15 @@ INSTANCES: dict[str, tuple[list[float], int, float]] = {
 STOPPING = [name for name, row in AGENTS.items() if getattr(row, "promises", ())]
 
 
+CERTIFIED = {"evidence", "track-and-stop", "top-two"}
+
+
 def test_who_promises() -> None:
     wanted = {"lucb", "kl-lucb", "clucb", "lil-ucb", "racing", "direct", "halving", "incremental", "median-elimination"}
-    assert set(STOPPING) == wanted | {"adaptive-top-k", "improved-top-k", "adapt", "pi1", "pi2", "pi3", "ugape"}
+    assert (
+        set(STOPPING)
+        == wanted | {"adaptive-top-k", "improved-top-k", "adapt", "pi1", "pi2", "pi3", "ugape"} | CERTIFIED
+    )
     for name, row in AGENTS.items():
         stops = getattr(row, "stops", False) and {"TopK", "BestArm"} & set(row.solves)
         assert bool(stops) == (name in STOPPING), name

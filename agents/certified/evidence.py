@@ -1,0 +1,132 @@
+"""Evidence: pull what raises the evidence against the cheapest way to be wrong most; stop when all ways are excluded.
+
+Ours, of what Garivier & Kaufmann, COLT 2016, and Russo, COLT 2016, teach: the pulls climb the function whose size stops
+them.
+
+symbols     t pulls so far, N_i those of arm i; a way: one or two arms, and the means that they are moved to; its value:
+            the cost of this move less what it must exceed
+rule        R1 stop when the value of the cheapest way is positive
+            R2 pull an arm with N_i < sqrt(t) - K/2, the fewest, where there is one
+            R3 of the cheapest way, pull the arm with the largest divergence from its mean to the one that it is moved
+               to: the derivative of the evidence by N_i; of equals the one with fewer pulls, then the lower one
+
+The value is that of the certificate. With a budget it does not stop, and delta is 0.01 where nobody names one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bandit_envs import STUDENT, arm_penalty, arm_weight, episode_kernel, inlined, part
+
+from ..core.agent import Fields, Ints, Observation
+from ..core.plan_policy import add, clear, following, planned
+from .policy import Certificate, CertifiedMemory, CertifiedPolicy, Shown, is_certified, lacking
+from .ways import LOCAL, Alone, Book, Sides, book_of, cheapest, fill, moved, put, tell, tell_alone
+
+__all__ = ["Evidence"]
+
+CLOSE = 1.0 + 1e-9  # divergences within this ratio are equal
+
+
+@inlined
+def measure(shown: Any, e: Any, i: Any, sides: Any, book: Any, alone: Any, D: Any, first: Any) -> None:
+    """Take in what arm i has shown; `first`: the rows are not computed yet."""
+    if sides.kind == LOCAL:
+        tell_alone(book, i, D, shown.pulls[e], shown.mean[e], shown.variance[e], alone, sides.need_in)
+        return
+    N, m = float(shown.pulls[e, i]), shown.mean[e, i]
+    v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
+    known = N > 0.0 and v > 0.0
+    weight = arm_weight(alone.numbers, N) if known else 0.0
+    penalty = arm_penalty(alone.numbers, N, m, v) if known else 0.0
+    if first:
+        put(sides, book, i, m, weight, penalty, v)
+    else:
+        tell(sides, book, i, m, weight, penalty, v)
+
+
+@inlined
+def steeper(way: Any, pulls: Any) -> Any:
+    """R3."""
+    if way.down > CLOSE * way.up or way.lowered == way.raised:
+        return way.lowered
+    if way.up > CLOSE * way.down:
+        return way.raised
+    first, second = pulls[way.lowered], pulls[way.raised]
+    if first == second:
+        return min(way.lowered, way.raised)
+    return way.lowered if first < second else way.raised
+
+
+@part
+def plan_pull(
+    e: Any, shown: Any, D: Any, sides: Any, book: Any, alone: Any, certificate: Any, plan: Any, round: Any
+) -> None:
+    """Plan the next pull; nothing if the answer is certified."""
+    pulls = shown.pulls[e]
+    if plan.beginning:
+        round.t, round.fewest = 0, 0.0
+        for i in range(len(pulls)):
+            round.t += pulls[i]
+            measure(shown, e, i, sides, book, alone, D, True)
+        if sides.kind != LOCAL:
+            fill(sides, book)
+    else:
+        round.t += 1
+        for i in planned(plan):
+            measure(shown, e, i, sides, book, alone, D, False)
+    clear(plan)
+    i = cheapest(sides, book)
+    if (i < 0 or book.value[i] > 0.0) and is_certified(shown, e, round.t, certificate):  # R1
+        return
+    few = lacking(pulls, round)
+    add(plan, few if few >= 0 or i < 0 else steeper(moved(sides, book, i), pulls))  # R2, R3
+
+
+@episode_kernel
+def next_arm(
+    e: int,
+    shown: Shown,
+    D: int,
+    sides: Sides,
+    book: Book,
+    alone: Alone,
+    certificate: Certificate,
+    plans: Any,
+    rounds: Any,
+) -> Any:
+    """The next arm of episode e, K to stop."""
+    plan = plans[e]
+    arm = following(shown, e, plan)
+    if arm < 0:
+        plan_pull(e, shown, D, sides, book_of(book, e), alone, certificate, plan, rounds[e])
+        arm = following(shown, e, plan)
+    return arm if arm >= 0 else shown.pulls.shape[1]
+
+
+class Evidence(CertifiedPolicy):
+    """Pull what raises the evidence for the plug-in answer most, and stop when it is certified at delta.
+
+    Args:
+        task: a task or an environment. delta: None takes the task's.
+        boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
+            papers' experiments, for which nothing is proven.
+        law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
+            unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
+        rho: pulls of an arm at which the Gaussian mixture is sharpest. sigma: scale; None takes the task's.
+    """
+
+    name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
+
+    def rule(self, seen: Fields, observation: Observation, state: CertifiedMemory, out: Ints) -> Any:
+        return next_arm, (
+            *seen,
+            self.task.D,
+            *self.sides,
+            *state.book,
+            *self._certificates(state),
+            state.plans,
+            state.rounds,
+            out,
+        )

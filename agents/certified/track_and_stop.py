@@ -1,0 +1,239 @@
+"""Track-and-Stop: Garivier & Kaufmann, COLT 2016.
+
+symbols     w*(m) the proportions of pulls, of the empirical means m, that gather evidence fastest; t pulls so far, N_a
+            those of arm a
+            D-tracking   an arm with N_a < sqrt(t) - K/2, the fewest, where there is one; else argmax t w*_a - N_a
+            C-tracking   argmax sum over s <= t of w^eps_a(s) - N_a, w^eps_a >= eps = 1 / (2 sqrt(K^2 + s))
+departures  D1 the answer is certified by the boundaries of this package, looked at after every 1/200 more pulls
+            D2 BestArm with Gaussian arms, or Bernoulli ones and epsilon = 0: w* is found exactly, after every 1/100
+               more pulls
+            D3 other pairs of arms (TopK, AllGood): w* is approached by a step at each pull from where the last one has
+               led (see `proportions`), in place of being solved anew
+            D4 ways that move a single arm (Threshold, Feasible, local problems): w*_a ~ 1 / d_a, exact, at each pull
+            D5 AllGood: an arm left out is kept out by one better arm, the pair that the certificate takes as well,
+               where the nearest instance would lower all better arms
+            D6 C-tracking: w^eps is eps + (w* - eps)+, scaled to sum 1, not the nearest such point
+            D7 ties go to the lowest arm
+
+With a budget it does not stop, and delta is 0.01 where nobody names one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandit_envs import BERNOULLI, GAUSSIAN, STUDENT, choice, episode_kernel, inlined, part
+
+from ..core.agent import Fields, Floats, Ints, Observation
+from ..core.plan_policy import add, clear, following, planned
+from .policy import Certificate, CertifiedMemory, CertifiedPolicy, Shown, is_due, lacking
+from .proportions import best_arm_proportions, step
+from .ways import LOCAL, TOP_K, Alone, Book, Sides, book_of, fill, put, tell, tell_alone
+
+__all__ = ["TrackAndStop"]
+
+TRACKINGS = ("D", "C")
+GROWTH = 100  # kernel constants: w* is solved anew when the pulls have grown by 1 / GROWTH
+TIED = 1e-9  # kernel constants: arms that are behind by so nearly the same tie
+FORGET = 2.0  # kernel constants: the weights after n steps grow like n^FORGET
+
+
+class Rules(NamedTuple):
+    """What stays the same in all episodes."""
+
+    exact: bool  # D2
+    cumulative: bool  # C-tracking
+
+
+class Game(NamedTuple):
+    """The proportions."""
+
+    w: Floats  # (E, K)
+    x: Floats  # (E, K) D2: w_a / w_b
+    sums: Floats  # (E, K) C-tracking: of w^eps
+    y: Floats  # (E,) D2
+    due: Ints  # (E,) D2: pulls at which w* is solved anew
+    cost: Floats  # (K,) to work in
+
+
+@inlined
+def measure(shown: Any, e: Any, i: Any, sides: Any, rules: Any, book: Any, alone: Any, D: Any, first: Any) -> None:
+    """Take in what arm i has shown; `first`: the rows are not computed yet."""
+    if sides.kind == LOCAL:
+        tell_alone(book, i, D, shown.pulls[e], shown.mean[e], shown.variance[e], alone, 0.0)
+        book.weight[i] = 1.0 / min(max(book.scale[i], 1e-300), 1e300)
+        return
+    m = shown.mean[e, i]
+    if rules.exact:
+        book.mean[i] = m
+        return
+    v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
+    weight = float(shown.pulls[e, i]) if first else book.weight[i]
+    weight = max(weight, 1e-3) if v > 0.0 else 0.0
+    if first:
+        put(sides, book, i, m, weight, 0.0, v)
+    else:
+        tell(sides, book, i, m, weight, 0.0, v)
+
+
+@part
+def solve(e: Any, sides: Any, rules: Any, book: Any, round: Any, game: Any) -> None:
+    """Bring the proportions up to date."""
+    K = len(book.mean)
+    if rules.exact:
+        if round.t >= game.due[e]:
+            game.due[e] = round.t + max(1, round.t // GROWTH)
+            y, cost, x, w = game.y[e], game.cost, game.x[e], game.w[e]
+            game.y[e] = best_arm_proportions(sides.law, -sides.b, sides.variance, book.mean, y, cost, x, w)
+        return
+    total = 0.0
+    for a in range(K):
+        total += book.weight[a]
+    if sides.kind != LOCAL:
+        round.draws += 1
+        step(sides, book, total * FORGET / (round.draws + K))
+        total *= 1.0 + FORGET / (round.draws + K)
+    for a in range(K):
+        game.w[e, a] = book.weight[a] / total
+
+
+@part
+def behind(e: Any, pulls: Any, cumulative: Any, round: Any, game: Any) -> Any:
+    """The arm that is furthest behind its share."""
+    K, found, most = len(pulls), 0, -math.inf
+    if cumulative:
+        epsilon = 0.5 / math.sqrt(float(K * K) + round.t)
+        above = 0.0
+        for a in range(K):
+            above += max(game.w[e, a] - epsilon, 0.0)
+        for a in range(K):
+            game.sums[e, a] += epsilon + max(game.w[e, a] - epsilon, 0.0) * (1.0 - K * epsilon) / above
+    for a in range(K):
+        lag = (game.sums[e, a] if cumulative else round.t * game.w[e, a]) - pulls[a]
+        if lag > most + TIED:
+            found, most = a, lag
+    return found
+
+
+@part
+def plan_pull(
+    e: Any,
+    shown: Any,
+    D: Any,
+    sides: Any,
+    rules: Any,
+    book: Any,
+    alone: Any,
+    certificate: Any,
+    game: Any,
+    plan: Any,
+    round: Any,
+) -> None:
+    """Plan the next pull; nothing if the answer is certified."""
+    pulls = shown.pulls[e]
+    if plan.beginning:
+        round.t = round.look = round.draws = game.due[e] = 0
+        round.fewest = game.y[e] = 0.0
+        for i in range(len(pulls)):
+            round.t += pulls[i]
+            game.sums[e, i], game.x[e, i] = float(pulls[i]), 0.0
+            measure(shown, e, i, sides, rules, book, alone, D, True)
+        if sides.kind != LOCAL and not rules.exact:
+            fill(sides, book)
+    else:
+        round.t += 1
+        for i in planned(plan):
+            measure(shown, e, i, sides, rules, book, alone, D, False)
+    clear(plan)
+    if is_due(shown, e, round, certificate):
+        return
+    solve(e, sides, rules, book, round, game)
+    few = -1 if rules.cumulative else lacking(pulls, round)
+    add(plan, few if few >= 0 else behind(e, pulls, rules.cumulative, round, game))
+
+
+@episode_kernel
+def next_arm(
+    e: int,
+    shown: Shown,
+    D: int,
+    sides: Sides,
+    rules: Rules,
+    book: Book,
+    alone: Alone,
+    certificate: Certificate,
+    game: Game,
+    plans: Any,
+    rounds: Any,
+) -> Any:
+    """The next arm of episode e, K to stop."""
+    plan = plans[e]
+    arm = following(shown, e, plan)
+    if arm < 0:
+        plan_pull(e, shown, D, sides, rules, book_of(book, e), alone, certificate, game, plan, rounds[e])
+        arm = following(shown, e, plan)
+    return arm if arm >= 0 else shown.pulls.shape[1]
+
+
+@dataclass
+class Memory(CertifiedMemory):
+    """Memory of Track-and-Stop for E episodes."""
+
+    game: Game
+
+
+class TrackAndStop(CertifiedPolicy):
+    """Track-and-Stop (Garivier & Kaufmann 2016): pull in the optimal proportions of the empirical means.
+
+    Args:
+        task: a task or an environment. delta: None takes the task's.
+        tracking: "D", with forced exploration, or "C", of the sums of the proportions.
+        boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
+            papers' experiments, for which nothing is proven.
+        law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
+            unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
+        rho: pulls of an arm at which the Gaussian mixture is sharpest. sigma: scale; None takes the task's.
+    """
+
+    name, source = "track-and-stop", "Garivier & Kaufmann, COLT 2016"
+    _sampling_boundary = "none"
+
+    def __init__(
+        self,
+        task: Any,
+        delta: float | None = None,
+        tracking: str = "D",
+        boundary: str = "mixture",
+        law: str | None = None,
+        rho: float = 300.0,
+        sigma: float | None = None,
+    ) -> None:
+        super().__init__(task, delta, boundary, law, rho, sigma)
+        cumulative = choice("tracking", tracking, TRACKINGS) == "C"
+        sides = self.sides
+        closed = sides.law == GAUSSIAN or sides.law == BERNOULLI and sides.b == 0.0
+        self.rules = Rules(sides.kind == TOP_K and sides.k == 1 and closed, cumulative)
+
+    def remember(self, observation: Observation) -> Memory:
+        E, K = len(observation["pulls"]), self.task.K
+        w, x, sums = np.zeros((3, E, K))
+        game = Game(w, x, sums, np.zeros(E), np.zeros(E, np.int64), np.zeros(K))
+        return Memory(**self._common(observation), game=game)
+
+    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
+        return next_arm, (
+            *seen,
+            self.task.D,
+            *self.sides,
+            *self.rules,
+            *state.book,
+            *self._certificates(state),
+            *state.game,
+            state.plans,
+            state.rounds,
+            out,
+        )

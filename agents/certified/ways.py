@@ -1,0 +1,340 @@
+"""The cheapest way in which an answer can be wrong, kept from pull to pull: of one episode, O(K) steps for a pull.
+
+Pairs of arms decide TopK, BestArm and AllGood (see `bandit_envs.nearest_way`, which looks at all of them at once). Here
+each arm i has a row: the cheapest of its ways, the other arm of the pair, and its value.
+
+symbols   TOP_K      i in the answer, lowered to j's mean + b, for the j outside where that is cheapest; b = -epsilon
+          ALL_GOOD   i in the answer, lowered below a mu_j + b for some j, the cheapest; i left out, raised, while one j
+                     is lowered to c mu_i + d: the j where this costs most, as one is enough to keep i out
+          LOCAL      i by itself, moved across its boundary: a certifier of one arm tells the value
+value     cost of the move, less the penalties of its arms, less what it must exceed: all above 0 certify the answer
+
+A pull of arm a changes its row, which is computed anew, and one pair of each other row. Where that pair was the row's
+own, and is no longer certain to be, the row is `stale`: its value is a bound from below, and the row is computed anew
+only if it comes to be the least of all. So what `cheapest` finds is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandit_envs import BERNOULLI, GAUSSIAN, arm_cost, divergence, inlined, nearest_way, pair_cost, part, view
+
+from ..core.agent import Floats, Ints
+
+__all__ = [
+    "ALL_GOOD",
+    "LOCAL",
+    "TOP_K",
+    "Book",
+    "Alone",
+    "Sides",
+    "Way",
+    "book_of",
+    "cheapest",
+    "fill",
+    "moved",
+    "put",
+    "tell",
+    "tell_alone",
+    "way_of",
+]
+
+LOCAL, TOP_K, ALL_GOOD = range(3)  # kernel constants
+
+
+class Sides(NamedTuple):
+    """What an answer must hold: the same in all episodes."""
+
+    kind: int
+    law: int
+    k: int  # TOP_K
+    a: float  # an arm i in the answer is wrong where mu_i <= a mu_j + b, mu_j >= floor
+    b: float
+    floor: float
+    c: float  # an arm i that is left out can be right only where mu_j <= c mu_i + d, mu_i >= bottom
+    d: float
+    bottom: float
+    keep: float  # the plug-in answer: means of at least min(keep max + shift, max)
+    shift: float
+    variance: float  # of a sample, where it is known
+    need_in: float  # what a way of an arm in the answer must exceed
+    need_out: float
+
+
+class Book(NamedTuple):
+    """What is known of the arms, (E, K) each; the rows, see above."""
+
+    mean: Floats
+    weight: Floats
+    penalty: Floats
+    scale: Floats
+    own: Floats  # Bernoulli: weight times entropy
+    value: Floats
+    partner: Ints
+    stale: Any  # int8
+    inside: Any  # int8: the plug-in answer
+
+    @classmethod
+    def empty(cls, E: int, K: int) -> Book:
+        """Of E episodes that have seen nothing."""
+        mean, weight, penalty, scale, own, value = np.zeros((6, E, K))
+        stale, inside = np.zeros((2, E, K), np.int8)
+        return cls(mean, weight, penalty, scale, own, value, np.zeros((E, K), np.int64), stale, inside)
+
+
+class Alone(NamedTuple):
+    """A certifier of one arm, for LOCAL, and room for it."""
+
+    address: int
+    numbers: Floats
+    room: Floats
+    inside: Any  # (1,) int8
+    out: Floats  # (5,)
+
+
+class Way(NamedTuple):
+    """A way to be wrong: the arms that it lowers and raises, the same arm twice where it moves one only."""
+
+    lowered: int
+    raised: int
+    down: float  # divergences, the derivatives of the evidence by the pulls of the two; inf for an arm of weight 0
+    up: float
+
+
+@view
+def book_of(book: Any, e: Any) -> Any:
+    """The book of episode e."""
+    return Book(
+        book.mean[e],
+        book.weight[e],
+        book.penalty[e],
+        book.scale[e],
+        book.own[e],
+        book.value[e],
+        book.partner[e],
+        book.stale[e],
+        book.inside[e],
+    )
+
+
+@inlined
+def _cost(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> Any:
+    """The cost of moving arm i down and arm j up until mu_i <= a mu_j + b and mu_j >= floor, less their penalties."""
+    m, n, x, w, off = book.mean[i], book.mean[j], book.weight[i], book.weight[j], book.penalty[i] + book.penalty[j]
+    if sides.law == GAUSSIAN and n >= floor and a > 0.0:
+        gap = m - a * n - b
+        if gap <= 0.0 or x <= 0.0 or w <= 0.0:
+            return -off
+        return 0.5 * gap * gap / (book.scale[i] / x + a * a * book.scale[j] / w) - off
+    if sides.law == BERNOULLI and a == 1.0 and b == 0.0 and floor == -math.inf:
+        if m <= n or x <= 0.0 or w <= 0.0:
+            return -off
+        hits, misses = x * m + w * n, x * (1.0 - m) + w * (1.0 - n)
+        total = hits + misses
+        return -book.own[i] - book.own[j] - hits * math.log(hits / total) - misses * math.log(misses / total) - off
+    if a > 0.0:
+        found, _ = pair_cost(sides.law, m, x, book.scale[i], n, w, book.scale[j], a, b, floor)
+        return found - off
+    return (arm_cost(sides.law, x, m, book.scale[i], 0.0) if m > 0.0 else 0.0) - off  # so much slack: i falls below 0
+
+
+@inlined
+def _into(sides: Any, book: Any, i: Any, j: Any) -> Any:
+    """The value of the pair by which i, in the answer, is wrong beside j."""
+    return _cost(sides, book, i, j, sides.a, sides.b, sides.floor) - sides.need_in
+
+
+@inlined
+def _out_of(sides: Any, book: Any, i: Any, j: Any) -> Any:
+    """The value of the pair by which i, left out, is wrong as far as j goes."""
+    return _cost(sides, book, j, i, sides.c, sides.d, sides.bottom) - sides.need_out
+
+
+@part
+def row(sides: Any, book: Any, i: Any) -> None:
+    """Compute the row of arm i anew."""
+    K, which, i = len(book.mean), -1, np.uint64(i)
+    best = math.inf
+    if book.inside[i]:
+        for other in range(K):
+            j = np.uint64(other)
+            if j != i and (sides.kind == ALL_GOOD or not book.inside[j]):
+                value = _into(sides, book, i, j)
+                if value < best:
+                    best, which = value, other
+    elif sides.kind == ALL_GOOD:
+        best = -math.inf
+        for other in range(K):
+            j = np.uint64(other)
+            if j != i:
+                value = _out_of(sides, book, i, j)
+                if value > best:
+                    best, which = value, other
+    book.value[i], book.partner[i], book.stale[i] = best, which, 0
+
+
+@part
+def column(sides: Any, book: Any, arm: Any) -> None:
+    """Arm `arm` has changed, or changed sides: bring its pair in all other rows up to date."""
+    a = np.uint64(arm)
+    for other in range(len(book.mean)):
+        i = np.uint64(other)
+        if i == a:
+            continue
+        if book.inside[i]:
+            if sides.kind == ALL_GOOD or not book.inside[a]:
+                value = _into(sides, book, i, a)
+                if value < book.value[i]:
+                    book.value[i], book.partner[i], book.stale[i] = value, arm, 0
+                elif value == book.value[i] and not book.stale[i]:
+                    book.partner[i] = min(arm, book.partner[i])  # the first of equals
+                elif book.partner[i] == arm:
+                    book.stale[i] = 1
+            elif book.partner[i] == arm:
+                book.stale[i] = 1
+        elif sides.kind == ALL_GOOD:
+            value = _out_of(sides, book, i, a)
+            if value > book.value[i]:
+                book.value[i], book.partner[i] = value, arm
+            elif value == book.value[i]:
+                book.partner[i] = min(arm, book.partner[i])
+            elif book.partner[i] == arm:
+                book.value[i], book.stale[i] = value, 1
+
+
+@part
+def change_sides(sides: Any, book: Any, arm: Any) -> None:
+    """Let arm `arm`, whose mean has changed, or another one, enter or leave the plug-in answer."""
+    K, mean, inside = len(book.mean), book.mean, book.inside
+    if sides.kind == TOP_K:
+        rival = -1
+        for i in range(K):
+            if inside[i] != inside[arm]:
+                if inside[arm]:  # the best arm outside, the first of equals
+                    rival = i if rival < 0 or mean[i] > mean[rival] else rival
+                else:  # the worst one inside, the last of equals
+                    rival = i if rival < 0 or mean[i] <= mean[rival] else rival
+        low, high = (arm, rival) if inside[arm] else (rival, arm)  # the arms that might leave and enter
+        if mean[high] > mean[low] or (mean[high] == mean[low] and high < low):
+            inside[low], inside[high] = 0, 1
+            row(sides, book, low)
+            row(sides, book, high)
+            column(sides, book, rival)
+    elif sides.kind == ALL_GOOD:
+        best = -math.inf
+        for i in range(K):
+            best = max(best, mean[i])
+        boundary = min(sides.keep * best + sides.shift, best)
+        for i in range(K):
+            if (inside[i] != 0) != (mean[i] >= boundary):
+                inside[i] = 1 - inside[i]
+                row(sides, book, i)
+
+
+@part
+def put(sides: Any, book: Any, arm: Any, m: Any, weight: Any, penalty: Any, v: Any) -> None:
+    """Write down what is known of an arm."""
+    a = np.uint64(arm)
+    book.mean[a], book.weight[a], book.penalty[a], book.scale[a] = m, weight, penalty, v
+    if sides.law == BERNOULLI:
+        found = weight * m * math.log(m) if m > 0.0 else 0.0
+        found += weight * (1.0 - m) * math.log1p(-m) if m < 1.0 else 0.0
+        book.own[a] = -found
+
+
+@part
+def tell(sides: Any, book: Any, arm: Any, m: Any, weight: Any, penalty: Any, v: Any) -> None:
+    """Write down what is now known of an arm, and bring the rows up to date."""
+    put(sides, book, arm, m, weight, penalty, v)
+    change_sides(sides, book, arm)
+    row(sides, book, arm)
+    column(sides, book, arm)
+
+
+@part
+def fill(sides: Any, book: Any) -> None:
+    """Compute the plug-in answer and all rows anew, of arms that have been `put`."""
+    K, mean, inside = len(book.mean), book.mean, book.inside
+    for i in range(K):
+        inside[i] = 0
+    if sides.kind == TOP_K:
+        for _ in range(sides.k):
+            best = -1
+            for i in range(K):
+                best = i if inside[i] == 0 and (best < 0 or mean[i] > mean[best]) else best
+            inside[best] = 1
+    else:
+        best_mean = -math.inf
+        for i in range(K):
+            best_mean = max(best_mean, mean[i])
+        for i in range(K):
+            inside[i] = mean[i] >= min(sides.keep * best_mean + sides.shift, best_mean)
+    for i in range(K):
+        row(sides, book, i)
+
+
+@part
+def cheapest(sides: Any, book: Any) -> Any:
+    """The arm whose row is the least of all, the first of equals; -1 if no instance makes the answer wrong."""
+    K, value = len(book.value), book.value
+    while True:
+        found, least = -1, math.inf
+        for other in range(K):
+            i = np.uint64(other)
+            if value[i] < least:
+                found, least = other, value[i]
+        if found < 0 or not book.stale[found]:
+            return found
+        row(sides, book, found)
+
+
+@part
+def way_of(sides: Any, book: Any, lowered: Any, raised: Any, a: Any, b: Any, floor: Any) -> Any:
+    """The cheapest move of a pair of arms until mu_i <= a mu_j + b and mu_j >= floor, a `Way`."""
+    m, x, u = book.mean[lowered], book.weight[lowered], book.scale[lowered]
+    n, w, v = book.mean[raised], book.weight[raised], book.scale[raised]
+    if not a > 0.0:
+        return Way(lowered, lowered, math.inf, math.inf)
+    _, y = pair_cost(sides.law, m, x, u, n, w, v, a, b, floor)
+    down = divergence(sides.law, m, u, min(m, a * y + b)) if x > 0.0 else math.inf
+    up = divergence(sides.law, n, v, y) if w > 0.0 else math.inf
+    return Way(lowered, raised, down, up)
+
+
+@part
+def moved(sides: Any, book: Any, arm: Any) -> Any:
+    """The way of the row of an arm, a `Way`."""
+    i, j = arm, book.partner[arm]
+    if sides.kind == LOCAL:
+        return Way(i, i, math.inf, math.inf)
+    if book.inside[i]:
+        return way_of(sides, book, i, j, sides.a, sides.b, sides.floor)
+    return way_of(sides, book, j, i, sides.c, sides.d, sides.bottom)
+
+
+@part
+def tell_alone(book: Any, arm: Any, D: Any, pulls: Any, mean: Any, variance: Any, alone: Any, need: Any) -> None:
+    """LOCAL: ask the certifier of one arm for the value of its way; `scale` gets the divergence.
+
+    Args:
+        book: of the episode. arm: which one. D: dimensions.
+        pulls: (K,). mean, variance: (K * D,).
+        alone: an `Alone`. need: what the value must exceed.
+    """
+    alone.inside[0] = -1
+    low, high = arm * D, (arm + 1) * D
+    nearest_way(
+        alone.address,
+        pulls[arm : arm + 1],
+        mean[low:high],
+        variance[low:high],
+        alone.inside,
+        alone.numbers,
+        alone.room,
+        alone.out,
+    )
+    book.value[arm], book.scale[arm], book.stale[arm] = alone.out[0] - need, alone.out[3], 0

@@ -1,0 +1,246 @@
+"""evidence, track-and-stop, top-two: by hand, against twins, the certificate and optimal proportions, delta."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from scipy import stats
+from twins_all_good import follow, play
+from twins_certified import Game, best_arm_proportions, evidence, top_two, track_and_stop
+from twins_top_k import drawer
+
+import agents
+from agents.certified.proportions import best_arm_proportions as kernel_proportions
+from bandit_envs import AllGood, Bernoulli, BestArm, Gaussian, Instance, Task, TopK, jit
+
+ALL = ["BestArm", "TopK", "AllGood", "Threshold"]
+
+
+def task(problem: str = "BestArm", K: int = 3, **more: Any) -> Task:
+    kwargs: dict[str, Any] = {"parameters": {}, "delta": 0.1, "law": "gaussian", "support": None, "sigma": 1.0} | more
+    return Task(problem, K=K, **kwargs)
+
+
+def seen(pulls: list[int], mean: list[float], variance: float = 1.0) -> dict[str, Any]:
+    N, m = np.array(pulls), np.array(mean)
+    return {
+        "pulls": N,
+        "mean": m,
+        "total": N * m,
+        "variance": np.full(len(N), variance),
+        "remaining": np.array([-1]),
+        "public_seed": np.array([7]),
+    }
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def test_evidence_by_hand() -> None:
+    agent = agents.make("evidence", task(actions="arm"))
+    # Pairs (0, 1) and (0, 2): gaps 1 and .5 at equal pulls, so that arm 2 is cheaper; of the pair, both as often
+    # pulled, the lower arm.
+    assert agent.predict(seen([50, 50, 50], [1.0, 0.0, 0.5]))[0] == 0
+    assert agent.predict(seen([51, 50, 50], [1.0, 0.0, 0.5]))[0] == 2
+    assert agent.predict(seen([100, 5, 100], [1.0, 0.0, 0.5]))[0] == 1  # 5 < sqrt(205) - 3/2
+    # Arm 1: gap 10 and 10^4 pulls each: 5000 * 100 / 2 is far above ln(2 / .1) + ln(1 + 10^4 / 300).
+    assert agent.predict(seen([10**4] * 3, [10.0, 0.0, 0.0]))[0] == 3
+    with_budget = agents.make("evidence", task(actions="arm", delta=None, budget=10**6))
+    assert with_budget.predict(seen([10**4] * 3, [10.0, 0.0, 0.0]) | {"remaining": np.array([10**5])})[0] < 3
+
+
+def test_track_and_stop_by_hand() -> None:
+    # Two arms: w* = (1/2, 1/2). Three, Gaussian, with equal gaps: x^2 + x^2 = 1, w* = (1, .7071, .7071) / 2.4142.
+    agent = agents.make("track-and-stop", task(actions="arm"))
+    state = agent.begin_anew(seen([50, 40, 40], [1.0, 0.0, 0.0]))
+    assert agent.predict(seen([50, 40, 40], [1.0, 0.0, 0.0]), state)[0] == 0  # 130 w* = (53.8, 38.1, 38.1)
+    assert state.game.w[0] == pytest.approx(np.array([1.0, 0.5**0.5, 0.5**0.5]) / (1 + 2**0.5))
+    assert agent.predict(seen([60, 40, 35], [1.0, 0.0, 0.0]))[0] == 2  # 135 w* = (55.9, 39.5, 39.5)
+
+
+def test_top_two_by_hand() -> None:
+    # The challenger: costs 1/2 50 50 / 100 = 12.5 and, for arm 2 with 200 pulls, 1/2 50 200 / 250 .75^2 = 11.25; with
+    # ln N, 12.5 + 3.91 = 16.4 and 11.25 + 5.30 = 16.55.
+    pulls, mean = [50, 50, 200], [1.0, 0.0, 0.25]
+    for rule, challenger in (("eb-tci", 1), ("eb-tc", 2)):
+        agent = agents.make("top-two", task(actions="arm"), rule=rule, proportions="fixed")
+        found = {agent.predict(seen(pulls, mean) | {"public_seed": np.array([s])})[0] for s in range(40)}
+        assert found == {0, challenger}
+    # Of leader and challenger with 50 and 200 pulls, ids takes the leader with probability 4/5.
+    agent = agents.make("top-two", task(actions="arm"), rule="eb-tc")
+    leads = sum(agent.predict(seen(pulls, mean) | {"public_seed": np.array([s])})[0] == 0 for s in range(400))
+    assert abs(leads - 320) <= 45  # 1e-8 by the binomial law
+
+
+# --- twins -----------------------------------------------------------------------------------------------------------
+
+
+def games(problem: str, count: int, seed: int) -> Any:
+    """Random Gaussian instances with the environment and the game of the twin."""
+    g = np.random.default_rng(seed)
+    for episode in range(count):
+        K, delta, sigma = int(g.integers(2, 8)), float(g.choice([0.05, 0.3])), float(g.choice([0.2, 1.0]))
+        means, epsilon = g.normal(size=K), float(g.choice([0.0, 0.3]))
+        kwargs: dict[str, Any] = {"instance": Instance(Gaussian(means, [sigma] * K), "random"), "delta": delta}
+        rules: dict[str, Any] = {"epsilon": epsilon}
+        if problem == "TopK":
+            rules |= {"k": int(g.integers(1, K)), "criterion": "each"}
+        elif problem == "Threshold":
+            rules, epsilon = {"threshold": 0.1}, 0.0
+        elif problem == "AllGood":
+            rules["epsilon"] = epsilon = epsilon + 0.1
+        env: Any = gym.make(f"bandit_envs/{problem}-v0", actions="full", max_pulls=400, **kwargs, **rules).unwrapped
+        k = {"BestArm": 1, "TopK": rules.get("k", 0)}.get(problem, 0)
+        yield episode, env, Game(K, env.task.sigma, delta, k, epsilon, rules.get("threshold"))
+
+
+def check(problem: str, name: str, make_twin: Any, count: int = 40, seed: int = 0) -> None:
+    stopped = 0
+    for episode, env, game in games(problem, count, seed):
+        observation = env.reset(seed=3, options={"episode": episode})[0]
+        twin = make_twin(game, int(observation["public_seed"][0]))
+        mine = play(env, agents.make(name, env), observation)
+        env.reset(seed=3, options={"episode": episode})
+        theirs = follow(env, twin)
+        assert mine == theirs, (episode, game)
+        stopped += mine[1] is not None
+    assert stopped >= count // 8
+
+
+@pytest.mark.parametrize("problem", ALL)
+def test_evidence_is_its_twin(problem: str) -> None:
+    check(problem, "evidence", lambda game, word: evidence(game))
+
+
+@pytest.mark.parametrize("problem", ["BestArm", "TopK", "Threshold"])
+def test_top_two_is_its_twin(problem: str) -> None:
+    check(problem, "top-two", lambda game, word: top_two(game, True, None, drawer(word)))
+    fixed = "top-two(rule='eb-tc', proportions='fixed', beta=.4, seed=5)"
+    check(problem, fixed, lambda game, word: top_two(game, False, 0.4, drawer(word, 5)), seed=1)
+
+
+@pytest.mark.parametrize("problem", ALL)
+def test_track_and_stop_is_its_twin(problem: str) -> None:
+    check(problem, "track-and-stop", lambda game, word: track_and_stop(game, False))
+    check(problem, "track-and-stop(tracking='C')", lambda game, word: track_and_stop(game, True), 20, seed=1)
+
+
+# --- the cheapest way, and optimal proportions -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", ["gaussian", "bernoulli", "student"])
+@pytest.mark.parametrize("problem", ["BestArm", "TopK", "AllGood", "Threshold"])
+def test_rows_tell_the_certificate(problem: str, law: str) -> None:
+    """The least row, kept from pull to pull, is the certificate that looks at all ways: at every 20th of 400 pulls."""
+    more = {"TopK": {"k": 3, "epsilon": 0.05}, "BestArm": {"epsilon": 0.0}, "AllGood": {"epsilon": 0.2}}.get(
+        problem, {}
+    )
+    env: Any = gym.make(f"bandit_envs/{problem}-v0", delta=1e-90, **more).unwrapped
+    agent, state = agents.make(f"evidence(law='{law}')", env), None
+    observation = env.reset(seed=1)[0]
+    for t in range(400):
+        action, state = agent.predict(observation, state)
+        if t > 20 and t % 20 == 0:
+            held = state.book.value[0].min() + np.log(1e90)
+            given = {"law": law, "sigma": env.task.sigma, "centre": 0.5}
+            level = env.problem.certifier(10, **given).ways(
+                observation["pulls"][None],
+                observation["mean"][None],
+                observation["variance"][None],
+                np.full((1, 10), -1, np.int8),
+            )[0, 0]
+            assert held == pytest.approx(level, rel=1e-9, abs=1e-9)
+        observation = env.step(action)[0]
+
+
+@jit
+def proportions(law: Any, epsilon: Any, mean: Any, w: Any) -> Any:
+    K = len(mean)
+    return kernel_proportions(law, epsilon, 1.0, mean, 0.0, np.zeros(K), np.zeros(K), w)
+
+
+def test_proportions_for_the_best_arm() -> None:
+    g, w = np.random.default_rng(0), np.zeros(6)
+    for _ in range(20):
+        m = g.uniform(0.05, 0.95, 6)
+        proportions(0, 0.1, m, w)
+        assert w == pytest.approx(best_arm_proportions(m.tolist(), 1.0, 0.1), abs=1e-9)
+        assert w == pytest.approx(np.asarray(BestArm(epsilon=0.1).optimal_proportions(m)), abs=1e-4)
+        proportions(1, 0.0, m, w)
+        assert w == pytest.approx(np.asarray(BestArm(epsilon=0.0).optimal_proportions(m, law="bernoulli")), abs=1e-4)
+
+
+@pytest.mark.parametrize("problem", [TopK(k=3, epsilon=0.1, criterion="each"), AllGood(epsilon=0.25)])
+def test_steps_come_to_the_optimal_proportions(problem: Any) -> None:
+    """With samples that are all but the means themselves, Track-and-Stop finds what the solver of the game does."""
+    means = np.array([0.9, 0.8, 0.74, 0.5, 0.42, 0.1])
+    instance = Instance(Gaussian(means, [1e-9] * 6), "exact")
+    env: Any = gym.make(
+        f"bandit_envs/{problem.name}-v0", instance=instance, delta=1e-50, max_pulls=40_000, **problem.settings
+    ).unwrapped
+    agent, state = agents.make("track-and-stop(sigma=1.0)", env), None
+    observation = env.reset(seed=1)[0]
+    for _ in range(3000):
+        action, state = agent.predict(observation, state)
+        observation = env.step(action)[0]
+    assert state is not None
+    best = problem.characteristic_time(means)
+    pulls = np.rint(state.game.w[0] * 1e9).astype(np.int64)
+    assert float(problem.evidence(pulls, means)) / 1e9 * best >= 0.98
+
+
+# --- delta -----------------------------------------------------------------------------------------------------------
+
+EPISODES, DELTA = 200, 0.1
+LIMIT = stats.binom.isf(1e-6, EPISODES, DELTA)
+HARD = Instance(Bernoulli([0.6, 0.45, 0.4]), "hard")
+
+
+def errors(name: str, problem: str, **more: Any) -> int:
+    kwargs = {"instance": HARD, "delta": DELTA, "max_pulls": 20_000, **more}
+    rows = agents.evaluate(name, problem, episodes=EPISODES, env_kwargs=kwargs).episodes
+    return int((~rows["correct"] & ~rows["truncated"]).sum())
+
+
+@pytest.mark.parametrize("name", ["evidence", "track-and-stop", "top-two"])
+@pytest.mark.parametrize(("problem", "more"), [("BestArm", {"epsilon": 0.0}), ("Threshold", {"threshold": 0.5})])
+def test_delta_correct(name: str, problem: str, more: dict[str, Any]) -> None:
+    assert errors(name, problem, **more) <= LIMIT
+
+
+@pytest.mark.parametrize("name", ["evidence", "track-and-stop"])
+def test_delta_correct_for_all_good_arms(name: str) -> None:
+    assert errors(name, "AllGood", epsilon=0.05) <= LIMIT
+
+
+@pytest.mark.parametrize("name", ["evidence", "track-and-stop", "top-two"])
+def test_limit_has_teeth(name: str) -> None:
+    """With a scale that is five times too small the answers are wrong more often."""
+    assert errors(f"{name}(law='gaussian', sigma=0.1, rho=3)", "BestArm", epsilon=0.0) > LIMIT
+
+
+# --- contract --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["evidence", "track-and-stop", "top-two"])
+def test_what_is_refused(name: str) -> None:
+    for given, said in (
+        ({"boundary": "half"}, "boundary must be one of"),
+        ({"law": "poisson"}, "law must be one of"),
+        ({"rho": 0}, "rho must be"),
+        ({"sigma": -1}, "sigma must be"),
+        ({"law": "student", "boundary": "kaufmann-koolen"}, "kaufmann-koolen"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            agents.make(name, task(), **given)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="needs delta"):
+        agents.make(name, task(delta=None, max_pulls=100))
+
+
+def test_law_by_default() -> None:
+    assert agents.make("evidence", task()).law == "gaussian"
+    assert agents.make("evidence", task(law="bernoulli", support=(0.0, 1.0), sigma=0.5)).law == "bernoulli"
+    assert agents.make("evidence", task(law="uniform", support=(0.0, 2.0), sigma=1.0)).law == "gaussian"

@@ -1,0 +1,175 @@
+"""Literal twins of the agents that stop with a certificate, for Gaussian arms: all ways to be wrong, looked at anew.
+
+A twin yields the arm it pulls, is sent the sample, and returns its answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from scipy.optimize import brentq
+from twins_all_good import Arms, Twin, good
+
+RHO = 300.0
+VALUE = itemgetter(0)
+
+
+@dataclass
+class Game:
+    """What is asked: the k best arms within epsilon, or all arms within epsilon of the best (k = 0), or a threshold."""
+
+    K: int
+    sigma: float
+    delta: float
+    k: int = 0
+    epsilon: float = 0.0
+    theta: float | None = None
+
+    def answer(self, m: list[float]) -> set[int]:
+        if self.theta is not None:
+            return {i for i in range(self.K) if m[i] >= self.theta}
+        if self.k:
+            return set(sorted(range(self.K), key=lambda i: (-m[i], i))[: self.k])
+        return good(m, self.epsilon, False)
+
+    def pair(self, m: list[float], w: list[float], i: int, j: int, epsilon: float) -> tuple[float, float, float]:
+        """Cost and both divergences of moving i down and j up until mu_i <= mu_j - epsilon."""
+        gap, s = max(m[i] - m[j] + epsilon, 0.0), 2.0 * self.sigma**2
+        y, z = w[j] / (w[i] + w[j]) * gap, w[i] / (w[i] + w[j]) * gap
+        return w[i] * y * y / s + w[j] * z * z / s, y * y / s, z * z / s
+
+    def ways(
+        self, m: list[float], w: list[float], p: list[float], needs: bool = True
+    ) -> Iterator[tuple[float, int, int, float, float]]:
+        """All ways to be wrong: value, the arm that is lowered, the one that is raised, both divergences."""
+        A, K, s = self.answer(m), self.K, 2.0 * self.sigma**2
+        if self.theta is not None:
+            for i in range(K):
+                d = (m[i] - self.theta) ** 2 / s
+                yield w[i] * d - p[i] - (math.log(K / self.delta) if needs else 0.0), i, i, d, d
+        elif self.k:
+            need = math.log(self.k * (K - self.k) / self.delta) if needs else 0.0
+            for i in sorted(A):
+                for j in sorted(set(range(K)) - A):
+                    cost, down, up = self.pair(m, w, i, j, self.epsilon)
+                    yield cost - p[i] - p[j] - need, i, j, down, up
+        else:
+            for i in range(K):
+                need = math.log(2 * (1 if i in A else K) * (K - 1) / self.delta) if needs else 0.0
+                found = []
+                for j in sorted(set(range(K)) - {i}):
+                    low, high = (i, j) if i in A else (j, i)
+                    cost, down, up = self.pair(m, w, low, high, self.epsilon if i in A else -self.epsilon)
+                    found.append((cost - p[i] - p[j] - need, low, high, down, up))
+                yield (min if i in A else max)(found, key=VALUE)  # the first of equals
+
+    def certified(self, arms: Arms) -> bool:
+        w = [N * N / (N + RHO) for N in arms.T]
+        p = [0.5 * math.log(1.0 + N / RHO) for N in arms.T]
+        return min(way[0] for way in self.ways(arms.m, w, p)) >= 0.0
+
+
+def lacking(T: list[int]) -> int | None:
+    """D-tracking's forced exploration."""
+    fewest = min(T)
+    return T.index(fewest) if fewest < math.sqrt(sum(T)) - 0.5 * len(T) else None
+
+
+def evidence(game: Game) -> Twin:
+    """R1 to R3."""
+    arms = Arms(game.K)
+    for i in range(game.K):
+        arms.add(i, (yield i))
+    while not game.certified(arms):
+        w = [N * N / (N + RHO) for N in arms.T]
+        p = [0.5 * math.log(1.0 + N / RHO) for N in arms.T]
+        _, i, j, down, up = min(game.ways(arms.m, w, p), key=VALUE)
+        few = lacking(arms.T)
+        if few is not None:
+            i = few
+        elif i != j and (up > down * (1 + 1e-9) or (down <= up * (1 + 1e-9) and (arms.T[j], j) < (arms.T[i], i))):
+            i = j
+        arms.add(i, (yield i))
+    return game.answer(arms.m)
+
+
+def top_two(game: Game, tci: bool, beta: float | None, draw: Callable[[int], float]) -> Twin:
+    """EB-TC or EB-TCI; beta None: information-directed. draw: the n-th random number."""
+    arms, look = Arms(game.K), 0
+    for i in range(game.K):
+        arms.add(i, (yield i))
+    draws = game.K
+    while True:
+        t = sum(arms.T)
+        if t >= look:
+            look = t + max(1, t // 200)
+            if game.certified(arms):
+                return game.answer(arms.m)
+        w = [float(N) for N in arms.T]
+        p = [-math.log(N) if tci else 0.0 for N in arms.T]
+        _, i, j, down, up = min(game.ways(arms.m, w, p, needs=False), key=VALUE)
+        if i != j:
+            share = beta
+            if share is None:
+                share = w[i] * down / (w[i] * down + w[j] * up) if w[i] * down + w[j] * up > 0.0 else 0.5
+            i = i if draw(draws) < share else j
+            draws += 1
+        arms.add(i, (yield i))
+
+
+def best_arm_proportions(m: list[float], sigma: float, epsilon: float) -> list[float]:
+    """Garivier & Kaufmann 2016, Theorem 5, for Gaussian arms: x_a = y / (G_a - y), sum of squares 1."""
+    best = max(range(len(m)), key=lambda a: (m[a], -a))
+    G = {a: (m[best] - m[a] + epsilon) ** 2 / (2.0 * sigma**2) for a in range(len(m)) if a != best}
+    y = brentq(lambda y: sum((y / (g - y)) ** 2 for g in G.values()) - 1.0, 0.0, 0.5 * min(G.values()), xtol=1e-300)
+    x = [1.0 if a == best else y / (G[a] - y) for a in range(len(m))]
+    return [value / sum(x) for value in x]
+
+
+def track_and_stop(game: Game, cumulative: bool) -> Twin:
+    """BestArm, Threshold and pairs of arms."""
+    K = game.K
+    arms, look, due, steps = Arms(K), 0, 0, 0
+    for i in range(K):
+        arms.add(i, (yield i))
+    W, sums, w = [1.0] * K, [1.0] * K, [1.0 / K] * K
+    while True:
+        t = sum(arms.T)
+        if t >= look:
+            look = t + max(1, t // 200)
+            if game.certified(arms):
+                return game.answer(arms.m)
+        if game.theta is not None:
+            inverse = [2.0 * game.sigma**2 / (m - game.theta) ** 2 for m in arms.m]
+            w = [one / sum(inverse) for one in inverse]
+        elif game.k == 1:
+            if t >= due:
+                due = t + max(1, t // 100)
+                w = best_arm_proportions(arms.m, game.sigma, game.epsilon)
+        else:
+            steps += 1
+            mass = sum(W) * 2.0 / (steps + K)
+            _, i, j, down, up = min(game.ways(arms.m, W, [0.0] * K, needs=False), key=VALUE)
+            share = W[i] * down / (W[i] * down + W[j] * up) if W[i] * down + W[j] * up > 0.0 else 0.5
+            W[i] += share * mass
+            W[j] += (1.0 - share) * mass
+            w = [one / sum(W) for one in W]
+        few = lacking(arms.T)
+        if cumulative:
+            epsilon = 0.5 / math.sqrt(K * K + t)
+            above = sum(max(one - epsilon, 0.0) for one in w)
+            sums = [
+                s + epsilon + max(x - epsilon, 0.0) * (1.0 - K * epsilon) / above for s, x in zip(sums, w, strict=True)
+            ]
+            lag: list[Any] = [s - N for s, N in zip(sums, arms.T, strict=True)]
+        else:
+            lag = [t * x - N for x, N in zip(w, arms.T, strict=True)]
+        i = 0
+        for a in range(K):
+            i = a if lag[a] > lag[i] + 1e-9 else i
+        i = i if cumulative or few is None else few
+        arms.add(i, (yield i))
