@@ -12,6 +12,7 @@ from .checks import choice, errors_of, flag, integer, integers, mask, number, nu
 from .compiled import assemble, episode_kernel, inlined, jit, lean, part, slot_kernel, view
 from .datasets import Captions, captions
 from .env import PureExplorationEnv, fresh_root
+from .episodes import FeatureTable
 from .evidence import (
     BERNOULLI,
     GAUSSIAN,
@@ -38,7 +39,7 @@ from .problems.certificates import Deviation, Samples, at_boundary, cutoff, devi
 from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
 from .routines import call_routine, carray, pointer, routine
-from .simulator import ENDED, LIVE, MOST_TIMES, Simulation
+from .simulator import BULK, ENDED, LIVE, MOST_TIMES, Simulation
 from .task import Task
 from .vector import PureExplorationVectorEnv
 
@@ -53,7 +54,8 @@ __all__ = [
     # checks of what users hand in, and names with parameters
     "choice", "errors_of", "flag", "integer", "integers", "mask", "number", "numbers", "parse_call", "unknown",
     # compilation, and whole episodes in compiled code
-    "BLOCK", "ENDED", "LIVE", "Block", "Measure", "Quiet", "Simulation", "assemble", "block_of_pulls", "call_routine",
+    "BLOCK", "BULK", "ENDED", "LIVE", "MOST_TIMES", "Block", "FeatureTable", "Measure", "Quiet", "Simulation",
+    "assemble", "block_of_pulls", "call_routine",
     "carray", "episode_kernel", "inlined", "jit", "lean", "part", "player", "pointer", "pull", "pull_once", "routine",
     "slot_kernel", "spend", "view",
     # evidence against the nearest instance on which an answer is wrong
@@ -62,6 +64,6 @@ __all__ = [
     # random numbers
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
     # limits, features, and what statistics tell of the k best arms
-    "EPISODES_LIMIT", "FEATURES", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples", "arm_features", "at_boundary",
+    "EPISODES_LIMIT", "FEATURES", "PULLS_LIMIT", "Deviation", "Samples", "arm_features", "at_boundary",
     "beta_below", "cutoff", "deviations",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from .setting import Setting, check_id
 from .simulator import ENDED, SPENT, UNCHECKED, Simulator
 from .task import Task
 
-__all__ = ["Environment", "Episodes"]
+__all__ = ["Environment", "Episodes", "FeatureTable"]
 
 
 @jit
@@ -38,6 +38,43 @@ def _seen(rows: Any, pulls: Any, mean: Any, out: Any) -> Any:
             for k in range(K):
                 for d in range(D):
                     out[np.uint64(i), k * D + d] = mean[e, k * D + d] if pulls[e, k] != 0 else np.nan
+
+
+class FeatureTable:
+    """The features of a batch of episodes, made of their statistics; only those of arms that have changed anew.
+
+    Args:
+        task, problem: of the episodes. count: E.
+    """
+
+    def __init__(self, task: Task, problem: Problem, count: int) -> None:
+        self.task, self.problem = task, problem
+        self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
+        self._known = np.full((count, task.stop, 2), -1.0)
+        known = problem.boundary if task.law == Bernoulli.law and task.D == 1 else None
+        self._boundary = {"theta": math.nan if known is None else known, "tolerance": problem.tolerance}
+
+    def fill(
+        self,
+        means: NDArray[np.float64],
+        pulls: NDArray[np.int64],
+        variance: NDArray[np.float64],
+        remaining: NDArray[np.int64],
+    ) -> NDArray[np.float32]:
+        """The features (E, K * F), which the next call overwrites.
+
+        Args:
+            means: (E, K) or (E, K, D), NaN for arms never pulled.
+            pulls: (E, K), or of the coordinates that are pulled.
+            variance: as the means, or of the coordinates.
+            remaining: (E, 1).
+        """
+        task, E = self.task, len(pulls)
+        margin = own.margin(self.problem, means, (E, task.K))
+        margin = np.repeat(margin, task.stop // task.K, axis=1)  # a row for each coordinate, where they are pulled
+        scales = {"sigma": task.sigma, "scale": task.scale}
+        features(pulls, margin, variance, remaining, out=self._matrix, known=self._known, **scales, **self._boundary)
+        return self._matrix.reshape(E, -1)
 
 
 class Episodes:
@@ -88,10 +125,7 @@ class Episodes:
         }
         self._features = task.observation == "features"
         if self._features:
-            self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
-            self._known = np.full((count, task.stop, 2), -1.0)
-            known = self.problem.boundary if task.law == Bernoulli.law and task.D == 1 else None
-            self._boundary = {"theta": math.nan if known is None else known, "tolerance": self.problem.tolerance}
+            self._table = FeatureTable(task, self.problem, count)
 
     integers = staticmethod(integers)
 
@@ -134,21 +168,8 @@ class Episodes:
     def observe(self, copy: bool) -> Any:
         """The observations of all slots: a dict of arrays, or the features (E, K F); live views unless `copy`."""
         if self._features:
-            sim, task = self.simulator, self.setting.task
-            margin = own.margin(self.problem, self.seen(), (self.E, self.K))
-            margin = np.repeat(margin, self.stop // self.K, axis=1)  # a row for each coordinate, where they are pulled
-            features(
-                sim.pulls,
-                margin,
-                sim.variance,
-                sim.remaining,
-                sigma=task.sigma,
-                scale=task.scale,
-                out=self._matrix,
-                known=self._known,
-                **self._boundary,
-            )
-            flat = self._matrix.reshape(self.E, -1)
+            sim = self.simulator
+            flat = self._table.fill(self.seen(), sim.pulls, sim.variance, sim.remaining)
             return flat.copy() if copy else flat
         if copy:
             return {name: array.copy() for name, array in self._live.items()}
