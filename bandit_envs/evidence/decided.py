@@ -105,7 +105,6 @@ def all_good_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: A
     """AllGood by pairs, as `all_good_nearest`: of an arm left out, one clearly better arm is enough."""
     K, law = len(pulls), numbers[LAW]
     a, b, floor = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
-    c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
     need_in, need_out = numbers[len(numbers) - 2], numbers[len(numbers) - 1]
     all_good_inside(pulls, mean, numbers[COMMON + 6], numbers[COMMON + 7], inside)
     first, second = np.int64(out[1]), np.int64(out[3])
@@ -116,39 +115,91 @@ def all_good_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: A
         if value - (p + q) < need_in:
             tell(out, pulls, first, second)
             return
-    refresh(numbers, pulls, mean, variance, room)
     best: Any = 0
     for j in range(K):
         best = j if mean[j] > mean[best] and pulls[j] > 0 else best
-    for s in range(K):
-        i = (first + s) % K
-        m, x, p, u = mean[i], room[2 * K + i], room[3 * K + i], room[4 * K + i]
-        better: Any = best
-        most = -math.inf
-        for n in range(K):
-            j = (best + n) % K
-            if j == i:
-                continue
-            w, q, v = room[2 * K + j], room[3 * K + j], room[4 * K + j]
-            if inside[i]:
-                if a > 0.0:
-                    value, _ = pair_cost(law, m, x, u, mean[j], w, v, a, b, floor)
-                else:
-                    value = arm_cost(law, x, m, u, 0.0) if m > 0.0 else 0.0
-                if value - (p + q) < need_in:
-                    tell(out, pulls, i, j if a > 0.0 else i)
-                    return
-            else:
-                value, _ = pair_cost(law, mean[j], w, v, m, x, u, c, d, bottom)
-                value -= p + q
-                if value > most:
-                    most, better = value, j
-                if most >= need_out:
-                    break
-        if not inside[i] and most < need_out:
-            tell(out, pulls, i, better)
+        room[j] = math.nan  # its penalty is not known yet
+    for n in range(K):
+        i = (first + n) % K
+        x, p, u = prepared(numbers, pulls, mean, variance, room, i)
+        if inside[i]:
+            j = insufficient_inside(numbers, pulls, mean, variance, room, i, x, p, u, need_in)
+            if j >= 0:
+                tell(out, pulls, i, j if a > 0.0 else i)
+                return
+        elif not excluded_outside(numbers, pulls, mean, variance, room, i, x, p, u, best, need_out):
+            tell(out, pulls, i, best)
             return
     out[0] = math.inf
+
+
+@inlined
+def prepared(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, i: Any) -> Any:
+    """`weighed`, with penalties that are computed once: room[i] is that of arm i, or NaN."""
+    N, v = float(pulls[i]), variance[i] if numbers[LAW] == STUDENT else numbers[VARIANCE]
+    if not (N > 0.0 and v > 0.0):
+        return 0.0, 0.0, v
+    if math.isnan(room[i]):
+        room[i] = arm_penalty(numbers, N, mean[i], v)
+    return arm_weight(numbers, N), room[i], v
+
+
+@part
+def insufficient_inside(
+    numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, i: Any, x: Any, p: Any, u: Any, needed: Any
+) -> Any:
+    """An arm j with which arm i, in the answer, can be wrong by a way that is not excluded; -1 if there is none."""
+    law, a, b, floor = numbers[LAW], numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
+    m = mean[i]
+    for j in range(len(pulls)):
+        if j != i:
+            w, q, v = prepared(numbers, pulls, mean, variance, room, j)
+            if a > 0.0:
+                value, _ = pair_cost(law, m, x, u, mean[j], w, v, a, b, floor)
+            else:
+                value = arm_cost(law, x, m, u, 0.0) if m > 0.0 else 0.0
+            if value - (p + q) < needed:
+                return j
+    return -1
+
+
+@part
+def excluded_outside(
+    numbers: Any,
+    pulls: Any,
+    mean: Any,
+    variance: Any,
+    room: Any,
+    i: Any,
+    x: Any,
+    p: Any,
+    u: Any,
+    best: Any,
+    needed: Any,
+) -> Any:
+    """Whether an arm, looked for from the best one on, excludes that arm i, which is left out, is good.
+
+    A pair costs no more than to move one of its arms alone; so most are excluded without the cheapest move of both.
+    """
+    law, c, d, bottom = numbers[LAW], numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
+    m, K = mean[i], len(pulls)
+    most = (mean[best] - d) / c
+    if most >= bottom and arm_cost(law, x, m, u, most) - p < needed:
+        return False
+    low = c * m + d
+    for n in range(K):
+        j = (best + n) % K
+        if j == i or not mean[j] > low:
+            continue
+        N, v = float(pulls[j]), variance[j] if numbers[LAW] == STUDENT else numbers[VARIANCE]
+        w = arm_weight(numbers, N) if N > 0.0 and v > 0.0 else 0.0
+        if m >= bottom and arm_cost(law, w, mean[j], v, low) - p < needed:
+            continue
+        w, q, v = prepared(numbers, pulls, mean, variance, room, j)
+        value, _ = pair_cost(law, mean[j], w, v, m, x, u, c, d, bottom)
+        if value - (p + q) >= needed:
+            return True
+    return False
 
 
 def wanted(numbers: Any, x: float, arms: int) -> float:
