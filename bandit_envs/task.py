@@ -129,6 +129,7 @@ class Task:
         problem, unit = self.make_problem(), self.support is not None and 0 <= self.support[0] <= self.support[1] <= 1
         if self.pull == "coordinate":
             raise ValueError("certificates are of pulls of whole arms, not of single coordinates (pull='coordinate')")
+        choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         options: dict[str, Any] = {"sigma": self.sigma, "boundary": boundary, "rho": rho}
         if law is None and unit and self.D == 1:
             with contextlib.suppress(ValueError):

@@ -11,7 +11,7 @@ looks      The certificate is looked at at numbers of pulls of an episode that a
 stopping   An agent that stops by its own rule is heard as long as it pulls. Where it would stop, the certificate alone
            decides, at the whole of delta; is the answer not certified yet, the arms are pulled that a certificate
            lacks: of the way to be wrong that the last look has not excluded, the arm with fewer pulls, up to the next
-           look.
+           look, after max(K / `FEW`, t / `SHARE`, 1) pulls; an arm with fewer than sqrt(t) - K/2 pulls first.
 bulk       A bulk pull of the agent is made as a whole: the next look is after it. With actions="arm", where it becomes
            repetitions, there are looks within it.
 """
@@ -50,7 +50,7 @@ __all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified"]
 
 CERTIFICATE = "certificate"
 OPTIONS = ("boundary", "rho", "law", "delta")  # of `Certified`, beside the agent within
-FEWEST, PER_ARM, SHARE = 32, 3, 48  # kernel constants: of the looks
+FEWEST, PER_ARM, SHARE, FEW = 32, 3, 48, 4  # kernel constants: of the looks
 # Where an episode stands. `due`: pulls at its next look. `held`: pulls at which its answer was certified, -1: never.
 # `over`: whether the agent within has stopped. `looked`: pulls at the last look. `arm`: what a certificate lacks.
 # `first`, `second`: the way to look at first.
@@ -58,6 +58,7 @@ BOOK = np.dtype(
     [(name, np.int64) for name in ("due", "held", "over", "looked", "arm")] + [("first", "f8"), ("second", "f8")],
     align=True,
 )
+INHERITED = ("source", "solves", "anytime", "resumes", "oracles", "by_place", "own_bounds")
 ASK = -1  # in place of an arm: the agent within is to choose
 
 
@@ -67,6 +68,12 @@ def after(due: Any, t: Any, K: Any) -> Any:
     while due <= t:
         due += max(FEWEST, PER_ARM * K, due // SHARE)
     return due
+
+
+@inlined
+def ahead(book: Any, t: Any, K: Any) -> None:
+    """Set the next look after one at t pulls; looks are closer where this agent chooses the arms."""
+    book.due = t + max(K // FEW, t // SHARE, 1) if book.over else after(book.due, t, K)
 
 
 @inlined
@@ -89,6 +96,9 @@ def look(book: Any, e: Any, t: Any, seen: Any, judge: Any, room: Any) -> Any:
     book.arm = min(max(np.int64(out[2]), 0), len(inside) - 1)
     if out[0] >= level:
         book.held = t
+    elif book.over:
+        rare = np.argmin(pulls[e])
+        book.arm = rare if pulls[e, rare] < max(math.sqrt(t) - 0.5 * len(inside), 1.0) else book.arm
 
 
 @inlined
@@ -98,7 +108,7 @@ def begins(book: Any, e: Any, t: Any, seen: Any, judge: Any, room: Any) -> Any:
     if t == 0:
         book.due, book.held, book.over, book.looked, book.first, book.second = K, -1, 0, -1, 0.0, 0.0
     if t >= book.due:
-        book.due = after(book.due, t, K)
+        ahead(book, t, K)
         look(book, e, t, seen, judge, room)
     if book.held == t:
         return np.int64(K)
@@ -112,6 +122,7 @@ def resolved(book: Any, e: Any, t: Any, arm: Any, times: Any, seen: Any, judge: 
     if arm != K:
         return arm, times
     book.over = 1
+    ahead(book, t, K)
     if book.looked != t:
         look(book, e, t, seen, judge, room)
     if book.held == t:
@@ -199,7 +210,7 @@ def _go_on(
             arm, n = arms[e], counts[e]
             if sim.flags[0, e] == LIVE:
                 if t >= book.due:
-                    book.due = after(book.due, t, len(room[1]))
+                    ahead(book, t, len(room[1]))
                     look(book, e, t, seen, judge, room)
                 arm, n = (np.int64(len(room[1])), n) if book.held == t else (arm, n)
                 if book.held != t:
@@ -249,27 +260,31 @@ class Certified(Agent):
     ) -> None:
         if not isinstance(agent, Agent):
             raise TypeError(f"Certified needs an Agent that chooses the pulls, got {agent!r:.200}")
-        # What is said of the agent holds of the certified one.
-        shared = ("source", "solves", "anytime", "resumes", "oracles", "by_place")
-        inherited = {name: getattr(agent, name) for name in shared}
-        vars(self).update(inherited, name=f"{agent.name}(stop={CERTIFICATE!r})", _told=agent.told)
+        self._inherit(agent)
         self.agent = agent
         super().__init__(task)
-        self._brought = agent._brought  # type: ignore[misc]
-        self.own_bounds = agent.own_bounds
         self.delta = level_of(agent.name, self.task, delta)
         self.certifier = self.task.certifier(law=law, boundary=boundary, rho=rho)
+
+    def _inherit(self, agent: Agent) -> None:
+        """Say of this agent what is said of the one within."""
+        vars(self).update(
+            {name: getattr(agent, name) for name in INHERITED}, name=f"{agent.name}(stop={CERTIFICATE!r})"
+        )
+        vars(self).update(_told=agent.told, _brought=agent._brought)
 
     @cached_property
     def _decider(self) -> Certifier:
         return self.certifier.decider(self.delta)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: routines are looked up anew."""
-        return {name: value for name, value in vars(self).items() if name not in ("certifier", "_decider")}
+        """What copies and pickles keep: routines, and what is said of the agent within, are looked up anew."""
+        left = ("certifier", "_decider", *INHERITED)
+        return {name: value for name, value in vars(self).items() if name not in left}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
+        self._inherit(self.agent)
         chosen = {name: value for name, value in self._parameters.items() if name in ("law", "boundary", "rho")}
         self.certifier = self.task.certifier(**chosen)
 

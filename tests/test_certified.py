@@ -1,0 +1,299 @@
+"""Certified agents: any sampler, which stops when its answer is certified; and what a certificate is worth."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from pandas.testing import assert_frame_equal
+
+import agents
+from agents.core import ALL_PROBLEMS, Agent
+from agents.core.certified import Certified, certified
+from agents.evaluation import run
+from bandit_envs import PROBLEMS, AllGood, BestArm, Problem, Threshold, TopK, jit, nearest_way
+
+
+def bernoulli(*means: float) -> dict[str, Any]:
+    return {"law": "bernoulli", "mean": list(means)}
+
+
+def gaussian(*means: Any, sd: float = 1.0) -> dict[str, Any]:
+    return {"law": "gaussian", "mean": list(means), "sd": sd}
+
+
+HALF_PLANES = {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
+SETTINGS: dict[str, dict[str, Any]] = {  # with an answer that some hundred pulls certify
+    "Threshold": {"instance": bernoulli(0.1, 0.3, 0.75, 0.9)},
+    "Feasible": {"instance": gaussian([0.9, 0.1], [0.1, 0.2], [0.2, 0.9], sd=0.3), **HALF_PLANES},
+    "AllGood": {"instance": bernoulli(0.1, 0.3, 0.88, 0.9), "epsilon": 0.3},
+    "TopK": {"instance": bernoulli(0.1, 0.3, 0.7, 0.9), "k": 2, "epsilon": 0.1, "criterion": "each"},
+    "BestArm": {"instance": bernoulli(0.1, 0.3, 0.5, 0.9), "epsilon": 0.1},
+}
+CERTIFIED = "(stop='certificate')"
+BUDGET = {"evolved", "ppo", "ucbe", "sar", "opt-mai"}  # agents that need a budget, or whose stored models do
+PRICED = {("AllGood", "evolved"), ("AllGood", "ppo")}  # whose stored models need a price
+LATE = {"fareast", "incremental", "halving", "median-elimination", "direct", "ucb", "adaptive-top-k", "improved-top-k"}
+
+
+def rows(result: Any) -> Any:
+    return result.episodes.drop(columns=["agent"])
+
+
+def ends_of(problem: str, name: str) -> dict[str, Any]:
+    """How the episodes of an agent end at last."""
+    if (problem, name) in PRICED:
+        return {"delta": 0.1, "max_pulls": 900, "pull_cost": 1e-4}
+    return {"delta": 0.1} | ({"budget": 900} if name in BUDGET else {"max_pulls": 900})
+
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+QUICK = {("Threshold", "lsa"), ("Threshold", "ppo"), ("TopK", "lucb"), ("AllGood", "st2"), ("AllGood", "uniform")}
+CASES = [(problem, name) for problem in PROBLEMS if problem in SETTINGS for name in agents.names(problem)]
+
+
+@pytest.mark.parametrize(
+    ("problem", "name"),
+    [case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow) for case in CASES],
+)
+def test_every_agent_certified(problem: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same episodes in compiled code, by `predict`, and in batches of any size; and the answer is the plug-in."""
+    kwargs = SETTINGS[problem] | ends_of(problem, name)
+    evaluate = functools.partial(
+        agents.evaluate, f"{name}{CERTIFIED}", problem, episodes=7, env_kwargs=kwargs, progress=False
+    )
+    whole = evaluate()
+    assert_frame_equal(rows(evaluate(batch=2)), rows(whole))
+    monkeypatch.setattr(run, "plays", lambda *_: False)
+    assert_frame_equal(rows(evaluate()), rows(whole))
+    assert_frame_equal(rows(evaluate(batch=1)), rows(whole))
+    if name not in LATE:
+        assert (whole.episodes["total_pulls"] < 900).all()  # all have been certified
+        assert whole.episodes["correct"].all()
+    assert whole.agents == [f"{name}{CERTIFIED}"]
+
+
+@pytest.mark.parametrize("name", ["lsa", "uniform"])
+def test_a_plain_loop_stops_where_evaluate_does(name: str) -> None:
+    kwargs = SETTINGS["Threshold"] | {"delta": 0.1, "max_pulls": 900}
+    told = agents.evaluate(name + CERTIFIED, "Threshold", episodes=3, env_kwargs=kwargs, progress=False).episodes
+    for actions in ("arm", "full"):
+        env = gym.make("bandit_envs/Threshold-v0", actions=actions, **kwargs)
+        agent = agents.make(name, env, stop="certificate")
+        for episode in range(3):
+            state, over = None, False
+            observation, _ = env.reset(seed=0, options={"episode": episode})
+            while not over:
+                # A memory that is lost makes no difference to agents that go on from the statistics.
+                lost = episode == 1 and int(observation["pulls"].sum()) % 5 == 0
+                action, state = agent.predict(observation, None if lost else state)
+                if episode == 2:
+                    agent, state = pickle.loads(pickle.dumps((agent, state)))
+                    agent, state = copy.deepcopy((agent, state))
+                observation, _, terminated, truncated, info = env.step(action)
+                over = terminated or truncated
+            assert info["total_pulls"] == told["total_pulls"][episode]
+            level = agent.problem.certified_level(observation["pulls"], observation["mean"], law="bernoulli")
+            assert level <= 0.1
+            assert (info["answer"] == agent.recommend(observation)).all()
+
+
+@pytest.mark.parametrize("boundary", ["mixture", "kaufmann-koolen"])
+def test_it_stops_at_the_first_look_at_which_the_level_is_delta(boundary: str) -> None:
+    env = gym.make("bandit_envs/Threshold-v0", actions="arm", **SETTINGS["Threshold"], delta=0.1, max_pulls=2000)
+    agent = agents.make("uniform", env, stop="certificate", boundary=boundary)
+    looks, t = set(), 4
+    while t < 3000:
+        looks.add(t)
+        t += max(32, 12, t // 48)
+    (observation, _), state, t = env.reset(seed=1), None, 0
+    while True:
+        level = agent.problem.certified_level(
+            observation["pulls"], observation["mean"], law="bernoulli", boundary=boundary
+        )
+        arm, state = agent.predict(observation, state)
+        assert (arm == 4) == (t in looks and level <= 0.1)
+        if arm == 4:
+            break
+        observation, *_ = env.step(arm)
+        t += 1
+
+
+def test_an_agent_that_stops_too_soon_goes_on_until_its_answer_is_certified() -> None:
+    kwargs = SETTINGS["BestArm"] | {"delta": 0.1, "max_pulls": 10**6}
+    own, certain = (
+        agents.evaluate(name, "BestArm", episodes=20, env_kwargs=kwargs, progress=False)
+        for name in ("lucb(delta=0.9)", "lucb(delta=0.9, stop='certificate')")
+    )
+    told = agents.evaluate("uniform(stop='certificate')", "BestArm", episodes=20, env_kwargs=kwargs, progress=False)
+    assert not certain.episodes["truncated"].any()
+    assert certain.episodes["total_pulls"].mean() < told.episodes["total_pulls"].mean()
+    assert own.episodes["total_pulls"].mean() > 0
+    at_once = agents.evaluate({"hasty": hasty}, "BestArm", episodes=20, env_kwargs=kwargs, progress=False)
+    assert not at_once.episodes["truncated"].any()
+    assert at_once.episodes["correct"].all()
+    assert at_once.episodes["total_pulls"].mean() < 2 * told.episodes["total_pulls"].mean()
+
+
+class Hasty(Agent):
+    """It stops at once."""
+
+    name, solves, stops = "hasty", ALL_PROBLEMS, True
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return np.full(len(observation["pulls"]), self.task.stop)
+
+
+def hasty(task: Any) -> Any:
+    return certified(task, Hasty(task), "statistics", {})
+
+
+# --- doors ------------------------------------------------------------------------------------------------------------
+
+
+def test_options_and_what_is_refused() -> None:
+    kwargs = SETTINGS["Threshold"] | {"max_pulls": 900}
+    env, without = (
+        gym.make("bandit_envs/Threshold-v0", actions="full", **kwargs | more) for more in ({"delta": 0.1}, {})
+    )
+    for text in ("lsa(stop='certificate', alpha=2)", "lsa(stop='certificate', boundary='kaufmann-koolen', alpha=2)"):
+        agent = agents.make(text, env)
+        assert isinstance(agent, Certified)
+        assert agent.agent.alpha == 2.0  # type: ignore[attr-defined]
+        assert agent.name == "lsa(stop='certificate')"
+    assert not isinstance(agents.make("lsa(stop=None)", env), Certified)
+    assert agents.make("lsa", without, stop="certificate", delta=0.2).delta == 0.2
+    assert agents.make("lsa", env, stop="certificate", law="gaussian", rho=10.0).certifier.numbers[3] == 10.0
+    for given, message in [
+        ({"stop": "sure"}, "stop must be .*certificate.*got 'sure'"),
+        ({"stop": "certificate", "boundary": "none"}, "boundary"),
+        ({"stop": "certificate", "rho": 0}, "rho must be"),
+        ({"stop": "certificate", "law": "student"}, "law='student' is for Gaussian arms"),
+        ({"stop": "certificate", "delta": 1}, "delta must be"),
+        ({"boundary": "mixture"}, "lsa has no parameter 'boundary'"),
+        ({"stop": "certificate", "beta": 1}, "lsa has no parameter 'beta'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            agents.make("lsa", env, **given)
+    with pytest.raises(ValueError, match=r"lsa\(stop='certificate'\) needs delta"):
+        agents.make("lsa", without, stop="certificate")
+    with pytest.raises(ValueError, match="reads observation='statistics', not 'features'"):
+        agents.make("lsa", gym.make("bandit_envs/Threshold-v0", observation="features", delta=0.1), stop="certificate")
+    with pytest.raises(ValueError, match="tells no evidence"):
+        agents.make(
+            "uniform",
+            gym.make("bandit_envs/TopK-v0", delta=0.1).unwrapped.task.replace(
+                problem=f"{__name__}:Silent", parameters={}
+            ),
+            stop="certificate",
+        )
+
+
+class Silent(Problem):
+    """A problem that says nothing of evidence."""
+
+    name = "Silent"
+
+    def margin(self, means: Any) -> Any:
+        return np.asarray(means) - np.nanmean(means, axis=-1, keepdims=True)
+
+    def verdict(self, answer: Any, truth: Any) -> Any:
+        return {"correct": np.ones(len(answer), np.bool_), "score": np.ones(len(answer))}
+
+
+def test_for_another_task_and_as_an_object() -> None:
+    kwargs = SETTINGS["Threshold"] | {"delta": 0.1, "max_pulls": 900}
+    env = gym.make("bandit_envs/Threshold-v0", actions="full", **kwargs)
+    agent = agents.make("lsa(alpha=2)", env, stop="certificate", rho=20.0)
+    named = agents.evaluate(
+        "lsa(alpha=2, stop='certificate', rho=20.0)", "Threshold", episodes=4, env_kwargs=kwargs, progress=False
+    )
+    made = agents.evaluate([agent, "lsa(alpha=2)"], "Threshold", episodes=4, env_kwargs=kwargs, progress=False)
+    assert made.agents == ["lsa(stop='certificate')", "lsa(alpha=2)"]
+    assert_frame_equal(rows(made)[:4], rows(named))
+    other = agent.for_task(agent.task.replace(delta=0.01))
+    assert (other.delta, other.agent.task.delta, other.agent.alpha) == (0.01, 0.01, 2.0)
+    assert agent.for_task(agent.task) is agent
+    with pytest.raises(ValueError, match="was made for another task"):
+        agent.for_task(agent.task.replace(K=5))
+    (observation, _), apt = env.reset(seed=0), agents.make("apt", env, stop="certificate")
+    with pytest.raises(ValueError, match="state must be None or the memory"):
+        apt.predict(observation, agent.predict(observation)[1])
+    # An oracle is told the truth of each environment, certified or not.
+    oracle = agents.make(
+        "lucb", gym.make("bandit_envs/AllGood-v0", actions="full", **SETTINGS["AllGood"], delta=0.1), stop="certificate"
+    )
+    assert oracle.told == {"k"}
+    with pytest.raises(ValueError, match="oracle"):
+        agents.make("lucb", gym.make("bandit_envs/AllGood-v0", delta=0.1), stop="certificate")
+
+
+def test_a_network_reads_what_the_environment_would_show_it() -> None:
+    """A hardly certifiable task: the certified network pulls what the network pulls."""
+    kwargs = {"instance": bernoulli(0.1, 0.45, 0.55, 0.9), "budget": 60, "delta": 1e-9}
+    for problem, more in (("Threshold", {}), ("TopK", {"k": 2})):
+        plain, sure = (
+            agents.evaluate(name, problem, episodes=6, env_kwargs=kwargs | more, progress=False)
+            for name in ("ppo", "ppo" + CERTIFIED)
+        )
+        assert_frame_equal(plain.pulls.drop(columns="agent"), sure.pulls.drop(columns="agent"))
+
+
+# --- looks ------------------------------------------------------------------------------------------------------------
+
+
+@jit
+def ask(address: Any, T: Any, m: Any, v: Any, inside: Any, numbers: Any, room: Any, out: Any) -> Any:
+    nearest_way(address, T, m, v, inside, numbers, room, out)
+
+
+PAIRS = [
+    Threshold(0.5, 0.05), TopK(2, 0.05, "each"), TopK(3), AllGood(0.1), AllGood(0.2, True, 0.1),
+    AllGood(0.5, True, 0.6), AllGood(0.1, slack=0.1), BestArm(0.1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("law", ["gaussian", "bernoulli", "student"])
+@pytest.mark.parametrize("problem", PAIRS, ids=repr)
+def test_what_is_decided_quickly_is_what_the_level_says(problem: Any, law: str) -> None:
+    rng, K, both = np.random.default_rng(0), 5, set()
+    for boundary in ("mixture", "kaufmann-koolen") if law != "student" else ("mixture",):
+        certifier = problem.certifier(K, law=law, boundary=boundary, centre=0.5)
+        quick = certifier.decider(0.1)
+        assert quick.kind == certifier.kind
+        for _ in range(150):
+            pulls = rng.poisson(10 ** rng.uniform(0, 4.5) * rng.uniform(0.2, 1, K))
+            hits = np.round(rng.uniform(0, 1, K) * pulls)
+            mean = np.where(pulls > 0, hits / np.maximum(pulls, 1), 0.0)
+            mean = np.round(4 * mean) / 4 if rng.random() < 0.3 else mean  # ties
+            variance, inside = mean * (1 - mean), np.full(K, -1, np.int8)
+            out, told = np.zeros(2 + 3 * K), np.zeros(2 + 3 * K)
+            told[1], told[3] = rng.integers(K, size=2)
+            ask(
+                certifier.address,
+                pulls,
+                mean,
+                variance,
+                inside.copy(),
+                certifier.numbers,
+                np.zeros(certifier.room),
+                out,
+            )
+            ask(quick.address, pulls, mean, variance, inside.copy(), quick.numbers, np.zeros(quick.room), told)
+            sure = out[0] >= math.log(10)
+            assert told[0] == (math.inf if sure else -math.inf)
+            both.add(bool(sure))
+            if not sure:
+                again = told.copy()
+                ask(quick.address, pulls, mean, variance, inside.copy(), quick.numbers, np.zeros(quick.room), again)
+                assert (again[0], again[1]) == (told[0], told[1])
+                assert told[2] in (told[1], told[3])
+                assert 0 <= told[2] < K
+    assert both == {False, True}
