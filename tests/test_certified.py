@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
+from scipy import stats
 
 import agents
 from agents.core import ALL_PROBLEMS, Agent
@@ -297,3 +298,171 @@ def test_what_is_decided_quickly_is_what_the_level_says(problem: Any, law: str) 
                 assert told[2] in (told[1], told[3])
                 assert 0 <= told[2] < K
     assert both == {False, True}
+
+
+# --- validity with power ----------------------------------------------------------------------------------------------
+
+NEAR, RUNS = 1e-3, 2000  # of the hard arm, from where it would be right; episodes of a cell
+BAND = {"tolerance": 0.1}
+# Instances for unit scale: means, problem, parameters; the arm at `NEAR` makes an answer wrong. Others are far, so that
+# the whole delta is that arm's, or tied inside the band, where either answer is right.
+HARD: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
+    "threshold-2": ("Threshold", [-NEAR, 3.0], {"threshold": 0.0}),
+    "threshold-band": ("Threshold", [-0.1 - NEAR, 0.05, 0.05], {"threshold": 0.0, **BAND}),
+    "best-arm-2": ("BestArm", [0.0, NEAR], {}),
+    "best-arm-exact": ("BestArm", [0.0, 0.0, NEAR], {"criterion": "exact"}),
+    "best-arm-band": ("BestArm", [0.1 + NEAR, 0.05, 0.0], {"epsilon": 0.1, "criterion": "each"}),
+    "top-k-last": ("TopK", [2.0, -NEAR, 0.0], {"k": 2, "criterion": "exact"}),
+    "top-k-each": ("TopK", [2.0, 0.1 + NEAR, 0.0, 0.05], {"k": 2, "epsilon": 0.1, "criterion": "each"}),
+    "top-k-aggregate": ("TopK", [3.0, 0.2 + 4 * NEAR, 0.0], {"k": 2, "epsilon": 0.1, "criterion": "aggregate"}),
+    "all-good-out": ("AllGood", [1.0, 0.8 + NEAR], {"epsilon": 0.2}),
+    "all-good-in": ("AllGood", [1.0, 0.8 - NEAR], {"epsilon": 0.2}),
+    "all-good-slack": ("AllGood", [1.0, 0.75, 0.7 - NEAR], {"epsilon": 0.2, "slack": 0.1}),
+    "all-good-share": ("AllGood", [1.0, 0.8 - NEAR], {"epsilon": 0.2, "multiplicative": True}),
+    "feasible": ("Feasible", [[0.0, 3.0], [NEAR, 0.0]], {"A": [[1.0, 0.0], [0.0, 1.0]], "b": [0.0, 2.0]}),
+}
+LAWS = ["gaussian", "bernoulli", "student"]
+
+
+def hard(name: str, law: str) -> tuple[str, dict[str, Any]]:
+    """The environment of a hard instance: Gaussian arms of standard deviation 1, or Bernoulli arms of a tenth of it."""
+    problem, means, parameters = HARD[name]
+    if law != "bernoulli":
+        return problem, {"instance": gaussian(*means)} | parameters
+    shift = 0.5 if problem != "AllGood" else 0.0  # the threshold is then 1/2
+    scale = {"tolerance", "epsilon", "slack"} if not parameters.get("multiplicative") else set()
+    if problem == "AllGood":
+        return problem, {"instance": bernoulli(*(0.6 * np.array(means)))} | {
+            key: 0.6 * value if key in scale else value for key, value in parameters.items()
+        }
+    parameters = {key: 0.1 * value if key in scale else value for key, value in parameters.items()}
+    return problem, {"instance": bernoulli(*(shift + 0.1 * np.array(means)))} | parameters | (
+        {"threshold": 0.5} if problem == "Threshold" else {}
+    )
+
+
+class Hostile(Agent):
+    """It knows the truth, and pulls so as to have a wrong answer certified.
+
+    As long as the answer is right, it pulls the arm that is most easily misjudged. Once the answer is wrong, it leaves
+    the luck of the arm that is misjudged as it is, as far as it can, and pulls what else a certificate lacks.
+    """
+
+    name, solves = "hostile", ALL_PROBLEMS
+
+    def __init__(self, task: Any, means: Any) -> None:
+        super().__init__(task)
+        self.truth = np.array(means, np.float64)
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        pulls, mean = observation["pulls"], observation["mean"]
+        with np.errstate(invalid="ignore"):
+            margin = np.abs(np.nan_to_num(self.problem.margin(mean)))
+        answer = self.problem.plug_in(mean)
+        right = self.problem.is_correct(answer, np.broadcast_to(self.truth, mean.shape))
+        easy = (pulls * margin**2 - 1e3 * (pulls == 0)).argmin(axis=1)
+        misjudged = answer != self.problem.right_answer(self.truth)
+        spared = np.where(misjudged & ~misjudged.all(axis=1, keepdims=True), 8 * pulls, pulls).argmin(axis=1)
+        return np.where(right, easy, spared)
+
+
+class Weakened(Certified):
+    """Certified by half of the boundary: samples are taken to have half of their variance."""
+
+    def __init__(self, task: Any, agent: Any, **options: Any) -> None:
+        super().__init__(task, agent, **options)
+        self.certifier.numbers[1] *= 0.5
+
+
+def wrongly_stopped(
+    cell: tuple[str, str, str, str, float],
+    runs: int = RUNS,
+    budget: int = 1500,
+    kind: type[Certified] = Certified,
+    **options: Any,
+) -> int:
+    """How many episodes an agent ends with a wrong answer."""
+    instance, law, sampler, boundary, delta = cell
+    problem, kwargs = hard(instance, law)
+    chosen = {"gaussian": "gaussian", "bernoulli": None, "student": "student"}[law]
+
+    def made(task: Any) -> Any:
+        if sampler == "hostile":
+            inner = Hostile(task, kwargs["instance"]["mean"])
+        elif sampler == "ppo":
+            return agents.make("ppo", task, stop="certificate", law=chosen, boundary=boundary)
+        else:
+            inner = agents.make(sampler, task)
+        return kind(task, inner, **{"law": chosen, "boundary": boundary} | options)
+
+    ends = {"delta": delta, "budget": budget}
+    result = agents.evaluate({"it": made}, problem, episodes=runs, env_kwargs=kwargs | ends, progress=False).episodes
+    return int((~result["correct"] & (result["total_pulls"] < budget)).sum())
+
+
+def samplers(problem: str) -> list[str]:
+    return ["uniform", "random", "hostile"] + (["lsa"] if problem in ("Threshold", "Feasible") else [])
+
+
+CELLS = [
+    (name, law, sampler, boundary, delta)
+    for name in HARD
+    for law in LAWS
+    for sampler in samplers(HARD[name][0])
+    for boundary in ("mixture", "kaufmann-koolen")
+    for delta in (0.1, 0.3)
+    if not (law == "student" and boundary != "mixture")
+    and not (HARD[name][0] == "Feasible" and (law != "gaussian" or boundary != "mixture"))
+]
+NETWORKS = [
+    (name, law, "ppo", "mixture", delta)
+    for name in ("threshold-2", "best-arm-2", "top-k-last", "feasible")
+    for law in ("gaussian", "bernoulli")
+    for delta in (0.1, 0.3)
+    if not (name == "feasible" and law == "bernoulli")
+]
+FALSE_ALARM = 1e-6 / (len(CELLS) + len(NETWORKS) + 10)  # of each cell, if the errors are delta exactly: 1e-6 in all
+SAMPLE = [
+    ("threshold-2", "gaussian", "lsa", "mixture", 0.3),
+    ("best-arm-2", "bernoulli", "uniform", "mixture", 0.3),
+    ("all-good-in", "student", "random", "mixture", 0.3),
+    ("top-k-last", "gaussian", "hostile", "mixture", 0.1),
+]
+
+
+def limit(delta: float, runs: int = RUNS) -> int:
+    """So many errors of an agent that errs with probability delta are exceeded with probability FALSE_ALARM."""
+    return int(stats.binom.isf(FALSE_ALARM, runs, delta))
+
+
+@pytest.mark.parametrize("cell", SAMPLE, ids=str)
+def test_errors_are_at_most_delta_here(cell: tuple[str, str, str, str, float]) -> None:
+    budget = 300 if cell[2] == "hostile" else 1500
+    assert wrongly_stopped(cell, budget=budget) <= limit(cell[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_errors_are_at_most_delta(cell: tuple[str, str, str, str, float]) -> None:
+    assert wrongly_stopped(cell) <= limit(cell[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", NETWORKS, ids=str)
+def test_errors_of_networks_are_at_most_delta(cell: tuple[str, str, str, str, float]) -> None:
+    assert wrongly_stopped(cell, budget=300) <= limit(cell[-1])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        ("threshold-2", "gaussian", "uniform", "mixture", 0.01),
+        ("best-arm-2", "gaussian", "uniform", "mixture", 0.01),
+        ("threshold-2", "bernoulli", "uniform", "mixture", 0.01),
+    ],
+    ids=str,
+)
+def test_the_limit_has_teeth(cell: tuple[str, str, str, str, float]) -> None:
+    """Half of the boundary breaks it."""
+    wrong = functools.partial(wrongly_stopped, cell, runs=10_000, budget=3000, law="gaussian", rho=30.0)
+    assert wrong() <= limit(cell[-1], 10_000) < wrong(kind=Weakened)
