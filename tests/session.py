@@ -75,6 +75,7 @@ def run(env_id: str, **settings: object) -> None:
 
 
 def everything() -> None:
+    evidence()
     for actions, observation in FORMS:
         form = {"actions": actions, "observation": observation, "budget": 20}
         for row in ENVIRONMENTS.values():
@@ -104,6 +105,22 @@ def kernels() -> dict[str, Dispatcher]:
                 if isinstance(value, Dispatcher) and hasattr(value._cache, "_impl"):
                     found[f"{value.py_func.__module__}.{value.py_func.__name__}"] = value
     return found
+
+
+def evidence() -> None:
+    """Every problem's evidence and certificate, by every law and search, and the game."""
+    generator = np.random.default_rng(0)
+    pulls, mean = generator.integers(1, 99, (2, 5)), generator.random((2, 5))
+    problems = [
+        bandit_envs.Threshold(0.5), bandit_envs.TopK(2, 0.1), bandit_envs.TopK(2, 0.1, "each"), bandit_envs.BestArm(),
+        bandit_envs.AllGood(0.2),
+    ]  # fmt: skip
+    for problem in problems:
+        for law in ("gaussian", "bernoulli"):
+            problem.evidence(pulls, mean, law=law)
+            problem.characteristic_time(mean[0], law=law)
+        problem.certified_level(pulls, mean, law="student", variance=mean)
+    bandit_envs.Feasible([[-1.0, 0.0], [0.0, 1.0]], [-0.5, 0.5]).evidence(pulls, generator.random((2, 5, 2)))
 
 
 def report() -> dict[str, list[int]]:

@@ -540,8 +540,9 @@ def test_a_bound_for_gaussian_arms_of_sd_1_grows_with_their_variance() -> None:
     assert one == AllGood(0.2).lower_bound(means, 0.1) > 0
     assert bound(Gaussian(means, 0.5)) == pytest.approx(0.25 * one)
     assert bound({"law": "gaussian", "mean": means, "sd": [2.0, 2.0, 2.0]}) == pytest.approx(4.0 * one)
-    for other in (Gaussian(means, [1.0, 1.0, 2.0]), Bernoulli(means), Uniform(means, 12**0.5)):
+    for other in (Gaussian(means, [1.0, 1.0, 2.0]), Uniform(means, 12**0.5)):
         assert math.isnan(bound(other))
+    assert bound(Bernoulli(means)) == AllGood(0.2).lower_bound(means, 0.1, law="bernoulli") > 0
     assert math.isnan(bound("sampler(law='gaussian')"))
 
 

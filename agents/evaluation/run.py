@@ -7,6 +7,7 @@ All agents meet the same episodes and, by the counter-based random numbers, the 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import itertools
 import math
 import os
@@ -28,7 +29,10 @@ import bandit_envs
 from bandit_envs import (
     EPISODES_LIMIT,
     PULLS_LIMIT,
+    Arms,
+    Bernoulli,
     Gaussian,
+    Problem,
     PureExplorationVectorEnv,
     Quiet,
     Task,
@@ -50,6 +54,7 @@ from .result import Evaluation, Run
 
 __all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "most_pulls", "plays", "pull_numbers"]
 
+MOST_ARMS = 100  # of an instance whose characteristic time is worked out
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 SHARES, FEWEST = 4, 64  # parts of a run for each job, where each then has so many episodes
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
@@ -323,12 +328,31 @@ def _lower_bound(envs: PureExplorationVectorEnv) -> float:
     """
     if envs.instance is None or envs.task.delta is None:
         return math.nan
-    arms, factor = envs.instance.arms, 1.0
-    if envs.problem.unit_gaussian_bound:
+    arms, factor, problem = envs.instance.arms, 1.0, envs.problem
+    if "law" in inspect.signature(problem.lower_bound).parameters:
+        return _bound_for_law(problem, arms, envs.task.delta)
+    if problem.unit_gaussian_bound:
         if not isinstance(arms, Gaussian) or arms.variances.min() < arms.variances.max():
             return math.nan
         factor = float(arms.variances.max())
     return factor * float(envs.problem.lower_bound(arms.means, envs.task.delta))
+
+
+def _bound_for_law(problem: Problem, arms: Arms, delta: float) -> float:
+    """The bound for Bernoulli arms, and Gaussian ones of one variance; NaN for others, and where there is none."""
+    if isinstance(arms, Bernoulli):
+        law, sigma = "bernoulli", 0.5
+    elif isinstance(arms, Gaussian) and 0 < arms.variances.min() == arms.variances.max():
+        law, sigma = "gaussian", float(arms.variances.max()) ** 0.5
+    else:
+        return math.nan
+    if not problem.local and len(arms.means) > MOST_ARMS:  # the game takes long: the paper's, which is smaller
+        return sigma**2 * problem.paper_lower_bound(arms.means, delta) if law == "gaussian" else math.nan
+    try:
+        found = float(problem.lower_bound(arms.means, delta, law=law, sigma=sigma))
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError):  # arms of several dimensions that are not Gaussian
+        return math.nan
+    return found if math.isfinite(found) else math.nan
 
 
 @dataclass(frozen=True)

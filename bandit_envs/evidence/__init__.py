@@ -5,8 +5,9 @@ from __future__ import annotations
 from .boundaries import D_AT, LAW, RHO, arm_penalty, arm_weight, enough
 from .certifier import Certifier, common, nearest_way
 from .laws import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, divergence, pair_cost
+from .levels import LEVELS_ROOM
 
 __all__ = [
-    "BERNOULLI", "D_AT", "GAUSSIAN", "LAW", "RHO", "STUDENT", "Certifier", "arm_cost", "arm_penalty", "arm_weight",
-    "common", "divergence", "enough", "nearest_way", "pair_cost",
+    "BERNOULLI", "D_AT", "GAUSSIAN", "LAW", "LEVELS_ROOM", "RHO", "STUDENT", "Certifier",
+    "arm_cost", "arm_penalty", "arm_weight", "common", "divergence", "enough", "nearest_way", "pair_cost",
 ]  # fmt: skip

@@ -15,11 +15,13 @@ from ..compiled import jit, view
 from ..geometry import room_of
 from ..routines import call_routine, carray, routine
 from . import boundaries
-from .boundaries import BOUNDARIES, COMMON, D_AT, RHO, refresh
+from .boundaries import BOUNDARIES, BOUNDARY, COMMON, D_AT, NONE, RHO, refresh
 from .decided import all_good_decided, threshold_decided, top_k_decided, wanted
 from .laws import LAWS
+from .levels import LEVELS_ROOM, each_exactly, left_out_exactly
 from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
 from .polyhedral import polyhedral_nearest
+from .swaps import swaps_exactly, swaps_level
 
 __all__ = ["Certifier", "common", "nearest_way"]
 
@@ -55,13 +57,55 @@ def _top_k(
     top_k_nearest(told, T, m, work, A, found)
 
 
+def _each(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`each_exactly` as a routine."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    top_k_nearest(told, T, m, work, A, found)
+    each_exactly(told, T, m, work, A, found, carray(room, 7 * K + LEVELS_ROOM)[5 * K :])
+
+
+def _swaps(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`swaps_exactly` as a routine."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    top_k_nearest(told, T, m, work, A, found)
+    swaps_exactly(told, T, m, work, A, found, carray(room, 11 * K)[5 * K :])
+
+
+def _sets(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`swaps_level` as a routine; the pairs are those of its sets of size 1."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    top_k_nearest(told, T, m, work, A, found)
+    k = np.int64(told[COMMON])
+    found[0] -= math.log(float(min(k, K - k))) if told[BOUNDARY] != NONE else 0.0
+    swaps_level(told, T, m, work, A, found, carray(room, 11 * K)[5 * K :])
+
+
+def _all_good_exactly(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`all_good_nearest` of the arms in the answer, and `left_out_exactly` of the others, as a routine."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    all_good_nearest(told, T, m, work, A, found, True)
+    left_out_exactly(told, T, m, work, A, found, carray(room, 7 * K + LEVELS_ROOM)[5 * K :])
+
+
 def _all_good(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
 ) -> None:
     """`all_good_nearest` as a routine."""
     T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
     refresh(told, T, m, v, work)
-    all_good_nearest(told, T, m, work, A, found)
+    all_good_nearest(told, T, m, work, A, found, False)
 
 
 def _polyhedral(
@@ -100,7 +144,8 @@ def _margins(
 
 KINDS: dict[str, Callable[..., None]] = {
     "threshold": _threshold, "top-k": _top_k, "all-good": _all_good, "polyhedron": _polyhedral,
-    "margins": _margins,
+    "margins": _margins, "each": _each, "swaps": _swaps, "sets": _sets,
+    "all-good-exactly": _all_good_exactly,
 }  # fmt: skip
 
 
@@ -179,7 +224,7 @@ class Certifier(NamedTuple):
     room: int  # how many floats it needs to work in
     K: int
     D: int
-    kind: str = ""  # in `KINDS`
+    kind: str  # of `KINDS`
 
     @classmethod
     def of(cls, kind: str, K: int, common: Floats, *numbers: float, room: int = 0) -> Certifier:
@@ -213,6 +258,8 @@ class Certifier(NamedTuple):
     def ways(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
         """What `nearest_way` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where it is -1."""
         out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
+        rows = len(pulls), -1  # the kernel is compiled for one kind of arrays
+        mean, variance = mean.reshape(rows), variance.reshape(rows)
         _all(self.address, pulls, mean, variance, inside, self.numbers, self.room, out)
         return out
 

@@ -127,12 +127,12 @@ def top_k_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, o
 
 
 @part
-def all_good_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any) -> None:
+def all_good_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, inside_alone: Any) -> None:
     """AllGood by pairs; see `AllGood.certifier` for its numbers, the two half-spaces.
 
     COMMON + 0, + 1, + 2: a, b and floor of an i in the answer, bad where mu_i <= a mu_j + b, mu_j >= floor; + 3, + 4,
     + 5: of an i that is left out, good only where mu_j <= a mu_i + b for all j, mu_i >= floor; + 6, + 7: a and b of
-    the plug-in answer, mean_i >= min(a max + b, max).
+    the plug-in answer, mean_i >= min(a max + b, max). `inside_alone`: leave out the arms that are not in the answer.
     """
     K, law = len(pulls), numbers[LAW]
     a, b, floor = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
@@ -153,7 +153,7 @@ def all_good_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any
                     value -= p + room[3 * K + j]
                     if value < least_in:
                         least_in, i_in, j_in = value, i, j
-        else:
+        elif not inside_alone:
             most, better = -math.inf, -1
             for j in range(K):
                 if j != i:

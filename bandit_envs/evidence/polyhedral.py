@@ -1,9 +1,9 @@
 """The nearest instance on which an answer of Feasible is wrong: of sub-Gaussian arms of D dimensions.
 
 An arm left out is good where its margin is at least the tolerance: in the polyhedron whose rows are moved inwards by
-the tolerance; the distance is that of a projection. An arm in the answer is bad where it lies further than the tolerance
-from the polyhedron: the least way there leads straight through the nearest face, for the points within the tolerance of
-a convex set are bounded by its own faces, moved outwards.
+the tolerance; the distance is that of a projection. An arm in the answer is bad where it lies further than the
+tolerance from the polyhedron: the shortest way there leads straight through the nearest face, for the points within
+the tolerance of a convex set are bounded by its own faces, moved outwards.
 
 A projection that the active-set method leaves undecided counts as distance 0, which certifies nothing.
 """

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..checks import flag, number
 from ..compiled import jit, part
-from ..evidence import Certifier
+from ..evidence import LEVELS_ROOM, Certifier
 from ..instances import Instance, Sampler
 from ..routines import carray
 from .base import Floats, Measure, SetProblem, TaskLike
@@ -81,7 +81,7 @@ class AllGood(SetProblem):
         "multiplicative": "Epsilon and slack are fractions of the best mean.",
         "slack": "Arms at most this much worse than epsilon may be answered.",
     }
-    scores_arms, unit_gaussian_bound = False, True
+    scores_arms = False
 
     def __init__(self, epsilon: float = 0.1, multiplicative: bool = False, slack: float = 0.0) -> None:
         self.multiplicative = flag("multiplicative", multiplicative)
@@ -139,14 +139,18 @@ class AllGood(SetProblem):
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, self.epsilon, self.multiplicative)
 
-    def evidence_routine(self, K: int, numbers: Floats, exact: bool) -> Certifier:
+    def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         none = -math.inf
         if self.multiplicative:  # the best mean is positive
             keep = 1.0 - self.epsilon
             halves = keep - self.slack, 0.0, 0.0, 1.0 / keep, 0.0, 0.0, keep, 0.0
         else:
             halves = 1.0, -(self.epsilon + self.slack), none, 1.0, self.epsilon, none, 1.0, -self.epsilon
-        return Certifier.of("all-good", K, numbers, *halves)
+        if search != "exact":
+            return Certifier.of("all-good", K, numbers, *halves)
+        if halves[0] <= 0.0:
+            raise ValueError(f"evidence for multiplicative {self.name} needs epsilon + slack < 1, got {self!r}")
+        return Certifier.of("all-good-exactly", K, numbers, *halves, room=2 * K + LEVELS_ROOM)
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The quantities of the bounds of Mason et al. 2020, for one instance, means (K,).
@@ -174,7 +178,13 @@ class AllGood(SetProblem):
             "H_st2": float(np.minimum(np.maximum(lower, below), capped).sum()),
         }
 
-    def lower_bound(self, means: ArrayLike, delta: float) -> float:
+    def lower_bound(self, means: ArrayLike, delta: float, *, law: str = "gaussian", sigma: float = 1.0) -> float:
+        """See `Problem.lower_bound`; NaN where the slack lets several answers be correct."""
+        margin = self.truth(means)
+        several = ((margin < 0) & (margin >= -self.slack)).any()
+        return math.nan if several else super().lower_bound(means, delta, law=law, sigma=sigma)
+
+    def paper_lower_bound(self, means: ArrayLike, delta: float) -> float:
         """2 ln(1 / (2.4 delta)) H pulls on average, for N(mean, 1) arms (Theorem 2.1; 0 where that is negative).
 
         For N(mean, sd^2) arms it is sd^2 times as many; for arms of other laws it says nothing.

@@ -15,9 +15,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import choice, integer, mask
+from ..checks import choice, integer, mask, number
 from ..compiled import jit
 from ..evidence import D_AT, RHO, Certifier, common
+from ..evidence.game import single, solve
 from ..geometry import Polyhedron
 from ..instances import Instance, Sampler
 from ..routines import call_routine, routine
@@ -26,6 +27,8 @@ __all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+SEARCHES = ("pairs", "sets", "exact")
 
 
 def _plain(value: Any) -> Any:
@@ -275,14 +278,13 @@ class Problem(ABC):
             shapes = pulls.shape, mean.shape, out.shape
             raise ValueError(f"pulls, mean and out must be of one shape (E, K), got shapes {shapes}")
 
-    def evidence_routine(self, K: int, numbers: Floats, exact: bool) -> Certifier | None:
+    def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         """The routine of `certifier` for compiled code, or None.
 
         Args:
             K: number of arms.
             numbers: of the law and the boundary.
-            exact: whether the nearest instance itself must be found; else a bound of its cost from below will do, which
-                is quicker.
+            search: see `certifier`.
         """
         return None
 
@@ -296,7 +298,7 @@ class Problem(ABC):
         boundary: str = "mixture",
         rho: float = RHO,
         centre: float = 0.0,
-        exact: bool = False,
+        search: str = "pairs",
     ) -> Certifier:
         """The cheapest way in which an answer can be wrong, for compiled code; see `bandit_envs.nearest_way`.
 
@@ -310,15 +312,18 @@ class Problem(ABC):
             boundary: "mixture", "kaufmann-koolen", or "none" for the evidence itself; see docs/certificates.md.
             rho: number of pulls of an arm at which the Gaussian mixture is sharpest.
             centre: of "student", about where means may lie, for the prior.
-            exact: see `evidence_routine`.
+            search: "exact": for the nearest instance itself (with boundary="none" only). Where that takes long, a bound
+                of its cost from below is as valid: "pairs", the quickest, by pairs of arms; "sets", by sets of them.
 
         Raises:
             ValueError: for a problem that has none, naming it, and for values that are not allowed.
         """
         numbers = common(law, sigma, boundary, rho, centre, integer("D", D, 1))
+        if choice("search", search, SEARCHES) == "exact" and boundary != "none":
+            raise ValueError(f"search='exact' is for boundary='none', got {boundary!r}")
         K, found = integer("K", K, 1), None
         if self._tells_evidence:
-            found = self.evidence_routine(K, numbers, exact)
+            found = self.evidence_routine(K, numbers, search)
         if found is None and self.local and law == "gaussian":
             fall, rise = self._turns
             if self.measure is not None:
@@ -385,7 +390,7 @@ class Problem(ABC):
             raise ValueError(f"means of law='bernoulli' lie in [0, 1], got {m[(m < 0) | (m > 1)][0]}")
         inside = self._inside(T, m, answer, (*lead, K))
         if self.local and not (self._tells_evidence or self.measure) and options["law"] == "gaussian":
-            numbers = common(**{name: x for name, x in options.items() if name != "exact"}, D=1)
+            numbers = common(**{name: x for name, x in options.items() if name != "search"}, D=1)
             certifier = Certifier.of("threshold", K, numbers, *self._turns, 0.0)
             numbers[D_AT] = D
             m = np.where(T > 0, self.arm_margin(m), 0.0)
@@ -439,7 +444,7 @@ class Problem(ABC):
         Raises:
             ValueError: for a problem that tells no evidence, and for arrays that do not go together.
         """
-        options = {"law": law, "sigma": sigma, "boundary": "none", "exact": True}
+        options = {"law": law, "sigma": sigma, "boundary": "none", "search": "exact"}
         found, lead = self._ways(pulls, mean, answer, variance, **options)
         return found[:, 0].reshape(lead)
 
@@ -468,20 +473,77 @@ class Problem(ABC):
         Raises:
             ValueError: as `evidence`.
         """
-        options = {"law": law, "sigma": sigma, "boundary": boundary, "rho": rho, "centre": centre, "exact": False}
+        options = {"law": law, "sigma": sigma, "boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         found, lead = self._ways(pulls, mean, answer, variance, **options)
         return np.exp(-np.maximum(found[:, 0], 0.0)).reshape(lead)
+
+    def _game(self, means: ArrayLike, law: str, sigma: float) -> tuple[Floats, float]:
+        """Optimal proportions (K,) and the value of the game, for one instance; see `evidence.game`."""
+        m = np.array(means, np.float64, order="C")
+        if m.ndim not in (1, 2) or not np.isfinite(m).all():
+            raise ValueError(f"means must be those of one instance, (K,) or (K, D), got {m!r:.200}")
+        choice("law", law, ("gaussian", "bernoulli"))
+        if law == "bernoulli" and not ((m >= 0) & (m <= 1)).all():
+            raise ValueError(f"means of law='bernoulli' lie in [0, 1], got {m[(m < 0) | (m > 1)][0]}")
+        answer = self.plug_in(m)
+        if self.local:
+            one = np.ones((len(m), 1), np.int64)
+            return single(self.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma))
+        certifier = self.certifier(len(m), law=law, sigma=sigma, boundary="none", search="exact")
+        return solve(certifier, law, float(sigma) ** 2, m, answer)
+
+    def characteristic_time(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> float:
+        """T*, the pulls per nat of evidence at the best proportions, for one instance; inf where there are none.
+
+        1 / T* = max over proportions w of min over instances on which the right answer for these means is wrong of the
+        sum of w times divergences. Where several answers are correct, it is that of the plug-in one; see
+        docs/certificates.md.
+
+        Args:
+            means: (K,) or (K, D).
+            law: "gaussian" or "bernoulli".
+            sigma: of Gaussian arms.
+
+        Raises:
+            ValueError: for values that are not allowed, and for a problem that tells no evidence.
+        """
+        value = self._game(means, law, sigma)[1]
+        return 1 / value if value > 0 else math.inf
+
+    def optimal_proportions(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> Floats:
+        """The proportions of pulls, (K,), that reach `characteristic_time`; equal ones where it is inf or 0."""
+        return self._game(means, law, sigma)[0]
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The paper's complexity measures of one instance, means (K,) or (K, D). Here: `H`, the sum of margin^-2."""
         with np.errstate(divide="ignore", over="ignore"):
             return {"H": float((np.abs(self.margin(means)) ** -2.0).sum())}
 
-    def lower_bound(self, means: ArrayLike, delta: float) -> float:
+    def lower_bound(self, means: ArrayLike, delta: float, *, law: str = "gaussian", sigma: float = 1.0) -> float:
         """Pulls that any algorithm correct with probability 1 - delta needs on average; NaN where none is known.
 
-        Means alone tell no bound for arms of every law: `unit_gaussian_bound` says that it is for N(mean, 1) arms.
+        Here: T* kl(delta, 1 - delta), with the `characteristic_time` T* (Garivier & Kaufmann 2016, Theorem 1), for
+        arms of this law; of a problem of one's own NaN, unless it has an `evidence_routine`. Where several answers are
+        correct, T* is that of the plug-in one, and the bound holds as delta goes to 0.
+
+        Args:
+            means: (K,) or (K, D), of one instance.
+            delta: error probability in (0, 1).
+            law, sigma: see `characteristic_time`. One that is defined for means and delta alone, by a problem of one's
+                own, is taken for arms of all laws; or, with `unit_gaussian_bound`, for N(mean, 1) arms.
+        """
+        delta = number("delta", delta, 0, 1, above=True, below=True)
+        if not self._tells_evidence:
+            return math.nan
+        least = (1 - 2 * delta) * math.log((1 - delta) / delta) if delta < 0.5 else 0.0
+        return least * self.characteristic_time(means, law=law, sigma=sigma) if least > 0 else 0.0
+
+    def paper_lower_bound(self, means: ArrayLike, delta: float) -> float:
+        """The lower bound of the problem's paper, for N(mean, 1) arms; NaN where it has none.
+
+        Args:
+            means: (K,). delta: error probability in (0, 1).
         """
         return math.nan
 

@@ -74,7 +74,7 @@ class Feasible(SetProblem):
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, *self.polyhedron.numbers)
 
-    def evidence_routine(self, K: int, numbers: Floats, exact: bool) -> Certifier | None:
+    def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         if numbers[LAW] != GAUSSIAN:
             raise ValueError(f"{self.name} tells evidence for law='gaussian' alone, sub-Gaussian arms")
         told, smaller = self.polyhedron.numbers, self.polyhedron

@@ -52,7 +52,7 @@ class Threshold(SetProblem):
         """mean - threshold."""
         return np.asarray(means, np.float64) - self.threshold
 
-    def evidence_routine(self, K: int, numbers: Floats, exact: bool) -> Certifier:
+    def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         fall, rise = self.threshold - self.tolerance, self.threshold + self.tolerance
         return Certifier.of("threshold", K, numbers, fall, rise, self.threshold)
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..checks import choice, integer, number
 from ..compiled import jit, part
-from ..evidence import Certifier
+from ..evidence import LAW, LEVELS_ROOM, STUDENT, Certifier
 from ..instances import Instance, Sampler
 from ..routines import carray
 from .base import Bools, Floats, Measure, Problem, TaskLike
@@ -118,9 +118,21 @@ class TopK(Problem):
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, self.k)
 
-    def evidence_routine(self, K: int, numbers: Floats, exact: bool) -> Certifier:
-        epsilon = 0.0 if self.criterion == "exact" else self.epsilon
-        return Certifier.of("top-k", K, numbers, self.k, epsilon)
+    def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
+        k, epsilon, kind, room = self.k, self.epsilon, "top-k", 0
+        some, student = min(k, K - k) > 1, numbers[LAW] == STUDENT
+        if self.criterion == "exact":
+            epsilon = 0.0
+        elif self.criterion == "each":
+            if search == "exact" and k > 1 and epsilon > 0:
+                kind, room = "each", 2 * K + LEVELS_ROOM
+        elif not some:
+            epsilon *= k
+        elif search == "exact" and student:
+            raise ValueError(f"evidence for law='student' with the criterion 'aggregate' needs k = 1, got {self!r}")
+        elif search != "pairs" and not student:
+            kind, room = "swaps" if search == "exact" else "sets", 6 * K
+        return Certifier.of(kind, K, numbers, k, epsilon, room=room)
 
     def truth(self, means: ArrayLike) -> Floats:
         return np.asarray(means, np.float64)

@@ -1,0 +1,242 @@
+r"""TopK by the criterion "aggregate": the nearest instance on which a set of k beats the answer by more than epsilon.
+
+A set B beats the answer A where the sum of mu over O = B \ A exceeds that over I = A \ B by k epsilon: a half-space
+over s arms of each. For given sets, the least cost of a move there is the maximum over t >= 0 of
+    k epsilon t + sum over I of min_mu (w d(m, mu) + t mu) + sum over O of min_mu (w d(m, mu) - t mu),
+concave in t. The least over all sets of size s, for one t, takes the s smallest terms of each sum: a bound from below,
+as the best sets may change with t. Where it is not the cost of sets, branch and bound decides: arm by arm, in or out.
+
+For certificates the bound is enough: sets of size s share 1/n of delta, n = min(k, K - k), equally, and penalties are
+taken off arm by arm. The number of sets is C(k, s) C(K - k, s), the truly best k being fixed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..compiled import part
+from .boundaries import BOUNDARY, COMMON, LAW, NONE, enough
+from .laws import BERNOULLI, GAUSSIAN
+
+__all__ = ["swaps_exactly", "swaps_level"]
+
+CLOSE = 1e-13  # kernel constants: relative error of the least cost
+
+
+@part
+def _moved(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
+    """The mu at which w d(m, mu) + tilt mu is least; tilt of either sign."""
+    if law == GAUSSIAN:
+        return m - tilt * v / w
+    if tilt == 0.0:
+        return m
+    if tilt < 0.0:
+        return 1.0 - _lowered(w, 1.0 - m, -tilt)
+    return _lowered(w, m, tilt)
+
+
+@part
+def _lowered(w: Any, m: Any, tilt: Any) -> Any:
+    """As `_moved`, of a Bernoulli arm, tilt > 0."""
+    both = w + tilt
+    return 2.0 * w * m / (both + math.sqrt(max(both * both - 4.0 * tilt * w * m, 0.0)))
+
+
+@part
+def _term(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
+    """The least of w d(m, mu) + tilt mu."""
+    if w <= 0.0:
+        return 0.0 if tilt == 0.0 else -math.inf
+    if law == GAUSSIAN:
+        return tilt * m - 0.5 * tilt * tilt * v / w
+    mu = _moved(law, w, m, v, tilt)
+    found = tilt * mu  # mu in (0, 1) but where m is not
+    if m > 0.0:
+        found -= w * m * math.log1p((mu - m) / m)
+    if m < 1.0:
+        found -= w * (1.0 - m) * math.log1p((m - mu) / (1.0 - m))
+    return found
+
+
+@part
+def _dual(
+    law: Any, s: Any, gap: Any, tilt: Any, mean: Any, room: Any, inside: Any, forced: Any, term: Any, chosen: Any
+) -> Any:
+    """The bound of sets of size s at tilt, and its slope in tilt; chosen (K,): the sets.
+
+    Args:
+        forced: (K,): 1 for arms that must be in the sets, -1 for arms that must not.
+        gap: k epsilon. term: (K,), to work in.
+    """
+    K = len(mean)
+    value, rise = gap * tilt, gap
+    for a in range(K):
+        side = 1.0 if inside[a] else -1.0
+        term[a] = _term(law, room[2 * K + a], mean[a], room[4 * K + a], side * tilt) - room[3 * K + a]
+        chosen[a] = 0.0
+    for side in range(2):
+        count = 0
+        for a in range(K):
+            if forced[a] == 1.0 and (inside[a] != 0) == (side == 1):
+                chosen[a] = 1.0
+                count += 1
+        while count < s:
+            best = -1
+            for a in range(K):
+                free = chosen[a] == 0.0 and forced[a] == 0.0 and (inside[a] != 0) == (side == 1)
+                if free and (best < 0 or term[a] < term[best]):
+                    best = a
+            if best < 0:
+                return math.inf, math.inf
+            chosen[best] = 1.0
+            count += 1
+        if count > s:
+            return math.inf, math.inf
+    for a in range(K):
+        if chosen[a] > 0.0:
+            value += term[a]
+            w, sign = room[2 * K + a], 1.0 if inside[a] else -1.0
+            rise += sign * _moved(law, w, mean[a], room[4 * K + a], sign * tilt) if w > 0.0 else -math.inf
+    return value, rise
+
+
+@part
+def _best_dual(
+    law: Any, s: Any, gap: Any, mean: Any, room: Any, inside: Any, forced: Any, term: Any, chosen: Any
+) -> Any:
+    """The largest bound over tilt >= 0, and its tilt, by halvings: the bound is concave."""
+    if law == BERNOULLI and gap >= s:
+        return math.inf, 0.0
+    low, high = 0.0, 1.0
+    best, rise = _dual(law, s, gap, 0.0, mean, room, inside, forced, term, chosen)
+    if best == math.inf:
+        return best, 0.0
+    where = 0.0
+    if rise <= 0.0:
+        return best, where
+    for _ in range(1000):
+        value, rise = _dual(law, s, gap, high, mean, room, inside, forced, term, chosen)
+        if value > best:
+            best, where = value, high
+        if rise <= 0.0:
+            break
+        low, high = high, 2.0 * high
+    for _ in range(200):
+        tilt = 0.5 * (low + high)
+        if not low < tilt < high:
+            break
+        value, rise = _dual(law, s, gap, tilt, mean, room, inside, forced, term, chosen)
+        if value > best:
+            best, where = value, tilt
+        if rise > 0.0:
+            low = tilt
+        else:
+            high = tilt
+        if high - low < 1e-15 * high:
+            break
+    where = 0.5 * (low + high)  # where the slope is 0: near it the value hardly changes
+    _dual(law, s, gap, where, mean, room, inside, forced, term, chosen)
+    return best, where
+
+
+@part
+def swaps_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
+    """The evidence for TopK with the criterion "aggregate"; numbers: law, k and epsilon of `TopK.certifier`."""
+    K, law, k = len(pulls), numbers[LAW], np.int64(numbers[COMMON])
+    gap, best, where = k * numbers[COMMON + 1], math.inf, 0.0
+    term, chosen, forced, order, sets = (
+        work[:K],
+        work[K : 2 * K],
+        work[2 * K : 3 * K],
+        work[3 * K : 4 * K],
+        work[4 * K :],
+    )
+    for a in range(K):
+        sets[a] = 0.0
+    for s in range(1, min(k, K - k) + 1):
+        depth, entering = 0, True
+        for a in range(K):
+            forced[a] = 0.0
+        while True:
+            if entering:
+                bound, _ = _best_dual(law, s, gap, mean, room, inside, forced, term, chosen)
+                entering = bound < best * (1.0 - CLOSE)
+            if entering:
+                branch = -1
+                for a in range(K):
+                    if chosen[a] > 0.0 and forced[a] == 0.0:
+                        branch = a
+                for a in range(K):  # the exact cost of the sets that the bound has chosen
+                    term[a] = chosen[a]
+                    sets[K + a] = forced[a]
+                for a in range(K):
+                    forced[a] = 1.0 if term[a] > 0.0 else -1.0
+                value, tilt = _best_dual(law, s, gap, mean, room, inside, forced, term, chosen)
+                for a in range(K):
+                    forced[a] = sets[K + a]
+                if value < best:
+                    best, where = value, tilt
+                    for a in range(K):
+                        sets[a] = chosen[a]
+                entering = branch >= 0 and bound < best * (1.0 - CLOSE)
+                if entering:
+                    forced[branch], order[depth] = 1.0, branch
+                    depth += 1
+                    continue
+            while depth > 0 and forced[np.int64(order[depth - 1])] == -1.0:  # both branches are done
+                depth -= 1
+                forced[np.int64(order[depth])] = 0.0
+            if depth == 0:
+                break
+            forced[np.int64(order[depth - 1])], entering = -1.0, True
+    out[0] = max(best, 0.0) if best < math.inf else best
+    _report(law, where, mean, room, inside, sets, out)
+
+
+@part
+def swaps_level(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
+    """The value of the certificate by sets of any size; `out` holds that by pairs, and is changed where it is less."""
+    K, law, k = len(pulls), numbers[LAW], np.int64(numbers[COMMON])
+    gap, n, least, where = k * numbers[COMMON + 1], min(k, K - k), math.inf, 0.0
+    term, chosen, forced, sets = work[:K], work[K : 2 * K], work[2 * K : 3 * K], work[4 * K :]
+    for a in range(K):
+        forced[a] = sets[a] = 0.0
+    for s in range(1, n + 1):
+        value, tilt = _best_dual(law, s, gap, mean, room, inside, forced, term, chosen)
+        ways = math.log(float(n)) + _log_choose(k, s) + _log_choose(K - k, s)
+        value = value if numbers[BOUNDARY] == NONE else enough(numbers, value, 2.0 * s) - ways
+        if value < least:
+            least, where = value, tilt
+            for a in range(K):
+                sets[a] = chosen[a]
+    if least > out[0]:
+        out[0] = least
+        _report(law, where, mean, room, inside, sets, out)
+
+
+@part
+def _log_choose(n: Any, s: Any) -> Any:
+    return math.lgamma(n + 1.0) - math.lgamma(s + 1.0) - math.lgamma(n - s + 1.0)
+
+
+@part
+def _report(law: Any, tilt: Any, mean: Any, room: Any, inside: Any, sets: Any, out: Any) -> None:
+    """Report the arms of the sets, moved as tilt says."""
+    K, n = len(mean), 0
+    for a in range(K):
+        if sets[a] > 0.0:
+            w, m, v = room[2 * K + a], mean[a], room[4 * K + a]
+            mu = _moved(law, w, m, v, tilt if inside[a] else -tilt) if w > 0.0 else m
+            out[2 + n] = a
+            rate = math.inf
+            if w > 0.0:
+                rate = max(
+                    _term(law, 1.0, m, v, (tilt if inside[a] else -tilt) / w) - (tilt if inside[a] else -tilt) / w * mu,
+                    0.0,
+                )
+            out[2 + K + n], out[2 + 2 * K + n] = rate, mu
+            n += 1
+    out[1] = n

@@ -1,0 +1,417 @@
+"""Evidence and certificates against independent computations: SciPy, enumeration, the definition of a wrong answer."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, special
+
+from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Threshold, TopK
+
+LAWS = ("gaussian", "bernoulli", "student")
+SIGMA = 0.7
+
+
+def d(law: str, m: Any, v: Any, mu: Any) -> Any:
+    """The divergence, written down a second time."""
+    if law == "gaussian":
+        return (m - mu) ** 2 / (2 * SIGMA**2)
+    if law == "student":
+        return np.log(1 + (m - mu) ** 2 / v) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((mu < 0) | (mu > 1), np.inf, special.rel_entr(m, mu) + special.rel_entr(1 - m, 1 - mu))
+
+
+def lowest(f: Any, low: float, high: float) -> float:
+    """The least value of a function on an interval, several local minima allowed."""
+    if not low < high:
+        return float(f(low))
+    x = np.linspace(low, high, 201)
+    y = np.array([float(f(one)) for one in x])
+    best = float(y.min())
+    for i in np.argsort(y)[:3]:
+        a, b = x[max(i - 1, 0)], x[min(i + 1, 200)]
+        found = optimize.minimize_scalar(f, bounds=(a, b), method="bounded", options={"xatol": 1e-12})
+        best = min(best, float(found.fun))
+    return best
+
+
+def pair(law: str, T: Any, m: Any, v: Any, i: int, j: int, a: float, b: float, floor: float) -> float:
+    """Arm i down to at most a mu_j + b, mu_j at least the floor and its mean."""
+    low = max(m[j], floor)
+
+    def f(y: float) -> float:
+        return float(T[j] * d(law, m[j], v[j], y) + T[i] * d(law, m[i], v[i], min(m[i], a * y + b)))
+
+    return lowest(f, low, max(low, (m[i] - b) / a))
+
+
+def half_space(law: str, T: Any, m: Any, inside: Any, outside: Any, gap: float) -> float:
+    """The sum of the means outside is to exceed that inside by the gap: by Lagrange's multiplier."""
+    arms, sign = [*inside, *outside], np.array([1.0] * len(inside) + [-1.0] * len(outside))
+    t, x = T[arms], m[arms]
+    if gap + sign @ x <= 0:
+        return 0.0
+    if law == "gaussian":
+        return float((gap + sign @ x) ** 2 / (2 * SIGMA**2 * (1 / t).sum()))
+    if gap >= len(inside):
+        return math.inf
+
+    def moved(l: float) -> Any:  # noqa: E741
+        def slope(mu: float, i: int) -> float:
+            return float(t[i] * (mu - x[i]) + l * sign[i] * mu * (1 - mu))
+
+        return np.array([optimize.brentq(slope, 1e-13, 1 - 1e-13, (i,), xtol=1e-16) for i in range(len(arms))])
+
+    l = optimize.brentq(lambda l: gap + sign @ moved(l), 0, 1e6, xtol=1e-13)  # noqa: E741
+    return float((t * d(law, x, 1.0, moved(l))).sum())
+
+
+def brute(problem: Any, law: str, T: Any, m: Any, v: Any, A: Any) -> float:
+    """The evidence of one episode, by enumeration and SciPy."""
+    K, found = len(T), [math.inf]
+    if isinstance(problem, Threshold):
+        for i in range(K):
+            turn = problem.threshold + (-problem.tolerance if A[i] else problem.tolerance)
+            wrong = m[i] <= turn if A[i] else m[i] >= turn
+            found.append(0.0 if wrong else float(T[i] * d(law, m[i], v[i], turn)))
+    elif isinstance(problem, TopK):
+        k, e, I, O = problem.k, problem.epsilon, np.flatnonzero(A), np.flatnonzero(~A)  # noqa: E741
+        for i, j in itertools.product(I, O):
+            if problem.criterion == "exact":
+                found.append(pair(law, T, m, v, i, j, 1, 0, -math.inf))
+        for i in I if problem.criterion == "each" else []:
+            for B in itertools.combinations([a for a in range(K) if a != i], k):
+                b = list(B)
+
+                def f(x: float, i: int = i, b: list[int] = b) -> float:
+                    up = T[b] * d(law, m[b], v[b], np.maximum(m[b], x + e))
+                    return float(T[i] * d(law, m[i], v[i], min(x, m[i])) + up.sum())
+
+                found.append(lowest(f, min(m[b].min() - e, m[i]), m[i]))
+        for s in range(1, min(k, K - k) + 1) if problem.criterion == "aggregate" else []:
+            for inside, outside in itertools.product(itertools.combinations(I, s), itertools.combinations(O, s)):
+                if law == "student":
+                    found.append(pair(law, T, m, v, inside[0], outside[0], 1, -k * e, -math.inf))
+                else:
+                    found.append(half_space(law, T, m, inside, outside, k * e))
+    elif isinstance(problem, AllGood):
+        e, s = problem.epsilon, problem.slack
+        mult = problem.multiplicative
+        for i in range(K):
+            others = [a for a in range(K) if a != i]
+            if A[i]:
+                a, b, floor = (1 - e - s, 0.0, 0.0) if mult else (1.0, -e - s, -math.inf)
+                found += [pair(law, T, m, v, i, j, a, b, floor) for j in others]
+            else:
+                low = max(m[i], 0.0) if mult else m[i]
+
+                def f(x: float, i: int = i, others: list[int] = others) -> float:
+                    y = x / (1 - e) if mult else x + e
+                    down = T[others] * d(law, m[others], v[others], np.minimum(m[others], y))
+                    return float(T[i] * d(law, m[i], v[i], x) + down.sum())
+
+                found.append(lowest(f, low, max(low, m.max() * (1 - e) if mult else m.max() - e)))
+    return min(found)
+
+
+FORMS: list[Any] = [
+    Threshold(0.5), Threshold(0.45, 0.1), BestArm(), BestArm(0.15), BestArm(0.1, "each"), TopK(2, 0.1, "exact"),
+    TopK(2, 0.0, "each"), TopK(2, 0.2, "each"), TopK(3, 0.1, "each"), TopK(2, 0.0), TopK(2, 0.1), TopK(3, 0.05),
+    TopK(4, 0.02), AllGood(0.2), AllGood(0.1, slack=0.1), AllGood(0.2, True), AllGood(0.3, True, 0.15),
+]  # fmt: skip
+
+
+def statistics(generator: Any, K: int, E: int, spread: float = 1.0) -> tuple[Any, Any, Any]:
+    T = np.round(np.exp(generator.uniform(0, 6, (E, K)))).astype(np.int64)
+    m = np.clip(0.5 + spread * (generator.random((E, K)) - 0.5), 0.0, 1.0)
+    return T, m, np.exp(generator.uniform(-5, 1, (E, K)))
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("problem", FORMS, ids=repr)
+def test_evidence_is_the_least_cost_that_enumeration_and_scipy_find(problem: Any, law: str) -> None:
+    if law == "student" and isinstance(problem, TopK) and problem.criterion == "aggregate" and 1 < problem.k < 4:
+        pytest.skip("refused")
+    generator = np.random.default_rng(5)
+    T, m, v = statistics(generator, 5, 3)
+    answers = problem.plug_in(m)
+    other = answers.copy()
+    if not isinstance(problem, TopK):
+        other[::2, 0] ^= True
+    for A in (answers, other):
+        found = problem.evidence(T, m, A, law=law, sigma=SIGMA, variance=v)
+        for e in range(len(T)):
+            assert found[e] == pytest.approx(brute(problem, law, T[e], m[e], v[e], A[e]), rel=1e-8, abs=1e-13), e
+    assert (problem.evidence(T, m, law=law, sigma=SIGMA, variance=v) > 0).any()
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.06])
+@pytest.mark.parametrize("normalise", [True, False])
+def test_evidence_of_feasible_arms_is_a_quadratic_program(tolerance: float, normalise: bool) -> None:
+    A, b = np.array([[1.0, 0.2], [-2.0, 1.0], [0.1, -1.0]]), np.array([0.9, 0.1, 0.0])
+    problem, generator = Feasible(A, b, tolerance, normalise), np.random.default_rng(2)
+    T, m = generator.integers(1, 50, (8, 3)), generator.random((8, 3, 2))
+    found, answers = problem.evidence(T, m, sigma=SIGMA), problem.plug_in(m)
+    rows, ends, unit = problem.polyhedron.A, problem.polyhedron.b, np.linalg.norm(problem.polyhedron.A, axis=1)
+    for e in range(8):
+        costs = []
+        for i in range(3):
+            x = m[e, i]
+            if answers[e, i]:  # out by the nearest face, and the tolerance further
+                distance = float(((ends - rows @ x) / unit).min()) + tolerance
+            else:
+                inner = {"type": "ineq", "fun": lambda y: ends - tolerance - rows @ y}
+                at = optimize.minimize(
+                    lambda y, x=x: ((y - x) ** 2).sum(), x, constraints=inner, method="SLSQP", options={"ftol": 1e-16}
+                )
+                distance = math.sqrt(at.fun)
+            costs.append(T[e, i] * distance**2 / (2 * SIGMA**2))
+        assert found[e] == pytest.approx(min(costs), rel=1e-7, abs=1e-12)
+
+
+@pytest.mark.parametrize("problem", FORMS, ids=repr)
+def test_the_nearest_instance_costs_the_evidence_and_is_at_the_edge_of_wrong(problem: Any) -> None:
+    """By the definition of a correct answer alone: random instances that are wrong all cost at least the evidence."""
+    generator = np.random.default_rng(7)
+    T, m, _ = statistics(generator, 5, 4)
+    A = problem.plug_in(m)
+    found = problem.evidence(T, m)
+    ways = problem.certifier(5, boundary="none", search="exact").ways(T, m, m, A.astype(np.int8))
+    for e in range(4):
+        n = int(ways[e, 1])
+        arms, rates, target = ways[e, 2 : 2 + n].astype(int), ways[e, 7 : 7 + n], m[e].copy()
+        target[arms] = ways[e, 12 : 12 + n]
+        assert (T[e, arms] * rates).sum() == pytest.approx(found[e], rel=1e-9)
+        assert (T[e] * (target - m[e]) ** 2 / 2).sum() == pytest.approx(found[e], rel=1e-9)
+        beyond = target[None] + generator.normal(0, 1e-6, (400, 5))
+        assert not problem.is_correct(np.broadcast_to(A[e], (400, 5)), beyond).all()
+        far = m[e] + (target - m[e]) * generator.uniform(0, 1.2, (3000, 1)) + generator.normal(0, 0.05, (3000, 5))
+        far = far[far.max(axis=1) > 0]
+        wrong = far[~problem.is_correct(np.broadcast_to(A[e], far.shape), far)]
+        assert ((T[e] * (wrong - m[e]) ** 2 / 2).sum(axis=1) >= found[e] * (1 - 1e-9)).all()
+
+
+def test_an_arm_that_matters_and_lacks_pulls_leaves_no_evidence() -> None:
+    for problem in (Threshold(0.5), BestArm(), TopK(2, 0.1), TopK(2, 0.1, "each"), AllGood(0.2)):
+        assert problem.evidence([9, 9, 9, 9, 0], [0.9, 0.8, 0.3, 0.1, 0.0]) == 0
+        assert problem.certified_level([9, 9, 9, 9, 0], [0.9, 0.8, 0.3, 0.1, 0.0]) == 1
+    assert Threshold(0.5).evidence([[4, 4]], [[1.0, 0.0]]).shape == (1,)
+
+
+def test_penalties_are_those_of_the_mixtures() -> None:
+    """Mixture likelihood over the likelihood of mu, by numeric integration."""
+    N, m, v, mu, sigma, rho = 37, 0.3, 0.8, 0.45, 0.6, 20.0
+
+    def arm(law: str, **more: Any) -> tuple[float, float]:
+        """Weight and penalty, from two levels of a single arm at two thresholds."""
+        values = []
+        for turn in (mu, 0.6):
+            way = Threshold(turn).certifier(1, law=law, sigma=sigma, rho=rho, **more)
+            out = way.ways(np.array([[N]]), np.array([[m]]), np.array([[v]]), np.zeros((1, 1), np.int8))
+            values.append(out[0, 0])
+        return values[0], values[1]
+
+    x = np.random.default_rng(0).normal(size=N)
+    x = m + (x - x.mean()) / x.std() * math.sqrt(v)
+
+    def normal(mean: float, sd: float) -> float:
+        return float(np.exp(-((x - mean) ** 2).sum() / (2 * sd**2) + 10) / sd**N)
+
+    one = arm("gaussian")
+    for value, turn in zip(one, (mu, 0.6), strict=True):
+        spread = sigma / math.sqrt(rho)
+
+        def density(z: float, turn: float = turn, spread: float = spread) -> float:
+            prior = math.exp(-((z - turn) ** 2) / (2 * spread**2)) / (spread * math.sqrt(2 * math.pi))
+            return prior * math.exp((-((x - z) ** 2).sum() + ((x - turn) ** 2).sum()) / (2 * sigma**2))
+
+        mixture = integrate.quad(density, -1, 2, points=[m, turn], epsabs=0, epsrel=1e-10)[0]
+        assert value == pytest.approx(math.log(mixture), rel=1e-8)
+    hits = 11.1
+    value = arm("bernoulli")[0]
+    m = hits / N
+    value = arm("bernoulli")[0]
+    mixture = integrate.quad(lambda p: p**hits * (1 - p) ** (N - hits), 0, 1, epsabs=0, epsrel=1e-11)[0]
+    assert value == pytest.approx(math.log(mixture / (mu**hits * (1 - mu) ** (N - hits))), rel=1e-8)
+    m = 0.3
+    value = arm("student", centre=0.1)[0]
+    kappa, shape, rate = 0.01, 0.5, 0.5 * sigma**2
+
+    def joint(z: float, s: float) -> float:  # s: the variance
+        prior = rate**shape / math.gamma(shape) * s ** (-shape - 1) * math.exp(-rate / s)
+        prior *= math.sqrt(kappa / (2 * math.pi * s)) * math.exp(-kappa * (z - 0.1) ** 2 / (2 * s))
+        return prior * math.exp(-N / 2 * math.log(s) - N * (v + (m - z) ** 2) / (2 * s) + N / 2)
+
+    mixture = integrate.dblquad(joint, 0.1, 6, -1, 2, epsabs=0, epsrel=1e-9)[0]
+    null = v + (m - mu) ** 2
+    assert value == pytest.approx(math.log(mixture) + N / 2 * math.log(null), rel=1e-5)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_statistics_of_certificates_are_at_most_one_on_average_at_a_stopping_time(law: str) -> None:
+    """The mixture over the likelihood of the true means, stopped by a rule that looks at it and at the scale.
+
+    20,000 runs; the statistic is bounded by clipping at 50, which only lowers its mean: the limit is 1 + 4.5 standard
+    errors, so that it fails by chance once in 300,000. Without its penalties the statistic exceeds it by far.
+    """
+    generator, runs, most, theta = np.random.default_rng(3), 20_000, 60, 0.4
+    x = generator.normal(theta, 0.5, (runs, most)) if law != "bernoulli" else generator.random((runs, most)) < theta
+    N = np.arange(1, most + 1)
+    mean = np.cumsum(x, axis=1) / N
+    variance = np.maximum(np.cumsum(x**2.0, axis=1) / N - mean**2, 0.0)
+    way = Threshold(theta).certifier(1, law=law, sigma=0.5, rho=10.0)
+    above = (mean >= theta).reshape(-1, 1).astype(np.int8)
+    T = np.tile(N, runs).reshape(-1, 1)
+    values = way.ways(T, mean.reshape(-1, 1), variance.reshape(-1, 1), above)[:, 0].reshape(runs, most)
+    statistic = np.exp(np.minimum(values, math.log(50)))
+    stop = (values > 1.5) | (variance > 0.6) & (N > 5)
+    when = np.where(stop.any(axis=1), stop.argmax(axis=1), most - 1)
+    at = statistic[np.arange(runs), when]
+    assert at.mean() <= 1 + 4.5 * at.std() / math.sqrt(runs)
+    bare = Threshold(theta).certifier(1, law=law, sigma=0.5, boundary="none")
+    values = bare.ways(T, mean.reshape(-1, 1), variance.reshape(-1, 1), above)[:, 0].reshape(runs, most)
+    at = np.exp(np.minimum(values, math.log(50)))[np.arange(runs), when]
+    assert at.mean() > 1 + 10 * at.std() / math.sqrt(runs)
+
+
+@pytest.mark.parametrize("boundary", ["mixture", "kaufmann-koolen"])
+@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+def test_levels_of_the_two_boundaries_are_of_one_size(law: str, boundary: str) -> None:
+    for problem in (Threshold(0.5), BestArm(), TopK(2, 0.05), AllGood(0.2)):
+        few, many = (
+            problem.certified_level([n] * 4, [0.9, 0.8, 0.3, 0.1], law=law, sigma=0.5, boundary=boundary)
+            for n in (30, 3000)
+        )
+        assert few > many >= 0
+        assert many < 1e-6
+        assert few <= 1
+        value = problem.evidence([3000] * 4, [0.9, 0.8, 0.3, 0.1], law=law, sigma=0.5)
+        assert -math.log(max(many, 1e-300)) < value  # the price of holding at all times
+
+
+def scipy_game(problem: Any, law: str, means: Any) -> tuple[float, float]:
+    """Bounds of the value of the game, from below and above: cutting planes by SciPy's linear program."""
+    K, cuts, lower, upper = len(means), list[Any](), 0.0, math.inf
+    exact = problem.certifier(K, law=law, boundary="none", search="exact")
+    answer, best = problem.plug_in(means).astype(np.int8)[None], np.full(K, 1 / K)
+    w = best
+    for _ in range(250):
+        out = exact.ways(np.round(w * 1e15).astype(np.int64)[None] + 1, means[None], np.zeros((1, K)), answer)[0]
+        n, row = int(out[1]), np.zeros(K)
+        row[out[2 : 2 + n].astype(int)] = out[2 + K : 2 + K + n]
+        cuts.append(row)
+        if out[0] / 1e15 > lower:
+            lower, best = out[0] / 1e15, w
+        rows = np.column_stack([-np.array(cuts) / lower, np.ones(len(cuts))])
+        share, one = np.append(np.ones(K), 0)[None], [(0, 1)] * K + [(None, None)]
+        at = optimize.linprog(np.append(np.zeros(K), -1), rows, np.zeros(len(cuts)), share, [1.0], bounds=one)
+        upper, w = -at.fun * lower, 0.5 * best + 0.5 * at.x[:K]
+        if upper - lower < 1e-6 * lower:
+            break
+    return lower, upper
+
+
+@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize(
+    "problem", [BestArm(0.05), TopK(2, 0.1), TopK(2, 0.25, "each"), AllGood(0.25), AllGood(0.3, True, 0.1)], ids=repr
+)
+def test_the_characteristic_time_is_that_of_an_independent_solver(problem: Any, law: str) -> None:
+    means = np.array([0.85, 0.7, 0.5, 0.35])
+    found, w = problem.characteristic_time(means, law=law), problem.optimal_proportions(means, law=law)
+    assert w.sum() == pytest.approx(1)
+    assert (w > 0).all()
+    reached = problem.evidence(np.round(w * 1e12).astype(np.int64), means, law=law) / 1e12
+    assert 1 / reached == pytest.approx(found, rel=1e-6)
+    low, high = scipy_game(problem, law, means)
+    assert low * (1 - 1e-6) <= 1 / found <= high * (1 + 1e-6)
+    assert high - low < 1e-4 * high
+
+
+def test_the_characteristic_time_is_the_closed_form_where_there_is_one() -> None:
+    assert BestArm().characteristic_time([0.9, 0.4], sigma=2.0) == pytest.approx(8 * 4 / 0.25, rel=1e-7)
+    gaps = np.array([0.4, 0.1, 0.3])
+    time = Threshold(0.5, 0.05).characteristic_time(0.5 + gaps * [1, -1, 1], sigma=0.5)
+    assert time == pytest.approx((2 * 0.25 / (gaps + 0.05) ** 2).sum(), rel=1e-9)
+    kl = special.rel_entr([0.2, 0.9], 0.5) + special.rel_entr([0.8, 0.1], 0.5)
+    assert Threshold(0.5).characteristic_time([0.2, 0.9], law="bernoulli") == pytest.approx((1 / kl).sum())
+    # Two Bernoulli arms are both moved to the mean of their means (Garivier & Kaufmann 2016, section 2).
+    a, b = 0.7, 0.4
+
+    def value(w: float) -> float:
+        x = w * a + (1 - w) * b
+        return -float(w * d("bernoulli", a, 1.0, x) + (1 - w) * d("bernoulli", b, 1.0, x))
+
+    best = optimize.minimize_scalar(value, bounds=(0.1, 0.9), method="bounded", options={"xatol": 1e-12})
+    assert BestArm().characteristic_time([a, b], law="bernoulli") == pytest.approx(-1 / best.fun, rel=1e-7)
+    assert BestArm().optimal_proportions([a, b], law="bernoulli")[0] == pytest.approx(best.x, abs=1e-4)
+    assert BestArm().characteristic_time([0.5, 0.5]) == math.inf
+    assert BestArm().lower_bound([0.9, 0.4], 0.1) == pytest.approx(32 * 0.8 * math.log(9), rel=1e-7)
+    assert AllGood(0.2).paper_lower_bound([0.9, 0.4], 0.1) < 1e4
+    assert math.isnan(AllGood(0.2, slack=0.5).lower_bound([0.9, 0.4], 0.1))
+
+
+class Near(SetProblem):
+    """A problem of a user's own: arms within 0.1 of 0.5."""
+
+    name, local = "Near", True
+
+    def margin(self, means: Any) -> Any:
+        return 0.1 - np.abs(np.asarray(means) - 0.5)
+
+
+class Bare(SetProblem):
+    name = "Bare"
+
+    def margin(self, means: Any) -> Any:
+        return np.asarray(means) - np.asarray(means).mean(axis=-1, keepdims=True)
+
+
+def test_a_problem_of_ones_own_has_evidence_by_its_margins_if_it_is_local() -> None:
+    found = Near().evidence([10, 20], [0.55, 0.9])
+    assert found == pytest.approx(min(10 * 0.05**2 / 2, 20 * 0.3**2 / 2))
+    assert Near().certified_level([10**6, 10**6], [0.55, 0.9]) < 1e-6
+    assert Near().evidence([[10, 0]], [[0.55, 0.0]]) == 0
+    with pytest.raises(ValueError, match="the problem 'Bare' tells no evidence"):
+        Bare().evidence([1, 1], [0.1, 0.2])
+    with pytest.raises(ValueError, match="the problem 'Near' tells no evidence .*got local=True and law='bernoulli'"):
+        Near().evidence([1, 1], [0.1, 0.2], law="bernoulli")
+    assert math.isnan(Bare().lower_bound([0.1, 0.2], 0.1))
+
+
+BAD: list[tuple[Any, dict[str, Any], str]] = [
+    ((5, 0.5), {}, r"pulls must be counts"),
+    (([1, 2], [0.1, 0.2, 0.3]), {}, r"got \(2,\), \(3,\)"),
+    (([-1, 2], [0.1, 0.2]), {}, "pulls must be counts"),
+    (([1, 2], [math.inf, 0.2]), {}, "mean must be finite"),
+    (([1, 2], [1.5, 0.2]), {"law": "bernoulli"}, r"law='bernoulli' lie in \[0, 1\], got 1.5"),
+    (([1, 2], [0.5, 0.2]), {"law": "poisson"}, "law must be one of"),
+    (([1, 2], [0.5, 0.2]), {"law": "student"}, "law='student' needs variance="),
+    (([1, 2], [0.5, 0.2]), {"sigma": 0.0}, "sigma must be a number"),
+    (([1, 2], [0.5, 0.2]), {"answer": [1, 1]}, "an answer of BestArm holds 1 arms, got 2"),
+    (([1, 2], [0.5, 0.2]), {"answer": [1, 0, 0]}, r"answer must be a mask of shape \(2,\)"),
+    (([1], [0.5]), {}, "pulls of 1 arms are too few"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "options", "message"), BAD)
+def test_bad_input_is_named(arguments: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BestArm().evidence(*arguments, **options)
+
+
+def test_bad_boundaries_are_named() -> None:
+    with pytest.raises(ValueError, match="boundary must be one of"):
+        BestArm().certified_level([1, 2], [0.5, 0.2], boundary="none")
+    with pytest.raises(ValueError, match="rho must be a number"):
+        BestArm().certified_level([1, 2], [0.5, 0.2], rho=0)
+    with pytest.raises(ValueError, match="kaufmann-koolen"):
+        BestArm().certified_level([1, 2], [0.5, 0.2], law="student", variance=[1, 1], boundary="kaufmann-koolen")
+    with pytest.raises(ValueError, match="needs k = 1"):
+        TopK(2).evidence([1] * 4, [0.5] * 4, law="student", variance=[1] * 4)
+    with pytest.raises(ValueError, match="law='gaussian' alone"):
+        Feasible([[1.0]], [0.5]).evidence([1, 2], [0.5, 0.2], law="bernoulli")
