@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "Run"]
 
 KEYS = ["agent", "budget", "at"]
+ROUNDING = 1e-12  # of levels
+LEVEL = "level"  # the column of the smallest delta at which the plug-in answer is certified
 ROWS, SUMS, SETTINGS = "episodes.parquet", "pulls.parquet", "settings.json"  # the files of an evaluation
 
 
@@ -53,10 +55,11 @@ class Run:
     stops: bool = True  # whether the agent stops by its own rule, so that its delta can be judged
 
     @classmethod
-    def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None) -> Run:
-        """Room for the rows of so many episodes."""
+    def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None, level: bool = False) -> Run:
+        """Room for the rows of so many episodes; `level`: with that of a certificate."""
         C = 1 if at is None else len(at)
         names = _score_names(task.problem)
+        names += [LEVEL] if level and LEVEL not in names else []
         types: dict[str, Any] = {"correct": np.bool_, "truncated": np.bool_, "total_pulls": np.int64}
         types |= PROBLEMS.find(task.problem).metric_types
         columns = {
@@ -117,6 +120,8 @@ class Run:
         Raises:
             ValueError: for an unknown one.
         """
+        if metric == LEVEL and LEVEL in self.names:
+            return self.columns[LEVEL]
         check_metric(self.task.problem, metric)
         return ~self.columns["correct"] if metric in ("error_rate", "error") else self.columns[metric]
 
@@ -180,7 +185,8 @@ class Evaluation:
         """One row per agent, budget, at and episode.
 
         The columns are agent, budget, at, episode, total_pulls, correct, score, truncated, and the problem's metrics;
-        `budget` and `at` are missing (NA) where there is none.
+        `budget` and `at` are missing (NA) where there is none. Where the task names a delta, or the agent is certified,
+        `level` is the smallest delta at which the plug-in answer is certified: an error bound that holds at all times.
         """
         pd = pandas()
         parts = []
@@ -223,14 +229,16 @@ class Evaluation:
     def summary(self, level: float = 0.95) -> DataFrame:
         """Per agent, budget and at: what happened, with intervals.
 
-        Columns: agent, budget, at, episodes, total_pulls (mean) and its quantiles total_pulls_50, total_pulls_95;
+        Columns: agent, budget, at, episodes, total_pulls (mean) and its quantiles total_pulls_50, _95 and _99;
         error_rate with the Clopper-Pearson interval error_low, error_high, and, where the task names a delta, the
         `verdict` on it, of which only answers given by stopping speak (`statistics.verdict`); score with the bootstrap
         interval score_low, score_high; truncated (a rate: a censored time is no stopping time); lower_bound_ratio (mean
         pulls / the problem's lower bound, NaN where none is known for these arms, and where not all episodes were ended
-        by the agent itself: with a budget, where one is truncated, and at checkpoints that one has reached); means of
-        the metrics; pulls_per_second; deterministic (of a model: whether it took its most probable action, or has
-        drawn one; missing for handcrafted agents).
+        by the agent itself: with a budget, where one is truncated, and at checkpoints that one has reached); where the
+        task names a delta, `stopped`, the share of episodes that the agent has ended by itself, and, where the problem
+        tells evidence, `level`, the median of the levels of the certificates, and `certified`, the share of episodes
+        whose level is delta or less; means of the metrics; pulls_per_second; deterministic (of a model: whether it took
+        its most probable action, or has drawn one; missing for handcrafted agents).
 
         Args:
             level: of the intervals.
@@ -251,6 +259,7 @@ class Evaluation:
                     "total_pulls": pulls.mean(),
                     "total_pulls_50": np.quantile(pulls, 0.5),
                     "total_pulls_95": np.quantile(pulls, 0.95),
+                    "total_pulls_99": np.quantile(pulls, 0.99),
                     "error_rate": rate[c],
                     "error_low": low[c],
                     "error_high": high[c],
@@ -264,7 +273,8 @@ class Evaluation:
                     "truncated": run.columns["truncated"][:, c].mean(),
                     "lower_bound_ratio": self._ratio(run, c),
                 }
-                row |= {name: run.columns[name][:, c].mean() for name in run.names[2:]}
+                row |= self._certificates(run, c)
+                row |= {name: run.columns[name][:, c].mean() for name in run.names[2:] if name != LEVEL}
                 rows.append(row | {"pulls_per_second": run.pulls_per_second, "deterministic": run.deterministic})
         pd = pandas()
         table: DataFrame = pd.DataFrame(rows)
@@ -272,6 +282,17 @@ class Evaluation:
             table[key] = table[key].astype("Int64")
         table["deterministic"] = table["deterministic"].astype("boolean")
         return table
+
+    @classmethod
+    def _certificates(cls, run: Run, c: int) -> dict[str, float]:
+        """What a cell shows of stopping, where the task names a delta, and of the levels of certificates."""
+        told = {"stopped": float(cls._stopped(run, c).mean())} if run.task.delta is not None else {}
+        if LEVEL in run.names:
+            levels = run.columns[LEVEL][:, c]
+            told[LEVEL] = float(np.median(levels))
+            if run.task.delta is not None:
+                told["certified"] = float((levels <= run.task.delta * (1 + ROUNDING)).mean())
+        return told
 
     @staticmethod
     def _stopped(run: Run, c: int) -> NDArray[np.bool_]:
@@ -417,6 +438,11 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
             if name not in (*KEYS, "episode")
         }
         scores = _score_names(task.problem)
+        if LEVEL not in scores and LEVEL in columns:
+            if np.isnan(columns[LEVEL]).any():  # another agent of the evaluation has one
+                del columns[LEVEL]
+            else:
+                scores.append(LEVEL)
         if missing := {"total_pulls", "truncated", *scores} - columns.keys():
             raise ValueError(f"{folder} was altered: the rows of {form['agent']} have no {min(missing)}")
         bound = math.nan if form["lower_bound"] is None else form["lower_bound"]

@@ -6,6 +6,7 @@ All agents meet the same episodes and, by the counter-based random numbers, the 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import itertools
@@ -31,6 +32,7 @@ from bandit_envs import (
     PULLS_LIMIT,
     Arms,
     Bernoulli,
+    Certifier,
     Gaussian,
     Problem,
     PureExplorationVectorEnv,
@@ -45,12 +47,13 @@ from bandit_envs import (
 
 from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent
+from ..core.certified import Certified
 from ..core.optional import require
 from ..core.round_policy import PlansPulls
 from .drawing import Drawing
 from .environment import environment_id
 from .progress import Progress, compilation_noted, shown, told_in_lines
-from .result import Evaluation, Run
+from .result import LEVEL, Evaluation, Run
 
 __all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "most_pulls", "plays", "pull_numbers"]
 
@@ -58,6 +61,7 @@ MOST_ARMS = 100  # of an instance whose characteristic time is worked out
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 SHARES, FEWEST = 4, 64  # parts of a run for each job, where each then has so many episodes
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
+MOST_PAIRED = 1000  # arms, of which all pairs are looked at for the level of a certificate
 DRAWS = 2**32 - 1  # the seed of the draws of models among the streams of agents
 _INT64 = np.dtype(np.int64)
 NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
@@ -457,6 +461,20 @@ def _plan(
     return _Plan(label, policy, env_id, kwargs, slots, checks, bound, task.budget)
 
 
+def _certifier_of(policy: Any, task: Task) -> Certifier | None:
+    """What tells the level of an agent's certificates: its own; or that of a task that names a delta.
+
+    It is not told of so many arms that it would take long, nor for a problem that tells no evidence.
+    """
+    if not task.make_problem().local and task.K > MOST_PAIRED:
+        return None
+    if isinstance(policy, Certified):
+        return policy.certifier
+    with contextlib.suppress(ValueError):
+        return None if task.delta is None else task.certifier()
+    return None
+
+
 def _bounds_of(policy: Any) -> Mapping[str, Any]:
     """By which bounds an agent's answers are certified: its own, if it has some, else the problem's."""
     return policy.own_bounds if isinstance(policy, Agent) else {}
@@ -488,7 +506,8 @@ class _Lockstep:
         self.plays, self.draws = plays(policy, E), isinstance(policy, Drawing)
         self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
         self.checks = np.array([] if at is None else at, np.int64)
-        self.result = Run.empty(label, envs.task, episodes, at)
+        self.certifier = _certifier_of(policy, envs.task)
+        self.result = Run.empty(label, envs.task, episodes, at, level=self.certifier is not None)
         self.episode = first + np.arange(E)  # which episode each slot runs
         self.spent = envs.total_pulls  # pulls so far, kept by the environment
         self.counted = 0  # of these, how many have been told to the progress bar
@@ -564,6 +583,13 @@ class _Lockstep:
             self.steps = max(self.steps // 2, 1)
         return action, state
 
+    def _certify(self, slots: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """What the statistics of slots certify, (n,) each."""
+        known = self.envs.certify(slots, **self.bounds)
+        if self.certifier is not None and LEVEL not in known:
+            known = known | {LEVEL: self.envs.level(slots, self.certifier)}
+        return known
+
     def _pulls(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Pulls of each arm, or of all its coordinates, (n, K)."""
         pulls = self.envs.pulls[slots]
@@ -573,7 +599,7 @@ class _Lockstep:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
-        verdict = self.envs.assess(slots, answers) | self.envs.certify(slots, **self.bounds)
+        verdict = self.envs.assess(slots, answers) | self._certify(slots)
         self.result.write(self.episode[slots] - self.first, self.next_check[slots], verdict, self.spent[slots])
         self.result.count_pulls(self.next_check[slots], self._pulls(slots))
         self.next_check[slots] += 1
@@ -586,7 +612,7 @@ class _Lockstep:
 
         An episode that was cut has not been asked for an answer: an agent's is what it recommends then.
         """
-        known = self.envs.certify(over, **self.bounds)
+        known = self._certify(over)
         verdict = known | {name: info[name][over] for name in self.result.names if name not in known}
         pulls, total, cut = self._pulls(over), info["total_pulls"][over], truncated[over]
         if self.handcrafted and cut.any():
