@@ -18,6 +18,7 @@ import agents
 from agents.core import ALL_PROBLEMS, Agent
 from agents.core.certified import Certified, certified
 from agents.evaluation import run
+from agents.evaluation.report import summary
 from bandit_envs import PROBLEMS, AllGood, BestArm, Problem, Threshold, TopK, jit, nearest_way
 
 
@@ -245,6 +246,32 @@ def test_a_network_reads_what_the_environment_would_show_it() -> None:
             for name in ("ppo", "ppo" + CERTIFIED)
         )
         assert_frame_equal(plain.pulls.drop(columns="agent"), sure.pulls.drop(columns="agent"))
+
+
+def test_levels_are_reported() -> None:
+    kwargs = SETTINGS["TopK"] | {"delta": 0.1, "max_pulls": 900}
+    names = ["uniform(stop='certificate')", "lucb", "random(stop='certificate', boundary='kaufmann-koolen')"]
+    done = agents.evaluate(names, "TopK", episodes=5, env_kwargs=kwargs, at=[40, 900], progress=False)
+    table = done.summary().set_index(["agent", "at"])
+    late = table.xs(900, level="at")
+    assert late["certified"][names[0]] == late["certified"][names[2]] == late["stopped"][names[0]] == 1.0
+    assert (late["level"][[names[0], names[2]]] <= 0.1).all()
+    assert (table.xs(40, level="at")["level"] >= late["level"]).all()
+    assert " certified" in summary(done).splitlines()[2]
+    assert done.column(names[0], "level", at=900).max() <= 0.1
+    # The column is what the problem says of the statistics, and so is the info of an environment.
+    env = gym.make("bandit_envs/TopK-v0", actions="arm", **kwargs)
+    observation, _ = env.reset(seed=0)
+    agent, state, over = agents.make("uniform", env, stop="certificate"), None, False
+    while not over:
+        arm, state = agent.predict(observation, state)
+        observation, *_, truncated, info = env.step(arm)
+        over = arm == 4 or truncated
+    level = agent.problem.certified_level(observation["pulls"], observation["mean"], law="bernoulli")
+    assert info["level"] == pytest.approx(float(level), rel=1e-9)
+    assert info["level"] == done.column(names[0], "level", at=900)[0]
+    plain = agents.evaluate("uniform", "TopK", episodes=2, env_kwargs=SETTINGS["TopK"] | {"budget": 50}, progress=False)
+    assert "level" not in plain.episodes
 
 
 # --- looks ------------------------------------------------------------------------------------------------------------
