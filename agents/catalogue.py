@@ -186,7 +186,7 @@ class Recipe:
     @property
     def observation(self) -> str:
         """The form of observations that the agent reads, as far as this is known before one is made."""
-        if self.parameters.get("stop") is not None:  # a certified agent reads the statistics, whatever is within
+        if "stop" in self.parameters and self.parameters["stop"] is not None:  # certified agents read the statistics
             return "statistics"
         return str(getattr(self.target, "observation", "statistics"))
 
