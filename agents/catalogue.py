@@ -10,7 +10,7 @@ import importlib
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from bandit_envs import (
     PureExplorationVectorEnv,
     Registry,
     Task,
+    choice,
     errors_of,
     flag,
     parse_call,
@@ -29,6 +30,7 @@ from bandit_envs import (
 )
 
 from .core.agent import Agent, task_of
+from .core.certified import CERTIFICATE, OPTIONS, certified, forms, level_of
 from .core.parameters import check_values, misfit, taken
 
 __all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "reads", "recipe_of", "register"]
@@ -193,6 +195,8 @@ class Recipe:
     @property
     def observation(self) -> str:
         """The form of observations that the agent reads, as far as this is known before one is made."""
+        if "stop" in self.parameters and self.parameters["stop"] is not None:  # certified agents read the statistics
+            return "statistics"
         return str(getattr(self.target, "observation", "statistics"))
 
     @property
@@ -220,6 +224,8 @@ class Recipe:
     def make(self, env_or_task: Any, **parameters: Any) -> Any:
         """The agent for an environment or a task; see `agents.make`."""
         task, given = task_of(env_or_task), {**self.parameters, **parameters}
+        if "stop" in given and "stop" not in (taken(self.target) or ()):
+            return self._certified(env_or_task, task, given)
         allowed = taken(self.target)
         if allowed is not None and (surplus := sorted(set(given) - set(allowed))):
             if "task" in allowed:
@@ -251,6 +257,25 @@ class Recipe:
         if told and isinstance(agent, Agent):
             agent.remember_told(told)
         return agent
+
+    def _certified(self, env_or_task: Any, task: Task, given: dict[str, Any]) -> Any:
+        """The agent with the parameter `stop`: "certificate", or None, which leaves the agent its own rule."""
+        how = given.pop("stop")
+        if how is None:
+            return replace(self, parameters=given).make(env_or_task)
+        choice("stop", how, (CERTIFICATE,))
+        options = {name: given.pop(name) for name in OPTIONS if name in given}
+        if task.observation != "statistics":
+            raise ValueError(
+                f"{self.name}(stop={CERTIFICATE!r}) reads observation='statistics', not {task.observation!r}"
+            )
+        delta = options.get("delta")
+        level_of(self.name, task, delta)
+        if delta is not None and "delta" in (taken(self.target) or ()):
+            given["delta"] = delta
+        recipe = replace(self, parameters=given)
+        agent = recipe.make(forms(task) if recipe.observation == "features" else env_or_task)
+        return certified(task, agent, reads(agent), options)
 
 
 class _Saved:

@@ -40,7 +40,7 @@ from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
 from .routines import call_routine, carray, pointer, routine
 from .scores import PromptSelection, scores
-from .simulator import ENDED, LIVE, MOST_TIMES, Simulation, updated
+from .simulator import BULK, ENDED, LIVE, MOST_TIMES, Simulation, updated
 from .task import Task
 from .vector import PureExplorationVectorEnv
 
@@ -57,9 +57,9 @@ __all__ = [
     "choice", "errors_of", "flag", "integer", "integers", "interval", "mask", "number", "numbers", "parse_call",
     "unknown",
     # compilation, and whole episodes in compiled code
-    "BLOCK", "ENDED", "LIVE", "Block", "Measure", "Quiet", "Simulation", "assemble", "block_of_pulls", "call_routine",
-    "carray", "episode_kernel", "inlined", "jit", "lean", "part", "player", "pointer", "pull", "pull_once", "routine",
-    "slot_kernel", "spend", "view",
+    "BLOCK", "BULK", "ENDED", "LIVE", "Block", "Measure", "Quiet", "Simulation", "assemble", "block_of_pulls",
+    "call_routine", "carray", "episode_kernel", "inlined", "jit", "lean", "part", "player", "pointer", "pull",
+    "pull_once", "routine", "slot_kernel", "spend", "view",
     # evidence against the nearest instance on which an answer is wrong
     "BERNOULLI", "GAUSSIAN", "STUDENT", "Certifier", "arm_cost", "arm_penalty", "arm_weight", "divergence", "enough",
     "nearest_way", "pair_cost",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -14,6 +16,7 @@ from . import rng
 from .arms import Bernoulli
 from .checks import integers
 from .compiled import jit
+from .evidence import Certifier
 from .instances import Instance, drawn
 from .observations import FEATURES, features
 from .problems import Problem, own
@@ -22,6 +25,8 @@ from .simulator import ENDED, SPENT, UNCHECKED, Simulator
 from .task import Task
 
 __all__ = ["Environment", "Episodes", "FeatureTable"]
+
+MOST_ARMS = 1000  # up to which the level of a certificate by pairs of arms is told
 
 
 @jit
@@ -225,7 +230,8 @@ class Episodes:
             answers: (E, K), read for slots that answered by themselves; None: plug-in answers.
 
         Returns:
-            The info of the end: `answer` (n, K), and (n,) each: correct, is_success, score, total_pulls, metrics.
+            The info of the end: `answer` (n, K), and (n,) each: correct, is_success, score, total_pulls, metrics; where
+            the task names a delta, `level`.
         """
         sim = self.simulator
         if answers is None:
@@ -245,7 +251,32 @@ class Episodes:
             "score": verdict["score"],
             "total_pulls": sim.spent[rows],
         }
+        if self.certifier is not None:
+            end["level"] = self.level(rows)
         return end | {name: verdict[name] for name in self.problem.metric_names}
+
+    @functools.cached_property
+    def certifier(self) -> Certifier | None:
+        """What tells the level of a certificate: where the task names a delta, and the problem tells evidence."""
+        task = self.setting.task
+        few = self.problem.local or task.K <= MOST_ARMS
+        with contextlib.suppress(ValueError):
+            return task.certifier() if task.delta is not None and few else None
+        return None
+
+    def level(self, rows: NDArray[np.int64], certifier: Certifier | None = None) -> NDArray[np.float64]:
+        """The smallest delta at which the plug-in answers of slots are certified, (n,); see `Problem.certified_level`.
+
+        Args:
+            rows: (n,), the slots.
+            certifier: of `Task.certifier`; None: that with its defaults, where there is one.
+        """
+        told = self.certifier if certifier is None else certifier
+        assert told is not None
+        sim, inside = self.simulator, np.full((len(rows), self.K), -1, np.int8)
+        ways = told.ways(sim.pulls[rows], self.mean[rows], self.variance[rows], inside)
+        levels: NDArray[np.float64] = np.exp(-np.maximum(ways[:, 0], 0.0))
+        return levels
 
     def masks(self) -> NDArray[np.bool_]:
         """Allowed actions, (E, stop + 1): pulls always, stop only where `delta` or `pull_cost` is set."""

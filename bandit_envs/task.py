@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import json
@@ -12,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from .checks import LARGEST, choice, errors_of, flag, integer, interval, number
+from .evidence import RHO, Certifier
 from .problems import PROBLEMS, Problem, kept, own
 from .rng import ARMS_LIMIT, PULLS_LIMIT
 
@@ -111,6 +113,34 @@ class Task:
             raise ValueError(f"{kind.name} needs {' and '.join(missing)}")
         with errors_of(f"the problem {kind.name!r}", kind):
             return kind(**self.parameters)
+
+    def certifier(self, *, law: str | None = None, boundary: str = "mixture", rho: float = RHO) -> Certifier:
+        """How much the statistics of an episode certify of an answer, for compiled code; see `Problem.certifier`.
+
+        Args:
+            law: "gaussian" with the task's sigma as sub-Gaussian scale; "bernoulli", for samples in [0, 1]; "student",
+                for Gaussian arms of unknown variances; None: "bernoulli" where samples lie in [0, 1] and the problem
+                has it, else "gaussian".
+            boundary, rho: see `Problem.certifier`.
+
+        Raises:
+            ValueError: for a problem that tells no evidence, and for a law that the arms do not have.
+        """
+        problem, unit = self.make_problem(), self.support is not None and 0 <= self.support[0] <= self.support[1] <= 1
+        if self.pull == "coordinate":
+            raise ValueError("certificates are of pulls of whole arms, not of single coordinates (pull='coordinate')")
+        choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
+        options: dict[str, Any] = {"sigma": self.sigma, "boundary": boundary, "rho": rho}
+        if law is None and unit and self.D == 1:
+            with contextlib.suppress(ValueError):
+                return problem.certifier(self.K, self.D, law="bernoulli", **options)
+        law = choice("law", "gaussian" if law is None else law, ("gaussian", "bernoulli", "student"))
+        if law == "bernoulli" and not unit:
+            raise ValueError(f"law='bernoulli' is for samples in [0, 1], and these arms have support={self.support}")
+        if law == "student" and self.law != "gaussian":
+            raise ValueError(f"law='student' is for Gaussian arms, and these are of the law {self.law!r}")
+        centre = 0.0 if problem.boundary is None else float(problem.boundary)
+        return problem.certifier(self.K, self.D, law=law, centre=centre, **options)
 
     @property
     def width(self) -> float:

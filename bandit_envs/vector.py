@@ -14,6 +14,7 @@ from . import rng
 from .checks import flag, integer
 from .env import episode_number, fresh_root, next_episode, read_options
 from .episodes import Environment, Episodes
+from .evidence import Certifier
 from .problems import own
 from .setting import resolve
 from .simulator import ENDED, PULLED, Simulation
@@ -286,6 +287,15 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
             return {}
         seen = sim.pulls[slots], sim.mean[slots], sim.variance[slots]
         return own.certificate(self.problem, *seen, self.task.width, **options)
+
+    def level(self, slots: NDArray[np.int64], certifier: Certifier | None = None) -> NDArray[np.float64]:
+        """The smallest delta at which the plug-in answers of slots are certified now, (n,).
+
+        Args:
+            slots: (n,) of them.
+            certifier: of `Task.certifier`; None: that with its defaults.
+        """
+        return self._core.level(slots, certifier)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Allowed actions of the arm form, (N, K + 1): pulls always, stop only where `delta` or `pull_cost` is set."""

@@ -484,6 +484,7 @@ def test_summary_is_what_the_rows_say() -> None:
         "total_pulls",
         "total_pulls_50",
         "total_pulls_95",
+        "total_pulls_99",
         "error_rate",
         "error_low",
         "error_high",

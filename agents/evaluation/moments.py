@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import statistics
-from .rows import Run, check_metric
+from .rows import Run
 
 __all__ = ["Histogram", "Moments", "Sums", "SummedRun"]
 
@@ -299,7 +299,7 @@ class SummedRun(Run):
 
     def estimate(self, metric: str, level: float = 0.95) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Means, and their confidence limits, (C,) each: exact for rates, else normal ones."""
-        check_metric(self.task.problem, metric)
+        self.check(metric)
         wrong = metric in ("error_rate", "error")
         m, n = self._number("correct" if wrong else metric), self.episodes
         mean = self.sums.mean[:, m]
@@ -318,6 +318,10 @@ class SummedRun(Run):
         """A quantile of the pulls of an episode, in one cell."""
         return self.moments.times[self.place][c].quantile(q)
 
+    def median(self, name: str, c: int) -> float:
+        """NaN: sums do not tell it."""
+        return math.nan
+
     def stopped(self, c: int) -> tuple[int, int]:
         """How many episodes of a cell the agent has ended by itself, and how many of these with a wrong answer."""
         stopped, wrong = self.moments.stopped[self.place][c]
@@ -334,7 +338,7 @@ class SummedRun(Run):
         Raises:
             ValueError: for cells of different budgets or numbers of pulls, which were not compared.
         """
-        check_metric(self.task.problem, metric)
+        self.check(metric)
         pair, sign = (self.place, other.place), 1
         if pair not in self.moments.pairs:
             pair, sign = pair[::-1], -1

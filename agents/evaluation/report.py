@@ -130,6 +130,8 @@ def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.
         columns.append((shown.replace("_", " "), True, lambda row: _short(row[shown])))
     if any(row["truncated"] > 0 for row in rows):
         columns.append(("truncated", True, lambda row: f"{row['truncated']:.4f}"))
+    if any(row.get("certified", 0) > 0 for row in rows):
+        columns.append(("certified", True, lambda row: _short(row.get("certified", math.nan))))
     if not all(math.isnan(row["lower_bound_ratio"]) for row in rows):
         columns.append(("x lower bound", True, lambda row: _short(row["lower_bound_ratio"])))
     drawn = {run.agent for run in evaluation.runs if run.deterministic is False}

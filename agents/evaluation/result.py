@@ -20,7 +20,7 @@ from ..core.optional import pandas, require
 from . import statistics
 from .moments import SummedRun
 from .precision import level_at
-from .rows import Run, score_names
+from .rows import CERTIFIED, LEVEL, Run, score_names
 from .store import opened
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ class Evaluation:
         """One row per agent, budget, at and episode.
 
         The columns are agent, budget, at, episode, total_pulls, correct, score, truncated, and the problem's metrics;
-        `budget` and `at` are missing (NA) where there is none.
+        `budget` and `at` are missing (NA) where there is none. Where the task names a delta, or the agent is certified,
+        `level` is the smallest delta at which the plug-in answer is certified: an error bound that holds at all times.
         """
         pd = pandas()
         parts = []
@@ -101,14 +102,16 @@ class Evaluation:
     def summary(self, level: float = 0.95) -> DataFrame:
         """Per agent, budget and at: what happened, with intervals.
 
-        Columns: agent, budget, at, episodes, total_pulls (mean) and its quantiles total_pulls_50, total_pulls_95;
+        Columns: agent, budget, at, episodes, total_pulls (mean) and its quantiles total_pulls_50, _95 and _99;
         error_rate with the Clopper-Pearson interval error_low, error_high, and, where the task names a delta, the
         `verdict` on it, of which only answers given by stopping speak (`statistics.verdict`); score with the bootstrap
         interval score_low, score_high; truncated (a rate: a censored time is no stopping time); lower_bound_ratio (mean
         pulls / the problem's lower bound, NaN where none is known for these arms, and where not all episodes were ended
-        by the agent itself: with a budget, where one is truncated, and at checkpoints that one has reached); means of
-        the metrics; pulls_per_second; deterministic (of a model: whether it took its most probable action, or has
-        drawn one; missing for handcrafted agents).
+        by the agent itself: with a budget, where one is truncated, and at checkpoints that one has reached); where the
+        task names a delta, `stopped`, the share of episodes that the agent has ended by itself, and, where the problem
+        tells evidence, `level`, the median of the levels of the certificates, and `certified`, the share of episodes
+        whose level is delta or less; means of the metrics; pulls_per_second; deterministic (of a model: whether it took
+        its most probable action, or has drawn one; missing for handcrafted agents).
 
         Args:
             level: of the intervals. Where a run has ended as soon as it was precise enough, those of all looks hold
@@ -130,6 +133,7 @@ class Evaluation:
                     "total_pulls": run.mean("total_pulls", c),
                     "total_pulls_50": run.quantile(0.5, c),
                     "total_pulls_95": run.quantile(0.95, c),
+                    "total_pulls_99": run.quantile(0.99, c),
                     "error_rate": rate[c],
                     "error_low": low[c],
                     "error_high": high[c],
@@ -144,7 +148,11 @@ class Evaluation:
                     "truncated": run.mean("truncated", c),
                     "lower_bound_ratio": self._ratio(run, c, stopped),
                 }
+                if run.task.delta is not None:
+                    row["stopped"] = stopped / n
                 row |= {name: run.mean(name, c) for name in run.names[2:]}
+                if LEVEL in run.names:
+                    row[LEVEL] = run.median(LEVEL, c)
                 rows.append(row | {"pulls_per_second": run.pulls_per_second, "deterministic": run.deterministic})
         pd = pandas()
         table: DataFrame = pd.DataFrame(rows)
@@ -315,7 +323,7 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
             for name in part.columns
             if name not in (*KEYS, "episode")
         }
-        scores = score_names(task.problem)
+        scores = [*score_names(task.problem), *(name for name in (LEVEL, CERTIFIED) if name in columns)]
         if missing := {"total_pulls", "truncated", *scores} - columns.keys():
             raise ValueError(f"{folder} was altered: the rows of {form['agent']} have no {min(missing)}")
         bound = math.nan if form["lower_bound"] is None else form["lower_bound"]

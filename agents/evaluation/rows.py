@@ -16,7 +16,11 @@ from bandit_envs import PROBLEMS, Task
 
 from . import statistics
 
-__all__ = ["Run", "check_metric", "score_names"]
+__all__ = ["CERTIFIED", "LEVEL", "ROUNDING", "Run", "check_metric", "score_names"]
+
+LEVEL = "level"  # the column of the smallest delta at which the plug-in answer is certified; 1 where nothing is told
+CERTIFIED = "certified"  # the column of whether that is the task's delta or less
+ROUNDING = 1e-12  # of levels
 
 
 def score_names(problem: str) -> list[str]:
@@ -42,11 +46,15 @@ class Run:
     stops: bool = True  # whether the agent stops by its own rule, so that its delta can be judged
 
     @classmethod
-    def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None) -> Run:
-        """Room for the rows of so many episodes."""
+    def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None, level: bool = False) -> Run:
+        """Room for the rows of so many episodes; `level`: with that of a certificate."""
         C = 1 if at is None else len(at)
         names = score_names(task.problem)
+        if level:
+            told = [LEVEL] if task.delta is None else [LEVEL, CERTIFIED]
+            names += [name for name in told if name not in names]
         types: dict[str, Any] = {"correct": np.bool_, "truncated": np.bool_, "total_pulls": np.int64}
+        types[CERTIFIED] = np.bool_
         types |= PROBLEMS.find(task.problem).metric_types
         columns = {
             name: np.zeros((episodes, C), types.get(name, np.float64)) for name in ("total_pulls", "truncated", *names)
@@ -116,8 +124,13 @@ class Run:
         Raises:
             ValueError: for an unknown one.
         """
-        check_metric(self.task.problem, metric)
+        self.check(metric)
         return ~self.columns["correct"] if metric in ("error_rate", "error") else self.columns[metric]
+
+    def check(self, metric: str) -> None:
+        """Refuse what no row tells, as `check_metric`."""
+        if metric not in self.names:
+            check_metric(self.task.problem, metric)
 
     def estimate(self, metric: str, level: float = 0.95) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Means over the episodes, and their confidence limits, (C,) each: exact for rates, else by the bootstrap."""
@@ -135,6 +148,10 @@ class Run:
     def quantile(self, q: float, c: int) -> float:
         """A quantile of the pulls of an episode, in one cell."""
         return float(np.quantile(self.columns["total_pulls"][:, c], q))
+
+    def median(self, name: str, c: int) -> float:
+        """The median of a column over the episodes, in one cell; NaN where no rows are kept."""
+        return float(np.median(self.columns[name][:, c]))
 
     def stopped(self, c: int) -> tuple[int, int]:
         """How many episodes of a cell the agent has ended by itself, and how many of these with a wrong answer."""
@@ -158,6 +175,7 @@ class Run:
             "lower_bound": None if math.isnan(self.lower_bound) else self.lower_bound,
             "deterministic": self.deterministic,
             "stops": self.stops,
+            "level": LEVEL in self.names,
             "task": json.loads(self.task.to_json()),
             **{name: None if array is None else array.tolist() for name, array in numbers.items()},
         }

@@ -32,6 +32,7 @@ from bandit_envs import (
     PULLS_LIMIT,
     Arms,
     Bernoulli,
+    Certifier,
     Gaussian,
     Problem,
     PureExplorationVectorEnv,
@@ -47,6 +48,7 @@ from bandit_envs import (
 
 from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent
+from ..core.certified import Certified
 from ..core.round_policy import PlansPulls
 from . import store
 from .blocks import Block, Work, cut, grouped, spans
@@ -58,13 +60,14 @@ from .identity import versions as results_versions
 from .precision import Precision, looks, precision_of
 from .progress import Progress, compilation_noted, shown, told_in_lines
 from .result import Evaluation
-from .rows import Run
+from .rows import CERTIFIED, LEVEL, ROUNDING, Run
 
 __all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "most_pulls", "plays", "pull_numbers"]
 
 MOST_ARMS = 100  # of an instance whose characteristic time is worked out
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
+MOST_PAIRED = 1000  # arms, of which all pairs are looked at for the level of a certificate
 DRAWS = 2**32 - 1  # the seed of the draws of models among the streams of agents
 _INT64 = np.dtype(np.int64)
 NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
@@ -165,6 +168,8 @@ def evaluate(
         plans = _plans(labelled, env_id, kwargs, episodes, checks, horizons, batch)
         if not deterministic:
             plans = [plan.drawing() for plan in plans]
+        level = any(plan.level for plan in plans)  # then all have the column
+        plans = [dataclasses.replace(plan, level=level) for plan in plans]
         versions = {
             "bandit-envs": bandit_envs.__version__,
             "gymnasium": gym.__version__,
@@ -647,6 +652,7 @@ class _Plan:
     task: Task
     checks_are_budgets: bool = False
     draws: bool = False
+    level: bool = False  # whether rows tell the level of a certificate
 
     @property
     def budget(self) -> int | None:
@@ -677,7 +683,7 @@ class _Plan:
 
     def empty(self, episodes: int) -> Run:
         """Room for the rows of so many episodes."""
-        run = Run.empty(self.label, self.task, episodes, self.checks)
+        run = Run.empty(self.label, self.task, episodes, self.checks, self.level)
         run.lower_bound, run.stops = self.lower_bound, bool(getattr(self.policy, "stops", True))
         run.deterministic = None if isinstance(self.policy, Agent) else not self.draws
         return run.as_budgets() if self.checks_are_budgets else run
@@ -721,7 +727,22 @@ def _plan(
         envs.certify(np.zeros(1, np.int64), **_bounds_of(policy))
     finally:
         envs.close()
-    return _Plan(label, policy, env_id, kwargs, slots, checks, bound, task)
+    level = _certifier_of(policy, task) is not None
+    return _Plan(label, policy, env_id, kwargs, slots, checks, bound, task, level=level)
+
+
+def _certifier_of(policy: Any, task: Task) -> Certifier | None:
+    """What tells the level of an agent's certificates: its own; or that of a task that names a delta.
+
+    It is not told of so many arms that it would take long, nor for a problem that tells no evidence.
+    """
+    if not task.make_problem().local and task.K > MOST_PAIRED:
+        return None
+    if isinstance(policy, Certified):
+        return policy.certifier
+    with contextlib.suppress(ValueError):
+        return None if task.delta is None else task.certifier()
+    return None
 
 
 def _bounds_of(policy: Any) -> Mapping[str, Any]:
@@ -752,6 +773,7 @@ class _Lockstep:
         at = room.budgets if room.at is None else room.at
         self.checks = np.array([], np.int64) if at is None else at
         self.result = room
+        self.certifier = _certifier_of(policy, envs.task) if LEVEL in room.names else None
         C, K = room.pulls.shape
         self.pulls = np.zeros((math.ceil(episodes / size) * C, K))  # sums by block and checkpoint
         self.episode = first + np.arange(E)  # which episode each slot runs
@@ -832,6 +854,16 @@ class _Lockstep:
             self.steps = max(self.steps // 2, 1)
         return action, state
 
+    def _certify(self, slots: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """What the statistics of slots certify, (n,) each."""
+        known = self.envs.certify(slots, **self.bounds)
+        if LEVEL not in self.result.names:
+            return known
+        level = np.ones(len(slots)) if self.certifier is None else self.envs.level(slots, self.certifier)
+        delta = self.result.task.delta
+        certified = {} if delta is None else {CERTIFIED: level <= delta * (1 + ROUNDING)}
+        return known | {LEVEL: level} | certified
+
     def _pulls(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Pulls of each arm, or of all its coordinates, (n, K)."""
         pulls = self.envs.pulls[slots]
@@ -849,7 +881,7 @@ class _Lockstep:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
-        verdict = self.envs.assess(slots, answers) | self.envs.certify(slots, **self.bounds)
+        verdict = self.envs.assess(slots, answers) | self._certify(slots)
         self.result.write(self.episode[slots] - self.first, self.next_check[slots], verdict, self.spent[slots])
         self._count_pulls(self.episode[slots], self.next_check[slots], self._pulls(slots))
         self.next_check[slots] += 1
@@ -862,7 +894,7 @@ class _Lockstep:
 
         An episode that was cut has not been asked for an answer: an agent's is what it recommends then.
         """
-        known = self.envs.certify(over, **self.bounds)
+        known = self._certify(over)
         verdict = known | {name: info[name][over] for name in self.result.names if name not in known}
         pulls, total, cut = self._pulls(over), info["total_pulls"][over], truncated[over]
         if self.handcrafted and cut.any():

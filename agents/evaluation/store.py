@@ -943,7 +943,8 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
             task = Task.from_json(json.dumps(form["task"]), trust=trust)
             numbers = {key: None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets")}
             checks = numbers["budgets"] if numbers["at"] is None else numbers["at"]
-            room = Run.empty(form["agent"], task, 0, None if checks is None else checks.tolist())
+            level = bool(form.get("level", False))
+            room = Run.empty(form["agent"], task, 0, None if checks is None else checks.tolist(), level)
             room.at, room.budgets = numbers["at"], numbers["budgets"]
             room.lower_bound = math.nan if form["lower_bound"] is None else float(form["lower_bound"])
             room.deterministic, room.stops = form["deterministic"], bool(form["stops"])

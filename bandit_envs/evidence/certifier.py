@@ -16,6 +16,7 @@ from ..geometry import room_of
 from ..routines import call_routine, carray, routine
 from . import boundaries
 from .boundaries import BOUNDARIES, BOUNDARY, COMMON, D_AT, NONE, RHO, refresh
+from .decided import all_good_decided, threshold_decided, top_k_decided, wanted
 from .laws import LAWS
 from .levels import LEVELS_ROOM, each_exactly, left_out_exactly
 from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
@@ -148,10 +149,39 @@ KINDS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 
 
+def _threshold_quickly(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`threshold_decided` as a routine."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    threshold_decided(told, T, m, v, work, A, found)
+
+
+def _top_k_quickly(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`top_k_decided` as a routine."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    top_k_decided(told, T, m, v, work, A, found)
+
+
+def _all_good_quickly(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`all_good_decided` as a routine."""
+    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    all_good_decided(told, T, m, v, work, A, found)
+
+
+QUICK: dict[str, Callable[..., None]] = {
+    "threshold": _threshold_quickly, "top-k": _top_k_quickly, "all-good": _all_good_quickly,
+}  # fmt: skip
+
+
 @functools.cache
-def _routine_of(kind: str) -> Any:
-    floats = "float64*"
-    return routine(KINDS[kind], "int64*", floats, floats, "int8*", "int64", floats, "int64", floats, floats)
+def _routine_of(kind: str, quick: bool = False) -> Any:
+    floats, function = "float64*", (QUICK if quick else KINDS)[kind]
+    return routine(function, "int64*", floats, floats, "int8*", "int64", floats, "int64", floats, floats)
 
 
 @view
@@ -206,6 +236,24 @@ class Certifier(NamedTuple):
     def address(self) -> int:
         """Of the routine, for `nearest_way`."""
         return int(self.routine.address)
+
+    def decider(self, delta: float) -> Certifier:
+        """One whose routine only decides whether the level of the plug-in answer is delta or less, which is quick.
+
+        out[0] is then inf or -inf, out[2] an arm to pull; out[1] and out[3] are to be handed in again at the next look
+        at the episode, 0 at first. It is this certifier itself for problems in which there is nothing quicker.
+
+        Args:
+            delta: in (0, 1).
+        """
+        if self.kind not in QUICK:
+            return self
+        x, K, told = math.log(1.0 / delta), self.K, self.numbers
+        k = int(told[COMMON])
+        arms = 1 if self.kind == "threshold" else 2
+        ways = {"threshold": (K, K), "top-k": (k * (K - k),) * 2, "all-good": (2 * (K - 1), 2 * K * (K - 1))}
+        needed = [wanted(told, x + math.log(number), arms) for number in ways[self.kind]]
+        return self._replace(routine=_routine_of(self.kind, True), numbers=np.append(told, needed))
 
     def ways(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
         """What `nearest_way` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where it is -1."""

@@ -1,0 +1,464 @@
+"""`Certified`: any agent, which stops when its plug-in answer is certified, whatever it has pulled.
+
+The certificate is of the problem: evidence against the nearest instance on which the answer is wrong, beyond a boundary
+that holds at all times at once (docs/certificates.md). So the answer is wrong with probability delta at most, if the
+agent within is a network or a rule that promises nothing.
+
+looks      The certificate is looked at at numbers of pulls of an episode that are fixed beforehand: when as many pulls
+           as there are arms have been made, then after max(`FEWEST`, `PER_ARM` K, t / `SHARE`) more, t the pulls so
+           far. Looking less often is always valid. The looks are the same in `predict` and in `play`, so that
+           decisions are.
+stopping   An agent that stops by its own rule is heard as long as it pulls. Where it would stop, the certificate alone
+           decides, at the whole of delta; is the answer not certified yet, the arms are pulled that a certificate
+           lacks: of the way to be wrong that the last look has not excluded, the arm with fewer pulls, up to the next
+           look, after max(K / `FEW`, t / `SHARE`, 1) pulls; an arm with fewer than sqrt(t) - K/2 pulls first.
+bulk       A bulk pull of the agent is made as a whole: the next look is after it. With actions="arm", where it becomes
+           repetitions, there are looks within it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from bandit_envs import (
+    BULK,
+    ENDED,
+    LIVE,
+    MOST_TIMES,
+    Certifier,
+    FeatureTable,
+    Quiet,
+    Simulation,
+    Task,
+    inlined,
+    jit,
+    nearest_way,
+    number,
+    pull,
+)
+
+from . import parameters
+from .agent import Agent, Bools, Ints, Observation, seen_means, task_of
+
+__all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified"]
+
+CERTIFICATE = "certificate"
+OPTIONS = ("boundary", "rho", "law", "delta")  # of `Certified`, beside the agent within
+FEWEST, PER_ARM, SHARE, FEW = 32, 3, 48, 4  # kernel constants: of the looks
+# Where an episode stands. `due`: pulls at its next look. `held`: pulls at which its answer was certified, -1: never.
+# `over`: whether the agent within has stopped. `looked`: pulls at the last look. `arm`: what a certificate lacks.
+# `first`, `second`: the way to look at first.
+BOOK = np.dtype(
+    [(name, np.int64) for name in ("due", "held", "over", "looked", "arm")] + [("first", "f8"), ("second", "f8")],
+    align=True,
+)
+INHERITED = ("source", "solves", "anytime", "resumes", "oracles", "by_place", "own_bounds")
+ASK = -1  # in place of an arm: the agent within is to choose
+
+
+@inlined
+def after(due: Any, t: Any, K: Any) -> Any:
+    """The number of pulls at the first look after t pulls, where `due` is that at an earlier look."""
+    while due <= t:
+        due += max(FEWEST, PER_ARM * K, due // SHARE)
+    return due
+
+
+@inlined
+def ahead(book: Any, t: Any, K: Any) -> None:
+    """Set the next look after one at t pulls; looks are closer where this agent chooses the arms."""
+    book.due = t + max(K // FEW, t // SHARE, 1) if book.over else after(book.due, t, K)
+
+
+@inlined
+def look(book: Any, e: Any, t: Any, seen: Any, judge: Any, room: Any) -> Any:
+    """Look whether the answer of episode e, of t pulls, is certified.
+
+    Args:
+        book: of the episode.
+        seen: pulls (E, K), means and variances (E, K) or (E, K * D).
+        judge: address and numbers of the certifier, and what its first result must reach.
+        room: of the certifier; the answer, (K,); its results.
+    """
+    pulls, mean, variance = seen
+    address, numbers, level = judge
+    work, inside, out = room
+    inside[0] = -1
+    out[1], out[3] = book.first, book.second
+    nearest_way(address, pulls[e], mean[e], variance[e], inside, numbers, work, out)
+    book.first, book.second, book.looked = out[1], out[3], t
+    book.arm = min(max(np.int64(out[2]), 0), len(inside) - 1)
+    if out[0] >= level:
+        book.held = t
+    elif book.over:
+        rare = np.argmin(pulls[e])
+        book.arm = rare if pulls[e, rare] < max(math.sqrt(t) - 0.5 * len(inside), 1.0) else book.arm
+
+
+@inlined
+def begins(book: Any, e: Any, t: Any, seen: Any, judge: Any, room: Any) -> Any:
+    """What is decided before the agent within is asked: K to stop, an arm where it is not asked any more, else ASK."""
+    K = len(room[1])
+    if t == 0:
+        book.due, book.held, book.over, book.looked, book.first, book.second = K, -1, 0, -1, 0.0, 0.0
+    if t >= book.due:
+        ahead(book, t, K)
+        look(book, e, t, seen, judge, room)
+    if book.held == t:
+        return np.int64(K)
+    return book.arm if book.over else np.int64(ASK)
+
+
+@inlined
+def resolved(book: Any, e: Any, t: Any, arm: Any, times: Any, seen: Any, judge: Any, room: Any) -> Any:
+    """Arm and times of what the agent within has chosen: where it stops, what a certificate lacks."""
+    K = len(room[1])
+    if arm != K:
+        return arm, times
+    book.over = 1
+    ahead(book, t, K)
+    if book.looked != t:
+        look(book, e, t, seen, judge, room)
+    if book.held == t:
+        return arm, times
+    return book.arm, min(book.due - t, MOST_TIMES)
+
+
+@jit
+def _totals(pulls: Any, out: Any) -> None:
+    """The pulls of each episode, (E,)."""
+    for e in range(len(pulls)):
+        t = 0
+        for k in range(pulls.shape[1]):
+            t += pulls[e, k]
+        out[e] = t
+
+
+@jit
+def _begin(books: Any, spent: Any, seen: Any, judge: Any, room: Any, out: Any, times: Any) -> Any:
+    """`begins` of all episodes, into out (E,) and times (E,). Returns how many the agent within is to be asked of."""
+    asked = 0
+    for e in range(len(out)):
+        t = spent[e]
+        out[e] = begins(books[e], e, t, seen, judge, room)
+        times[e] = min(books[e].due - t, MOST_TIMES)
+        asked += out[e] == ASK
+    return asked
+
+
+@jit
+def _resolve(
+    books: Any, spent: Any, seen: Any, judge: Any, room: Any, arms: Any, counts: Any, out: Any, times: Any
+) -> None:
+    """Fill in what the agent within has chosen, arms (E,) and counts (E,), where it was asked."""
+    for e in range(len(out)):
+        if out[e] == ASK:
+            out[e], times[e] = resolved(books[e], e, spent[e], arms[e], counts[e], seen, judge, room)
+
+
+@jit
+def _begin_play(
+    books: Any, sim: Any, flags: Any, limit: Any, seen: Any, judge: Any, room: Any, out: Any, times: Any, most: Any
+) -> Any:
+    """`begins` of all episodes whose decision `out` is ASK, and how far the agent within may play each.
+
+    Episodes that it must not play are marked as ended in `flags`. Returns how many it may play.
+    """
+    asked = 0
+    for e in range(len(out)):
+        if out[e] != ASK:
+            continue
+        out[e] = len(room[1])
+        while sim.flags[0, e] != ENDED:
+            t, book = sim.counts[0, e], books[e]
+            out[e] = begins(book, e, t, seen, judge, room)
+            if out[e] == ASK:
+                most[e] = min(limit[e], book.due)
+                asked += 1
+                break
+            times[e] = min(book.due - t, MOST_TIMES)
+            if not _made(sim, e, out[e], times[e], limit[e]):
+                break
+        flags[0, e] = sim.flags[0, e] if out[e] == ASK else ENDED
+    return asked
+
+
+@inlined
+def _made(sim: Any, e: Any, arm: Any, times: Any, limit: Any) -> Any:
+    """Pull an arm so many times, unless it is for somebody else to look at. Returns whether it was pulled."""
+    allowed = sim.flags[0, e] == LIVE and 0 <= arm < sim.rules[1] and 1 <= times <= limit - sim.counts[0, e]
+    if allowed and (times == 1 or sim.rules[BULK] != 0):
+        pull(sim, np.uint64(e), arm, times)
+        return True
+    return False
+
+
+@jit
+def _go_on(
+    books: Any, sim: Any, limit: Any, seen: Any, judge: Any, room: Any, arms: Any, counts: Any, out: Any, times: Any
+) -> None:
+    """Make the pulls that the agent within has chosen, arms (E,) and counts (E,), as far as nobody must see them."""
+    for e in range(len(out)):
+        if out[e] == ASK:
+            t, book = sim.counts[0, e], books[e]
+            arm, n = arms[e], counts[e]
+            if sim.flags[0, e] == LIVE:
+                if t >= book.due:
+                    ahead(book, t, len(room[1]))
+                    look(book, e, t, seen, judge, room)
+                arm, n = (np.int64(len(room[1])), n) if book.held == t else (arm, n)
+                if book.held != t:
+                    arm, n = resolved(book, e, t, arm, n, seen, judge, room)
+            if not _made(sim, e, arm, n, limit[e]):
+                out[e], times[e] = arm, n
+
+
+@dataclass
+class CertifiedMemory:
+    """Memory of a certified agent for E episodes."""
+
+    books: Any  # (E,) of BOOK
+    inner: Any  # the memory of the agent within
+
+
+class Certified(Agent):
+    """An agent that stops when its plug-in answer is certified, and answers it.
+
+    Args:
+        task: a task or an environment.
+        agent: the agent within: an `Agent` of the same task, or of the same with another delta; it chooses the pulls.
+        boundary: "mixture" or "kaufmann-koolen"; see `Problem.certifier`.
+        rho: number of pulls of an arm at which the Gaussian mixture is sharpest.
+        law: see `Task.certifier`.
+        delta: None takes the task's.
+
+    Raises:
+        ValueError: for a task without a delta, a problem that tells no evidence, and values that are not allowed.
+    """
+
+    stops = True
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
+        made = object.__new__(cls)
+        made._parameters = parameters.given(cls, arguments, keywords)  # no copy, which may be of a network
+        return made
+
+    def __init__(
+        self,
+        task: Any,
+        agent: Agent,
+        boundary: str = "mixture",
+        rho: float = 300.0,
+        law: str | None = None,
+        delta: float | None = None,
+    ) -> None:
+        if not isinstance(agent, Agent):
+            raise TypeError(f"Certified needs an Agent that chooses the pulls, got {agent!r:.200}")
+        self._inherit(agent)
+        self.agent = agent
+        super().__init__(task)
+        self.delta = level_of(agent.name, self.task, delta)
+        self.certifier = self.task.certifier(law=law, boundary=boundary, rho=rho)
+
+    def _inherit(self, agent: Agent) -> None:
+        """Say of this agent what is said of the one within."""
+        vars(self).update(
+            {name: getattr(agent, name) for name in INHERITED}, name=f"{agent.name}(stop={CERTIFICATE!r})"
+        )
+        vars(self).update(_told=agent.told, _brought=agent._brought)
+
+    @cached_property
+    def _decider(self) -> Certifier:
+        return self.certifier.decider(self.delta)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles keep: routines, and what is said of the agent within, are looked up anew."""
+        left = ("certifier", "_decider", *INHERITED)
+        return {name: value for name, value in vars(self).items() if name not in left}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._inherit(self.agent)
+        chosen = {name: value for name, value in self._parameters.items() if name in ("law", "boundary", "rho")}
+        self.certifier = self.task.certifier(**chosen)
+
+    @cached_property
+    def _mark(self) -> str:
+        return f"Certified, of {self.agent._mark}"
+
+    def for_task(self, task: Task, **changed: Any) -> Agent:
+        before = {name: value for name, value in self._parameters.items() if name != "agent"}
+        own = before | {name: changed.pop(name) for name in OPTIONS if name in changed}
+        if task == self.task and not changed and own == before:
+            return self
+        return Certified(task, self.agent.for_task(task, **changed), **own)
+
+    def remember(self, observation: Observation) -> CertifiedMemory:
+        books = np.zeros(len(observation["pulls"]), BOOK)
+        books["due"], books["held"], books["looked"] = self.task.K, -1, -1
+        spent = np.asarray(observation["pulls"]).sum(axis=1)
+        _first(books, spent, self.task.K)
+        return CertifiedMemory(books, self.agent._made(observation))
+
+    def _tools(self, pulls: Ints, mean: Any, variance: Any) -> tuple[Any, Any, Any]:
+        """The statistics, the certifier, and room for it, as kernels take them."""
+        E, decider = len(pulls), self._decider
+        seen = pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1)
+        judge = decider.address, decider.numbers, math.log(1.0 / self.delta)
+        return seen, judge, (np.zeros(decider.room), np.empty(self.task.K, np.int8), np.zeros(2 + 3 * self.task.K))
+
+    def _asked(self, chosen: Any, E: int) -> tuple[Ints, Ints]:
+        """What the agent within has chosen: arms (E,) and how often to pull each (E,)."""
+        if self.agent._brought:
+            chosen = self.agent._decided(chosen, (E,))
+        arms, counts = chosen if isinstance(chosen, tuple) else (chosen, None)
+        arms = np.ascontiguousarray(arms, np.int64)
+        return arms, np.ones(E, np.int64) if counts is None else np.ascontiguousarray(counts, np.int64)
+
+    def choose(self, observation: Observation, state: CertifiedMemory) -> tuple[Ints, Ints]:
+        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
+        mean, variance = (np.ascontiguousarray(observation[name], np.float64) for name in ("mean", "variance"))
+        E = len(pulls)
+        if len(state.books) != E:
+            raise ValueError(f"pulls {pulls.shape} do not fit a memory of {len(state.books)} episodes")
+        spent, out, times = np.empty(E, np.int64), np.empty(E, np.int64), np.empty(E, np.int64)
+        _totals(pulls, spent)
+        tools = self._tools(pulls, mean, variance)
+        if _begin(state.books, spent, *tools, out, times):
+            arms, counts = self._asked(self.agent.choose(observation, state.inner), E)
+            _resolve(state.books, spent, *tools, arms, counts, out, times)
+        return out, times
+
+    @property
+    def plays(self) -> bool:
+        return self.agent.plays
+
+    @property
+    def most_played(self) -> float:
+        return self.agent.most_played
+
+    def played(
+        self, simulation: Simulation, quiet: Quiet, observation: Observation, state: CertifiedMemory
+    ) -> tuple[Ints, Ints]:
+        E, books = len(state.books), state.books
+        out, times = np.full(E, ASK), np.ones(E, np.int64)
+        flags = simulation.flags.copy()
+        within = simulation._replace(flags=flags)  # where this agent decides, the one within has nothing to play
+        steps = np.minimum(quiet.most - simulation.counts[0], quiet.steps)
+        limit, most = simulation.counts[0] + steps, np.zeros(E, np.int64)
+        tools = self._tools(observation["pulls"], observation["mean"], observation["variance"])
+        while _begin_play(books, simulation, flags, limit, *tools, out, times, most):
+            chosen = self.agent.played(within, Quiet(most, quiet.steps), observation, state.inner)
+            arms, counts = self._asked(chosen, E)
+            _go_on(books, simulation, limit, *tools, arms, counts, out, times)
+        return out, times
+
+    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
+        """The plug-in answer, which is what is certified."""
+        return self.problem.plug_in(seen_means(observation, slots))
+
+
+@jit
+def _first(books: Any, spent: Any, K: Any) -> None:
+    """Set the next looks of episodes that have begun: the first number of pulls from now on that is one of a look."""
+    for e in range(len(spent)):
+        books[e].due = after(K, spent[e] - 1, K)
+
+
+def level_of(name: str, task: Task, delta: float | None) -> float:
+    """The delta of a certified agent: its own, or the task's.
+
+    Raises:
+        ValueError: if there is none, or it is not in (0, 1).
+    """
+    chosen = task.delta if delta is None else delta
+    if chosen is None:
+        raise ValueError(f"{name}(stop={CERTIFICATE!r}) needs delta, of the environment (delta=) or as a parameter")
+    return number("delta", chosen, 0, 1, above=True, below=True)
+
+
+@dataclass
+class FeaturedMemory:
+    """Memory of a policy that reads features, for E episodes."""
+
+    table: FeatureTable
+    state: Any = None  # of `predict`
+    playing: Any = None  # of `play`
+
+
+class Featured(Agent):
+    """A policy that reads features and pulls one arm at a time, as an `Agent` that reads statistics.
+
+    Args:
+        task: a task or an environment, with observation="statistics".
+        policy: with the method `predict`, as that of a model of Stable-Baselines3.
+    """
+
+    name, anytime = "featured", False
+    resumes = True
+
+    def __init__(self, task: Any, policy: Any) -> None:
+        task = task_of(task)
+        vars(self).update(solves=(task.problem,), name=str(getattr(policy, "name", type(policy).__name__.lower())))
+        super().__init__(task)
+        self.policy = policy
+
+    @cached_property
+    def _mark(self) -> str:
+        return f"{self.name} of features for {super()._mark}"
+
+    def for_task(self, task: Task, **changed: Any) -> Agent:
+        policy: Any = self.policy
+        ours = type(policy).__module__.startswith("agents.") and hasattr(policy, "for_task")
+        return Featured(task, policy.for_task(forms(task)) if ours else policy)
+
+    def remember(self, observation: Observation) -> FeaturedMemory:
+        return FeaturedMemory(FeatureTable(self.task, self.problem, len(observation["pulls"])))
+
+    def choose(self, observation: Observation, state: FeaturedMemory) -> Ints:
+        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
+        mean, variance = (np.ascontiguousarray(observation[name], np.float64) for name in ("mean", "variance"))
+        seen = seen_means({"pulls": pulls, "mean": mean})
+        x = state.table.fill(pulls, seen, variance, np.ascontiguousarray(observation["remaining"], np.int64))
+        begins = pulls.sum(axis=1) == 0
+        arms, state.state = self.policy.predict(x, state.state, begins, deterministic=True)
+        return np.ascontiguousarray(arms, np.int64)
+
+    @property
+    def plays(self) -> bool:
+        return hasattr(self.policy, "play") and getattr(self.policy, "plays", False) is True
+
+    @property
+    def most_played(self) -> float:
+        return float(getattr(self.policy, "most_played", math.inf))
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: FeaturedMemory) -> Any:
+        arms, state.playing = self.policy.play(simulation, quiet, observation["pulls"], state.playing)
+        return arms
+
+
+def forms(task: Task) -> Task:
+    """The task of a policy that reads features."""
+    return task.replace(actions="arm", observation="features")
+
+
+def certified(task: Task, agent: Any, observation: str, options: Mapping[str, Any]) -> Certified:
+    """Any agent, certified.
+
+    Args:
+        task: of the certified agent.
+        agent: an `Agent`, or another object with a method `predict`.
+        observation: the form of observations that it reads.
+        options: of `Certified`.
+    """
+    if not isinstance(agent, Agent):
+        if observation != "features":
+            raise ValueError(f"stop={CERTIFICATE!r} needs an Agent or a policy that reads features, got {agent!r:.200}")
+        agent = Featured(task, agent)
+    return Certified(task, agent, **options)

@@ -1,0 +1,495 @@
+"""Certified agents: any sampler, which stops when its answer is certified; and what a certificate is worth."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from pandas.testing import assert_frame_equal
+from scipy import stats
+
+import agents
+from agents.core import ALL_PROBLEMS, Agent
+from agents.core.certified import Certified, certified
+from agents.evaluation import run
+from agents.evaluation.report import summary
+from bandit_envs import PROBLEMS, AllGood, BestArm, Problem, Threshold, TopK, jit, nearest_way
+
+
+def bernoulli(*means: float) -> dict[str, Any]:
+    return {"law": "bernoulli", "mean": list(means)}
+
+
+def gaussian(*means: Any, sd: float = 1.0) -> dict[str, Any]:
+    return {"law": "gaussian", "mean": list(means), "sd": sd}
+
+
+HALF_PLANES = {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
+SETTINGS: dict[str, dict[str, Any]] = {  # with an answer that some hundred pulls certify
+    "Threshold": {"instance": bernoulli(0.1, 0.3, 0.75, 0.9)},
+    "Feasible": {"instance": gaussian([0.9, 0.1], [0.1, 0.2], [0.2, 0.9], sd=0.3), **HALF_PLANES},
+    "AllGood": {"instance": bernoulli(0.1, 0.3, 0.88, 0.9), "epsilon": 0.3},
+    "TopK": {"instance": bernoulli(0.1, 0.3, 0.7, 0.9), "k": 2, "epsilon": 0.1, "criterion": "each"},
+    "BestArm": {"instance": bernoulli(0.1, 0.3, 0.5, 0.9), "epsilon": 0.1},
+}
+CERTIFIED = "(stop='certificate')"
+BUDGET = {"evolved", "ppo", "ucbe", "sar", "opt-mai"}  # agents that need a budget, or whose stored models do
+PRICED = {("AllGood", "evolved"), ("AllGood", "ppo")}  # whose stored models need a price
+LATE = {"fareast", "incremental", "halving", "median-elimination", "direct", "ucb", "adaptive-top-k", "improved-top-k"}
+
+
+def rows(result: Any) -> Any:
+    return result.episodes.drop(columns=["agent"])
+
+
+def ends_of(problem: str, name: str) -> dict[str, Any]:
+    """How the episodes of an agent end at last."""
+    if (problem, name) in PRICED:
+        return {"delta": 0.1, "max_pulls": 900, "pull_cost": 1e-4}
+    return {"delta": 0.1} | ({"budget": 900} if name in BUDGET else {"max_pulls": 900})
+
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+QUICK = {("Threshold", "lsa"), ("Threshold", "ppo"), ("TopK", "lucb"), ("AllGood", "st2"), ("AllGood", "uniform")}
+CASES = [(problem, name) for problem in PROBLEMS if problem in SETTINGS for name in agents.names(problem)]
+
+
+@pytest.mark.parametrize(
+    ("problem", "name"),
+    [case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow) for case in CASES],
+)
+def test_every_agent_certified(problem: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same episodes in compiled code, by `predict`, and in batches of any size; and the answer is the plug-in."""
+    kwargs = SETTINGS[problem] | ends_of(problem, name)
+    evaluate = functools.partial(
+        agents.evaluate, f"{name}{CERTIFIED}", problem, episodes=7, env_kwargs=kwargs, progress=False
+    )
+    whole = evaluate()
+    assert_frame_equal(rows(evaluate(batch=2)), rows(whole))
+    monkeypatch.setattr(run, "plays", lambda *_: False)
+    assert_frame_equal(rows(evaluate()), rows(whole))
+    assert_frame_equal(rows(evaluate(batch=1)), rows(whole))
+    if name not in LATE:
+        assert (whole.episodes["total_pulls"] < 900).all()  # all have been certified
+        assert whole.episodes["correct"].all()
+    assert whole.agents == [f"{name}{CERTIFIED}"]
+
+
+@pytest.mark.parametrize("name", ["lsa", "uniform"])
+def test_a_plain_loop_stops_where_evaluate_does(name: str) -> None:
+    kwargs = SETTINGS["Threshold"] | {"delta": 0.1, "max_pulls": 900}
+    told = agents.evaluate(name + CERTIFIED, "Threshold", episodes=3, env_kwargs=kwargs, progress=False).episodes
+    for actions in ("arm", "full"):
+        env = gym.make("bandit_envs/Threshold-v0", actions=actions, **kwargs)
+        agent = agents.make(name, env, stop="certificate")
+        for episode in range(3):
+            state, over = None, False
+            observation, _ = env.reset(seed=0, options={"episode": episode})
+            while not over:
+                # A memory that is lost makes no difference to agents that go on from the statistics.
+                lost = episode == 1 and int(observation["pulls"].sum()) % 5 == 0
+                action, state = agent.predict(observation, None if lost else state)
+                if episode == 2:
+                    agent, state = pickle.loads(pickle.dumps((agent, state)))
+                    agent, state = copy.deepcopy((agent, state))
+                observation, _, terminated, truncated, info = env.step(action)
+                over = terminated or truncated
+            assert info["total_pulls"] == told["total_pulls"][episode]
+            level = agent.problem.certified_level(observation["pulls"], observation["mean"], law="bernoulli")
+            assert level <= 0.1
+            assert (info["answer"] == agent.recommend(observation)).all()
+
+
+@pytest.mark.parametrize("boundary", ["mixture", "kaufmann-koolen"])
+def test_it_stops_at_the_first_look_at_which_the_level_is_delta(boundary: str) -> None:
+    env = gym.make("bandit_envs/Threshold-v0", actions="arm", **SETTINGS["Threshold"], delta=0.1, max_pulls=2000)
+    agent = agents.make("uniform", env, stop="certificate", boundary=boundary)
+    looks, t = set(), 4
+    while t < 3000:
+        looks.add(t)
+        t += max(32, 12, t // 48)
+    (observation, _), state, t = env.reset(seed=1), None, 0
+    while True:
+        level = agent.problem.certified_level(
+            observation["pulls"], observation["mean"], law="bernoulli", boundary=boundary
+        )
+        arm, state = agent.predict(observation, state)
+        assert (arm == 4) == (t in looks and level <= 0.1)
+        if arm == 4:
+            break
+        observation, *_ = env.step(arm)
+        t += 1
+
+
+def test_an_agent_that_stops_too_soon_goes_on_until_its_answer_is_certified() -> None:
+    kwargs = SETTINGS["BestArm"] | {"delta": 0.1, "max_pulls": 10**6}
+    own, certain = (
+        agents.evaluate(name, "BestArm", episodes=20, env_kwargs=kwargs, progress=False)
+        for name in ("lucb(delta=0.9)", "lucb(delta=0.9, stop='certificate')")
+    )
+    told = agents.evaluate("uniform(stop='certificate')", "BestArm", episodes=20, env_kwargs=kwargs, progress=False)
+    assert not certain.episodes["truncated"].any()
+    assert certain.episodes["total_pulls"].mean() < told.episodes["total_pulls"].mean()
+    assert own.episodes["total_pulls"].mean() > 0
+    at_once = agents.evaluate({"hasty": hasty}, "BestArm", episodes=20, env_kwargs=kwargs, progress=False)
+    assert not at_once.episodes["truncated"].any()
+    assert at_once.episodes["correct"].all()
+    assert at_once.episodes["total_pulls"].mean() < 2 * told.episodes["total_pulls"].mean()
+
+
+class Hasty(Agent):
+    """It stops at once."""
+
+    name, solves, stops = "hasty", ALL_PROBLEMS, True
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return np.full(len(observation["pulls"]), self.task.stop)
+
+
+def hasty(task: Any) -> Any:
+    return certified(task, Hasty(task), "statistics", {})
+
+
+# --- doors ------------------------------------------------------------------------------------------------------------
+
+
+def test_options_and_what_is_refused() -> None:
+    kwargs = SETTINGS["Threshold"] | {"max_pulls": 900}
+    env, without = (
+        gym.make("bandit_envs/Threshold-v0", actions="full", **kwargs | more) for more in ({"delta": 0.1}, {})
+    )
+    for text in ("lsa(stop='certificate', alpha=2)", "lsa(stop='certificate', boundary='kaufmann-koolen', alpha=2)"):
+        agent = agents.make(text, env)
+        assert isinstance(agent, Certified)
+        assert agent.agent.alpha == 2.0  # type: ignore[attr-defined]
+        assert agent.name == "lsa(stop='certificate')"
+    assert not isinstance(agents.make("lsa(stop=None)", env), Certified)
+    assert agents.make("lsa", without, stop="certificate", delta=0.2).delta == 0.2
+    assert agents.make("lsa", env, stop="certificate", law="gaussian", rho=10.0).certifier.numbers[3] == 10.0
+    for given, message in [
+        ({"stop": "sure"}, "stop must be .*certificate.*got 'sure'"),
+        ({"stop": "certificate", "boundary": "none"}, "boundary"),
+        ({"stop": "certificate", "rho": 0}, "rho must be"),
+        ({"stop": "certificate", "law": "student"}, "law='student' is for Gaussian arms"),
+        ({"stop": "certificate", "delta": 1}, "delta must be"),
+        ({"boundary": "mixture"}, "lsa has no parameter 'boundary'"),
+        ({"stop": "certificate", "beta": 1}, "lsa has no parameter 'beta'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            agents.make("lsa", env, **given)
+    with pytest.raises(ValueError, match=r"lsa\(stop='certificate'\) needs delta"):
+        agents.make("lsa", without, stop="certificate")
+    with pytest.raises(ValueError, match="reads observation='statistics', not 'features'"):
+        agents.make("lsa", gym.make("bandit_envs/Threshold-v0", observation="features", delta=0.1), stop="certificate")
+    with pytest.raises(ValueError, match="tells no evidence"):
+        agents.make(
+            "uniform",
+            gym.make("bandit_envs/TopK-v0", delta=0.1).unwrapped.task.replace(
+                problem=f"{__name__}:Silent", parameters={}
+            ),
+            stop="certificate",
+        )
+
+
+class Silent(Problem):
+    """A problem that says nothing of evidence."""
+
+    name = "Silent"
+
+    def margin(self, means: Any) -> Any:
+        return np.asarray(means) - np.nanmean(means, axis=-1, keepdims=True)
+
+    def verdict(self, answer: Any, truth: Any) -> Any:
+        return {"correct": np.ones(len(answer), np.bool_), "score": np.ones(len(answer))}
+
+
+def test_for_another_task_and_as_an_object() -> None:
+    kwargs = SETTINGS["Threshold"] | {"delta": 0.1, "max_pulls": 900}
+    env = gym.make("bandit_envs/Threshold-v0", actions="full", **kwargs)
+    agent = agents.make("lsa(alpha=2)", env, stop="certificate", rho=20.0)
+    named = agents.evaluate(
+        "lsa(alpha=2, stop='certificate', rho=20.0)", "Threshold", episodes=4, env_kwargs=kwargs, progress=False
+    )
+    made = agents.evaluate([agent, "lsa(alpha=2)"], "Threshold", episodes=4, env_kwargs=kwargs, progress=False)
+    assert made.agents == ["lsa(stop='certificate')", "lsa(alpha=2)"]
+    assert_frame_equal(rows(made)[:4], rows(named))
+    other = agent.for_task(agent.task.replace(delta=0.01))
+    assert (other.delta, other.agent.task.delta, other.agent.alpha) == (0.01, 0.01, 2.0)
+    assert agent.for_task(agent.task) is agent
+    with pytest.raises(ValueError, match="was made for another task"):
+        agent.for_task(agent.task.replace(K=5))
+    (observation, _), apt = env.reset(seed=0), agents.make("apt", env, stop="certificate")
+    with pytest.raises(ValueError, match="state must be None or the memory"):
+        apt.predict(observation, agent.predict(observation)[1])
+    # An oracle is told the truth of each environment, certified or not.
+    oracle = agents.make(
+        "lucb", gym.make("bandit_envs/AllGood-v0", actions="full", **SETTINGS["AllGood"], delta=0.1), stop="certificate"
+    )
+    assert oracle.told == {"k"}
+    with pytest.raises(ValueError, match="oracle"):
+        agents.make("lucb", gym.make("bandit_envs/AllGood-v0", delta=0.1), stop="certificate")
+
+
+def test_a_network_reads_what_the_environment_would_show_it() -> None:
+    """A hardly certifiable task: the certified network pulls what the network pulls."""
+    kwargs = {"instance": bernoulli(0.1, 0.45, 0.55, 0.9), "budget": 60, "delta": 1e-9}
+    for problem, more in (("Threshold", {}), ("TopK", {"k": 2})):
+        plain, sure = (
+            agents.evaluate(name, problem, episodes=6, env_kwargs=kwargs | more, progress=False)
+            for name in ("ppo", "ppo" + CERTIFIED)
+        )
+        assert_frame_equal(plain.pulls.drop(columns="agent"), sure.pulls.drop(columns="agent"))
+
+
+def test_levels_are_reported() -> None:
+    kwargs = SETTINGS["TopK"] | {"delta": 0.1, "max_pulls": 900}
+    names = ["uniform(stop='certificate')", "lucb", "random(stop='certificate', boundary='kaufmann-koolen')"]
+    done = agents.evaluate(names, "TopK", episodes=5, env_kwargs=kwargs, at=[40, 900], progress=False)
+    table = done.summary().set_index(["agent", "at"])
+    late = table.xs(900, level="at")
+    assert late["certified"][names[0]] == late["certified"][names[2]] == late["stopped"][names[0]] == 1.0
+    assert (late["level"][[names[0], names[2]]] <= 0.1).all()
+    assert (table.xs(40, level="at")["level"] >= late["level"]).all()
+    assert " certified" in summary(done).splitlines()[2]
+    assert done.column(names[0], "level", at=900).max() <= 0.1
+    # The column is what the problem says of the statistics, and so is the info of an environment.
+    env = gym.make("bandit_envs/TopK-v0", actions="arm", **kwargs)
+    observation, _ = env.reset(seed=0)
+    agent, state, over = agents.make("uniform", env, stop="certificate"), None, False
+    while not over:
+        arm, state = agent.predict(observation, state)
+        observation, *_, truncated, info = env.step(arm)
+        over = arm == 4 or truncated
+    level = agent.problem.certified_level(observation["pulls"], observation["mean"], law="bernoulli")
+    assert info["level"] == pytest.approx(float(level), rel=1e-9)
+    assert info["level"] == done.column(names[0], "level", at=900)[0]
+    plain = agents.evaluate("uniform", "TopK", episodes=2, env_kwargs=SETTINGS["TopK"] | {"budget": 50}, progress=False)
+    assert "level" not in plain.episodes
+
+
+# --- looks ------------------------------------------------------------------------------------------------------------
+
+
+@jit
+def ask(address: Any, T: Any, m: Any, v: Any, inside: Any, numbers: Any, room: Any, out: Any) -> Any:
+    nearest_way(address, T, m, v, inside, numbers, room, out)
+
+
+PAIRS = [
+    Threshold(0.5, 0.05), TopK(2, 0.05, "each"), TopK(3), AllGood(0.1), AllGood(0.2, True, 0.1),
+    AllGood(0.5, True, 0.6), AllGood(0.1, slack=0.1), BestArm(0.1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("law", ["gaussian", "bernoulli", "student"])
+@pytest.mark.parametrize("problem", PAIRS, ids=repr)
+def test_what_is_decided_quickly_is_what_the_level_says(problem: Any, law: str) -> None:
+    rng, K, both = np.random.default_rng(0), 5, set()
+    for boundary in ("mixture", "kaufmann-koolen") if law != "student" else ("mixture",):
+        certifier = problem.certifier(K, law=law, boundary=boundary, centre=0.5)
+        quick = certifier.decider(0.1)
+        assert quick.kind == certifier.kind
+        for _ in range(150):
+            pulls = rng.poisson(10 ** rng.uniform(0, 4.5) * rng.uniform(0.2, 1, K))
+            hits = np.round(rng.uniform(0, 1, K) * pulls)
+            mean = np.where(pulls > 0, hits / np.maximum(pulls, 1), 0.0)
+            mean = np.round(4 * mean) / 4 if rng.random() < 0.3 else mean  # ties
+            variance, inside = mean * (1 - mean), np.full(K, -1, np.int8)
+            out, told = np.zeros(2 + 3 * K), np.zeros(2 + 3 * K)
+            told[1], told[3] = rng.integers(K, size=2)
+            ask(
+                certifier.address,
+                pulls,
+                mean,
+                variance,
+                inside.copy(),
+                certifier.numbers,
+                np.zeros(certifier.room),
+                out,
+            )
+            ask(quick.address, pulls, mean, variance, inside.copy(), quick.numbers, np.zeros(quick.room), told)
+            sure = out[0] >= math.log(10)
+            assert told[0] == (math.inf if sure else -math.inf)
+            both.add(bool(sure))
+            if not sure:
+                again = told.copy()
+                ask(quick.address, pulls, mean, variance, inside.copy(), quick.numbers, np.zeros(quick.room), again)
+                assert (again[0], again[1]) == (told[0], told[1])
+                assert told[2] in (told[1], told[3])
+                assert 0 <= told[2] < K
+    assert both == {False, True}
+
+
+# --- validity with power ----------------------------------------------------------------------------------------------
+
+NEAR, RUNS = 1e-3, 2000  # of the hard arm, from where it would be right; episodes of a cell
+BAND = {"tolerance": 0.1}
+# Instances for unit scale: means, problem, parameters; the arm at `NEAR` makes an answer wrong. Others are far, so that
+# the whole delta is that arm's, or tied inside the band, where either answer is right.
+HARD: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
+    "threshold-2": ("Threshold", [-NEAR, 3.0], {"threshold": 0.0}),
+    "threshold-band": ("Threshold", [-0.1 - NEAR, 0.05, 0.05], {"threshold": 0.0, **BAND}),
+    "best-arm-2": ("BestArm", [0.0, NEAR], {}),
+    "best-arm-exact": ("BestArm", [0.0, 0.0, NEAR], {"criterion": "exact"}),
+    "best-arm-band": ("BestArm", [0.1 + NEAR, 0.05, 0.0], {"epsilon": 0.1, "criterion": "each"}),
+    "top-k-last": ("TopK", [2.0, -NEAR, 0.0], {"k": 2, "criterion": "exact"}),
+    "top-k-each": ("TopK", [2.0, 0.1 + NEAR, 0.0, 0.05], {"k": 2, "epsilon": 0.1, "criterion": "each"}),
+    "top-k-aggregate": ("TopK", [3.0, 0.2 + 4 * NEAR, 0.0], {"k": 2, "epsilon": 0.1, "criterion": "aggregate"}),
+    "all-good-out": ("AllGood", [1.0, 0.8 + NEAR], {"epsilon": 0.2}),
+    "all-good-in": ("AllGood", [1.0, 0.8 - NEAR], {"epsilon": 0.2}),
+    "all-good-slack": ("AllGood", [1.0, 0.75, 0.7 - NEAR], {"epsilon": 0.2, "slack": 0.1}),
+    "all-good-share": ("AllGood", [1.0, 0.8 - NEAR], {"epsilon": 0.2, "multiplicative": True}),
+    "feasible": ("Feasible", [[0.0, 3.0], [NEAR, 0.0]], {"A": [[1.0, 0.0], [0.0, 1.0]], "b": [0.0, 2.0]}),
+}
+LAWS = ["gaussian", "bernoulli", "student"]
+
+
+def hard(name: str, law: str) -> tuple[str, dict[str, Any]]:
+    """The environment of a hard instance: Gaussian arms of standard deviation 1, or Bernoulli arms of a tenth of it."""
+    problem, means, parameters = HARD[name]
+    if law != "bernoulli":
+        return problem, {"instance": gaussian(*means)} | parameters
+    shift = 0.5 if problem != "AllGood" else 0.0  # the threshold is then 1/2
+    scale = {"tolerance", "epsilon", "slack"} if not parameters.get("multiplicative") else set()
+    if problem == "AllGood":
+        return problem, {"instance": bernoulli(*(0.6 * np.array(means)))} | {
+            key: 0.6 * value if key in scale else value for key, value in parameters.items()
+        }
+    parameters = {key: 0.1 * value if key in scale else value for key, value in parameters.items()}
+    return problem, {"instance": bernoulli(*(shift + 0.1 * np.array(means)))} | parameters | (
+        {"threshold": 0.5} if problem == "Threshold" else {}
+    )
+
+
+class Hostile(Agent):
+    """It knows the truth, and pulls so as to have a wrong answer certified.
+
+    As long as the answer is right, it pulls the arm that is most easily misjudged. Once the answer is wrong, it leaves
+    the luck of the arm that is misjudged as it is, as far as it can, and pulls what else a certificate lacks.
+    """
+
+    name, solves = "hostile", ALL_PROBLEMS
+
+    def __init__(self, task: Any, means: Any) -> None:
+        super().__init__(task)
+        self.truth = np.array(means, np.float64)
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        pulls, mean = observation["pulls"], observation["mean"]
+        with np.errstate(invalid="ignore"):
+            margin = np.abs(np.nan_to_num(self.problem.margin(mean)))
+        answer = self.problem.plug_in(mean)
+        right = self.problem.is_correct(answer, np.broadcast_to(self.truth, mean.shape))
+        easy = (pulls * margin**2 - 1e3 * (pulls == 0)).argmin(axis=1)
+        misjudged = answer != self.problem.right_answer(self.truth)
+        spared = np.where(misjudged & ~misjudged.all(axis=1, keepdims=True), 8 * pulls, pulls).argmin(axis=1)
+        return np.where(right, easy, spared)
+
+
+class Weakened(Certified):
+    """Certified by half of the boundary: samples are taken to have half of their variance."""
+
+    def __init__(self, task: Any, agent: Any, **options: Any) -> None:
+        super().__init__(task, agent, **options)
+        self.certifier.numbers[1] *= 0.5
+
+
+def wrongly_stopped(
+    cell: tuple[str, str, str, str, float],
+    runs: int = RUNS,
+    budget: int = 1500,
+    kind: type[Certified] = Certified,
+    **options: Any,
+) -> int:
+    """How many episodes an agent ends with a wrong answer."""
+    instance, law, sampler, boundary, delta = cell
+    problem, kwargs = hard(instance, law)
+    chosen = {"gaussian": "gaussian", "bernoulli": None, "student": "student"}[law]
+
+    def made(task: Any) -> Any:
+        if sampler == "hostile":
+            inner = Hostile(task, kwargs["instance"]["mean"])
+        elif sampler == "ppo":
+            return agents.make("ppo", task, stop="certificate", law=chosen, boundary=boundary)
+        else:
+            inner = agents.make(sampler, task)
+        return kind(task, inner, **{"law": chosen, "boundary": boundary} | options)
+
+    ends = {"delta": delta, "budget": budget}
+    result = agents.evaluate({"it": made}, problem, episodes=runs, env_kwargs=kwargs | ends, progress=False).episodes
+    return int((~result["correct"] & (result["total_pulls"] < budget)).sum())
+
+
+def samplers(problem: str) -> list[str]:
+    return ["uniform", "random", "hostile"] + (["lsa"] if problem in ("Threshold", "Feasible") else [])
+
+
+CELLS = [
+    (name, law, sampler, boundary, delta)
+    for name in HARD
+    for law in LAWS
+    for sampler in samplers(HARD[name][0])
+    for boundary in ("mixture", "kaufmann-koolen")
+    for delta in (0.1, 0.3)
+    if not (law == "student" and boundary != "mixture")
+    and not (HARD[name][0] == "Feasible" and (law != "gaussian" or boundary != "mixture"))
+]
+NETWORKS = [
+    (name, law, "ppo", "mixture", delta)
+    for name in ("threshold-2", "best-arm-2", "top-k-last", "feasible")
+    for law in ("gaussian", "bernoulli")
+    for delta in (0.1, 0.3)
+    if not (name == "feasible" and law == "bernoulli")
+]
+FALSE_ALARM = 1e-6 / (len(CELLS) + len(NETWORKS) + 10)  # of each cell, if the errors are delta exactly: 1e-6 in all
+SAMPLE = [
+    ("threshold-2", "gaussian", "lsa", "mixture", 0.3),
+    ("best-arm-2", "bernoulli", "uniform", "mixture", 0.3),
+    ("all-good-in", "student", "random", "mixture", 0.3),
+    ("top-k-last", "gaussian", "hostile", "mixture", 0.1),
+]
+
+
+def limit(delta: float, runs: int = RUNS) -> int:
+    """So many errors of an agent that errs with probability delta are exceeded with probability FALSE_ALARM."""
+    return int(stats.binom.isf(FALSE_ALARM, runs, delta))
+
+
+@pytest.mark.parametrize("cell", SAMPLE, ids=str)
+def test_errors_are_at_most_delta_here(cell: tuple[str, str, str, str, float]) -> None:
+    budget = 300 if cell[2] == "hostile" else 1500
+    assert wrongly_stopped(cell, budget=budget) <= limit(cell[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_errors_are_at_most_delta(cell: tuple[str, str, str, str, float]) -> None:
+    assert wrongly_stopped(cell) <= limit(cell[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", NETWORKS, ids=str)
+def test_errors_of_networks_are_at_most_delta(cell: tuple[str, str, str, str, float]) -> None:
+    assert wrongly_stopped(cell, budget=300) <= limit(cell[-1])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        ("threshold-2", "gaussian", "uniform", "mixture", 0.01),
+        ("best-arm-2", "gaussian", "uniform", "mixture", 0.01),
+        ("threshold-2", "bernoulli", "uniform", "mixture", 0.01),
+    ],
+    ids=str,
+)
+def test_the_limit_has_teeth(cell: tuple[str, str, str, str, float]) -> None:
+    """Half of the boundary breaks it."""
+    wrong = functools.partial(wrongly_stopped, cell, runs=10_000, budget=3000, law="gaussian", rho=30.0)
+    assert wrong() <= limit(cell[-1], 10_000) < wrong(kind=Weakened)
