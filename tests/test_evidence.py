@@ -135,7 +135,8 @@ def statistics(generator: Any, K: int, E: int, spread: float = 1.0) -> tuple[Any
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("problem", FORMS, ids=repr)
 def test_evidence_is_the_least_cost_that_enumeration_and_scipy_find(problem: Any, law: str) -> None:
-    if law == "student" and isinstance(problem, TopK) and problem.criterion == "aggregate" and 1 < problem.k < 4:
+    sets = isinstance(problem, TopK) and problem.criterion == "aggregate" and problem.epsilon > 0
+    if law == "student" and sets and 1 < problem.k < 4:
         pytest.skip("refused")
     generator = np.random.default_rng(5)
     T, m, v = statistics(generator, 5, 3)
@@ -342,7 +343,8 @@ def test_the_bounds_of_many_arms_meet_and_the_proportions_reach_them(K: int) -> 
         time, w = problem.characteristic_time(means), problem.optimal_proportions(means)
         pulls = np.round(w * 1e14).astype(np.int64)
         assert problem.evidence(pulls, means) / 1e14 == pytest.approx(1 / time, rel=1.1e-6)
-        assert all(len(set(w[means == m].round(12))) == 1 for m in means)
+        kinds = list(zip(means, problem.plug_in(means), strict=True))
+        assert len(set(zip(kinds, w, strict=True))) == len(set(kinds)) < K
 
 
 def test_bounds_that_take_long_are_known_beforehand() -> None:
@@ -366,8 +368,9 @@ def test_the_constants_of_kaufmann_and_koolen() -> None:
         def g(l: float) -> float:  # noqa: E741
             return 2 * l - 2 * l * math.log(4 * l) + math.log(special.zeta(2 * l)) - 0.5 * math.log(1 - l)
 
+        options = {"xatol": 1e-10}
         at = optimize.minimize_scalar(
-            lambda l: (g(l) + x) / l, bounds=(0.5001, 0.9999), method="bounded", options={"xatol": 1e-10}
+            lambda y: (g(y) + x) / y, bounds=(0.5001, 0.9999), method="bounded", options=options
         )
         return float(at.fun)
 
@@ -467,6 +470,6 @@ def test_bad_boundaries_are_named() -> None:
     with pytest.raises(ValueError, match="kaufmann-koolen"):
         BestArm().certified_level([1, 2], [0.5, 0.2], law="student", variance=[1, 1], boundary="kaufmann-koolen")
     with pytest.raises(ValueError, match="needs k = 1"):
-        TopK(2).evidence([1] * 4, [0.5] * 4, law="student", variance=[1] * 4)
+        TopK(2, 0.1).evidence([1] * 4, [0.5] * 4, law="student", variance=[1] * 4)
     with pytest.raises(ValueError, match="law='gaussian' alone"):
         Feasible([[1.0]], [0.5]).evidence([1, 2], [0.5, 0.2], law="bernoulli")

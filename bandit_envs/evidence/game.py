@@ -3,8 +3,8 @@
     1 / T* = max over proportions w of min over instances on which the answer is wrong of sum_a w_a d(mu_a, mu'_a)
     T* kl(delta, 1 - delta) pulls are needed on average (Garivier & Kaufmann, COLT 2016, Theorem 1).
 
-The inner minimum is one over ways to be wrong; the value f(w) of each is a minimum of linear functions of w, concave and
-of degree 1. For a way that is told by one number x (the level of a pair or of many arms, or the multiplier of a
+The inner minimum is one over ways to be wrong; the value f(w) of each is a minimum of linear functions of w, concave
+and of degree 1. For a way that is told by one number x (the level of a pair or of many arms, or the multiplier of a
 half-space), value, gradient and second derivative in w are known: the gradient is the divergences g at the best x, the
 second derivative -c c' / h with c = dg/dx, h the second derivative of the cost in x. So Newton's method solves
 
@@ -63,11 +63,13 @@ class _Law:
 
     def divergence(self, m: Floats, mu: Floats) -> Floats:
         if self.gaussian:
-            return (m - mu) ** 2 / (2 * self.v)
+            found: Floats = (m - mu) ** 2 / (2 * self.v)
+            return found
         # From differences: close to m, the quotient of two logarithms would lose its digits.
         low = np.where(m > 0, -m * np.log1p((mu - m) / np.where(m > 0, m, 1)), 0.0)
         high = np.where(m < 1, -(1 - m) * np.log1p((m - mu) / np.where(m < 1, 1 - m, 1)), 0.0)
-        return np.maximum(low + high, 0.0)
+        both: Floats = np.maximum(low + high, 0.0)
+        return both
 
     def slopes(self, m: Floats, mu: Floats) -> tuple[Floats, Floats]:
         """First and second derivative of the divergence in mu; 0 where mu = m."""
@@ -129,7 +131,8 @@ class _Pairs:
 
     def at(self, w: Floats, some: Ints) -> _Measured:
         """G and C are (n, 2): of i and j."""
-        i, j, a, b, low, high = (x[some] for x in (self.i, self.j, self.a, self.b, self.low, self.high))
+        i, j = self.i[some], self.j[some]
+        a, b, low, high = (x[some] for x in (self.a, self.b, self.low, self.high))
         mi, mj, wi, wj, law = self.means[i], self.means[j], w[i], w[j], self.law
         if law.gaussian:
             x = np.clip((wj * mj + a * wi * (mi - b)) / (wj + a * a * wi), low, high)
@@ -154,12 +157,14 @@ class _Pairs:
         i, j = self.i[some], self.j[some]
         places = np.concatenate([i * K + i, i * K + j, j * K + i, j * K + j])
         terms = np.concatenate([weights * X[:, p] * X[:, q] for p in (0, 1) for q in (0, 1)])
-        return np.bincount(places, terms, K * K).reshape(K, K)
+        found: Floats = np.bincount(places, terms, K * K).reshape(K, K).astype(np.float64)
+        return found
 
     def sums(self, X: Floats, weights: Floats, some: Ints, K: int) -> Floats:
         """Sum of weights x, (K,)."""
         places = np.concatenate([self.i[some], self.j[some]])
-        return np.bincount(places, np.concatenate([weights * X[:, 0], weights * X[:, 1]]), K)
+        terms = np.concatenate([weights * X[:, 0], weights * X[:, 1]])
+        return np.bincount(places, terms, K).astype(np.float64)
 
     def along(self, X: Floats, step: Floats, some: Ints) -> Floats:
         """The products of rows and a step, (n,)."""

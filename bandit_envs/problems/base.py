@@ -532,7 +532,8 @@ class Problem(ABC):
             means: (K,) or (K, D), of one instance.
             delta: error probability in (0, 1).
             law, sigma: see `characteristic_time`; `quick_bound` tells whether it takes long. One that is defined for
-                means and delta alone, by a problem of one's own, is taken for arms of all laws; or, with `unit_gaussian_bound`, for N(mean, 1) arms.
+                means and delta alone, by a problem of one's own, is taken for arms of all laws; or, with
+                `unit_gaussian_bound`, for N(mean, 1) arms.
         """
         delta = number("delta", delta, 0, 1, above=True, below=True)
         if not self._tells_evidence:
