@@ -215,8 +215,14 @@ class _Levels(_Wide):
 
     def at(self, w: Floats, some: Ints) -> _Measured:
         i, others, low, high, law, c, d = (
-            self.i[some], self.others[some], self.low[some], self.high[some], self.law, self.c, self.d,
-        )  # fmt: skip
+            self.i[some],
+            self.others[some],
+            self.low[some],
+            self.high[some],
+            self.law,
+            self.c,
+            self.d,
+        )
         m, mi, wi, rows = self.means[None], self.means[i], w[i], np.arange(len(some))
         weight = others * w
 
@@ -538,9 +544,16 @@ class _Sets:
     """The searches for ways by sets of arms, "each" and "swaps": the nearest ones at w become known ways."""
 
     def __init__(
-        self, kind: str, told: Floats, law: int, v: float, means: Floats, inside: NDArray[np.bool_], back: Ints,
+        self,
+        kind: str,
+        told: Floats,
+        law: int,
+        v: float,
+        means: Floats,
+        inside: NDArray[np.bool_],
+        back: Ints,
         merged: Floats,
-    ) -> None:  # fmt: skip
+    ) -> None:
         K, one = len(means), _Law(law, v)
         self.law, self.means, self.back, self.G = law, means, back, len(merged)
         self.inside, self.k, self.epsilon = inside.astype(np.int8), int(told[0]), float(told[1])

@@ -143,9 +143,7 @@ def _best_dual(
 
 
 @part
-def _search(
-    law: Any, k: Any, gap: Any, mean: Any, room: Any, inside: Any, work: Any, most: Any, steps: Any
-) -> Any:  # fmt: skip
+def _search(law: Any, k: Any, gap: Any, mean: Any, room: Any, inside: Any, work: Any, most: Any, steps: Any) -> Any:
     """The sets of least cost, by branch and bound: their cost, or `most` if none costs less; their tilt, steps left.
 
     Args:
