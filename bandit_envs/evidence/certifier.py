@@ -184,6 +184,16 @@ def _routine_of(kind: str, quick: bool = False) -> Any:
     return routine(function, "int64*", floats, floats, "int8*", "int64", floats, "int64", floats, floats)
 
 
+class _Later(NamedTuple):
+    """A routine that is compiled when its address is asked for: numbers alone need none."""
+
+    kind: str
+
+    @property
+    def address(self) -> int:
+        return int(_routine_of(self.kind).address)
+
+
 @view
 def nearest_way(
     address: Any, pulls: Any, mean: Any, variance: Any, inside: Any, numbers: Any, room: Any, out: Any
@@ -228,9 +238,9 @@ class Certifier(NamedTuple):
 
     @classmethod
     def of(cls, kind: str, K: int, common: Floats, *numbers: float, room: int = 0) -> Certifier:
-        """One of a kind of `KINDS`, which is compiled at the first call."""
+        """One of a kind of `KINDS`, which is compiled once its address is asked for."""
         told = np.concatenate([common, np.array(numbers, np.float64)])
-        return cls(_routine_of(kind), told, 5 * K + room, K, int(common[D_AT]), kind)
+        return cls(_Later(kind), told, 5 * K + room, K, int(common[D_AT]), kind)
 
     @property
     def address(self) -> int:

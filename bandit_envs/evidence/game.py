@@ -3,321 +3,611 @@
     1 / T* = max over proportions w of min over instances on which the answer is wrong of sum_a w_a d(mu_a, mu'_a)
     T* kl(delta, 1 - delta) pulls are needed on average (Garivier & Kaufmann, COLT 2016, Theorem 1).
 
-The inner minimum is one over ways to be wrong; each way is the minimum of linear functions of w, so that it is concave.
-For a way that is told by one number x (the level of a pair or of many arms, or the multiplier of a half-space), value,
-gradient and second derivative in w are known: the gradient is the divergences g at the best x, the second derivative
--c c' / h with c = dg/dx, h the second derivative of the cost in x. So Newton's method solves
+The inner minimum is one over ways to be wrong; the value f(w) of each is a minimum of linear functions of w, concave
+and of degree 1. For a way that is told by one number x (the level of a pair or of many arms, or the multiplier of a
+half-space), value, gradient and second derivative in w are known: the gradient is the divergences g at the best x, the
+second derivative -c c' / h with c = dg/dx, h the second derivative of the cost in x. So Newton's method solves
 
     maximise t with f(w) >= t for all ways, w >= 0, sum w = 1
 
-with a logarithmic barrier, for hundreds of arms in seconds and to about 1e-10. Ways by sets of arms are too many to be
-listed: those that are the nearest at some solution are added until the value at it is no less.
+with a logarithmic barrier. Ways take part once they are nearly the nearest ones: few are at the solution. Those by sets
+of arms are too many to be listed, and are found by compiled searches.
+
+Two bounds end it. The value is at least min f(w) over all ways, at any w. And it is at most max_a sum_c q_c g_c,a, for
+any shares q of ways, as f_c(w') <= g_c . w'; the barrier tells shares that come close. Both hold whatever rounding
+errors or a premature end have done to the steps between.
+
+Arms with one mean, on one side of the answer, have equal proportions at some solution (the value is concave, and they
+may change places): they are treated as one, with its number of arms.
+
+It is in NumPy, so that nothing has to be compiled before the first result; the searches for sets alone are compiled.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import jit, part
-from .laws import GAUSSIAN, LAWS, curvature, divergence, slope
+from ..compiled import jit
+from .laws import GAUSSIAN, LAWS
+from .levels import EACH, LEVELS_ROOM, level, others_at
+from .swaps import swaps_below, swaps_bound
 
-__all__ = ["Way", "solve"]
+__all__ = ["Game", "single", "solve"]
 
 Floats = NDArray[np.float64]
-ACCURACY = 1e-9  # relative, of the value of the game
+Ints = NDArray[np.int64]
+ACCURACY = 8e-7  # relative, of the value of the game: how far the two bounds may be apart
+STEPS = 100  # of a root finder
+ROUNDS = 300  # at most, in which ways are let in
+SEARCHED = 2000  # sets of arms that are looked at in a search for the nearest ones
 
 
-class Way(NamedTuple):
-    """A way to be wrong: the arms go to a x + b, each from one side only, x being free in [low, high].
+class Game(NamedTuple):
+    """Proportions (K,), the value that they reach, and a bound that no proportions exceed."""
 
-    The half-space of sets, sum of s_a mu_a >= gap, is told by its multiplier instead: `sides` s, `gap`.
-    """
-
-    arms: NDArray[np.int64]  # (n,)
-    a: Floats  # (n,)
-    b: Floats  # (n,)
-    sides: Floats  # (n,): 1 for arms that are raised, -1 for arms that are lowered
-    low: float
-    high: float
-    gap: float | None = None
+    proportions: Floats
+    value: float
+    most: float
 
 
-@part
-def _moved(law: Any, v: Any, m: Any, w: Any, a: Any, b: Any, side: Any, half: Any, x: Any) -> Any:
-    """The mean of an arm at x: a x + b if that is on its side; in a half-space, what the multiplier x makes it."""
-    if not half:
-        return max(a * x + b, m) if side > 0.0 else min(a * x + b, m)
-    if law == GAUSSIAN:
-        return m + side * x * v / w
-    start = 1.0 - m if side > 0.0 else m
-    low = 2.0 * w * start / (w + x + math.sqrt(max((w + x) * (w + x) - 4.0 * x * w * start, 0.0)))
-    return 1.0 - low if side > 0.0 else low
+class _Law:
+    """Divergences of Gaussian or Bernoulli arms, over arrays."""
+
+    def __init__(self, law: int, v: float) -> None:
+        self.gaussian, self.v = law == GAUSSIAN, v
+
+    def divergence(self, m: Floats, mu: Floats) -> Floats:
+        if self.gaussian:
+            found: Floats = (m - mu) ** 2 / (2 * self.v)
+            return found
+        # From differences: close to m, the quotient of two logarithms would lose its digits.
+        low = np.where(m > 0, -m * np.log1p((mu - m) / np.where(m > 0, m, 1)), 0.0)
+        high = np.where(m < 1, -(1 - m) * np.log1p((m - mu) / np.where(m < 1, 1 - m, 1)), 0.0)
+        both: Floats = np.maximum(low + high, 0.0)
+        return both
+
+    def slopes(self, m: Floats, mu: Floats) -> tuple[Floats, Floats]:
+        """First and second derivative of the divergence in mu; 0 where mu = m."""
+        if self.gaussian:
+            return (mu - m) / self.v, np.full(np.broadcast_shapes(m.shape, mu.shape), 1 / self.v)
+        first = np.where(mu == m, 0.0, (mu - m) / (mu * (1 - mu)))
+        second = np.where(m > 0, m / mu**2, 0.0) + np.where(m < 1, (1 - m) / (1 - mu) ** 2, 0.0)
+        return first, second
 
 
-@part
-def _rise(
-    law: Any, v: Any, means: Any, weights: Any, arms: Any, a: Any, b: Any, sides: Any, half: Any, gap: Any, x: Any
-) -> Any:
-    """What rises in x and is 0 at the best x: the slope of the cost, or how far the means are beyond the half-space."""
-    total = -gap if half else 0.0
-    for p in range(len(arms)):
-        if arms[p] >= 0:
-            m, w = means[arms[p]], weights[arms[p]]
-            mu = _moved(law, v, m, w, a[p], b[p], sides[p], half, x)
-            if half:
-                total += sides[p] * mu
-            elif mu != m:
-                total += w * a[p] * slope(law, m, v, mu)
-    return total
-
-
-@jit
-def _measure(
-    law: Any,
-    v: Any,
-    means: Any,
-    weights: Any,
-    arms: Any,
-    a: Any,
-    b: Any,
-    sides: Any,
-    ends: Any,
-    half: Any,
-    gap: Any,
-    values: Any,
-    G: Any,
-    C: Any,
-    bend: Any,
-) -> None:
-    """Fill in the values (n,), gradients (n, K), and second derivatives -C C' (half-spaces: + C C' - bend), (n, K)."""
-    G[:], C[:], bend[:] = 0.0, 0.0, 0.0
-    for i in range(len(arms)):
-        low, high = ends[i, 0], ends[i, 1]
-        if half[i]:
-            high = 1.0
-            while (
-                high < 1e300 and _rise(law, v, means, weights, arms[i], a[i], b[i], sides[i], True, gap[i], high) < 0.0
-            ):
-                high *= 2.0
-        bottom, top = low, high
-        for _ in range(100):
-            x = 0.5 * (low + high)
-            if not low < x < high:
-                break
-            if _rise(law, v, means, weights, arms[i], a[i], b[i], sides[i], half[i], gap[i], x) < 0.0:
-                low = x
-            else:
-                high = x
-        x = 0.5 * (low + high)
-        values[i], total = 0.0, 0.0
-        for p in range(arms.shape[1]):
-            arm = arms[i, p]
-            if arm < 0:
-                continue
-            m, w = means[arm], weights[arm]
-            mu = _moved(law, v, m, w, a[i, p], b[i, p], sides[i, p], half[i], x)
-            if mu == m:
-                continue
-            G[i, arm] = divergence(law, m, v, mu)
-            values[i] += w * G[i, arm]
-            first, second = slope(law, m, v, mu), curvature(law, m, v, mu)
-            if half[i]:
-                C[i, arm] = first * sides[i, p] / (w * second)
-                bend[i, arm] = first * first / (w * second)
-                total += 1.0 / (w * second)
-            else:
-                C[i, arm] = a[i, p] * first
-                total += w * a[i, p] * a[i, p] * second
-        inner = total > 0.0 and (half[i] or bottom < x < top)
-        for arm in range(len(means)):
-            C[i, arm] = C[i, arm] / math.sqrt(total) if inner else 0.0
-
-
-class _Ways:
-    """Many ways at once: their values, gradients and second derivatives at w."""
-
-    def __init__(self, law: str, v: float, means: Floats, ways: list[Way]) -> None:
-        self.law, self.v, self.means, self.ways = LAWS[law], v, means, ways
-        n, most = len(ways), max(len(way.arms) for way in ways)
-        self.arms = np.full((n, most), -1)
-        self.a, self.b, self.sides = np.zeros((n, most)), np.zeros((n, most)), np.zeros((n, most))
-        for i, way in enumerate(ways):
-            k = len(way.arms)
-            self.arms[i, :k], self.a[i, :k], self.b[i, :k], self.sides[i, :k] = way.arms, way.a, way.b, way.sides
-        self.ends = np.array([[way.low, way.high] for way in ways])
-        self.half = np.array([way.gap is not None for way in ways])
-        self.gap = np.array([0.0 if way.gap is None else way.gap for way in ways])
-        self.values = np.empty(n)
-        self.G, self.C, self.bend = np.empty((3, n, len(means)))
-
-    def at(self, weights: Floats) -> Floats:
-        """The values; gradients and second derivatives are left in G, C and bend."""
-        told = self.arms, self.a, self.b, self.sides, self.ends, self.half, self.gap
-        _measure(self.law, self.v, self.means, weights, *told, self.values, self.G, self.C, self.bend)
-        return self.values.copy()
-
-
-def _newton(some: _Ways, K: int, w: Floats) -> tuple[Floats, float]:
-    """The proportions (K,) that maximise the least value of some ways, and that value: by a barrier and Newton."""
-    n = len(some.ways)
-    values = some.at(w)
-    scale = float(values.min())
-    t, rate = 0.5 * scale, 1.0 / scale
-
-    def barrier(w: Floats, t: float, base: float) -> float:
-        if not (w > 0).all():
-            return -math.inf
-        left = some.at(w) - t
-        return -math.inf if not (left > 0).all() else float(rate * (t - base) + np.log(left).sum() + np.log(w).sum())
-
-    while True:
-        for _ in range(60):
-            values = some.at(w)
-            left, G, C = values - t, some.G, some.C
-            H = np.zeros((K + 1, K + 1))
-            H[:K, :K] = -(G / left[:, None] ** 2).T @ G - (C * (np.where(some.half, -1, 1) / left)[:, None]).T @ C
-            H[np.arange(K), np.arange(K)] -= (some.bend / left[:, None]).sum(axis=0) + 1 / w**2
-            H[:K, K] = H[K, :K] = (G / left[:, None] ** 2).sum(axis=0)
-            H[K, K] = -(1 / left**2).sum()
-            slope = np.append((G / left[:, None]).sum(axis=0) + 1 / w, rate - (1 / left).sum())
-            # Steps that keep sum w, in units of w and of the value, which are of one size.
-            size = np.append(w, scale)
-            M = np.zeros((K + 2, K + 2))
-            M[: K + 1, : K + 1] = H * size[:, None] * size
-            M[:K, K + 1] = M[K + 1, :K] = w
-            step = np.linalg.solve(M, np.append(-slope * size, 0.0))[: K + 1] * size
-            gain = float(slope @ step)
-            if gain < 1e-5:
-                break
-            length, now = 1.0, barrier(w, t, t)
-            while (
-                length > 1e-12
-                and not barrier(w + length * step[:K], t + length * step[K], t) > now + 0.01 * length * gain
-            ):
-                length *= 0.5
-            if length <= 1e-6:
-                break
-            w, t = w + length * step[:K], t + length * step[K]
-            w = w / w.sum()
-        value = float(some.at(w).min())
-        if (n + K) / rate <= ACCURACY * value:
-            return w, value
-        rate *= 8.0
-
-
-def single(costs: Floats) -> tuple[Floats, float]:
-    """The game where each arm alone can make the answer wrong: proportions and value."""
-    if (costs <= 0).any():
-        return np.full(len(costs), 1 / len(costs)), 0.0
-    inverse = 1 / costs
-    return inverse / inverse.sum(), float(1 / inverse.sum())
-
-
-def solve(certifier: Any, law: str, v: float, means: Floats, inside: NDArray[np.bool_]) -> tuple[Floats, float]:
-    """Optimal proportions (K,), and the value of the game, 1 / T*, which is 0 where the answer is not told apart.
+def _roots(rise: Callable[[Floats], tuple[Floats, Floats]], low: Floats, high: Floats, x: Floats) -> Floats:
+    """Where functions that rise on [low, high] change their signs, or the end where they do not; high may be inf.
 
     Args:
-        certifier: the exact one, with the boundary "none". law: "gaussian" or "bernoulli". v: the Gaussian variance.
+        rise: tells the functions and their derivatives at x (n,). x: where to start.
+    """
+    low, high = low.copy(), high.copy()
+    middle = np.where(np.isinf(high), low + 1, 0.5 * (low + high))
+    x = np.where((low < x) & (x < high), x, middle)
+    with np.errstate(all="ignore"):
+        ends = np.where(rise(low)[0] >= 0, low, np.where(rise(high)[0] <= 0, high, math.nan))
+        ends = np.where(low < high, ends, low)
+        free = np.isnan(ends)
+        for step in range(STEPS):
+            first, second = rise(x)
+            low, high = np.where(first <= 0, x, low), np.where(first >= 0, x, high)
+            after = x - first / second
+            middle = np.where(np.isinf(high), 2 * x + 1e-300, 0.5 * (low + high))
+            good = (low <= after) & (after <= high) & ((step % 8 != 7) | np.isinf(high))
+            after = np.where(good, after, middle)
+            still = free & (np.abs(after - x) > 1e-15 * np.abs(after))
+            x = after
+            if not still.any():
+                break
+    return np.where(free, x, ends)
+
+
+class _Measured(NamedTuple):
+    """Ways at w: values (n,), gradients G (n, K), and second derivatives: sign C C' - diag(bend)."""
+
+    values: Floats
+    G: Floats
+    C: Floats
+    bend: Floats | None
+    sign: float
+
+
+class _Pairs:
+    """Ways of two arms: i is lowered to a x + b, and j raised to x in [low, high]."""
+
+    def __init__(self, law: _Law, means: Floats, rows: list[tuple[int, int, float, float, float, float]]) -> None:
+        table = np.array(rows, np.float64).reshape(-1, 6)
+        self.law, self.means, self.x = law, means, np.full(len(table), math.nan)
+        self.i, self.j = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
+        self.a, self.b, self.low, self.high = table[:, 2], table[:, 3], table[:, 4], table[:, 5]
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def at(self, w: Floats, some: Ints) -> _Measured:
+        """G and C are (n, 2): of i and j."""
+        i, j = self.i[some], self.j[some]
+        a, b, low, high = (x[some] for x in (self.a, self.b, self.low, self.high))
+        mi, mj, wi, wj, law = self.means[i], self.means[j], w[i], w[j], self.law
+        if law.gaussian:
+            x = np.clip((wj * mj + a * wi * (mi - b)) / (wj + a * a * wi), low, high)
+        else:
+
+            def rise(x: Floats) -> tuple[Floats, Floats]:
+                (f, s), (g, t) = law.slopes(mj, x), law.slopes(mi, a * x + b)
+                return wj * f + a * wi * g, wj * s + a * a * wi * t
+
+            x = self.x[some] = _roots(rise, low, high, self.x[some])
+        with np.errstate(all="ignore"):
+            y = np.minimum(a * x + b, mi)
+            G = np.stack([law.divergence(mi, y), law.divergence(mj, x)], axis=1)
+            (g, t), (f, s) = law.slopes(mi, y), law.slopes(mj, x)
+            total = wj * s + a * a * wi * t
+            C = np.stack([a * g, f], axis=1) / np.sqrt(total)[:, None]
+        inner = (low < x) & (x < high) & (total > 0)
+        return _Measured(wi * G[:, 0] + wj * G[:, 1], G, np.where(inner[:, None], C, 0.0), None, -1.0)
+
+    def squares(self, X: Floats, weights: Floats, some: Ints, K: int) -> Floats:
+        """Sum of weights x x', (K, K), of rows x that are told as (n, 2)."""
+        i, j = self.i[some], self.j[some]
+        places = np.concatenate([i * K + i, i * K + j, j * K + i, j * K + j])
+        terms = np.concatenate([weights * X[:, p] * X[:, q] for p in (0, 1) for q in (0, 1)])
+        found: Floats = np.bincount(places, terms, K * K).reshape(K, K).astype(np.float64)
+        return found
+
+    def sums(self, X: Floats, weights: Floats, some: Ints, K: int) -> Floats:
+        """Sum of weights x, (K,)."""
+        places = np.concatenate([self.i[some], self.j[some]])
+        terms = np.concatenate([weights * X[:, 0], weights * X[:, 1]])
+        return np.bincount(places, terms, K).astype(np.float64)
+
+    def along(self, X: Floats, step: Floats, some: Ints) -> Floats:
+        """The products of rows and a step, (n,)."""
+        found: Floats = X[:, 0] * step[self.i[some]] + X[:, 1] * step[self.j[some]]
+        return found
+
+
+class _Wide:
+    """Ways of many arms, as rows (n, K): what is common to levels and half-spaces."""
+
+    def squares(self, X: Floats, weights: Floats, some: Ints, K: int) -> Floats:
+        """Sum of weights x x', (K, K)."""
+        return (X * weights[:, None]).T @ X
+
+    def along(self, X: Floats, step: Floats, some: Ints) -> Floats:
+        """The products of rows and a step, (n,)."""
+        found: Floats = X @ step
+        return found
+
+    def sums(self, X: Floats, weights: Floats, some: Ints, K: int) -> Floats:
+        """Sum of weights x, (K,)."""
+        total: Floats = weights @ X
+        return total
+
+
+class _Levels(_Wide):
+    """Arm i goes to x in [low, high], raised or lowered; so many of the others go the other way, to c x + d."""
+
+    def __init__(self, law: _Law, means: Floats, c: float, d: float, raised: bool) -> None:
+        self.law, self.means, self.c, self.d, self.side = law, means, c, d, 1.0 if raised else -1.0
+        self.i, self.others = np.empty(0, np.int64), np.empty((0, len(means)))
+        self.low, self.high, self.x = np.empty(0), np.empty(0), np.empty(0)
+        self.known = set[bytes]()
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def add(self, i: int, others: Floats, low: float, high: float) -> bool:
+        """One more; whether it is new. others (K,): how many arms of each kind."""
+        key = bytes([*i.to_bytes(4, "little")]) + others.tobytes()
+        if key in self.known:
+            return False
+        self.known.add(key)
+        self.i, self.others = np.append(self.i, i), np.vstack([self.others, others])
+        self.low, self.high = np.append(self.low, low), np.append(self.high, max(low, high))
+        self.x = np.append(self.x, math.nan)
+        return True
+
+    def at(self, w: Floats, some: Ints) -> _Measured:
+        i, others, low, high, law, c, d = (
+            self.i[some],
+            self.others[some],
+            self.low[some],
+            self.high[some],
+            self.law,
+            self.c,
+            self.d,
+        )
+        m, mi, wi, rows = self.means[None], self.means[i], w[i], np.arange(len(some))
+        weight = others * w
+
+        def rise(x: Floats) -> tuple[Floats, Floats]:
+            y = (c * x + d)[:, None]
+            f, s = law.slopes(mi, x)
+            g, t = law.slopes(m, y)
+            moved = (others > 0) & (self.side * (m - y) > 0)
+            first = wi * f + c * np.where(moved, weight * g, 0.0).sum(axis=1)
+            return first, wi * s + c * c * np.where(moved, weight * t, 0.0).sum(axis=1)
+
+        x = self.x[some] = _roots(rise, low, high, self.x[some])
+        with np.errstate(all="ignore"):
+            y = (c * x + d)[:, None]
+            moved = (others > 0) & (self.side * (m - y) > 0)
+            G = np.where(moved, others * law.divergence(m, y), 0.0)
+            g, t = law.slopes(m, y)
+            C = np.where(moved, c * others * g, 0.0)
+            f, s = law.slopes(mi, x)
+            total = wi * s + c * c * np.where(moved, weight * t, 0.0).sum(axis=1)
+            G[rows, i] += law.divergence(mi, x)
+            C[rows, i] += f
+            C = C / np.sqrt(total)[:, None]
+        inner = (low < x) & (x < high) & (total > 0)
+        return _Measured(G @ w, G, np.where(inner[:, None], C, 0.0), None, -1.0)
+
+
+class _Halves(_Wide):
+    """So many arms are raised, as many lowered, so that the sum of the raised ones is larger by a gap."""
+
+    def __init__(self, law: _Law, means: Floats, gap: float) -> None:
+        self.law, self.means, self.gap = law, means, gap
+        self.raised, self.x, self.known = np.empty((0, len(means))), np.empty(0), set[bytes]()
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def add(self, raised: Floats) -> bool:
+        """One more; whether it is new. raised (K,): how many arms are raised, or lowered where it is negative."""
+        if raised.tobytes() in self.known:
+            return False
+        self.known.add(raised.tobytes())
+        self.raised, self.x = np.vstack([self.raised, raised]), np.append(self.x, math.nan)
+        return True
+
+    def _moved(self, m: Floats, w: Floats, side: Floats, x: Floats) -> Floats:
+        """The means at multipliers x (n, 1)."""
+        if self.law.gaussian:
+            return m + side * x * self.law.v / w
+        start = np.where(side > 0, 1 - m, m)
+        root = np.sqrt(np.maximum((w + x) ** 2 - 4 * x * w * start, 0.0))
+        low = 2 * w * start / (w + x + root)
+        return np.where(side > 0, 1 - low, low)
+
+    def at(self, w: Floats, some: Ints) -> _Measured:
+        raised, m, law = self.raised[some], self.means[None], self.law
+        side, count = np.sign(raised), np.abs(raised)
+        W = np.broadcast_to(w, raised.shape)
+
+        def rise(x: Floats) -> tuple[Floats, Floats]:
+            mu = self._moved(m, W, side, x[:, None])
+            bend = np.where(count > 0, count / (W * law.slopes(m, mu)[1]), 0.0)
+            return (raised * mu).sum(axis=1) - self.gap, bend.sum(axis=1)
+
+        if law.gaussian:
+            x = (self.gap - (raised * m).sum(axis=1)) / (count * law.v / W).sum(axis=1)
+        else:
+            x = self.x[some] = _roots(rise, np.zeros(len(some)), np.full(len(some), math.inf), self.x[some])
+        with np.errstate(all="ignore"):
+            mu = self._moved(m, W, side, x[:, None])
+            G = np.where(count > 0, count * law.divergence(m, mu), 0.0)
+            f, s = law.slopes(m, mu)
+            each = np.where(count > 0, count * f / (W * s), 0.0)
+            total = np.where(count > 0, count / (W * s), 0.0).sum(axis=1)
+            bend = each * np.where(count > 0, f, 0.0)
+            C = np.where(total[:, None] > 0, each * side / np.sqrt(total)[:, None], 0.0)
+        return _Measured(G @ w, G, C, bend, 1.0)
+
+
+class _Barrier:
+    """The logarithmic barrier of some ways of each kind."""
+
+    def __init__(self, kinds: list[Any], counts: Floats) -> None:
+        self.kinds, self.counts, self.K = kinds, counts, len(counts)
+        self.used = [np.empty(0, np.int64) for _ in kinds]
+        self.left = [set[int]() for _ in kinds]
+
+    def number(self) -> int:
+        """How many ways take part, and arms."""
+        return sum(map(len, self.used)) + self.K
+
+    def values(self, w: Floats) -> list[Floats]:
+        """Of all ways that are known."""
+        return [kind.at(w, np.arange(len(kind))).values if len(kind) else np.empty(0) for kind in self.kinds]
+
+    def let_in(self, values: list[Floats], below: float, leave: float = math.inf) -> bool:
+        """Let in the ways whose values are less, and out those that leave it behind; whether there are new ones."""
+        new = False
+        for n, found in enumerate(values):
+            old, again = self.used[n], np.isin(self.used[n], list(self.left[n]))
+            out = (found[old] >= leave) & ~again  # once: some return, as they hold up an arm that nothing else does
+            self.left[n].update(old[out].tolist())
+            self.used[n] = np.union1d(old[~out], np.flatnonzero(found < below))
+            new |= len(np.setdiff1d(self.used[n], old)) > 0
+        return new
+
+    def measured(self, w: Floats) -> list[_Measured]:
+        """The ways that take part, at w."""
+        return [kind.at(w, some) for kind, some in zip(self.kinds, self.used, strict=True)]
+
+    def height(self, w: Floats, t: float, base: float, rate: float) -> float:
+        """The barrier's function at (w, t)."""
+        if not (w > 0).all():
+            return -math.inf
+        total = rate * (t - base) + float(np.log(w).sum())
+        for one in self.measured(w):
+            left = one.values - t
+            if not (left > 0).all():
+                return -math.inf
+            total += float(np.log(left).sum())
+        return total
+
+    def most(self, w: Floats, shares: list[Floats]) -> float:
+        """A bound from above of the value of the game, by shares of the ways, and their gradients at w."""
+        total, whole = np.zeros(self.K), 0.0
+        for kind, some, one, q in zip(self.kinds, self.used, self.measured(w), shares, strict=True):
+            total, whole = total + kind.sums(one.G, q, some, self.K), whole + float(q.sum())
+        return float((total / self.counts).max()) / whole if whole > 0 else math.inf
+
+    def centre(self, w: Floats, t: float, rate: float, scale: float) -> tuple[Floats, float, float, bool]:
+        """The point on the central path, by Newton's method.
+
+        Returns:
+            w, t, a bound from above of the value of the game, and whether the path was reached.
+        """
+        K, most, reached = self.K, math.inf, False
+        for _ in range(50):
+            H, slope, rows, last = np.diag(-1 / w**2), 1 / w, np.zeros(K), 0.0
+            price, lefts, rates, measured = rate, list[Floats](), list[Floats](), self.measured(w)
+            nearest = _least([one.values for one in measured])
+            if nearest - t <= 1e-15 * nearest:  # rounding errors
+                t = nearest - self.number() / rate
+            for kind, some, one in zip(self.kinds, self.used, measured, strict=True):
+                left = 1 / (one.values - t)
+                H -= kind.squares(one.G, left**2, some, K) - one.sign * kind.squares(one.C, left, some, K)
+                if one.bend is not None:
+                    H[np.arange(K), np.arange(K)] -= left @ one.bend
+                slope = slope + kind.sums(one.G, left, some, K)
+                rows += kind.sums(one.G, left**2, some, K)
+                last -= float((left**2).sum())
+                price -= float(left.sum())
+                lefts.append(left)
+                rates.append(one.G)
+            # Steps that keep sum w, in units of w and of the value, which are of one size.
+            size, M = np.append(w, scale), np.zeros((K + 2, K + 2))
+            M[:K, :K], M[:K, K], M[K, :K], M[K, K] = H, rows, rows, last
+            M[: K + 1, : K + 1] *= size[:, None] * size
+            M[:K, K + 1] = M[K + 1, :K] = w * self.counts
+            slopes = np.append(slope, price)
+            try:
+                step = np.linalg.solve(M, np.append(-slopes * size, 0.0))[: K + 1] * size
+            except np.linalg.LinAlgError:
+                break
+            gain = float(slopes @ step)
+            if gain < 1.0:  # shares of the ways as they will be after the step
+                moves = [
+                    kind.along(G, step[:K], some) for kind, G, some in zip(self.kinds, rates, self.used, strict=True)
+                ]
+                shares = [np.maximum(q - q * q * (move - step[K]), 0.0) for q, move in zip(lefts, moves, strict=True)]
+                most = min(most, self.most(w, shares), self.most(np.maximum(w + step[:K], 0.5 * w), shares))
+            if not gain > 1e-4:
+                reached = gain >= 0
+                break
+            # The first length at which no arm and, to first order, no way leaves its side.
+            shrinks = float((-step[:K] / w).max())
+            length, now = min(1.0, 0.99 / shrinks) if shrinks > 0 else 1.0, self.height(w, t, t, rate)
+            while length > 1e-9:
+                if self.height(w + length * step[:K], t + length * step[K], t, rate) > now + 0.01 * length * gain:
+                    break
+                length *= 0.5
+            else:
+                break
+            w, t = w + length * step[:K], t + length * step[K]
+            whole = float(w @ self.counts)
+            w, t = w / whole, t / whole
+            if gain < 0.01 and length == 1.0:
+                reached = True
+                break
+        return w, t, most, reached
+
+
+def single(costs: Floats) -> Game:
+    """The game where each arm alone can make the answer wrong."""
+    if (costs <= 0).any():
+        return Game(np.full(len(costs), 1 / len(costs)), 0.0, 0.0)
+    inverse = 1 / costs
+    value = float(1 / inverse.sum())
+    return Game(inverse / inverse.sum(), value, value)
+
+
+def solve(kind: str, told: Floats, law: str, v: float, means: Floats, inside: NDArray[np.bool_]) -> Game:
+    """Optimal proportions and the value of the game, 1 / T*, which is 0 where the answer is not told apart.
+
+    Args:
+        kind: of the exact search, and told: its numbers, see `Certifier`.
+        law: "gaussian" or "bernoulli". v: the Gaussian variance.
         means: (K,). inside: (K,), the answer.
     """
     K = len(means)
-    told = certifier.numbers[8:]
-    ways, nearest = _enumerated(certifier.kind, told, law, means, inside)
-    exact = 2.0**50
-
-    def ask(w: Floats) -> Floats:
-        pulls = np.maximum(np.round(w * exact), 1).astype(np.int64)[None]
-        found: Floats = certifier.ways(pulls, means[None].copy(), np.zeros((1, K)), inside[None].astype(np.int8))[0]
-        return found
-
-    w = np.full(K, 1 / K)
-    if not ask(w)[0] > 0:
-        return w, 0.0
-    if nearest:
-        ways = [_of_sets(certifier.kind, told, law, means, inside, ask(w))]
-        used = list(ways)
+    kinds, back, counts = np.unique(np.stack([means, inside]), axis=1, return_inverse=True, return_counts=True)
+    back = back.reshape(-1)
+    if kind in ("each", "swaps"):
+        search: Any = _Sets(kind, told, LAWS[law], v, means, inside, back, kinds[0])
+        ways: list[Any] = [search.ways]
     else:
-        everything = _Ways(law, v, means, ways)
-        values = everything.at(w)
-        used = [ways[i] for i in _least(values, ways, K)]
-    if ask(w)[0] == math.inf:
-        return w, math.inf
-    for _ in range(1000):
-        w, value = _newton(_Ways(law, v, means, used), K, np.full(K, 1 / K))
-        if nearest:
-            found = ask(w)
-            if found[0] / exact >= value * (1 - 1e-9):
-                return w, float(min(value, found[0] / exact))
-            used.append(_of_sets(certifier.kind, told, law, means, inside, found))
+        search = None
+        ways = _listed(kind, told, _Law(LAWS[law], v), kinds[0], kinds[1] != 0, counts)
+    barrier = _Barrier(ways, counts.astype(np.float64))
+    w = np.full(len(counts), 1 / K)
+    lower = search(w) if search is not None else math.inf
+    values = barrier.values(w)
+    least = min(lower, _least(values))
+    if not 0 < least < math.inf:
+        return Game(np.full(K, 1 / K), max(least, 0.0), max(least, 0.0))
+    barrier.let_in(values, 4 * least)
+    t, rate, scale = 0.5 * least, 1 / least, least
+    best, most, found_w, stuck = least, math.inf, w, 0.0
+    for _ in range(ROUNDS):
+        w, t, above, reached = barrier.centre(w, t, rate, scale)
+        most = min(most, above)
+        bound = search(w) if search is not None else math.inf
+        known = _least(values := barrier.values(w))
+        gap, close = barrier.number() / rate, known * (1 - 0.1 * ACCURACY)
+        new = barrier.let_in(values, t + gap)
+        if bound < close and most - known <= ACCURACY * known:
+            bound, whole = search.exactly(w, close)
+            known = _least(values := barrier.values(w))
+            new = barrier.let_in(values, t + gap)
+            stuck += 0 if whole else 4
+        if min(bound, known) > best:
+            best, found_w = min(bound, known), w
+        if most - best <= ACCURACY * best or stuck >= 4:
+            break
+        if known <= t:
+            back_by = max(gap, 2 * (t - known))
+            if known < 0.7 * best:
+                w = 0.5 * (w + found_w)
+                known = _least(barrier.values(w))
+            stuck += not new
+            if known <= t + gap:
+                t = known - min(back_by, 0.5 * known)
+            rate = min(rate, max(barrier.number() / back_by, 0.03 * rate))
+        elif not reached and above == math.inf:
+            stuck, t = stuck + 0.2, t - min(gap, 0.1 * t)
+        elif not new and rate * known > 1e13:
+            break
         else:
-            values = everything.at(w)
-            if values.min() >= value * (1 - 1e-9):
-                return w, float(min(value, values.min()))
-            known = set(map(id, used))
-            more = [ways[i] for i in _least(values, ways, K) if values[i] < value * (1 - 1e-9)]
-            used += [way for way in more if id(way) not in known]
-    raise ArithmeticError(f"the game for the means {means.tolist()} was not solved")
+            stuck, rate = 0.0, rate * 10.0
+            barrier.let_in(values, t + gap, t + 100 * gap)
+    return Game(found_w[back], best, max(most, best))
 
 
-def _least(values: Floats, ways: list[Way], K: int) -> list[int]:
-    """For each arm the way of least value in which it comes first or second, and the ways of all arms."""
-    best: dict[tuple[int, int], int] = {}
-    for i in np.argsort(values, kind="stable").tolist():
-        for place in (0, 1):
-            best.setdefault((place, int(ways[i].arms[place])), i)
-    return sorted(set(best.values()))
+def _least(values: list[Floats]) -> float:
+    """Of the values of all kinds."""
+    return min([math.inf, *(float(found.min()) for found in values if len(found))])
 
 
-def _pair(law: str, means: Floats, i: int, j: int, a: float, b: float, floor: float) -> Way | None:
-    """Arm i lowered to a x + b, arm j raised to x; None where no instance does so."""
-    low, high = max(float(means[j]), floor), (float(means[i]) - b) / a
-    if law == "bernoulli":
-        low, high = max(low, -b / a), min(high, 1.0)
-        if not low < high or (low == high == 1.0):
-            return None
-    return Way(np.array([i, j]), np.array([a, 1.0]), np.array([b, 0.0]), np.array([-1.0, 1.0]), low, max(low, high))
-
-
-def _enumerated(kind: str, told: Floats, law: str, means: Floats, inside: NDArray[np.bool_]) -> tuple[list[Way], bool]:
-    """All ways of a kind; or none, and True, where they are too many."""
+def _listed(
+    kind: str, told: Floats, law: _Law, means: Floats, inside: NDArray[np.bool_], counts: NDArray[np.int64]
+) -> list[Any]:
+    """All ways of a kind whose ways can be listed; means, inside and counts are those of merged arms."""
     I, O = np.flatnonzero(inside).tolist(), np.flatnonzero(~inside).tolist()  # noqa: E741
-    K, found = len(means), list[Way | None]()
+    K, m, bernoulli = len(means), means.tolist(), not law.gaussian
+    pairs = list[tuple[int, int, float, float, float, float]]()
+
+    def add(i: int, j: int, a: float, b: float, floor: float) -> None:
+        low, high = max(m[j], floor), (m[i] - b) / a
+        if bernoulli:
+            low, high = max(low, -b / a), min(high, 1.0)
+            if not low < high or (low == high == 1.0):
+                return
+        pairs.append((i, j, a, b, low, max(low, high)))
+
     if kind == "top-k":
-        found = [_pair(law, means, i, j, 1.0, -float(told[1]), -math.inf) for i in I for j in O]
-    elif kind == "all-good-exactly":
-        a, b, floor, c, d, bottom = (float(x) for x in told[:6])
-        found = [_pair(law, means, i, j, a, b, floor) for i in I for j in range(K) if j != i]
-        for i in O:
-            others = [j for j in range(K) if j != i]
-            low, high = max(float(means[i]), bottom), float(((means[others] - d) / c).max())
-            high = min(high, 1.0) if law == "bernoulli" else high
-            arms = np.array([i, *others])
-            lift = np.array([1.0] + [c] * (K - 1)), np.array([0.0] + [d] * (K - 1))
-            found.append(Way(arms, *lift, np.array([1.0] + [-1.0] * (K - 1)), low, max(low, high)))
-    else:
-        return [], True
-    return [way for way in found if way is not None], False
+        for i in I:
+            for j in O:
+                add(i, j, 1.0, -float(told[1]), -math.inf)
+        return [_Pairs(law, means, pairs)]
+    a, b, floor, c, d, bottom = (float(x) for x in told[:6])
+    for i in I:
+        for j in range(K):
+            if j != i or counts[i] > 1:
+                add(i, j, a, b, floor)
+    levels = _Levels(law, means, c, d, raised=True)
+    for i in O:
+        others = counts.astype(np.float64)
+        others[i] -= 1
+        low, high = max(m[i], bottom), float(((means[others > 0] - d) / c).max())
+        levels.add(i, others, low, min(high, 1.0) if bernoulli else high)
+    return [_Pairs(law, means, pairs), levels]
 
 
-def _of_sets(kind: str, told: Floats, law: str, means: Floats, inside: NDArray[np.bool_], found: Floats) -> Way:
-    """The way that the exact routine reports as the nearest one."""
-    K, n = len(means), int(found[1])
-    arms = found[2 : 2 + n].astype(np.int64)
-    taken = inside[arms]
-    if kind == "swaps":
-        gap = float(told[0] * told[1])
-        return Way(arms, np.zeros(n), np.zeros(n), np.where(taken, -1.0, 1.0), 0.0, 1.0, gap)
-    target, epsilon = found[2 + 2 * K : 2 + 2 * K + n], float(told[1])
-    first = int(np.flatnonzero(target < means[arms])[0]) if (target < means[arms]).any() else -1
-    if first < 0:
-        first = int(np.flatnonzero(taken & (target == means[arms]))[0])
-    sides = np.where(np.arange(n) == first, -1.0, 1.0)
-    raised = means[arms][sides > 0]
-    low, high = float(raised.min()) - epsilon, float(means[arms[first]])
-    if law == "bernoulli":
-        low, high = max(low, 0.0), min(high, 1.0 - epsilon)
-    return Way(arms, np.ones(n), np.where(sides > 0, epsilon, 0.0), sides, low, high)
+@jit
+def _each_sets(
+    law: Any, k: Any, epsilon: Any, mean: Any, room: Any, asked: Any, ends: Any, work: Any, sets: Any, values: Any
+) -> None:
+    """For each arm that is asked for: what it costs to lower it to the best x, and the set of k that is raised."""
+    K = len(mean)
+    u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
+    for n in range(len(asked)):
+        i, low, high = asked[n], ends[n, 0], ends[n, 1]
+        values[n], x = level(law, EACH, i, k, 1.0, epsilon, low, high, np.inf, mean, room, u, chosen, stack)
+        others_at(law, EACH, i, k, x + epsilon, mean, room, u, chosen)
+        for a in range(K):
+            sets[n, a] = chosen[a]
+
+
+class _Sets:
+    """The searches for ways by sets of arms, "each" and "swaps": the nearest ones at w become known ways."""
+
+    def __init__(
+        self,
+        kind: str,
+        told: Floats,
+        law: int,
+        v: float,
+        means: Floats,
+        inside: NDArray[np.bool_],
+        back: Ints,
+        merged: Floats,
+    ) -> None:
+        K, one = len(means), _Law(law, v)
+        self.law, self.means, self.back, self.G = law, means, back, len(merged)
+        self.inside, self.k, self.epsilon = inside.astype(np.int8), int(told[0]), float(told[1])
+        self.room, self.work, self.each = np.zeros(5 * K), np.zeros(6 * K + LEVELS_ROOM), kind == "each"
+        self.room[4 * K :] = v
+        if not self.each:
+            self.ways: Any = _Halves(one, merged, self.k * self.epsilon)
+            n = min(self.k, K - self.k)
+            self.sets, self.values = np.empty((3 * n, K)), np.empty(n)
+            return
+        self.ways = _Levels(one, merged, 1.0, self.epsilon, raised=False)
+        asked, ends = list[int](), list[tuple[float, float]]()
+        _, firsts = np.unique(back, return_index=True)
+        for i in sorted(int(i) for i in firsts if inside[i]):
+            low = float(np.sort(np.delete(means, i))[-self.k]) - self.epsilon
+            high = float(means[i])
+            if law != GAUSSIAN:
+                low, high = max(low, 0.0), min(high, 1.0 - self.epsilon)
+            if law == GAUSSIAN or high >= 0:
+                asked.append(i)
+                ends.append((min(low, high), high))
+        self.asked, self.ends = np.array(asked, np.int64), np.array(ends).reshape(-1, 2)
+        self.sets, self.values = np.empty((len(asked), K)), np.empty(len(asked))
+
+    def __call__(self, w: Floats) -> float:
+        """A bound from below of the values of all ways at w, of merged arms; the nearest ones are known then."""
+        K, law = len(self.means), self.law
+        self.room[2 * K : 3 * K] = w[self.back]
+        if self.each:
+            told = self.asked, self.ends, self.work, self.sets, self.values
+            _each_sets(law, self.k, self.epsilon, self.means, self.room, *told)
+            for i, ends, chosen in zip(self.asked, self.ends, self.sets, strict=True):
+                self.ways.add(int(self.back[i]), np.bincount(self.back, chosen, self.G), *ends.tolist())
+        else:
+            gap = self.k * self.epsilon
+            swaps_bound(law, self.k, gap, self.means, self.room, self.inside, self.work, self.sets, self.values)
+            side = np.where(self.inside != 0, -1.0, 1.0)
+            for chosen in self.sets:
+                if (chosen > 0).any():
+                    self.ways.add(np.bincount(self.back, chosen * side, self.G))
+        return float(self.values.min()) if len(self.values) else math.inf
+
+    def exactly(self, w: Floats, most: float) -> tuple[float, bool]:
+        """As a call, where the bound is too low: by branch and bound, for sets that cost less than `most`.
+
+        Returns:
+            The bound, and whether it is known that no sets cost less.
+        """
+        if self.each:
+            return float(self.values.min()), True
+        gap, K = self.k * self.epsilon, len(self.means)
+        told = self.means, self.room, self.inside, self.work, most, SEARCHED
+        found, whole = swaps_below(self.law, self.k, gap, *told)
+        chosen = self.work[4 * K : 5 * K]
+        if found < most:
+            self.ways.add(np.bincount(self.back, chosen * np.where(self.inside != 0, -1.0, 1.0), self.G))
+        return (float(found), True) if whole else (float(self.values.min()), False)

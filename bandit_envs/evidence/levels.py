@@ -24,7 +24,7 @@ import numpy as np
 from ..compiled import part
 from .laws import BERNOULLI, STUDENT, arm_cost, curvature, slope
 
-__all__ = ["LEVELS_ROOM", "each_exactly", "left_out_exactly"]
+__all__ = ["EACH", "LEVELS_ROOM", "each_exactly", "left_out_exactly", "level", "others_at"]
 
 LEFT_OUT, EACH = range(2)  # kernel constants
 DEPTH = 400  # kernel constants: intervals that wait
@@ -33,7 +33,7 @@ CLOSE = 1e-12  # kernel constants: relative error of the least cost
 
 
 @part
-def _others(law: Any, mode: Any, i: Any, k: Any, y: Any, mean: Any, room: Any, u: Any, chosen: Any) -> Any:
+def others_at(law: Any, mode: Any, i: Any, k: Any, y: Any, mean: Any, room: Any, u: Any, chosen: Any) -> Any:
     """The cost of the other arms at y: of lowering all to it, or of raising the cheapest k, which are marked."""
     K, total = len(mean), 0.0
     for a in range(K):
@@ -146,7 +146,7 @@ def level(
     stack[0], stack[1] = low, high
     for end in (low, high):
         own = arm_cost(law, w, m, v, end) if (m < end if mode == LEFT_OUT else m > end) else 0.0
-        value = own + _others(law, mode, i, k, c * end + d, mean, room, u, chosen)
+        value = own + others_at(law, mode, i, k, c * end + d, mean, room, u, chosen)
         if value < best:
             best, where = value, end
     while waiting > 0:
@@ -155,12 +155,12 @@ def level(
         near, far = (left, right) if mode == LEFT_OUT else (right, left)  # where i itself costs least, and most
         own = arm_cost(law, w, m, v, near) if (m < near if mode == LEFT_OUT else m > near) else 0.0
         others = c * (right if mode == LEFT_OUT else left) + d
-        bound = own + _others(law, mode, i, k, others, mean, room, u, chosen)
+        bound = own + others_at(law, mode, i, k, others, mean, room, u, chosen)
         if bound >= best * (1.0 - CLOSE) or not left < right:
             continue
         convex = True
         if mode == EACH:
-            _others(law, mode, i, k, c * right + d, mean, room, u, chosen)
+            others_at(law, mode, i, k, c * right + d, mean, room, u, chosen)
             convex = _set_holds(law, i, c * left + d, c * right + d, mean, room, u, chosen)
         if convex and law == STUDENT:
             total = w * _least_curvature(m, v, left, right, mode == EACH)
@@ -174,7 +174,7 @@ def level(
         else:
             x = 0.5 * (left + right)
         own = arm_cost(law, w, m, v, x) if (m < x if mode == LEFT_OUT else m > x) else 0.0
-        value = own + _others(law, mode, i, k, c * x + d, mean, room, u, chosen)
+        value = own + others_at(law, mode, i, k, c * x + d, mean, room, u, chosen)
         if value < best:
             best, where = value, x
         if not convex and left < x < right and waiting + 2 <= DEPTH:
@@ -193,7 +193,7 @@ def each_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, ou
     for i in range(K):
         if not inside[i]:
             continue
-        _others(law, EACH, i, k, -math.inf, mean, room, u, chosen)  # all cost nothing: the k largest means
+        others_at(law, EACH, i, k, -math.inf, mean, room, u, chosen)  # all cost nothing: the k largest means
         low = math.inf
         for a in range(K):
             low = min(low, mean[a] - epsilon) if chosen[a] > 0.0 else low
@@ -209,7 +209,7 @@ def each_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, ou
             best, arm, where = value, i, x
     out[0] = best
     if best < math.inf:
-        _others(law, EACH, arm, k, where + epsilon, mean, room, u, chosen)
+        others_at(law, EACH, arm, k, where + epsilon, mean, room, u, chosen)
         _report(law, EACH, arm, where, where + epsilon, mean, room, chosen, out)
 
 
@@ -233,7 +233,7 @@ def left_out_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any
             best, arm, where = value, i, x
     if arm >= 0:
         out[0] = best
-        _others(law, LEFT_OUT, arm, 0, c * where + d, mean, room, u, chosen)
+        others_at(law, LEFT_OUT, arm, 0, c * where + d, mean, room, u, chosen)
         _report(law, LEFT_OUT, arm, where, c * where + d, mean, room, chosen, out)
 
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import part
+from ..compiled import jit, part
 from .boundaries import BOUNDARY, COMMON, LAW, NONE, enough
 from .laws import BERNOULLI, GAUSSIAN
 
-__all__ = ["swaps_exactly", "swaps_level"]
+__all__ = ["swaps_below", "swaps_bound", "swaps_exactly", "swaps_level"]
 
 CLOSE = 1e-13  # kernel constants: relative error of the least cost
 
@@ -143,25 +143,28 @@ def _best_dual(
 
 
 @part
-def swaps_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
-    """The evidence for TopK with the criterion "aggregate"; numbers: law, k and epsilon of `TopK.certifier`."""
-    K, law, k = len(pulls), numbers[LAW], np.int64(numbers[COMMON])
-    gap, best, where = k * numbers[COMMON + 1], math.inf, 0.0
+def _search(law: Any, k: Any, gap: Any, mean: Any, room: Any, inside: Any, work: Any, most: Any, steps: Any) -> Any:
+    """The sets of least cost, by branch and bound: their cost, or `most` if none costs less; their tilt, steps left.
+
+    Args:
+        law, k, mean, room, inside: as everywhere. gap: k epsilon.
+        work: 6 K floats; the sets are left in work[4 K : 5 K], 1 for their arms.
+        most: sets that cost as much are of no interest; inf: all are.
+        steps: after so many it is given up; none are left then.
+    """
+    K, best, where = len(mean), most, 0.0
     term, chosen, forced, order, sets = (
-        work[:K],
-        work[K : 2 * K],
-        work[2 * K : 3 * K],
-        work[3 * K : 4 * K],
-        work[4 * K :],
-    )
+        work[:K], work[K : 2 * K], work[2 * K : 3 * K], work[3 * K : 4 * K], work[4 * K :],
+    )  # fmt: skip
     for a in range(K):
         sets[a] = 0.0
     for s in range(1, min(k, K - k) + 1):
         depth, entering = 0, True
         for a in range(K):
             forced[a] = 0.0
-        while True:
+        while steps > 0:
             if entering:
+                steps -= 1
                 bound, _ = _best_dual(law, s, gap, mean, room, inside, forced, term, chosen)
                 entering = bound < best * (1.0 - CLOSE)
             if entering:
@@ -192,8 +195,23 @@ def swaps_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, o
             if depth == 0:
                 break
             forced[np.int64(order[depth - 1])], entering = -1.0, True
+    return best, where, steps
+
+
+@part
+def swaps_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
+    """The evidence for TopK with the criterion "aggregate"; numbers: law, k and epsilon of `TopK.certifier`."""
+    K, law, k = len(pulls), numbers[LAW], np.int64(numbers[COMMON])
+    best, where, _ = _search(law, k, k * numbers[COMMON + 1], mean, room, inside, work, math.inf, 2**62)
     out[0] = max(best, 0.0) if best < math.inf else best
-    _report(law, where, mean, room, inside, sets, out)
+    _report(law, where, mean, room, inside, work[4 * K :], out)
+
+
+@jit
+def swaps_below(law: Any, k: Any, gap: Any, mean: Any, room: Any, inside: Any, work: Any, most: Any, steps: Any) -> Any:
+    """The least cost of sets, or `most` if none costs less, and whether so many steps were enough; see `_search`."""
+    best, _, left = _search(law, k, gap, mean, room, inside, work, most, steps)
+    return best, left > 0
 
 
 @part
@@ -215,6 +233,29 @@ def swaps_level(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out
     if least > out[0]:
         out[0] = least
         _report(law, where, mean, room, inside, sets, out)
+
+
+@jit
+def swaps_bound(
+    law: Any, k: Any, gap: Any, mean: Any, room: Any, inside: Any, work: Any, sets: Any, values: Any
+) -> None:
+    """For each number s of swaps: a bound from below of what sets of size s cost, and sets that come close to it.
+
+    Args:
+        law, k, mean, room, inside: as everywhere. gap: k epsilon.
+        work: 3 K floats. values (n,), sets (3 n, K): to be filled; sets of 0 alone are none.
+    """
+    K, n = len(mean), len(values)
+    term, chosen, forced = work[:K], work[K : 2 * K], work[2 * K : 3 * K]
+    for a in range(K):
+        forced[a] = 0.0
+    for s in range(1, n + 1):
+        values[s - 1], tilt = _best_dual(law, s, gap, mean, room, inside, forced, term, chosen)
+        for side in range(3):  # where the sets change, those before and those after it
+            if tilt > 0.0:
+                _dual(law, s, gap, tilt * (1.0 + (side - 1) * 1e-7), mean, room, inside, forced, term, chosen)
+            for a in range(K):
+                sets[3 * (s - 1) + side, a] = chosen[a] if tilt > 0.0 else 0.0
 
 
 @part

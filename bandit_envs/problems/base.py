@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..checks import choice, integer, mask, number
 from ..compiled import jit
 from ..evidence import D_AT, RHO, Certifier, common
-from ..evidence.game import single, solve
+from ..evidence.boundaries import COMMON
+from ..evidence.game import Game, single, solve
 from ..geometry import Polyhedron
 from ..instances import Instance, Sampler
 from ..routines import call_routine, routine
@@ -478,7 +479,7 @@ class Problem(ABC):
         found, lead = self._ways(pulls, mean, answer, variance, **options)
         return np.exp(-np.maximum(found[:, 0], 0.0)).reshape(lead)
 
-    def _game(self, means: ArrayLike, law: str, sigma: float) -> tuple[Floats, float]:
+    def _game(self, means: ArrayLike, law: str, sigma: float) -> Game:
         """Optimal proportions (K,) and the value of the game, for one instance; see `evidence.game`."""
         m = np.array(means, np.float64, order="C")
         if m.ndim not in (1, 2) or not np.isfinite(m).all():
@@ -491,14 +492,14 @@ class Problem(ABC):
             one = np.ones((len(m), 1), np.int64)
             return single(self.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma))
         certifier = self.certifier(len(m), law=law, sigma=sigma, boundary="none", search="exact")
-        return solve(certifier, law, float(sigma) ** 2, m, answer)
+        return solve(certifier.kind, certifier.numbers[COMMON:], law, float(sigma) ** 2, m, answer)
 
     def characteristic_time(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> float:
         """T*, the pulls per nat of evidence at the best proportions, for one instance; inf where there are none.
 
         1 / T* = max over proportions w of min over instances on which the right answer for these means is wrong of the
-        sum of w times divergences. Where several answers are correct, it is that of the plug-in one; see
-        docs/certificates.md.
+        sum of w times divergences, to 1e-6. Where several answers are correct, it is that of the plug-in one; see
+        docs/certificates.md, also for how long it takes.
 
         Args:
             means: (K,) or (K, D).
@@ -508,12 +509,12 @@ class Problem(ABC):
         Raises:
             ValueError: for values that are not allowed, and for a problem that tells no evidence.
         """
-        value = self._game(means, law, sigma)[1]
-        return 1 / value if value > 0 else math.inf
+        most = self._game(means, law, sigma).most
+        return 1 / most if most > 0 else math.inf
 
     def optimal_proportions(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> Floats:
         """The proportions of pulls, (K,), that reach `characteristic_time`; equal ones where it is inf or 0."""
-        return self._game(means, law, sigma)[0]
+        return self._game(means, law, sigma).proportions
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The paper's complexity measures of one instance, means (K,) or (K, D). Here: `H`, the sum of margin^-2."""
@@ -530,14 +531,19 @@ class Problem(ABC):
         Args:
             means: (K,) or (K, D), of one instance.
             delta: error probability in (0, 1).
-            law, sigma: see `characteristic_time`. One that is defined for means and delta alone, by a problem of one's
-                own, is taken for arms of all laws; or, with `unit_gaussian_bound`, for N(mean, 1) arms.
+            law, sigma: see `characteristic_time`; `quick_bound` tells whether it takes long. One that is defined for
+                means and delta alone, by a problem of one's own, is taken for arms of all laws; or, with
+                `unit_gaussian_bound`, for N(mean, 1) arms.
         """
         delta = number("delta", delta, 0, 1, above=True, below=True)
         if not self._tells_evidence:
             return math.nan
         least = (1 - 2 * delta) * math.log((1 - delta) / delta) if delta < 0.5 else 0.0
         return least * self.characteristic_time(means, law=law, sigma=sigma) if least > 0 else 0.0
+
+    def quick_bound(self, K: int) -> bool:
+        """Whether `lower_bound` of K arms takes about a second at most, and nothing has to be compiled for it."""
+        return self.local or K <= 50
 
     def paper_lower_bound(self, means: ArrayLike, delta: float) -> float:
         """The lower bound of the problem's paper, for N(mean, 1) arms; NaN where it has none.

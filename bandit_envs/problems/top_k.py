@@ -121,7 +121,7 @@ class TopK(Problem):
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         k, epsilon, kind, room = self.k, self.epsilon, "top-k", 0
         some, student = min(k, K - k) > 1, numbers[LAW] == STUDENT
-        if self.criterion == "exact":
+        if self.criterion == "exact" or epsilon == 0:  # a set that is better holds an arm that is better
             epsilon = 0.0
         elif self.criterion == "each":
             if search == "exact" and k > 1 and epsilon > 0:
@@ -133,6 +133,10 @@ class TopK(Problem):
         elif search != "pairs" and not student:
             kind, room = "swaps" if search == "exact" else "sets", 6 * K
         return Certifier.of(kind, K, numbers, k, epsilon, room=room)
+
+    def quick_bound(self, K: int) -> bool:
+        pairs = self.criterion == "exact" or self.epsilon == 0 or self.k == 1
+        return pairs and super().quick_bound(K)
 
     def truth(self, means: ArrayLike) -> Floats:
         return np.asarray(means, np.float64)
