@@ -218,6 +218,21 @@ def test_after_the_end_results_are_recorded_and_the_answer_stays() -> None:
 # --- sessions in a file -----------------------------------------------------------------------------------------------
 
 
+def test_the_certificate_is_that_of_the_statistics(tmp_path: Path) -> None:
+    facts = {"problem": "Threshold", "arms": ["a", "b"], "range": (0, 1), "delta": 0.1}
+    session = agents.Session("uniform", facts, store=tmp_path / "s.db")
+    assert session.certificate == 0.0
+    for value in (1, 1, 1, 1, 1, 0, 1, 1, 1, 1):
+        for arm, sample in (("a", value), ("b", 1 - value)):
+            session.tell(arm, sample)
+    problem = session.task.make_problem()
+    wanted = problem.certified_level([10, 10], [0.9, 0.1], law="bernoulli")
+    assert session.certificate == pytest.approx(1 - wanted)
+    assert 0 < session.certificate < 1
+    session.undo()
+    assert session.certificate < 1 - wanted
+
+
 def test_a_session_in_a_file(tmp_path: Path) -> None:
     place = tmp_path / "a.db"
     session = agents.Session("lsa", FACTS, store=place)
@@ -228,7 +243,7 @@ def test_a_session_in_a_file(tmp_path: Path) -> None:
     session.note("a new batch of reagent")
     again = agents.Session(store=place)
     assert again.names == ["a", "b", "c"]
-    assert (again.remaining, len(again), again.done, again.certificate) == (10, 2, False, None)
+    assert (again.remaining, len(again), again.done, again.certificate) == (10, 2, False, 0.0)
     assert again.answer().tolist() == [True, False, False]
     assert again.ask() == [2]
     assert [ask.arm for ask in agents.Session("lsa", FACTS, store=place).pending] == [2]

@@ -64,7 +64,6 @@ from .rows import CERTIFIED, LEVEL, ROUNDING, Run
 
 __all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "most_pulls", "plays", "pull_numbers"]
 
-MOST_ARMS = 100  # of an instance whose characteristic time is worked out
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
 MOST_PAIRED = 1000  # arms, of which all pairs are looked at for the level of a certificate
@@ -629,7 +628,7 @@ def _bound_for_law(problem: Problem, arms: Arms, delta: float) -> float:
         law, sigma = "gaussian", float(arms.variances.max()) ** 0.5
     else:
         return math.nan
-    if not problem.local and len(arms.means) > MOST_ARMS:  # the game takes long: the paper's, which is smaller
+    if not problem.quick_bound(len(arms.means)):  # the game takes long: the paper's, which is smaller
         return sigma**2 * problem.paper_lower_bound(arms.means, delta) if law == "gaussian" else math.nan
     try:
         found = float(problem.lower_bound(arms.means, delta, law=law, sigma=sigma))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Ask", "Session"]
 
+MOST_COMPARED = 1000  # arms, all pairs of which are looked at for a certificate
+
 STEPS = 256  # results between two states that are kept
 
 
@@ -177,8 +179,25 @@ class Session:
 
     @property
     def certificate(self) -> float | None:
-        """The probability with which the answer of now is known to be right; None where this cannot be told."""
-        return None
+        """The probability with which the answer of now is right, at least, whenever it is looked at.
+
+        It is 1 - the level of the certificate (`Problem.certified_level`), whatever has chosen the measurements. None
+        where the problem tells no evidence, and where arms are compared and are too many to be looked at in pairs.
+        """
+        with self._lock:
+            self._look()
+            book = self._book
+            task, seen, answer = book.run.task, book.statistics.at(book.active), book.answer()[book.active]
+        if not (book.run.problem.local or task.K <= MOST_COMPARED):
+            return None
+        try:
+            certifier = task.certifier()
+        except ValueError:
+            return None
+        D = () if task.D == 1 else (task.D,)
+        means, variances = (x.reshape(1, task.K, *D) for x in (seen.mean, seen.variance))
+        way = certifier.ways(seen.pulls[None], means, variances, answer[None].astype(np.int8))
+        return 1.0 - math.exp(-max(float(way[0, 0]), 0.0))
 
     @property
     def boundary(self) -> float | None:
