@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -630,8 +630,24 @@ def _bound_for_law(problem: Problem, arms: Arms, delta: float) -> float:
         return math.nan
     if not problem.quick_bound(len(arms.means)):  # the game takes long: the paper's, which is smaller
         return sigma**2 * problem.paper_lower_bound(arms.means, delta) if law == "gaussian" else math.nan
+    asked = _Asked(repr((problem, arms.means.tolist())), problem, arms.means)
+    return _bound_of(asked, delta, law, sigma)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """An instance of a problem; equal where the text that tells all of it is."""
+
+    text: str
+    problem: Problem = field(compare=False)
+    means: NDArray[np.float64] = field(compare=False)
+
+
+@functools.lru_cache(maxsize=256)
+def _bound_of(asked: _Asked, delta: float, law: str, sigma: float) -> float:
+    """The bound of an instance, worked out once for all agents that meet it; NaN if there is none."""
     try:
-        found = float(problem.lower_bound(arms.means, delta, law=law, sigma=sigma))
+        found = float(asked.problem.lower_bound(asked.means, delta, law=law, sigma=sigma))
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):  # arms of several dimensions that are not Gaussian
         return math.nan
     return found if math.isfinite(found) else math.nan

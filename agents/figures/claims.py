@@ -517,7 +517,7 @@ class Quote:
 
     Attributes:
         name: short and unique in the figure; the page of the figure tells of it at the anchor "figure-name".
-        words: the paper's own.
+        words: the paper's own; empty for a claim that stands for itself.
         claims: all of what is tested of it.
         reading: what is read otherwise than the paper says it, if something is.
     """

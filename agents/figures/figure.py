@@ -57,9 +57,9 @@ class Figure:
 
     @property
     def quotes(self) -> list[Quote]:
-        """What the paper says; a claim alone stands for itself, under a number."""
+        """What the paper says; a claim alone stands for itself, without words of the paper, under a number."""
         return [
-            claim if isinstance(claim, Quote) else Quote(str(number), claim.text, [claim])
+            claim if isinstance(claim, Quote) else Quote(str(number), "", [claim])
             for number, claim in enumerate(self.claims, start=1)
         ]
 

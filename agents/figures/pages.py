@@ -74,7 +74,9 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _quoted(quote: Quote) -> str:
-    """A quotation, and how it is read."""
+    """A quotation, and how it is read; of a claim without words of the paper what it says."""
+    if not quote.words:
+        return f"{quote.claims[0].panel}: {quote.claims[0].text}"
     return f"“{quote.words}”" + (f" ({quote.reading})" if quote.reading else "")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import gymnasium as gym
@@ -26,7 +26,19 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Allocation", "AnyPanel", "Lead", "Panel", "Result", "Sweep", "Swept", "Transform", "exact_row", "unchanged"]
+__all__ = [
+    "Allocation",
+    "AnyPanel",
+    "Lead",
+    "OverBound",
+    "Panel",
+    "Result",
+    "Sweep",
+    "Swept",
+    "Transform",
+    "exact_row",
+    "unchanged",
+]
 
 Transform = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
 
@@ -368,6 +380,20 @@ class Sweep(Lines[Swept]):
         """Draw a line with a confidence band for each agent."""
         series = self.series(result, level, transform, order)
         draw(ax, series, f"{self.label} ({100 * level:.4g} % interval)", self.xlabel, self.log, True)
+
+
+@dataclass(frozen=True)
+class OverBound(Sweep):
+    """A sweep whose pulls are drawn as multiples of the lower bound on their mean, which each environment has."""
+
+    def series(self, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
+        """A mean with its interval at each value, over the bound there; NaN where none is known."""
+        bounds = np.array([one.runs[0].lower_bound for one in result.evaluations.values()])
+        found = super().series(result, level, transform, order)
+        return [
+            replace(one, mean=one.mean / bounds, low=one.low / bounds, high=one.high / bounds, floor=one.floor / bounds)
+            for one in found
+        ]
 
 
 @dataclass(frozen=True)
