@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .claims import Claim
-from .figure import Figure, alike
+from .figure import Figure, Values, alike
 from .panels import OverBound, Sweep
 
 __all__ = ["FIGURES"]
@@ -89,6 +89,9 @@ FIGURES = alike(
             source="Stopping times, after Garivier & Kaufmann, COLT 2016, section 6",
             panels=panels,
             claims=CLAIMS[problem],
+            values=[
+                Values({panel.title: list(panel.sweep)}, "pulls / lower bound", ".1f", drawn=True) for panel in panels
+            ],
         )
         for problem, panels in PANELS.items()
     ]
