@@ -65,7 +65,9 @@ def test_evaluate_real_ratings(capsys: Output, data_folder: Path, monkeypatch: p
     assert "Threshold(threshold=1.5, tolerance=0.0) · 9,250 arms of captions-651 · budget 12,000 · 2 episodes" in out
     assert err == ""
     out, err = run(capsys, "evaluate Threshold --instance captions-651 --threshold 1.5 --budget 9300 --episodes 1")
-    assert set(agents_in(out)) == {"uniform", "random", "lsa", "apt", "sar", "evolved"}
+    assert set(agents_in(out)) == {
+        *("uniform", "random", "lsa", "apt", "sar", "evolved", "evidence", "hdoc", "top-two", "track-and-stop"),
+    }
     assert "note: left out: ucbe needs a finite H, got inf" in err
     assert "note: left out: opt-kg needs Bernoulli arms, got categorical" in err
     _, err = run(capsys, "evaluate Threshold --instance captions-651 --threshold 1.5 --budget 9300 --agents ucbe", 2)

@@ -136,7 +136,16 @@ def check_all_good(name: str, form: str, delta: float, episodes: int, most: int)
 
 def test_who_stops_on_all_good() -> None:
     """LUCB does on other problems; here it is an oracle that runs on."""
-    assert set(ALL_GOOD) == {"st2", "two-step", "fareast", "east", "uniform-elimination", "lucb"}
+    assert set(ALL_GOOD) == {
+        "st2",
+        "two-step",
+        "fareast",
+        "east",
+        "uniform-elimination",
+        "lucb",
+        "evidence",
+        "track-and-stop",
+    }
 
 
 @pytest.mark.parametrize("form", FORMS)

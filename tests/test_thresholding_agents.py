@@ -57,13 +57,13 @@ def make(name: str, source: Any = None, **parameters: Any) -> Any:
 # --- the catalogue ---------------------------------------------------------------------------------------------------
 
 
-APART = ("sar", "static", "offline", "hdoc")  # their twins are not among TWINS
+APART = ("sar", "static", "offline", "hdoc", "evidence", "track-and-stop", "top-two")  # their twins are not among TWINS
 
 
 def test_every_thresholding_agent_has_a_twin() -> None:
     rows = [
         name for name, kind in AGENTS.items() if "Threshold" in kind.solves and name not in (*APART, *LEARNED)
-    ]  # test_feasible_agents, below, test_classics, test_saved_models
+    ]  # test_feasible_agents, below, test_classics, test_certified_agents, test_saved_models
     assert sorted(rows) == NAMES
     assert len(rows) == len(COMPARED) == 8
     assert sorted(COMPARED) == NAMES

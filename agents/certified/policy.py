@@ -241,7 +241,7 @@ class CertifiedPolicy(PlanPolicy):
         if self.problem.local:
             need = 0.0 if plain else math.log(K / delta)
             return Sides(LOCAL, law, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, variance, need, need)
-        if isinstance(self.problem, TopK):
+        if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
             need = 0.0 if plain else _needed(told, 2, k * (K - k), delta)
             return Sides(TOP_K, law, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, variance, need, need)

@@ -33,7 +33,6 @@ import numpy as np
 from bandit_envs import (
     BERNOULLI,
     STUDENT,
-    Threshold,
     agent_uniform,
     choice,
     episode_kernel,
@@ -292,7 +291,7 @@ class TopTwo(CertifiedPolicy):
         which = RULES.index(choice("rule", rule, RULES))
         ids = choice("proportions", proportions, PROPORTIONS) == "ids"
         beta = number("beta", beta, 0, 1, above=True, below=True)
-        threshold = self.problem.threshold if isinstance(self.problem, Threshold) else 0.0
+        threshold = 0.0 if self.problem.boundary is None else self.problem.boundary
         self.rules = Rules(which, ids, beta, integer("seed", seed, 0, 2**32 - 1), threshold)
 
     def remember(self, observation: Observation) -> Memory:

@@ -82,17 +82,21 @@ CLAIMS: dict[str, list[Claim]] = {
     ],
 }
 
-FIGURES = alike(
-    [
-        Figure(
-            name=f"fixed-confidence-{problem.lower()}",
-            source="Stopping times, after Garivier & Kaufmann, COLT 2016, section 6",
-            panels=panels,
-            claims=CLAIMS[problem],
-            values=[
-                Values({panel.title: list(panel.sweep)}, "pulls / lower bound", ".1f", drawn=True) for panel in panels
-            ],
-        )
-        for problem, panels in PANELS.items()
-    ]
-)
+FIGURES = [
+    figure
+    for problem, panels in PANELS.items()
+    for figure in alike(
+        [
+            Figure(
+                name=f"fixed-confidence-{problem.lower()}",
+                source="Stopping times, after Garivier & Kaufmann, COLT 2016, section 6",
+                panels=panels,
+                claims=CLAIMS[problem],
+                values=[
+                    Values({panel.title: list(panel.sweep)}, f"pulls / lower bound, {panel.title}", ".1f", drawn=True)
+                    for panel in panels
+                ],
+            )
+        ]
+    )
+]

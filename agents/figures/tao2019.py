@@ -156,4 +156,4 @@ FIGURE_F4 = Figure(
     transform=FIGURE_1.transform,
 )
 
-FIGURES = alike([FIGURE_1, FIGURE_F1, FIGURE_F4])
+FIGURES = [*alike([FIGURE_1, FIGURE_F1]), *alike([FIGURE_F4])]  # together they have more agents than there are colours

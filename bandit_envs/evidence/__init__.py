@@ -8,6 +8,20 @@ from .laws import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, divergence, pair_cost
 from .levels import LEVELS_ROOM
 
 __all__ = [
-    "BERNOULLI", "D_AT", "GAUSSIAN", "LAW", "LEVELS_ROOM", "RHO", "STUDENT", "Certifier",
-    "arm_cost", "arm_penalty", "arm_weight", "common", "divergence", "enough", "nearest_way", "pair_cost",
-]  # fmt: skip
+    "BERNOULLI",
+    "D_AT",
+    "GAUSSIAN",
+    "LAW",
+    "LEVELS_ROOM",
+    "RHO",
+    "STUDENT",
+    "Certifier",
+    "arm_cost",
+    "arm_penalty",
+    "arm_weight",
+    "common",
+    "divergence",
+    "enough",
+    "nearest_way",
+    "pair_cost",
+]

@@ -143,10 +143,16 @@ def _margins(
 
 
 KINDS: dict[str, Callable[..., None]] = {
-    "threshold": _threshold, "top-k": _top_k, "all-good": _all_good, "polyhedron": _polyhedral,
-    "margins": _margins, "each": _each, "swaps": _swaps, "sets": _sets,
+    "threshold": _threshold,
+    "top-k": _top_k,
+    "all-good": _all_good,
+    "polyhedron": _polyhedral,
+    "margins": _margins,
+    "each": _each,
+    "swaps": _swaps,
+    "sets": _sets,
     "all-good-exactly": _all_good_exactly,
-}  # fmt: skip
+}
 
 
 def _threshold_quickly(
@@ -174,8 +180,10 @@ def _all_good_quickly(
 
 
 QUICK: dict[str, Callable[..., None]] = {
-    "threshold": _threshold_quickly, "top-k": _top_k_quickly, "all-good": _all_good_quickly,
-}  # fmt: skip
+    "threshold": _threshold_quickly,
+    "top-k": _top_k_quickly,
+    "all-good": _all_good_quickly,
+}
 
 
 @functools.cache
