@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from .boundaries import D_AT, LAW, RHO, arm_penalty, arm_weight, enough
+from .boundaries import D_AT, LAW, LEVELS_ROOM, RHO, arm_penalty, arm_weight, enough
 from .certifier import Certifier, common, nearest_way
 from .laws import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, divergence, pair_cost
-from .levels import LEVELS_ROOM
 
 __all__ = [
     "BERNOULLI",

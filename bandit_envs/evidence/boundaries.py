@@ -33,11 +33,12 @@ import numpy as np
 from ..compiled import part
 from .laws import BERNOULLI, GAUSSIAN, STUDENT
 
-__all__ = ["BOUNDARIES", "COMMON", "RHO", "arm_penalty", "arm_weight", "enough", "refresh"]
+__all__ = ["BOUNDARIES", "COMMON", "LEVELS_ROOM", "RHO", "arm_penalty", "arm_weight", "enough", "refresh"]
 
 NONE, MIXTURE, KAUFMANN = range(3)  # kernel constants
 BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}
 RHO = 300.0  # pulls of an arm at which the Gaussian mixture is sharpest; 100 to 1000 differ by some percent
+LEVELS_ROOM = 2 * 400  # kernel constants: room of `levels`, two numbers for each depth of its stack
 COMMON = 8  # kernel constants: numbers that stand before a problem's own: LAW .. PRIOR
 LAW, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, _SPARE = range(8)  # kernel constants
 KAPPA, SHAPE = 0.01, 0.5  # kernel constants: of the normal-inverse-gamma law: pulls that the centre is worth; shape

@@ -33,8 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiled import jit
+from .boundaries import LEVELS_ROOM
 from .laws import GAUSSIAN, LAWS
-from .levels import EACH, LEVELS_ROOM, level, others_at
+from .levels import EACH, level, others_at
 from .swaps import swaps_below, swaps_bound
 
 __all__ = ["Game", "single", "solve"]

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 
 from ..compiled import part
+from .boundaries import LEVELS_ROOM
 from .laws import BERNOULLI, STUDENT, arm_cost, curvature, slope
 
-__all__ = ["EACH", "LEVELS_ROOM", "each_exactly", "left_out_exactly", "level", "others_at"]
+__all__ = ["EACH", "each_exactly", "left_out_exactly", "level", "others_at"]
 
 LEFT_OUT, EACH = range(2)  # kernel constants
-DEPTH = 400  # kernel constants: intervals that wait
-LEVELS_ROOM = 2 * DEPTH  # kernel constants
+DEPTH = LEVELS_ROOM // 2  # kernel constants: intervals that wait
 CLOSE = 1e-12  # kernel constants: relative error of the least cost
 
 

@@ -10,7 +10,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +19,12 @@ from ..checks import choice, integer, mask, number
 from ..compiled import jit
 from ..evidence import D_AT, RHO, Certifier, common
 from ..evidence.boundaries import COMMON
-from ..evidence.game import Game, single, solve
 from ..geometry import Polyhedron
 from ..instances import Instance, Sampler
 from ..routines import call_routine, routine
+
+if TYPE_CHECKING:
+    from ..evidence.game import Game
 
 __all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
 
@@ -481,6 +483,8 @@ class Problem(ABC):
 
     def _game(self, means: ArrayLike, law: str, sigma: float) -> Game:
         """Optimal proportions (K,) and the value of the game, for one instance; see `evidence.game`."""
+        from ..evidence.game import single, solve  # late, as few ask for it
+
         m = np.array(means, np.float64, order="C")
         if m.ndim not in (1, 2) or not np.isfinite(m).all():
             raise ValueError(f"means must be those of one instance, (K,) or (K, D), got {m!r:.200}")
