@@ -182,7 +182,7 @@ def test_the_stamp_covers_every_file_that_kernels_read(tmp_path: Path) -> None:
     for path in sorted(package.rglob("*.py")):
         before, text = stamp(), path.read_text()
         path.write_text(text + "\n")
-        kernels = any(f"@{mark}\n" in text for mark in ("jit", "inlined", "part")) or path.name in (
+        kernels = any(f"@{mark}\n" in text for mark in ("jit", "inlined", "part", "view")) or path.name in (
             "compiled.py",
             "arms.py",
         )
