@@ -27,7 +27,7 @@ from .evidence import (
     pair_cost,
 )
 from .geometry import Polyhedron
-from .instances import Instance, Sampler
+from .instances import Instance, Sampler, from_table
 from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
 from .observations import FEATURES, arm_features, beta_below
@@ -36,11 +36,12 @@ from .polyhedra import Polyhedra
 from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Threshold, TopK
 from .problems.base import Measure
 from .problems.certificates import Deviation, Samples, at_boundary, cutoff, deviations
+from .prompts import PromptSelection
 from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
 from .routines import call_routine, carray, pointer, routine
-from .scores import PromptSelection, scores
 from .simulator import BULK, ENDED, LIVE, MOST_TIMES, Simulation, updated
+from .tables import Measurement, Measurements, measurements
 from .task import Task
 from .vector import PureExplorationVectorEnv
 
@@ -50,9 +51,11 @@ __all__ = [
     "ENVIRONMENTS", "INSTANCES", "LAWS", "PROBLEMS", "AllGood", "Arms", "Bernoulli", "BestArm", "Captions",
     "Categorical", "Feasible", "Gaussian", "Instance", "Polyhedra", "Polyhedron", "Problem", "PromptSelection",
     "PureExplorationEnv", "PureExplorationVectorEnv", "Resampled", "Sampler", "Tabulated", "Task", "Threshold", "TopK",
-    "Uniform", "captions", "scores",
+    "Uniform", "captions", "from_table",
     # for authors: problems, laws and instances of one's own, registries of one's own
     "Registry", "SetProblem", "register_instance", "register_law", "register_problem",
+    # measurements in files
+    "Measurement", "Measurements", "measurements",
     # checks of what users hand in, and names with parameters
     "choice", "errors_of", "flag", "integer", "integers", "interval", "mask", "number", "numbers", "parse_call",
     "unknown",

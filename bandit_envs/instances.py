@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import rng
-from .arms import LAWS, Arms, check_table
-from .checks import LARGEST, errors_of, integer, number, ours
+from .arms import LAWS, Arms, Bernoulli, Gaussian, Resampled, check_table
+from .checks import LARGEST, choice, errors_of, integer, number, ours
+from .tables import Measurements, measurements
 
-__all__ = ["Instance", "NamedInstance", "Sampler", "drawn"]
+__all__ = ["Instance", "NamedInstance", "Sampler", "drawn", "from_table"]
 
 Floats = NDArray[np.float64]
 # The laws of the means that a sampler may have, and how many numbers each takes; 0: any number of them.
@@ -69,6 +70,78 @@ class Instance:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `find` reads."""
         return self.arms.to_dict()
+
+
+# Tables are often sorted, so that the order of their arms tells which are best.
+OF_TABLES = {name: {"shuffle_arms": True} for name in ("AllGood", "BestArm", "Feasible", "Threshold", "TopK")}
+
+
+def from_table(
+    path: Any,
+    arm: str | None = None,
+    value: str | Sequence[str] | None = None,
+    index: str | int | None = None,
+    law: str | None = None,
+    name: str = "table",
+) -> Instance:
+    """An instance whose arms are those of a table of measurements.
+
+    Tables are often sorted: the arms come in a random order in each episode, unless `shuffle_arms=False` is asked for.
+
+    Args:
+        path, arm, value, index: the table and its columns, see `measurements`.
+        law: of the samples: "resampled", drawn from an arm's own measurements with replacement; "bernoulli", of the
+            mean of its measurements, which lie in [0, 1]; "gaussian", with their mean and standard deviation (divisor
+            n - 1). None: "bernoulli" where all measurements are single numbers 0 or 1, else "resampled".
+        name: of the instance.
+
+    Raises:
+        ValueError: for a cell that is no finite number, naming row and column; for less than 2 arms, an arm without a
+            measurement, measurements that are all the same, and those that do not go with the law.
+        TypeError: for what is no table. FileNotFoundError: where there is no such file.
+        ImportError: where a Parquet file needs pandas and pyarrow.
+    """
+    table = measurements(path, arm=arm, value=value, index=index)
+    rows = _rows_of(table)
+    all_values = np.concatenate(rows)
+    low, high = all_values.min(), all_values.max()
+    if low == high:
+        raise ValueError(f"all values of {table.of} are {low:g}: no arm differs from another")
+    scalar = all_values.ndim == 1
+    if law is None:
+        law = "bernoulli" if scalar and np.isin(all_values, (0, 1)).all() else "resampled"
+    choice("law", law, ("bernoulli", "gaussian", "resampled"))
+    means = [x.mean(axis=0) for x in rows]
+    arms: Arms
+    if law == "bernoulli":
+        if low < 0 or high > 1:
+            raise ValueError(
+                f"law='bernoulli' needs values in [0, 1], those of {table.of} reach from {low:g} to {high:g}"
+            )
+        arms = Bernoulli(means)
+    elif law == "gaussian":
+        for arm_name, x in zip(table.arms, rows, strict=True):
+            if len(x) < 2 or (x.min(axis=0) == x.max(axis=0)).any():
+                raise ValueError(
+                    f"law='gaussian' needs at least 2 different values of each arm, arm {arm_name!r} of {table.of} has "
+                    f"{x.tolist()!s:.80}"
+                )
+        arms = Gaussian(means, np.array([x.std(axis=0, ddof=1) for x in rows]))
+    else:
+        arms = Resampled(rows)
+    return Instance(arms, name, OF_TABLES, tuple(table.arms))
+
+
+def _rows_of(table: Measurements) -> list[Floats]:
+    """The measurements of each arm, (n,) or (n, D)."""
+    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in table.arms}
+    for one in table.rows:
+        found[one.arm].append(one.value)
+    if len(found) < 2:
+        raise ValueError(f"{table.of} must have at least 2 arms, got {table.arms}")
+    if empty := [name for name, values in found.items() if not values]:
+        raise ValueError(f"{table.of} has no value of the arm {empty[0]!r}")
+    return [np.array(values if len(values[0]) > 1 else [x for (x,) in values]) for values in found.values()]
 
 
 class Sampler:
@@ -265,7 +338,7 @@ class NamedInstance:
     Attributes:
         build: makes the instance or the sampler; its parameters are those of the name.
         problem: the name of the problem that it was made for; "" for any.
-        source: where it comes from. data: whether it reads public data, see `datasets`.
+        source: where it comes from. data: whether it reads a file.
     """
 
     build: Callable[..., Any]

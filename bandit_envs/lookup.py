@@ -10,12 +10,12 @@ from typing import Any
 
 from .arms import Arms, from_dict
 from .checks import errors_of
-from .instances import Instance, NamedInstance, Sampler
+from .instances import Instance, NamedInstance, Sampler, from_table
 from .naming import parse_call
 from .papers import PAPERS
 from .polyhedra import Polyhedra
+from .prompts import PromptSelection
 from .registry import Registry
-from .scores import PromptSelection, scores
 
 __all__ = ["INSTANCES", "find", "register_instance"]
 
@@ -60,8 +60,11 @@ INSTANCES = _Instances(
         "sampler": _sampler(Sampler),
         "polyhedra": _sampler(Polyhedra, "Feasible"),
         "prompt-selection": _sampler(PromptSelection, "BestArm"),
-        "scores": NamedInstance(
-            scores, "BestArm", "a table of scores, CSV or Parquet: parameters path, index, name", True
+        "table": NamedInstance(
+            from_table,
+            "",
+            "a table of measurements, CSV or Parquet: parameters path, arm, value, index, law, name",
+            True,
         ),
         **PAPERS,
     },

@@ -12,6 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from pages import write_files
 
 from agents.catalogue import AGENTS, LEARNED, recipe_of
 from agents.core import ALL_PROBLEMS
@@ -29,6 +30,7 @@ def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
     if page.stem == "session":
         pytest.importorskip("sqlalchemy")
     monkeypatch.chdir(tmp_path)
+    write_files(page, tmp_path)
     names: dict[str, object] = {}
     for code in BLOCK.findall(page.read_text()):  # the blocks of a page share their names, as a reader would type them
         exec(compile(code, str(page), "exec"), names)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import write_files
 
 import agents.cli.parsing as cli
 from agents import figures
@@ -136,14 +137,6 @@ def needs(line: Line, request: pytest.FixtureRequest) -> None:
         pytest.importorskip("sqlalchemy")
     if line.words[1] == "train" or any(word.endswith(".zip") for word in line.words):
         pytest.importorskip("stable_baselines3")
-
-
-def write_files(page: Path, folder: Path) -> None:
-    """The files that a page tells its reader to write: its block of Python, where the text before names one."""
-    text = page.read_text()
-    for name, code in re.findall(r"say `([\w/]+\.py)`.*?^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(code)
 
 
 def check_only(line: Line) -> None:

@@ -16,7 +16,6 @@ import agents
 from agents.cli import main
 from agents.cli.session import complete
 from agents.session.setup import suggested, task_from_facts
-from agents.session.tables import read_results
 
 pytest.importorskip("sqlalchemy")
 
@@ -124,40 +123,43 @@ def test_the_suggested_agents_go_with_the_facts(problem: str, given: dict[str, A
 
 
 def test_tables_of_results() -> None:
-    names = {"a": 0, "b": 1}
-
-    def arm(name: str) -> int:
-        if name not in names:
-            raise ValueError(f"there is no arm {name!r}")
-        return names[name]
-
     def read(text: str, dimensions: int = 1) -> Any:
         Path("x.csv").write_text(text)
-        return read_results("x.csv", dimensions, arm)
+        own = {"A": [[1.0, 1.0]], "b": [1.0]} if dimensions == 2 else {}
+        facts = {"problem": "Feasible" if own else "BestArm", "arms": ["a", "b"], "sigma": 1.0, "delta": 0.1, **own}
+        with agents.Session("uniform", facts, store="sqlite://") as session:
+            count = session.tell_table("x.csv")
+            names = ["value"] if dimensions == 1 else [f"value_{d}" for d in range(dimensions)]
+            told = session.history()
+            assert len(told) == count
+            return [(row["name"], *(row[name] for name in names)) for row in told.to_dict("records")]
 
-    assert read("name,value\na,1\nb,2.5\n") == [(0, 1.0), (1, 2.5)]
-    assert read("value,arm,note\n1,a,x\n,b,\n") == [(0, 1.0)]
-    assert read("event,name,value,undone\n1,a,,False\n2,a,1,True\n3,a,2,False\n") == [(0, 2.0)]
-    assert read("a,b\n1,2\n3,\n") == [(0, 1.0), (1, 2.0), (0, 3.0)]
-    assert read("name,value_0,value_1\na,1,2\n", 2) == [(0, [1.0, 2.0])]
+    assert read("name,value\na,1\nb,2.5\n") == [("a", 1.0), ("b", 2.5)]
+    assert read("value,arm,note\n1,a,x\n,b,\n") == [("a", 1.0)]
+    assert read("event,name,value,undone\n1,a,,False\n2,a,1,True\n3,a,2,False\n") == [("a", 2.0)]
+    assert read("a,b\n1,2\n3,\n") == [("a", 1.0), ("b", 2.0), ("a", 3.0)]
+    assert read("name,value_0,value_1\na,1,2\n", 2) == [("a", 1.0, 2.0)]
     for text, told in (
         ("", "is empty"),
-        ("name,value\na,1\nb,x\n", r"row 3, column 'value': 'x' is no number"),
-        ("name,value\nc,1\n", r"row 2, column name: there is no arm 'c'"),
-        ("a,c\n1,2\n", r"row 1, column number 2: there is no arm 'c'"),
-        ("a,b\n1,2,3\n", r"row 2: 3 cells under 2 heads"),
-        ("a,b\n1,y\n", r"row 2, column 'b': 'y' is no number"),
+        ("name,value\na,1\nb,x\n", r"line 3, column 'value': a value is a finite number, or nothing, got 'x'"),
+        ("name,value\nc,1\n", r"x.csv, line 2: there is no arm 'c'"),
+        ("a,c\n1,2\n", r"line 2, column 'c': there is no arm 'c'"),
+        ("a,b\n1,2,3\n", r"line 2: it has 3 cells, the first line has 2"),
+        ("a,b\n1,y\n", r"line 2, column 'b': .* got 'y'"),
+        ("name,value_0,value_1\na,1,2\n", r"line 2: a measurement must be a number"),
     ):
         with pytest.raises(ValueError, match=told):
             read(text)
-    with pytest.raises(ValueError, match="needs the columns name and value_0, value_1"):
+    with pytest.raises(ValueError, match="line 2: a measurement must be 2 numbers"):
         read("name,value\na,1\n", 2)
 
 
 def test_a_wrong_row_leaves_nothing_of_a_table(capsys: Any) -> None:
     run(capsys, NEW)
     Path("old.csv").write_text("name,value\nb,0.3\nc,3\n")
-    assert "row 2: a measurement must be a number in [0, 1], got 3.0" in run(capsys, "import a.db old.csv", 2)[1]
+    assert (
+        "old.csv, line 3: a measurement must be a number in [0, 1], got 3.0" in run(capsys, "import a.db old.csv", 2)[1]
+    )
     with agents.Session(store="a.db") as session:
         assert len(session) == 0
         assert np.isnan(session.arms()["mean"]).all()

@@ -54,6 +54,9 @@ class EnvironmentOptions:
     instance: Json = None
     """A name (see `bandit-envs list instances`), possibly with parameters as in "sampler(arms=20)", or an instance in
     JSON form."""
+    data: Annotated[str | None, arg(metavar="FILE")] = None
+    """A table of measurements, CSV or Parquet, in place of an instance: with columns name and value, or with a column
+    for each arm. For other columns, --instance "table(path='FILE', arm='COLUMN', value='COLUMN')"."""
     budget: Count = None
     """Pulls per episode."""
     delta: Number = None
@@ -71,8 +74,17 @@ class EnvironmentOptions:
     """What a pull samples: an arm, or one coordinate of an arm of several dimensions."""
 
     def env_kwargs(self) -> dict[str, Any]:
-        """Keyword arguments of the environment: those that were given."""
+        """Keyword arguments of the environment: those that were given.
+
+        Raises:
+            ValueError: for arms that are named twice.
+        """
         given = {name: value for name, value in asdict(self).items() if value is not None}
+        if "data" in given:
+            if "instance" in given:
+                raise ValueError(f"--data names the arms, and so does --instance {given['instance']}: give one of them")
+            given["instance"] = {"table": {"path": given.pop("data")}}
+            return given
         if given.get("instance", "").lstrip().startswith("{"):
             given["instance"] = from_json("instance", given["instance"])
         return given

@@ -18,7 +18,6 @@ from bandit_envs import PROBLEMS
 from ..evaluation.report import table
 from ..session.page import serve
 from ..session.setup import suggested, task_from_facts
-from ..session.tables import read_results
 from .environment import Options, import_problems, problem_options
 from .options import Command, Count, Number, Switch, Word, from_json, note
 
@@ -239,16 +238,16 @@ def _print_state(session: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Import(Action):
-    """Record the results in a CSV file: all of them or, where one is wrong, none."""
+    """Record the results in a CSV or Parquet file: all of them or, where one is wrong, none."""
 
-    table: Positional[Annotated[Path, arg(metavar="CSV")]]
+    table: Positional[Annotated[Path, arg(metavar="TABLE")]]
     """With the columns name and value, or with a column for each arm."""
     who: Who = None
     """Who has measured them."""
 
     def run(self) -> None:
         with self.opened() as session:
-            count = session.tell_all(read_results(self.table, session.task.D, session.arm), self.who)
+            count = session.tell_table(self.table, who=self.who)
             print(f"{count} results from {self.table}")
             _print_state(session)
 

@@ -45,7 +45,9 @@ def arms_of(envs: PureExplorationVectorEnv) -> str | None:
     """A digest of the true arms, where all episodes have the same ones: files of data may change."""
     if envs.instance is None:
         return None
-    return _digest(np.ascontiguousarray(envs.instance.arms.parameters).tobytes())
+    arms = envs.instance.arms
+    told = b"".join(np.ascontiguousarray(x).tobytes() for x in (arms.means, arms.parameters, arms.data))
+    return _digest(f"{arms.law} {arms.parameters.shape} ".encode() + told)
 
 
 def _told(value: Any) -> str:

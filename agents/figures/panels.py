@@ -137,9 +137,9 @@ class Lines(AnyPanel[R]):
     """A panel of lines, one for each agent."""
 
     @property
+    @abstractmethod
     def places(self) -> Sequence[float]:
         """The values on the horizontal axis."""
-        raise NotImplementedError
 
     @abstractmethod
     def series(self, result: R, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, integer, number
+from bandit_envs import Task, integer, measurements, number
 
 from ..core.optional import pandas
 from .book import Book
@@ -138,17 +138,45 @@ class Session:
         Raises:
             ValueError: as `tell`, naming the first row, from 1, where there are several.
         """
-        rows, who = list(results), _person(who)
+        rows = list(results)
+        places = [f"row {i}: " if len(rows) > 1 else "" for i in range(1, len(rows) + 1)]
+        return self._record([(place, *row) for place, row in zip(places, rows, strict=True)], who)
+
+    def tell_table(
+        self, table: Any, *, arm: str | None = None, value: str | Sequence[str] | None = None, who: str | None = None
+    ) -> int:
+        """Record the results in a table, all of them or, where one is wrong, none.
+
+        Args:
+            table, arm, value: path of a CSV or Parquet file, or a DataFrame, and its columns: see
+                `bandit_envs.measurements`.
+            who: has measured them.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
+        """
+        found, one_number = measurements(table, arm=arm, value=value), self.task.D == 1
+        rows = [
+            (f"{found.of}, {row.place}: ", row.arm, row.value[0] if one_number and len(row.value) == 1 else row.value)
+            for row in found.rows
+        ]
+        return self._record(rows, who)
+
+    def _record(self, rows: Sequence[tuple[str, int | str, Any]], who: str | None) -> int:
+        """Record results, triples of their place for errors, an arm and a value."""
+        who = _person(who)
         with self._lock:
             with self._store.writing() as connection:
                 self._catch_up(connection)
                 told, taken = [], set[int]()
-                for place, (arm, value) in enumerate(rows, 1):
+                for place, arm, value in rows:
                     try:
                         one, sample = self.arm(arm), self._sample(value)
                     except ValueError as error:
-                        where = f"row {place}: " if len(rows) > 1 else ""
-                        raise ValueError(f"{where}{error}") from None
+                        raise ValueError(f"{place}{error}") from None
                     about = self._book.ask_answered_by(one, who, taken)
                     if about is not None:
                         taken.add(about)

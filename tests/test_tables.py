@@ -1,0 +1,271 @@
+"""Tables of measurements as instances, the law of tables of scores, and the instances of fixed-confidence papers."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from scipy import stats
+
+import agents
+from agents.cli import main
+from bandit_envs import Bernoulli, Gaussian, Instance, PromptSelection, Resampled, from_table, lookup, measurements
+
+BEST, TOP = "bandit_envs/BestArm-v0", "bandit_envs/TopK-v0"
+NAN = float("nan")
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "scores.csv").write_text(text)
+    return str(folder / "scores.csv")
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def test_right_and_wrong_is_bernoulli(tmp_path: Path) -> None:
+    """Columns 1 0 1 1 and 0 _ 1 0: means 3/4 and 1/3; the names of the examples are no scores."""
+    found = from_table(written(tmp_path, ",gpt,llama\nq1,1,0\nq2,0,\nq3,1,1.0\nq4,1,0\n"))
+    assert isinstance(found, Instance)
+    assert isinstance(found.arms, Bernoulli)
+    assert found.arms.means.tolist() == [0.75, 1 / 3]
+    assert found.arm_names == ("gpt", "llama")
+
+
+def test_other_scores_are_resampled() -> None:
+    found = from_table([[0.5, 0.25], [1.0, NAN], [0.0, 0.75]], name="rubric")
+    assert isinstance(found.arms, Resampled)
+    assert found.name == "rubric"
+    assert found.arms.means.tolist() == [0.5, 0.5]
+    assert found.arms.variances == pytest.approx([1 / 6, 1 / 16])  # (.25 + .25 + 0) / 3; (.0625 + .0625) / 2
+    assert found.arm_names == ("arm 0", "arm 1")
+    env: Any = gym.make(BEST, instance=found, budget=400).unwrapped
+    env.reset(seed=0)
+    seen = {env.step(1)[-1]["sample"] for _ in range(200)}
+    assert seen == {0.25, 0.75} or seen == {0.0, 0.5, 1.0}  # the arms come in a random order
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+def test_all_forms_of_a_table(kind: str, tmp_path: Path) -> None:
+    pandas: Any = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": ["a", "b", "c"], "x": [0.1, None, 0.3], "y": [1, 0, 1]})
+    if kind == "csv":
+        frame.to_csv(tmp_path / "t.csv", index=False)
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(tmp_path / "t.parquet")
+    source: Any = frame if kind == "frame" else str(tmp_path / f"t.{kind}")
+    for index in ("id", 0):
+        found = from_table(source, index=index)
+        assert found.arm_names == ("x", "y")
+        assert found.arms.means == pytest.approx([0.2, 2 / 3])
+
+
+def test_by_name_and_on_the_command_line(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,b,c\n" + "1,0,0\n" * 9 + "0,1,0\n")
+    env: Any = gym.make(BEST, instance=f"table(path={path!r})", budget=60).unwrapped
+    assert env.setting.shuffle_arms  # tables are often sorted
+    assert sorted(env.instance.arms.means.tolist()) == [0.0, 0.1, 0.9]
+    found = agents.evaluate(
+        "sequential-halving", BEST, episodes=50, budgets=[60], env_kwargs={"instance": {"table": {"path": path}}}
+    )
+    assert found.episodes["correct"].mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n1,0\n0,good\n", r"csv, line 3, column 'b': a value is a finite number, or nothing, got 'good'"),
+        (",a,b\nq1,1,0\nq2,inf,1\n", r"line 3 \(q2\), column 'a': .* got 'inf'"),
+        ("a,b\n1,\n0,NA\n", "has no value of the arm 'b'"),
+        ("a,a\n1,0\n", r"has columns of the same name: \['a'\]"),
+        ("a\n1\n", r"must have at least 2 arms, got \['a'\]"),
+        ("a,b\n1,1\n1,1\n", "all values of .* are 1: no arm differs from another"),
+        ("a,b\n1\n", "line 2: it has 1 cells, the first line has 2"),
+        ("", "line 1: it is empty; a first line names the columns"),
+        ("a,b\n", "has no value of the arm 'a'"),
+        ("name,value\na,1\nb,x\n", "line 3, column 'value': .* got 'x'"),
+        ("name,value\na,1\n,2\n", "line 3, column 'name': the name of the arm is missing"),
+        (
+            "name,value_0,value_1\na,1,2\nb,1,\n",
+            "line 3: a measurement has all of its 2 values, or none",
+        ),
+        ("name,value\na,1\na,2\n", r"must have at least 2 arms, got \['a'\]"),
+    ],
+)
+def test_bad_tables(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=said):
+        from_table(written(tmp_path, text))
+
+
+def test_more_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileNotFoundError):
+        from_table(tmp_path / "nothing.csv")
+    with pytest.raises(ValueError, match=r"has no column 'id', only \['a', 'b'\]"):
+        from_table(written(tmp_path, "a,b\n1,0\n"), index="id")
+    with pytest.raises(ValueError, match=r"index must be an integer in \[0, 1\], got 2"):
+        from_table(written(tmp_path, "a,b\n1,0\n"), index=2)
+    for odd in ([1, 0, 1], "abc", [["x", "y"]], None, 3):
+        with pytest.raises((TypeError, FileNotFoundError)):
+            from_table(odd)
+    with pytest.raises(ValueError, match="row 1, column 'arm 1': a value is a finite number, or nothing, got inf"):
+        from_table([[1.0, 0.0], [0.0, math.inf]])
+    with pytest.raises(ValueError, match="arm_names must be the names of 2 arms, got 3"):
+        Instance(Bernoulli([0.1, 0.2]), arm_names=("a", "b", "c"))
+    with pytest.raises(ValueError, match="arm_names must be a tuple of texts"):
+        Instance(Bernoulli([0.1, 0.2]), arm_names=["a", "b"])  # type: ignore[arg-type]
+    (tmp_path / "t.parquet").write_bytes(b"")
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name.partition(".")[0] == "pandas":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr("importlib.import_module", without)
+    with pytest.raises(ImportError, match="a Parquet file of measurements needs pandas and pyarrow: pip install"):
+        from_table(tmp_path / "t.parquet")
+
+
+def test_a_long_table(tmp_path: Path) -> None:
+    """Tea 1 and 3, coffee 2, 2 and 8: means 2 and 4; a row without a value and one that was undone are left out."""
+    text = "event,name,value,undone\n1,tea,1,False\n2,coffee,2,False\n3,coffee,2,False\n4,tea,,False\n5,tea,9,True\n"
+    path = written(tmp_path, text + "6, tea ,3,False\n7,coffee,8,False\n")
+    found = from_table(path)
+    assert found.arm_names == ("tea", "coffee")
+    assert found.arms.means.tolist() == [2.0, 4.0]
+    assert [(one.arm, one.value) for one in measurements(path).rows] == [
+        ("tea", (1.0,)), ("coffee", (2.0,)), ("coffee", (2.0,)), ("tea", (3.0,)), ("coffee", (8.0,)),
+    ]  # fmt: skip
+    assert measurements(path).rows[-1].place == "line 8"
+
+
+def test_columns_by_their_names(tmp_path: Path) -> None:
+    """Two dimensions under heads of one's own; without names for the columns it is a wide table with a text in it."""
+    path = written(tmp_path, "compound,effect,harm\nx,.5,.1\ny,.7,.3\nx,.7,.1\n")
+    found = from_table(path, arm="compound", value=["effect", "harm"])
+    assert found.arms.means == pytest.approx(np.array([[0.6, 0.1], [0.7, 0.3]]))
+    assert from_table(path, arm="compound", value="harm").arms.means == pytest.approx([0.1, 0.3])
+    for bad, said in (
+        ({}, "line 2, column 'compound': a value is a finite number, or nothing, got 'x'"),
+        ({"arm": "drug", "value": "harm"}, r"has no column 'drug', only \['compound', 'effect', 'harm'\]"),
+        ({"arm": "compound", "value": "dose"}, "has no column 'dose'"),
+        ({"arm": "compound"}, "the column of the values must be named by value=, one of"),
+        ({"value": "harm"}, "the column of the arms' names must be named by arm=, one of"),
+        ({"arm": "compound", "value": "harm", "index": 0}, "index is for wide tables, arm and value for long ones"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            from_table(path, **bad)  # type: ignore[arg-type]
+
+
+def test_laws_of_a_table(tmp_path: Path) -> None:
+    """Values 1 and 3: mean 2, standard deviation sqrt(2) with divisor n - 1."""
+    table = [[1.0, 0.0], [3.0, 4.0]]
+    gaussian = from_table(table, law="gaussian")
+    assert isinstance(gaussian.arms, Gaussian)
+    assert gaussian.arms.means.tolist() == [2.0, 2.0]
+    assert gaussian.arms.variances == pytest.approx([2.0, 8.0])
+    share = from_table([[0.25, 1.0], [0.75, NAN]], law="bernoulli")
+    assert isinstance(share.arms, Bernoulli)
+    assert share.arms.means.tolist() == [0.5, 1.0]
+    assert isinstance(from_table([[0, 1], [1, 1]], law="resampled").arms, Resampled)
+    for values, law, said in (
+        (table, "bernoulli", r"law='bernoulli' needs values in \[0, 1\], those of the table reach from 0 to 4"),
+        ([[1, 2], [NAN, 3]], "gaussian", "at least 2 different values of each arm, arm 'arm 0' of the table has"),
+        (table, "poisson", "law must be one of"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            from_table(values, law=law)
+
+
+def test_data_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
+    """`--data FILE` is the table's instance; with an instance it is refused, and an error names the line."""
+    path = written(tmp_path, "a,b,c\n" + "1,0,0\n" * 9 + "0,1,0\n")
+    command = ["evaluate", "BestArm", "--budget", "60", "--episodes", "50", "--agents", "uniform", "--data"]
+    assert main([*command, path]) == 0
+    assert "uniform" in capsys.readouterr().out
+    assert main([*command, path, "--instance", "tao2019-1"]) == 2
+    assert "--data names the arms, and so does --instance" in capsys.readouterr().err
+    assert main([*command, written(tmp_path, "a,b\n1,x\n")]) == 2
+    assert "line 2, column 'b': a value is a finite number, or nothing, got 'x'" in capsys.readouterr().err
+    assert main([*command, str(tmp_path / "none.csv")]) == 2
+    assert "none.csv" in capsys.readouterr().err
+
+
+def test_a_table_that_has_changed_is_another_instance(tmp_path: Path, capsys: Any) -> None:
+    """An evaluation is not gone on with when a value of the file has changed, though no arm has more."""
+    text = "name,value\na,1\na,2\nb,4\nb,5\n"
+    command = ["evaluate", "BestArm", "--budget", "20", "--episodes", "30", "--agents", "uniform"]
+    command += ["--data", written(tmp_path, text), "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert main(command) == 0
+    written(tmp_path, text.replace("4", "0"))
+    capsys.readouterr()
+    assert main(command) == 2
+    assert "holds another evaluation: arms is" in capsys.readouterr().err
+
+
+# --- the law of such tables ------------------------------------------------------------------------------------------
+
+
+def test_logits_of_accuracies_are_normal() -> None:
+    """100 episodes of 50 candidates: Kolmogorov-Smirnov at 1e-6; another spread is noticed."""
+    from bandit_envs.rng import root_key, root_number
+
+    law = PromptSelection(50, 0.3, 0.8)
+    key = np.repeat(root_key(root_number(1))[:, None], 100, axis=1)
+    means, table = law.draw(key, np.arange(100, dtype=np.uint64))
+    assert means.shape == (100, 50)
+    assert table.shape == (100, 50, 1)
+    z = (np.log(means / (1 - means)) - math.log(0.3 / 0.7)).ravel()
+    assert stats.kstest(z / 0.8, "norm").pvalue > 1e-6
+    assert stats.kstest(z / 1.0, "norm").pvalue < 1e-6
+    assert law.positive
+
+
+def test_the_sampler_by_name() -> None:
+    for form in ("prompt-selection(K=12)", {"prompt-selection": {"K": 12}}):
+        env: Any = gym.make(TOP, instance=form, k=3, budget=60).unwrapped
+        assert env.task.K == 12
+        first = env.reset(seed=0)[1]
+        assert first is not None
+    law: Any = lookup.find("prompt-selection(K=12, accuracy=0.81, spread=1.12)")
+    assert law.to_dict() == {"prompt-selection": {"K": 12, "accuracy": 0.81, "spread": 1.12}}
+    assert repr(lookup.find(law.to_dict())) == repr(law)
+    for bad, said in (
+        ("K=1", "K must be an integer"),
+        ("accuracy=1", "accuracy must be"),
+        ("spread=0", "spread must be"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            lookup.find(f"prompt-selection({bad})")
+
+
+# --- instances of fixed-confidence papers ----------------------------------------------------------------------------
+
+
+def test_instances_of_garivier_and_kaufmann() -> None:
+    """delta is left to the user, and so is the budget."""
+    for number, means in ((1, [0.5, 0.45, 0.43, 0.4]), (2, [0.3, 0.21, 0.2, 0.19, 0.18])):
+        found = lookup.find(f"garivier2016-{number}")
+        assert isinstance(found, Instance)
+        assert found.arms.means.tolist() == means
+        for env_id, more in ((BEST, {}), (TOP, {"k": 2})):
+            task = gym.make(env_id, instance=found, delta=0.01, max_pulls=10**6, **more).unwrapped.task  # type: ignore[attr-defined]
+            assert (task.delta, task.budget) == (0.01, None)
+            assert task.parameters["criterion"] == ("exact" if env_id == BEST else "aggregate")
+
+
+def test_ladder() -> None:
+    found: Any = lookup.find("jamieson2014-ladder(K=5, alpha=0.5)")
+    assert isinstance(found.arms, Gaussian)
+    assert found.arms.means == pytest.approx([1.0, 0.5, 1 - math.sqrt(0.5), 1 - math.sqrt(0.75), 0.0])
+    assert found.arms.variances == pytest.approx([0.25] * 5)
+    for bad in ("K=1", "alpha=0", "sd=-1"):
+        with pytest.raises(ValueError, match=bad.partition("=")[0]):
+            lookup.find(f"jamieson2014-ladder({bad})")
