@@ -27,9 +27,9 @@ ORDER: dict[str, list[str]] = {
     "bandit_envs": [
         "naming checks compiled",
         "rng registry geometry observations routines",
-        "arms evidence",
+        "arms evidence tables",
         "sampling datasets instances",
-        "simulator polyhedra scores problems",
+        "simulator polyhedra prompts problems",
         "playing papers task catalogue",
         "lookup",
         "setting",
