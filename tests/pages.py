@@ -7,7 +7,7 @@ from pathlib import Path
 
 __all__ = ["write_files"]
 
-WRITTEN = re.compile(r"say\s`([\w/]+\.(py|csv))`.*?^```(?:python|csv)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+WRITTEN = re.compile(r"say\s`([\w/]+\.(py|csv))`.*?^```(?:python)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def write_files(page: Path, folder: Path) -> None:

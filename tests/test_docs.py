@@ -36,6 +36,14 @@ def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
         exec(compile(code, str(page), "exec"), names)
 
 
+def test_pages_of_environments_are_those_of_the_code():
+    """If this fails: python docs/generate.py."""
+    made = runpy.run_path(str(ROOT / "docs" / "generate.py"))["pages"]()
+    assert set(made) == set(ENVIRONMENTS)
+    for name, text in made.items():
+        assert (ROOT / "docs" / "problems" / f"{name}.md").read_text() == text
+
+
 def test_readme_opens_with_two_commands():
     text = (ROOT / "README.md").read_text()
     blocks = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
@@ -166,6 +174,7 @@ EXAMPLES = {
     "skrl_ppo": ["2048"],
     "tianshou_ppo": ["2048"],
     "torchrl_ppo": ["2048"],
+    "which_agent": ["--episodes", "20", "--problems", "Feasible"],
 }
 NEEDS = {  # packages that the tests do without
     "rl_zoo": "rl_zoo3",

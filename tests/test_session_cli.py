@@ -22,7 +22,8 @@ pytest.importorskip("sqlalchemy")
 NEW = "new a.db --problem Threshold --threshold 0.5 --arms a b c --range 0 1 --budget 12"
 
 
-PAGE = (Path(__file__).parent.parent / "docs" / "session.md").read_text()
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = (DOCS / "session.md").read_text()
 
 
 @pytest.fixture(autouse=True)
@@ -165,6 +166,22 @@ def test_a_wrong_row_leaves_nothing_of_a_table(capsys: Any) -> None:
         assert np.isnan(session.arms()["mean"]).all()
 
 
+def test_the_transcript_of_the_first_steps_is_what_is_printed(capsys: Any) -> None:
+    assert replayed((DOCS / "start.md").read_text(), capsys) == 6
+
+
+def replayed(page: str, capsys: Any) -> int:
+    """Run the commands of a page, compare what they print, and return how many there are."""
+    commands = 0
+    for block in re.findall(r"^```console\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        for line in re.split(r"^\$ bandit-envs ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = line.partition("\n")
+            assert main(shlex.split(command)) == 0
+            assert capsys.readouterr().out == output
+            commands += 1
+    return commands
+
+
 def test_the_transcripts_of_the_page_are_what_is_printed(capsys: Any) -> None:
     """The commands themselves are run by test_docs_commands.py too, and the code by test_docs.py."""
     names: dict[str, Any] = {}
@@ -173,14 +190,7 @@ def test_the_transcripts_of_the_page_are_what_is_printed(capsys: Any) -> None:
         said = re.findall(r"^ *print\(.*\)  # ([\[T\d].*)$", code, re.MULTILINE)
         printed = capsys.readouterr().out.splitlines()
         assert [line for line in printed if line in said] == said
-    commands = 0
-    for block in re.findall(r"^```console\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
-        for line in re.split(r"^\$ bandit-envs ", block, flags=re.MULTILINE)[1:]:
-            command, _, output = line.partition("\n")
-            assert main(shlex.split(command)) == 0
-            assert capsys.readouterr().out == output
-            commands += 1
-    assert commands > 10
+    assert replayed(PAGE, capsys) > 10
     names["session"].close()
     names["panel"].close()
 

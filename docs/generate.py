@@ -1,0 +1,141 @@
+"""The pages of the environments, from docstrings and live spaces.
+
+python docs/generate.py writes docs/problems/*.md.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+from gymnasium import spaces
+
+import agents
+from agents.catalogue import ALIASES, recipe_of
+from bandit_envs import INSTANCES, PROBLEMS
+
+__all__ = ["pages"]
+
+FOLDER = Path(__file__).parent / "problems"
+FORMS = (("statistics", "arm"), ("features", "arm"), ("statistics", "full"))  # of observations and actions
+METRICS = {  # what the metrics of a verdict are
+    "misclassified": "arms that are in the answer and should not be, or should and are not",
+    "precision": "share of the answer that is right",
+    "recall": "share of the right arms that are in the answer",
+    "f1": "harmonic mean of precision and recall",
+    "aggregate_regret": "mean of the best k means, less that of the selected ones",
+    "normalised_sum": "sum of the selected means: 1 for the best k, 0 for the worst k",
+    "misidentified": "selected arms that are not among the best k",
+}
+
+
+def pages() -> dict[str, str]:
+    """The text of each page, by its problem."""
+    return {name: _page(name) for name in PROBLEMS if PROBLEMS[name].__module__.startswith("bandit_envs.")}
+
+
+def _page(name: str) -> str:
+    problem, env_id = PROBLEMS[name], f"bandit_envs/{name}-v{PROBLEMS[name].version}"
+    said = inspect.getdoc(problem) or ""
+    before, _, after = said.partition("\n\nArgs:")
+    rest = re.split(r"\n\n(?=\S)", after, maxsplit=1)[1:]
+    text = "\n\n".join([before, *rest])
+    parts = [
+        f"# {name}\n\n`{env_id}`: {problem.asks}. ({problem.source})",
+        _picture(name),
+        text,
+        f'```python\nimport gymnasium as gym\n\nimport bandit_envs\n\nenv = gym.make("{env_id}")\n```',
+        f"## Parameters\n\n{_parameters(problem)}\n\nAnd those [of all environments](../environments.md).",
+        f"## Actions and observations\n\nWithout arguments, {_default(problem)}:\n\n{_spaces(env_id)}",
+        f"## What comes back\n\n{_metrics(problem)}",
+        f"## Instances\n\n{_instances(name)}",
+        f"## Agents\n\n{_agents(name)}",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _picture(name: str) -> str:
+    """The moving picture of an agent that plays, where there is one."""
+    path = Path(__file__).parent / "pictures" / f"{name.lower()}.gif"
+    return f"![an episode of {name}, pull by pull](../pictures/{path.name})" if path.exists() else ""
+
+
+def _default(problem: Any) -> str:
+    count = "10 Bernoulli arms with uniform means, drawn afresh in each episode"
+    return f"{count}, and a budget of {problem.defaults['budget']} pulls"
+
+
+def _parameters(problem: Any) -> str:
+    lines = ["| parameter | default | what it is |", "|---|---|---|"]
+    taken = inspect.signature(problem).parameters
+    for name, sentence in problem.parameters.items():
+        default = problem.defaults.get(name, taken[name].default)
+        lines.append(f"| `{name}` | `{default!r}` | {sentence} |")
+    return "\n".join(lines)
+
+
+def _spaces(env_id: str) -> str:
+    lines = ["| observation, actions | entry | shape | type | range |", "|---|---|---|---|---|"]
+    for observation, actions in FORMS:
+        env = gym.make(env_id, observation=observation, actions=actions, disable_env_checker=True)
+        of = f'observation="{observation}"'
+        if actions == "arm":
+            lines += _rows(f"`{of}`", env.observation_space)
+        if observation == "statistics":
+            lines += _rows(f'`actions="{actions}"`', env.action_space)
+        env.close()
+    return "\n".join(lines)
+
+
+def _rows(of: str, space: spaces.Space[Any]) -> list[str]:
+    if isinstance(space, spaces.Dict):
+        return [line.replace("| |", f"| `{key}` |", 1) for key, one in space.items() for line in _rows(of, one)]
+    kind = str(space.dtype)
+    if isinstance(space, spaces.Box):
+        low, high = (f"{float(x):.4g}" for x in (space.low.min(), space.high.max()))
+        return [f"| {of} | | {space.shape} | {kind} | {low} .. {high} |"]
+    if isinstance(space, spaces.Discrete):
+        return [f"| {of} | | () | {kind} | 0 .. {int(space.n) - 1} |"]
+    return [f"| {of} | | {space.shape} | {kind} | 0 .. 1 |"]
+
+
+def _metrics(problem: Any) -> str:
+    lines = ["`info` at the end of an episode, beside what [all environments](../environments.md) tell:", ""]
+    lines += ["| key | type | what it is |", "|---|---|---|"]
+    lines += [f"| `{key}` | {kind.__name__} | {METRICS[key]} |" for key, kind in problem.metric_types.items()]
+    return "\n".join(lines)
+
+
+def _instances(name: str) -> str:
+    made = {key: INSTANCES[key] for key in INSTANCES if getattr(INSTANCES[key], "problem", "") in (name, "")}
+    own = [f"`{key}`" for key, one in made.items() if one.problem == name]
+    others = [f"`{key}`" for key, one in made.items() if one.problem == ""]
+    told = f"Made for this problem: {', '.join(own)}. " if own else ""
+    return f"{told}For all problems: {', '.join(others)}. See [instances](../instances.md)."
+
+
+def _agents(name: str) -> str:
+    """The agents that solve the problem, with what they must be told; their pages are those of docs/agents.md."""
+    found = dict(re.findall(r"\[`([\w-]+)`\]\(([\w/-]+\.md)\)", (FOLDER.parent / "agents.md").read_text()))
+    other = {target: alias for alias, target in ALIASES.items()}
+    lines = ["| agent | needs | source |", "|---|---|---|"]
+    for agent in agents.names(name):
+        recipe = recipe_of(agent)
+        link = f"[`{agent}`](../{found[agent]})" if agent in found else f"`{agent}`"
+        alias = f" (`{other[agent]}`)" if name == "Feasible" and agent in other else ""
+        lines.append(f"| {link}{alias} | {', '.join(recipe.needs) or 'nothing'} | {recipe.source} |")
+    return "\n".join(lines) + "\n\n[Which agent should I use?](../which-agent.md)"
+
+
+def main() -> None:
+    """Write the pages."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / f"{name}.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()
