@@ -8,11 +8,15 @@ any order. Several neighbouring blocks, a span, may be played in one go where th
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
-__all__ = ["Block", "Group", "Work", "cut", "grouped", "spans"]
+from bandit_envs import integer
+
+__all__ = ["Block", "Group", "Work", "cut", "grouped", "part_of", "spans"]
 
 MOST = 2**26  # pulls of a block, roughly: a second of the fastest agents
 LEAST = 2**14  # pulls below which nothing is cut: a fraction of a millisecond
@@ -116,3 +120,29 @@ def spans(blocks: Iterable[Block], runs: Sequence[Work], jobs: int) -> list[tupl
             sum_so_far += cost[block.number]
         made.append(tuple(together))
     return made
+
+
+def part_of(shard: Any) -> tuple[int, int] | None:
+    """Which part of the blocks is to be made, (i, n) with 1 <= i <= n.
+
+    Raises:
+        ValueError: for what is no such thing.
+    """
+    if shard is None:
+        return None
+    if shard == "slurm":
+        number, first, step, count = (
+            os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("ID", "MIN", "STEP", "COUNT")
+        )
+        if number is None or count is None:
+            raise ValueError("shard='slurm' needs a job array of SLURM: SLURM_ARRAY_TASK_ID and _COUNT are not set")
+        i, n = (int(number) - int(first or 0)) // int(step or 1) + 1, int(count)
+    else:
+        parts = shard.split("/") if isinstance(shard, str) else shard
+        try:
+            i, n = (int(part) if isinstance(part, str) else integer("shard", part, 1, 2**20) for part in parts)
+        except (TypeError, ValueError):
+            raise ValueError(f"shard must be 'i/n', as '2/8', or 'slurm', got {shard!r:.80}") from None
+    if not 1 <= i <= n:
+        raise ValueError(f"shard must be one of 1/{n} to {n}/{n}, got {i}/{n}")
+    return i, n
