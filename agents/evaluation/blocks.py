@@ -123,7 +123,10 @@ def spans(blocks: Iterable[Block], runs: Sequence[Work], jobs: int) -> list[tupl
 
 
 def part_of(shard: Any) -> tuple[int, int] | None:
-    """Which part of the blocks is to be made, (i, n) with 1 <= i <= n.
+    """Which part of the blocks is to be made, (i, n) with 1 <= i <= n; None: all of them.
+
+    Args:
+        shard: "2/8", (2, 8), "slurm", or None.
 
     Raises:
         ValueError: for what is no such thing.
@@ -131,18 +134,32 @@ def part_of(shard: Any) -> tuple[int, int] | None:
     if shard is None:
         return None
     if shard == "slurm":
-        number, first, step, count = (
-            os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("ID", "MIN", "STEP", "COUNT")
-        )
-        if number is None or count is None:
-            raise ValueError("shard='slurm' needs a job array of SLURM: SLURM_ARRAY_TASK_ID and _COUNT are not set")
-        i, n = (int(number) - int(first or 0)) // int(step or 1) + 1, int(count)
-    else:
-        parts = shard.split("/") if isinstance(shard, str) else shard
-        try:
-            i, n = (int(part) if isinstance(part, str) else integer("shard", part, 1, 2**20) for part in parts)
-        except (TypeError, ValueError):
-            raise ValueError(f"shard must be 'i/n', as '2/8', or 'slurm', got {shard!r:.80}") from None
+        return _slurm_task()
+    parts = shard.split("/") if isinstance(shard, str) else shard
+    try:
+        i, n = (int(part) if isinstance(part, str) else integer("shard", part, 1, 2**20) for part in parts)
+    except (TypeError, ValueError):
+        raise ValueError(f"shard must be 'i/n', as '2/8', or 'slurm', got {shard!r:.80}") from None
     if not 1 <= i <= n:
         raise ValueError(f"shard must be one of 1/{n} to {n}/{n}, got {i}/{n}")
     return i, n
+
+
+def _slurm_task() -> tuple[int, int]:
+    """Which task of a job array of SLURM this process is, from 1 on, and of how many.
+
+    Raises:
+        ValueError: if it is none, or one of an array whose numbers are not equally spaced.
+    """
+    told = {name: os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("ID", "MIN", "STEP", "COUNT")}
+    if told["ID"] is None or told["COUNT"] is None:
+        raise ValueError("shard='slurm' needs a job array of SLURM: SLURM_ARRAY_TASK_ID and _COUNT are not set")
+    said = ", ".join(f"SLURM_ARRAY_TASK_{name}={value}" for name, value in told.items() if value is not None)
+    try:
+        task, first, step, count = (int(told[name] or other) for name, other in zip(told, (0, 0, 1, 1), strict=True))
+        place, between = divmod(task - first, step)
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"shard='slurm' needs whole numbers, got {said}") from None
+    if between or not 0 <= place < count:
+        raise ValueError(f"shard='slurm' needs an array of equally spaced numbers, as 1-8 or 0-30:2, got {said}")
+    return place + 1, count

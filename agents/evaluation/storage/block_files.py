@@ -103,7 +103,9 @@ def _table(run: Run, first: int) -> Any:
     }
     for name in ("total_pulls", "correct", "score", "truncated", *run.names[2:]):
         columns[name] = pa.array(np.ascontiguousarray(run.columns[name].T).reshape(-1))
-    return pa.table(columns)
+    # Where nothing can be missing, nothing need be written on what is.
+    kinds = [pa.field(name, array.type, nullable=name in ("budget", "at")) for name, array in columns.items()]
+    return pa.table(columns, pa.schema(kinds))
 
 
 # Counts and sums ------------------------------------------------------------------------------------------------------

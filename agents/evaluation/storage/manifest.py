@@ -57,7 +57,7 @@ def claimed(
     try:
         there = _settings(place)
     except ValueError as error:
-        raise RefusedError(f"{error}; where that file is removed, the same call goes on from the blocks") from error
+        raise RefusedError(str(error)) from error
     asked = json.loads(json.dumps(identity, default=json_form))
     if there.get("format") != FORMAT or not isinstance(there.get("identity"), dict):
         raise RefusedError(f"{place} holds an evaluation of another form, to which no blocks can be added")
@@ -125,15 +125,27 @@ def _described(folder: Folder, rooms: Sequence[Run], identity: Mapping[str, Any]
 
 
 def _settings(place: Place | Remote) -> dict[str, Any]:
-    if isinstance(place, Place):
-        return read_json(place.root / SETTINGS)
+    """What settings.json holds.
+
+    Raises:
+        ValueError: if it holds no JSON object.
+    """
     try:
+        if isinstance(place, Place):
+            return read_json(place.root / SETTINGS)
         found = json.loads(place.read(SETTINGS))
     except ValueError as error:
-        raise ValueError(f"{place}/{SETTINGS} is no JSON: {error}") from None
+        told = str(error) if SETTINGS in str(error) else f"{place}/{SETTINGS} is no JSON: {error}"
+        if _has_blocks(place):
+            told += "; where it is removed, the same evaluation goes on from the blocks in that folder"
+        raise ValueError(told) from None
     if not isinstance(found, dict):
         raise ValueError(f"{place}/{SETTINGS} must hold a JSON object, got {found!r:.80}")
     return found
+
+
+def _has_blocks(place: Place | Remote) -> bool:
+    return any(place.names(inside) for inside in (BLOCKS, SUMS))
 
 
 def root_of(identity: Mapping[str, Any]) -> str:
@@ -155,8 +167,9 @@ def _differences(there: Mapping[str, Any], asked: Mapping[str, Any], within: str
 
 
 def holds(address: str | Path) -> bool:
-    """Whether a folder holds blocks of an evaluation, of any."""
-    return opened(address, False) is not None
+    """Whether a folder holds blocks of an evaluation, of any, or is ready for them."""
+    place = place_of(address)
+    return opened(address, False) is not None if place.has(SETTINGS) else _has_blocks(place)
 
 
 def lacking(address: str | Path) -> int:
