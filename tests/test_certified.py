@@ -17,7 +17,7 @@ from scipy import stats
 import agents
 from agents.core import ALL_PROBLEMS, Agent
 from agents.core.certified import Certified, certified
-from agents.evaluation import run
+from agents.evaluation import lockstep, plan
 from agents.evaluation.report import summary
 from bandit_envs import PROBLEMS, AllGood, BestArm, Problem, Threshold, TopK, jit, nearest_way
 
@@ -73,7 +73,8 @@ def test_every_agent_certified(problem: str, name: str, monkeypatch: pytest.Monk
     )
     whole = evaluate()
     assert_frame_equal(rows(evaluate(batch=2)), rows(whole))
-    monkeypatch.setattr(run, "plays", lambda *_: False)
+    for module in (lockstep, plan):
+        monkeypatch.setattr(module, "plays", lambda *_: False)
     assert_frame_equal(rows(evaluate()), rows(whole))
     assert_frame_equal(rows(evaluate(batch=1)), rows(whole))
     if name not in LATE:

@@ -20,7 +20,8 @@ from pandas.testing import assert_frame_equal
 
 import agents
 from agents.core.agent import Agent
-from agents.evaluation import progress, run, statistics
+from agents.evaluation import plan, progress, statistics
+from agents.evaluation.lockstep import Lockstep
 from agents.evaluation.result import Evaluation
 from bandit_envs import AllGood, Bernoulli, Gaussian, Instance, Threshold, Uniform, jit
 from bandit_envs.catalogue import ENVIRONMENTS
@@ -157,17 +158,17 @@ def test_episodes_of_different_length_do_not_depend_on_the_batch() -> None:
 
 def test_memory_bounds_the_batch_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    make = run._make_envs
+    make = plan.make_envs
 
     def spy(env_id: str, slots: int, *rest: Any) -> Any:
         seen.append(slots)
         return make(env_id, slots, *rest)
 
-    monkeypatch.setattr(run, "_make_envs", spy)
+    monkeypatch.setattr(plan, "make_envs", spy)
     wide = evaluate(["lsa", "uniform"], episodes=50, env_kwargs=FRESH)
     assert max(seen) == 50
     seen.clear()
-    monkeypatch.setattr(run, "MEMORY", 5000)
+    monkeypatch.setattr(plan, "MEMORY", 5000)
     narrow = evaluate(["lsa", "uniform"], episodes=50, env_kwargs=FRESH)
     assert 1 < max(seen) < 12  # some 500 bytes for each episode of 5 arms
     equal(wide, narrow)
@@ -458,7 +459,7 @@ def test_other_refusals(tmp_path: Path) -> None:
 
 
 def test_all_agents_are_checked_before_the_first_one_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run._Lockstep, "run", lambda self: pytest.fail("an agent ran"))
+    monkeypatch.setattr(Lockstep, "run", lambda self: pytest.fail("an agent ran"))
     with pytest.raises(ValueError, match="unknown agent 'nobody'"):
         evaluate(["lsa", "nobody"])
 

@@ -15,7 +15,8 @@ import pytest
 import agents
 from agents import Agent, Evaluation, IndexPolicy, evaluate
 from agents.core.index_kernels import compiles, rule_of_method
-from agents.evaluation import run as running
+from agents.evaluation import lockstep as stepping
+from agents.evaluation import plan
 from agents.evaluation import trace as tracing
 from bandit_envs import Feasible, Quiet, TopK, geometry, register_problem
 
@@ -64,7 +65,8 @@ PLAYERS = [
 def lockstep(monkeypatch: pytest.MonkeyPatch, *arguments: Any, **keywords: Any) -> Evaluation:
     """What `evaluate` finds with Python between all pulls."""
     with monkeypatch.context() as patch:
-        patch.setattr(running, "plays", lambda agent, slots=1: False)
+        for module in (stepping, plan):
+            patch.setattr(module, "plays", lambda agent, slots=1: False)
         return evaluate(*arguments, **keywords)
 
 
@@ -216,7 +218,7 @@ def test_arms_of_several_dimensions(coordinates: int, monkeypatch: pytest.Monkey
 def test_steps_at_a_time_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     kwargs: Any = {"episodes": 70, "at": [30, 90], "env_kwargs": {"budget": 120}}
     wanted = evaluate(["lsa", "uniform"], THRESHOLD, **kwargs)
-    monkeypatch.setattr(running, "PATIENCE", 0.0)  # so that fewer and fewer steps are made at a time
+    monkeypatch.setattr(stepping, "PATIENCE", 0.0)  # so that fewer and fewer steps are made at a time
     same(evaluate(["lsa", "uniform"], THRESHOLD, **kwargs), wanted)
 
 

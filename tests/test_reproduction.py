@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from disks import full_disk
 from scipy.stats import norm
 
 from agents import figures
 from agents.cli import main
-from agents.evaluation import Evaluation
+from agents.evaluation import Evaluation, making
+from agents.evaluation.blocks import Block
+from agents.evaluation.storage import Folder
 from agents.figures import (
     Claim,
     Figure,
@@ -74,7 +77,7 @@ def test_the_same_run_again_pulls_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     first = run(tmp_path / "out")
     assert first.made == 3  # of two panels together one, of the sweep two
     files = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()}
-    monkeypatch.setattr(store, "evaluate", None)
+    monkeypatch.setattr(making, "_play", None)
     for name in ("verdicts.csv", "claims.md", "figure.svg"):
         (tmp_path / "out" / name).unlink()
     again = run(tmp_path / "out")
@@ -96,40 +99,78 @@ def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "out")
     assert run(tmp_path / "out").made == 2
-    assert calls[1:] == [SWEEP.sweep[60], *SWEEP.sweep.values()]
+    assert calls[1:] == [SWEEP.sweep[60], PANEL.env_kwargs, *SWEEP.sweep.values()]
+
+
+def test_a_run_that_was_killed_within_an_evaluation_goes_on_by_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two agents, at two budgets, have 8 blocks each, of which 5 are kept when the kill comes."""
+    put, kept = Folder.put, []
+
+    def killed(self: Folder, block: Block, content: bytes) -> None:
+        put(self, block, content)
+        kept.append(block.number)
+        if len(kept) == 5:
+            raise KeyboardInterrupt
+
+    figure = Figure("f", "here", [replace(PANEL, episodes=800)], QUOTES[1:])
+    with monkeypatch.context() as while_it_runs:
+        while_it_runs.setattr(Folder, "put", killed)
+        with pytest.raises(KeyboardInterrupt, match="5 of .* blocks are kept in .*evaluations.*the same call goes on"):
+            run(tmp_path / "out", figure)
+    made: list[int] = []
+    monkeypatch.setattr(
+        Folder, "put", lambda self, block, content: (made.append(block.number), put(self, block, content))
+    )
+    again = run(tmp_path / "out", figure, jobs=2)
+    assert again.made == 1
+    assert made
+    assert not set(made) & set(kept)
+    assert again.verdicts.equals(run(figure=figure).verdicts)
 
 
 def test_what_differs_is_kept_apart(tmp_path: Path) -> None:
     """Episodes, seed and agents are part of a name; the order of the labels, too, as it is that of the rows."""
     kept = store.Store(tmp_path)
     how: dict[str, Any] = {"episodes": 5, "seed": 0, "budgets": [20], "env_kwargs": {"instance": "tao2019-1"}}
+    own = {"law": "gaussian", "mean": np.linspace(0, 1, 5)}
     changes: list[dict[str, Any]] = [{}, {"episodes": 6}, {"seed": 1}, {"budgets": [21]}]
+    changes += [{"env_kwargs": {"instance": own}}, {"env_kwargs": {"instance": own | {"mean": np.linspace(0, 2, 5)}}}]
     for change in changes:
         kept.evaluate(AGENTS, ENV, **(how | change))
     kept.evaluate({"poor": "uniform", "good": "lsa"}, ENV, **how)
     kept.evaluate(AGENTS, ENV, **how)
-    assert kept.made == len(list(tmp_path.iterdir())) == 5
+    assert kept.made == len(list(tmp_path.iterdir())) == 7
+    again = store.Store(tmp_path)
+    again.evaluate(AGENTS, ENV, **(how | changes[-1]))
+    assert again.made == 0
 
 
-@pytest.mark.parametrize("name", ["episodes.parquet", "settings.json"])
-def test_what_is_damaged_is_told_and_run_anew(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "told"), [("episodes.parquet/*", "is damaged.*made anew"), ("settings.json", "damaged, and is run anew")]
+)
+def test_what_is_damaged_is_told_and_run_anew(tmp_path: Path, name: str, told: str) -> None:
     first = run(tmp_path / "out")
     folder = sorted((tmp_path / "out" / "evaluations").iterdir())[0]
-    (folder / name).write_bytes(b"not what was written")
-    with pytest.warns(RuntimeWarning, match=f"damaged, and is run anew.*{folder.name}"):
+    next(folder.glob(name)).write_bytes(b"not what was written")
+    with pytest.warns(RuntimeWarning, match=told) as warned:
         again = run(tmp_path / "out")
+    assert folder.name in str(warned[0].message)
     assert again.made == 1
     assert again.verdicts.equals(first.verdicts)
     assert run(tmp_path / "out").made == 0
 
 
 def test_an_evaluation_in_a_wrong_place_is_told(tmp_path: Path) -> None:
-    run(tmp_path / "out")
+    first = run(tmp_path / "out")
     one, other, *_ = sorted((tmp_path / "out" / "evaluations").iterdir())
     shutil.rmtree(one)
     shutil.copytree(other, one)
-    with pytest.warns(RuntimeWarning, match="asked for something else"):
-        assert run(tmp_path / "out").made == 1
+    with pytest.warns(RuntimeWarning, match="holds another evaluation"):
+        again = run(tmp_path / "out")
+    assert again.made == 1
+    assert again.verdicts.equals(first.verdicts)
 
 
 def test_folders_that_hold_something_else(tmp_path: Path) -> None:
@@ -150,12 +191,9 @@ def test_folders_that_hold_something_else(tmp_path: Path) -> None:
         run(tmp_path / "foreign" / "thesis.tex" / "out")
 
 
-def test_a_full_disk_is_no_lack_of_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Evaluation, folder: Path) -> Path:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(Evaluation, "save", full)
-    with pytest.raises(OSError, match="no space left"):
+def test_a_full_disk_is_no_lack_of_data(tmp_path: Path) -> None:
+    run()  # kernels are cached by now
+    with full_disk(3000), pytest.raises(OSError, match="cannot write .*parquet"):
         run(tmp_path / "out")
 
 

@@ -81,7 +81,7 @@ class Evaluate(EnvironmentCommand[Options]):
 
     def run(self) -> None:
         """Check all that can be checked, run the agents, print and write the results."""
-        from ..evaluation import plots, store
+        from ..evaluation import plots, storage
         from ..evaluation.rows import check_metric
 
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
@@ -96,8 +96,8 @@ class Evaluate(EnvironmentCommand[Options]):
             try_out(plots.check_path(self.figure))
         if self.out is not None:
             if self.force:
-                store.clear(self.out)
-            elif not store.holds(self.out):
+                storage.clear(self.out)
+            elif not storage.holds(self.out):
                 refuse_to_overwrite([Path(self.out)], False)
         names = _all_that_can_run(solved, env) if self.agents is None else list(self.agents)
         if self.reference is not None and self.reference not in names:
@@ -120,11 +120,11 @@ class Evaluate(EnvironmentCommand[Options]):
             progress=self.progress,
             trust=self.trust,
         )
-        if self.out is not None and (missing := store.lacking(self.out)):
+        if self.out is not None and (missing := storage.lacking(self.out)):
             print(f"this part is done; {missing} blocks of other parts are not in {self.out} yet")
             return
         print(report(result, self.metric, self.reference))
-        written: list[Any] = [] if self.out is None else [store.add_tables(self.out, result)]
+        written: list[Any] = [] if self.out is None else [storage.add_tables(self.out, result)]
         if self.figure is not None:
             result.plot(self.metric or "error_rate", path=self.figure)
             written.append(self.figure)

@@ -16,8 +16,8 @@ __all__ = ["Reproduce"]
 class Reproduce(Command):
     """Run a figure of a paper, or all of a paper's; print a verdict on everything that the paper claims of it.
 
-    With --out each evaluation is kept in the folder, and not run again: a run that was killed goes on where it was, and
-    tables and pictures are made anew from what is there.
+    With --out each block of episodes is kept in the folder, and not run again: a run that was killed goes on where it
+    was, and tables and pictures are made anew from what is there.
 
     Examples:
       bandit-envs reproduce tao2019-figure-1 --episodes 500 --panels "Setup 1"

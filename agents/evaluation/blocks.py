@@ -8,11 +8,15 @@ any order. Several neighbouring blocks, a span, may be played in one go where th
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
-__all__ = ["Block", "Group", "Work", "cut", "grouped", "spans"]
+from bandit_envs import integer
+
+__all__ = ["Block", "Group", "Work", "cut", "grouped", "part_of", "spans"]
 
 MOST = 2**26  # pulls of a block, roughly: a second of the fastest agents
 LEAST = 2**14  # pulls below which nothing is cut: a fraction of a millisecond
@@ -116,3 +120,46 @@ def spans(blocks: Iterable[Block], runs: Sequence[Work], jobs: int) -> list[tupl
             sum_so_far += cost[block.number]
         made.append(tuple(together))
     return made
+
+
+def part_of(shard: Any) -> tuple[int, int] | None:
+    """Which part of the blocks is to be made, (i, n) with 1 <= i <= n; None: all of them.
+
+    Args:
+        shard: "2/8", (2, 8), "slurm", or None.
+
+    Raises:
+        ValueError: for what is no such thing.
+    """
+    if shard is None:
+        return None
+    if shard == "slurm":
+        return _slurm_task()
+    parts = shard.split("/") if isinstance(shard, str) else shard
+    try:
+        i, n = (int(part) if isinstance(part, str) else integer("shard", part, 1, 2**20) for part in parts)
+    except (TypeError, ValueError):
+        raise ValueError(f"shard must be 'i/n', as '2/8', or 'slurm', got {shard!r:.80}") from None
+    if not 1 <= i <= n:
+        raise ValueError(f"shard must be one of 1/{n} to {n}/{n}, got {i}/{n}")
+    return i, n
+
+
+def _slurm_task() -> tuple[int, int]:
+    """Which task of a job array of SLURM this process is, from 1 on, and of how many.
+
+    Raises:
+        ValueError: if it is none, or one of an array whose numbers are not equally spaced.
+    """
+    told = {name: os.environ.get(f"SLURM_ARRAY_TASK_{name}") for name in ("ID", "MIN", "STEP", "COUNT")}
+    if told["ID"] is None or told["COUNT"] is None:
+        raise ValueError("shard='slurm' needs a job array of SLURM: SLURM_ARRAY_TASK_ID and _COUNT are not set")
+    said = ", ".join(f"SLURM_ARRAY_TASK_{name}={value}" for name, value in told.items() if value is not None)
+    try:
+        task, first, step, count = (int(told[name] or other) for name, other in zip(told, (0, 0, 1, 1), strict=True))
+        place, between = divmod(task - first, step)
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"shard='slurm' needs whole numbers, got {said}") from None
+    if between or not 0 <= place < count:
+        raise ValueError(f"shard='slurm' needs an array of equally spaced numbers, as 1-8 or 0-30:2, got {said}")
+    return place + 1, count

@@ -18,9 +18,10 @@ import numpy as np
 from bandit_envs import Task, number
 
 from . import statistics
+from .blocks import Block
 from .rows import Run, check_metric
 
-__all__ = ["Precision", "level_at", "looks", "precision_of"]
+__all__ = ["Ending", "Precision", "level_at", "looks", "precision_of"]
 
 LEVEL = 0.95  # of the intervals that are to be narrow
 GROWTH = 1.25  # blocks at a look, over those at the look before
@@ -92,3 +93,38 @@ def precision_of(given: Any, tasks: Sequence[Task]) -> Precision | None:
     for metric in widths:
         check_metric(tasks[0].problem, metric)
     return Precision({name: number("precision", width, 0, 1e300, above=True) for name, width in widths.items()})
+
+
+class Ending:
+    """Looks at the first blocks, until what they tell is precise enough.
+
+    Args:
+        wanted: what is to be reached. blocks: all of them.
+
+    Attributes:
+        made: the numbers of the blocks that are there.
+        look: the number of the last look. count: of the blocks before it; None as long as nothing is decided.
+    """
+
+    def __init__(self, wanted: Precision, blocks: Sequence[Block]) -> None:
+        self.wanted, self.look = wanted, 0
+        self.count: int | None = None
+        self.made: set[int] = set()
+        self._all, self._looks = len(blocks), looks(len(blocks))
+        self._next, self._there = next(self._looks), 0
+
+    def decided(self, kept: Any) -> bool:
+        """Whether enough blocks are there."""
+        while self.count is None:
+            while self._there in self.made:
+                self._there += 1
+            if self._there < self._next:
+                return False
+            self.look += 1
+            if self._next == self._all or self.wanted.reached(kept.advance(self._next), self.look):
+                self.count = self._next
+                kept.advance(self.count)
+                kept.end(self.count, self.look)
+            else:
+                self._next = next(self._looks)
+        return True

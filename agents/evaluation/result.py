@@ -21,7 +21,7 @@ from . import statistics
 from .moments import SummedRun
 from .precision import level_at
 from .rows import CERTIFIED, LEVEL, Run, score_names
-from .store import opened
+from .storage import opened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,8 +14,10 @@ from bandit_envs import EPISODES_LIMIT, Quiet, Task, integer, root_number
 from ..catalogue import recipe_of
 from ..core.optional import pandas
 from .environment import environment_id
+from .lockstep import NEVER
+from .pairing import check_end, make_agent, most_pulls, plays
+from .plan import keywords, pull_numbers
 from .progress import compilation_noted, shown
-from .run import NEVER, check_end, keywords, make_agent, most_pulls, plays, pull_numbers
 
 if TYPE_CHECKING:
     from pandas import DataFrame

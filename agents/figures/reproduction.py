@@ -14,6 +14,7 @@ from ..core.files import read_json, try_out, write_alone, write_together
 from ..core.optional import pandas
 from ..evaluation.progress import now_at, told_in_lines
 from ..evaluation.result import SETTINGS
+from ..evaluation.storage import WriteError
 from . import pages
 from .catalogue import PAPERS, named
 from .drawing import plot_panels
@@ -189,8 +190,8 @@ def reproduce(
         panels: titles of the panels to run; None: all.
         progress: whether to tell how far the run is, as for `evaluate`; None: if standard error is a terminal.
         jobs: parts of the episodes that run at the same time, as for `evaluate`.
-        out: a folder for the results. Each evaluation is kept there as soon as it is complete, and is not run again
-            when the same is asked for once more: a run that was killed goes on.
+        out: a folder for the results. The episodes of each evaluation are kept there, block by block, and are not run
+            again when the same is asked for once more: a run that was killed goes on from them.
         force: write into a folder that holds something else. Evaluations in it stay.
 
     Returns:
@@ -202,7 +203,7 @@ def reproduce(
         OSError: if every panel lacks its data; for a folder that cannot be written to.
 
     Warns:
-        RuntimeWarning: where an evaluation that was kept is damaged, and run anew.
+        RuntimeWarning: where a block of episodes, or an evaluation, that was kept is damaged, and made anew.
     """
     if isinstance(figure, str):
         figure = named(figure)
@@ -224,9 +225,9 @@ def reproduce(
             now_at(f"panel {i + 1} of {len(chosen)}, {panel.title}")
             try:
                 results[panel.title] = panel.run(episodes, seed, progress, jobs, store.evaluate)
+            except WriteError:
+                raise
             except OSError as error:
-                if error is store.error:
-                    raise
                 skipped[panel.title] = str(error)
     if not results:
         raise DataMissing("; ".join(f"{title}: {reason}" for title, reason in skipped.items()))

@@ -30,6 +30,7 @@ class Race:
         at_most: float | None = None,
         rounds: int = 15,
         prepare: Callable[[], Any] | None = None,
+        timer: Callable[[], float] = clock,
     ) -> None:
         """Time `ours` and `reference`.
 
@@ -38,15 +39,16 @@ class Race:
             at_least: target for how many times as fast ours is. at_most: target for how many times as long ours takes.
                 Neither: how many times as long, for orientation.
             rounds: of each. prepare: called before each round of the reference, not timed.
+            timer: of the reference, the same as that of the benchmark.
         """
         times: list[float] = []
 
         def before() -> None:
             if prepare is not None:
                 prepare()
-            start = clock()
+            start = timer()
             reference()
-            times.append(clock() - start)
+            times.append(timer() - start)
 
         self.benchmark.pedantic(ours, setup=before, rounds=rounds, warmup_rounds=1)
         if self.benchmark.stats is None:  # --benchmark-disable

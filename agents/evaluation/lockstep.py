@@ -1,0 +1,211 @@
+"""Episodes in lockstep: an agent plays many side by side, in batches of bounded memory.
+
+By the counter-based random numbers all agents meet the same samples: episode e of `evaluate(seed=s)` is episode e of
+root s. A slot whose episode has ended takes the next one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import PureExplorationVectorEnv, Quiet, agent_uniforms, jit
+
+from .drawing import Drawing
+from .execution import Watch
+from .pairing import bounds_of, certifier_of, most_pulls, plays
+from .rows import CERTIFIED, LEVEL, ROUNDING, Run
+
+__all__ = ["NEVER", "Lockstep"]
+
+PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
+DRAWS = 2**32 - 1  # the seed of the draws of models among the streams of agents
+_INT64 = np.dtype(np.int64)
+NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
+
+
+@jit
+def _passes(arm: Any, times: Any, stop: Any, most: Any, spent: Any, limit: Any) -> Any:
+    """Whether the next pulls, clipped as the environment does it, lead any episode beyond its limit."""
+    beyond = False
+    for e in range(len(arm)):
+        pulls = min(0 if arm[e] == stop else times[e], most - spent[e])
+        beyond |= pulls > limit[e] - spent[e]
+    return beyond
+
+
+@jit
+def _add_rows(sums: Any, place: Any, rows: Any) -> None:
+    """Add each row to the sum of its place."""
+    for i in range(len(place)):
+        for k in range(sums.shape[1]):
+            sums[place[i], k] += rows[i, k]
+
+
+class Lockstep:
+    """One pass of an agent over so many episodes, from number `first` on."""
+
+    def __init__(
+        self,
+        policy: Any,
+        envs: PureExplorationVectorEnv,
+        first: int,
+        episodes: int,
+        seed: int,
+        room: Run,
+        size: int,
+        watch: Watch,
+    ) -> None:
+        self.policy, self.envs, self.bounds = policy, envs, bounds_of(policy)
+        self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
+        self.first, self.episodes, self.seed, self.size, self.watch = first, episodes, seed, size, watch
+        E = envs.num_envs
+        self.plays, self.draws = plays(policy, E), isinstance(policy, Drawing)
+        self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
+        at = room.budgets if room.at is None else room.at
+        self.checks = np.array([], np.int64) if at is None else at
+        self.result = room
+        self.certifier = certifier_of(policy, envs.task) if LEVEL in room.names else None
+        C, K = room.pulls.shape
+        self.pulls = np.zeros((math.ceil(episodes / size) * C, K))  # sums by block and checkpoint
+        self.episode = first + np.arange(E)  # which episode each slot runs
+        self.spent = envs.total_pulls  # pulls so far, kept by the environment
+        self.counted = 0  # of these, how many have been told to the progress bar
+        self.next_check = np.zeros(E, np.int64)  # the first checkpoint not yet scored
+        self.most = most_pulls(envs.task)
+        # Pulls at each checkpoint, a number that is never reached behind the last.
+        self.limits = np.append(self.checks, NEVER)
+        self.limit = self.limits[self.next_check]  # pulls at the next checkpoint; never, in a slot that is done
+
+    def run(self) -> list[Run]:
+        """Decide, score what is due, step, and give ended slots the next episode, until all have ended.
+
+        Returns:
+            The rows, cut into blocks.
+        """
+        envs, E, stop = self.envs, self.envs.num_envs, self.envs.task.stop
+        observation, _ = envs.reset(seed=self.seed, options={"episode": self.episode})
+        state, begins, following, end = None, np.ones(E, np.bool_), self.first + E, self.first + self.episodes
+        one, running = np.ones(E, np.int64), np.zeros(E, np.bool_)
+        left, checked, shape = self.episodes, len(self.checks) > 0, (E,)
+        watch, bar = self.watch, self.watch.bar
+        while left:
+            action, state = self._decide(observation, state, begins)
+            arm, times = (action["arm"], action["times"]) if self.handcrafted else (action, one)
+            if checked:
+                if getattr(arm, "dtype", None) is not _INT64 or getattr(times, "dtype", None) is not _INT64:
+                    arm, times = np.ascontiguousarray(arm, np.int64), np.ascontiguousarray(times, np.int64)
+                # Other shapes are refused by the environment.
+                while arm.shape == shape and _passes(arm, times, stop, self.most, self.spent, self.limit):
+                    self._score_checkpoint(observation, state, np.where(arm == stop, 0, times))
+            observation, _, terminated, truncated, info = envs.step(action)
+            if bar is not None:
+                bar.step(self._pulls_made())
+            watch.look()
+            if "answer" not in info:
+                begins = running
+                continue
+            over = np.flatnonzero(info["_answer"])
+            self._record(over, info, truncated, observation, state)
+            if bar is not None:
+                bar.ended(len(over))
+            left -= len(over)
+            begins = terminated | truncated
+            refill = over[: max(end - following, 0)]
+            self.limit[over] = NEVER
+            if len(refill):
+                self.episode[refill] = np.arange(following, following + len(refill))
+                following += len(refill)
+                mask = np.zeros(E, np.bool_)
+                mask[refill] = True
+                self.next_check[refill], self.limit[refill] = 0, self.limits[0]
+                observation, _ = envs.reset(options={"reset_mask": mask, "episode": self.episode})
+                self.counted = int(self.spent.sum())
+        return self.result.cut(self.size, self.pulls)
+
+    def _pulls_made(self) -> int:
+        """Pulls since the last call."""
+        before, self.counted = self.counted, int(self.spent.sum())
+        return self.counted - before
+
+    def _decide(self, observation: Any, state: Any, begins: NDArray[np.bool_]) -> tuple[Any, Any]:
+        """The next actions; an agent that can plays on to them from wherever nothing is due."""
+        if self.draws:
+            u = agent_uniforms(self.envs.public_seeds, self.spent, seed=DRAWS)[:, 0]
+            return self.policy.drawn(observation, state, begins, u, self.envs.action_masks)  # type: ignore[no-any-return]
+        if not self.plays:
+            decided: tuple[Any, Any] = self.policy.predict(observation, state, begins, deterministic=True)
+            return decided
+        started = time.perf_counter()
+        quiet = Quiet(np.minimum(self.limit, self.most - 1), self.steps)
+        action, state = self.policy.play(self.envs.simulation, quiet, observation, state)
+        seconds = time.perf_counter() - started
+        if seconds < PATIENCE / 4:
+            self.steps = min(2 * self.steps, 2**40)
+        elif seconds > PATIENCE:
+            self.steps = max(self.steps // 2, 1)
+        return action, state
+
+    def _certify(self, slots: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """What the statistics of slots certify, (n,) each."""
+        known = self.envs.certify(slots, **self.bounds)
+        if LEVEL not in self.result.names:
+            return known
+        level = np.ones(len(slots)) if self.certifier is None else self.envs.level(slots, self.certifier)
+        delta = self.result.task.delta
+        certified = {} if delta is None else {CERTIFIED: level <= delta * (1 + ROUNDING)}
+        return known | {LEVEL: level} | certified
+
+    def _pulls(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Pulls of each arm, or of all its coordinates, (n, K)."""
+        pulls = self.envs.pulls[slots]
+        return pulls if pulls.ndim == 2 else pulls.sum(axis=2)
+
+    def _count_pulls(self, episode: NDArray[np.int64], column: NDArray[np.int64], pulls: NDArray[np.int64]) -> None:
+        """Add the pulls (n, K) of episodes to the sums of their blocks and checkpoints (n,)."""
+        place = (episode - self.first) // self.size * len(self.result.pulls) + column
+        if len(place) and (place == place[0]).all():
+            self.pulls[place[0]] += pulls.sum(axis=0)
+        else:
+            _add_rows(self.pulls, place, np.ascontiguousarray(pulls, np.int64))
+
+    def _score_checkpoint(self, observation: Any, state: Any, times: NDArray[np.int64]) -> None:
+        """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
+        slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
+        answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
+        verdict = self.envs.assess(slots, answers) | self._certify(slots)
+        self.result.write(self.episode[slots] - self.first, self.next_check[slots], verdict, self.spent[slots])
+        self._count_pulls(self.episode[slots], self.next_check[slots], self._pulls(slots))
+        self.next_check[slots] += 1
+        self.limit[slots] = self.limits[self.next_check[slots]]
+
+    def _record(
+        self, over: NDArray[np.int64], info: dict[str, Any], truncated: NDArray[np.bool_], observation: Any, state: Any
+    ) -> None:
+        """The rows of ended episodes: the end itself, or every checkpoint not reached.
+
+        An episode that was cut has not been asked for an answer: an agent's is what it recommends then.
+        """
+        known = self._certify(over)
+        verdict = known | {name: info[name][over] for name in self.result.names if name not in known}
+        pulls, total, cut = self._pulls(over), info["total_pulls"][over], truncated[over]
+        if self.handcrafted and cut.any():
+            asked = self.envs.assess(over[cut], self.policy.recommended(observation, state, over[cut]))
+            for name in asked.keys() & verdict.keys():
+                verdict[name][cut] = asked[name]
+        if len(self.checks) == 0:
+            column = np.zeros(len(over), np.int64)
+            self.result.write(self.episode[over] - self.first, column, verdict, total, cut)
+            self._count_pulls(self.episode[over], column, pulls)
+            return
+        for c in range(len(self.checks)):
+            late = np.flatnonzero(self.next_check[over] <= c)
+            if len(late):
+                column = np.full(len(late), c)
+                part = {name: value[late] for name, value in verdict.items()}
+                self.result.write(self.episode[over[late]] - self.first, column, part, total[late], cut[late])
+                self._count_pulls(self.episode[over[late]], column, pulls[late])

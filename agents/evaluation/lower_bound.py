@@ -1,0 +1,66 @@
+"""Pulls that a task takes on average, whoever solves it, where the problem knows that for arms of this law."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import Arms, Bernoulli, Gaussian, Problem, PureExplorationVectorEnv
+
+__all__ = ["lower_bound_of"]
+
+
+def lower_bound_of(envs: PureExplorationVectorEnv) -> float:
+    """Pulls that the task takes on average, where the problem knows it for arms of this law; else NaN.
+
+    A bound for arms of standard deviation 1 grows with the variance of Gaussian arms that all have the same one. With a
+    budget, by which runs may end too, nothing is to be compared with it.
+    """
+    if envs.instance is None or envs.task.delta is None or envs.task.budget is not None:
+        return math.nan
+    arms, factor, problem = envs.instance.arms, 1.0, envs.problem
+    if "law" in inspect.signature(problem.lower_bound).parameters:
+        return _bound_for_law(problem, arms, envs.task.delta)
+    if problem.unit_gaussian_bound:
+        if not isinstance(arms, Gaussian) or arms.variances.min() < arms.variances.max():
+            return math.nan
+        factor = float(arms.variances.max())
+    return factor * float(envs.problem.lower_bound(arms.means, envs.task.delta))
+
+
+def _bound_for_law(problem: Problem, arms: Arms, delta: float) -> float:
+    """The bound for Bernoulli arms, and Gaussian ones of one variance; NaN for others, and where there is none."""
+    if isinstance(arms, Bernoulli):
+        law, sigma = "bernoulli", 0.5
+    elif isinstance(arms, Gaussian) and 0 < arms.variances.min() == arms.variances.max():
+        law, sigma = "gaussian", float(arms.variances.max()) ** 0.5
+    else:
+        return math.nan
+    if not problem.quick_bound(len(arms.means)):  # the game takes long: the paper's, which is smaller
+        return sigma**2 * problem.paper_lower_bound(arms.means, delta) if law == "gaussian" else math.nan
+    asked = _Asked(repr((problem, arms.means.tolist())), problem, arms.means)
+    return _bound_of(asked, delta, law, sigma)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """An instance of a problem; equal where the text that tells all of it is."""
+
+    text: str
+    problem: Problem = field(compare=False)
+    means: NDArray[np.float64] = field(compare=False)
+
+
+@functools.lru_cache(maxsize=256)
+def _bound_of(asked: _Asked, delta: float, law: str, sigma: float) -> float:
+    """The bound of an instance, worked out once for all agents that meet it; NaN if there is none."""
+    try:
+        found = float(asked.problem.lower_bound(asked.means, delta, law=law, sigma=sigma))
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError):  # arms of several dimensions that are not Gaussian
+        return math.nan
+    return found if math.isfinite(found) else math.nan

@@ -1,0 +1,100 @@
+"""An agent and the environment that it plays in: the forms that both take part in, and what the agent is able to do."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.vector import AutoresetMode
+
+from bandit_envs import PULLS_LIMIT, Certifier, PureExplorationVectorEnv, Task
+
+from ..catalogue import Recipe, reads
+from ..core.agent import Agent
+from ..core.certified import Certified
+
+__all__ = ["bounds_of", "certifier_of", "check_end", "forms_of", "make_agent", "make_envs", "most_pulls", "plays"]
+
+MOST_PAIRED = 1000  # arms, of which all pairs are looked at for the level of a certificate
+
+
+def make_envs(env_id: str, slots: int, actions: str, observation: str, kwargs: Any) -> PureExplorationVectorEnv:
+    """An environment whose slots are restarted one by one, with observations that are not copied."""
+    envs: Any = gym.make_vec(
+        env_id,
+        num_envs=slots,
+        copy=False,
+        autoreset_mode=AutoresetMode.DISABLED,
+        actions=actions,
+        observation=observation,
+        **kwargs,
+    )
+    return envs  # type: ignore[no-any-return]
+
+
+def forms_of(agent: Any) -> tuple[str, str]:
+    """The forms of actions and observations that an agent takes part in."""
+    return "full" if isinstance(agent, Agent) else "arm", reads(agent)
+
+
+def make_agent(recipe: Recipe, env_id: str, kwargs: Any) -> tuple[Any, PureExplorationVectorEnv]:
+    """The agent, and a single slot of the environment in the forms that go with it.
+
+    What a function makes is known only once it has been made: where the forms were others, it is made again.
+    """
+    forms = ("arm", "features") if recipe.observation == "features" else ("full", "statistics")
+    for _ in range(2):
+        envs = make_envs(env_id, 1, *forms, kwargs)
+        try:
+            agent = recipe.make(envs)
+        except BaseException:
+            envs.close()
+            raise
+        if forms_of(agent) == forms:
+            return agent, envs
+        envs.close()
+        forms = forms_of(agent)
+    raise ValueError(f"{recipe.name} makes agents that take part in other forms than that of the task it is given")
+
+
+def check_end(label: str, agent: Any, task: Task) -> None:
+    """Refuse an agent whose episodes might never end.
+
+    Raises:
+        ValueError: naming it.
+    """
+    stops = getattr(agent, "stops", False) and task.delta is not None
+    if not stops and task.budget is None and task.max_pulls is None:
+        raise ValueError(f"{label} may never stop by itself: give a budget or max_pulls")
+
+
+def most_pulls(task: Task) -> int:
+    """Pulls that an episode of a task can have."""
+    return min(task.budget or PULLS_LIMIT - 1, task.max_pulls or PULLS_LIMIT - 1)
+
+
+def plays(agent: Any, slots: int = 1) -> bool:
+    """Whether an agent plays whole episodes in compiled code, so many side by side."""
+    able = hasattr(agent, "play") and getattr(agent, "plays", False) is True
+    return able and slots <= getattr(agent, "most_played", slots)
+
+
+def certifier_of(policy: Any, task: Task) -> Certifier | None:
+    """What tells the level of an agent's certificates: its own; or that of a task that names a delta.
+
+    It is not told of so many arms that it would take long, nor for a problem that tells no evidence.
+    """
+    if not task.make_problem().local and task.K > MOST_PAIRED:
+        return None
+    if isinstance(policy, Certified):
+        return policy.certifier
+    with contextlib.suppress(ValueError):
+        return None if task.delta is None else task.certifier()
+    return None
+
+
+def bounds_of(policy: Any) -> Mapping[str, Any]:
+    """By which bounds an agent's answers are certified: its own, if it has some, else the problem's."""
+    return policy.own_bounds if isinstance(policy, Agent) else {}

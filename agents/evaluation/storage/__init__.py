@@ -1,0 +1,34 @@
+"""Where the blocks of an evaluation are kept: in memory, or in a folder that a kill leaves whole.
+
+    FOLDER/settings.json            what is evaluated: environment, agents, seed, versions, how it is cut into blocks
+    FOLDER/episodes.parquet/        a file for each block, NUMBER-HASH.parquet, with columns as `Evaluation.episodes`
+    FOLDER/sums.parquet/            in place of it where no rows are kept
+    FOLDER/ended.json               after how many blocks a run ended that was to end when it is precise enough
+    FOLDER/calls/                   a note of each call: command, machine, versions, seconds
+
+A file has its name only once it is complete. Its name tells the block and, by a hash, the evaluation that it belongs
+to; two calls that make the same block write the same bytes. Files may be copied from one folder to another.
+"""
+
+from .folder import Folder
+from .manifest import RefusedError, add_tables, calls, claimed, clear, holds, lacking, opened, root_of
+from .memory import Memory, MemoryOfBlocks, MemoryOfMoments
+from .places import WriteError, place_of
+
+__all__ = [
+    "Folder",
+    "Memory",
+    "MemoryOfBlocks",
+    "MemoryOfMoments",
+    "RefusedError",
+    "WriteError",
+    "add_tables",
+    "calls",
+    "claimed",
+    "clear",
+    "holds",
+    "lacking",
+    "opened",
+    "place_of",
+    "root_of",
+]

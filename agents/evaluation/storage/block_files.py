@@ -1,0 +1,201 @@
+"""The file of a block: rows, or counts and sums, that tell whether they are all that was written.
+
+A file is Parquet. Its metadata hold the name of the block, what its columns do not tell, and a seal: the checksum of
+all other bytes of the file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.optional import require
+from ..blocks import Block
+from ..moments import Moments
+from ..rows import Run
+from .memory import moments_of
+
+__all__ = ["check_seal", "moments_as_bytes", "moments_from", "name_of", "rows_as_bytes", "rows_from"]
+
+# Keys of the metadata. That of the seal comes last, so that its mark is the last one in the file.
+NAME, PULLS, MOMENTS, SEAL = (f"bandit-envs {what}".encode() for what in ("block", "pulls", "moments", "seal"))
+MARK, DIGITS = b"seal:", 8  # before the checksum, and its length
+
+
+def name_of(root: str, block: Block) -> str:
+    """The name of the file of a block, in an evaluation of this hash."""
+    told = f"{root} {block.runs} {block.first} {block.episodes}"
+    return f"{block.number:06d}-{hashlib.sha256(told.encode()).hexdigest()[:16]}.parquet"
+
+
+# Rows -----------------------------------------------------------------------------------------------------------------
+
+
+def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[bytes]:
+    """The files of blocks, with the rows of one run after another.
+
+    Args:
+        root: the hash of the evaluation.
+        blocks: what they are.
+        parts: for each run the rows of each block.
+    """
+    pa: Any = require("pyarrow", "a folder of results")
+    files = []
+    for i, block in enumerate(blocks):
+        runs = [rows[i] for rows in parts]
+        table = pa.concat_tables([_table(run, block.first) for run in runs]).unify_dictionaries()
+        pulls = b"".join(run.pulls.astype("<i8").tobytes() for run in runs)
+        # The numbers of episodes are told by their differences; all others have few values.
+        others = [name for name in table.column_names if name != "episode"]
+        how: dict[str, Any] = {"use_dictionary": others, "column_encoding": {"episode": "DELTA_BINARY_PACKED"}}
+        how |= {"write_statistics": False, "row_group_size": 2**22}
+        files.append(_file(table, name_of(root, block), {PULLS: zlib.compress(pulls, 1)}, **how))
+    return files
+
+
+def rows_from(source: Any, name: str, rooms: Sequence[Run], episodes: int, columns: Sequence[str]) -> list[Run]:
+    """Some columns of what `rows_as_bytes` has written, of each run.
+
+    Args:
+        source: the file, as pyarrow opens it.
+        name: that it ought to have.
+        rooms: the runs, but for their rows. episodes: of each.
+        columns: their names.
+
+    Raises:
+        Exception: if the file is no Parquet, of something else, or damaged where the columns are.
+    """
+    table = _read(source, name, list(columns))
+    arrays = {column: table.column(column).to_numpy() for column in columns}
+    sums = np.frombuffer(zlib.decompress(table.schema.metadata[PULLS]), "<i8").astype(np.float64)
+    runs, row, place = [], 0, 0
+    for room in rooms:
+        C, K = room.pulls.shape
+        own = {}
+        for column, values in arrays.items():
+            cells = values[row : row + C * episodes].reshape(C, episodes)
+            own[column] = cells.T.astype(room.columns[column].dtype)
+        pulls = sums[place : place + C * K].reshape(C, K)
+        runs.append(dataclasses.replace(room, columns=own, pulls=pulls))
+        row, place = row + C * episodes, place + C * K
+    return runs
+
+
+def _table(run: Run, first: int) -> Any:
+    """The rows of a run from episode number `first` on, as `Evaluation.episodes` has them."""
+    pa: Any = require("pyarrow", "a folder of results")
+    C, n = len(run.cells), run.episodes
+    budgets, ats = zip(*run.cells, strict=True)
+
+    def repeated(cells: Sequence[int | None]) -> Any:
+        return pa.concat_arrays([pa.repeat(pa.scalar(cell, pa.int64()), n) for cell in cells])
+
+    columns = {
+        "agent": pa.DictionaryArray.from_arrays(pa.array(np.zeros(C * n, np.int32)), pa.array([run.agent])),
+        "budget": repeated(budgets),
+        "at": repeated(ats),
+        "episode": pa.array(np.tile(np.arange(first, first + n), C)),
+    }
+    for name in ("total_pulls", "correct", "score", "truncated", *run.names[2:]):
+        columns[name] = pa.array(np.ascontiguousarray(run.columns[name].T).reshape(-1))
+    # Where nothing can be missing, nothing need be written on what is.
+    kinds = [pa.field(name, array.type, nullable=name in ("budget", "at")) for name, array in columns.items()]
+    return pa.table(columns, pa.schema(kinds))
+
+
+# Counts and sums ------------------------------------------------------------------------------------------------------
+
+
+def moments_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[bytes]:
+    """The files of blocks of several runs of which no rows are kept.
+
+    A file has a row for each run, cell and column; its metadata hold all, to the last bit.
+
+    Args:
+        root: the hash of the evaluation.
+        blocks: what they are.
+        parts: for each run the rows of each block.
+    """
+    pa: Any = require("pyarrow", "a folder of results")
+    files = []
+    for i, (block, moments) in enumerate(zip(blocks, moments_of(blocks, parts), strict=True)):
+        rows = []
+        for run, sums in zip((rows[i] for rows in parts), moments.runs, strict=True):
+            for c, (budget, at) in enumerate(run.cells):
+                for m, name in enumerate(moments.names):
+                    head = {"agent": run.agent, "budget": budget, "at": at, "metric": name, "first": block.first}
+                    told = {"episodes": sums.n, "mean": sums.mean[c, m], "spread": sums.spread[c, m]}
+                    rows.append(head | told | {"positive": sums.up[c, m], "negative": sums.down[c, m]})
+        kinds = {"agent": pa.string(), "metric": pa.string(), "mean": pa.float64(), "spread": pa.float64()}
+        schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in rows[0]])
+        table = pa.Table.from_pylist(rows, schema)
+        files.append(_file(table, name_of(root, block), {MOMENTS: moments.to_json().encode()}))
+    return files
+
+
+def moments_from(content: bytes, name: str) -> Moments:
+    """What `moments_as_bytes` has written.
+
+    Args:
+        content: of the file.
+        name: that it ought to have.
+
+    Raises:
+        Exception: if the file is of something else, or damaged.
+    """
+    pa: Any = require("pyarrow", "a folder of results")
+    check_seal(content)
+    return Moments.from_json(_read(pa.BufferReader(content), name, []).schema.metadata[MOMENTS].decode())
+
+
+# Both -----------------------------------------------------------------------------------------------------------------
+
+
+def _file(table: Any, name: str, metadata: Mapping[bytes, bytes], **how: Any) -> bytes:
+    """A table as a sealed file."""
+    pa: Any = require("pyarrow", "a folder of results")
+    pq: Any = require("pyarrow.parquet", "a folder of results")
+    sink = pa.BufferOutputStream()
+    own = {NAME: name.encode(), **metadata, SEAL: MARK + b"0" * DIGITS}
+    how |= {"compression": "lz4", "write_page_checksum": True}
+    pq.write_table(table.replace_schema_metadata(own), sink, **how)
+    return _sealed(sink.getvalue())
+
+
+def _sealed(content: Any) -> bytes:
+    """A file with the checksum of all of its bytes but the checksum itself.
+
+    Raises:
+        ValueError: if there is no place for it.
+    """
+    whole = bytearray(content)
+    start = whole.rfind(MARK) + len(MARK)
+    if start < len(MARK):
+        raise ValueError("it has no seal")
+    whole[start : start + DIGITS] = b"0" * DIGITS
+    whole[start : start + DIGITS] = b"%08x" % zlib.crc32(whole)
+    return bytes(whole)
+
+
+def check_seal(content: bytes) -> None:
+    """Refuse a file of which any byte is not what was written.
+
+    Raises:
+        ValueError: if it is such a file.
+    """
+    if _sealed(content) != content:
+        raise ValueError("its bytes are not those that were written")
+
+
+def _read(source: Any, name: str, columns: list[str]) -> Any:
+    """Some columns of a file that ought to have this name."""
+    pq: Any = require("pyarrow.parquet", "a folder of results")
+    table = pq.read_table(source, columns=columns, page_checksum_verification=True, use_threads=False)
+    if (told := table.schema.metadata[NAME].decode()) != name:
+        raise ValueError(f"it holds {told}")
+    return table

@@ -1,0 +1,204 @@
+"""settings.json of a folder: what is evaluated there, so that nothing else is added to it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandit_envs import Task
+
+from ...core.files import SETTINGS, json_form, read_json
+from ..blocks import Group
+from ..rows import Run
+from .calls import CALLS
+from .folder import BLOCKS, ENDED, SUMS, Folder, FolderOfMoments
+from .places import Place, Remote, place_of
+
+__all__ = ["RefusedError", "add_tables", "calls", "claimed", "clear", "holds", "lacking", "opened", "root_of"]
+
+FORMAT = "blocks 2"
+TABLES = ("summary.csv", "pulls.parquet")  # written beside the blocks when all are there
+
+
+class RefusedError(ValueError):
+    """To what a folder holds, the blocks that are asked for cannot be added."""
+
+
+def claimed(
+    address: str | Path,
+    rooms: Sequence[Run],
+    groups: Sequence[Group],
+    episodes: int,
+    identity: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> Folder:
+    """The folder for an evaluation, which may hold blocks of it already.
+
+    Args:
+        address: of the folder.
+        rooms: all but the rows, of each run.
+        groups: how they are cut into blocks. episodes: of each run.
+        identity: all that the rows depend on. settings: of the evaluation.
+
+    Raises:
+        RefusedError: if the folder holds another evaluation, telling what differs, or settings that cannot be read.
+        WriteError: if it cannot be written to.
+    """
+    place = place_of(address)
+    folder = _folder(settings)(place, rooms, groups, episodes, root_of(identity))
+    if not place.has(SETTINGS) and place.write(SETTINGS, _described(folder, rooms, identity, settings), new=True):
+        return folder
+    try:
+        there = _settings(place)
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
+    asked = json.loads(json.dumps(identity, default=json_form))
+    if there.get("format") != FORMAT or not isinstance(there.get("identity"), dict):
+        raise RefusedError(f"{place} holds an evaluation of another form, to which no blocks can be added")
+    if differing := _differences(there["identity"], asked):
+        raise RefusedError(f"{place} holds another evaluation: {'; '.join(differing)}")
+    return folder
+
+
+def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | None:
+    """The folder with the blocks of an evaluation, and its settings; None if it holds none.
+
+    Args:
+        address: of the folder.
+        trust: as for `Evaluation.load`.
+
+    Raises:
+        ValueError: if its settings are not what this version writes.
+    """
+    place = place_of(address)
+    if not place.has(SETTINGS):
+        return None
+    settings = _settings(place)
+    if settings.get("format") != FORMAT:
+        return None
+    try:
+        del settings["format"]
+        identity, forms, groups = settings.pop("identity"), settings.pop("runs"), settings.pop("groups")
+        rooms = []
+        for form in forms:
+            task = Task.from_json(json.dumps(form["task"]), trust=trust)
+            numbers = {key: None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets")}
+            checks = numbers["budgets"] if numbers["at"] is None else numbers["at"]
+            level = bool(form.get("level", False))
+            room = Run.empty(form["agent"], task, 0, None if checks is None else checks.tolist(), level)
+            room.at, room.budgets = numbers["at"], numbers["budgets"]
+            room.lower_bound = math.nan if form["lower_bound"] is None else float(form["lower_bound"])
+            room.deterministic, room.stops = form["deterministic"], bool(form["stops"])
+            rooms.append(room)
+        made = [Group(tuple(map(int, one["runs"])), int(one["size"])) for one in groups]
+        kind = _folder(settings)
+        folder = kind(place, rooms, made, int(settings["episodes"]), root_of(identity))
+        if settings.get("precision") is not None:
+            folder.look()
+            settings |= {"episodes": folder.episodes, "look": folder.ended}
+        return folder, settings
+    except Exception as error:
+        raise ValueError(f"{place} holds no evaluation that this version reads: {error!r:.300}") from error
+
+
+def _folder(settings: Mapping[str, Any]) -> type[Folder]:
+    return FolderOfMoments if settings["rows"] == "none" else Folder
+
+
+def _described(folder: Folder, rooms: Sequence[Run], identity: Mapping[str, Any], settings: Mapping[str, Any]) -> bytes:
+    """What settings.json is to hold."""
+    content = {
+        "format": FORMAT,
+        **settings,
+        "episodes": folder.episodes,
+        "identity": identity,
+        "groups": [{"runs": group.runs, "size": group.size} for group in folder.groups],
+        "runs": [{**room.describe(), "episodes": folder.episodes, "seconds": None} for room in rooms],
+    }
+    return (json.dumps(content, indent=1, default=json_form) + "\n").encode()
+
+
+def _settings(place: Place | Remote) -> dict[str, Any]:
+    """What settings.json holds.
+
+    Raises:
+        ValueError: if it holds no JSON object.
+    """
+    try:
+        if isinstance(place, Place):
+            return read_json(place.root / SETTINGS)
+        found = json.loads(place.read(SETTINGS))
+    except ValueError as error:
+        told = str(error) if SETTINGS in str(error) else f"{place}/{SETTINGS} is no JSON: {error}"
+        if _has_blocks(place):
+            told += "; where it is removed, the same evaluation goes on from the blocks in that folder"
+        raise ValueError(told) from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{place}/{SETTINGS} must hold a JSON object, got {found!r:.80}")
+    return found
+
+
+def _has_blocks(place: Place | Remote) -> bool:
+    return any(place.names(inside) for inside in (BLOCKS, SUMS))
+
+
+def root_of(identity: Mapping[str, Any]) -> str:
+    """The hash of an evaluation."""
+    text = json.dumps(identity, sort_keys=True, default=json_form)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _differences(there: Mapping[str, Any], asked: Mapping[str, Any], within: str = "") -> list[str]:
+    """What differs between two identities, in words."""
+    told = []
+    for name in dict.fromkeys([*there, *asked]):
+        one, other = there.get(name), asked.get(name)
+        if isinstance(one, dict) and isinstance(other, dict):
+            told += _differences(one, other, f"{within}{name} ")
+        elif one != other:
+            told.append(f"{within}{name} is {one!r:.80} there, {other!r:.80} asked for")
+    return told
+
+
+def holds(address: str | Path) -> bool:
+    """Whether a folder holds blocks of an evaluation, of any, or is ready for them."""
+    place = place_of(address)
+    return opened(address, False) is not None if place.has(SETTINGS) else _has_blocks(place)
+
+
+def lacking(address: str | Path) -> int:
+    """How many blocks the evaluation in a folder lacks."""
+    found = opened(address, False)
+    return 0 if found is None else len(found[0].missing())
+
+
+def calls(address: str | Path) -> int:
+    """How many calls have made blocks of the evaluation in a folder."""
+    return len(place_of(address).names(CALLS))
+
+
+def clear(address: str | Path) -> None:
+    """Remove an evaluation from a folder, of whatever form, and nothing else."""
+    place = place_of(address)
+    place.remove(SETTINGS)
+    if not place.has(BLOCKS):
+        for folder in (BLOCKS, SUMS, CALLS):
+            for name in place.names(folder):
+                place.remove(f"{folder}/{name}")
+    for name in (BLOCKS, ENDED, *TABLES):
+        if place.has(name):
+            place.remove(name)
+
+
+def add_tables(address: str | Path, result: Any) -> str | Path:
+    """Write summary.csv and pulls.parquet of an evaluation beside its blocks; returns the address."""
+    place = place_of(address)
+    place.write(TABLES[0], result.summary().to_csv(index=False).encode())
+    place.write(TABLES[1], result.pulls.to_parquet())
+    return address

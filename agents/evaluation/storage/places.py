@@ -1,0 +1,206 @@
+"""Folders on disks of this machine and elsewhere, in which a file has its name only once it is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...core.optional import require
+
+__all__ = ["Place", "Remote", "WriteError", "place_of"]
+
+OBJECTS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory")  # of which a file is seen once it is complete
+
+
+class WriteError(OSError):
+    """A file cannot be written: the disk is full, or the folder does not allow it."""
+
+
+def place_of(address: str | Path) -> Place | Remote:
+    """The folder that an address stands for: a path, or an address of a file system as s3://bucket/folder.
+
+    Raises:
+        ValueError: for an address that neither pyarrow nor fsspec knows.
+    """
+    text = os.fspath(address)
+    protocol, there, path = text.partition("://")
+    if not there:
+        return Place(Path(text))
+    if protocol == "file":
+        return Place(Path(path))
+    fs: Any = require("pyarrow.fs", f"the address {text}")
+    try:
+        system, root = fs.FileSystem.from_uri(text)
+    except (ValueError, NotImplementedError):
+        core: Any = require("fsspec.core", f"the address {text}", "evaluation")
+        try:
+            found, root = core.url_to_fs(text)
+        except ValueError as error:
+            raise ValueError(f"out must be a folder, or the address of one, got {text!r}: {error}") from None
+        system = fs.PyFileSystem(fs.FSSpecHandler(found))
+    return Remote(text.rstrip("/"), system, root.rstrip("/"), protocol in OBJECTS)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder of this machine.
+
+    Attributes:
+        root: its path.
+    """
+
+    root: Path
+
+    def __str__(self) -> str:
+        return str(self.root)
+
+    def names(self, folder: str = "") -> dict[str, float]:
+        """The files of a folder inside, and when each was written last."""
+        found = {}
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.root / folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    found[entry.name] = entry.stat().st_mtime
+        return found
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of this name."""
+        return (self.root / name).is_file()
+
+    def open(self, name: str) -> Any:
+        """A file for pyarrow to read."""
+        return require("pyarrow", "a folder of results").memory_map(str(self.root / name))
+
+    def read(self, name: str) -> bytes:
+        """The content of a file."""
+        return (self.root / name).read_bytes()
+
+    def write(self, name: str, content: bytes, new: bool = False) -> bool:
+        """Write a file, whole or not at all, whoever writes it at the same time.
+
+        Args:
+            name: of the file. content: all of it.
+            new: leave a file that is there already.
+
+        Returns:
+            Whether it was written.
+
+        Raises:
+            WriteError: naming the file.
+        """
+        path = self.root / name
+        partial = path.with_name(f"{path.name}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            if new:
+                try:
+                    os.link(partial, path)
+                    partial.unlink()
+                except FileExistsError:
+                    partial.unlink()
+                    return False
+                except OSError:  # a file system that has no links
+                    os.replace(partial, path)
+            else:
+                os.replace(partial, path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+        return True
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        (self.root / name).unlink(missing_ok=True)
+
+    def tidy(self, folder: str) -> None:
+        """Remove what calls of this machine that have been killed left of files that they were writing."""
+        for name in self.names(folder):
+            _, ours, rest = name.partition(f".{socket.gethostname()}-")
+            process = rest.partition("-")[0]
+            if ours and name.endswith(".part") and process.isdecimal() and not _alive(int(process)):
+                self.remove(f"{folder}/{name}")
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A folder of another file system, by pyarrow.
+
+    Attributes:
+        address: as the user has given it. system: of pyarrow. root: the path in it.
+        whole: whether the system shows a file only once it is complete.
+    """
+
+    address: str
+    system: Any
+    root: str
+    whole: bool
+
+    def __str__(self) -> str:
+        return self.address
+
+    def _path(self, name: str) -> str:
+        return f"{self.root}/{name}" if name else self.root
+
+    def names(self, folder: str = "") -> dict[str, float]:
+        """The files of a folder inside, and when each was written last."""
+        fs: Any = require("pyarrow.fs", "a folder of results")
+        found = self.system.get_file_info(fs.FileSelector(self._path(folder), allow_not_found=True))
+        return {one.base_name: one.mtime_ns / 1e9 if one.mtime_ns else 0.0 for one in found}
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of this name."""
+        return bool(self.system.get_file_info(self._path(name)).is_file)
+
+    def open(self, name: str) -> Any:
+        """A file for pyarrow to read."""
+        return self.system.open_input_file(self._path(name))
+
+    def read(self, name: str) -> bytes:
+        """The content of a file."""
+        with self.system.open_input_stream(self._path(name), compression=None) as stream:
+            content: bytes = stream.read()
+        return content
+
+    def write(self, name: str, content: bytes, new: bool = False) -> bool:
+        """Write a file; see `Place.write`."""
+        if new and self.has(name):
+            return False
+        path = self._path(name)
+        partial = path if self.whole else f"{path}.{uuid.uuid4().hex[:8]}.part"
+        try:
+            self.system.create_dir(path.rpartition("/")[0], recursive=True)
+            with self.system.open_output_stream(partial, compression=None) as stream:
+                stream.write(content)
+            if not self.whole:
+                self.system.move(partial, path)
+        except OSError as error:
+            raise WriteError(f"cannot write {self.address}/{name}: {error}") from error
+        return True
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        if self.has(name):
+            self.system.delete_file(self._path(name))
+
+    def tidy(self, folder: str) -> None:
+        """Nothing: who writes is on other machines."""
