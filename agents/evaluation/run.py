@@ -66,7 +66,6 @@ __all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "most_pul
 
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
-MOST_PAIRED = 1000  # arms, of which all pairs are looked at for the level of a certificate
 DRAWS = 2**32 - 1  # the seed of the draws of models among the streams of agents
 _INT64 = np.dtype(np.int64)
 NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
@@ -747,17 +746,9 @@ def _plan(
 
 
 def _certifier_of(policy: Any, task: Task) -> Certifier | None:
-    """What tells the level of an agent's certificates: its own; or that of a task that names a delta.
-
-    It is not told of so many arms that it would take long, nor for a problem that tells no evidence.
-    """
-    if not task.make_problem().local and task.K > MOST_PAIRED:
-        return None
-    if isinstance(policy, Certified):
-        return policy.certifier
-    with contextlib.suppress(ValueError):
-        return None if task.delta is None else task.certifier()
-    return None
+    """What tells the level of an agent's certificates: its own; or the default one, of a task with a delta."""
+    own = policy.certifier if isinstance(policy, Certified) else None
+    return task.level_certifier(own) if own is not None or task.delta is not None else None
 
 
 def _bounds_of(policy: Any) -> Mapping[str, Any]:
@@ -788,7 +779,7 @@ class _Lockstep:
         at = room.budgets if room.at is None else room.at
         self.checks = np.array([], np.int64) if at is None else at
         self.result = room
-        self.certifier = _certifier_of(policy, envs.task) if LEVEL in room.names else None
+        envs.certifier = _certifier_of(policy, envs.task) if LEVEL in room.names else None
         C, K = room.pulls.shape
         self.pulls = np.zeros((math.ceil(episodes / size) * C, K))  # sums by block and checkpoint
         self.episode = first + np.arange(E)  # which episode each slot runs
@@ -869,12 +860,12 @@ class _Lockstep:
             self.steps = max(self.steps // 2, 1)
         return action, state
 
-    def _certify(self, slots: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """What the statistics of slots certify, (n,) each."""
+    def _certify(self, slots: NDArray[np.int64], info: Mapping[str, Any] | None = None) -> dict[str, NDArray[Any]]:
+        """What the statistics of slots certify, (n,) each; the info of ended episodes tells the level already."""
         known = self.envs.certify(slots, **self.bounds)
         if LEVEL not in self.result.names:
             return known
-        level = np.ones(len(slots)) if self.certifier is None else self.envs.level(slots, self.certifier)
+        level = info[LEVEL][slots] if info is not None and LEVEL in info else self.envs.level(slots)
         delta = self.result.task.delta
         certified = {} if delta is None else {CERTIFIED: level <= delta * (1 + ROUNDING)}
         return known | {LEVEL: level} | certified
@@ -909,7 +900,7 @@ class _Lockstep:
 
         An episode that was cut has not been asked for an answer: an agent's is what it recommends then.
         """
-        known = self._certify(over)
+        known = self._certify(over, info)
         verdict = known | {name: info[name][over] for name in self.result.names if name not in known}
         pulls, total, cut = self._pulls(over), info["total_pulls"][over], truncated[over]
         if self.handcrafted and cut.any():
