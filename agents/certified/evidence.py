@@ -51,7 +51,7 @@ def plan_pull(
     pulls = shown.pulls[e]
     take_in(shown, e, D, sides, book, alone, BOUNDARY, plan, round)
     i = cheapest(sides, book)
-    if (i < 0 or book.value[i] > 0.0) and is_certified(shown, e, round.t, certificate):  # R1
+    if (i < 0 or book.value[i] > 0.0) and is_certified(shown, e, round, certificate):  # R1
         return
     arm = lacking(pulls, round)  # R2
     if arm < 0:

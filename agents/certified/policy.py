@@ -50,6 +50,7 @@ BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
 RHO = 300.0
 LOOKS = 200  # kernel constants: between two looks at the certificate, the pulls grow by 1 / LOOKS at most
 HELD = 0.5  # kernel constants: an arm of N pulls is pulled HELD sqrt(N) times in a row
+ROUTINES = ("certifier", "_decider", "_pairs", "_alone")  # attributes that copies look up anew
 BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # kernel constants: see `take_in`
 
 
@@ -77,7 +78,7 @@ class Shown(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """The certifier of the problem, and room for it."""
+    """The certifier of the problem, one that only decides where that is quicker, and room for it."""
 
     address: int
     numbers: Floats
@@ -86,25 +87,33 @@ class Certificate(NamedTuple):
     out: Floats  # (2 + 3 K,)
     need: float  # ln(1 / delta); inf: it does not stop
     nominal: bool  # stop where the evidence exceeds ln((1 + ln t) / delta)
+    quick: bool  # its last two numbers are what ways must reach
 
 
 @inlined
-def is_certified(shown: Any, e: Any, t: Any, certificate: Any) -> Any:
-    """Whether the plug-in answer of episode e, after t pulls, is right with probability 1 - delta."""
-    if certificate.need == math.inf:
+def is_certified(shown: Any, e: Any, round: Any, certificate: Any) -> Any:
+    """Whether the plug-in answer of episode e is right with probability 1 - delta."""
+    need, numbers, out = certificate.need, certificate.numbers, certificate.out
+    if need == math.inf:
         return False
+    if certificate.nominal:
+        need += math.log1p(math.log(round.t))
+        if certificate.quick:
+            numbers[len(numbers) - 2] = numbers[len(numbers) - 1] = need
     certificate.inside[0] = -1
+    out[1], out[3] = round.first, round.second
     nearest_way(
         certificate.address,
         shown.pulls[e],
         shown.mean[e],
         shown.variance[e],
         certificate.inside,
-        certificate.numbers,
+        numbers,
         certificate.room,
-        certificate.out,
+        out,
     )
-    return certificate.out[0] >= certificate.need + (math.log1p(math.log(t)) if certificate.nominal else 0.0)
+    round.first, round.second = out[1], out[3]
+    return out[0] >= need
 
 
 @inlined
@@ -113,12 +122,14 @@ def is_due(shown: Any, e: Any, round: Any, certificate: Any) -> Any:
     if round.t < round.look:
         return False
     round.look = round.t + max(1, round.t // LOOKS)
-    return is_certified(shown, e, round.t, certificate)
+    return is_certified(shown, e, round, certificate)
 
 
 # How far an episode is. `t`: pulls. `fewest`: of an arm, when this was looked up last: it has no fewer now.
-# `look`: pulls at which the certificate is looked at next. `draws`: random numbers that were used.
-ROUND = np.dtype([("t", np.int64), ("look", np.int64), ("draws", np.int64), ("fewest", np.float64)], align=True)
+# `look`: pulls at which the certificate is looked at next. `first`, `second`: the way that it begins with.
+# `draws`: random numbers that were used.
+_INTEGERS, _NUMBERS = ("t", "look", "draws"), ("fewest", "first", "second")
+ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name in _NUMBERS], align=True)
 
 
 @inlined
@@ -163,7 +174,7 @@ def take_in(shown: Any, e: Any, D: Any, sides: Any, book: Any, alone: Any, weigh
     begins, pulls = plan.beginning, shown.pulls[e]
     if begins:
         round.t = round.look = round.draws = plan.resumed = 0  # the order within a plan does not matter
-        round.fewest = 0.0
+        round.fewest = round.first = round.second = 0.0
         for i in range(len(pulls)):
             round.t += pulls[i]
             _measure(shown, e, i, sides, book, alone, D, weighed, True)
@@ -252,6 +263,11 @@ class CertifiedPolicy(PlanPolicy):
         return self.problem.certifier(self.task.K, self.task.D, **self._options)
 
     @functools.cached_property
+    def _decider(self) -> Certifier:
+        """The same, where possible of its own numbers, which a nominal rule changes."""
+        return self.certifier.decider(self.delta)
+
+    @functools.cached_property
     def _pairs(self) -> Certifier:
         """Its numbers tell the weights and the penalties by which arms are chosen."""
         return self.problem.certifier(self.task.K, self.task.D, **self._options | self._chosen)
@@ -269,7 +285,7 @@ class CertifiedPolicy(PlanPolicy):
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep: routines are looked up anew."""
-        return {name: value for name, value in vars(self).items() if name not in ("certifier", "_pairs", "_alone")}
+        return {name: value for name, value in vars(self).items() if name not in ROUTINES}
 
     def _sides_of(self, certifier: Certifier, pairs: Certifier) -> Sides:
         """What the ways to be wrong are, from the numbers of the certifiers."""
@@ -304,7 +320,7 @@ class CertifiedPolicy(PlanPolicy):
     def _certificates(self, state: Any) -> Fields:
         """The fields of an `Alone` and of a `Certificate`."""
         need = math.log(1.0 / self.delta) if self.stops else math.inf
-        alone, whole = self._alone, self.certifier
+        alone, whole = self._alone, self._decider
         return (
             alone.address,
             alone.numbers,
@@ -314,6 +330,7 @@ class CertifiedPolicy(PlanPolicy):
             *state.certificate,
             need,
             self._nominal,
+            whole is not self.certifier,
         )
 
     def remember(self, observation: Observation) -> Any:

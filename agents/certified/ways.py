@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import BERNOULLI, GAUSSIAN, arm_cost, divergence, inlined, nearest_way, pair_cost, part, view
+from bandit_envs import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, divergence, inlined, nearest_way, pair_cost, part, view
 
 from ..core.agent import Floats, Ints
 
@@ -147,20 +147,20 @@ def _cost(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> 
 def _between(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> Any:
     """Two bounds of `_cost`, from below and above, that take no logarithms; -inf and inf where none are at hand.
 
-    Between two means, Bernoulli divergences are those of Gaussian arms of the largest variance there, at least, and of
-    the smallest, at most: kl(m, mu) is the integral of (m - u) / (u (1 - u)).
+    kl(m, mu) is the integral of (m - u) / V(u), V(u) = u (1 - u), and 1 / V is convex: so it is (m - mu)^2 / 2 times
+    1 / V((m + 2 mu) / 3), at least (Jensen), and 1 / the least V on the way, at most.
     """
     m, n, x, w = book.mean[i], book.mean[j], book.weight[i], book.weight[j]
     gap = m - a * n - b
     if sides.law != BERNOULLI or not (gap > 0.0 and x > 0.0 and w > 0.0 and a > 0.0 and n >= floor):
         return -math.inf, math.inf
     down, up = max(a * n + b, 0.0), min((m - b) / a, 1.0)  # how far i may fall and j rise
-    one, other, third, last = m * (1.0 - m), down * (1.0 - down), n * (1.0 - n), up * (1.0 - up)
-    large = 0.25 if down < 0.5 < m else max(one, other)
-    wide = 0.25 if n < 0.5 < up else max(third, last)
+    far, near = (m + 2.0 * down) / 3.0, (n + 2.0 * up) / 3.0
+    large = 0.25 if far < 0.5 < m else max(far * (1.0 - far), m * (1.0 - m))
+    wide = 0.25 if n < 0.5 < near else max(near * (1.0 - near), n * (1.0 - n))
     half, off = 0.5 * gap * gap, book.penalty[i] + book.penalty[j]
     low = (1.0 - CLOSE) * half / (large / x + a * a * wide / w) - off
-    small = min(one, other) / x + a * a * min(third, last) / w
+    small = min(down * (1.0 - down), m * (1.0 - m)) / x + a * a * min(up * (1.0 - up), n * (1.0 - n)) / w
     high = (1.0 + CLOSE) * half / small - off if small > 0.0 and a * n + b >= 0.0 and m - b <= a else math.inf
     return low, high
 
@@ -191,17 +191,35 @@ def _below(sides: Any, book: Any, i: Any, j: Any, value: Any) -> Any:
     return high - sides.need_out < value
 
 
+@inlined
+def _no_better(book: Any, gap: Any, j: Any, f: Any, sign: Any) -> Any:
+    """Whether the pair with arm j is no better than that with arm f, which is certain where each number says so.
+
+    Costs rise with the distance of the means and with the weights. gap: of the pair with f, by how much it must move.
+    sign: 1 where the least value is looked for, and -1 where the largest.
+    """
+    nearer = book.mean[j] <= book.mean[f] and book.penalty[j] * sign <= book.penalty[f] * sign
+    return (
+        nearer
+        and book.weight[j] * sign >= book.weight[f] * sign
+        and (j > f or (gap > 0.0 and book.mean[j] < book.mean[f]))
+    )
+
+
 @part
 def row(sides: Any, book: Any, i: Any) -> None:
     """Compute the row of arm i anew: first the pair that it had, so that most others are soon known to be no better."""
     K, i, which, best = len(book.mean), np.uint64(i), -1, math.inf
-    first = book.partner[i]
+    first, m, comparable = book.partner[i], book.mean[i], sides.law != STUDENT and sides.a > 0.0
     if book.inside[i]:
         if first >= 0 and first != i and (sides.kind == ALL_GOOD or not book.inside[np.uint64(first)]):
             best, which = _into(sides, book, i, np.uint64(first)), first
         for other in range(K):
             j = np.uint64(other)
             if j != i and other != first and (sides.kind == ALL_GOOD or not book.inside[j]):
+                f = np.uint64(which)
+                if comparable and which >= 0 and _no_better(book, m - sides.a * book.mean[f] - sides.b, j, f, 1.0):
+                    continue
                 if _above(sides, book, i, j, best):
                     continue
                 value = _into(sides, book, i, j)
@@ -213,7 +231,12 @@ def row(sides: Any, book: Any, i: Any) -> None:
             best, which = _out_of(sides, book, i, np.uint64(first)), first
         for other in range(K):
             j = np.uint64(other)
-            if j != i and other != first and not _below(sides, book, i, j, best):
+            if j != i and other != first:
+                f = np.uint64(which)
+                if comparable and which >= 0 and _no_better(book, book.mean[f] - sides.c * m - sides.d, j, f, -1.0):
+                    continue
+                if _below(sides, book, i, j, best):
+                    continue
                 value = _out_of(sides, book, i, j)
                 if value > best or (value == best and other < which):
                     best, which = value, other

@@ -66,7 +66,8 @@ def _all_good(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
 ) -> None:
     """`all_good_nearest` as a routine."""
-    all_good_nearest(*_weighed(pulls, mean, variance, inside, K, numbers, size, room, out), False)
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    all_good_nearest(told, T, m, work, A, found, False)
 
 
 def _each(

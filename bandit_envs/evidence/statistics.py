@@ -26,7 +26,7 @@ class Statistics(NamedTuple):
     @property
     def K(self) -> int:
         """Number of arms."""
-        return self.pulls.shape[1]
+        return int(self.pulls.shape[1])
 
     @property
     def seen(self) -> Floats:
