@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 from abc import ABC, abstractmethod
@@ -25,8 +24,6 @@ from .simulator import ENDED, SPENT, UNCHECKED, Simulator
 from .task import Task
 
 __all__ = ["Environment", "Episodes", "FeatureTable"]
-
-MOST_ARMS = 1000  # up to which the level of a certificate by pairs of arms is told
 
 
 @jit
@@ -257,26 +254,19 @@ class Episodes:
 
     @functools.cached_property
     def certifier(self) -> Certifier | None:
-        """What tells the level of a certificate: where the task names a delta, and the problem tells evidence."""
-        task = self.setting.task
-        few = self.problem.local or task.K <= MOST_ARMS
-        with contextlib.suppress(ValueError):
-            return task.certifier() if task.delta is not None and few else None
-        return None
+        """What tells the level of a certificate at the end of episodes: where the task names a delta, the default one.
 
-    def level(self, rows: NDArray[np.int64], certifier: Certifier | None = None) -> NDArray[np.float64]:
-        """The smallest delta at which the plug-in answers of slots are certified, (n,); see `Problem.certified_level`.
-
-        Args:
-            rows: (n,), the slots.
-            certifier: of `Task.certifier`; None: that with its defaults, where there is one.
+        Who runs an agent with a certificate of its own sets another one here.
         """
-        told = self.certifier if certifier is None else certifier
-        assert told is not None
+        task = self.setting.task
+        return task.level_certifier() if task.delta is not None else None
+
+    def level(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The smallest delta at which the plug-in answers of slots (n,) are certified; 1 where no `certifier` is."""
+        if self.certifier is None:
+            return np.ones(len(rows))
         sim, inside = self.simulator, np.full((len(rows), self.K), -1, np.int8)
-        ways = told.ways(sim.pulls[rows], self.mean[rows], self.variance[rows], inside)
-        levels: NDArray[np.float64] = np.exp(-np.maximum(ways[:, 0], 0.0))
-        return levels
+        return self.certifier.levels(sim.pulls[rows], self.mean[rows], self.variance[rows], inside)
 
     def masks(self) -> NDArray[np.bool_]:
         """Allowed actions, (E, stop + 1): pulls always, stop only where `delta` or `pull_cost` is set."""

@@ -19,6 +19,7 @@ from .rng import ARMS_LIMIT, PULLS_LIMIT
 
 __all__ = ["Task"]
 
+MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a certificate
 ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features"), ("arm", "coordinate")
 
 
@@ -118,29 +119,59 @@ class Task:
         """How much the statistics of an episode certify of an answer, for compiled code; see `Problem.certifier`.
 
         Args:
-            law: "gaussian" with the task's sigma as sub-Gaussian scale; "bernoulli", for samples in [0, 1]; "student",
-                for Gaussian arms of unknown variances; None: "bernoulli" where samples lie in [0, 1] and the problem
-                has it, else "gaussian".
+            law: see `certified_law`.
             boundary, rho: see `Problem.certifier`.
 
         Raises:
             ValueError: for a problem that tells no evidence, and for a law that the arms do not have.
         """
-        problem, unit = self.make_problem(), self.support is not None and 0 <= self.support[0] <= self.support[1] <= 1
+        choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
+        law, sigma, centre = self.certified_law(law), self.sigma, self.centre
+        return self.make_problem().certifier(
+            self.K, self.D, law=law, sigma=sigma, boundary=boundary, rho=rho, centre=centre
+        )
+
+    def certified_law(self, law: str | None = None) -> str:
+        """The law of arms that certificates count on, checked.
+
+        Args:
+            law: "gaussian" with a sub-Gaussian scale; "bernoulli", for samples in [0, 1]; "student", for Gaussian arms
+                of unknown variances; None: "bernoulli" where samples lie in [0, 1] and the problem has it, else
+                "gaussian".
+
+        Raises:
+            ValueError: for a law that the arms do not have, and for pulls of single coordinates.
+        """
         if self.pull == "coordinate":
             raise ValueError("certificates are of pulls of whole arms, not of single coordinates (pull='coordinate')")
-        choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
-        options: dict[str, Any] = {"sigma": self.sigma, "boundary": boundary, "rho": rho}
+        unit = self.support is not None and 0 <= self.support[0] <= self.support[1] <= 1
         if law is None and unit and self.D == 1:
             with contextlib.suppress(ValueError):
-                return problem.certifier(self.K, self.D, law="bernoulli", **options)
+                self.make_problem().certifier(self.K, law="bernoulli")
+                return "bernoulli"
         law = choice("law", "gaussian" if law is None else law, ("gaussian", "bernoulli", "student"))
         if law == "bernoulli" and not unit:
             raise ValueError(f"law='bernoulli' is for samples in [0, 1], and these arms have support={self.support}")
         if law == "student" and self.law != "gaussian":
             raise ValueError(f"law='student' is for Gaussian arms, and these are of the law {self.law!r}")
-        centre = 0.0 if problem.boundary is None else float(problem.boundary)
-        return problem.certifier(self.K, self.D, law=law, centre=centre, **options)
+        return law
+
+    @cached_property
+    def centre(self) -> float:
+        """About where means lie, for certificates with unknown variances: the boundary, where the problem names one."""
+        boundary = self.make_problem().boundary
+        return 0.0 if boundary is None else float(boundary)
+
+    def level_certifier(self, own: Certifier | None = None) -> Certifier | None:
+        """What tells the level of a certificate beside results: an agent's own certifier, or the default one.
+
+        None where the problem tells no evidence, and where so many arms are looked at in pairs that it takes long.
+        """
+        if not self.make_problem().local and self.K > MOST_PAIRED:
+            return None
+        with contextlib.suppress(ValueError):
+            return self.certifier() if own is None else own
+        return None
 
     @property
     def width(self) -> float:

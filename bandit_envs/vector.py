@@ -288,14 +288,21 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         seen = sim.pulls[slots], sim.mean[slots], sim.variance[slots]
         return own.certificate(self.problem, *seen, self.task.width, **options)
 
-    def level(self, slots: NDArray[np.int64], certifier: Certifier | None = None) -> NDArray[np.float64]:
-        """The smallest delta at which the plug-in answers of slots are certified now, (n,).
+    @property
+    def certifier(self) -> Certifier | None:
+        """What tells `level`, and the level in the info of ended episodes: of `Task.certifier`; None: it is not told.
 
-        Args:
-            slots: (n,) of them.
-            certifier: of `Task.certifier`; None: that with its defaults.
+        It can be set, for an agent with a certificate of its own.
         """
-        return self._core.level(slots, certifier)
+        return self._core.certifier
+
+    @certifier.setter
+    def certifier(self, certifier: Certifier | None) -> None:
+        self._core.certifier = certifier
+
+    def level(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The smallest delta at which the plug-in answers of slots (n,) are certified now; 1 where it is not told."""
+        return self._core.level(slots)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Allowed actions of the arm form, (N, K + 1): pulls always, stop only where `delta` or `pull_cost` is set."""

@@ -441,6 +441,24 @@ def test_a_problem_of_ones_own_has_evidence_by_its_margins_if_it_is_local() -> N
     assert math.isnan(Bare().lower_bound([0.1, 0.2], 0.1))
 
 
+class Disk(SetProblem):
+    """A problem of a user's own: arms of two dimensions within 0.5 of 0."""
+
+    name, local = "Disk", True
+
+    def margin(self, means: Any) -> Any:
+        return 0.5 - np.hypot(*np.moveaxis(np.asarray(means), -1, 0))
+
+
+def test_margins_of_arms_of_two_dimensions_pay_for_both() -> None:
+    """The mixture's penalty is D/2 ln(1 + N / rho) for an arm, as a mean may be anywhere beside its margin."""
+    N, mean = np.array([4000, 3000]), np.array([[0.1, 0.0], [0.9, 0.3]])
+    w, gap = N**2 / (N + 300), np.abs(Disk().margin(mean))
+    value = (w * gap**2 / 2 - np.log1p(N / 300)).min() - math.log(2)
+    assert Disk().certified_level(N, mean) == pytest.approx(math.exp(-value), rel=1e-9)
+    assert Disk().evidence(N, mean) == pytest.approx((N * gap**2 / 2).min())
+
+
 BAD: list[tuple[Any, dict[str, Any], str]] = [
     ((5, 0.5), {}, r"pulls must be counts"),
     (([1, 2], [0.1, 0.2, 0.3]), {}, r"got \(2,\), \(3,\)"),

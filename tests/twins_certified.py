@@ -79,8 +79,13 @@ def lacking(T: list[int]) -> int | None:
     return T.index(fewest) if fewest < math.sqrt(sum(T)) - 0.5 * len(T) else None
 
 
+def held(N: int) -> int:
+    """How often an arm of N pulls is pulled before all are looked at again."""
+    return max(1, int(0.5 * math.sqrt(N)))
+
+
 def evidence(game: Game) -> Twin:
-    """R1 to R3."""
+    """R1 to R4."""
     arms = Arms(game.K)
     for i in range(game.K):
         arms.add(i, (yield i))
@@ -93,7 +98,8 @@ def evidence(game: Game) -> Twin:
             i = few
         elif i != j and (up > down * (1 + 1e-9) or (down <= up * (1 + 1e-9) and (arms.T[j], j) < (arms.T[i], i))):
             i = j
-        arms.add(i, (yield i))
+        for _ in range(held(arms.T[i])):
+            arms.add(i, (yield i))
     return game.answer(arms.m)
 
 
@@ -112,13 +118,19 @@ def top_two(game: Game, tci: bool, beta: float | None, draw: Callable[[int], flo
         w = [float(N) for N in arms.T]
         p = [-math.log(N) if tci else 0.0 for N in arms.T]
         _, i, j, down, up = min(game.ways(arms.m, w, p, needs=False), key=VALUE)
+        times = held(min(arms.T[i], arms.T[j]))
+        firsts = times
         if i != j:
             share = beta
             if share is None:
                 share = w[i] * down / (w[i] * down + w[j] * up) if w[i] * down + w[j] * up > 0.0 else 0.5
-            i = i if draw(draws) < share else j
-            draws += 1
-        arms.add(i, (yield i))
+            if draw(draws) >= share:
+                i, j, share = j, i, 1.0 - share
+            firsts = 1 + sum(draw(n) < share for n in range(draws + 1, draws + times))
+            draws += times
+        for n in range(times):
+            arm = i if n < firsts else j
+            arms.add(arm, (yield arm))
 
 
 def best_arm_proportions(m: list[float], sigma: float, epsilon: float) -> list[float]:
@@ -159,17 +171,18 @@ def track_and_stop(game: Game, cumulative: bool) -> Twin:
             W[j] += (1.0 - share) * mass
             w = [one / sum(W) for one in W]
         few = lacking(arms.T)
+        epsilon = 0.5 / math.sqrt(K * K + t)
+        above = sum(max(one - epsilon, 0.0) for one in w)
+        forced = [epsilon + max(x - epsilon, 0.0) * (1.0 - K * epsilon) / above for x in w]
         if cumulative:
-            epsilon = 0.5 / math.sqrt(K * K + t)
-            above = sum(max(one - epsilon, 0.0) for one in w)
-            sums = [
-                s + epsilon + max(x - epsilon, 0.0) * (1.0 - K * epsilon) / above for s, x in zip(sums, w, strict=True)
-            ]
-            lag: list[Any] = [s - N for s, N in zip(sums, arms.T, strict=True)]
+            lag: list[Any] = [s + x - N for s, x, N in zip(sums, forced, arms.T, strict=True)]
         else:
             lag = [t * x - N for x, N in zip(w, arms.T, strict=True)]
         i = 0
         for a in range(K):
             i = a if lag[a] > lag[i] + 1e-9 else i
         i = i if cumulative or few is None else few
-        arms.add(i, (yield i))
+        times = held(arms.T[i])
+        sums = [s + times * x for s, x in zip(sums, forced, strict=True)]
+        for _ in range(times):
+            arms.add(i, (yield i))

@@ -9,6 +9,7 @@ rule        R1 stop when the value of the cheapest way is positive
             R2 pull an arm with N_i < sqrt(t) - K/2, the fewest, where there is one
             R3 of the cheapest way, pull the arm with the largest divergence from its mean to the one that it is moved
                to: the derivative of the evidence by N_i; of equals the one with fewer pulls, then the lower one
+            R4 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again
 
 The value is that of the certificate. With a budget it does not stop, and delta is 0.01 where nobody names one.
 """
@@ -17,33 +18,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from bandit_envs import STUDENT, arm_penalty, arm_weight, episode_kernel, inlined, part
+from bandit_envs import episode_kernel, inlined, part
 
 from ..core.agent import Fields, Ints, Observation
-from ..core.plan_policy import add, clear, following, planned
-from .policy import Certificate, CertifiedMemory, CertifiedPolicy, Shown, is_certified, lacking
-from .ways import LOCAL, Alone, Book, Sides, book_of, cheapest, fill, moved, put, tell, tell_alone
+from ..core.plan_policy import add, following
+from .policy import BOUNDARY, Certificate, CertifiedMemory, CertifiedPolicy, Shown, held, is_certified, lacking, take_in
+from .ways import Alone, Book, Sides, book_of, cheapest, moved
 
 __all__ = ["Evidence"]
 
 CLOSE = 1.0 + 1e-9  # divergences within this ratio are equal
-
-
-@inlined
-def measure(shown: Any, e: Any, i: Any, sides: Any, book: Any, alone: Any, D: Any, first: Any) -> None:
-    """Take in what arm i has shown; `first`: the rows are not computed yet."""
-    if sides.kind == LOCAL:
-        tell_alone(book, i, D, shown.pulls[e], shown.mean[e], shown.variance[e], alone, sides.need_in)
-        return
-    N, m = float(shown.pulls[e, i]), shown.mean[e, i]
-    v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
-    known = N > 0.0 and v > 0.0
-    weight = arm_weight(alone.numbers, N) if known else 0.0
-    penalty = arm_penalty(alone.numbers, N, m, v) if known else 0.0
-    if first:
-        put(sides, book, i, m, weight, penalty, v)
-    else:
-        tell(sides, book, i, m, weight, penalty, v)
 
 
 @inlined
@@ -63,25 +47,16 @@ def steeper(way: Any, pulls: Any) -> Any:
 def plan_pull(
     e: Any, shown: Any, D: Any, sides: Any, book: Any, alone: Any, certificate: Any, plan: Any, round: Any
 ) -> None:
-    """Plan the next pull; nothing if the answer is certified."""
+    """Plan the next pulls; nothing if the answer is certified."""
     pulls = shown.pulls[e]
-    if plan.beginning:
-        round.t, round.fewest = 0, 0.0
-        for i in range(len(pulls)):
-            round.t += pulls[i]
-            measure(shown, e, i, sides, book, alone, D, True)
-        if sides.kind != LOCAL:
-            fill(sides, book)
-    else:
-        round.t += 1
-        for i in planned(plan):
-            measure(shown, e, i, sides, book, alone, D, False)
-    clear(plan)
+    take_in(shown, e, D, sides, book, alone, BOUNDARY, plan, round)
     i = cheapest(sides, book)
-    if (i < 0 or book.value[i] > 0.0) and is_certified(shown, e, round.t, certificate):  # R1
+    if (i < 0 or book.value[i] > 0.0) and is_certified(shown, e, round, certificate):  # R1
         return
-    few = lacking(pulls, round)
-    add(plan, few if few >= 0 or i < 0 else steeper(moved(sides, book, i), pulls))  # R2, R3
+    arm = lacking(pulls, round)  # R2
+    if arm < 0:
+        arm = steeper(moved(sides, book, i), pulls) if i >= 0 else 0  # R3
+    add(plan, arm, held(pulls[arm]))  # R4
 
 
 @episode_kernel

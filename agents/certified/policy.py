@@ -12,15 +12,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bandit_envs import (
+    STUDENT,
     AllGood,
     Certifier,
     Problem,
     Quiet,
     Simulation,
-    Task,
     TopK,
+    arm_penalty,
+    arm_weight,
     choice,
-    enough,
     inlined,
     nearest_way,
     part,
@@ -29,8 +30,8 @@ from bandit_envs import (
 
 from ..core.agent import FLOAT, INT, Fields, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import delta_of, scale_of
-from ..core.plan_policy import PlanPolicy
-from .ways import ALL_GOOD, LOCAL, TOP_K, Book, Sides
+from ..core.plan_policy import PlanPolicy, clear
+from .ways import ALL_GOOD, LOCAL, TOP_K, Book, Sides, fill, put, tell, tell_alone
 
 __all__ = [
     "CERTIFIED_PROBLEMS",
@@ -38,13 +39,19 @@ __all__ = [
     "CertifiedMemory",
     "CertifiedPolicy",
     "Shown",
+    "held",
     "is_certified",
+    "is_due",
     "lacking",
+    "take_in",
 ]
 
-BOUNDARIES, LAWS = ("mixture", "kaufmann-koolen", "nominal"), ("bernoulli", "gaussian", "student")
+BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
 RHO = 300.0
 LOOKS = 200  # kernel constants: between two looks at the certificate, the pulls grow by 1 / LOOKS at most
+HELD = 0.5  # kernel constants: an arm of N pulls is pulled HELD sqrt(N) times in a row
+ROUTINES = ("certifier", "_decider", "_pairs", "_alone")  # attributes that copies look up anew
+BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # kernel constants: see `take_in`
 
 
 def _tells(kind: type[Problem]) -> bool:
@@ -71,7 +78,7 @@ class Shown(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """The certifier of the problem, and room for it."""
+    """The certifier of the problem, one that only decides where that is quicker, and room for it."""
 
     address: int
     numbers: Floats
@@ -80,23 +87,33 @@ class Certificate(NamedTuple):
     out: Floats  # (2 + 3 K,)
     need: float  # ln(1 / delta); inf: it does not stop
     nominal: bool  # stop where the evidence exceeds ln((1 + ln t) / delta)
+    quick: bool  # its last two numbers are what ways must reach
 
 
 @inlined
-def is_certified(shown: Any, e: Any, t: Any, certificate: Any) -> Any:
-    """Whether the plug-in answer of episode e, after t pulls, is right with probability 1 - delta."""
+def is_certified(shown: Any, e: Any, round: Any, certificate: Any) -> Any:
+    """Whether the plug-in answer of episode e is right with probability 1 - delta."""
+    need, numbers, out = certificate.need, certificate.numbers, certificate.out
+    if need == math.inf:
+        return False
+    if certificate.nominal:
+        need += math.log1p(math.log(round.t))
+        if certificate.quick:
+            numbers[len(numbers) - 2] = numbers[len(numbers) - 1] = need
     certificate.inside[0] = -1
+    out[1], out[3] = round.first, round.second
     nearest_way(
         certificate.address,
         shown.pulls[e],
         shown.mean[e],
         shown.variance[e],
         certificate.inside,
-        certificate.numbers,
+        numbers,
         certificate.room,
-        certificate.out,
+        out,
     )
-    return certificate.out[0] >= certificate.need + (math.log1p(math.log(t)) if certificate.nominal else 0.0)
+    round.first, round.second = out[1], out[3]
+    return out[0] >= need
 
 
 @inlined
@@ -105,12 +122,70 @@ def is_due(shown: Any, e: Any, round: Any, certificate: Any) -> Any:
     if round.t < round.look:
         return False
     round.look = round.t + max(1, round.t // LOOKS)
-    return is_certified(shown, e, round.t, certificate)
+    return is_certified(shown, e, round, certificate)
 
 
 # How far an episode is. `t`: pulls. `fewest`: of an arm, when this was looked up last: it has no fewer now.
-# `look`: pulls at which the certificate is looked at next. `draws`: random numbers that were used.
-ROUND = np.dtype([("t", np.int64), ("look", np.int64), ("draws", np.int64), ("fewest", np.float64)], align=True)
+# `look`: pulls at which the certificate is looked at next. `first`, `second`: the way that it begins with.
+# `draws`: random numbers that were used.
+_INTEGERS, _NUMBERS = ("t", "look", "draws"), ("fewest", "first", "second")
+ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name in _NUMBERS], align=True)
+
+
+@inlined
+def held(N: Any) -> Any:
+    """How often an arm of N pulls is pulled before all are looked at again: a share of N that goes to 0."""
+    return max(np.int64(HELD * math.sqrt(N)), 1)
+
+
+@inlined
+def _measure(shown: Any, e: Any, i: Any, sides: Any, book: Any, alone: Any, D: Any, weighed: Any, first: Any) -> None:
+    """Take in what arm i has shown; `weighed`: see `take_in`; `first`: the rows are not computed yet."""
+    N = float(shown.pulls[e, i])
+    bonus = math.log(N) if weighed == BONUS and N > 0.0 else 0.0
+    if sides.kind == LOCAL:
+        tell_alone(book, i, D, shown.pulls[e], shown.mean[e], shown.variance[e], alone, sides.need_in - bonus)
+        return
+    m = shown.mean[e, i]
+    if weighed == MEANS:
+        book.mean[i] = m
+        return
+    v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
+    weight, penalty = N if first or weighed != KEPT else max(book.weight[i], 1e-3), -bonus
+    if weighed == BOUNDARY and N > 0.0 and v > 0.0:
+        weight, penalty = arm_weight(alone.numbers, N), arm_penalty(alone.numbers, N, m, v)
+    elif not v > 0.0:
+        weight = 0.0
+    if first:
+        put(sides, book, i, m, weight, penalty, v)
+    else:
+        tell(sides, book, i, m, weight, penalty, v)
+
+
+@inlined
+def take_in(shown: Any, e: Any, D: Any, sides: Any, book: Any, alone: Any, weighed: Any, plan: Any, round: Any) -> Any:
+    """Take in what the planned pulls have shown, and clear the plan. Returns whether this was the first time.
+
+    Args:
+        weighed: what an arm counts. BOUNDARY: by the boundary, with its penalty; PULLS: its pulls; BONUS: the same,
+            with ln N on top of the value of its ways; KEPT: its pulls at first, later what the book says; MEANS: only
+            its mean is taken in, as the rows are not needed.
+    """
+    begins, pulls = plan.beginning, shown.pulls[e]
+    if begins:
+        round.t = round.look = round.draws = plan.resumed = 0  # the order within a plan does not matter
+        round.fewest = round.first = round.second = 0.0
+        for i in range(len(pulls)):
+            round.t += pulls[i]
+            _measure(shown, e, i, sides, book, alone, D, weighed, True)
+        if sides.kind != LOCAL and weighed != MEANS:
+            fill(sides, book)
+    else:
+        for place in range(np.uint64(plan.size)):
+            round.t += plan.times[place]
+            _measure(shown, e, plan.arms[place], sides, book, alone, D, weighed, False)
+    clear(plan)
+    return begins
 
 
 @part
@@ -136,30 +211,6 @@ class CertifiedMemory:
     book: Book
     alone: Fields  # room, inside and out of an `Alone`
     certificate: Fields  # and of a `Certificate`
-
-
-def _law_of(task: Task, problem: Problem, law: str | None) -> str:
-    """The law that certificates take the arms to have: the one given; else what the task tells of them."""
-    if law is not None:
-        return choice("law", law, LAWS)
-    low, high = task.support or (-math.inf, math.inf)
-    bounded = low >= 0.0 and high <= 1.0
-    own = type(problem).evidence_routine is not Problem.evidence_routine
-    return "bernoulli" if bounded and task.D == 1 and problem.polyhedron is None and own else "gaussian"
-
-
-def _needed(numbers: Floats, arms: int, ways: float, delta: float) -> float:
-    """What the cost of a way, less its penalties, must exceed at this level."""
-    x = math.log(ways) - math.log(delta)
-    low, high = 0.0, x
-    while enough(numbers, high, arms) < x:
-        low, high = high, 2.0 * high
-    while high - low > 1e-13 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if enough(numbers, middle, arms) >= x else (middle, high)
-        if middle in (low, high) and high - low <= 4e-16 * high:
-            break
-    return high
 
 
 class CertifiedPolicy(PlanPolicy):
@@ -194,9 +245,7 @@ class CertifiedPolicy(PlanPolicy):
         super().__init__(task)
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.stops = self.task.budget is None
-        self.law = _law_of(self.task, self.problem, law)
-        low, high = self.task.support or (0.0, 0.0)
-        centre = 0.5 * (low + high)
+        self.law = self.task.certified_law(law)
         self._nominal = choice("boundary", boundary, BOUNDARIES) == "nominal"
         boundary = "none" if self._nominal else boundary
         self._options: dict[str, Any] = {
@@ -204,7 +253,7 @@ class CertifiedPolicy(PlanPolicy):
             "sigma": scale_of(self.task, sigma),
             "boundary": boundary,
             "rho": rho,
-            "centre": centre,
+            "centre": self.task.centre,
         }
         self.sides = self._sides_of(self.certifier, self._pairs)
 
@@ -212,6 +261,11 @@ class CertifiedPolicy(PlanPolicy):
     def certifier(self) -> Certifier:
         """What says whether an answer is certified."""
         return self.problem.certifier(self.task.K, self.task.D, **self._options)
+
+    @functools.cached_property
+    def _decider(self) -> Certifier:
+        """The same, where possible of its own numbers, which a nominal rule changes."""
+        return self.certifier.decider(self.delta)
 
     @functools.cached_property
     def _pairs(self) -> Certifier:
@@ -231,23 +285,23 @@ class CertifiedPolicy(PlanPolicy):
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep: routines are looked up anew."""
-        return {name: value for name, value in vars(self).items() if name not in ("certifier", "_pairs", "_alone")}
+        return {name: value for name, value in vars(self).items() if name not in ROUTINES}
 
     def _sides_of(self, certifier: Certifier, pairs: Certifier) -> Sides:
         """What the ways to be wrong are, from the numbers of the certifiers."""
-        K, own, none = self.task.K, pairs.numbers.tolist(), -math.inf
-        told, law, variance, delta = certifier.numbers, int(pairs.numbers[0]), float(pairs.numbers[1]), self.delta
-        plain = self._nominal or self._sampling_boundary == "none"
-        if self.problem.local:
-            need = 0.0 if plain else math.log(K / delta)
-            return Sides(LOCAL, law, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, variance, need, need)
+        own, none = pairs.numbers.tolist(), -math.inf
+        law, variance = int(own[0]), float(own[1])
+        into = out = 0.0
+        certified = not self._nominal and self._sampling_boundary is None
+        if self.problem.local:  # the certifier of one arm tells levels
+            into = math.log(self.task.K / self.delta) if certified else 0.0
+            return Sides(LOCAL, law, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, variance, into, into)
+        if certified:
+            into, out = certifier.needed(self.delta)
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
-            need = 0.0 if plain else _needed(told, 2, k * (K - k), delta)
-            return Sides(TOP_K, law, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, variance, need, need)
+            return Sides(TOP_K, law, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, variance, into, out)
         a, b, floor, c, d, bottom, keep, shift = own[-8:]
-        into = 0.0 if plain else _needed(told, 2, 2.0 * (K - 1), delta)
-        out = 0.0 if plain else _needed(told, 2, 2.0 * K * (K - 1), delta)
         return Sides(ALL_GOOD, law, 0, a, b, floor, c, d, bottom, keep, shift, variance, into, out)
 
     def _common(self, observation: Observation) -> dict[str, Any]:
@@ -266,7 +320,7 @@ class CertifiedPolicy(PlanPolicy):
     def _certificates(self, state: Any) -> Fields:
         """The fields of an `Alone` and of a `Certificate`."""
         need = math.log(1.0 / self.delta) if self.stops else math.inf
-        alone, whole = self._alone, self.certifier
+        alone, whole = self._alone, self._decider
         return (
             alone.address,
             alone.numbers,
@@ -276,6 +330,7 @@ class CertifiedPolicy(PlanPolicy):
             *state.certificate,
             need,
             self._nominal,
+            whole is not self.certifier,
         )
 
     def remember(self, observation: Observation) -> Any:

@@ -18,6 +18,8 @@ departures  D1 the answer is certified by the boundaries of this package, looked
             D4 TTTS: posteriors are N(m, s^2 / N), s the scale, or Beta(1 + hits, 1 + misses); after 20 samples that
                all give the first answer, the way with the least C is taken
             D5 every arm is pulled once first; there is no forced exploration
+            D6 leader and challenger are kept for max(1, sqrt(N) / 2) pulls, rounded down, N the pulls of the rarer one;
+               chance decides of each which is pulled, and those of one arm are made together
 
 With a budget it does not stop, and delta is 0.01 where nobody names one.
 """
@@ -43,9 +45,9 @@ from bandit_envs import (
 )
 
 from ..core.agent import Fields, Floats, Ints, Observation
-from ..core.plan_policy import add, clear, following, planned
-from .policy import Certificate, CertifiedMemory, CertifiedPolicy, Shown, is_due
-from .ways import LOCAL, TOP_K, Alone, Book, Sides, book_of, cheapest, fill, moved, put, tell, tell_alone, way_of
+from ..core.plan_policy import add, following
+from .policy import BONUS, PULLS, Certificate, CertifiedMemory, CertifiedPolicy, Shown, held, is_due, take_in
+from .ways import LOCAL, TOP_K, Alone, Book, Sides, book_of, cheapest, moved, way_of
 
 __all__ = ["TopTwo"]
 
@@ -157,23 +159,6 @@ def thompson(shown: Any, e: Any, sides: Any, rules: Any, public_seed: Any, round
     return -1, -1
 
 
-@inlined
-def measure(shown: Any, e: Any, i: Any, sides: Any, rules: Any, book: Any, alone: Any, D: Any, first: Any) -> None:
-    """Take in what arm i has shown; `first`: the rows are not computed yet."""
-    N = float(shown.pulls[e, i])
-    bonus = math.log(N) if rules.rule == EB_TCI else 0.0
-    if sides.kind == LOCAL:
-        tell_alone(book, i, D, shown.pulls[e], shown.mean[e], shown.variance[e], alone, -bonus)
-        return
-    m = shown.mean[e, i]
-    v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
-    weight = N if v > 0.0 else 0.0
-    if first:
-        put(sides, book, i, m, weight, -bonus, v)
-    else:
-        tell(sides, book, i, m, weight, -bonus, v)
-
-
 @part
 def plan_pull(
     e: Any,
@@ -189,21 +174,10 @@ def plan_pull(
     plan: Any,
     round: Any,
 ) -> None:
-    """Plan the next pull, of the leader or the challenger; nothing if the answer is certified."""
+    """Plan the next pulls, of the leader and the challenger; nothing if the answer is certified."""
     pulls = shown.pulls[e]
-    if plan.beginning:
-        round.t = round.look = 0
-        for i in range(len(pulls)):
-            round.t += pulls[i]
-            measure(shown, e, i, sides, rules, book, alone, D, True)
+    if take_in(shown, e, D, sides, book, alone, BONUS if rules.rule == EB_TCI else PULLS, plan, round):
         round.draws = round.t
-        if sides.kind != LOCAL:
-            fill(sides, book)
-    else:
-        round.t += 1
-        for i in planned(plan):
-            measure(shown, e, i, sides, rules, book, alone, D, False)
-    clear(plan)
     if is_due(shown, e, round, certificate):
         return
     if rules.rule == TTTS:
@@ -218,8 +192,19 @@ def plan_pull(
             way = way_of(sides, book, leader, challenger, sides.a, sides.b, sides.floor)
         down, up = book.weight[leader] * way.down, book.weight[challenger] * way.up
         share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
-    u = uniform(public_seed, e, round, rules.seed) if leader != challenger else 0.0
-    add(plan, leader if u < share else challenger)
+    times = held(min(pulls[leader], pulls[challenger]))
+    if leader == challenger:
+        add(plan, leader, times)
+        return
+    first, second = leader, challenger
+    if not uniform(public_seed, e, round, rules.seed) < share:
+        first, second, share = challenger, leader, 1.0 - share
+    as_first = 1
+    for _ in range(times - 1):
+        as_first += uniform(public_seed, e, round, rules.seed) < share
+    add(plan, first, as_first)
+    if as_first < times:
+        add(plan, second, times - as_first)
 
 
 @episode_kernel

@@ -7,13 +7,15 @@ symbols     w*(m) the proportions of pulls, of the empirical means m, that gathe
 departures  D1 the answer is certified by the boundaries of this package, looked at after every 1/200 more pulls
             D2 BestArm with Gaussian arms, or Bernoulli ones and epsilon = 0: w* is found exactly, after every 1/100
                more pulls
-            D3 other pairs of arms (TopK, AllGood): w* is approached by a step at each pull from where the last one has
-               led (see `proportions`), in place of being solved anew
-            D4 ways that move a single arm (Threshold, Feasible, local problems): w*_a ~ 1 / d_a, exact, at each pull
+            D3 other pairs of arms (TopK, AllGood): w* is approached by a step at each choice from where the last one
+               has led (see `proportions`), in place of being solved anew
+            D4 ways that move a single arm (Threshold, Feasible, local problems): w*_a ~ 1 / d_a, exact, at each choice
             D5 AllGood: an arm left out is kept out by one better arm, the pair that the certificate takes as well,
                where the nearest instance would lower all better arms
             D6 C-tracking: w^eps is eps + (w* - eps)+, scaled to sum 1, not the nearest such point
             D7 ties go to the lowest arm
+            D8 a chosen arm is pulled max(1, sqrt(N_a) / 2) times, rounded down, before the next choice: a share of its
+               pulls that goes to 0, so that N_a / t has the same limit
 
 With a budget it does not stop, and delta is 0.01 where nobody names one.
 """
@@ -26,13 +28,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import BERNOULLI, GAUSSIAN, STUDENT, choice, episode_kernel, inlined, part
+from bandit_envs import BERNOULLI, GAUSSIAN, choice, episode_kernel, part
 
 from ..core.agent import Fields, Floats, Ints, Observation
-from ..core.plan_policy import add, clear, following, planned
-from .policy import Certificate, CertifiedMemory, CertifiedPolicy, Shown, is_due, lacking
+from ..core.plan_policy import add, following
+from .policy import KEPT, MEANS, Certificate, CertifiedMemory, CertifiedPolicy, Shown, held, is_due, lacking, take_in
 from .proportions import best_arm_proportions, step
-from .ways import LOCAL, TOP_K, Alone, Book, Sides, book_of, fill, put, tell, tell_alone
+from .ways import LOCAL, TOP_K, Alone, Book, Sides, book_of
 
 __all__ = ["TrackAndStop"]
 
@@ -60,63 +62,47 @@ class Game(NamedTuple):
     cost: Floats  # (K,) to work in
 
 
-@inlined
-def measure(shown: Any, e: Any, i: Any, sides: Any, rules: Any, book: Any, alone: Any, D: Any, first: Any) -> None:
-    """Take in what arm i has shown; `first`: the rows are not computed yet."""
-    if sides.kind == LOCAL:
-        tell_alone(book, i, D, shown.pulls[e], shown.mean[e], shown.variance[e], alone, 0.0)
-        book.weight[i] = 1.0 / min(max(book.scale[i], 1e-300), 1e300)
-        return
-    m = shown.mean[e, i]
-    if rules.exact:
-        book.mean[i] = m
-        return
-    v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
-    weight = float(shown.pulls[e, i]) if first else book.weight[i]
-    weight = max(weight, 1e-3) if v > 0.0 else 0.0
-    if first:
-        put(sides, book, i, m, weight, 0.0, v)
-    else:
-        tell(sides, book, i, m, weight, 0.0, v)
-
-
 @part
 def solve(e: Any, sides: Any, rules: Any, book: Any, round: Any, game: Any) -> None:
     """Bring the proportions up to date."""
-    K = len(book.mean)
+    K, w = len(book.mean), game.w[e]
     if rules.exact:
         if round.t >= game.due[e]:
             game.due[e] = round.t + max(1, round.t // GROWTH)
-            y, cost, x, w = game.y[e], game.cost, game.x[e], game.w[e]
+            y, cost, x = game.y[e], game.cost, game.x[e]
             game.y[e] = best_arm_proportions(sides.law, -sides.b, sides.variance, book.mean, y, cost, x, w)
         return
-    total = 0.0
-    for a in range(K):
-        total += book.weight[a]
     if sides.kind != LOCAL:
         round.draws += 1
-        step(sides, book, total * FORGET / (round.draws + K))
-        total *= 1.0 + FORGET / (round.draws + K)
+        step(sides, book, book.weight.sum() * FORGET / (round.draws + K))
+    total = 0.0
     for a in range(K):
-        game.w[e, a] = book.weight[a] / total
+        w[a] = 1.0 / min(max(book.scale[a], 1e-300), 1e300) if sides.kind == LOCAL else book.weight[a]
+        total += w[a]
+    for a in range(K):
+        w[a] /= total
 
 
 @part
 def behind(e: Any, pulls: Any, cumulative: Any, round: Any, game: Any) -> Any:
     """The arm that is furthest behind its share."""
-    K, found, most = len(pulls), 0, -math.inf
-    if cumulative:
-        epsilon = 0.5 / math.sqrt(float(K * K) + round.t)
-        above = 0.0
-        for a in range(K):
-            above += max(game.w[e, a] - epsilon, 0.0)
-        for a in range(K):
-            game.sums[e, a] += epsilon + max(game.w[e, a] - epsilon, 0.0) * (1.0 - K * epsilon) / above
+    K, found, most, wanted = len(pulls), 0, -math.inf, game.sums[e]
     for a in range(K):
-        lag = (game.sums[e, a] if cumulative else round.t * game.w[e, a]) - pulls[a]
+        lag = (wanted[a] if cumulative else round.t * game.w[e, a]) - pulls[a]
         if lag > most + TIED:
             found, most = a, lag
     return found
+
+
+@part
+def count_on(e: Any, times: Any, round: Any, game: Any) -> None:
+    """Add w^eps to the sums of C-tracking, so many times."""
+    w, sums, above, K = game.w[e], game.sums[e], 0.0, game.w.shape[1]
+    epsilon = 0.5 / math.sqrt(float(K * K) + round.t)
+    for a in range(K):
+        above += max(w[a] - epsilon, 0.0)
+    for a in range(K):
+        sums[a] += times * (epsilon + max(w[a] - epsilon, 0.0) * (1.0 - K * epsilon) / above)
 
 
 @part
@@ -133,27 +119,23 @@ def plan_pull(
     plan: Any,
     round: Any,
 ) -> None:
-    """Plan the next pull; nothing if the answer is certified."""
+    """Plan the next pulls; nothing if the answer is certified."""
     pulls = shown.pulls[e]
-    if plan.beginning:
-        round.t = round.look = round.draws = game.due[e] = 0
-        round.fewest = game.y[e] = 0.0
+    if take_in(shown, e, D, sides, book, alone, MEANS if rules.exact else KEPT, plan, round):
+        game.due[e], game.y[e] = 0, 0.0
         for i in range(len(pulls)):
-            round.t += pulls[i]
             game.sums[e, i], game.x[e, i] = float(pulls[i]), 0.0
-            measure(shown, e, i, sides, rules, book, alone, D, True)
-        if sides.kind != LOCAL and not rules.exact:
-            fill(sides, book)
-    else:
-        round.t += 1
-        for i in planned(plan):
-            measure(shown, e, i, sides, rules, book, alone, D, False)
-    clear(plan)
     if is_due(shown, e, round, certificate):
         return
     solve(e, sides, rules, book, round, game)
-    few = -1 if rules.cumulative else lacking(pulls, round)
-    add(plan, few if few >= 0 else behind(e, pulls, rules.cumulative, round, game))
+    if rules.cumulative:
+        count_on(e, 1, round, game)
+        arm = behind(e, pulls, True, round, game)
+        count_on(e, held(pulls[arm]) - 1, round, game)
+    else:
+        few = lacking(pulls, round)
+        arm = few if few >= 0 else behind(e, pulls, False, round, game)
+    add(plan, arm, held(pulls[arm]))
 
 
 @episode_kernel

@@ -21,13 +21,15 @@ from .agent import FLOAT, INT, Agent, Fields, Floats, Ints, Observation, unfit
 __all__ = ["PlanMemory", "PlanPolicy", "Seen", "add", "clear", "following", "planned"]
 
 MOST_ARMS = 3  # of a plan
-# The plan of an episode. `place`: of the next arm, in the plan, or in the first passes over the arms while those last
-# (`beginning`). `last`: the arm chosen last. `resumed`: whether the memory was made in the middle of the episode and no
-# plan has been begun since. `overfull`: whether any plan was to have more arms than there is room for.
+# The plan of an episode. `times`: how often each of its arms is pulled. `place`: of the next arm, in the plan, or in
+# the first passes over the arms while those last (`beginning`). `made`: pulls of that arm. `last`: the arm chosen last.
+# `resumed`: whether the memory was made in the middle of the episode and no plan has been begun since. `overfull`:
+# whether any plan was to have more arms than there is room for.
 PLAN = np.dtype(
     [
         ("arms", np.int64, MOST_ARMS),
-        *((name, np.int64) for name in ("size", "place", "beginning", "last", "resumed", "overfull")),
+        ("times", np.int64, MOST_ARMS),
+        *((name, np.int64) for name in ("size", "place", "made", "beginning", "last", "resumed", "overfull")),
     ],
     align=True,
 )
@@ -49,14 +51,15 @@ def planned(plan: Any) -> Any:
 @inlined
 def clear(plan: Any) -> Any:
     """Plan nothing; the first passes over the arms are over."""
-    plan.size = plan.place = plan.beginning = 0
+    plan.size = plan.place = plan.made = plan.beginning = 0
 
 
 @inlined
-def add(plan: Any, i: Any) -> Any:
-    """Plan to pull arm i too, after the arms planned so far: at most 3 in all, and `PlanPolicy` refuses more."""
+def add(plan: Any, i: Any, times: Any = 1) -> Any:
+    """Plan to pull arm i too, so often, after the arms planned so far: at most 3, and `PlanPolicy` refuses more."""
     if plan.size < MOST_ARMS:
         plan.arms[np.uint64(plan.size)] = i
+        plan.times[np.uint64(plan.size)] = times
         plan.size += 1
     else:
         plan.overfull = 1
@@ -79,9 +82,13 @@ def following(seen: Any, e: Any, plan: Any, passes: Any = 1) -> Any:
             for j in range(np.uint64(1), np.uint64(plan.size)):
                 least = j if seen.pulls[e, plan.arms[j]] < seen.pulls[e, plan.arms[least]] else least
             plan.arms[np.uint64(0)], plan.arms[least] = plan.arms[least], plan.arms[np.uint64(0)]
+            plan.times[np.uint64(0)], plan.times[least] = plan.times[least], plan.times[np.uint64(0)]
             plan.resumed = 0
         arm = plan.arms[np.uint64(plan.place)]
-        plan.place += 1
+        plan.made += 1
+        if plan.made >= plan.times[np.uint64(plan.place)]:
+            plan.place += 1
+            plan.made = 0
     plan.last = arm if arm >= 0 else plan.last
     return arm
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ class Lockstep:
         at = room.budgets if room.at is None else room.at
         self.checks = np.array([], np.int64) if at is None else at
         self.result = room
-        self.certifier = certifier_of(policy, envs.task) if LEVEL in room.names else None
+        envs.certifier = certifier_of(policy, envs.task) if LEVEL in room.names else None
         C, K = room.pulls.shape
         self.pulls = np.zeros((math.ceil(episodes / size) * C, K))  # sums by block and checkpoint
         self.episode = first + np.arange(E)  # which episode each slot runs
@@ -150,12 +151,12 @@ class Lockstep:
             self.steps = max(self.steps // 2, 1)
         return action, state
 
-    def _certify(self, slots: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """What the statistics of slots certify, (n,) each."""
+    def _certify(self, slots: NDArray[np.int64], info: Mapping[str, Any] | None = None) -> dict[str, NDArray[Any]]:
+        """What the statistics of slots certify, (n,) each; the info of ended episodes tells the level already."""
         known = self.envs.certify(slots, **self.bounds)
         if LEVEL not in self.result.names:
             return known
-        level = np.ones(len(slots)) if self.certifier is None else self.envs.level(slots, self.certifier)
+        level = info[LEVEL][slots] if info is not None and LEVEL in info else self.envs.level(slots)
         delta = self.result.task.delta
         certified = {} if delta is None else {CERTIFIED: level <= delta * (1 + ROUNDING)}
         return known | {LEVEL: level} | certified
@@ -190,7 +191,7 @@ class Lockstep:
 
         An episode that was cut has not been asked for an answer: an agent's is what it recommends then.
         """
-        known = self._certify(over)
+        known = self._certify(over, info)
         verdict = known | {name: info[name][over] for name in self.result.names if name not in known}
         pulls, total, cut = self._pulls(over), info["total_pulls"][over], truncated[over]
         if self.handcrafted and cut.any():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,8 +15,6 @@ from ..core.agent import Agent
 from ..core.certified import Certified
 
 __all__ = ["bounds_of", "certifier_of", "check_end", "forms_of", "make_agent", "make_envs", "most_pulls", "plays"]
-
-MOST_PAIRED = 1000  # arms, of which all pairs are looked at for the level of a certificate
 
 
 def make_envs(env_id: str, slots: int, actions: str, observation: str, kwargs: Any) -> PureExplorationVectorEnv:
@@ -82,17 +79,9 @@ def plays(agent: Any, slots: int = 1) -> bool:
 
 
 def certifier_of(policy: Any, task: Task) -> Certifier | None:
-    """What tells the level of an agent's certificates: its own; or that of a task that names a delta.
-
-    It is not told of so many arms that it would take long, nor for a problem that tells no evidence.
-    """
-    if not task.make_problem().local and task.K > MOST_PAIRED:
-        return None
-    if isinstance(policy, Certified):
-        return policy.certifier
-    with contextlib.suppress(ValueError):
-        return None if task.delta is None else task.certifier()
-    return None
+    """What tells the level of an agent's certificates: its own; or the default one, of a task with a delta."""
+    own = policy.certifier if isinstance(policy, Certified) else None
+    return task.level_certifier(own) if own is not None or task.delta is not None else None
 
 
 def bounds_of(policy: Any) -> Mapping[str, Any]:

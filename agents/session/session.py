@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Ask", "Session"]
 
-MOST_COMPARED = 1000  # arms, all pairs of which are looked at for a certificate
 
 STEPS = 256  # results between two states that are kept
 
@@ -216,16 +215,11 @@ class Session:
             self._look()
             book = self._book
             task, seen, answer = book.run.task, book.statistics.at(book.active), book.answer()[book.active]
-        if not (book.run.problem.local or task.K <= MOST_COMPARED):
-            return None
-        try:
-            certifier = task.certifier()
-        except ValueError:
+        if (certifier := task.level_certifier()) is None:
             return None
         D = () if task.D == 1 else (task.D,)
         means, variances = (x.reshape(1, task.K, *D) for x in (seen.mean, seen.variance))
-        way = certifier.ways(seen.pulls[None], means, variances, answer[None].astype(np.int8))
-        return 1.0 - math.exp(-max(float(way[0, 0]), 0.0))
+        return 1.0 - float(certifier.levels(seen.pulls[None], means, variances, answer[None].astype(np.int8))[0])
 
     @property
     def boundary(self) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .boundaries import D_AT, LAW, LEVELS_ROOM, RHO, arm_penalty, arm_weight, enough
-from .certifier import Certifier, common, nearest_way
+from .certifier import Certifier, common, level_of, nearest_way
 from .laws import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, divergence, pair_cost
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "common",
     "divergence",
     "enough",
+    "level_of",
     "nearest_way",
     "pair_cost",
 ]

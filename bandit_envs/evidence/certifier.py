@@ -16,7 +16,7 @@ from . import boundaries
 from .boundaries import BOUNDARIES, COMMON, D_AT, RHO
 from .laws import LAWS
 
-__all__ = ["Certifier", "common", "nearest_way"]
+__all__ = ["Certifier", "common", "level_of", "nearest_way"]
 
 Floats = NDArray[np.float64]
 
@@ -101,17 +101,33 @@ class Certifier(NamedTuple):
         Args:
             delta: in (0, 1).
         """
-        from .decided import wanted  # late, as `kinds`
-        from .kinds import QUICK
+        from .kinds import QUICK  # late, as they are not needed before
 
         if self.kind not in QUICK:
             return self
-        x, K, told = math.log(1.0 / delta), self.K, self.numbers
-        k = int(told[COMMON])
-        arms = 1 if self.kind == "threshold" else 2
-        ways = {"threshold": (K, K), "top-k": (k * (K - k),) * 2, "all-good": (2 * (K - 1), 2 * K * (K - 1))}
-        needed = [wanted(told, x + math.log(number), arms) for number in ways[self.kind]]
-        return self._replace(routine=_routine_of(self.kind, True), numbers=np.append(told, needed))
+        return self._replace(routine=_routine_of(self.kind, True), numbers=np.append(self.numbers, self.needed(delta)))
+
+    def needed(self, delta: float) -> tuple[float, float]:
+        """What the cost of a way, less the penalties of its arms, must reach at a level, where ways are told apart.
+
+        Args:
+            delta: in (0, 1).
+
+        Returns:
+            For ways of arms in the answer, and of those left out.
+        """
+        from .decided import wanted
+
+        K = self.K
+        if self.kind == "all-good":
+            arms, ways = 2, (2 * (K - 1), 2 * K * (K - 1))
+        elif self.kind == "top-k":
+            k = int(self.numbers[COMMON])
+            arms, ways = 2, (k * (K - k), k * (K - k))
+        else:
+            arms, ways = 1, (K, K)
+        inside, outside = (wanted(self.numbers, math.log(number / delta), arms) for number in ways)
+        return inside, outside
 
     def ways(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
         """What `nearest_way` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where it is -1."""
@@ -120,6 +136,16 @@ class Certifier(NamedTuple):
         mean, variance = mean.reshape(rows), variance.reshape(rows)
         _all(self.address, pulls, mean, variance, inside, self.numbers, self.room, out)
         return out
+
+    def levels(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
+        """The smallest delta at which answers are certified, (E,), in [0, 1]; arguments as of `ways`."""
+        return level_of(self.ways(pulls, mean, variance, inside)[:, 0])
+
+
+def level_of(value: Floats) -> Floats:
+    """The smallest delta at which an answer is certified, of out[0] of `nearest_way`: in [0, 1]."""
+    found: Floats = np.exp(-np.maximum(value, 0.0))
+    return found
 
 
 def common(

@@ -12,7 +12,7 @@ from ..compiled import view
 from ..geometry import room_of
 from ..routines import call_routine, carray
 from .boundaries import BOUNDARY, COMMON, D_AT, LEVELS_ROOM, NONE, refresh
-from .decided import all_good_decided, threshold_decided, top_k_decided
+from .decided import all_good_decided, threshold_decided, top_k_decided, weighed
 from .levels import each_exactly, left_out_exactly
 from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
 from .polyhedral import polyhedral_nearest
@@ -25,80 +25,87 @@ __all__ = ["KINDS", "QUICK"]
 def _arrays(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
 ) -> Any:
-    """The arguments of a routine as arrays: pulls, mean, variance, inside, numbers, room, out; arms are scalar."""
+    """The arguments of a routine as arrays, in the order of `decided`: of scalar arms."""
     return (
-        carray(pulls, K), carray(mean, K), carray(variance, K), carray(inside, K), carray(numbers, size),
-        carray(room, 5 * K), carray(out, 2 + 3 * K),
+        carray(numbers, size), carray(pulls, K), carray(mean, K), carray(variance, K), carray(room, 5 * K),
+        carray(inside, K), carray(out, 2 + 3 * K),
     )  # fmt: skip
+
+
+@view
+def _weighed(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> Any:
+    """The arguments of a routine in the order of `nearest`; the weights in the room are brought up to date."""
+    told, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    return told, T, m, work, A, found
+
+
+@view
+def _beyond(room: Any, K: Any, size: Any) -> Any:
+    """The room behind that of the weights."""
+    return carray(room, 5 * K + size)[5 * K :]
 
 
 def _threshold(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
 ) -> None:
     """`threshold_nearest` as a routine."""
-    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
-    refresh(told, T, m, v, work)
-    threshold_nearest(told, T, m, work, A, found)
+    threshold_nearest(*_weighed(pulls, mean, variance, inside, K, numbers, size, room, out))
 
 
 def _top_k(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
 ) -> None:
     """`top_k_nearest` as a routine."""
-    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
-    refresh(told, T, m, v, work)
-    top_k_nearest(told, T, m, work, A, found)
-
-
-def _each(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
-) -> None:
-    """`each_exactly` as a routine."""
-    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
-    refresh(told, T, m, v, work)
-    top_k_nearest(told, T, m, work, A, found)
-    each_exactly(told, T, m, work, A, found, carray(room, 7 * K + LEVELS_ROOM)[5 * K :])
-
-
-def _swaps(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
-) -> None:
-    """`swaps_exactly` as a routine."""
-    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
-    refresh(told, T, m, v, work)
-    top_k_nearest(told, T, m, work, A, found)
-    swaps_exactly(told, T, m, work, A, found, carray(room, 11 * K)[5 * K :])
-
-
-def _sets(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
-) -> None:
-    """`swaps_level` as a routine; the pairs are those of its sets of size 1."""
-    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
-    refresh(told, T, m, v, work)
-    top_k_nearest(told, T, m, work, A, found)
-    k = np.int64(told[COMMON])
-    found[0] -= math.log(float(min(k, K - k))) if told[BOUNDARY] != NONE else 0.0
-    swaps_level(told, T, m, work, A, found, carray(room, 11 * K)[5 * K :])
-
-
-def _all_good_exactly(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
-) -> None:
-    """`all_good_nearest` of the arms in the answer, and `left_out_exactly` of the others, as a routine."""
-    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
-    refresh(told, T, m, v, work)
-    all_good_nearest(told, T, m, work, A, found, True)
-    left_out_exactly(told, T, m, work, A, found, carray(room, 7 * K + LEVELS_ROOM)[5 * K :])
+    top_k_nearest(*_weighed(pulls, mean, variance, inside, K, numbers, size, room, out))
 
 
 def _all_good(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
 ) -> None:
     """`all_good_nearest` as a routine."""
-    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
-    refresh(told, T, m, v, work)
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
     all_good_nearest(told, T, m, work, A, found, False)
+
+
+def _each(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`each_exactly` as a routine; what it starts from is the answer of `top_k_nearest`."""
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    top_k_nearest(told, T, m, work, A, found)
+    each_exactly(told, T, m, work, A, found, _beyond(room, K, 2 * K + LEVELS_ROOM))
+
+
+def _swaps(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`swaps_exactly` as a routine; what it starts from is the answer of `top_k_nearest`."""
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    top_k_nearest(told, T, m, work, A, found)
+    swaps_exactly(told, T, m, work, A, found, _beyond(room, K, 6 * K))
+
+
+def _sets(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`swaps_level` as a routine; the pairs are those of its sets of size 1."""
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    top_k_nearest(told, T, m, work, A, found)
+    k = np.int64(told[COMMON])
+    found[0] -= math.log(float(min(k, K - k))) if told[BOUNDARY] != NONE else 0.0
+    swaps_level(told, T, m, work, A, found, _beyond(room, K, 6 * K))
+
+
+def _all_good_exactly(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`all_good_nearest` of the arms in the answer, and `left_out_exactly` of the others, as a routine."""
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    all_good_nearest(told, T, m, work, A, found, True)
+    left_out_exactly(told, T, m, work, A, found, _beyond(room, K, 2 * K + LEVELS_ROOM))
 
 
 def _polyhedral(
@@ -116,21 +123,22 @@ def _polyhedral(
 def _margins(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
 ) -> None:
-    """`threshold_nearest` of the margins that another routine, a `Measure`, tells of a local problem."""
+    """`threshold_nearest` of the margins of a local problem.
+
+    Another routine, a `Measure` at the address COMMON + 3, tells them; where that is 0, they stand in place of means.
+    """
     told, T = carray(numbers, size), carray(pulls, K)
-    work = carray(room, 6 * K)
-    margins, found, inner = work[5 * K :], carray(out, 2 + 3 * K), told[COMMON + 4 :]
-    call_routine(np.int64(told[COMMON + 3]), T, carray(mean, K * np.int64(told[D_AT])), K, inner, margins)
-    decided = True
+    work, D = carray(room, 6 * K), np.int64(told[D_AT])
+    margins, found, decided = work[5 * K :], carray(out, 2 + 3 * K), True
+    if told[COMMON + 3] != 0.0:
+        call_routine(np.int64(told[COMMON + 3]), T, carray(mean, K * D), K, told[COMMON + 4 :], margins)
+    else:
+        margins[:] = carray(mean, K)
     for i in range(K):
         decided &= margins[i] > -math.inf
-        room_of_mean = margins[i] if margins[i] > -math.inf else 0.0
-        margins[i] = room_of_mean
-    one = told[: COMMON + 4]
-    dimensions, one[D_AT] = one[D_AT], 1.0
-    refresh(one, T, margins, margins, work)
-    one[D_AT] = dimensions
-    threshold_nearest(one, T, margins, work, carray(inside, K), found)
+        margins[i] = margins[i] if margins[i] > -math.inf else 0.0
+        work[2 * K + i], work[3 * K + i], work[4 * K + i] = weighed(told, T, margins, margins, i)
+    threshold_nearest(told, T, margins, work, carray(inside, K), found)
     if not decided:
         found[0] = -math.inf
 
@@ -152,24 +160,21 @@ def _threshold_quickly(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
 ) -> None:
     """`threshold_decided` as a routine."""
-    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
-    threshold_decided(told, T, m, v, work, A, found)
+    threshold_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, room, out))
 
 
 def _top_k_quickly(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
 ) -> None:
     """`top_k_decided` as a routine."""
-    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
-    top_k_decided(told, T, m, v, work, A, found)
+    top_k_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, room, out))
 
 
 def _all_good_quickly(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
 ) -> None:
     """`all_good_decided` as a routine."""
-    T, m, v, A, told, work, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
-    all_good_decided(told, T, m, v, work, A, found)
+    all_good_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, room, out))
 
 
 QUICK: dict[str, Callable[..., None]] = {

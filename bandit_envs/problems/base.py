@@ -10,21 +10,17 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import choice, integer, mask, number
+from ..checks import choice, integer, number
 from ..compiled import jit
-from ..evidence import D_AT, RHO, Certifier, common
-from ..evidence.boundaries import COMMON
+from ..evidence import RHO, Certifier, asking, common, level_of
 from ..geometry import Polyhedron
 from ..instances import Instance, Sampler
 from ..routines import call_routine, routine
-
-if TYPE_CHECKING:
-    from ..evidence.game import Game
 
 __all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
 
@@ -324,102 +320,12 @@ class Problem(ABC):
         numbers = common(law, sigma, boundary, rho, centre, integer("D", D, 1))
         if choice("search", search, SEARCHES) == "exact" and boundary != "none":
             raise ValueError(f"search='exact' is for boundary='none', got {boundary!r}")
-        K, found = integer("K", K, 1), None
-        if self._tells_evidence:
-            found = self.evidence_routine(K, numbers, search)
-        if found is None and self.local and law == "gaussian":
-            fall, rise = self._turns
-            if self.measure is not None:
-                address = float(self.measure.routine.address)
-                inner = self.measure.numbers.tolist()
-                return Certifier.of("margins", K, numbers, fall, rise, 0.0, address, *inner, room=K)
-        if found is None:
-            raise ValueError(
-                f"the problem {self.name!r} tells no evidence for compiled code: it needs evidence_routine, or "
-                f"local = True, a distance_routine and law='gaussian', got local={self.local} and law={law!r}"
-            )
-        return found
+        return asking.certifier_of(self, integer("K", K, 1), numbers, law, search)
 
     @property
-    def _turns(self) -> tuple[float, float]:
-        """The margin below which an arm in the answer is wrong there, and above which one left out is wrong."""
-        must_in, must_out = getattr(self, "bands", (0.0, 0.0))
-        return -float(must_out), float(must_in)
-
-    @property
-    def _tells_evidence(self) -> bool:
-        """Whether no subclass has put other margins or verdicts in the place of those that `evidence_routine` is of."""
-        names = {"margin", "arm_margin", "plug_in", "truth", "verdict", "bands", "evidence_routine"}
-        latest = next(kind for kind in type(self).__mro__ if names & vars(kind).keys())
-        return "evidence_routine" in vars(latest)
-
-    def _ways(
-        self, pulls: ArrayLike, mean: ArrayLike, answer: ArrayLike | None, variance: ArrayLike | None, **options: Any
-    ) -> tuple[Floats, tuple[int, ...]]:
-        """What `nearest_way` reports of statistics and answers (..., K), (n, 2 + 3 K), and their batch axes.
-
-        Raises:
-            ValueError: for arrays that do not go together, naming their shapes.
-        """
-        m, T = np.asarray(mean, np.float64), np.asarray(pulls)
-        D = self.polyhedron.A.shape[1] if self.polyhedron is not None else 1
-        D = m.shape[-1] if m.ndim == T.ndim + 1 else 1 if m.ndim == T.ndim else D
-        fits = T.ndim >= 1 and m.shape in (T.shape, (*T.shape, D)) and T.dtype.kind in "iuf"
-        if not fits or (T < 0).any() or (np.floor(T) != T).any():
-            raise ValueError(
-                f"pulls must be counts (..., K) and mean (..., K) or (..., K, D), got {T.shape}, {m.shape}"
-            )
-        if options["law"] == "student" and variance is None:
-            raise ValueError("law='student' needs variance=, the empirical variances with divisor N")
-        v = np.zeros(m.shape) if variance is None else np.asarray(variance, np.float64)
-        if v.shape != m.shape:
-            raise ValueError(f"variance must have the shape of mean, {m.shape}, got {v.shape}")
-        K, lead = T.shape[-1], T.shape[:-1]
-        if (
-            K < 2
-            and self.name != "Threshold"
-            and not self.local
-            or self.answer_size is not None
-            and self.answer_size >= K
-        ):
-            raise ValueError(f"pulls of {K} arms are too few for {self!r:.200}")
-        T = np.ascontiguousarray(T, np.int64).reshape(-1, K)
-        m = np.where(
-            T.reshape(*T.shape, *[1] * (m.ndim - len(lead) - 1)) > 0, m.reshape(-1, *m.shape[len(lead) :]), 0.0
-        )
-        if not np.isfinite(m).all():
-            raise ValueError(f"mean must be finite where an arm has been pulled, got {m[~np.isfinite(m)][0]}")
-        if options["law"] == "bernoulli" and not ((m >= 0) & (m <= 1)).all():
-            raise ValueError(f"means of law='bernoulli' lie in [0, 1], got {m[(m < 0) | (m > 1)][0]}")
-        inside = self._inside(T, m, answer, (*lead, K))
-        if self.local and not (self._tells_evidence or self.measure) and options["law"] == "gaussian":
-            numbers = common(**{name: x for name, x in options.items() if name != "search"}, D=1)
-            certifier = Certifier.of("threshold", K, numbers, *self._turns, 0.0)
-            numbers[D_AT] = D
-            m = np.where(T > 0, self.arm_margin(m), 0.0)
-        else:
-            certifier = self.certifier(K, D, **options)
-        v = np.ascontiguousarray(v.reshape(m.shape) if v.size == m.size else np.zeros(m.shape))
-        return certifier.ways(T, np.ascontiguousarray(m), v, inside), lead
-
-    def _inside(
-        self, pulls: NDArray[np.int64], mean: Floats, answer: ArrayLike | None, shape: tuple[int, ...]
-    ) -> NDArray[np.int8]:
-        """The answers as (n, K) int8: the plug-in ones where there are none."""
-        if answer is None:
-            unseen = (pulls == 0).reshape(*pulls.shape, *[1] * (mean.ndim - 2))
-            return np.ascontiguousarray(self.plug_in(np.where(unseen, np.nan, mean)), np.int8)
-        given = np.asarray(answer)
-        try:
-            whole = np.broadcast_to(given, shape)
-        except ValueError:
-            raise ValueError(f"answer must be a mask of shape {shape}, got shape {given.shape}") from None
-        taken = mask("answer", np.ascontiguousarray(whole), shape)
-        sizes = taken.sum(axis=-1)
-        if self.answer_size is not None and (sizes != self.answer_size).any():
-            wrong = sizes[sizes != self.answer_size].flat[0]
-            raise ValueError(f"an answer of {self.name} holds {self.answer_size} arms, got {wrong}")
-        return np.array(taken, np.int8, order="C").reshape(-1, shape[-1])
+    def fewest_arms(self) -> int:
+        """The fewest arms of which an answer can be wrong: 1 where each arm counts by itself."""
+        return max(1 if self.local else 2, (self.answer_size or 0) + 1)
 
     def evidence(
         self,
@@ -447,9 +353,8 @@ class Problem(ABC):
         Raises:
             ValueError: for a problem that tells no evidence, and for arrays that do not go together.
         """
-        options = {"law": law, "sigma": sigma, "boundary": "none", "search": "exact"}
-        found, lead = self._ways(pulls, mean, answer, variance, **options)
-        return found[:, 0].reshape(lead)
+        exact = {"law": law, "sigma": sigma, "boundary": "none", "search": "exact"}
+        return asking.ways(self, pulls, mean, answer, variance, **exact)
 
     def certified_level(
         self,
@@ -478,25 +383,7 @@ class Problem(ABC):
         """
         options = {"law": law, "sigma": sigma, "boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
-        found, lead = self._ways(pulls, mean, answer, variance, **options)
-        return np.exp(-np.maximum(found[:, 0], 0.0)).reshape(lead)
-
-    def _game(self, means: ArrayLike, law: str, sigma: float) -> Game:
-        """Optimal proportions (K,) and the value of the game, for one instance; see `evidence.game`."""
-        from ..evidence.game import single, solve  # late, as few ask for it
-
-        m = np.array(means, np.float64, order="C")
-        if m.ndim not in (1, 2) or not np.isfinite(m).all():
-            raise ValueError(f"means must be those of one instance, (K,) or (K, D), got {m!r:.200}")
-        choice("law", law, ("gaussian", "bernoulli"))
-        if law == "bernoulli" and not ((m >= 0) & (m <= 1)).all():
-            raise ValueError(f"means of law='bernoulli' lie in [0, 1], got {m[(m < 0) | (m > 1)][0]}")
-        answer = self.plug_in(m)
-        if self.local:
-            one = np.ones((len(m), 1), np.int64)
-            return single(self.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma))
-        certifier = self.certifier(len(m), law=law, sigma=sigma, boundary="none", search="exact")
-        return solve(certifier.kind, certifier.numbers[COMMON:], law, float(sigma) ** 2, m, answer)
+        return level_of(asking.ways(self, pulls, mean, answer, variance, **options))
 
     def characteristic_time(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> float:
         """T*, the pulls per nat of evidence at the best proportions, for one instance; inf where there are none.
@@ -513,12 +400,12 @@ class Problem(ABC):
         Raises:
             ValueError: for values that are not allowed, and for a problem that tells no evidence.
         """
-        most = self._game(means, law, sigma).most
+        most = asking.game_of(self, means, law, sigma).most
         return 1 / most if most > 0 else math.inf
 
     def optimal_proportions(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> Floats:
         """The proportions of pulls, (K,), that reach `characteristic_time`; equal ones where it is inf or 0."""
-        return self._game(means, law, sigma).proportions
+        return asking.game_of(self, means, law, sigma).proportions
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The paper's complexity measures of one instance, means (K,) or (K, D). Here: `H`, the sum of margin^-2."""
@@ -540,7 +427,7 @@ class Problem(ABC):
                 `unit_gaussian_bound`, for N(mean, 1) arms.
         """
         delta = number("delta", delta, 0, 1, above=True, below=True)
-        if not self._tells_evidence:
+        if not asking.tells_evidence(self):
             return math.nan
         least = (1 - 2 * delta) * math.log((1 - delta) / delta) if delta < 0.5 else 0.0
         return least * self.characteristic_time(means, law=law, sigma=sigma) if least > 0 else 0.0

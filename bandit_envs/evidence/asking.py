@@ -1,0 +1,114 @@
+"""What a `Problem` is asked of evidence: its certifier, the cheapest way to be wrong, the game of proportions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..checks import choice
+from .boundaries import COMMON
+from .certifier import Certifier, common
+from .statistics import Statistics, answers, one_instance, statistics
+
+if TYPE_CHECKING:
+    from .game import Game
+
+__all__ = ["certifier_of", "game_of", "tells_evidence", "ways"]
+
+Floats = NDArray[np.float64]
+
+
+def tells_evidence(problem: Any) -> bool:
+    """Whether no subclass has put other margins or verdicts in the place of those that `evidence_routine` is of."""
+    names = {"margin", "arm_margin", "plug_in", "truth", "verdict", "bands", "evidence_routine"}
+    latest = next(kind for kind in type(problem).__mro__ if names & vars(kind).keys())
+    return "evidence_routine" in vars(latest)
+
+
+def _turns(problem: Any) -> tuple[float, float]:
+    """The margin below which an arm in the answer is wrong there, and above which one left out is wrong."""
+    must_in, must_out = getattr(problem, "bands", (0.0, 0.0))
+    return -float(must_out), float(must_in)
+
+
+def certifier_of(problem: Any, K: int, numbers: Floats, law: str, search: str) -> Certifier:
+    """`Problem.certifier`: the problem's own, or that of a local one's margins.
+
+    Args:
+        problem: a `Problem`.
+        numbers: of the law and the boundary, as `common` tells them. K, law, search: see `Problem.certifier`.
+
+    Raises:
+        ValueError: for a problem that has none, naming it.
+    """
+    found: Certifier | None = problem.evidence_routine(K, numbers, search) if tells_evidence(problem) else None
+    if found is not None:
+        return found
+    if problem.local and law == "gaussian" and problem.measure is not None:
+        address, told = float(problem.measure.routine.address), problem.measure.numbers.tolist()
+        return Certifier.of("margins", K, numbers, *_turns(problem), 0.0, address, *told, room=K)
+    raise ValueError(
+        f"the problem {problem.name!r} tells no evidence for compiled code: it needs evidence_routine, or "
+        f"local = True, a distance_routine and law='gaussian', got local={problem.local} and law={law!r}"
+    )
+
+
+def _by_margins(problem: Any, seen: Statistics, options: dict[str, Any]) -> tuple[Certifier, Statistics]:
+    """A certifier of a local problem whose margins only Python tells, and statistics with margins for means."""
+    numbers = common(**{name: x for name, x in options.items() if name != "search"}, D=seen.D)
+    margins = np.where(seen.pulls > 0, problem.arm_margin(seen.mean), 0.0)
+    certifier = Certifier.of("margins", seen.K, numbers, *_turns(problem), 0.0, 0.0, room=seen.K)
+    return certifier, seen._replace(mean=margins, variance=np.zeros(margins.shape))
+
+
+def ways(
+    problem: Any,
+    pulls: ArrayLike,
+    mean: ArrayLike,
+    answer: ArrayLike | None,
+    variance: ArrayLike | None,
+    **options: Any,
+) -> Floats:
+    """out[0] of `nearest_way`, (...,), of statistics and answers with any batch axes: see `Problem.evidence`.
+
+    Args:
+        problem: a `Problem`.
+        pulls, mean, answer, variance: see `Problem.evidence`.
+        **options: of `Problem.certifier`, law among them.
+
+    Raises:
+        ValueError: for a problem that tells no evidence, and for arrays that do not go together, naming their shapes.
+    """
+    seen = statistics(pulls, mean, variance, options["law"])
+    if problem.fewest_arms > seen.K:
+        raise ValueError(f"pulls of {seen.K} arms are too few for {problem!r:.200}")
+    if answer is None:
+        inside = np.ascontiguousarray(problem.plug_in(seen.seen), np.int8)
+    else:
+        inside = answers(answer, (*seen.lead, seen.K), problem.answer_size, problem.name)
+    compiled = tells_evidence(problem) or problem.measure is not None or options["law"] != "gaussian"
+    if problem.local and not compiled:
+        certifier, seen = _by_margins(problem, seen, options)
+    else:
+        certifier = problem.certifier(seen.K, seen.D, **options)
+    found = certifier.ways(seen.pulls, seen.mean, seen.variance, inside)
+    return found[:, 0].reshape(seen.lead)
+
+
+def game_of(problem: Any, means: ArrayLike, law: str, sigma: float) -> Game:
+    """Optimal proportions (K,) and the value of the game, for one instance; see `game`.
+
+    Raises:
+        ValueError: for values that are not allowed, and for a problem that tells no evidence.
+    """
+    from .game import single, solve  # late, as few ask for it
+
+    m = one_instance(means, choice("law", law, ("gaussian", "bernoulli")))
+    answer = problem.plug_in(m)
+    if problem.local:
+        one = np.ones((len(m), 1), np.int64)
+        return single(problem.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma))
+    certifier = problem.certifier(len(m), law=law, sigma=sigma, boundary="none", search="exact")
+    return solve(certifier.kind, certifier.numbers[COMMON:], law, float(sigma) ** 2, m, answer)

@@ -1,0 +1,112 @@
+"""Statistics, answers and means of callers in Python: checked, and in the shapes that a `Certifier` takes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..checks import mask
+
+__all__ = ["Statistics", "answers", "one_instance", "statistics"]
+
+Floats = NDArray[np.float64]
+
+
+class Statistics(NamedTuple):
+    """Statistics of n episodes."""
+
+    pulls: NDArray[np.int64]  # (n, K)
+    mean: Floats  # (n, K) or (n, K, D); 0 for arms never pulled
+    variance: Floats  # as mean
+    lead: tuple[int, ...]  # the caller's batch axes, n in all
+    D: int
+
+    @property
+    def K(self) -> int:
+        """Number of arms."""
+        return int(self.pulls.shape[1])
+
+    @property
+    def seen(self) -> Floats:
+        """The means, NaN for arms never pulled."""
+        return np.where(_beside(self.pulls, self.mean) > 0, self.mean, np.nan)
+
+
+def _beside(pulls: NDArray[np.int64], mean: Floats) -> NDArray[np.int64]:
+    """Pulls (n, K) with a last axis where means (n, K, D) have one."""
+    return pulls if mean.ndim == 2 else pulls[..., None]
+
+
+def _check_range(means: Floats, law: str) -> None:
+    """Refuse means that arms of a law cannot have."""
+    if law == "bernoulli" and not ((means >= 0) & (means <= 1)).all():
+        raise ValueError(f"means of law='bernoulli' lie in [0, 1], got {means[(means < 0) | (means > 1)][0]}")
+
+
+def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, law: str) -> Statistics:
+    """Check statistics with any batch axes.
+
+    Args:
+        pulls: (..., K), counts.
+        mean: (..., K) or (..., K, D), empirical; it may be NaN for arms never pulled.
+        variance: as mean; None where the law needs none.
+        law: "gaussian", "bernoulli" or "student".
+
+    Raises:
+        ValueError: for arrays that do not go together, naming their shapes, and for means that the law cannot have.
+    """
+    m, T = np.asarray(mean, np.float64), np.asarray(pulls)
+    D = m.shape[-1] if m.ndim == T.ndim + 1 else 1
+    fits = T.ndim >= 1 and m.shape in (T.shape, (*T.shape, D)) and T.dtype.kind in "iuf"
+    if not fits or (T < 0).any() or (np.floor(T) != T).any():
+        raise ValueError(f"pulls must be counts (..., K) and mean (..., K) or (..., K, D), got {T.shape}, {m.shape}")
+    if law == "student" and variance is None:
+        raise ValueError("law='student' needs variance=, the empirical variances with divisor N")
+    v = np.zeros(m.shape) if variance is None else np.asarray(variance, np.float64)
+    if v.shape != m.shape:
+        raise ValueError(f"variance must have the shape of mean, {m.shape}, got {v.shape}")
+    lead, rows = T.shape[:-1], (-1, *m.shape[T.ndim - 1 :])
+    T = np.ascontiguousarray(T, np.int64).reshape(-1, T.shape[-1])
+    m = m.reshape(rows)
+    m = np.where(_beside(T, m) > 0, m, 0.0)
+    if not np.isfinite(m).all():
+        raise ValueError(f"mean must be finite where an arm has been pulled, got {m[~np.isfinite(m)][0]}")
+    _check_range(m, law)
+    return Statistics(T, np.ascontiguousarray(m), np.ascontiguousarray(v.reshape(rows)), lead, D)
+
+
+def answers(answer: ArrayLike, shape: tuple[int, ...], size: int | None, name: str) -> NDArray[np.int8]:
+    """Check answers: masks that broadcast to `shape`, (..., K). Returns them as (n, K).
+
+    Args:
+        answer: the masks. shape: of the statistics.
+        size: how many arms an answer holds; None: any number. name: of the problem, for errors.
+
+    Raises:
+        ValueError: naming the shape or size that does not fit.
+    """
+    given = np.asarray(answer)
+    try:
+        whole = np.broadcast_to(given, shape)
+    except ValueError:
+        raise ValueError(f"answer must be a mask of shape {shape}, got shape {given.shape}") from None
+    taken = mask("answer", np.ascontiguousarray(whole), shape)
+    sizes = taken.sum(axis=-1)
+    if size is not None and (sizes != size).any():
+        raise ValueError(f"an answer of {name} holds {size} arms, got {sizes[sizes != size].flat[0]}")
+    return np.array(taken, np.int8, order="C").reshape(-1, shape[-1])
+
+
+def one_instance(means: ArrayLike, law: str) -> Floats:
+    """Check the true means of one instance, (K,) or (K, D), of arms of a law.
+
+    Raises:
+        ValueError: naming the means that are not allowed.
+    """
+    m = np.array(means, np.float64, order="C")
+    if m.ndim not in (1, 2) or not np.isfinite(m).all():
+        raise ValueError(f"means must be those of one instance, (K,) or (K, D), got {m!r:.200}")
+    _check_range(m, law)
+    return m
