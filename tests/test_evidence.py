@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize, special
+from scipy import integrate, optimize, special, stats
 
 from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Threshold, TopK
 
@@ -211,7 +211,7 @@ def test_penalties_are_those_of_the_mixtures() -> None:
     def arm(law: str, **more: Any) -> tuple[float, float]:
         """Weight and penalty, from two levels of a single arm at two thresholds."""
         values = []
-        for turn in (mu, 0.6):
+        for turn in (mu, 0.6):  # in place of a mean below it
             way = Threshold(turn).certifier(1, law=law, sigma=sigma, rho=rho, **more)
             out = way.ways(np.array([[N]]), np.array([[m]]), np.array([[v]]), np.zeros((1, 1), np.int8))
             values.append(out[0, 0])
@@ -228,18 +228,22 @@ def test_penalties_are_those_of_the_mixtures() -> None:
         spread = sigma / math.sqrt(rho)
 
         def density(z: float, turn: float = turn, spread: float = spread) -> float:
-            prior = math.exp(-((z - turn) ** 2) / (2 * spread**2)) / (spread * math.sqrt(2 * math.pi))
+            prior = 2 * math.exp(-((z - turn) ** 2) / (2 * spread**2)) / (spread * math.sqrt(2 * math.pi))
             return prior * math.exp((-((x - z) ** 2).sum() + ((x - turn) ** 2).sum()) / (2 * sigma**2))
 
-        mixture = integrate.quad(density, -1, 2, points=[m, turn], epsabs=0, epsrel=1e-10)[0]
+        mixture = integrate.quad(density, -1, turn, points=[m], epsabs=0, epsrel=1e-10)[0]
         assert value == pytest.approx(math.log(mixture), rel=1e-8)
-    hits = 11.1
-    value = arm("bernoulli")[0]
-    m = hits / N
-    value = arm("bernoulli")[0]
-    mixture = integrate.quad(lambda p: p**hits * (1 - p) ** (N - hits), 0, 1, epsabs=0, epsrel=1e-11)[0]
-    assert value == pytest.approx(math.log(mixture / (mu**hits * (1 - mu) ** (N - hits))), rel=1e-8)
-    m = 0.3
+    both = []  # of Bernoulli arms, seven tenths of the one mixture or three of the other
+    for m, mu in ((0.3, 0.45), (0.02, 0.2)):
+        hits = N * m
+        mixture = integrate.quad(lambda p, h=hits: p**h * (1 - p) ** (N - h), 0, 1, epsabs=0, epsrel=1e-11)[0]
+        exact = math.log(0.7 * mixture / (mu**hits * (1 - mu) ** (N - hits)))
+        shrunk = N * N * (m - mu) ** 2 / (2 * 0.25 * (N + rho))
+        other = math.log(0.3 * math.sqrt(rho / (N + rho))) + shrunk + math.log(2 * stats.norm.cdf((2 * shrunk) ** 0.5))
+        assert arm("bernoulli")[0] == pytest.approx(max(exact, other), rel=1e-8)
+        both.append(exact > other)
+    assert both == [False, True]
+    m, mu = 0.3, 0.45
     value = arm("student", centre=0.1)[0]
     kappa, shape, rate = 0.01, 0.5, 0.5 * sigma**2
 
@@ -251,6 +255,32 @@ def test_penalties_are_those_of_the_mixtures() -> None:
     mixture = integrate.dblquad(joint, 0.1, 6, -1, 2, epsabs=0, epsrel=1e-9)[0]
     null = v + (m - mu) ** 2
     assert value == pytest.approx(math.log(mixture) + N / 2 * math.log(null), rel=1e-5)
+
+
+def test_the_value_of_a_pair_is_a_bound_of_its_mixture() -> None:
+    """Of random pairs of pulls and gaps: below the least mixture over all means that close the gap, and not by much."""
+    generator, worst, rho = np.random.default_rng(8), 0.0, 30.0
+    for _ in range(300):
+        N, M = np.round(np.exp(generator.uniform(0, 9, 2)))
+        width = math.sqrt(1 / N + 1 / M)
+        gap = float(generator.uniform(0.5, 9) * width)
+        out = (
+            BestArm()
+            .certifier(2, rho=rho)
+            .ways(np.array([[N, M]], np.int64), np.array([[gap, 0.0]]), np.zeros((1, 2)), np.array([[1, 0]], np.int8))
+        )
+
+        def mixture(down: float, N: float = N, M: float = M, gap: float = gap) -> float:
+            """Its logarithm where the one mean is lowered by so much, and the other one raised by what is left."""
+            y = np.array([down * N / math.sqrt(N + rho), (gap - down) * M / math.sqrt(M + rho)])
+            shape = 0.9 * np.prod(2 * stats.norm.cdf(y)) + 0.1
+            return float((y**2).sum() / 2 + math.log(shape) - 0.5 * math.log((1 + N / rho) * (1 + M / rho)))
+
+        least = lowest(mixture, -3 * gap, 4 * gap)
+        assert out[0, 0] <= least + 1e-9
+        if out[0, 0] > 2 and 0.2 < N / M < 5:
+            worst = max(worst, least - out[0, 0])
+    assert 0.001 < worst < 0.25
 
 
 @pytest.mark.parametrize("law", LAWS)

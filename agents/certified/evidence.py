@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from bandit_envs import STUDENT, arm_penalty, arm_weight, episode_kernel, inlined, part
+from bandit_envs import STUDENT, arm_penalty, episode_kernel, inlined, part
 
 from ..core.agent import Fields, Ints, Observation
 from ..core.plan_policy import add, clear, following, planned
-from .policy import Certificate, CertifiedMemory, CertifiedPolicy, Shown, is_certified, lacking
+from .policy import Certificate, CertifiedMemory, CertifiedPolicy, Shown, is_due, lacking
 from .ways import LOCAL, Alone, Book, Sides, book_of, cheapest, fill, moved, put, tell, tell_alone
 
 __all__ = ["Evidence"]
@@ -38,7 +38,7 @@ def measure(shown: Any, e: Any, i: Any, sides: Any, book: Any, alone: Any, D: An
     N, m = float(shown.pulls[e, i]), shown.mean[e, i]
     v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
     known = N > 0.0 and v > 0.0
-    weight = arm_weight(alone.numbers, N) if known else 0.0
+    weight = N if known else 0.0
     penalty = arm_penalty(alone.numbers, N, m, v) if known else 0.0
     if first:
         put(sides, book, i, m, weight, penalty, v)
@@ -66,7 +66,7 @@ def plan_pull(
     """Plan the next pull; nothing if the answer is certified."""
     pulls = shown.pulls[e]
     if plan.beginning:
-        round.t, round.fewest = 0, 0.0
+        round.t, round.look, round.fewest = 0, 0, 0.0
         for i in range(len(pulls)):
             round.t += pulls[i]
             measure(shown, e, i, sides, book, alone, D, True)
@@ -77,11 +77,14 @@ def plan_pull(
         for i in planned(plan):
             measure(shown, e, i, sides, book, alone, D, False)
     clear(plan)
-    i = cheapest(sides, book)
-    if (i < 0 or book.value[i] > 0.0) and is_certified(shown, e, round.t, certificate):  # R1
-        return
-    few = lacking(pulls, round)
-    add(plan, few if few >= 0 or i < 0 else steeper(moved(sides, book, i), pulls))  # R2, R3
+    i, few = cheapest(sides, book), lacking(pulls, round)
+    if i < 0 or book.value[i] > 0.0:
+        if is_due(shown, e, round, certificate):  # R1
+            return
+        arm = round.arm if pulls[round.arm] <= pulls[round.other] else round.other  # R4
+    else:
+        arm = steeper(moved(sides, book, i), pulls)  # R3
+    add(plan, few if few >= 0 else arm)  # R2
 
 
 @episode_kernel
@@ -114,7 +117,8 @@ class Evidence(CertifiedPolicy):
             papers' experiments, for which nothing is proven.
         law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
             unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
-        rho: pulls of an arm at which the Gaussian mixture is sharpest. sigma: scale; None takes the task's.
+        rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
+        sigma: scale; None takes the task's.
     """
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"

@@ -20,7 +20,6 @@ from bandit_envs import (
     Task,
     TopK,
     choice,
-    enough,
     inlined,
     nearest_way,
     part,
@@ -43,7 +42,6 @@ __all__ = [
 ]
 
 BOUNDARIES, LAWS = ("mixture", "kaufmann-koolen", "nominal"), ("bernoulli", "gaussian", "student")
-RHO = 300.0
 LOOKS = 200  # kernel constants: between two looks at the certificate, the pulls grow by 1 / LOOKS at most
 
 
@@ -105,12 +103,18 @@ def is_due(shown: Any, e: Any, round: Any, certificate: Any) -> Any:
     if round.t < round.look:
         return False
     round.look = round.t + max(1, round.t // LOOKS)
-    return is_certified(shown, e, round.t, certificate)
+    found = is_certified(shown, e, round.t, certificate)
+    second = 2 + (certificate.out[1] > 1.0)
+    round.arm, round.other = np.int64(certificate.out[2]), np.int64(certificate.out[second])
+    return found
 
 
 # How far an episode is. `t`: pulls. `fewest`: of an arm, when this was looked up last: it has no fewer now.
-# `look`: pulls at which the certificate is looked at next. `draws`: random numbers that were used.
-ROUND = np.dtype([("t", np.int64), ("look", np.int64), ("draws", np.int64), ("fewest", np.float64)], align=True)
+# `look`: pulls at which the certificate is looked at next. `arm`, `other`: of the way to be wrong that a look found.
+# `draws`: random numbers that were used.
+ROUND = np.dtype(
+    [(name, np.int64) for name in ("t", "look", "draws", "arm", "other")] + [("fewest", np.float64)], align=True
+)
 
 
 @part
@@ -148,20 +152,6 @@ def _law_of(task: Task, problem: Problem, law: str | None) -> str:
     return "bernoulli" if bounded and task.D == 1 and problem.polyhedron is None and own else "gaussian"
 
 
-def _needed(numbers: Floats, arms: int, ways: float, delta: float) -> float:
-    """What the cost of a way, less its penalties, must exceed at this level."""
-    x = math.log(ways) - math.log(delta)
-    low, high = 0.0, x
-    while enough(numbers, high, arms) < x:
-        low, high = high, 2.0 * high
-    while high - low > 1e-13 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if enough(numbers, middle, arms) >= x else (middle, high)
-        if middle in (low, high) and high - low <= 4e-16 * high:
-            break
-    return high
-
-
 class CertifiedPolicy(PlanPolicy):
     """An agent that stops when its plug-in answer is certified at delta, whatever has chosen the pulls.
 
@@ -171,7 +161,8 @@ class CertifiedPolicy(PlanPolicy):
             papers' experiments, for which nothing is proven.
         law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
             unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
-        rho: pulls of an arm at which the Gaussian mixture is sharpest. sigma: scale; None takes the task's.
+        rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
+        sigma: scale; None takes the task's.
     """
 
     stops = True
@@ -188,7 +179,7 @@ class CertifiedPolicy(PlanPolicy):
         delta: float | None = None,
         boundary: str = "mixture",
         law: str | None = None,
-        rho: float = RHO,
+        rho: float | None = None,
         sigma: float | None = None,
     ) -> None:
         super().__init__(task)
@@ -235,20 +226,18 @@ class CertifiedPolicy(PlanPolicy):
 
     def _sides_of(self, certifier: Certifier, pairs: Certifier) -> Sides:
         """What the ways to be wrong are, from the numbers of the certifiers."""
-        K, own, none = self.task.K, pairs.numbers.tolist(), -math.inf
-        told, law, variance, delta = certifier.numbers, int(pairs.numbers[0]), float(pairs.numbers[1]), self.delta
-        plain = self._nominal or self._sampling_boundary == "none"
+        own, none, numbers = pairs.numbers.tolist(), -math.inf, pairs.numbers
+        law, variance, into, out = int(own[0]), float(own[1]), 0.0, 0.0
+        if not self._nominal and self._sampling_boundary is None:
+            needed = certifier.needed(self.delta)
+            into, out = needed[0], min(needed[1:], default=needed[0])
         if self.problem.local:
-            need = 0.0 if plain else math.log(K / delta)
-            return Sides(LOCAL, law, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, variance, need, need)
+            return Sides(LOCAL, law, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, variance, into, out, numbers)
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
-            need = 0.0 if plain else _needed(told, 2, k * (K - k), delta)
-            return Sides(TOP_K, law, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, variance, need, need)
+            return Sides(TOP_K, law, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, variance, into, out, numbers)
         a, b, floor, c, d, bottom, keep, shift = own[-8:]
-        into = 0.0 if plain else _needed(told, 2, 2.0 * (K - 1), delta)
-        out = 0.0 if plain else _needed(told, 2, 2.0 * K * (K - 1), delta)
-        return Sides(ALL_GOOD, law, 0, a, b, floor, c, d, bottom, keep, shift, variance, into, out)
+        return Sides(ALL_GOOD, law, 0, a, b, floor, c, d, bottom, keep, shift, variance, into, out, numbers)
 
     def _common(self, observation: Observation) -> dict[str, Any]:
         """The fields of a `CertifiedMemory` before the first choice."""

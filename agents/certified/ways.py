@@ -7,7 +7,7 @@ symbols   TOP_K      i in the answer, lowered to j's mean + b, for the j outside
           ALL_GOOD   i in the answer, lowered below a mu_j + b for some j, the cheapest; i left out, raised, while one j
                      is lowered to c mu_i + d: the j where this costs most, as one is enough to keep i out
           LOCAL      i by itself, moved across its boundary: a certifier of one arm tells the value
-value     cost of the move, less the penalties of its arms, less what it must exceed: all above 0 certify the answer
+value     what the move is worth, by `pair_value`, less what it must exceed: an answer that is certified has all above 0
 
 A pull of arm a changes its row, which is computed anew, and one pair of each other row. Where that pair was the row's
 own, and is no longer certain to be, the row is `stale`: its value is a bound from below, and the row is computed anew
@@ -21,7 +21,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import BERNOULLI, GAUSSIAN, arm_cost, divergence, inlined, nearest_way, pair_cost, part, view
+from bandit_envs import (
+    BERNOULLI,
+    arm_value,
+    bernoulli_value,
+    divergence,
+    inlined,
+    nearest_way,
+    pair_cost,
+    pair_value,
+    part,
+    view,
+)
 
 from ..core.agent import Floats, Ints
 
@@ -63,6 +74,7 @@ class Sides(NamedTuple):
     variance: float  # of a sample, where it is known
     need_in: float  # what a way of an arm in the answer must exceed
     need_out: float
+    numbers: Floats  # of the law and the boundary
 
 
 class Book(NamedTuple):
@@ -122,36 +134,32 @@ def book_of(book: Any, e: Any) -> Any:
 
 
 @inlined
-def _cost(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> Any:
-    """The cost of moving arm i down and arm j up until mu_i <= a mu_j + b and mu_j >= floor, less their penalties."""
-    m, n, x, w, off = book.mean[i], book.mean[j], book.weight[i], book.weight[j], book.penalty[i] + book.penalty[j]
-    if sides.law == GAUSSIAN and n >= floor and a > 0.0:
-        gap = m - a * n - b
-        if gap <= 0.0 or x <= 0.0 or w <= 0.0:
-            return -off
-        return 0.5 * gap * gap / (book.scale[i] / x + a * a * book.scale[j] / w) - off
-    if sides.law == BERNOULLI and a == 1.0 and b == 0.0 and floor == -math.inf:
-        if m <= n or x <= 0.0 or w <= 0.0:
-            return -off
-        hits, misses = x * m + w * n, x * (1.0 - m) + w * (1.0 - n)
+def _value(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> Any:
+    """The value of moving arm i down and arm j up until mu_i <= a mu_j + b and mu_j >= floor."""
+    m, x, u, p = book.mean[i], book.weight[i], book.scale[i], book.penalty[i]
+    n, w, v, q = book.mean[j], book.weight[j], book.scale[j], book.penalty[j]
+    if sides.law == BERNOULLI and a == 1.0 and b == 0.0 and floor == -math.inf and m > n and x > 0.0 and w > 0.0:
+        hits, misses = x * m + w * n, x * (1.0 - m) + w * (1.0 - n)  # the cheapest move is to the mean of all samples
         total = hits + misses
-        return -book.own[i] - book.own[j] - hits * math.log(hits / total) - misses * math.log(misses / total) - off
+        cost = -book.own[i] - book.own[j] - hits * math.log(hits / total) - misses * math.log(misses / total)
+        return bernoulli_value(sides.numbers, cost - (p + q), m, x, n, w, a, b, floor)
     if a > 0.0:
-        found, _ = pair_cost(sides.law, m, x, book.scale[i], n, w, book.scale[j], a, b, floor)
-        return found - off
-    return (arm_cost(sides.law, x, m, book.scale[i], 0.0) if m > 0.0 else 0.0) - off  # so much slack: i falls below 0
+        return pair_value(sides.numbers, m, x, u, p, n, w, v, q, a, b, floor)
+    return arm_value(sides.numbers, x, m, u, p, min(m, 0.0))  # so much slack: i falls below 0
 
 
 @inlined
 def _into(sides: Any, book: Any, i: Any, j: Any) -> Any:
     """The value of the pair by which i, in the answer, is wrong beside j."""
-    return _cost(sides, book, i, j, sides.a, sides.b, sides.floor) - sides.need_in
+    return _value(sides, book, i, j, sides.a, sides.b, sides.floor) - sides.need_in
 
 
 @inlined
 def _out_of(sides: Any, book: Any, i: Any, j: Any) -> Any:
-    """The value of the pair by which i, left out, is wrong as far as j goes."""
-    return _cost(sides, book, j, i, sides.c, sides.d, sides.bottom) - sides.need_out
+    """The value of the pair by which i, left out, is wrong as far as j goes: -inf for a j that is no better."""
+    if book.mean[j] <= sides.c * book.mean[i] + sides.d:
+        return -math.inf
+    return _value(sides, book, j, i, sides.c, sides.d, sides.bottom) - sides.need_out
 
 
 @part

@@ -101,17 +101,32 @@ class Certifier(NamedTuple):
         Args:
             delta: in (0, 1).
         """
-        from .decided import wanted  # late, as `kinds`
-        from .kinds import QUICK
+        from .kinds import QUICK  # late, as they are not needed before
 
         if self.kind not in QUICK:
             return self
-        x, K, told = math.log(1.0 / delta), self.K, self.numbers
-        k = int(told[COMMON])
-        arms = 1 if self.kind == "threshold" else 2
-        ways = {"threshold": (K, K), "top-k": (k * (K - k),) * 2, "all-good": (2 * (K - 1), 2 * K * (K - 1))}
-        needed = [wanted(told, x + math.log(number), arms) for number in ways[self.kind]]
-        return self._replace(routine=_routine_of(self.kind, True), numbers=np.append(told, needed))
+        return self._replace(routine=_routine_of(self.kind, True), numbers=np.append(self.numbers, self.needed(delta)))
+
+    def needed(self, delta: float) -> list[float]:
+        """What the value of a way must reach at a level; of AllGood: in the answer, left out by one arm, and by all.
+
+        Args:
+            delta: in (0, 1).
+        """
+        from .decided import wanted
+        from .nearest import all_good_ways, top_k_ways
+
+        K, arms, told, ways = self.K, 2, self.numbers, [float(self.K)]
+        if self.kind == "all-good":
+            ways = list(all_good_ways(K))
+        elif self.kind == "top-k":
+            ways = [top_k_ways(K, int(told[COMMON]), told[COMMON + 1])]
+        else:
+            arms = 1
+        found = [wanted(told, math.log(number / delta), arms) for number in ways]
+        if self.kind == "all-good" and told[boundaries.BOUNDARY] != boundaries.MIXTURE:
+            found[2] = math.inf
+        return found
 
     def ways(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
         """What `nearest_way` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where it is -1."""
@@ -126,7 +141,7 @@ def common(
     law: str = "gaussian",
     sigma: float = 1.0,
     boundary: str = "mixture",
-    rho: float = RHO,
+    rho: float | None = RHO,
     centre: float = 0.0,
     D: int = 1,
 ) -> Floats:
@@ -136,7 +151,7 @@ def common(
         law: "gaussian", "bernoulli" or "student".
         sigma: known scale of a sample; "student": about what it may be, for the prior; "bernoulli": not used.
         boundary: "none": the evidence itself; "mixture" or "kaufmann-koolen".
-        rho: pulls per arm at which the Gaussian mixture is sharpest.
+        rho: pulls per arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         centre: "student": about where means may be, for the prior.
         D: dimensions of an arm.
 
@@ -151,7 +166,8 @@ def common(
     variance = number("sigma", sigma, 1e-100, 1e100) ** 2
     found = np.zeros(COMMON)
     found[boundaries.LAW], found[boundaries.VARIANCE] = LAWS[law], 1.0 if law == "bernoulli" else variance
-    found[boundaries.BOUNDARY], found[boundaries.RHO_AT] = BOUNDARIES[boundary], number("rho", rho, 0, above=True)
+    found[boundaries.BOUNDARY] = BOUNDARIES[boundary]
+    found[boundaries.RHO_AT] = 0.0 if rho is None else number("rho", rho, 0, above=True)
     found[boundaries.CENTRE], found[boundaries.PRIOR] = number("centre", centre), variance
     found[D_AT] = D
     return found

@@ -19,6 +19,7 @@ from ..compiled import part
 from ..geometry import UNDECIDED, margin_of, room_of, unpacked
 from .boundaries import BOUNDARY, COMMON, LAW, NONE, enough
 from .nearest import report
+from .values import arm_value
 
 __all__ = ["polyhedral_nearest"]
 
@@ -66,7 +67,7 @@ def polyhedral_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: A
             inner = margin if tolerance == 0.0 else margin_of(x, few, ends, ones, box, form, most, work, y)
             distance = 0.0 if inner == UNDECIDED else max(-inner, 0.0)
         w, v = room[2 * K + i], room[4 * K + i]
-        value = (w * distance * distance / (2.0 * v) if w > 0.0 else 0.0) - room[3 * K + i]
+        value = arm_value(numbers, w, 0.0, v, room[3 * K + i], distance)
         if value < least:
             least, found, way = value, i, distance
     out[0] = least if numbers[BOUNDARY] == NONE else enough(numbers, least, 1.0) - math.log(float(K))

@@ -7,7 +7,8 @@ concave in t. The least over all sets of size s, for one t, takes the s smallest
 as the best sets may change with t. Where it is not the cost of sets, branch and bound decides: arm by arm, in or out.
 
 For certificates the bound is enough: sets of size s share 1/n of delta, n = min(k, K - k), equally, and penalties are
-taken off arm by arm. The number of sets is C(k, s) C(K - k, s), the truly best k being fixed.
+taken off arm by arm, those of one Gaussian mixture. The number of sets is C(k, s) C(K - k, s), the truly best k being
+fixed.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from ..compiled import jit, part
-from .boundaries import BOUNDARY, COMMON, LAW, NONE, enough
+from .boundaries import BOUNDARY, COMMON, LAW, MIXTURE, NONE, RHO_AT, enough
 from .laws import BERNOULLI, GAUSSIAN
 
 __all__ = ["swaps_below", "swaps_bound", "swaps_exactly", "swaps_level"]
 
 CLOSE = 1e-13  # kernel constants: relative error of the least cost
+RHO_OF_SETS = 300.0  # kernel constants: pulls of an arm at which the Gaussian mixture of sets is sharpest
 
 
 @part
@@ -215,10 +217,23 @@ def swaps_below(law: Any, k: Any, gap: Any, mean: Any, room: Any, inside: Any, w
 
 
 @part
+def shrink(numbers: Any, room: Any) -> None:
+    """Turn the pulls in the room into weights and penalties of the Gaussian mixture of one rho."""
+    K, rho = len(room) // 5, numbers[RHO_AT] if numbers[RHO_AT] > 0.0 else RHO_OF_SETS
+    for a in range(K):
+        N = room[a]
+        if N > 0.0:
+            room[2 * K + a], room[3 * K + a] = N * (N / (N + rho)), 0.5 * math.log1p(N / rho)
+            room[a] = 0.0  # they are to be refreshed at the next look
+
+
+@part
 def swaps_level(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
     """The value of the certificate by sets of any size; `out` holds that by pairs, and is changed where it is less."""
     K, law, k = len(pulls), numbers[LAW], np.int64(numbers[COMMON])
     gap, n, least, where = k * numbers[COMMON + 1], min(k, K - k), math.inf, 0.0
+    if numbers[BOUNDARY] == MIXTURE and law == GAUSSIAN:
+        shrink(numbers, room)
     term, chosen, forced, sets = work[:K], work[K : 2 * K], work[2 * K : 3 * K], work[4 * K :]
     for a in range(K):
         forced[a] = sets[a] = 0.0
