@@ -54,7 +54,7 @@ def test_evidence_by_hand() -> None:
 
 def test_track_and_stop_by_hand() -> None:
     # Two arms: w* = (1/2, 1/2). Three, Gaussian, with equal gaps: x^2 + x^2 = 1, w* = (1, .7071, .7071) / 2.4142.
-    agent = agents.make("track-and-stop", task(actions="arm"))
+    agent = agents.make("track-and-stop", task(actions="arm", delta=1e-30))
     state = agent.begin_anew(seen([50, 40, 40], [1.0, 0.0, 0.0]))
     assert agent.predict(seen([50, 40, 40], [1.0, 0.0, 0.0]), state)[0] == 0  # 130 w* = (53.8, 38.1, 38.1)
     assert state.game.w[0] == pytest.approx(np.array([1.0, 0.5**0.5, 0.5**0.5]) / (1 + 2**0.5))
@@ -66,11 +66,11 @@ def test_top_two_by_hand() -> None:
     # ln N, 12.5 + 3.91 = 16.4 and 11.25 + 5.30 = 16.55.
     pulls, mean = [50, 50, 200], [1.0, 0.0, 0.25]
     for rule, challenger in (("eb-tci", 1), ("eb-tc", 2)):
-        agent = agents.make("top-two", task(actions="arm"), rule=rule, proportions="fixed")
+        agent = agents.make("top-two", task(actions="arm", delta=1e-30), rule=rule, proportions="fixed")
         found = {agent.predict(seen(pulls, mean) | {"public_seed": np.array([s])})[0] for s in range(40)}
         assert found == {0, challenger}
     # Of leader and challenger with 50 and 200 pulls, ids takes the leader with probability 4/5.
-    agent = agents.make("top-two", task(actions="arm"), rule="eb-tc")
+    agent = agents.make("top-two", task(actions="arm", delta=1e-30), rule="eb-tc")
     leads = sum(agent.predict(seen(pulls, mean) | {"public_seed": np.array([s])})[0] == 0 for s in range(400))
     assert abs(leads - 320) <= 45  # 1e-8 by the binomial law
 

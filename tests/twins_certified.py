@@ -20,7 +20,7 @@ VALUE = itemgetter(0)
 
 def scale(N: float) -> tuple[float, float]:
     """The rho of the mixture whose least pulled arm has N, and its weight."""
-    r = next((r for r in range(4) if N <= 40 * RHOS[r]), 4)
+    r = next((r for r in range(4) if 40 * RHOS[r] >= N), 4)
     return RHOS[r], SHARES[r]
 
 

@@ -161,8 +161,8 @@ def common(
     law, boundary = choice("law", law, list(LAWS)), choice("boundary", boundary, list(BOUNDARIES))
     if law == "student" and boundary == "kaufmann-koolen":
         raise ValueError("boundary='kaufmann-koolen' is for the laws 'gaussian' and 'bernoulli', got law='student'")
-    if D > 1 and (law != "gaussian" or boundary == "kaufmann-koolen"):
-        raise ValueError(f"arms of {D} dimensions need law='gaussian' and the mixture, got {law!r} and {boundary!r}")
+    if D > 1 and boundary == "kaufmann-koolen":
+        raise ValueError(f"arms of {D} dimensions need the mixture, got {boundary!r}")
     variance = number("sigma", sigma, 1e-100, 1e100) ** 2
     found = np.zeros(COMMON)
     found[boundaries.LAW], found[boundaries.VARIANCE] = LAWS[law], 1.0 if law == "bernoulli" else variance

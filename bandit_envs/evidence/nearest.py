@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled import inlined, part
-from .boundaries import BOUNDARY, COMMON, LAW, MIXTURE, NONE, enough
+from .boundaries import BOUNDARY, COMMON, D_AT, LAW, MIXTURE, NONE, enough
 from .laws import divergence, pair_cost
 from .values import arm_value, pair_value
 
@@ -78,7 +78,7 @@ def threshold_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: An
     least, found = math.inf, 0
     for i in range(K):
         w, v, m = room[2 * K + i], room[4 * K + i], mean[i]
-        value = arm_value(numbers, w, m, v, room[3 * K + i], min(m, fall) if inside[i] else max(m, rise))
+        value = arm_value(numbers, w, m, v, room[3 * K + i], min(m, fall) if inside[i] else max(m, rise), numbers[D_AT])
         if value < least:
             least, found = value, i
     m = mean[found]

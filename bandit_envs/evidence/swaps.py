@@ -22,14 +22,14 @@ from ..compiled import jit, part
 from .boundaries import BOUNDARY, COMMON, LAW, MIXTURE, NONE, RHO_AT, enough
 from .laws import BERNOULLI, GAUSSIAN
 
-__all__ = ["swaps_below", "swaps_bound", "swaps_exactly", "swaps_level"]
+__all__ = ["moved", "swaps_below", "swaps_bound", "swaps_exactly", "swaps_level"]
 
 CLOSE = 1e-13  # kernel constants: relative error of the least cost
 RHO_OF_SETS = 300.0  # kernel constants: pulls of an arm at which the Gaussian mixture of sets is sharpest
 
 
 @part
-def _moved(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
+def moved(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
     """The mu at which w d(m, mu) + tilt mu is least; tilt of either sign."""
     if law == GAUSSIAN:
         return m - tilt * v / w
@@ -42,7 +42,7 @@ def _moved(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
 
 @part
 def _lowered(w: Any, m: Any, tilt: Any) -> Any:
-    """As `_moved`, of a Bernoulli arm, tilt > 0."""
+    """As `moved`, of a Bernoulli arm, tilt > 0."""
     both = w + tilt
     return 2.0 * w * m / (both + math.sqrt(max(both * both - 4.0 * tilt * w * m, 0.0)))
 
@@ -54,7 +54,7 @@ def _term(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
         return 0.0 if tilt == 0.0 else -math.inf
     if law == GAUSSIAN:
         return tilt * m - 0.5 * tilt * tilt * v / w
-    mu = _moved(law, w, m, v, tilt)
+    mu = moved(law, w, m, v, tilt)
     found = tilt * mu  # mu in (0, 1) but where m is not
     if m > 0.0:
         found -= w * m * math.log1p((mu - m) / m)
@@ -101,7 +101,7 @@ def _dual(
         if chosen[a] > 0.0:
             value += term[a]
             w, sign = room[2 * K + a], 1.0 if inside[a] else -1.0
-            rise += sign * _moved(law, w, mean[a], room[4 * K + a], sign * tilt) if w > 0.0 else -math.inf
+            rise += sign * moved(law, w, mean[a], room[4 * K + a], sign * tilt) if w > 0.0 else -math.inf
     return value, rise
 
 
@@ -285,7 +285,7 @@ def _report(law: Any, tilt: Any, mean: Any, room: Any, inside: Any, sets: Any, o
     for a in range(K):
         if sets[a] > 0.0:
             w, m, v = room[2 * K + a], mean[a], room[4 * K + a]
-            mu = _moved(law, w, m, v, tilt if inside[a] else -tilt) if w > 0.0 else m
+            mu = moved(law, w, m, v, tilt if inside[a] else -tilt) if w > 0.0 else m
             out[2 + n] = a
             rate = math.inf
             if w > 0.0:

@@ -22,7 +22,7 @@ import math
 from typing import Any
 
 from ..compiled import inlined
-from .boundaries import BOUNDARY, D_AT, LAW, MIXTURE, RHO_AT
+from .boundaries import BOUNDARY, LAW, MIXTURE, RHO_AT
 from .laws import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, pair_cost
 
 __all__ = ["arm_value", "bernoulli_value", "pair_value"]
@@ -46,12 +46,12 @@ def scale(numbers: Any, N: Any) -> Any:
 
 
 @inlined
-def sub_gaussian_arm(numbers: Any, N: Any, v: Any, gap: Any) -> Any:
-    """The value of moving an arm of N > 0 pulls so far; in more than one dimension there are no sides."""
+def sub_gaussian_arm(numbers: Any, N: Any, v: Any, gap: Any, D: Any) -> Any:
+    """The value of moving an arm of N > 0 pulls so far, D dimensions being free; more than one have no sides."""
     rho, share = scale(numbers, N)
     cost = 0.5 * gap * gap * N * (N / (N + rho)) / v
-    factor = 1.0 + math.erf(math.sqrt(cost)) if numbers[D_AT] == 1.0 else 1.0
-    return cost + math.log(share * factor) - 0.5 * numbers[D_AT] * math.log1p(N / rho)
+    factor = 1.0 + math.erf(math.sqrt(cost)) if D == 1.0 else 1.0
+    return cost + math.log(share * factor) - 0.5 * D * math.log1p(N / rho)
 
 
 @inlined
@@ -76,15 +76,18 @@ def sub_gaussian_pair(
 
 
 @inlined
-def arm_value(numbers: Any, w: Any, m: Any, v: Any, p: Any, mu: Any) -> Any:
-    """The value of moving an arm of weight w, mean m, scale v and penalty p to mu; m itself: it need not be moved."""
+def arm_value(numbers: Any, w: Any, m: Any, v: Any, p: Any, mu: Any, D: Any = 1.0) -> Any:
+    """The value of moving an arm of weight w, mean m, scale v and penalty p to mu; m itself: it need not be moved.
+
+    D: dimensions of the alternatives, of Gaussian arms.
+    """
     law = numbers[LAW]
     if numbers[BOUNDARY] != MIXTURE or law == STUDENT or w <= 0.0:
         return arm_cost(law, w, m, v, mu) - p
     if law == GAUSSIAN:
-        return sub_gaussian_arm(numbers, w, v, m - mu)
+        return sub_gaussian_arm(numbers, w, v, m - mu, D)
     exact = arm_cost(law, w, m, v, mu) - p + math.log(LIKELIHOOD)
-    return max(exact, sub_gaussian_arm(numbers, w, 0.25, m - mu) + math.log(1.0 - LIKELIHOOD))
+    return max(exact, sub_gaussian_arm(numbers, w, 0.25, m - mu, 1.0) + math.log(1.0 - LIKELIHOOD))
 
 
 @inlined
