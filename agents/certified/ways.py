@@ -55,6 +55,7 @@ __all__ = [
 ]
 
 LOCAL, TOP_K, ALL_GOOD = range(3)  # kernel constants
+NO_BETTER = -1e300  # kernel constants
 
 
 class Sides(NamedTuple):
@@ -156,9 +157,9 @@ def _into(sides: Any, book: Any, i: Any, j: Any) -> Any:
 
 @inlined
 def _out_of(sides: Any, book: Any, i: Any, j: Any) -> Any:
-    """The value of the pair by which i, left out, is wrong as far as j goes: -inf for a j that is no better."""
+    """The value of the pair by which i, left out, is wrong as far as j goes: least for a j that is no better."""
     if book.mean[j] <= sides.c * book.mean[i] + sides.d:
-        return -math.inf
+        return NO_BETTER
     return _value(sides, book, j, i, sides.c, sides.d, sides.bottom) - sides.need_out
 
 
