@@ -75,6 +75,15 @@ def test_top_two_by_hand() -> None:
     assert abs(leads - 320) <= 45  # 1e-8 by the binomial law
 
 
+def test_an_arm_that_rounding_alone_leaves_out_has_a_way() -> None:
+    """Its mean is less than (1 - epsilon) best, but best is no more than its mean / (1 - epsilon), as numbers go."""
+    best, low, keep = 0.75, 0.6, 1 - 0.2
+    assert low < keep * best
+    assert 1 / keep * low >= best
+    agent = agents.make("evidence", task("AllGood", actions="arm", parameters={"epsilon": 0.2, "multiplicative": True}))
+    assert agent.predict(seen([50, 50, 50], [best, low, 0.1]))[0] < 3
+
+
 # --- twins -----------------------------------------------------------------------------------------------------------
 
 
