@@ -20,11 +20,13 @@ from .evidence import (
     Certifier,
     arm_cost,
     arm_penalty,
-    arm_weight,
+    arm_value,
+    bernoulli_value,
     divergence,
     enough,
     nearest_way,
     pair_cost,
+    pair_value,
 )
 from .geometry import Polyhedron
 from .instances import Instance, Sampler, from_table
@@ -64,8 +66,8 @@ __all__ = [
     "call_routine", "carray", "episode_kernel", "inlined", "jit", "lean", "part", "player", "pointer", "pull",
     "pull_once", "routine", "slot_kernel", "spend", "view",
     # evidence against the nearest instance on which an answer is wrong
-    "BERNOULLI", "GAUSSIAN", "STUDENT", "Certifier", "arm_cost", "arm_penalty", "arm_weight", "divergence", "enough",
-    "nearest_way", "pair_cost",
+    "BERNOULLI", "GAUSSIAN", "STUDENT", "Certifier", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value",
+    "divergence", "enough", "nearest_way", "pair_cost", "pair_value",
     # random numbers
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
     # limits, statistics and features, and what statistics tell of the k best arms

@@ -115,7 +115,7 @@ class Task:
         with errors_of(f"the problem {kind.name!r}", kind):
             return kind(**self.parameters)
 
-    def certifier(self, *, law: str | None = None, boundary: str = "mixture", rho: float = RHO) -> Certifier:
+    def certifier(self, *, law: str | None = None, boundary: str = "mixture", rho: float | None = RHO) -> Certifier:
         """How much the statistics of an episode certify of an answer, for compiled code; see `Problem.certifier`.
 
         Args:

@@ -14,8 +14,30 @@ from typing import Any
 from scipy.optimize import brentq
 from twins_all_good import Arms, Twin, good
 
-RHO = 300.0
+RHOS, SHARES = (3.0, 30.0, 300.0, 3000.0, 30000.0), (0.15, 0.2, 0.3, 0.2, 0.15)
 VALUE = itemgetter(0)
+
+
+def scale(N: float) -> tuple[float, float]:
+    """The rho of the mixture whose least pulled arm has N, and its weight."""
+    r = next((r for r in range(4) if 40 * RHOS[r] >= N), 4)
+    return RHOS[r], SHARES[r]
+
+
+def one_arm(N: float, d: float) -> float:
+    """The value of moving an arm of N pulls by the divergence d."""
+    rho, share = scale(N)
+    c = d * N * N / (N + rho)
+    return c + math.log(share) + math.log(1 + math.erf(math.sqrt(c))) - 0.5 * math.log(1 + N / rho)
+
+
+def two_arms(N: float, M: float, d: float) -> float:
+    """The value of moving two arms until a gap of divergence d is closed."""
+    rho, share = scale(min(N, M))
+    s, t = (N + rho) / N**2, (M + rho) / M**2
+    c, e = d * s / (s + t) ** 2, d * t / (s + t) ** 2
+    sides = max(3.6 * c / (c + 0.15) * e / (e + 0.15), 0.1)
+    return c + e + math.log(share) + math.log(sides) - 0.5 * math.log((1 + N / rho) * (1 + M / rho))
 
 
 @dataclass
@@ -50,27 +72,58 @@ class Game:
         if self.theta is not None:
             for i in range(K):
                 d = (m[i] - self.theta) ** 2 / s
-                yield w[i] * d - p[i] - (math.log(K / self.delta) if needs else 0.0), i, i, d, d
+                yield one_arm(w[i], d) - math.log(K / self.delta) if needs else w[i] * d - p[i], i, i, d, d
         elif self.k:
-            need = math.log(self.k * (K - self.k) / self.delta) if needs else 0.0
+            pairs = self.k * (K - self.k) if self.epsilon > 0.0 else K - 1
+            need = math.log(pairs / self.delta) if needs else 0.0
             for i in sorted(A):
                 for j in sorted(set(range(K)) - A):
-                    cost, down, up = self.pair(m, w, i, j, self.epsilon)
-                    yield cost - p[i] - p[j] - need, i, j, down, up
+                    yield self.way(m, w, p, i, j, self.epsilon, need, needs)
         else:
             for i in range(K):
-                need = math.log(2 * (1 if i in A else K) * (K - 1) / self.delta) if needs else 0.0
+                need = math.log((2 if i in A else min(2 * K, 4)) * (K - 1) / self.delta) if needs else 0.0
                 found = []
                 for j in sorted(set(range(K)) - {i}):
                     low, high = (i, j) if i in A else (j, i)
-                    cost, down, up = self.pair(m, w, low, high, self.epsilon if i in A else -self.epsilon)
-                    found.append((cost - p[i] - p[j] - need, low, high, down, up))
+                    if i in A or m[j] > m[i] + self.epsilon:
+                        epsilon = self.epsilon if i in A else -self.epsilon
+                        found.append(self.way(m, w, p, low, high, epsilon, need, needs))
                 yield (min if i in A else max)(found, key=VALUE)  # the first of equals
 
+    def way(
+        self, m: list[float], w: list[float], p: list[float], i: int, j: int, epsilon: float, need: float, needs: bool
+    ) -> tuple[float, int, int, float, float]:
+        """Value, the arms and the divergences of a pair, arm i being lowered."""
+        cost, down, up = self.pair(m, w, i, j, epsilon)
+        d = max(m[i] - m[j] + epsilon, 0.0) ** 2 / (2.0 * self.sigma**2)
+        return (two_arms(w[i], w[j], d) if needs else cost - p[i] - p[j]) - need, i, j, down, up
+
+    def certificate(self, arms: Arms) -> tuple[float, int, int]:
+        """The value of the way that is excluded least, and its arms."""
+        m, w, K = arms.m, [float(N) for N in arms.T], self.K
+        if self.theta is not None or self.k:
+            value, i, j, *_ = min(self.ways(m, w, []), key=VALUE)
+            return value, i, j
+        A, best, found = self.answer(m), max(range(K), key=lambda a: (m[a], -a)), []
+        for i in range(K):
+            others = [j for j in range(K) if j != i]
+            if i in A:
+                need = math.log(2 * (K - 1) / self.delta)
+                found.append(min((self.way(m, w, [], i, j, self.epsilon, need, True) for j in others), key=VALUE)[:3])
+                continue
+            need, share = math.log(2 * K * (K - 1) / self.delta), math.log(4 * (K - 1) / self.delta)
+            better = [j for j in others if m[j] > m[i] + self.epsilon]
+            one = max((self.way(m, w, [], j, i, -self.epsilon, need, True) for j in better), key=VALUE)[:3]
+            each = []
+            for j in others:
+                way = self.way(m, w, [], j, i, -self.epsilon, share, True)[:3]
+                rank = self.way(m, w, [], best, j, 0.0, share, True)[:3] if j != best else (-math.inf, 0, 0)
+                each.append(max(way, rank, key=VALUE))
+            found.append(max(one, min(each, key=VALUE), key=VALUE))
+        return min(found, key=VALUE)
+
     def certified(self, arms: Arms) -> bool:
-        w = [N * N / (N + RHO) for N in arms.T]
-        p = [0.5 * math.log(1.0 + N / RHO) for N in arms.T]
-        return min(way[0] for way in self.ways(arms.m, w, p)) >= 0.0
+        return self.certificate(arms)[0] >= 0.0
 
 
 def lacking(T: list[int]) -> int | None:
@@ -86,21 +139,25 @@ def held(N: int) -> int:
 
 def evidence(game: Game) -> Twin:
     """R1 to R4."""
-    arms = Arms(game.K)
+    arms, look, kept = Arms(game.K), 0, 0
     for i in range(game.K):
         arms.add(i, (yield i))
-    while not game.certified(arms):
-        w = [N * N / (N + RHO) for N in arms.T]
-        p = [0.5 * math.log(1.0 + N / RHO) for N in arms.T]
-        _, i, j, down, up = min(game.ways(arms.m, w, p), key=VALUE)
-        few = lacking(arms.T)
-        if few is not None:
-            i = few
+    while True:
+        value, i, j, down, up = min(game.ways(arms.m, [float(N) for N in arms.T], []), key=VALUE)
+        few, t = lacking(arms.T), sum(arms.T)
+        if value > 0.0:
+            if t >= look:
+                look = t + max(1, t // 200)
+                level, *kept = game.certificate(arms)
+                if level >= 0.0:
+                    return game.answer(arms.m)
+            i, j = kept
+            i = i if arms.T[i] <= arms.T[j] else j
         elif i != j and (up > down * (1 + 1e-9) or (down <= up * (1 + 1e-9) and (arms.T[j], j) < (arms.T[i], i))):
             i = j
+        i = i if few is None else few
         for _ in range(held(arms.T[i])):
             arms.add(i, (yield i))
-    return game.answer(arms.m)
 
 
 def top_two(game: Game, tci: bool, beta: float | None, draw: Callable[[int], float]) -> Twin:

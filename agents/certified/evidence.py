@@ -5,24 +5,28 @@ them.
 
 symbols     t pulls so far, N_i those of arm i; a way: one or two arms, and the means that they are moved to; its value:
             the cost of this move less what it must exceed
-rule        R1 stop when the value of the cheapest way is positive
+rule        R1 stop when the value of the cheapest way is positive, and the certificate says so, which is asked after
+               each 1/200 of the pulls
             R2 pull an arm with N_i < sqrt(t) - K/2, the fewest, where there is one
             R3 of the cheapest way, pull the arm with the largest divergence from its mean to the one that it is moved
                to: the derivative of the evidence by N_i; of equals the one with fewer pulls, then the lower one
-            R4 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again
+            R4 where the value is positive and the certificate does not say so: of the way that it names, the arm with
+               fewer pulls
+            R5 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again
 
 The value is that of the certificate. With a budget it does not stop, and delta is 0.01 where nobody names one.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from bandit_envs import episode_kernel, inlined, part
 
 from ..core.agent import Fields, Ints, Observation
 from ..core.plan_policy import add, following
-from .policy import BOUNDARY, Certificate, CertifiedMemory, CertifiedPolicy, Shown, held, is_certified, lacking, take_in
+from .policy import BOUNDARY, Certificate, CertifiedMemory, CertifiedPolicy, Shown, held, is_due, lacking, take_in
 from .ways import Alone, Book, Sides, book_of, cheapest, moved
 
 __all__ = ["Evidence"]
@@ -50,13 +54,15 @@ def plan_pull(
     """Plan the next pulls; nothing if the answer is certified."""
     pulls = shown.pulls[e]
     take_in(shown, e, D, sides, book, alone, BOUNDARY, plan, round)
-    i = cheapest(sides, book)
-    if (i < 0 or book.value[i] > 0.0) and is_certified(shown, e, round, certificate):  # R1
-        return
-    arm = lacking(pulls, round)  # R2
-    if arm < 0:
-        arm = steeper(moved(sides, book, i), pulls) if i >= 0 else 0  # R3
-    add(plan, arm, held(pulls[arm]))  # R4
+    i, few = cheapest(sides, book), lacking(pulls, round)
+    if i < 0 or (book.value[i] > 0.0 and certificate.need < math.inf):
+        if is_due(shown, e, round, certificate):  # R1
+            return
+        arm = round.arm  # R4
+    else:
+        arm = steeper(moved(sides, book, i), pulls)  # R3
+    arm = few if few >= 0 else arm  # R2
+    add(plan, arm, held(pulls[arm]))  # R5
 
 
 @episode_kernel
@@ -89,10 +95,12 @@ class Evidence(CertifiedPolicy):
             papers' experiments, for which nothing is proven.
         law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
             unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
-        rho: pulls of an arm at which the Gaussian mixture is sharpest. sigma: scale; None takes the task's.
+        rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
+        sigma: scale; None takes the task's.
     """
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
+    _follows = True
 
     def rule(self, seen: Fields, observation: Observation, state: CertifiedMemory, out: Ints) -> Any:
         return next_arm, (

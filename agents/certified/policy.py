@@ -20,7 +20,6 @@ from bandit_envs import (
     Simulation,
     TopK,
     arm_penalty,
-    arm_weight,
     choice,
     inlined,
     nearest_way,
@@ -47,7 +46,6 @@ __all__ = [
 ]
 
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
-RHO = 300.0
 LOOKS = 200  # kernel constants: between two looks at the certificate, the pulls grow by 1 / LOOKS at most
 HELD = 0.5  # kernel constants: an arm of N pulls is pulled HELD sqrt(N) times in a row
 ROUTINES = ("certifier", "_decider", "_pairs", "_alone")  # attributes that copies look up anew
@@ -87,7 +85,7 @@ class Certificate(NamedTuple):
     out: Floats  # (2 + 3 K,)
     need: float  # ln(1 / delta); inf: it does not stop
     nominal: bool  # stop where the evidence exceeds ln((1 + ln t) / delta)
-    quick: bool  # its last two numbers are what ways must reach
+    quick: bool  # it only decides
 
 
 @inlined
@@ -98,8 +96,6 @@ def is_certified(shown: Any, e: Any, round: Any, certificate: Any) -> Any:
         return False
     if certificate.nominal:
         need += math.log1p(math.log(round.t))
-        if certificate.quick:
-            numbers[len(numbers) - 2] = numbers[len(numbers) - 1] = need
     certificate.inside[0] = -1
     out[1], out[3] = round.first, round.second
     nearest_way(
@@ -112,7 +108,11 @@ def is_certified(shown: Any, e: Any, round: Any, certificate: Any) -> Any:
         certificate.room,
         out,
     )
-    round.first, round.second = out[1], out[3]
+    if certificate.quick:
+        round.first, round.second, round.arm = out[1], out[3], np.int64(out[2])
+    else:  # the number of the arms that move, and then these
+        arm, other = np.int64(out[2]), np.int64(out[2 + (out[1] > 1.0)])
+        round.arm = arm if shown.pulls[e, arm] <= shown.pulls[e, other] else other
     return out[0] >= need
 
 
@@ -127,8 +127,8 @@ def is_due(shown: Any, e: Any, round: Any, certificate: Any) -> Any:
 
 # How far an episode is. `t`: pulls. `fewest`: of an arm, when this was looked up last: it has no fewer now.
 # `look`: pulls at which the certificate is looked at next. `first`, `second`: the way that it begins with.
-# `draws`: random numbers that were used.
-_INTEGERS, _NUMBERS = ("t", "look", "draws"), ("fewest", "first", "second")
+# `arm`: of the way to be wrong that the last look found, the one with fewer pulls. `draws`: random numbers used.
+_INTEGERS, _NUMBERS = ("t", "look", "draws", "arm"), ("fewest", "first", "second")
 ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name in _NUMBERS], align=True)
 
 
@@ -152,10 +152,10 @@ def _measure(shown: Any, e: Any, i: Any, sides: Any, book: Any, alone: Any, D: A
         return
     v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
     weight, penalty = N if first or weighed != KEPT else max(book.weight[i], 1e-3), -bonus
-    if weighed == BOUNDARY and N > 0.0 and v > 0.0:
-        weight, penalty = arm_weight(alone.numbers, N), arm_penalty(alone.numbers, N, m, v)
-    elif not v > 0.0:
+    if not v > 0.0:
         weight = 0.0
+    elif weighed == BOUNDARY and N > 0.0:
+        penalty = arm_penalty(alone.numbers, N, m, v)
     if first:
         put(sides, book, i, m, weight, penalty, v)
     else:
@@ -173,7 +173,7 @@ def take_in(shown: Any, e: Any, D: Any, sides: Any, book: Any, alone: Any, weigh
     """
     begins, pulls = plan.beginning, shown.pulls[e]
     if begins:
-        round.t = round.look = round.draws = plan.resumed = 0  # the order within a plan does not matter
+        round.t = round.look = round.draws = round.arm = plan.resumed = 0  # the order within a plan does not matter
         round.fewest = round.first = round.second = 0.0
         for i in range(len(pulls)):
             round.t += pulls[i]
@@ -222,13 +222,15 @@ class CertifiedPolicy(PlanPolicy):
             papers' experiments, for which nothing is proven.
         law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
             unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
-        rho: pulls of an arm at which the Gaussian mixture is sharpest. sigma: scale; None takes the task's.
+        rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
+        sigma: scale; None takes the task's.
     """
 
     stops = True
     solves: ClassVar[Collection[str]] = CERTIFIED_PROBLEMS
     promises = ("aggregate", "each", "exact")
     needs = "delta or budget"
+    _follows: ClassVar[bool] = False  # whether it pulls an arm of the nearest way that a look has found
     _sampling_boundary: ClassVar[str | None] = (
         None  # of the numbers by which arms are chosen; None: that of the certificate
     )
@@ -239,7 +241,7 @@ class CertifiedPolicy(PlanPolicy):
         delta: float | None = None,
         boundary: str = "mixture",
         law: str | None = None,
-        rho: float = RHO,
+        rho: float | None = None,
         sigma: float | None = None,
     ) -> None:
         super().__init__(task)
@@ -264,8 +266,8 @@ class CertifiedPolicy(PlanPolicy):
 
     @functools.cached_property
     def _decider(self) -> Certifier:
-        """The same, where possible of its own numbers, which a nominal rule changes."""
-        return self.certifier.decider(self.delta)
+        """The same where it is quicker only to decide; a nominal rule asks for more as time goes."""
+        return self.certifier if self._nominal or self._follows else self.certifier.decider(self.delta)
 
     @functools.cached_property
     def _pairs(self) -> Certifier:
@@ -289,20 +291,21 @@ class CertifiedPolicy(PlanPolicy):
 
     def _sides_of(self, certifier: Certifier, pairs: Certifier) -> Sides:
         """What the ways to be wrong are, from the numbers of the certifiers."""
-        own, none = pairs.numbers.tolist(), -math.inf
+        own, none, numbers = pairs.numbers.tolist(), -math.inf, pairs.numbers
         law, variance = int(own[0]), float(own[1])
         into = out = 0.0
         certified = not self._nominal and self._sampling_boundary is None
         if self.problem.local:  # the certifier of one arm tells levels
             into = math.log(self.task.K / self.delta) if certified else 0.0
-            return Sides(LOCAL, law, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, variance, into, into)
+            return Sides(LOCAL, law, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, variance, into, into, numbers)
         if certified:
-            into, out = certifier.needed(self.delta)
+            needed = certifier.needed(self.delta)
+            into, out = needed[0], min(needed[1:], default=needed[0])
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
-            return Sides(TOP_K, law, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, variance, into, out)
+            return Sides(TOP_K, law, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, variance, into, out, numbers)
         a, b, floor, c, d, bottom, keep, shift = own[-8:]
-        return Sides(ALL_GOOD, law, 0, a, b, floor, c, d, bottom, keep, shift, variance, into, out)
+        return Sides(ALL_GOOD, law, 0, a, b, floor, c, d, bottom, keep, shift, variance, into, out, numbers)
 
     def _common(self, observation: Observation) -> dict[str, Any]:
         """The fields of a `CertifiedMemory` before the first choice."""

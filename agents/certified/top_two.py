@@ -251,7 +251,8 @@ class TopTwo(CertifiedPolicy):
             papers' experiments, for which nothing is proven.
         law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
             unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
-        rho: pulls of an arm at which the Gaussian mixture is sharpest. sigma: scale; None takes the task's.
+        rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
+        sigma: scale; None takes the task's.
         seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
     """
 
@@ -268,7 +269,7 @@ class TopTwo(CertifiedPolicy):
         beta: float = 0.5,
         boundary: str = "mixture",
         law: str | None = None,
-        rho: float = 300.0,
+        rho: float | None = None,
         sigma: float | None = None,
         seed: int = 0,
     ) -> None:

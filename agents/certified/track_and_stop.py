@@ -178,7 +178,8 @@ class TrackAndStop(CertifiedPolicy):
             papers' experiments, for which nothing is proven.
         law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
             unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
-        rho: pulls of an arm at which the Gaussian mixture is sharpest. sigma: scale; None takes the task's.
+        rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
+        sigma: scale; None takes the task's.
     """
 
     name, source = "track-and-stop", "Garivier & Kaufmann, COLT 2016"
@@ -191,7 +192,7 @@ class TrackAndStop(CertifiedPolicy):
         tracking: str = "D",
         boundary: str = "mixture",
         law: str | None = None,
-        rho: float = 300.0,
+        rho: float | None = None,
         sigma: float | None = None,
     ) -> None:
         super().__init__(task, delta, boundary, law, rho, sigma)

@@ -7,7 +7,7 @@ symbols   TOP_K      i in the answer, lowered to j's mean + b, for the j outside
           ALL_GOOD   i in the answer, lowered below a mu_j + b for some j, the cheapest; i left out, raised, while one j
                      is lowered to c mu_i + d: the j where this costs most, as one is enough to keep i out
           LOCAL      i by itself, moved across its boundary: a certifier of one arm tells the value
-value     cost of the move, less the penalties of its arms, less what it must exceed: all above 0 certify the answer
+value     what the move is worth, by `pair_value`, less what it must exceed: an answer that is certified has all above 0
 
 A pull of arm a changes its row, which is computed anew, and one pair of each other row. Where that pair was the row's
 own, and is no longer certain to be, the row is `stale`: its value is a bound from below, and the row is computed anew
@@ -21,7 +21,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, divergence, inlined, nearest_way, pair_cost, part, view
+from bandit_envs import (
+    BERNOULLI,
+    arm_value,
+    bernoulli_value,
+    divergence,
+    inlined,
+    nearest_way,
+    pair_cost,
+    pair_value,
+    part,
+    view,
+)
 
 from ..core.agent import Floats, Ints
 
@@ -44,7 +55,7 @@ __all__ = [
 ]
 
 LOCAL, TOP_K, ALL_GOOD = range(3)  # kernel constants
-CLOSE = 1e-9  # kernel constants: relative rounding error that bounds allow for
+NO_BETTER = -1e300  # kernel constants
 
 
 class Sides(NamedTuple):
@@ -64,6 +75,7 @@ class Sides(NamedTuple):
     variance: float  # of a sample, where it is known
     need_in: float  # what a way of an arm in the answer must exceed
     need_out: float
+    numbers: Floats  # of the law and the boundary
 
 
 class Book(NamedTuple):
@@ -84,7 +96,7 @@ class Book(NamedTuple):
         """Of E episodes that have seen nothing."""
         mean, weight, penalty, scale, own, value = np.zeros((6, E, K))
         stale, inside = np.zeros((2, E, K), np.int8)
-        return cls(mean, weight, penalty, scale, own, value, np.full((E, K), -1), stale, inside)
+        return cls(mean, weight, penalty, scale, own, value, np.zeros((E, K), np.int64), stale, inside)
 
 
 class Alone(NamedTuple):
@@ -123,122 +135,53 @@ def book_of(book: Any, e: Any) -> Any:
 
 
 @inlined
-def _cost(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> Any:
-    """The cost of moving arm i down and arm j up until mu_i <= a mu_j + b and mu_j >= floor, less their penalties."""
-    m, n, x, w, off = book.mean[i], book.mean[j], book.weight[i], book.weight[j], book.penalty[i] + book.penalty[j]
-    if sides.law == GAUSSIAN and n >= floor and a > 0.0:
-        gap = m - a * n - b
-        if gap <= 0.0 or x <= 0.0 or w <= 0.0:
-            return -off
-        return 0.5 * gap * gap / (book.scale[i] / x + a * a * book.scale[j] / w) - off
-    if sides.law == BERNOULLI and a == 1.0 and b == 0.0 and floor == -math.inf:
-        if m <= n or x <= 0.0 or w <= 0.0:
-            return -off
-        hits, misses = x * m + w * n, x * (1.0 - m) + w * (1.0 - n)
+def _value(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> Any:
+    """The value of moving arm i down and arm j up until mu_i <= a mu_j + b and mu_j >= floor."""
+    m, x, u, p = book.mean[i], book.weight[i], book.scale[i], book.penalty[i]
+    n, w, v, q = book.mean[j], book.weight[j], book.scale[j], book.penalty[j]
+    if sides.law == BERNOULLI and a == 1.0 and b == 0.0 and floor == -math.inf and m > n and x > 0.0 and w > 0.0:
+        hits, misses = x * m + w * n, x * (1.0 - m) + w * (1.0 - n)  # the cheapest move is to the mean of all samples
         total = hits + misses
-        return -book.own[i] - book.own[j] - hits * math.log(hits / total) - misses * math.log(misses / total) - off
+        cost = -book.own[i] - book.own[j] - hits * math.log(hits / total) - misses * math.log(misses / total)
+        return bernoulli_value(sides.numbers, cost - (p + q), m, x, n, w, a, b, floor)
     if a > 0.0:
-        found, _ = pair_cost(sides.law, m, x, book.scale[i], n, w, book.scale[j], a, b, floor)
-        return found - off
-    return (arm_cost(sides.law, x, m, book.scale[i], 0.0) if m > 0.0 else 0.0) - off  # so much slack: i falls below 0
-
-
-@inlined
-def _between(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> Any:
-    """Two bounds of `_cost`, from below and above, that take no logarithms; -inf and inf where none are at hand.
-
-    kl(m, mu) is the integral of (m - u) / V(u), V(u) = u (1 - u), and 1 / V is convex: so it is (m - mu)^2 / 2 times
-    1 / V((m + 2 mu) / 3), at least (Jensen), and 1 / the least V on the way, at most.
-    """
-    m, n, x, w = book.mean[i], book.mean[j], book.weight[i], book.weight[j]
-    gap = m - a * n - b
-    if sides.law != BERNOULLI or not (gap > 0.0 and x > 0.0 and w > 0.0 and a > 0.0 and n >= floor):
-        return -math.inf, math.inf
-    down, up = max(a * n + b, 0.0), min((m - b) / a, 1.0)  # how far i may fall and j rise
-    far, near = (m + 2.0 * down) / 3.0, (n + 2.0 * up) / 3.0
-    large = 0.25 if far < 0.5 < m else max(far * (1.0 - far), m * (1.0 - m))
-    wide = 0.25 if n < 0.5 < near else max(near * (1.0 - near), n * (1.0 - n))
-    half, off = 0.5 * gap * gap, book.penalty[i] + book.penalty[j]
-    low = (1.0 - CLOSE) * half / (large / x + a * a * wide / w) - off
-    small = min(down * (1.0 - down), m * (1.0 - m)) / x + a * a * min(up * (1.0 - up), n * (1.0 - n)) / w
-    high = (1.0 + CLOSE) * half / small - off if small > 0.0 and a * n + b >= 0.0 and m - b <= a else math.inf
-    return low, high
+        return pair_value(sides.numbers, m, x, u, p, n, w, v, q, a, b, floor)
+    return arm_value(sides.numbers, x, m, u, p, min(m, 0.0))  # so much slack: i falls below 0
 
 
 @inlined
 def _into(sides: Any, book: Any, i: Any, j: Any) -> Any:
     """The value of the pair by which i, in the answer, is wrong beside j."""
-    return _cost(sides, book, i, j, sides.a, sides.b, sides.floor) - sides.need_in
-
-
-@inlined
-def _above(sides: Any, book: Any, i: Any, j: Any, value: Any) -> Any:
-    """Whether `_into` is certainly more than this."""
-    low, _ = _between(sides, book, i, j, sides.a, sides.b, sides.floor)
-    return low - sides.need_in > value
+    return _value(sides, book, i, j, sides.a, sides.b, sides.floor) - sides.need_in
 
 
 @inlined
 def _out_of(sides: Any, book: Any, i: Any, j: Any) -> Any:
-    """The value of the pair by which i, left out, is wrong as far as j goes."""
-    return _cost(sides, book, j, i, sides.c, sides.d, sides.bottom) - sides.need_out
-
-
-@inlined
-def _below(sides: Any, book: Any, i: Any, j: Any, value: Any) -> Any:
-    """Whether `_out_of` is certainly less than this."""
-    _, high = _between(sides, book, j, i, sides.c, sides.d, sides.bottom)
-    return high - sides.need_out < value
-
-
-@inlined
-def _no_better(book: Any, gap: Any, j: Any, f: Any, sign: Any) -> Any:
-    """Whether the pair with arm j is no better than that with arm f, which is certain where each number says so.
-
-    Costs rise with the distance of the means and with the weights. gap: of the pair with f, by how much it must move.
-    sign: 1 where the least value is looked for, and -1 where the largest.
-    """
-    nearer = book.mean[j] <= book.mean[f] and book.penalty[j] * sign <= book.penalty[f] * sign
-    return (
-        nearer
-        and book.weight[j] * sign >= book.weight[f] * sign
-        and (j > f or (gap > 0.0 and book.mean[j] < book.mean[f]))
-    )
+    """The value of the pair by which i, left out, is wrong as far as j goes: least for a j that is no better."""
+    if book.mean[j] <= sides.c * book.mean[i] + sides.d:
+        return NO_BETTER
+    return _value(sides, book, j, i, sides.c, sides.d, sides.bottom) - sides.need_out
 
 
 @part
 def row(sides: Any, book: Any, i: Any) -> None:
-    """Compute the row of arm i anew: first the pair that it had, so that most others are soon known to be no better."""
-    K, i, which, best = len(book.mean), np.uint64(i), -1, math.inf
-    first, m, comparable = book.partner[i], book.mean[i], sides.law != STUDENT and sides.a > 0.0
+    """Compute the row of arm i anew."""
+    K, which, i = len(book.mean), -1, np.uint64(i)
+    best = math.inf
     if book.inside[i]:
-        if first >= 0 and first != i and (sides.kind == ALL_GOOD or not book.inside[np.uint64(first)]):
-            best, which = _into(sides, book, i, np.uint64(first)), first
         for other in range(K):
             j = np.uint64(other)
-            if j != i and other != first and (sides.kind == ALL_GOOD or not book.inside[j]):
-                f = np.uint64(which)
-                if comparable and which >= 0 and _no_better(book, m - sides.a * book.mean[f] - sides.b, j, f, 1.0):
-                    continue
-                if _above(sides, book, i, j, best):
-                    continue
+            if j != i and (sides.kind == ALL_GOOD or not book.inside[j]):
                 value = _into(sides, book, i, j)
-                if value < best or (value == best and other < which):
+                if value < best:
                     best, which = value, other
     elif sides.kind == ALL_GOOD:
         best = -math.inf
-        if first >= 0 and first != i:
-            best, which = _out_of(sides, book, i, np.uint64(first)), first
         for other in range(K):
             j = np.uint64(other)
-            if j != i and other != first:
-                f = np.uint64(which)
-                if comparable and which >= 0 and _no_better(book, book.mean[f] - sides.c * m - sides.d, j, f, -1.0):
-                    continue
-                if _below(sides, book, i, j, best):
-                    continue
+            if j != i:
                 value = _out_of(sides, book, i, j)
-                if value > best or (value == best and other < which):
+                if value > best:
                     best, which = value, other
     book.value[i], book.partner[i], book.stale[i] = best, which, 0
 
@@ -253,9 +196,7 @@ def column(sides: Any, book: Any, arm: Any) -> None:
             continue
         if book.inside[i]:
             if sides.kind == ALL_GOOD or not book.inside[a]:
-                value = math.inf
-                if not _above(sides, book, i, a, book.value[i]):
-                    value = _into(sides, book, i, a)
+                value = _into(sides, book, i, a)
                 if value < book.value[i]:
                     book.value[i], book.partner[i], book.stale[i] = value, arm, 0
                 elif value == book.value[i] and not book.stale[i]:
@@ -265,15 +206,12 @@ def column(sides: Any, book: Any, arm: Any) -> None:
             elif book.partner[i] == arm:
                 book.stale[i] = 1
         elif sides.kind == ALL_GOOD:
-            own = book.partner[i] == arm
-            if not own and _below(sides, book, i, a, book.value[i]):
-                continue
             value = _out_of(sides, book, i, a)
             if value > book.value[i]:
                 book.value[i], book.partner[i] = value, arm
             elif value == book.value[i]:
                 book.partner[i] = min(arm, book.partner[i])
-            elif own:
+            elif book.partner[i] == arm:
                 book.value[i], book.stale[i] = value, 1
 
 

@@ -234,7 +234,7 @@ class Certified(Agent):
         task: a task or an environment.
         agent: the agent within: an `Agent` of the same task, or of the same with another delta; it chooses the pulls.
         boundary: "mixture" or "kaufmann-koolen"; see `Problem.certifier`.
-        rho: number of pulls of an arm at which the Gaussian mixture is sharpest.
+        rho: number of pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         law: see `Task.certifier`.
         delta: None takes the task's.
 
@@ -254,7 +254,7 @@ class Certified(Agent):
         task: Any,
         agent: Agent,
         boundary: str = "mixture",
-        rho: float = 300.0,
+        rho: float | None = None,
         law: str | None = None,
         delta: float | None = None,
     ) -> None:

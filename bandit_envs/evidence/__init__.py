@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .boundaries import D_AT, LAW, LEVELS_ROOM, RHO, arm_penalty, arm_weight, enough
+from .boundaries import D_AT, LAW, LEVELS_ROOM, RHO, arm_penalty, enough
 from .certifier import Certifier, common, level_of, nearest_way
 from .laws import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, divergence, pair_cost
+from .values import arm_value, bernoulli_value, pair_value
 
 __all__ = [
     "BERNOULLI",
@@ -17,11 +18,13 @@ __all__ = [
     "Certifier",
     "arm_cost",
     "arm_penalty",
-    "arm_weight",
+    "arm_value",
+    "bernoulli_value",
     "common",
     "divergence",
     "enough",
     "level_of",
     "nearest_way",
     "pair_cost",
+    "pair_value",
 ]

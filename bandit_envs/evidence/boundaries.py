@@ -1,22 +1,21 @@
 """When is evidence enough? Boundaries that hold at all times at once, whatever rule has chosen the pulls.
 
 A way in which the answer can be wrong moves a fixed set S of arms. It is excluded at level delta where
-    sum over S of weight_a d(m_a, mu_a) - sum over S of penalty_a > ln(number of ways / delta)
+    sum over S of N_a d(m_a, mu_a) - sum over S of penalty_a > ln(number of ways / delta)
 for all means mu that it may lead to. Then, with probability 1 - delta, an answer is right at whatever time all ways in
 which it could be wrong are excluded.
 
-NONE       weight N, penalty 0: the evidence itself.
-MIXTURE    Gaussian (sub-Gaussian): weight N^2 / (N + rho), penalty D/2 ln(1 + N / rho) in D dimensions: mixture of
-           likelihood ratios over N(mu, sigma^2 / rho), exact (Robbins 1970, Annals of Mathematical Statistics 41).
-           Bernoulli: weight N; penalty -ln B(N m + 1, N (1 - m) + 1) - N h(m), h the entropy: the mixture over all
+NONE       penalty 0: the evidence itself.
+MIXTURE    Gaussian (sub-Gaussian): no penalty arm by arm; `values` tells what a way is worth.
+           Bernoulli: penalty -ln B(N m + 1, N (1 - m) + 1) - N h(m), h the entropy: the mixture over all
            means, Beta(1, 1), against the likelihood of mu. For samples in [0, 1] that are not 0 or 1, the likelihood
            ratio is no larger on average (an exponential lies below its chord), so that it is valid for them too.
-           Student: weight N; penalty ln(largest likelihood / mixture), the mixture over a normal-inverse-gamma law of
+           Student: penalty ln(largest likelihood / mixture), the mixture over a normal-inverse-gamma law of
            mean and variance. Numerator a proper mixture, denominator the largest likelihood over all variances: an
            e-process among all that has been seen (Wasserman, Ramdas & Balakrishnan, PNAS 2020). The t-test's mixture,
            with the flat law of the scale, is a martingale only among what is scale-invariant: a rule of pulls that
            looks at the scale of the samples (and all do) may break it.
-KAUFMANN   Weight N; Gaussian: penalty 2 ln(4 + ln N), and |S| C(x / |S|) in place of x = ln(ways / delta), with
+KAUFMANN   Gaussian: penalty 2 ln(4 + ln N), and |S| C(x / |S|) in place of x = ln(ways / delta), with
            C(x) = min over l in (1/2, 1) of (g(l) + x) / l, g(l) = 2 l - 2 l ln(4 l) + ln zeta(2 l) - 1/2 ln(1 - l).
            Bernoulli: 3 ln(1 + ln N), and T in place of C. (Kaufmann & Koolen, JMLR 2021, sections 4 and 5.)
 
@@ -33,11 +32,11 @@ import numpy as np
 from ..compiled import part
 from .laws import BERNOULLI, GAUSSIAN, STUDENT
 
-__all__ = ["BOUNDARIES", "COMMON", "LEVELS_ROOM", "RHO", "arm_penalty", "arm_weight", "enough", "refresh"]
+__all__ = ["BOUNDARIES", "COMMON", "LEVELS_ROOM", "RHO", "arm_penalty", "enough", "refresh"]
 
 NONE, MIXTURE, KAUFMANN = range(3)  # kernel constants
 BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}
-RHO = 300.0  # pulls of an arm at which the Gaussian mixture is sharpest; 100 to 1000 differ by some percent
+RHO: float | None = None  # pulls of an arm at which the Gaussian mixture is sharpest; None: those of `values.RHOS`
 LEVELS_ROOM = 2 * 400  # kernel constants: room of `levels`, two numbers for each depth of its stack
 COMMON = 8  # kernel constants: numbers that stand before a problem's own: LAW .. PRIOR
 LAW, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, _SPARE = range(8)  # kernel constants
@@ -45,23 +44,13 @@ KAPPA, SHAPE = 0.01, 0.5  # kernel constants: of the normal-inverse-gamma law: p
 
 
 @part
-def arm_weight(numbers: Any, N: Any) -> Any:
-    """The weight of an arm of N pulls."""
-    if numbers[BOUNDARY] == MIXTURE and numbers[LAW] == GAUSSIAN:
-        return N * (N / (N + numbers[RHO_AT]))
-    return N
-
-
-@part
 def arm_penalty(numbers: Any, N: Any, m: Any, v: Any) -> Any:
     """The penalty of an arm of N > 0 pulls, mean m and variance v (divisor N)."""
     law = numbers[LAW]
-    if numbers[BOUNDARY] == NONE:
+    if numbers[BOUNDARY] == NONE or numbers[BOUNDARY] == MIXTURE and law == GAUSSIAN:
         return 0.0
     if numbers[BOUNDARY] == KAUFMANN:
         return 3.0 * math.log1p(math.log(N)) if law == BERNOULLI else 2.0 * math.log(4.0 + math.log(N))
-    if law == GAUSSIAN:
-        return 0.5 * numbers[D_AT] * math.log1p(N / numbers[RHO_AT])
     if law == BERNOULLI:
         hits, misses = N * m, N * (1.0 - m)
         entropy = 0.0
@@ -93,7 +82,7 @@ def refresh(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any) -> No
         if room[a] != N or room[K + a] != m or room[4 * K + a] != v:
             room[a], room[K + a], room[4 * K + a] = N, m, v
             known = N > 0.0 and v > 0.0
-            room[2 * K + a] = arm_weight(numbers, N) if known else 0.0
+            room[2 * K + a] = N if known else 0.0
             room[3 * K + a] = arm_penalty(numbers, N, m, v) if known else 0.0
 
 

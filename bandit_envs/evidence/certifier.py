@@ -107,27 +107,26 @@ class Certifier(NamedTuple):
             return self
         return self._replace(routine=_routine_of(self.kind, True), numbers=np.append(self.numbers, self.needed(delta)))
 
-    def needed(self, delta: float) -> tuple[float, float]:
-        """What the cost of a way, less the penalties of its arms, must reach at a level, where ways are told apart.
+    def needed(self, delta: float) -> list[float]:
+        """What the value of a way must reach at a level; of AllGood: in the answer, left out by one arm, and by all.
 
         Args:
             delta: in (0, 1).
-
-        Returns:
-            For ways of arms in the answer, and of those left out.
         """
         from .decided import wanted
+        from .nearest import all_good_ways, top_k_ways
 
-        K = self.K
+        K, arms, told, ways = self.K, 2, self.numbers, [float(self.K)]
         if self.kind == "all-good":
-            arms, ways = 2, (2 * (K - 1), 2 * K * (K - 1))
+            ways = list(all_good_ways(K))
         elif self.kind == "top-k":
-            k = int(self.numbers[COMMON])
-            arms, ways = 2, (k * (K - k), k * (K - k))
+            ways = [top_k_ways(K, int(told[COMMON]), told[COMMON + 1])]
         else:
-            arms, ways = 1, (K, K)
-        inside, outside = (wanted(self.numbers, math.log(number / delta), arms) for number in ways)
-        return inside, outside
+            arms = 1
+        found = [wanted(told, math.log(number / delta), arms) for number in ways]
+        if self.kind == "all-good" and told[boundaries.BOUNDARY] != boundaries.MIXTURE:
+            found[2] = math.inf
+        return found
 
     def ways(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
         """What `nearest_way` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where it is -1."""
@@ -152,7 +151,7 @@ def common(
     law: str = "gaussian",
     sigma: float = 1.0,
     boundary: str = "mixture",
-    rho: float = RHO,
+    rho: float | None = RHO,
     centre: float = 0.0,
     D: int = 1,
 ) -> Floats:
@@ -162,7 +161,7 @@ def common(
         law: "gaussian", "bernoulli" or "student".
         sigma: known scale of a sample; "student": about what it may be, for the prior; "bernoulli": not used.
         boundary: "none": the evidence itself; "mixture" or "kaufmann-koolen".
-        rho: pulls per arm at which the Gaussian mixture is sharpest.
+        rho: pulls per arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         centre: "student": about where means may be, for the prior.
         D: dimensions of an arm.
 
@@ -172,12 +171,13 @@ def common(
     law, boundary = choice("law", law, list(LAWS)), choice("boundary", boundary, list(BOUNDARIES))
     if law == "student" and boundary == "kaufmann-koolen":
         raise ValueError("boundary='kaufmann-koolen' is for the laws 'gaussian' and 'bernoulli', got law='student'")
-    if D > 1 and (law != "gaussian" or boundary == "kaufmann-koolen"):
-        raise ValueError(f"arms of {D} dimensions need law='gaussian' and the mixture, got {law!r} and {boundary!r}")
+    if D > 1 and boundary == "kaufmann-koolen":
+        raise ValueError(f"arms of {D} dimensions need the mixture, got {boundary!r}")
     variance = number("sigma", sigma, 1e-100, 1e100) ** 2
     found = np.zeros(COMMON)
     found[boundaries.LAW], found[boundaries.VARIANCE] = LAWS[law], 1.0 if law == "bernoulli" else variance
-    found[boundaries.BOUNDARY], found[boundaries.RHO_AT] = BOUNDARIES[boundary], number("rho", rho, 0, above=True)
+    found[boundaries.BOUNDARY] = BOUNDARIES[boundary]
+    found[boundaries.RHO_AT] = 0.0 if rho is None else number("rho", rho, 0, above=True)
     found[boundaries.CENTRE], found[boundaries.PRIOR] = number("centre", centre), variance
     found[D_AT] = D
     return found

@@ -17,11 +17,14 @@ from typing import Any
 import numpy as np
 
 from ..compiled import inlined, part
-from .boundaries import COMMON, LAW, VARIANCE, arm_penalty, arm_weight, enough, refresh
-from .laws import STUDENT, arm_cost, pair_cost
-from .nearest import all_good_inside, best_inside
+from .boundaries import COMMON, LAW, VARIANCE, arm_penalty, enough, refresh
+from .laws import STUDENT, arm_cost
+from .nearest import all_good_inside, best_inside, best_of
+from .values import arm_value, pair_value
 
 __all__ = ["all_good_decided", "threshold_decided", "top_k_decided", "wanted"]
+
+AT_MOST = math.log(4.0)  # kernel constants: no value exceeds the cost of its arms by more
 
 
 @inlined
@@ -29,7 +32,7 @@ def weighed(numbers: Any, pulls: Any, mean: Any, variance: Any, i: Any) -> Any:
     """Weight, penalty and scale of arm i, as `refresh` tells them."""
     N, v = float(pulls[i]), variance[i] if numbers[LAW] == STUDENT else numbers[VARIANCE]
     if N > 0.0 and v > 0.0:
-        return arm_weight(numbers, N), arm_penalty(numbers, N, mean[i], v), v
+        return N, arm_penalty(numbers, N, mean[i], v), v
     return 0.0, 0.0, v
 
 
@@ -42,18 +45,15 @@ def tell(out: Any, pulls: Any, i: Any, j: Any) -> None:
 @part
 def threshold_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, inside: Any, out: Any) -> None:
     """Threshold, as `threshold_nearest`."""
-    K, law, needed = len(pulls), numbers[LAW], numbers[len(numbers) - 2]
+    K, needed = len(pulls), numbers[len(numbers) - 1]
     fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
     first = np.int64(out[1])
     for s in range(K):
         i = (first + s) % K
         m = mean[i]
         w, p, v = weighed(numbers, pulls, mean, variance, i)
-        if pulls[i] > 0 and m >= theta:
-            value = arm_cost(law, w, m, v, fall) if m > fall else 0.0
-        else:
-            value = arm_cost(law, w, m, v, rise) if m < rise else 0.0
-        if value - p < needed:
+        mu = min(m, fall) if pulls[i] > 0 and m >= theta else max(m, rise)
+        if arm_value(numbers, w, m, v, p, mu) < needed:
             tell(out, pulls, i, i)
             return
     out[0] = math.inf
@@ -70,7 +70,7 @@ def is_before(pulls: Any, mean: Any, i: Any, j: Any) -> Any:
 @part
 def top_k_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, inside: Any, out: Any) -> None:
     """TopK by pairs, as `top_k_nearest`."""
-    K, law, needed = len(pulls), numbers[LAW], numbers[len(numbers) - 2]
+    K, needed = len(pulls), numbers[len(numbers) - 1]
     k, epsilon, none = np.int64(numbers[COMMON]), numbers[COMMON + 1], -math.inf
     i, j = np.int64(out[1]), np.int64(out[3])
     before_i = before_j = 0
@@ -80,8 +80,7 @@ def top_k_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any,
     if before_i < k <= before_j:  # i is in the answer and j is not
         x, p, u = weighed(numbers, pulls, mean, variance, i)
         w, q, v = weighed(numbers, pulls, mean, variance, j)
-        value, _ = pair_cost(law, mean[i], x, u, mean[j], w, v, 1.0, -epsilon, none)
-        if value - (p + q) < needed:
+        if pair_value(numbers, mean[i], x, u, p, mean[j], w, v, q, 1.0, -epsilon, none) < needed:
             tell(out, pulls, i, j)
             return
     best_inside(pulls, mean, k, inside)
@@ -93,8 +92,7 @@ def top_k_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any,
             for b in range(K):
                 if not inside[b]:
                     w, q, v = room[2 * K + b], room[3 * K + b], room[4 * K + b]
-                    value, _ = pair_cost(law, mean[a], x, u, mean[b], w, v, 1.0, -epsilon, none)
-                    if value - (p + q) < needed:
+                    if pair_value(numbers, mean[a], x, u, p, mean[b], w, v, q, 1.0, -epsilon, none) < needed:
                         tell(out, pulls, a, b)
                         return
     out[0] = math.inf
@@ -102,22 +100,19 @@ def top_k_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any,
 
 @part
 def all_good_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, inside: Any, out: Any) -> None:
-    """AllGood by pairs, as `all_good_nearest`: of an arm left out, one clearly better arm is enough."""
-    K, law = len(pulls), numbers[LAW]
-    a, b, floor = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
-    need_in, need_out = numbers[len(numbers) - 2], numbers[len(numbers) - 1]
+    """AllGood by pairs, as `all_good_nearest`."""
+    K, a, b, floor = len(pulls), numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
+    need_in = numbers[len(numbers) - 3]
     all_good_inside(pulls, mean, numbers[COMMON + 6], numbers[COMMON + 7], inside)
     first, second = np.int64(out[1]), np.int64(out[3])
     if inside[first] and second != first and a > 0.0:
         x, p, u = weighed(numbers, pulls, mean, variance, first)
         w, q, v = weighed(numbers, pulls, mean, variance, second)
-        value, _ = pair_cost(law, mean[first], x, u, mean[second], w, v, a, b, floor)
-        if value - (p + q) < need_in:
+        if pair_value(numbers, mean[first], x, u, p, mean[second], w, v, q, a, b, floor) < need_in:
             tell(out, pulls, first, second)
             return
-    best: Any = 0
+    best = best_of(pulls, mean)
     for j in range(K):
-        best = j if mean[j] > mean[best] and pulls[j] > 0 else best
         room[j] = math.nan  # its penalty is not known yet
     for n in range(K):
         i = (first + n) % K
@@ -127,9 +122,11 @@ def all_good_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: A
             if j >= 0:
                 tell(out, pulls, i, j if a > 0.0 else i)
                 return
-        elif not excluded_outside(numbers, pulls, mean, variance, room, i, x, p, u, best, need_out):
-            tell(out, pulls, i, best)
-            return
+        elif not excluded_outside(numbers, pulls, mean, variance, room, i, x, p, u, best):
+            j = insufficient_outside(numbers, pulls, mean, variance, room, i, x, p, u, best)
+            if j >= 0:
+                tell(out, pulls, i, j)
+                return
     out[0] = math.inf
 
 
@@ -141,7 +138,7 @@ def prepared(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, i: A
         return 0.0, 0.0, v
     if math.isnan(room[i]):
         room[i] = arm_penalty(numbers, N, mean[i], v)
-    return arm_weight(numbers, N), room[i], v
+    return N, room[i], v
 
 
 @part
@@ -149,57 +146,61 @@ def insufficient_inside(
     numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, i: Any, x: Any, p: Any, u: Any, needed: Any
 ) -> Any:
     """An arm j with which arm i, in the answer, can be wrong by a way that is not excluded; -1 if there is none."""
-    law, a, b, floor = numbers[LAW], numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
-    m = mean[i]
+    a, b, floor, m = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2], mean[i]
     for j in range(len(pulls)):
         if j != i:
             w, q, v = prepared(numbers, pulls, mean, variance, room, j)
             if a > 0.0:
-                value, _ = pair_cost(law, m, x, u, mean[j], w, v, a, b, floor)
+                value = pair_value(numbers, m, x, u, p, mean[j], w, v, q, a, b, floor)
             else:
-                value = arm_cost(law, x, m, u, 0.0) if m > 0.0 else 0.0
-            if value - (p + q) < needed:
+                value = arm_value(numbers, x, m, u, p, min(m, 0.0))
+            if value < needed:
                 return j
     return -1
 
 
 @part
 def excluded_outside(
-    numbers: Any,
-    pulls: Any,
-    mean: Any,
-    variance: Any,
-    room: Any,
-    i: Any,
-    x: Any,
-    p: Any,
-    u: Any,
-    best: Any,
-    needed: Any,
+    numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, i: Any, x: Any, p: Any, u: Any, best: Any
 ) -> Any:
-    """Whether an arm, looked for from the best one on, excludes that arm i, which is left out, is good.
+    """Whether one arm, looked for from the best one on, excludes that arm i, which is left out, is good.
 
-    A pair costs no more than to move one of its arms alone; so most are excluded without the cheapest move of both.
+    A pair costs no more than to move one of its arms alone; so most are told without the cheapest move of both.
     """
     law, c, d, bottom = numbers[LAW], numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
-    m, K = mean[i], len(pulls)
-    most = (mean[best] - d) / c
-    if most >= bottom and arm_cost(law, x, m, u, most) - p < needed:
+    needed, m, K = numbers[len(numbers) - 2], mean[i], len(pulls)
+    most, low = (mean[best] - d) / c, c * m + d
+    if most >= bottom and arm_cost(law, x, m, u, most) < needed - AT_MOST:
         return False
-    low = c * m + d
     for n in range(K):
         j = (best + n) % K
         if j == i or not mean[j] > low:
             continue
-        N, v = float(pulls[j]), variance[j] if numbers[LAW] == STUDENT else numbers[VARIANCE]
-        w = arm_weight(numbers, N) if N > 0.0 and v > 0.0 else 0.0
-        if m >= bottom and arm_cost(law, w, mean[j], v, low) - p < needed:
-            continue
         w, q, v = prepared(numbers, pulls, mean, variance, room, j)
-        value, _ = pair_cost(law, mean[j], w, v, m, x, u, c, d, bottom)
-        if value - (p + q) >= needed:
+        if m >= bottom and arm_cost(law, w, mean[j], v, low) < needed - AT_MOST:
+            continue
+        if pair_value(numbers, mean[j], w, v, q, m, x, u, p, c, d, bottom) >= needed:
             return True
     return False
+
+
+@part
+def insufficient_outside(
+    numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, i: Any, x: Any, p: Any, u: Any, best: Any
+) -> Any:
+    """An arm, looked for from the best one on, that neither is clearly better than arm i nor not the best; -1: none."""
+    needed, c, d, bottom = numbers[len(numbers) - 1], numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
+    m, K = mean[i], len(pulls)
+    for n in range(K):
+        j = (best + n) % K
+        if j == i:
+            continue
+        w, q, v = prepared(numbers, pulls, mean, variance, room, j)
+        if pair_value(numbers, mean[j], w, v, q, m, x, u, p, c, d, bottom) < needed:
+            y, r, o = prepared(numbers, pulls, mean, variance, room, best)
+            if j == best or pair_value(numbers, mean[best], y, o, r, mean[j], w, v, q, 1.0, 0.0, -math.inf) < needed:
+                return j
+    return -1
 
 
 def wanted(numbers: Any, x: float, arms: int) -> float:

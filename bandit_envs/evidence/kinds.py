@@ -12,6 +12,7 @@ from ..compiled import view
 from ..geometry import room_of
 from ..routines import call_routine, carray
 from .boundaries import BOUNDARY, COMMON, D_AT, LEVELS_ROOM, NONE, refresh
+from .crossing import room_of_crossing
 from .decided import all_good_decided, threshold_decided, top_k_decided, weighed
 from .levels import each_exactly, left_out_exactly
 from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
@@ -115,9 +116,9 @@ def _polyhedral(
     told = carray(numbers, size)
     D, M = np.int64(told[D_AT]), np.int64(told[COMMON + 3])
     T, m, v = carray(pulls, K), carray(mean, K * D), carray(variance, K * D)
-    work = carray(room, 5 * K + D + room_of(D, M))
+    work = carray(room, 5 * K + D + room_of(D, M) + room_of_crossing(D, M))
     refresh(told, T, m, v, work)
-    polyhedral_nearest(told, T, m, work, carray(inside, K), carray(out, 2 + 3 * K))
+    polyhedral_nearest(told, T, m, v, work, carray(inside, K), carray(out, 2 + 3 * K))
 
 
 def _margins(

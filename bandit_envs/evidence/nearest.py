@@ -10,9 +10,14 @@ Number of ways. For true means mu, an answer that is wrong must be wrong in a wa
 TopK        an answer A that is not the truly best k, B, with ties by index, holds an i outside B and misses a j of B.
             If A is wrong, some such i and j have mu_i < mu_j - epsilon: k (K - k) pairs, B being fixed. The same pairs
             prove the criterion "aggregate": sum over B \ A less sum over A \ B is then at most k epsilon.
-AllGood     i is in A though bad: it is more than epsilon + slack below the truly best arm, which is fixed: K - 1 pairs.
-            i is left out though good: it is within epsilon of each arm, so that a single j that is clearly better
-            excludes it, any of K (K - 1) pairs. Each of the two kinds of error gets half of delta.
+            epsilon = 0: K - 1 pairs are enough, those with b, the last of B. If A holds an i outside B but not b, its
+            pair with b is one of K - k; if it holds b but misses a j of B, the pair of b with j is one of k - 1.
+AllGood     s is the truly best arm, which is fixed. i is in A though bad: it is more than epsilon + slack below s:
+            K - 1 pairs. i is left out though good, and excluded in one of two ways. One: it is within epsilon of each
+            arm, so that a single j that is clearly better excludes it: any of K (K - 1) pairs; half of delta is theirs.
+            All: each arm is clearly better than i, or is not the best, being worse than the best arm of the sample;
+            then i and s, or s and that arm, are a pair that is wrong: K - 1 pairs, in two directions. The other half of
+            delta is theirs and that of arms in A: with s, a good arm may err in both directions, a bad one in one.
 Threshold   each arm by itself, K ways; Feasible too.
 
 What is reported (`out`, 2 + 3 K floats): the value; the number n of arms that the cheapest way moves; in out[2 ..] the
@@ -28,8 +33,9 @@ from typing import Any
 import numpy as np
 
 from ..compiled import inlined, part
-from .boundaries import BOUNDARY, COMMON, LAW, NONE, enough
-from .laws import arm_cost, divergence, pair_cost
+from .boundaries import BOUNDARY, COMMON, D_AT, LAW, MIXTURE, NONE, enough
+from .laws import divergence, pair_cost
+from .values import arm_value, pair_value
 
 __all__ = ["all_good_nearest", "best_inside", "report", "threshold_nearest", "top_k_nearest"]
 
@@ -72,11 +78,7 @@ def threshold_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: An
     least, found = math.inf, 0
     for i in range(K):
         w, v, m = room[2 * K + i], room[4 * K + i], mean[i]
-        if inside[i]:
-            value = arm_cost(law, w, m, v, fall) if m > fall else 0.0
-        else:
-            value = arm_cost(law, w, m, v, rise) if m < rise else 0.0
-        value -= room[3 * K + i]
+        value = arm_value(numbers, w, m, v, room[3 * K + i], min(m, fall) if inside[i] else max(m, rise), numbers[D_AT])
         if value < least:
             least, found = value, i
     m = mean[found]
@@ -104,6 +106,32 @@ def _report_pair(out: Any, law: Any, mean: Any, room: Any, i: Any, j: Any, a: An
     report(out, K, 1, law, j, mean[j], room[4 * K + j], room[2 * K + j], y)
 
 
+@inlined
+def paired(numbers: Any, mean: Any, room: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> Any:
+    """`pair_value` of arm i, which is lowered, and arm j, which is raised."""
+    K = len(mean)
+    return pair_value(
+        numbers,
+        mean[i],
+        room[2 * K + i],
+        room[4 * K + i],
+        room[3 * K + i],
+        mean[j],
+        room[2 * K + j],
+        room[4 * K + j],
+        room[3 * K + j],
+        a,
+        b,
+        floor,
+    )
+
+
+@inlined
+def top_k_ways(K: Any, k: Any, epsilon: Any) -> Any:
+    """The number of pairs of TopK."""
+    return float(k * (K - k)) if epsilon > 0.0 else K - 1.0
+
+
 @part
 def top_k_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any) -> None:
     """TopK by pairs; numbers: COMMON + 0: k; + 1: epsilon, 0 for "exact"; see `TopK.certifier`."""
@@ -113,16 +141,12 @@ def top_k_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, o
     least, first, second = math.inf, 0, 0
     for i in range(K):
         if inside[i]:
-            m, x, u, p = mean[i], room[2 * K + i], room[4 * K + i], room[3 * K + i]
             for j in range(K):
                 if not inside[j]:
-                    value, _ = pair_cost(
-                        law, m, x, u, mean[j], room[2 * K + j], room[4 * K + j], 1.0, -epsilon, -math.inf
-                    )
-                    value -= p + room[3 * K + j]
+                    value = paired(numbers, mean, room, i, j, 1.0, -epsilon, -math.inf)
                     if value < least:
                         least, first, second = value, i, j
-    out[0] = _level(numbers, least, 2, float(k * (K - k)))
+    out[0] = _level(numbers, least, 2, top_k_ways(K, k, epsilon))
     _report_pair(out, law, mean, room, first, second, 1.0, -epsilon, -math.inf)
 
 
@@ -140,40 +164,93 @@ def all_good_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any
     if inside[0] < 0:
         all_good_inside(pulls, mean, numbers[COMMON + 6], numbers[COMMON + 7], inside)
     least_in, least_out = math.inf, math.inf
-    i_in, j_in, i_out, j_out = 0, 0, 0, 0
+    i_in, j_in, low, high = 0, 0, 0, 0
+    best = best_of(pulls, mean)
+    ways = all_good_ways(K)
+    good, more = True, math.log(ways[2] / ways[1])
     for i in range(K):
-        m, w, v, p = mean[i], room[2 * K + i], room[4 * K + i], room[3 * K + i]
         if inside[i]:
             for j in range(K):
                 if j != i:
                     if a > 0.0:
-                        value, _ = pair_cost(law, m, w, v, mean[j], room[2 * K + j], room[4 * K + j], a, b, floor)
-                    else:  # so much slack that the arm must fall below 0
-                        value = arm_cost(law, w, m, v, 0.0) if m > 0.0 else 0.0
-                    value -= p + room[3 * K + j]
+                        value = paired(numbers, mean, room, i, j, a, b, floor)
+                    else:
+                        value = fallen(numbers, mean, room, i)
                     if value < least_in:
                         least_in, i_in, j_in = value, i, j
         elif not inside_alone:
-            most, better = -math.inf, -1
+            most, better = -math.inf, best
             for j in range(K):
-                if j != i:
-                    value, _ = pair_cost(law, mean[j], room[2 * K + j], room[4 * K + j], m, w, v, c, d, bottom)
-                    value -= p + room[3 * K + j]
+                if j != i and mean[j] > c * mean[i] + d:
+                    value = paired(numbers, mean, room, j, i, c, d, bottom)
                     if value > most:
                         most, better = value, j
+            lowered, raised, is_pair = better, i, True
+            if numbers[BOUNDARY] == MIXTURE and i != best:
+                value, j, as_pair = all_of(numbers, mean, room, i, best, most + more)
+                if value - more > most:
+                    most, is_pair = value - more, as_pair
+                    lowered, raised = (j, i) if is_pair else (best, j)
             if most < least_out:
-                least_out, i_out, j_out = most, i, better
-    least_in = _level(numbers, least_in, 2, 2.0 * (K - 1))
-    least_out = _level(numbers, least_out, 2, 2.0 * K * (K - 1))
+                least_out, low, high, good = most, lowered, raised, is_pair
+    least_in, least_out = _level(numbers, least_in, 2, ways[0]), _level(numbers, least_out, 2, ways[1])
     out[0] = min(least_in, least_out)
-    if least_in <= least_out:
-        if a > 0.0:
-            _report_pair(out, law, mean, room, i_in, j_in, a, b, floor)
-        else:
-            out[1] = 1.0
-            report(out, K, 0, law, i_in, mean[i_in], room[4 * K + i_in], room[2 * K + i_in], min(mean[i_in], 0.0))
+    if least_in > least_out and good:
+        _report_pair(out, law, mean, room, low, high, c, d, bottom)
+    elif least_in > least_out:
+        _report_pair(out, law, mean, room, low, high, 1.0, 0.0, -math.inf)
+    elif a > 0.0:
+        _report_pair(out, law, mean, room, i_in, j_in, a, b, floor)
     else:
-        _report_pair(out, law, mean, room, j_out, i_out, c, d, bottom)
+        out[1] = 1.0
+        report(out, K, 0, law, i_in, mean[i_in], room[4 * K + i_in], room[2 * K + i_in], min(mean[i_in], 0.0))
+
+
+@inlined
+def all_good_ways(K: Any) -> Any:
+    """The number of pairs over their share of delta: of an arm in the answer, left out by one arm, and by all."""
+    return 2.0 * (K - 1), 2.0 * K * (K - 1), 4.0 * (K - 1)
+
+
+@inlined
+def best_of(pulls: Any, mean: Any) -> Any:
+    """The arm with the largest mean of those that have been pulled; 0 if there is none."""
+    best: Any = 0
+    for j in range(len(mean)):
+        best = j if pulls[j] > 0 and (pulls[best] == 0 or mean[j] > mean[best]) else best
+    return best
+
+
+@inlined
+def fallen(numbers: Any, mean: Any, room: Any, i: Any) -> Any:
+    """The value of arm i in the answer, where there is so much slack that it must fall below 0."""
+    K = len(mean)
+    return arm_value(numbers, room[2 * K + i], mean[i], room[4 * K + i], room[3 * K + i], min(mean[i], 0.0))
+
+
+@part
+def all_of(numbers: Any, mean: Any, room: Any, i: Any, best: Any, enough_already: Any) -> Any:
+    """The value of arm i being left out by all arms: the least over arms j, each clearly better than i or not the best.
+
+    Args:
+        best: the best arm of the sample.
+        enough_already: no more than this is of interest: arms below it are not looked at further.
+
+    Returns:
+        The value, the arm j, and whether it is rather clearly better than i, or rather not the best.
+    """
+    c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
+    least, which, is_pair = math.inf, best, True
+    for j in range(len(mean)):
+        if j != i:
+            better = paired(numbers, mean, room, j, i, c, d, bottom)
+            if better < least:
+                other = paired(numbers, mean, room, best, j, 1.0, 0.0, -math.inf) if j != best else -math.inf
+                if max(better, other) < least:
+                    least, which, is_pair = max(better, other), j, better >= other
+                    if least <= enough_already:
+                        break
+    return least, which, is_pair
 
 
 @part

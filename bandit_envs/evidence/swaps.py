@@ -7,7 +7,8 @@ concave in t. The least over all sets of size s, for one t, takes the s smallest
 as the best sets may change with t. Where it is not the cost of sets, branch and bound decides: arm by arm, in or out.
 
 For certificates the bound is enough: sets of size s share 1/n of delta, n = min(k, K - k), equally, and penalties are
-taken off arm by arm. The number of sets is C(k, s) C(K - k, s), the truly best k being fixed.
+taken off arm by arm, those of one Gaussian mixture. The number of sets is C(k, s) C(K - k, s), the truly best k being
+fixed.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from typing import Any
 import numpy as np
 
 from ..compiled import jit, part
-from .boundaries import BOUNDARY, COMMON, LAW, NONE, enough
+from .boundaries import BOUNDARY, COMMON, LAW, MIXTURE, NONE, RHO_AT, enough
 from .laws import BERNOULLI, GAUSSIAN
 
-__all__ = ["swaps_below", "swaps_bound", "swaps_exactly", "swaps_level"]
+__all__ = ["moved", "swaps_below", "swaps_bound", "swaps_exactly", "swaps_level"]
 
 CLOSE = 1e-13  # kernel constants: relative error of the least cost
+RHO_OF_SETS = 300.0  # kernel constants: pulls of an arm at which the Gaussian mixture of sets is sharpest
 
 
 @part
-def _moved(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
+def moved(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
     """The mu at which w d(m, mu) + tilt mu is least; tilt of either sign."""
     if law == GAUSSIAN:
         return m - tilt * v / w
@@ -40,7 +42,7 @@ def _moved(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
 
 @part
 def _lowered(w: Any, m: Any, tilt: Any) -> Any:
-    """As `_moved`, of a Bernoulli arm, tilt > 0."""
+    """As `moved`, of a Bernoulli arm, tilt > 0."""
     both = w + tilt
     return 2.0 * w * m / (both + math.sqrt(max(both * both - 4.0 * tilt * w * m, 0.0)))
 
@@ -52,7 +54,7 @@ def _term(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
         return 0.0 if tilt == 0.0 else -math.inf
     if law == GAUSSIAN:
         return tilt * m - 0.5 * tilt * tilt * v / w
-    mu = _moved(law, w, m, v, tilt)
+    mu = moved(law, w, m, v, tilt)
     found = tilt * mu  # mu in (0, 1) but where m is not
     if m > 0.0:
         found -= w * m * math.log1p((mu - m) / m)
@@ -99,7 +101,7 @@ def _dual(
         if chosen[a] > 0.0:
             value += term[a]
             w, sign = room[2 * K + a], 1.0 if inside[a] else -1.0
-            rise += sign * _moved(law, w, mean[a], room[4 * K + a], sign * tilt) if w > 0.0 else -math.inf
+            rise += sign * moved(law, w, mean[a], room[4 * K + a], sign * tilt) if w > 0.0 else -math.inf
     return value, rise
 
 
@@ -215,10 +217,23 @@ def swaps_below(law: Any, k: Any, gap: Any, mean: Any, room: Any, inside: Any, w
 
 
 @part
+def shrink(numbers: Any, room: Any) -> None:
+    """Turn the pulls in the room into weights and penalties of the Gaussian mixture of one rho."""
+    K, rho = len(room) // 5, numbers[RHO_AT] if numbers[RHO_AT] > 0.0 else RHO_OF_SETS
+    for a in range(K):
+        N = room[a]
+        if N > 0.0:
+            room[2 * K + a], room[3 * K + a] = N * (N / (N + rho)), 0.5 * math.log1p(N / rho)
+            room[a] = 0.0  # they are to be refreshed at the next look
+
+
+@part
 def swaps_level(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
     """The value of the certificate by sets of any size; `out` holds that by pairs, and is changed where it is less."""
     K, law, k = len(pulls), numbers[LAW], np.int64(numbers[COMMON])
     gap, n, least, where = k * numbers[COMMON + 1], min(k, K - k), math.inf, 0.0
+    if numbers[BOUNDARY] == MIXTURE and law == GAUSSIAN:
+        shrink(numbers, room)
     term, chosen, forced, sets = work[:K], work[K : 2 * K], work[2 * K : 3 * K], work[4 * K :]
     for a in range(K):
         forced[a] = sets[a] = 0.0
@@ -270,7 +285,7 @@ def _report(law: Any, tilt: Any, mean: Any, room: Any, inside: Any, sets: Any, o
     for a in range(K):
         if sets[a] > 0.0:
             w, m, v = room[2 * K + a], mean[a], room[4 * K + a]
-            mu = _moved(law, w, m, v, tilt if inside[a] else -tilt) if w > 0.0 else m
+            mu = moved(law, w, m, v, tilt if inside[a] else -tilt) if w > 0.0 else m
             out[2 + n] = a
             rate = math.inf
             if w > 0.0:

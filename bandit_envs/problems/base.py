@@ -295,7 +295,7 @@ class Problem(ABC):
         law: str = "gaussian",
         sigma: float = 1.0,
         boundary: str = "mixture",
-        rho: float = RHO,
+        rho: float | None = RHO,
         centre: float = 0.0,
         search: str = "pairs",
     ) -> Certifier:
@@ -309,7 +309,7 @@ class Problem(ABC):
                 Gaussian of unknown variance.
             sigma: known scale of a sample; of "student" a guess that only makes the certificate sharper.
             boundary: "mixture", "kaufmann-koolen", or "none" for the evidence itself; see docs/certificates.md.
-            rho: number of pulls of an arm at which the Gaussian mixture is sharpest.
+            rho: number of pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
             centre: of "student", about where means may lie, for the prior.
             search: "exact": for the nearest instance itself (with boundary="none" only). Where that takes long, a bound
                 of its cost from below is as valid: "pairs", the quickest, by pairs of arms; "sets", by sets of them.
@@ -366,7 +366,7 @@ class Problem(ABC):
         sigma: float = 1.0,
         variance: ArrayLike | None = None,
         boundary: str = "mixture",
-        rho: float = RHO,
+        rho: float | None = RHO,
         centre: float = 0.0,
     ) -> Floats:
         """The smallest delta at which an answer is certified now, (...,), in [0, 1]: an anytime-valid error bound.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..checks import array, flag, number
-from ..evidence import GAUSSIAN, LAW, Certifier
+from ..evidence import GAUSSIAN, LAW, STUDENT, Certifier
 from ..geometry import Polyhedron, margin_of, room_of, unpacked
 from ..instances import Instance, Sampler
 from ..routines import carray
@@ -75,8 +75,12 @@ class Feasible(SetProblem):
         return Measure.of(_measure, *self.polyhedron.numbers)
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
-        if numbers[LAW] != GAUSSIAN:
-            raise ValueError(f"{self.name} tells evidence for law='gaussian' alone, sub-Gaussian arms")
+        D, M = len(self.A[0]), len(self.A)
+        if search == "exact" and (numbers[LAW] != GAUSSIAN and self.tolerance > 0 or numbers[LAW] == STUDENT and D > 1):
+            raise ValueError(
+                f"{self.name} tells exact evidence for law='gaussian', and where tolerance=0 for law='bernoulli', and "
+                f"for law='student' in one dimension, got {self!r:.200}; certificates need none"
+            )
         told, smaller = self.polyhedron.numbers, self.polyhedron
         some = True
         if self.tolerance > 0:
@@ -84,8 +88,7 @@ class Feasible(SetProblem):
                 smaller = Polyhedron(self.polyhedron.A, self.polyhedron.b - self.tolerance, normalise=False)
             except ValueError:  # no mean is as deep in the polyhedron as the tolerance
                 some = False
-        D, M = len(self.A[0]), len(self.A)
-        room = D + int(room_of(D, M))
+        room = 2 * D + M + int(room_of(D, M))
         return Certifier.of("polyhedron", K, numbers, self.tolerance, some, *told, *smaller.numbers, room=room)
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:

@@ -1,0 +1,132 @@
+"""What a way to be wrong is worth: the logarithm of the evidence beyond the boundary, before the number of ways.
+
+Most boundaries take a penalty off the cost for each arm of the way. Those of Gaussian (sub-Gaussian) arms do better,
+with one mixture of likelihood ratios for the whole way (docs/certificates.md has the proof):
+
+scales    The alternative of each arm lies N(mu, sigma^2 / rho) around the true mean, and rho is that of `RHOS` with
+          weight `SHARES`: the same for all arms of the way, so that its price is paid once. Of the sum over rho, one
+          term is taken, whichever the pulls suggest; a term is never more than the sum. With that rho an arm weighs
+          N^2 / (N + rho), and the mixture costs 1/2 ln(1 + N / rho).
+sides     A way says whether an arm is lowered or raised, and half of the normal law is enough for that. One arm: the
+          mixture is (1 + erf(sqrt(c))) times as much, c the cost of the move. A pair: 4 c / (c + q) d / (d + q) at
+          least, c and d its two shares of the cost, q = `SOFT`. Where one of them hardly moves, the law with both sides
+          is better: it has `BOTH` of the weight.
+
+Bernoulli arms are sub-Gaussian with sigma = 1/2 too, which is sharper for means near 1/2: the mixture over all means
+and that of sub-Gaussian arms share the weight, as `LIKELIHOOD` says.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..compiled import inlined
+from .boundaries import BOUNDARY, LAW, MIXTURE, RHO_AT
+from .laws import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, pair_cost
+
+__all__ = ["arm_value", "bernoulli_value", "pair_value"]
+
+RHOS = (3.0, 30.0, 300.0, 3000.0, 30000.0)  # kernel constants
+SHARES = (0.15, 0.2, 0.3, 0.2, 0.15)  # kernel constants: they sum to 1
+EDGE = 40.0  # kernel constants: pulls per rho from which on the next rho is taken
+SOFT, BOTH = 0.15, 0.1  # kernel constants
+LIKELIHOOD = 0.7  # kernel constants: of Bernoulli arms; the rest is for the sub-Gaussian mixture
+
+
+@inlined
+def scale(numbers: Any, N: Any) -> Any:
+    """The rho of a way whose arm with the fewest pulls has N, and its weight."""
+    if numbers[RHO_AT] > 0.0:
+        return numbers[RHO_AT], 1.0
+    r = 0
+    while r < len(RHOS) - 1 and EDGE * RHOS[r] < N:
+        r += 1
+    return RHOS[r], SHARES[r]
+
+
+@inlined
+def sub_gaussian_arm(numbers: Any, N: Any, v: Any, gap: Any, D: Any) -> Any:
+    """The value of moving an arm of N > 0 pulls so far, D dimensions being free; more than one have no sides."""
+    rho, share = scale(numbers, N)
+    cost = 0.5 * gap * gap * N * (N / (N + rho)) / v
+    factor = 1.0 + math.erf(math.sqrt(cost)) if D == 1.0 else 1.0
+    return cost + math.log(share * factor) - 0.5 * D * math.log1p(N / rho)
+
+
+@inlined
+def sub_gaussian_pair(
+    numbers: Any, lower: Any, x: Any, u: Any, raised: Any, w: Any, v: Any, a: Any, b: Any, floor: Any
+) -> Any:
+    """The value of the move of `pair_cost`, of arms of x > 0 and w > 0 pulls."""
+    rho, share = scale(numbers, min(x, w))
+    more, most = x + rho, w + rho
+    if raised >= floor:
+        s, t = u * more * w * w, a * a * v * most * x * x  # in proportion to the shares of the two arms
+        part, gap = 1.0 / (s + t), max(lower - a * raised - b, 0.0)
+        cost = 0.5 * gap * gap * x * x * w * w * part
+        c, d = cost * s * part, cost * t * part
+    else:
+        cost, y = pair_cost(GAUSSIAN, lower, x * x / more, u, raised, w * w / most, v, a, b, floor)
+        d = arm_cost(GAUSSIAN, w * w / most, raised, v, y)
+        c = max(cost - d, 0.0)
+    soft = (c + SOFT) * (d + SOFT)
+    factor = share * max(4.0 * (1.0 - BOTH) * c * d, BOTH * soft)
+    return cost + math.log(factor * rho / (soft * math.sqrt(more * most)))
+
+
+@inlined
+def arm_value(numbers: Any, w: Any, m: Any, v: Any, p: Any, mu: Any, D: Any = 1.0) -> Any:
+    """The value of moving an arm of weight w, mean m, scale v and penalty p to mu; m itself: it need not be moved.
+
+    D: dimensions of the alternatives, of Gaussian arms.
+    """
+    law = numbers[LAW]
+    if numbers[BOUNDARY] != MIXTURE or law == STUDENT or w <= 0.0:
+        return arm_cost(law, w, m, v, mu) - p
+    if law == GAUSSIAN:
+        return sub_gaussian_arm(numbers, w, v, m - mu, D)
+    exact = arm_cost(law, w, m, v, mu) - p + math.log(LIKELIHOOD)
+    return max(exact, sub_gaussian_arm(numbers, w, 0.25, m - mu, 1.0) + math.log(1.0 - LIKELIHOOD))
+
+
+@inlined
+def bernoulli_value(
+    numbers: Any, value: Any, lower: Any, x: Any, raised: Any, w: Any, a: Any, b: Any, floor: Any
+) -> Any:
+    """The value of two Bernoulli arms, from their cost less their penalties; arguments as of `pair_value`."""
+    if numbers[BOUNDARY] != MIXTURE or x <= 0.0 or w <= 0.0:
+        return value
+    other = sub_gaussian_pair(numbers, lower, x, 0.25, raised, w, 0.25, a, b, floor)
+    return max(value + math.log(LIKELIHOOD), other + math.log(1.0 - LIKELIHOOD))
+
+
+@inlined
+def pair_value(
+    numbers: Any,
+    lower: Any,
+    x: Any,
+    u: Any,
+    p: Any,
+    raised: Any,
+    w: Any,
+    v: Any,
+    q: Any,
+    a: Any,
+    b: Any,
+    floor: Any,
+) -> Any:
+    """The value of the cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor.
+
+    Args:
+        numbers: of the law and the boundary.
+        lower, x, u, p: mean, weight, scale and penalty of arm i, which is lowered.
+        raised, w, v, q: the same of arm j, which is raised.
+        a, b, floor: see `pair_cost`.
+    """
+    law = numbers[LAW]
+    if law == GAUSSIAN and numbers[BOUNDARY] == MIXTURE and x > 0.0 and w > 0.0:
+        return sub_gaussian_pair(numbers, lower, x, u, raised, w, v, a, b, floor)
+    cost, _ = pair_cost(law, lower, x, u, raised, w, v, a, b, floor)
+    value = cost - (p + q)
+    return bernoulli_value(numbers, value, lower, x, raised, w, a, b, floor) if law == BERNOULLI else value
