@@ -62,7 +62,17 @@ from .progress import Progress, compilation_noted, shown, told_in_lines
 from .result import Evaluation
 from .rows import CERTIFIED, LEVEL, ROUNDING, Run
 
-__all__ = ["NEVER", "check_end", "evaluate", "keywords", "make_agent", "most_pulls", "plays", "pull_numbers"]
+__all__ = [
+    "NEVER",
+    "check_end",
+    "evaluate",
+    "keywords",
+    "labelled",
+    "make_agent",
+    "most_pulls",
+    "plays",
+    "pull_numbers",
+]
 
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
@@ -162,9 +172,9 @@ def evaluate(
     checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
     if checks is not None and horizons is not None:
         raise ValueError("give at= or budgets=, not both")
-    labelled = _labelled(agents, trust)
+    recipes = labelled(agents, trust)
     with compilation_noted(shown(progress)), told_in_lines(progress):
-        plans = _plans(labelled, env_id, kwargs, episodes, checks, horizons, batch)
+        plans = _plans(recipes, env_id, kwargs, episodes, checks, horizons, batch)
         if not deterministic:
             plans = [plan.drawing() for plan in plans]
         level = any(plan.level for plan in plans)  # then all have the column
@@ -504,7 +514,7 @@ def keywords(env_kwargs: Any) -> dict[str, Any]:
     return dict(env_kwargs)
 
 
-def _labelled(agents: Any, trust: bool) -> dict[str, Recipe]:
+def labelled(agents: Any, trust: bool) -> dict[str, Recipe]:
     """The agents by label: the key of a dict, the text given, or the name of what is no text, numbered where taken."""
     if isinstance(agents, (Mapping, list, tuple)) and not agents:
         raise ValueError(f"evaluate needs at least one agent, got {agents!r}")
