@@ -64,6 +64,7 @@ class Size:
     beside: bool
 
 
+LEGEND_LINE = 0.17  # inches
 SIZES = {
     "screen": Size(7.2, 4.2, (1.5, 0.42), None, 11, True),
     "column": Size(3.3, 2.5, (0.75, 0.24), 8, 8, False),  # of a page with two columns
@@ -426,6 +427,8 @@ def plot(
                 figure.legend(loc="outside right upper", frameon=False, handlelength=3)
             elif lines:
                 figure.legend(loc="outside lower center", frameon=False, handlelength=2.5, ncols=2)
+                more = max(0, -(-len(evaluation.agents) // 2) - 2)  # lines of the legend beyond two
+                figure.set_size_inches(form.width, form.height + LEGEND_LINE * more)
             else:
                 figure.set_size_inches(form.width, form.bars[0] + form.bars[1] * len(evaluation.agents))
         else:

@@ -112,10 +112,10 @@ class _Columns:
         self.column = np.repeat(np.arange(len(self.sizes)), self.sizes)
         self.place = np.arange(K) - self.starts[self.column]  # of each arm in its column
 
-    def mean(self, values: NDArray[Any]) -> Floats:
-        """The mean of each column."""
-        sums: Floats = np.add.reduceat(values[self.order].astype(np.float64), self.starts[:-1])
-        return sums / self.sizes
+    def sum(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """The sum of each column, of counts."""
+        sums: NDArray[np.int64] = np.add.reduceat(values[self.order], self.starts[:-1], dtype=np.int64)
+        return sums
 
     def quantiles(self, values: Floats, *shares: float) -> list[Floats]:
         """For each share, the value below which that share of the column's arms lies; NaN where no arm has a value."""
@@ -200,8 +200,10 @@ def race_data(
             "values": _steps(values, low, high),
             "lows": _steps(lows, low, high),
             "highs": _steps(highs, low, high),
-            "counts": _bytes(np.array([np.rint(columns.mean(view.pulls)) for view in views]), "u4"),
-            "shares": _bytes(np.array([np.rint(255 * columns.mean(view.answer)) for view in views]), "u1"),
+            "counts": _bytes(np.array([columns.sum(view.pulls) for view in views]), "u4"),
+            "shares": _bytes(
+                np.array([np.rint(255 * columns.sum(view.answer) / columns.sizes) for view in views]), "u1"
+            ),
         }
         if in_plane:
             points = np.array([view.points for view in views])

@@ -69,12 +69,12 @@ def _of_evaluation(evaluation: Evaluation, folder: Path) -> tuple[str, str, list
     settings, first = evaluation.settings, evaluation.runs[0]
     instance = settings.get("env_kwargs", {}).get("instance")
     named = instance if isinstance(instance, str) else f"{first.task.K:,} arms"
-    drawn = [svg(plots.plot(evaluation, metric), metric) for metric in _metrics(evaluation)]
+    drawn = [svg(plots.plot(evaluation, metric, size="column", title=""), metric) for metric in _metrics(evaluation)]
     shown, compared = columns_of(evaluation, most=MOST_ROWS), differences(evaluation)
     numbers = evaluation.summary()
     rows: list[dict[str, Any]] = numbers.head(MOST_ROWS).to_dict("records")  # type: ignore[assignment]
     everything = _table(list(numbers.columns), [[_cell(value) for value in row.values()] for row in rows], numbers=True)
-    parts = [_part("Figures", *drawn), _part("Results", _columns(shown))]
+    parts = [_part("Figures", '<div class="figures">', *drawn, "</div>"), _part("Results", _columns(shown))]
     if compared.rows:
         parts.append(_part("Comparison", _columns(compared)))
     parts.append(_part("All numbers", _folded(f"the table of summary(), {len(numbers):,} rows", everything)))
