@@ -296,7 +296,7 @@ def test_latex_is_escaped_and_has_the_numbers_of_the_summary(tmp_path: Path) -> 
 def test_figures_fit_and_hold_their_fonts(size: str, width: float, points: int, tmp_path: Path) -> None:
     for at in (None, [50, 100, 200]):
         result = agents.evaluate(["lsa", "uniform"], "Threshold", episodes=30, at=at, env_kwargs=TAO)
-        figure = result.plot("error_rate", path=tmp_path / "a.pdf", size=size)
+        figure = result.plot("misclassified", path=tmp_path / "a.pdf", size=size)
         assert figure.get_figwidth() == width
         (ax,) = figure.axes
         assert ax.xaxis.label.get_fontsize() == points
@@ -308,6 +308,8 @@ def test_figures_fit_and_hold_their_fonts(size: str, width: float, points: int, 
         box, inside = figure.bbox, ax.get_tightbbox()
         assert box.x0 <= inside.x0
         assert inside.x1 <= box.x1
+        assert box.y0 <= inside.y0
+        assert inside.y1 <= box.y1
     with pytest.raises(ValueError, match="size must be one of"):
         plot(result, size="huge")
 

@@ -167,12 +167,14 @@ def test_without_a_display_a_window_is_an_error_that_tells_what_to_do(monkeypatc
 def test_gymnasium_records_films(tmp_path: Path) -> None:
     pytest.importorskip("moviepy")
     env = gym.make("bandit_envs/Threshold-v0", budget=4, render_mode="rgb_array")
-    film = gym.wrappers.RecordVideo(env, str(tmp_path), episode_trigger=lambda episode: True, disable_logger=True)
+    film = gym.wrappers.RecordVideo(
+        env, str(tmp_path / "films"), episode_trigger=lambda episode: True, disable_logger=True
+    )
     film.reset(seed=0)
     for arm in range(4):
         film.step(arm)
     film.close()
-    (made,) = tmp_path.glob("*.mp4")
+    (made,) = (tmp_path / "films").glob("*.mp4")
     assert made.stat().st_size > 1000
 
 

@@ -8,6 +8,7 @@ window, so that nothing here needs a display or changes Matplotlib's global stat
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,7 @@ class Size:
     Attributes:
         width, height: inches. bars: height of a figure of bars, without them, and of each.
         font: points; None: Matplotlib's own. title: points. beside: whether the legend stands beside the axes.
+        letters: of a line of a label; a line of the title has half as many again.
     """
 
     width: float
@@ -62,13 +64,14 @@ class Size:
     font: float | None
     title: float
     beside: bool
+    letters: int
 
 
 LEGEND_LINE = 0.17  # inches
 SIZES = {
-    "screen": Size(7.2, 4.2, (1.5, 0.42), None, 11, True),
-    "column": Size(3.3, 2.5, (0.75, 0.24), 8, 8, False),  # of a page with two columns
-    "page": Size(6.8, 3.2, (0.9, 0.28), 9, 9, True),
+    "screen": Size(7.2, 4.2, (1.5, 0.42), None, 11, True, 80),
+    "column": Size(3.3, 2.5, (0.75, 0.24), 8, 8, False, 28),  # of a page with two columns
+    "page": Size(6.8, 3.2, (0.9, 0.28), 9, 9, True, 40),
 }
 
 LABELS = {
@@ -423,6 +426,8 @@ def plot(
 
             figure = Figure(figsize=(form.width, form.height), layout="constrained")
             lines = _draw(axes := figure.subplots(), evaluation, metric, level, log, transform, label)
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_label_text(textwrap.fill(axis.get_label_text(), form.letters))
             if lines and form.beside:
                 figure.legend(loc="outside right upper", frameon=False, handlelength=3)
             elif lines:
@@ -436,7 +441,7 @@ def plot(
             if _draw(ax, evaluation, metric, level, log, transform, label):
                 ax.legend(frameon=False)
         if title := _title(evaluation) if title is None else title:
-            axes.set_title(title, fontsize=form.title)
+            axes.set_title(textwrap.fill(title, 3 * form.letters // 2), fontsize=form.title)
         if path is not None:
             save(figure, path)
     return figure  # type: ignore[no-any-return]

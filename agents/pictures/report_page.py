@@ -141,7 +141,7 @@ def _of_reproduction(folder: Path, kept: Mapping[str, Any]) -> tuple[str, str, l
     head = ["panel", "what is tested", *VERDICTS, "verdict", "estimate [range of intervals]"]
     if claims:
         parts.append(_part("Claims", *(f"<h3>{told}</h3>{_table(head, rows)}" for told, rows in claims)))
-    values = [_table(*values_table(one, points)) for one in figure.values]
+    values = [_table(*_without_gaps(*values_table(one, points))) for one in figure.values]
     if values:
         parts.append(_part("Values", *values))
     columns = [str(name) for name in points.columns]
@@ -155,6 +155,12 @@ def _of_reproduction(folder: Path, kept: Mapping[str, Any]) -> tuple[str, str, l
     ]
     parts.append(_part("How it was made", _code(command), *skipped, _versions(kept), _settings(kept)))
     return figure.name, figure.source, parts
+
+
+def _without_gaps(head: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """A table without the columns of panels that were not run."""
+    kept = [i for i in range(len(head)) if any(row[i] for row in rows)]
+    return [head[i] for i in kept], [[row[i] for i in kept] for row in rows]
 
 
 def _claims(quote: Any, row: Any, found: Sequence[Any]) -> tuple[str, list[list[tuple[str, Any]]]]:

@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
@@ -135,18 +136,20 @@ def lines(shown: Film, i: int, width: int, color: bool, most: int | None = None)
 
 def _row(view: View, k: int, names: int, room: int, each: int, place: Any, paint: Any) -> str:
     """The line of an arm: its interval, its value, the boundary, its pulls."""
-    cells = [" "] * room
-    colour = INSIDE if view.answer[k] else OUTSIDE
-    if np.isfinite(view.value[k]):
+    letters, colour = [" "] * room, INSIDE if view.answer[k] else OUTSIDE
+    colours = [colour] * room
+    if seen := bool(np.isfinite(view.value[k])):
         first, last = (place(view.value[k] + side * view.reach[k]) for side in (-1, 1))
-        cells[first : last + 1] = [paint("-", colour)] * (last + 1 - first)
+        letters[first : last + 1] = "-" * (last + 1 - first)
     if view.boundary is not None:
-        cells[place(view.boundary)] = paint("|", BOUNDARY)
-    if np.isfinite(view.value[k]):
-        cells[place(view.value[k])] = paint("o", colour)
+        letters[place(view.boundary)], colours[place(view.boundary)] = "|", BOUNDARY
+    if seen:
+        letters[place(view.value[k])], colours[place(view.value[k])] = "o", colour
+    runs = groupby(zip(colours, letters, strict=True), key=lambda one: one[0])
+    arm = "".join(paint("".join(letter for _, letter in run), shade) for shade, run in runs)
     mark = paint("*", colour) if view.answer[k] else " "
     bar = paint("#" * -(-int(view.pulls[k]) // each), colour)
-    return f"{k:>{names}} {mark}  {''.join(cells)}  {view.pulls[k]:>7,} {bar}".rstrip()
+    return f"{k:>{names}} {mark}  {arm}  {view.pulls[k]:>7,} {bar}".rstrip()
 
 
 def _move(shown: Film, speed: float, color: bool, out: IO[str]) -> None:
