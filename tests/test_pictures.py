@@ -154,6 +154,25 @@ def test_a_window_is_drawn_by_every_step(monkeypatch: pytest.MonkeyPatch) -> Non
     assert shown[-1] == "closed"
 
 
+def test_the_window_shows_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The window itself, on a backend that only pretends to have one."""
+    import matplotlib.pyplot as plt
+    from matplotlib.backends import backend_registry
+
+    paused: list[float] = []
+    plt.switch_backend("agg")
+    monkeypatch.setattr(backend_registry, "list_builtin", lambda kind: [])
+    monkeypatch.setattr(plt, "pause", paused.append)
+    viewer, view = view_of(10)
+    window = drawing.Window()
+    for _ in range(2):
+        window.show(viewer, view, "title")
+    (figure,) = map(plt.figure, plt.get_fignums())
+    assert len(paused) == len(figure.axes) == 2  # the second picture has taken the place of the first
+    window.close()
+    assert plt.get_fignums() == []
+
+
 def test_without_a_display_a_window_is_an_error_that_tells_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPLBACKEND", "agg")
     import matplotlib.pyplot as plt
