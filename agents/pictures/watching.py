@@ -26,6 +26,7 @@ SPEED = 10.0  # frames in a second
 HEAD = 4  # lines that are no arms
 FEWEST, WIDEST = 24, 78  # columns of the part in which the arms move
 GIF_FRAMES = 120  # at most
+COLOURS = 64  # of a GIF
 HOLD = 2.0  # seconds for which the last frame of a GIF stands
 PLAIN_LINES = 20  # at most, where there is no terminal
 BAR = 12  # length of the longest bar of pulls
@@ -180,12 +181,13 @@ def save_gif(shown: Film, path: Path, speed: float = SPEED) -> Path:
     pictures: Any = require("PIL.Image", "a GIF")
     task, name = shown.trace.task, shown.label
     limits = limits_of(shown.views[1:], task.support if shown.viewer.value == "mean" else None)
-    images = []
+    drawn = []
     for view in shown.views:
         of = "" if task.budget is None else f" of {task.budget:,}"
         title = f"{name} on {task.problem}: {view.pulls.sum():,}{of} pulls"
-        picture = pictures.fromarray(image(shown.viewer, view, title, limits))
-        images.append(picture.quantize(64, dither=pictures.Dither.NONE))
+        drawn.append(pictures.fromarray(image(shown.viewer, view, title, limits)))
+    palette = drawn[-1].quantize(COLOURS)  # the same for all, so that a frame holds only what has changed
+    images = [picture.quantize(palette=palette, dither=pictures.Dither.NONE) for picture in drawn]
     wait = round(1000 / speed)
     durations = [wait] * (len(images) - 1) + [wait + round(1000 * HOLD)]
 
