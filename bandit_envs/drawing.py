@@ -66,7 +66,6 @@ def draw(figure: Figure, viewer: Viewer, view: View, title: str, limits: Limits 
         title: above it.
         limits: of the axis of values; None: those of this view.
     """
-    support = viewer.task.support if viewer.value == "mean" else None
     inside = int(view.answer.sum())
     words = f"{inside:,} of {len(view.answer):,} arms in the answer"
     figure.text(0.5, 0.955, title, ha="center", fontsize=10.5)
@@ -76,7 +75,7 @@ def draw(figure: Figure, viewer: Viewer, view: View, title: str, limits: Limits 
         _draw_plane(top, viewer, view)
     else:
         top, bottom = figure.add_axes((0.115, 0.37, 0.86, 0.51)), figure.add_axes((0.115, 0.11, 0.86, 0.2))
-        _draw_values(top, view, viewer.value, limits or limits_of([view], support))
+        _draw_values(top, view, viewer.value, limits or limits_of([view], viewer.support))
         bottom.set_xlim(top.get_xlim())
     _draw_pulls(bottom, view, viewer.plane is None)
     figure.text(0.02, 0.915, "\N{BLACK CIRCLE} in the answer", fontsize=8.5, color=INSIDE)

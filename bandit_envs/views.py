@@ -55,6 +55,7 @@ class Viewer:
 
     Attributes:
         value: what the value of an arm is, "mean" or "margin".
+        support: the lowest and highest value of a sample, where values are means and samples have such; else None.
         plane: the polyhedron that the means of two-dimensional arms must lie in, or None.
     """
 
@@ -64,6 +65,7 @@ class Viewer:
         probe = low + (high - low) * np.arange(1, task.K + 1) / task.K
         by_mean = task.D == 1 and boundary_of(self.problem, probe) is not None
         self.value = "mean" if by_mean else "margin"
+        self.support = task.support if by_mean else None
         self.plane: Polyhedron | None = self.problem.polyhedron if task.D == 2 else None
 
     def view(self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike, answer: Bools | None = None) -> View:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import View, Viewer, integer
+from bandit_envs import View, Viewer, integer, limits_of
 
 from ..evaluation import Trace, play
 
@@ -44,6 +44,11 @@ class Film:
             self.viewer.view(seen["pulls"][i], seen["mean"][i], seen["variance"][i], answer)
             for i, answer in enumerate(self.trace.answers)
         ]
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """Limits of the axis of values that show all frames."""
+        return limits_of(self.views[1:], self.viewer.support)
 
     @property
     def pulls(self) -> NDArray[np.int64]:

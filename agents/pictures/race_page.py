@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit_envs
-from bandit_envs import View, limits_of, outline
+from bandit_envs import View, outline
 
 from ..core.files import write_alone
 from ..evaluation.environment import environment_id
@@ -156,8 +156,7 @@ def race_data(
     first = made[0]
     task, viewer = first.trace.task, first.viewer
     columns = _Columns(first.truth)
-    support = task.support if viewer.value == "mean" else None
-    low, high = limits_of([view for film in made for view in film.views[1:]], support)
+    low, high = (end(film.limits[i] for film in made) for i, end in enumerate((min, max)))
     instance = env_kwargs.get("instance")
     named = instance if isinstance(instance, str) else f"{task.K:,} arms"
     in_plane = viewer.plane is not None and not columns.shared

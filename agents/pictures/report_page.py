@@ -69,7 +69,7 @@ def _of_evaluation(evaluation: Evaluation, folder: Path) -> tuple[str, str, list
     settings, first = evaluation.settings, evaluation.runs[0]
     instance = settings.get("env_kwargs", {}).get("instance")
     named = instance if isinstance(instance, str) else f"{first.task.K:,} arms"
-    drawn = [svg(plots.plot(evaluation, metric, size="column", title=""), metric) for metric in _metrics(evaluation)]
+    drawn = [_svg(plots.plot(evaluation, metric, size="column", title=""), metric) for metric in _metrics(evaluation)]
     shown, compared = columns_of(evaluation, most=MOST_ROWS), differences(evaluation)
     numbers = evaluation.summary()
     rows: list[dict[str, Any]] = numbers.head(MOST_ROWS).to_dict("records")  # type: ignore[assignment]
@@ -254,7 +254,7 @@ def _table(
     )
 
 
-def svg(figure: Any, name: str) -> str:
+def _svg(figure: Any, name: str) -> str:
     """A Matplotlib figure as an element of HTML.
 
     Args:

@@ -14,11 +14,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from bandit_envs import View, arms_that_matter, image, limits_of, number
+from bandit_envs import View, arms_that_matter, image, number
 
 from ..core.files import try_out, write_alone
 from ..core.optional import require
-from .film import Film, film
+from .film import MOST_FRAMES, Film, film
 
 __all__ = ["SPEED", "lines", "save_gif", "watch"]
 
@@ -72,7 +72,7 @@ def watch(
         if gif.suffix.lower() != ".gif":
             raise ValueError(f"the suffix of a moving picture must be .gif, got {str(gif)!r}")
         try_out(gif)
-    most = GIF_FRAMES if gif is not None else 240 if moving else PLAIN_LINES
+    most = GIF_FRAMES if gif is not None else MOST_FRAMES if moving else PLAIN_LINES
     how: dict[str, Any] = {"env_kwargs": env_kwargs, "seed": seed, "episode": episode, "trust": trust}
     shown = film(agent, env_id, frames=most if frames is None else frames, **how)
     if gif is not None:
@@ -112,7 +112,7 @@ def lines(shown: Film, i: int, width: int, color: bool, most: int | None = None)
     chosen = np.arange(K)
     if most < K:
         chosen = arms_that_matter(view.pulls, view.value - (view.boundary or 0.0), view.answer, most)
-    low, high = limits_of(shown.views[1:], shown.trace.task.support if shown.viewer.value == "mean" else None)
+    low, high = shown.limits
     names = max(3, len(str(K - 1)))
     room = max(FEWEST, min(WIDEST, width - names - BAR - 15))
     each = max(1, math.ceil(int(view.pulls.max()) / BAR))
@@ -180,12 +180,11 @@ def save_gif(shown: Film, path: Path, speed: float = SPEED) -> Path:
     """
     pictures: Any = require("PIL.Image", "a GIF")
     task, name = shown.trace.task, shown.label
-    limits = limits_of(shown.views[1:], task.support if shown.viewer.value == "mean" else None)
     drawn = []
     for view in shown.views:
         of = "" if task.budget is None else f" of {task.budget:,}"
         title = f"{name} on {task.problem}: {view.pulls.sum():,}{of} pulls"
-        drawn.append(pictures.fromarray(image(shown.viewer, view, title, limits)))
+        drawn.append(pictures.fromarray(image(shown.viewer, view, title, shown.limits)))
     palette = drawn[-1].quantize(COLOURS)  # the same for all, so that a frame holds only what has changed
     images = [picture.quantize(palette=palette, dither=pictures.Dither.NONE) for picture in drawn]
     wait = round(1000 / speed)
