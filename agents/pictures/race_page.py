@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import bandit_envs
 from bandit_envs import View, outline
 
 from ..core.files import write_alone
@@ -164,7 +163,6 @@ def race_data(
         "title": f"{task.problem}: {named}" if title is None else title,
         "asks": first.viewer.problem.asks,
         "facts": _facts(task, named, seed, episode),
-        "version": bandit_envs.__version__,
         "value": viewer.value,
         "limits": [low, high],
         "arms": task.K,
