@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .evolved.evolution import evolve as evolve
     from .learned import load as load
     from .learned import train as train
+    from .pictures import race as race
+    from .pictures import report as report
+    from .pictures import watch as watch
     from .session import Session as Session
 
 # Names that are imported when they are first asked for, and the modules that hold them. `train` and `load` come with
@@ -31,8 +34,11 @@ _ON_USE = {
     "evolve": ".evolved.evolution",
     "load": ".learned",
     "play": ".evaluation",
+    "race": ".pictures",
+    "report": ".pictures",
     "results": ".evaluation",
     "train": ".learned",
+    "watch": ".pictures",
 }
 
 __all__ = [
@@ -49,9 +55,12 @@ __all__ = [
     "make",
     "names",
     "play",
+    "race",
     "register",
+    "report",
     "results",
     "train",
+    "watch",
 ]
 
 

@@ -11,6 +11,7 @@ from .catalogue import ENVIRONMENTS, register_problem
 from .checks import choice, errors_of, flag, integer, integers, interval, mask, number, numbers
 from .compiled import assemble, episode_kernel, inlined, jit, lean, part, slot_kernel, view
 from .datasets import Captions, captions
+from .drawing import image, limits_of
 from .env import PureExplorationEnv, fresh_root
 from .episodes import FeatureTable
 from .evidence import (
@@ -46,6 +47,7 @@ from .simulator import BULK, ENDED, LIVE, MOST_TIMES, Simulation, updated
 from .tables import Measurement, Measurements, measurements
 from .task import Task
 from .vector import PureExplorationVectorEnv
+from .views import View, Viewer, arms_that_matter, boundary_of, outline
 
 __version__ = "0.1.0"
 __all__ = [
@@ -68,6 +70,8 @@ __all__ = [
     # evidence against the nearest instance on which an answer is wrong
     "BERNOULLI", "GAUSSIAN", "STUDENT", "Certifier", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value",
     "divergence", "enough", "nearest_way", "pair_cost", "pair_value",
+    # pictures of episodes
+    "View", "Viewer", "arms_that_matter", "boundary_of", "image", "limits_of", "outline",
     # random numbers
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
     # limits, statistics and features, and what statistics tell of the k best arms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,15 +13,18 @@ from numpy.typing import NDArray
 
 from . import rng
 from .checks import integer
+from .drawing import Window, image
 from .episodes import Environment, Episodes
 from .naming import unknown
-from .rendering import MODES, image, text
+from .rendering import text
 from .setting import resolve
 from .simulator import PULLED
+from .views import Viewer
 
 __all__ = ["PureExplorationEnv", "episode_number"]
 
 OPTIONS = ("episode",)  # of `reset`
+MODES = ("human", "ansi", "rgb_array")  # of `render`
 
 
 def fresh_root() -> int:
@@ -87,15 +91,16 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             where the order of its arms tells which are best, else not.
         pull: what a pull samples: an "arm", or one "coordinate" of a D-dimensional arm; then the actions are
             arm * D + coordinate, K * D stops, `pulls` has shape (K, D), and a sample is a number.
-        render_mode: None, "ansi" (a table) or "rgb_array" (a picture, which needs matplotlib).
+        render_mode: None, "ansi" (a table), "rgb_array" (a picture), or "human" (a window in which the picture moves);
+            pictures need matplotlib.
         **parameters: the problem's own, e.g. `threshold`, `epsilon`, `k`.
 
     Raises:
         ValueError: naming the value and what is allowed. TypeError: for an unknown keyword.
     """
 
-    metadata = {"render_modes": list(MODES), "render_fps": 4}
-    bound = ("_core", "_row", "_arm", "_advance", "_sample", "_views")
+    metadata = {"render_modes": list(MODES), "render_fps": 10}
+    bound = ("_core", "_row", "_arm", "_advance", "_sample", "_views", "_window")
 
     def __init__(self, problem: str, *, render_mode: str | None = None, **settings: Any) -> None:
         if not (render_mode is None or isinstance(render_mode, str) and render_mode in MODES):
@@ -109,6 +114,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
 
     def _bind(self) -> None:
         """Make the episode's slot, and keep at hand what `step` needs."""
+        self._window: Window | None = None
         self._core = Episodes(self.setting, 1)
         self._row, self._arm = np.zeros(1, np.int64), np.zeros(1, np.int64)
         sim = self._core.simulator
@@ -191,7 +197,9 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         return batch
 
     def _observe(self) -> Any:
-        """A copy of what the agent sees."""
+        """A copy of what the agent sees; what a human sees is drawn anew."""
+        if self.render_mode == "human":
+            self.render()
         if not self._plain:
             return self._core.observe(copy=True)[0]
         pulls, total, mean, variance, remaining, public_seed = self._views
@@ -209,12 +217,36 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         mask: NDArray[np.bool_] = self._core.masks()[0]
         return mask
 
+    @functools.cached_property
+    def _viewer(self) -> Viewer:
+        return Viewer(self.task, self.problem)
+
     def render(self) -> Any:
-        """The episode as a table (`render_mode="ansi"`) or as an image (480, 640, 3) uint8 (`"rgb_array"`)."""
+        """The episode as it stands.
+
+        Returns:
+            A table as text (`render_mode="ansi"`), or an image (480, 640, 3) uint8 (`"rgb_array"`); else None. With
+            `"human"` it draws into a window, which `step` and `reset` do by themselves.
+        """
         core, sim = self._core, self._core.simulator
         pulls, mean = core.pulls[0], core.mean[0]
         if self.render_mode == "ansi":
             return text(self.setting, pulls, mean, int(sim.remaining[0, 0]), self._over)
+        if self.render_mode is None:
+            return None
+        view = self._viewer.view(pulls, mean, core.variance[0])
+        of = "" if self.task.budget is None else f" of {self.task.budget:,}"
+        title = f"{self.problem.name}: {pulls.sum():,}{of} pulls{', ended' if self._over else ''}"
         if self.render_mode == "rgb_array":
-            return image(self.setting, pulls, mean, core.variance[0], self._over)
+            return image(self._viewer, view, title)
+        if self._window is None:
+            self._window = Window()
+        self._window.show(self._viewer, view, title)
         return None
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self._window is not None:
+            self._window.close()
+            self._window = None
+        super().close()

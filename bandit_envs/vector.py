@@ -259,6 +259,11 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         """Empirical means of the given slots (None: all), (n, K) or (n, K, D), NaN for arms never pulled."""
         return self._core.seen(slots)
 
+    def true_means(self, slots: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """The true means of the given slots (None: all), (n, K) or (n, K, D): for pictures, not for agents."""
+        means = np.broadcast_to(self._core.means, (self.num_envs, *self._core.means.shape[1:]))
+        return np.array(means if slots is None else means[slots])
+
     def assess(self, slots: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> dict[str, NDArray[Any]]:
         """What answers would score if they were given now, without ending anything.
 

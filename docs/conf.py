@@ -12,6 +12,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "figures/claims.md", "figures/*/*.md", "which-agent/*.md"]  # parts that pages include
+html_extra_path = ["races"]  # pages of their own, which docs/pictures.md shows
 html_theme = "furo"
 html_title = "bandit-envs"
 html_math_renderer = "mathml"

@@ -145,7 +145,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("Threshold", {"reward": "f1"}, r"reward must be one of \['score', 'correct'\], got 'f1'"),
     ("Threshold", {"actions": None}, r"actions must be one of \['arm', 'full'\], got None"),
     ("Threshold", {"observation": ["features"]}, r"observation must be one of \['statistics', 'features'\], got \["),
-    ("Threshold", {"render_mode": "human"}, "render_mode must be None"),
+    ("Threshold", {"render_mode": "window"}, "render_mode must be None"),
     ("Threshold", {"threshold": np.nan}, "threshold must be a number.*got nan"),
     ("Threshold", {"threshold": 1.5}, r"threshold must lie in the support \[0.0, 1.0\] of the arms, got 1.5"),
     ("Threshold", {"tolerance": -1}, r"tolerance must be a number in \[0, inf\), got -1"),

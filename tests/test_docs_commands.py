@@ -37,8 +37,10 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 MINUTE, LONGEST = 60, 10
 # What makes a command quick; the commands themselves are those of the pages.
 FEW = ["--episodes", "2"]
+FRAMES = ["--frames", "3"]
 TRAIN = ["--seconds", "1", "--hyperparameters", "held_out=50", "checkpoints=1"]
-QUICK = {"evaluate": FEW, "train": TRAIN, "list": [], "plot": [], "--version": [], "session": []}
+QUICK = {"evaluate": FEW, "train": TRAIN, "race": FRAMES, "watch": FRAMES}
+QUICK |= {"list": [], "plot": [], "report": [], "--version": [], "session": []}
 
 
 @dataclass(frozen=True)

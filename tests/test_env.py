@@ -19,11 +19,12 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rollouts import FORMS, IDS, full, mask, rollout, same, some_action
 from scipy import stats
 
-from bandit_envs import Bernoulli, Gaussian, Instance, PureExplorationEnv, Sampler, Task, rendering
+from bandit_envs import Bernoulli, Gaussian, Instance, PureExplorationEnv, Sampler, Task, Viewer, drawing, rendering
 from bandit_envs.catalogue import ENVIRONMENTS, NAMESPACE
 from bandit_envs.observations import FEATURES
 
@@ -734,18 +735,25 @@ def test_the_columns_of_the_table_are_below_their_names() -> None:
             assert row[heading.index("bar") :] in ("#", "##")
 
 
+def pictured(setting: Any, *statistics: NDArray[Any]) -> list[Any]:
+    """The axes of the picture of arms with these pulls, means and variances."""
+    viewer, figure = Viewer(setting.task, setting.problem), Figure()
+    drawing.draw(figure, viewer, viewer.view(*statistics), "")
+    return figure.axes
+
+
 def test_the_picture_has_an_interval_for_every_arm_that_was_pulled() -> None:
     """Samples that are all alike, as of an arm pulled once, tell nothing of their spread: sigma does, dashed."""
     setting = made(instance="sampler(arms=5)").unwrapped.setting
     assert setting.task.sigma == 0.5
     pulls, mean = np.array([1, 4, 4, 0, 100]), np.array([1.0, 0.5, 1.0, 0.0, 0.5])
     variance = np.array([0.0, 0.25, 0.0, 0.0, 0.25])
-    top, bottom = rendering.picture(setting, pulls, mean, variance, False).axes
+    top, bottom = pictured(setting, pulls, mean, variance)
     intervals = {part.get_label(): [s[:, 1].tolist() for s in part.get_segments()] for part in top.collections[:2]}
-    assert intervals == {"solid": [[-0.5, 0.5], [-0.1, 0.1]], "dashed": [[-0.5, 1.5], [0.0, 1.0]]}
+    assert intervals == {"solid": [[0.0, 1.0], [0.4, 0.6]], "dashed": [[0.0, 2.0], [0.5, 1.5]]}
     assert [part.get_linestyle()[0][1] is None for part in top.collections[:2]] == [True, False]
     for most in (0, 1, 2, 7, 100):
-        top, bottom = rendering.picture(setting, np.full(5, most), mean, variance, False).axes
+        top, bottom = pictured(setting, np.full(5, most), mean, variance)
         for ticks in (bottom.get_xticks(), bottom.get_yticks()):
             assert (ticks == np.round(ticks)).all(), (most, ticks)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import socket
 import subprocess
@@ -17,6 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsing import browser as browser
+from browsing import shot
 
 import agents
 
@@ -29,9 +30,6 @@ from agents.session import page
 DRINKS = ["tea", "coffee", "milk", "juice", "hot chocolate with cinnamon and cream"]
 FACTS = {"problem": "TopK", "k": 2, "arms": DRINKS, "range": (0, 10), "budget": 40}
 HTML = Path(page.__file__).with_name("page.html").read_text()
-# A Chromium that Playwright has not brought itself, such as that of the npm package @sparticuz/chromium.
-BROWSER = "BANDIT_ENVS_CHROMIUM"
-FLAGS = ["--no-sandbox", "--headless=shell", "--disable-gpu"]
 
 
 @pytest.fixture
@@ -195,32 +193,12 @@ def test_the_command_serves_the_page(session: Any, tmp_path: Path) -> None:
         assert httpx.get(f"{plain}?{token}").status_code == 200
 
 
-@pytest.fixture
-def browser() -> Iterator[Any]:
-    """A headless Chromium."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install playwright")
-    path = os.environ.get(BROWSER)
-    with playwright.sync_playwright() as driver:
-        try:
-            made = driver.chromium.launch(executable_path=path, args=FLAGS if path else [])
-        except playwright.Error as error:
-            pytest.skip(f"no Chromium: `playwright install chromium`, or {BROWSER}=path: {str(error).splitlines()[0]}")
-        yield made
-        made.close()
-
-
 def until(view: Any, expression: str) -> None:
     """Wait until the page has come to this. The page forbids `eval`, which Playwright's own waiting uses."""
     patience = time.monotonic() + 20
     while not view.evaluate(expression):
         assert time.monotonic() < patience, (expression, view.inner_text("main"))
         view.wait_for_timeout(50)
-
-
-def shot(view: Any, name: str) -> None:
-    """Keep a picture where the variable BANDIT_ENVS_SHOTS names a folder."""
-    if folder := os.environ.get("BANDIT_ENVS_SHOTS"):
-        view.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
 
 
 @pytest.mark.parametrize("width", [1280, 390])

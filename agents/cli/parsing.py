@@ -20,6 +20,7 @@ from .environment import EnvironmentCommand, EnvironmentOptions, import_problems
 from .evaluate import Evaluate
 from .list import List
 from .options import Command
+from .pictures import Race, Report, Watch
 from .plot import Plot
 from .reproduce import Reproduce
 from .session import New, Session
@@ -32,6 +33,9 @@ COMMANDS: dict[str, type[Command]] = {
     "evaluate": Evaluate,
     "train": Train,
     "plot": Plot,
+    "report": Report,
+    "watch": Watch,
+    "race": Race,
     "reproduce": Reproduce,
     "session": Session,
 }

@@ -22,6 +22,7 @@ class Plot(Command):
     Examples:
       bandit-envs plot results/tao --metric misclassified --figure results/tao.svg
       bandit-envs plot results/tao --log
+      bandit-envs plot results/tao --size column --figure results/column.pdf
     """
 
     folder: Positional[Annotated[Path, arg(metavar="FOLDER")]]
@@ -36,7 +37,8 @@ class Plot(Command):
     """Title of the figure."""
     level: Annotated[float, arg(metavar="X")] = 0.95
     """Of the confidence bands."""
-
+    size: Annotated[str, arg(metavar="screen|column|page")] = "screen"
+    """For a paper, what the figure is to fill: a column or a page."""
     trust: Switch = False
     """Import the module of a problem of somebody else that the folder names, which runs its code."""
 
@@ -46,5 +48,5 @@ class Plot(Command):
 
         path = self.folder / f"{self.metric}.png" if self.figure is None else check_path(self.figure)
         result = agents.results(self.folder, trust=self.trust)
-        result.plot(self.metric, path=path, log=self.log, title=self.title, level=self.level)
+        result.plot(self.metric, path=path, log=self.log, title=self.title, level=self.level, size=self.size)
         print(f"wrote {path}")

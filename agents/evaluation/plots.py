@@ -8,6 +8,7 @@ window, so that nothing here needs a display or changes Matplotlib's global stat
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bandit_envs import choice
 
 from ..core.files import write_alone
 from .precision import level_at
@@ -40,6 +43,36 @@ WIDE = 100  # last / first point from which the axis of pulls is logarithmic
 
 # The metadata by suffix that keep the time of writing out of the file.
 FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+
+# TrueType fonts, which printers and reviewers' programs take; the same names within the file in every run.
+SAVED: Any = {"svg.hashsalt": "bandit-envs", "pdf.fonttype": 42}
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of a figure.
+
+    Attributes:
+        width, height: inches. bars: height of a figure of bars, without them, and of each.
+        font: points; None: Matplotlib's own. title: points. beside: whether the legend stands beside the axes.
+        letters: of a line of a label; a line of the title has half as many again.
+    """
+
+    width: float
+    height: float
+    bars: tuple[float, float]
+    font: float | None
+    title: float
+    beside: bool
+    letters: int
+
+
+LEGEND_LINE = 0.17  # inches
+SIZES = {
+    "screen": Size(7.2, 4.2, (1.5, 0.42), None, 11, True, 80),
+    "column": Size(3.3, 2.5, (0.75, 0.24), 8, 8, False, 28),  # of a page with two columns
+    "page": Size(6.8, 3.2, (0.9, 0.28), 9, 9, True, 40),
+}
 
 LABELS = {
     "error_rate": "error rate",
@@ -99,7 +132,7 @@ def save(figure: Figure, path: str | Path) -> Path:
 
     path = check_path(path)
     told: Any = {"dpi": 150, "metadata": dict(FORMATS[path.suffix.lower()])}
-    with matplotlib.rc_context({"svg.hashsalt": "bandit-envs"}):
+    with matplotlib.rc_context(SAVED):
         write_alone(path, lambda place: figure.savefig(place, **told))
     return path
 
@@ -356,6 +389,7 @@ def plot(
     label: str | None = None,
     title: str | None = None,
     level: float = 0.95,
+    size: str = "screen",
     ax: Axes | None = None,
 ) -> Figure:
     """The mean of a metric for each agent, with confidence limits: lines against pulls or budget, bars for one point.
@@ -370,6 +404,8 @@ def plot(
         label: of the axis of the metric; None for the metric in words.
         title: None for problem, instance and episodes; "" for none.
         level: of the confidence limits, in (0, 1).
+        size: "screen", or for a paper "column" (3.3 inches wide, letters of 8 points, the legend below) or "page" (6.8
+            inches). A PDF holds its fonts.
         ax: draw into these axes, with the legend inside; None makes a figure.
 
     Returns:
@@ -380,22 +416,32 @@ def plot(
     """
     if path is not None:
         check_path(path)
-    figure: Any
-    if ax is None:
-        from matplotlib.figure import Figure
+    form = SIZES[choice("size", size, tuple(SIZES))]
+    import matplotlib
 
-        figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-        lines = _draw(axes := figure.subplots(), evaluation, metric, level, log, transform, label)
-        if lines:
-            figure.legend(loc="outside right upper", frameon=False, handlelength=3)
+    with matplotlib.rc_context({} if form.font is None else {"font.size": form.font, "legend.fontsize": form.font}):
+        figure: Any
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            figure = Figure(figsize=(form.width, form.height), layout="constrained")
+            lines = _draw(axes := figure.subplots(), evaluation, metric, level, log, transform, label)
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_label_text(textwrap.fill(axis.get_label_text(), form.letters))
+            if lines and form.beside:
+                figure.legend(loc="outside right upper", frameon=False, handlelength=3)
+            elif lines:
+                figure.legend(loc="outside lower center", frameon=False, handlelength=2.5, ncols=2)
+                more = max(0, -(-len(evaluation.agents) // 2) - 2)  # lines of the legend beyond two
+                figure.set_size_inches(form.width, form.height + LEGEND_LINE * more)
+            else:
+                figure.set_size_inches(form.width, form.bars[0] + form.bars[1] * len(evaluation.agents))
         else:
-            figure.set_size_inches(7.2, 1.5 + 0.42 * len(evaluation.agents))
-    else:
-        figure, axes = ax.get_figure(root=True), ax
-        if _draw(ax, evaluation, metric, level, log, transform, label):
-            ax.legend(frameon=False)
-    if title := _title(evaluation) if title is None else title:
-        axes.set_title(title, fontsize=11)
-    if path is not None:
-        save(figure, path)
+            figure, axes = ax.get_figure(root=True), ax
+            if _draw(ax, evaluation, metric, level, log, transform, label):
+                ax.legend(frameon=False)
+        if title := _title(evaluation) if title is None else title:
+            axes.set_title(textwrap.fill(title, 3 * form.letters // 2), fontsize=form.title)
+        if path is not None:
+            save(figure, path)
     return figure  # type: ignore[no-any-return]

@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from .plots import Evaluated
 
 if TYPE_CHECKING:
-    from .result import Evaluation
+    from pandas import DataFrame
 
-__all__ = ["comparison", "interval", "p_text", "report", "signed_interval", "summary", "table"]
+    from .statistics import PairedDifference
+
+__all__ = [
+    "Columns", "Reported", "columns_of", "comparison", "differences", "headline", "interval", "p_text", "report",
+    "signed_interval", "summary", "table",
+]  # fmt: skip
 
 MOST_ROWS = 60  # beyond, only the last row of each agent is shown
 ROUNDING = 1e-12  # of sums of differences: smaller ones are shown as 0
@@ -77,7 +84,7 @@ def signed_interval(difference: float, low: float, high: float, p: float) -> str
     return f"{difference:+.4f} [{low:+.4f}, {high:+.4f}] (p {p_text(p)})"
 
 
-def _head(evaluation: Evaluation) -> str:
+def headline(evaluation: Reported) -> str:
     """One line: the problem with its parameters, the arms, and what is the same in all rows."""
     run, settings = evaluation.runs[0], evaluation.settings
     instance = settings.get("env_kwargs", {}).get("instance")
@@ -93,19 +100,50 @@ def _head(evaluation: Evaluation) -> str:
     return " · ".join(parts)
 
 
-def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.95) -> str:
-    """The rows of `Evaluation.summary()`, with the columns that matter.
+class Reported(Evaluated, Protocol):
+    """What can be told in tables: an `Evaluation`."""
+
+    def summary(self, level: float = 0.95) -> DataFrame:
+        """Per agent, budget and at: what happened, with intervals."""
+        ...
+
+    def compare(self, a: str, b: str, metric: str = "score", *, level: float = 0.95) -> PairedDifference:
+        """The paired difference a - b over the common episodes."""
+        ...
+
+
+class Columns(NamedTuple):
+    """The rows of `Evaluation.summary()` as text, with the columns that matter.
+
+    Attributes:
+        head: the heads of the columns.
+        rows: a text for each column.
+        right: numbers of the columns that are flush right.
+        notes: sentences on the rows, without a full stop.
+    """
+
+    head: list[str]
+    rows: list[list[str]]
+    right: list[int]
+    notes: list[str]
+
+
+def columns_of(
+    evaluation: Reported, metric: str | None = None, level: float = 0.95, most: float = MOST_ROWS
+) -> Columns:
+    """The columns that matter of an evaluation.
 
     Args:
         evaluation: what to show.
         metric: a mean to show besides error rate and score; None: the problem's first.
         level: of the intervals.
+        most: rows, at most: where there are more, the last one of each agent.
     """
     rows: list[dict[str, Any]] = evaluation.summary(level).to_dict("records")  # type: ignore[assignment]
     several = [key for key in ("budget", "at") if len({str(row[key]) for row in rows}) > 1]
-    note = ""
-    if len(rows) > MOST_ROWS:
-        note = f"\n(the last of {len(rows) // len(evaluation.agents)} rows of each agent)"
+    notes = []
+    if len(rows) > most:
+        notes.append(f"the last of {len(rows) // len(evaluation.agents)} rows of each agent")
         rows = list({row["agent"]: row for row in rows}.values())
     metric_names = evaluation.runs[0].names[2:]
     shown = metric if metric in metric_names else next(iter(metric_names), None)
@@ -138,17 +176,33 @@ def summary(evaluation: Evaluation, metric: str | None = None, level: float = 0.
     if drawn:  # models that have taken their most probable action are the usual case, of which nothing is said
         columns.append(("actions", False, lambda row: "drawn" if row["agent"] in drawn else "-"))
     columns.append(("M pulls/s", True, lambda row: f"{row['pulls_per_second'] / 1e6:.3g}"))
-    cells = [[text(row) for _, _, text in columns] for row in rows]
-    right = [i for i, (_, flush, _) in enumerate(columns) if flush]
     if evaluation.settings.get("look") is not None:
-        note += "\n(intervals allow for having looked more than once, and are wider for it)"
+        notes.append("intervals allow for having looked more than once, and are wider for it")
     if evaluation.settings.get("rows") == "none":
-        note += "\n(no rows were kept: intervals of means are normal ones)"
-    return f"{_head(evaluation)}\n\n{table([name for name, _, _ in columns], cells, right=right)}{note}"
+        notes.append("no rows were kept: intervals of means are normal ones")
+    return Columns(
+        [name for name, _, _ in columns],
+        [[text(row) for _, _, text in columns] for row in rows],
+        [i for i, (_, flush, _) in enumerate(columns) if flush],
+        notes,
+    )
 
 
-def comparison(evaluation: Evaluation, metric: str = "score", reference: str | None = None, level: float = 0.95) -> str:
-    """The paired differences of all other agents to one of them, at the last row of each; empty for a single agent.
+def summary(evaluation: Reported, metric: str | None = None, level: float = 0.95) -> str:
+    """The table of `columns_of` as text, below what is the same in all rows.
+
+    Args:
+        evaluation, metric, level: see there.
+    """
+    shown = columns_of(evaluation, metric, level)
+    notes = "".join(f"\n({note})" for note in shown.notes)
+    return f"{headline(evaluation)}\n\n{table(shown.head, shown.rows, right=shown.right)}{notes}"
+
+
+def differences(
+    evaluation: Reported, metric: str = "score", reference: str | None = None, level: float = 0.95
+) -> Columns:
+    """The paired differences of all other agents to one of them, at the last row of each; without rows for one agent.
 
     Args:
         evaluation: what to show.
@@ -161,20 +215,31 @@ def comparison(evaluation: Evaluation, metric: str = "score", reference: str | N
         ValueError: for an unknown metric or agent.
     """
     first = evaluation.agents[0] if reference is None else reference
-    others = [agent for agent in evaluation.agents if agent != first]
     rows = []
-    for agent in others:
-        d = evaluation.compare(agent, first, metric, level=level)
-        rows.append([agent, signed(d.difference), f"[{signed(d.low)}, {signed(d.high)}]", p_text(d.p_value)])
-    if not rows:
-        return ""
-    budget, at = [run for run in evaluation.runs if run.agent == first][-1].cells[-1]
+    for agent in evaluation.agents:
+        if agent != first:
+            d = evaluation.compare(agent, first, metric, level=level)
+            rows.append([agent, signed(d.difference), f"[{signed(d.low)}, {signed(d.high)}]", p_text(d.p_value)])
+    budget, at = [run for run in evaluation.runs if run.agent == first][-1].cells[-1] if rows else (None, None)
     pulls = f" at {at:,} pulls" if at is not None else f" at budget {budget:,}" if budget is not None else ""
     head = ["agent", f"{metric.replace('_', ' ')} less that of {first}", f"[{100 * level:.4g} %]", "p"]
-    return f"Paired differences on the same episodes{pulls}:\n\n{table(head, rows, right=(1, 2, 3))}"
+    return Columns(head, rows, [1, 2, 3], [f"Paired differences on the same episodes{pulls}"])
 
 
-def report(evaluation: Evaluation, metric: str | None = None, reference: str | None = None, level: float = 0.95) -> str:
+def comparison(evaluation: Reported, metric: str = "score", reference: str | None = None, level: float = 0.95) -> str:
+    """The table of `differences` as text; empty for a single agent.
+
+    Args:
+        evaluation, metric, reference, level: see there.
+
+    Raises:
+        ValueError: for an unknown metric or agent.
+    """
+    shown = differences(evaluation, metric, reference, level)
+    return f"{shown.notes[0]}:\n\n{table(shown.head, shown.rows, right=shown.right)}" if shown.rows else ""
+
+
+def report(evaluation: Reported, metric: str | None = None, reference: str | None = None, level: float = 0.95) -> str:
     """`summary` and `comparison` below each other.
 
     Args:

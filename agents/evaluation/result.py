@@ -234,12 +234,34 @@ class Evaluation:
         Args:
             metric: a mean of `summary()`, e.g. "error_rate", "score", "misclassified", "f1".
             path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
-            **style: see `agents.evaluation.plots.plot`.
+            **style: `size="column"` or "page" for a paper, and others: see `agents.evaluation.plots.plot`.
         """
         require("matplotlib", "a figure")
         from . import plots
 
         return plots.plot(self, metric, path=path, **style)
+
+    def to_latex(
+        self,
+        metric: str | None = None,
+        *,
+        level: float = 0.95,
+        caption: str | None = None,
+        label: str | None = None,
+    ) -> str:
+        r"""The table of results for a paper, as LaTeX with the rules of booktabs: `\usepackage{booktabs}`.
+
+        Its columns are those that `bandit-envs evaluate` prints, without the speed.
+
+        Args:
+            metric: a mean to show besides error rate and score; None: the problem's first.
+            level: of the intervals.
+            caption: text below the table, which is then a `table`; None: there is none.
+            label: for references to the table, as it is; None: there is none.
+        """
+        from .latex import latex
+
+        return latex(self, metric, level=level, caption=caption, label=label)
 
     def save(self, folder: str | Path) -> Path:
         """Write episodes.parquet, pulls.parquet, summary.csv and settings.json into `folder`; returns it.

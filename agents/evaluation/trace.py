@@ -38,6 +38,9 @@ class Trace:
         samples: (T,) or (T, D) what they yielded; in the place of each pull of a bulk pull the mean of them all.
         at: (C,) numbers of pulls at which the answer was asked for, without altering the episode.
         answers: (C, K) bool, the answers then: at the last decision with no more pulls than that, or the final one.
+        verdicts: of these answers, (C,) each: `correct`, `score` and the problem's metrics.
+        seen: the statistics of the arms then, `pulls`, `mean` and `variance`, (C, K) or (C, K, D) each.
+        means: (K,) or (K, D), the true means of the episode.
         answer: (K,) bool, the final answer.
         correct, score: of the final answer. truncated: whether the episode was cut off by `max_pulls`.
     """
@@ -47,6 +50,9 @@ class Trace:
     samples: NDArray[np.float64]
     at: NDArray[np.int64]
     answers: NDArray[np.bool_]
+    verdicts: Mapping[str, NDArray[Any]]
+    seen: Mapping[str, NDArray[Any]]
+    means: NDArray[np.float64]
     answer: NDArray[np.bool_]
     correct: bool
     score: float
@@ -116,6 +122,7 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
     arms, samples = np.empty(ROOM, np.int64), np.empty(ROOM * width)
     observation, _ = envs.reset(seed=root, options={"episode": np.array([number])})
     state, begins, answers, over = None, np.ones(1, np.bool_), list[Any](), False
+    seen: list[tuple[NDArray[Any], ...]] = []
     while not over:
         before = int(envs.total_pulls[0])
         if plays(policy):
@@ -132,6 +139,7 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
         count = 0 if arm[0] == task.stop else min(int(times[0]), most - before)
         while len(answers) < len(checks) and before + count > checks[len(answers)]:
             answers.append(_answer(policy, envs, observation, state, handcrafted))
+            seen.append(_seen(envs))
         observation, _, terminated, truncated, info = envs.step(action)
         after, begins, over = int(envs.total_pulls[0]), np.zeros(1, np.bool_), "answer" in info
         if after > len(arms):
@@ -144,13 +152,18 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
         verdict = {name: value[0] for name, value in envs.assess(first, final[None]).items()}
     while len(answers) < len(checks):
         answers.append(final)
+        seen.append(_seen(envs))
+    masks = np.array(answers, np.bool_).reshape(len(checks), task.K)
     shape = (after,) if width == 1 else (after, width)
     return Trace(
         task,
         arms[:after].copy(),
         samples[: after * width].reshape(shape).copy(),
         checks,
-        np.array(answers, np.bool_).reshape(len(checks), task.K),
+        masks,
+        envs.assess(np.zeros(len(checks), np.int64), masks),
+        dict(zip(("pulls", "mean", "variance"), map(np.array, zip(*seen, strict=True)), strict=False)),
+        envs.true_means()[0],
         np.array(final, np.bool_),
         bool(verdict["correct"]),
         float(verdict["score"]),
@@ -166,6 +179,12 @@ def _answer(policy: Any, envs: Any, observation: Any, state: Any, handcrafted: b
     else:
         answer = envs.problem.plug_in(envs.means())[0]
     return np.array(answer, np.bool_)
+
+
+def _seen(envs: Any) -> tuple[NDArray[Any], ...]:
+    """The statistics of now: pulls, mean, variance, as an observation has them."""
+    mean, variance = envs.simulation.statistics[1:3].reshape(2, *envs.true_means()[0].shape)
+    return envs.pulls[0].copy(), mean.copy(), variance.copy()
 
 
 def _with_room(array: NDArray[Any], length: int) -> NDArray[Any]:

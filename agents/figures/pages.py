@@ -29,11 +29,16 @@ __all__ = [
     "POINTS",
     "VALUES",
     "as_kept",
+    "by_quote",
     "check_docs",
     "claims_text",
+    "counts_of",
     "overview",
+    "quoted",
     "read_table",
+    "span",
     "update_overview",
+    "values_table",
     "values_text",
 ]
 
@@ -62,7 +67,7 @@ def number(x: float) -> str:
     return f"{x:,.0f}" if 1000 <= abs(x) < math.inf else f"{x:.3g}"
 
 
-def _span(row: Any) -> str:
+def span(row: Any) -> str:
     """The estimates of a claim, from the least to the most, and the range of their intervals."""
     least, most, low, high = (number(x) for x in (row.least, row.most, row.low, row.high))
     estimates = least if least == most else f"{least} to {most}"
@@ -73,14 +78,14 @@ def _row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _quoted(quote: Quote) -> str:
+def quoted(quote: Quote) -> str:
     """A quotation, and how it is read; of a claim without words of the paper what it says."""
     if not quote.words:
         return f"{quote.claims[0].panel}: {quote.claims[0].text}"
     return f"“{quote.words}”" + (f" ({quote.reading})" if quote.reading else "")
 
 
-def _by_quote(figure: Figure, table: pd.DataFrame) -> Iterator[tuple[Quote, Any, list[Any]]]:
+def by_quote(figure: Figure, table: pd.DataFrame) -> Iterator[tuple[Quote, Any, list[Any]]]:
     """Per quotation of which there are verdicts: itself, its row of the scorecard, and those of its claims."""
     words = {quote.name: quote for quote in figure.quotes}
     claims = list(scorecard(table).itertuples())
@@ -88,7 +93,8 @@ def _by_quote(figure: Figure, table: pd.DataFrame) -> Iterator[tuple[Quote, Any,
         yield words[str(row.quote)], row, [claim for claim in claims if str(claim.quote) == str(row.quote)]
 
 
-def _counts(row: Any) -> list[int]:
+def counts_of(row: Any) -> list[int]:
+    """At how many points the verdict is yes, open, and no."""
     return [getattr(row, name) for name in VERDICTS]
 
 
@@ -104,11 +110,11 @@ def claims_text(figure: Figure, table: pd.DataFrame) -> str:
         return "\n".join([*lines, "The paper claims nothing of this figure that could be tested.", ""])
     lines += [_row(("the paper; what is tested", "holds / open / not", "verdict", "estimate [range of intervals]"))]
     lines += ["|---|---|---|---|"]
-    for quote, row, claims in _by_quote(figure, table):
-        lines.append(_row((f"**{_quoted(quote)}**", " / ".join(map(str, _counts(row))), f"**{row.verdict}**", "")))
+    for quote, row, claims in by_quote(figure, table):
+        lines.append(_row((f"**{quoted(quote)}**", " / ".join(map(str, counts_of(row))), f"**{row.verdict}**", "")))
         for one in claims:
-            counts = " / ".join(map(str, _counts(one)))
-            lines.append(_row((f"{one.panel}: {one.claim}", counts, str(one.verdict), _span(one))))
+            counts = " / ".join(map(str, counts_of(one)))
+            lines.append(_row((f"{one.panel}: {one.claim}", counts, str(one.verdict), span(one))))
     told, m = _episodes_told(table), compared(figure, table)
     together = f"; {m} intervals, widened so that all of them hold together at 95 %" if m > 1 else ""
     lines += ["", f"{told[0].upper()}{told[1:]}{together}.", ""]
@@ -134,10 +140,18 @@ def values_text(tables: Sequence[Values], points: pd.DataFrame) -> str:
         tables: what is shown.
         points: the points of its panels, as their file holds them.
     """
-    return "\n".join("\n".join(_values_lines(one, points)) + "\n" for one in tables)
+    made = (values_table(one, points) for one in tables)
+    lines = ([_row(head), "|" + "---|" * len(head), *map(_row, body)] for head, body in made)
+    return "\n".join("\n".join(some) + "\n" for some in lines)
 
 
-def _values_lines(values: Values, points: pd.DataFrame) -> list[str]:
+def values_table(values: Values, points: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """The heads of the columns, and the rows, of a table of numbers.
+
+    Args:
+        values: what is shown.
+        points: the points of the figure's panels, as their file holds them.
+    """
     shown = points[points["panel"].isin(list(values.at))]
     agents = list(values.agents) or list(dict.fromkeys(shown["agent"]))
     column = "drawn" if values.drawn else "mean"
@@ -166,7 +180,7 @@ def _values_lines(values: Values, points: pd.DataFrame) -> list[str]:
             heads.append(f"{panel}" if several and alone else f"{panel}, {at}" if several else at or panel)
         head = [values.head, *heads]
         body = [[agent, *(cell(panel, agent, x) for panel, x in places)] for agent in agents]
-    return [_row(head), "|" + "---|" * len(head), *(_row(row) for row in body)]
+    return head, body
 
 
 def claims_for_terminal(parts: Sequence[tuple[Figure, pd.DataFrame]]) -> str:
@@ -179,12 +193,12 @@ def claims_for_terminal(parts: Sequence[tuple[Figure, pd.DataFrame]]) -> str:
     before: dict[int, list[str]] = {}  # what stands before each row
     for figure, table in parts:
         heads = [f"\n{figure.source}"]
-        for quote, row, claims in _by_quote(figure, table):
-            before[len(rows)] = [*heads, f"  {_quoted(quote)}: {row.verdict} ({counted(_counts(row))})"]
+        for quote, row, claims in by_quote(figure, table):
+            before[len(rows)] = [*heads, f"  {quoted(quote)}: {row.verdict} ({counted(counts_of(row))})"]
             heads = []
             for one in claims:
-                counts = [str(n) for n in _counts(one)]
-                rows.append([str(one.panel), str(one.claim), *counts, str(one.verdict), _span(one)])
+                counts = [str(n) for n in counts_of(one)]
+                rows.append([str(one.panel), str(one.claim), *counts, str(one.verdict), span(one)])
     head = ["panel", "claim", *VERDICTS, "verdict", "estimate [range of intervals]"]
     if not rows:
         return "the paper claims nothing of it that could be tested"
@@ -209,7 +223,7 @@ def overview(tables: Mapping[str, pd.DataFrame]) -> str:
         lines += [f"## {_paper(chosen[0])}", ""]
         lines += [_row(("figure", "the paper", "verdict", "episodes / trials")), "|---|---|---|---|"]
         for figure in chosen:
-            lines += [_overview_row(figure, quote, row) for quote, row, _ in _by_quote(figure, tables[figure.name])]
+            lines += [_overview_row(figure, quote, row) for quote, row, _ in by_quote(figure, tables[figure.name])]
         lines.append("")
     return "\n".join(lines)
 
@@ -223,8 +237,8 @@ def _overview_row(figure: Figure, quote: Quote, row: Any) -> str:
     told = f"{figure.name}-{quote.name}" if row.verdict in OPPOSED else f"claims-{figure.name}"
     count = "exact" if math.isnan(row.episodes) else f"{row.episodes:,.0f} / {row.trials:,.0f}"
     count += ": too few" if row.episodes < FEWEST else ""
-    verdict = f"**{row.verdict}** ({counted(_counts(row))})"
-    return _row((f"[{figure.source.rpartition(', ')[2]}](#{told})", _quoted(quote), verdict, count))
+    verdict = f"**{row.verdict}** ({counted(counts_of(row))})"
+    return _row((f"[{figure.source.rpartition(', ')[2]}](#{told})", quoted(quote), verdict, count))
 
 
 def check_docs(docs: Path) -> Path:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, integer, measurements, number
+from bandit_envs import Task, boundary_of, integer, measurements, number
 
 from ..core.optional import pandas
 from .book import Book
@@ -230,14 +230,9 @@ class Session:
         with self._lock:
             self._look()
             problem, seen = self._book.run.problem, self._book.statistics.at(self._book.active)
-        if problem.boundary is not None:
-            return float(problem.boundary)
-        if self.task.D > 1 or not seen.pulls.all():
+        if problem.boundary is None and (self.task.D > 1 or not seen.pulls.all()):
             return None
-        means = seen.seen()[0]
-        parts = means - problem.margin(means[None])[0]
-        found = float(np.nanmin(parts) + np.nanmax(parts)) / 2
-        return found if math.isfinite(found) else None
+        return boundary_of(problem, seen.seen()[0])
 
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.

@@ -1,0 +1,60 @@
+"""Evaluations as tables of LaTeX, with the rules of the package booktabs."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from .report import Reported, columns_of
+
+__all__ = ["escaped", "latex"]
+
+# What LaTeX takes as a command, or would print as something else. A bracket behind a line's end would be an argument.
+MEANT = {
+    "\\": r"\textbackslash{}",
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "[": "{[}",
+    "]": "{]}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "\N{MINUS SIGN}": "$-$",
+}
+UNSEEN = ("M pulls/s",)  # columns that tell of the machine
+
+
+def escaped(text: str) -> str:
+    """Text as LaTeX prints it."""
+    return re.sub("|".join(map(re.escape, MEANT)), lambda found: MEANT[found[0]], text)
+
+
+def latex(
+    evaluation: Reported,
+    metric: str | None = None,
+    *,
+    level: float = 0.95,
+    caption: str | None = None,
+    label: str | None = None,
+) -> str:
+    """The table that the command line prints, as LaTeX; see `Evaluation.to_latex`."""
+    shown = columns_of(evaluation, metric, level, most=math.inf)
+    kept = [i for i, name in enumerate(shown.head) if name not in UNSEEN]
+    form = "".join("r" if i in shown.right else "l" for i in kept)
+    rows = [" & ".join(escaped(row[i]) for i in kept) + r" \\" for row in (shown.head, *shown.rows)]
+    lines = [
+        rf"\begin{{tabular}}{{{form}}}",
+        r"\toprule",
+        rows[0],
+        r"\midrule",
+        *rows[1:],
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    if caption is not None or label is not None:
+        told = [rf"\caption{{{escaped(caption)}}}"] if caption is not None else []
+        told += [rf"\label{{{label}}}"] if label is not None else []
+        lines = [r"\begin{table}", r"\centering", *lines, *told, r"\end{table}"]
+    return "\n".join(lines) + "\n"

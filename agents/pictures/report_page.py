@@ -1,0 +1,297 @@
+"""The report of an evaluation, or of a figure that was reproduced: one page with figures, tables and commands."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import math
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import bandit_envs
+
+from ..core.files import SETTINGS, json_form, read_json, write_alone
+from ..core.optional import require
+from ..evaluation import Evaluation, plots, results
+from ..evaluation.report import Columns, columns_of, differences, headline
+from ..figures import FIGURES
+from ..figures.pages import POINTS, by_quote, counts_of, quoted, read_table, span, values_table
+from ..figures.reproduction import KEPT
+from ..figures.verdicts import VERDICTS
+from .template import check_page, filled
+
+__all__ = ["command_of", "report"]
+
+NAME = "report.html"  # of the page in the folder
+MOST_ROWS = 400  # of a table
+
+
+def report(folder: str | Path, out: str | Path | None = None, *, force: bool = False, trust: bool = False) -> Path:
+    """Write a page of what a folder holds; returns its path.
+
+    Args:
+        folder: what `Evaluation.save`, or `evaluate` or `reproduce` with `out`, has written.
+        out: the file of the page, .html; None: report.html in the folder.
+        force: overwrite a file that is no page of this package.
+        trust: import the modules of problems "module:Class" that the folder names, which runs their code.
+
+    Raises:
+        FileNotFoundError: where the folder holds no evaluation.
+        ValueError: for a damaged one, and for a file that must not be overwritten.
+        OSError: where the page cannot be written.
+        ImportError: where Matplotlib or pandas is missing.
+    """
+    require("matplotlib", "a report")
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is no folder: a report is of what `bandit-envs evaluate --out` has written")
+    path = check_page(folder / NAME if out is None else out, force)
+    index = folder / SETTINGS
+    kept = read_json(index) if index.is_file() else {}
+    if KEPT in kept:
+        title, facts, parts = _of_reproduction(folder, kept)
+    else:
+        title, facts, parts = _of_evaluation(results(folder, trust=trust), folder)
+    text = filled("report.html", {"TITLE": html.escape(title), "FACTS": html.escape(facts), "PARTS": "\n".join(parts)})
+    write_alone(path, lambda place: place.write_text(text, encoding="utf-8"))
+    return path
+
+
+# --- an evaluation ----------------------------------------------------------------------------------------------------
+
+
+def _of_evaluation(evaluation: Evaluation, folder: Path) -> tuple[str, str, list[str]]:
+    """Title, facts, and the parts of the page."""
+    settings, first = evaluation.settings, evaluation.runs[0]
+    instance = settings.get("env_kwargs", {}).get("instance")
+    named = instance if isinstance(instance, str) else f"{first.task.K:,} arms"
+    drawn = [_svg(plots.plot(evaluation, metric, size="column", title=""), metric) for metric in _metrics(evaluation)]
+    shown, compared = columns_of(evaluation, most=MOST_ROWS), differences(evaluation)
+    numbers = evaluation.summary()
+    rows: list[dict[str, Any]] = numbers.head(MOST_ROWS).to_dict("records")  # type: ignore[assignment]
+    everything = _table(list(numbers.columns), [[_cell(value) for value in row.values()] for row in rows], numbers=True)
+    parts = [_part("Figures", '<div class="figures">', *drawn, "</div>"), _part("Results", _columns(shown))]
+    if compared.rows:
+        parts.append(_part("Comparison", _columns(compared)))
+    parts.append(_part("All numbers", _folded(f"the table of summary(), {len(numbers):,} rows", everything)))
+    told = [_code(command_of(evaluation, folder))]
+    if settings.get("precision") is not None:
+        told.append(f"<p>It was to end with the precision {html.escape(str(settings['precision']))}.</p>")
+    parts.append(_part("How it was made", *told, _versions(settings), _settings(settings)))
+    return f"{first.task.problem}: {named}", headline(evaluation), parts
+
+
+def _metrics(evaluation: Evaluation) -> list[str]:
+    """What is drawn: errors, scores, the problem's first metric, and pulls where agents stop by themselves."""
+    run = evaluation.runs[0]
+    names = ["error_rate", "score", *run.names[2:3]]
+    return names + ["total_pulls"] * (run.task.delta is not None)
+
+
+def command_of(evaluation: Evaluation, folder: Path) -> str:
+    """The command line by which an evaluation can be run again, as far as its settings tell.
+
+    Args:
+        evaluation: what was made. folder: where it is.
+    """
+    settings = evaluation.settings
+    words = ["bandit-envs", "evaluate", str(settings.get("env_id"))]
+    for name, value in settings.get("env_kwargs", {}).items():
+        words += _option(name.replace("_", "-"), value)
+    words += ["--agents", *evaluation.agents]
+    words += ["--episodes", str(settings.get("episodes")), "--seed", str(settings.get("seed", 0))]
+    for name in ("at", "budgets"):
+        if settings.get(name):
+            words += [f"--{name}", *map(str, settings[name])]
+    words += ["--rows", "none"] * (settings.get("rows") == "none")
+    words += ["--stochastic"] * (settings.get("deterministic") is False)
+    return shlex.join([*words, "--out", str(folder)])
+
+
+def _option(name: str, value: Any) -> list[str]:
+    """An option and its value, as a command line has them."""
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    return [f"--{name}", str(value) if isinstance(value, (str, int, float)) else json.dumps(value, default=json_form)]
+
+
+# --- a figure that was reproduced -------------------------------------------------------------------------------------
+
+
+def _of_reproduction(folder: Path, kept: Mapping[str, Any]) -> tuple[str, str, list[str]]:
+    """Title, facts, and the parts of the page.
+
+    Raises:
+        ValueError: where the folder is not complete.
+    """
+    asked = kept[KEPT]
+    figure = FIGURES.get(asked.get("figure", "")) if isinstance(asked, dict) else None
+    missing = [name for name in ("verdicts.csv", POINTS, "figure.svg") if not (folder / name).is_file()]
+    if figure is None or missing:
+        what = f"{' and '.join(missing)} missing" if missing else f"no figure {asked!r:.80} is known"
+        raise ValueError(f"{folder} holds no complete reproduction: {what}")
+    verdicts, points = (read_table(folder / name) for name in ("verdicts.csv", POINTS))
+    picture = _inline((folder / "figure.svg").read_text(encoding="utf-8"), "figure")
+    parts = [_part("Figure", f'<figure role="img" aria-label="{html.escape(figure.source)}">{picture}</figure>')]
+    claims = [_claims(quote, row, found) for quote, row, found in by_quote(figure, verdicts)]
+    head = ["panel", "what is tested", *VERDICTS, "verdict", "estimate [range of intervals]"]
+    if claims:
+        parts.append(_part("Claims", *(f"<h3>{told}</h3>{_table(head, rows)}" for told, rows in claims)))
+    values = [_table(*_without_gaps(*values_table(one, points))) for one in figure.values]
+    if values:
+        parts.append(_part("Values", *values))
+    columns = [str(name) for name in points.columns]
+    rows = [[_cell(value) for value in row] for row in points.head(MOST_ROWS).itertuples(index=False)]
+    parts.append(_part("All points", _folded(f"{len(points):,} points", _table(columns, rows, numbers=True))))
+    words = ["bandit-envs", "reproduce", figure.name]
+    words += ["--episodes", str(asked["episodes"])] if asked.get("episodes") is not None else []
+    command = shlex.join([*words, "--seed", str(asked.get("seed", 0)), "--out", str(folder)])
+    skipped = [
+        f"<p>{html.escape(f'Not run: {name}, {reason}')}</p>" for name, reason in kept.get("skipped", {}).items()
+    ]
+    parts.append(_part("How it was made", _code(command), *skipped, _versions(kept), _settings(kept)))
+    return figure.name, figure.source, parts
+
+
+def _without_gaps(head: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """A table without the columns of panels that were not run."""
+    kept = [i for i in range(len(head)) if any(row[i] for row in rows)]
+    return [head[i] for i in kept], [[row[i] for i in kept] for row in rows]
+
+
+def _claims(quote: Any, row: Any, found: Sequence[Any]) -> tuple[str, list[list[tuple[str, Any]]]]:
+    """A sentence of the paper with its verdict, and the claims that test it as rows."""
+    rows = []
+    for one in found:
+        counts = [(str(n), n) for n in counts_of(one)]
+        texts = [(str(x), str(x)) for x in (one.panel, one.claim)]
+        rows.append([*texts, *counts, (str(one.verdict), str(one.verdict)), (span(one), one.least)])
+    told = html.escape(quoted(quote))
+    return f'{told} <span class="verdict" data-verdict="{row.verdict}">{row.verdict}</span>', rows
+
+
+# --- HTML -------------------------------------------------------------------------------------------------------------
+
+
+def _part(title: str, *content: str) -> str:
+    name = title.lower().replace(" ", "-")
+    return f'<section id="{name}"><h2>{title}</h2>\n' + "\n".join(content) + "\n</section>"
+
+
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{html.escape(title)}</summary>{content}</details>"
+
+
+def _code(text: str) -> str:
+    return f"<pre><code>{html.escape(text)}</code></pre>"
+
+
+def _cell(value: Any) -> tuple[str, Any]:
+    """A value of a table: its text, and what it is sorted by."""
+    value = value.item() if hasattr(value, "item") else value
+    if value is None or str(value) in ("nan", "NaT", "<NA>"):
+        return "", ""
+    if isinstance(value, float):
+        return (f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:.6g}"), value
+    return (f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)), value
+
+
+def _columns(shown: Columns) -> str:
+    """A table of texts; what begins with a number is sorted by it."""
+    notes = "".join(f'<p class="soft">{html.escape(note)}.</p>' for note in shown.notes)
+    rows = [[(text, _leading(text) if i in shown.right else text) for i, text in enumerate(row)] for row in shown.rows]
+    return _table(shown.head, rows, right=shown.right) + notes
+
+
+def _leading(text: str) -> float | str:
+    """The number that a text begins with, or the text itself."""
+    found = re.match(r"[\[<\s]*([+-]?[\d.,]+(?:e[+-]?\d+)?)", text)
+    return float(found[1].replace(",", "")) if found else text
+
+
+def _table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    right: Sequence[int] | None = None,
+    numbers: bool = False,
+) -> str:
+    """A table that is sorted by a click on the head of a column, where scripts run.
+
+    Args:
+        head: of the columns.
+        rows: of texts, or pairs of a text and what it is sorted by.
+        right: numbers of columns that are flush right; None: those whose cells are numbers.
+        numbers: whether the table is a wide one, of numbers.
+    """
+    pairs = [[cell if isinstance(cell, tuple) else (cell, _leading(cell)) for cell in row] for row in rows]
+
+    def flush(i: int) -> str:
+        of_numbers = any(isinstance(row[i][1], (int, float)) for row in pairs)
+        return ' class="right"' if (of_numbers if right is None else i in right) else ""
+
+    def key(value: Any) -> str:
+        return html.escape(repr(value) if isinstance(value, float) and math.isfinite(value) else str(value))
+
+    sides = [flush(i) for i in range(len(head))]
+    heads = "".join(f'<th scope="col"{side}>{html.escape(name)}</th>' for name, side in zip(head, sides, strict=True))
+    body = "\n".join(
+        "<tr>"
+        + "".join(
+            f'<td{side} data-value="{key(value)}">{html.escape(text)}</td>'
+            for (text, value), side in zip(row, sides, strict=True)
+        )
+        + "</tr>"
+        for row in pairs
+    )
+    kind = "sortable numbers" if numbers else "sortable"
+    return (
+        f'<div class="wide"><table class="{kind}"><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+    )
+
+
+def _svg(figure: Any, name: str) -> str:
+    """A Matplotlib figure as an element of HTML.
+
+    Args:
+        figure: what is drawn. name: of the metric, in words for those who do not see it.
+    """
+    import matplotlib
+
+    written = io.StringIO()
+    with matplotlib.rc_context(plots.SAVED):
+        figure.savefig(written, format="svg", metadata={"Date": None})
+    label = html.escape(plots.metric_label(name))
+    return f'<figure role="img" aria-label="{label} of each agent">{_inline(written.getvalue(), name)}</figure>'
+
+
+def _inline(text: str, name: str) -> str:
+    """The element <svg> of a file, with names of its own, without what tells who has made it."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+
+
+def _found(settings: Any) -> Iterator[Mapping[str, str]]:
+    """The versions that are told anywhere in some settings."""
+    if isinstance(settings, Mapping):
+        for name, value in settings.items():
+            if name == "versions" and isinstance(value, Mapping):
+                yield value
+            else:
+                yield from _found(value)
+
+
+def _versions(settings: Mapping[str, Any]) -> str:
+    """The versions that made the rows, and the one that made the page."""
+    told = {", ".join(f"{name} {version}" for name, version in found.items()) for found in _found(settings)}
+    rows = f"<p>Made with {html.escape('; '.join(sorted(told)))}.</p>" if told else ""
+    return f'{rows}<p class="soft">Page written by bandit-envs {bandit_envs.__version__}.</p>'
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    return _folded("all settings", _code(json.dumps(settings, indent=1, default=json_form)))

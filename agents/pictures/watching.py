@@ -1,0 +1,197 @@
+"""One episode in the terminal: the arms as lines of text that move, or as plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from bandit_envs import View, arms_that_matter, image, number
+
+from ..core.files import try_out, write_alone
+from ..core.optional import require
+from .film import MOST_FRAMES, Film, film
+
+__all__ = ["SPEED", "lines", "save_gif", "watch"]
+
+SPEED = 10.0  # frames in a second
+HEAD = 4  # lines that are no arms
+FEWEST, WIDEST = 24, 78  # columns of the part in which the arms move
+GIF_FRAMES = 120  # at most
+COLOURS = 64  # of a GIF
+HOLD = 2.0  # seconds for which the last frame of a GIF stands
+PLAIN_LINES = 20  # at most, where there is no terminal
+BAR = 12  # length of the longest bar of pulls
+INSIDE, OUTSIDE, BOUNDARY, DIM, RESET = "\x1b[94m", "\x1b[33m", "\x1b[97m", "\x1b[2m", "\x1b[0m"
+HIDE, SHOW, HOME, END_OF_LINE, END_OF_SCREEN = "\x1b[?25l", "\x1b[?25h", "\x1b[H", "\x1b[K", "\x1b[J"
+
+
+def watch(
+    agent: Any,
+    env_id: str,
+    *,
+    env_kwargs: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    episode: int = 0,
+    frames: int | None = None,
+    speed: float = SPEED,
+    gif: str | Path | None = None,
+    color: bool | None = None,
+    out: IO[str] | None = None,
+    trust: bool = False,
+) -> Film:
+    """Show an agent in one episode, in the terminal or as an animated GIF.
+
+    Where `out` is no terminal, it gets one plain line for each of at most 20 frames, and the arms as they are in the
+    end.
+
+    Args:
+        agent: as one of the agents of `evaluate`.
+        env_id, env_kwargs, seed, episode, trust: as for `play`.
+        frames: at most, spread evenly over the pulls; None: as many as are worth it.
+        speed: frames in a second.
+        gif: write the moving picture into this file, instead of showing it; it needs Matplotlib.
+        color: whether to use colours; None: where there is a terminal, and the variable NO_COLOR is not set.
+        out: where to write; None: standard output.
+
+    Raises:
+        ValueError: for a file that is no .gif, and as `play`.
+    """
+    out = sys.stdout if out is None else out
+    speed, moving = number("speed", speed, 0.1, 1000), out.isatty()
+    if gif is not None:
+        gif = Path(gif)
+        if gif.suffix.lower() != ".gif":
+            raise ValueError(f"the suffix of a moving picture must be .gif, got {str(gif)!r}")
+        try_out(gif)
+    most = GIF_FRAMES if gif is not None else MOST_FRAMES if moving else PLAIN_LINES
+    how: dict[str, Any] = {"env_kwargs": env_kwargs, "seed": seed, "episode": episode, "trust": trust}
+    shown = film(agent, env_id, frames=most if frames is None else frames, **how)
+    if gif is not None:
+        save_gif(shown, gif, speed)
+    elif moving:
+        _move(shown, speed, "NO_COLOR" not in os.environ if color is None else color, out)
+    else:
+        for i in range(len(shown.views)):
+            print(_status(shown, i), file=out)
+        print("\n".join(lines(shown, len(shown.views) - 1, 100, bool(color))[1:]), file=out)
+    return shown
+
+
+def _status(shown: Film, i: int) -> str:
+    """A line of text: how far the episode is in a frame, and what would be answered."""
+    view, task = shown.views[i], shown.trace.task
+    of = "" if task.budget is None else f" of {task.budget:,}"
+    told = f"{shown.label} on {task.problem}: {view.pulls.sum():,}{of} pulls, {view.answer.sum():,} arms in the answer"
+    if i == 0:
+        return told
+    correct, score = (shown.trace.verdicts[name][i - 1] for name in ("correct", "score"))
+    over = ", ended" if view.pulls.sum() == shown.end else ""
+    return f"{told}, score {score:.3f} ({'correct' if correct else 'wrong'}){over}"
+
+
+def lines(shown: Film, i: int, width: int, color: bool, most: int | None = None) -> list[str]:
+    """A frame as lines of text: a head, and one for each arm.
+
+    Args:
+        shown: the episode. i: number of the frame.
+        width: of a line, at most.
+        color: whether to use colours.
+        most: arms, at most; None: 20. Where there are more, those that matter most are shown.
+    """
+    view, most = shown.views[i], 20 if most is None else max(most, 3)
+    K = len(view.pulls)
+    chosen = np.arange(K)
+    if most < K:
+        chosen = arms_that_matter(view.pulls, view.value - (view.boundary or 0.0), view.answer, most)
+    low, high = shown.limits
+    names = max(3, len(str(K - 1)))
+    room = max(FEWEST, min(WIDEST, width - names - BAR - 15))
+    each = max(1, math.ceil(int(view.pulls.max()) / BAR))
+
+    def paint(text: str, colour: str) -> str:
+        return f"{colour}{text}{RESET}" if color else text
+
+    def place(x: float) -> int:
+        return round(min(max((x - low) / (high - low), 0.0), 1.0) * (room - 1))
+
+    ends = f"{low:.3g}".ljust(room - 8) + f"{high:.3g}".rjust(8)
+    head = [_status(shown, i)[:width], "", paint(f"{'arm':>{names}}    {ends}  pulls, a # for {each}"[:width], DIM)]
+    rows = [_row(view, int(k), names, room, each, place, paint) for k in chosen]
+    hidden = K - len(chosen)
+    tail = (
+        f"{hidden:,} of {K:,} arms are not shown"
+        if hidden
+        else f"* in the answer, | the boundary, {shown.viewer.value}s"
+    )
+    return [*head, *rows, paint(tail[:width], DIM)]
+
+
+def _row(view: View, k: int, names: int, room: int, each: int, place: Any, paint: Any) -> str:
+    """The line of an arm: its interval, its value, the boundary, its pulls."""
+    letters, colour = [" "] * room, INSIDE if view.answer[k] else OUTSIDE
+    colours = [colour] * room
+    if seen := bool(np.isfinite(view.value[k])):
+        first, last = (place(view.value[k] + side * view.reach[k]) for side in (-1, 1))
+        letters[first : last + 1] = "-" * (last + 1 - first)
+    if view.boundary is not None:
+        letters[place(view.boundary)], colours[place(view.boundary)] = "|", BOUNDARY
+    if seen:
+        letters[place(view.value[k])], colours[place(view.value[k])] = "o", colour
+    runs = groupby(zip(colours, letters, strict=True), key=lambda one: one[0])
+    arm = "".join(paint("".join(letter for _, letter in run), shade) for shade, run in runs)
+    mark = paint("*", colour) if view.answer[k] else " "
+    bar = paint("#" * -(-int(view.pulls[k]) // each), colour)
+    return f"{k:>{names}} {mark}  {arm}  {view.pulls[k]:>7,} {bar}".rstrip()
+
+
+def _move(shown: Film, speed: float, color: bool, out: IO[str]) -> None:
+    """Show the frames one after another in the same place; whatever happens, the cursor is there in the end."""
+    try:
+        out.write(HIDE + HOME + END_OF_SCREEN)
+        for i in range(len(shown.views)):
+            begin, size = time.monotonic(), shutil.get_terminal_size((100, 30))
+            rows = lines(shown, i, size.columns, color, size.lines - HEAD - 1)
+            out.write(HOME + "".join(f"{row}{END_OF_LINE}\n" for row in rows[: size.lines - 1]) + END_OF_SCREEN)
+            out.flush()
+            time.sleep(max(0.0, begin + 1 / speed - time.monotonic()))
+    finally:
+        out.write(RESET * color + SHOW)
+        out.flush()
+
+
+def save_gif(shown: Film, path: Path, speed: float = SPEED) -> Path:
+    """Write an episode as an animated GIF; returns the path.
+
+    Args:
+        shown: the episode. path: of the file.
+        speed: frames in a second.
+
+    Raises:
+        ImportError: where Matplotlib is missing.
+    """
+    pictures: Any = require("PIL.Image", "a GIF")
+    task, name = shown.trace.task, shown.label
+    drawn = []
+    for view in shown.views:
+        of = "" if task.budget is None else f" of {task.budget:,}"
+        title = f"{name} on {task.problem}: {view.pulls.sum():,}{of} pulls"
+        drawn.append(pictures.fromarray(image(shown.viewer, view, title, shown.limits)))
+    palette = drawn[-1].quantize(COLOURS)  # the same for all, so that a frame holds only what has changed
+    images = [picture.quantize(palette=palette, dither=pictures.Dither.NONE) for picture in drawn]
+    wait = round(1000 / speed)
+    durations = [wait] * (len(images) - 1) + [wait + round(1000 * HOLD)]
+
+    def write(place: Path) -> None:
+        images[0].save(place, save_all=True, append_images=images[1:], duration=durations, loop=0, optimize=False)
+
+    write_alone(path, write)
+    return path
