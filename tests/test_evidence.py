@@ -352,8 +352,9 @@ def test_statistics_of_certificates_are_at_most_one_on_average_at_a_stopping_tim
     """The mixture over the likelihood of the true means, stopped by a rule that looks at it and at the scale.
 
     The arm lies on the threshold and is left out, which is wrong; the statistic counts where its mean is below the
-    threshold, as elsewhere nothing is certified. 20,000 runs; it is clipped at 50, which only lowers its mean: the limit
-    is 1 + 4.5 standard errors, so that it fails by chance once in 300,000. Without its penalties it exceeds it by far.
+    threshold, as elsewhere nothing is certified. 20,000 runs; clipping at 50 only lowers the mean of the statistic: the
+    limit is 1 + 4.5 standard errors, so that it fails by chance once in 300,000. Without its penalties it exceeds it by
+    far.
     """
     generator, runs, most, theta = np.random.default_rng(3), 20_000, 60, 0.4
     x = generator.normal(theta, 0.5, (runs, most)) if law != "bernoulli" else generator.random((runs, most)) < theta

@@ -170,14 +170,14 @@ LINEAR, FLAT = (0.8, 1.2), (-0.2, 0.2)  # exponents of n
 CROSSING = 50  # arms from which on FAREAST is the cheaper one
 
 
-def _against_n(title: str, instance: str, sizes: Sequence[int], agents: dict[str, str]) -> Sweep:
+def _against_n(title: str, instance: str, sizes: Sequence[int], agents: dict[str, str], episodes: int = 250) -> Sweep:
     sweep: dict[float, dict[str, str]] = {n: {"instance": f"{instance}(n={n})"} for n in sizes}
-    return Sweep(title, ENV, sweep, agents, 250, "total_pulls", "pulls", "arms n", log=True)
+    return Sweep(title, ENV, sweep, agents, episodes, "total_pulls", "pulls", "arms n", log=True)
 
 
 LEFT = _against_n("3a: diverse means", "mason2020-3a", (25, 50, 100, 200, 400), BOTH)
 RIGHT = _against_n("3b: one bad arm", "mason2020-3b", (20, 50, 100, 200), BOTH)
-AS_PRINTED = _against_n("3b: as printed", "mason2020-3b", (10, 20, 50), {PRINTED: "fareast"})
+AS_PRINTED = _against_n("3b: as printed", "mason2020-3b", (10, 20, 50), {PRINTED: "fareast"}, 32)
 
 FIGURE_3 = Figure(
     name="mason2020-figure-3",
