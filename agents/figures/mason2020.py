@@ -337,12 +337,15 @@ FIGURES_4_5 = Figure(
 # captions with other epsilon. n = 25 and epsilon = .75 are also those of the authors' simulation with gamma.
 UNIFORM = "Uniform"
 WITH_UNIFORM = {**BOTH, UNIFORM: "uniform-elimination(c=4)"}
-LEFT_UNIFORM = _against_n("A: uniform sampling, diverse means", "mason2020-3a", (25, 50, 100, 200, 400), WITH_UNIFORM)
-RIGHT_UNIFORM = _against_n("A: uniform sampling, one bad arm", "mason2020-3b", (20, 50, 100), WITH_UNIFORM)
+SYNTHETIC, REAL = 40, 100  # episodes, ours too
+LEFT_UNIFORM = _against_n(
+    "A: uniform sampling, diverse means", "mason2020-3a", (25, 50, 100, 200, 400), WITH_UNIFORM, SYNTHETIC
+)
+RIGHT_UNIFORM = _against_n("A: uniform sampling, one bad arm", "mason2020-3b", (20, 50, 100), WITH_UNIFORM, SYNTHETIC)
 SLACKS: dict[float, dict[str, Any]] = {
     slack: {"instance": "mason2020-3a(n=25)", "slack": slack} for slack in (0.025, 0.05, 0.1, 0.2, 0.4)
 }
-SLACK = Sweep("A: slack", ENV, SLACKS, WITH_UNIFORM, 250, "total_pulls", "pulls", "slack gamma", log=True)
+SLACK = Sweep("A: slack", ENV, SLACKS, WITH_UNIFORM, SYNTHETIC, "total_pulls", "pulls", "slack gamma", log=True)
 ORACLE = "LUCB, the true k (oracle)"
 OTHER_EPSILON = [
     Panel(
@@ -351,7 +354,7 @@ OTHER_EPSILON = [
         {"instance": "captions-651", "epsilon": epsilon},
         BUDGETS,
         {ST2: PUBLISHED, ORACLE: "lucb(widths='lil')", **RIVALS},
-        600,
+        REAL,
         "f1",
         "F1",
     )
