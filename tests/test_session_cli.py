@@ -110,7 +110,7 @@ def test_arms_from_a_file(capsys: Any) -> None:
     run(capsys, "new t.db --problem BestArm --arms names.txt --sigma 1 --delta 0.1")
     with agents.Session(store="t.db") as session:
         assert session.names == ["tea", "coffee", "hot milk"]
-        assert session.agent.name == "lucb"
+        assert session.agent.name == "evidence"
     assert "a file with a name in each line" in run(capsys, "new u.db --problem BestArm --arms none.txt", 2)[1]
 
 

@@ -20,7 +20,6 @@ from ..models.cards import card_path
 __all__ = ["FACTS", "Setup", "suggested", "task_from_facts"]
 
 FORMAT = 1
-STOPPING = {"AllGood": "st2", "TopK": "lucb", "BestArm": "lucb"}  # agents that stop by themselves at a delta
 FACTS = ("problem", "arms", "range", "sigma", "binary", "budget", "delta", "max_pulls", "dimensions")
 
 
@@ -252,9 +251,11 @@ def _plain(value: Any) -> Any:
 
 def suggested(task: Task) -> str:
     """The name of an agent for a task, where nobody names one."""
-    kind = PROBLEMS.find(task.problem)
-    if kind.local:
+    certified = task.problem in recipe_of("evidence").solves
+    if task.budget is None and task.delta is not None and certified:
+        return "evidence"
+    if PROBLEMS.find(task.problem).local:
         return "lsa"
-    if task.delta is not None and task.problem in STOPPING:
-        return STOPPING[task.problem]
-    return "evolved" if task.budget is not None and card_path("evolved", task).is_file() else "uniform"
+    if task.budget is None:
+        return "uniform"
+    return "evolved" if card_path("evolved", task).is_file() else "track-and-stop" if certified else "uniform"
