@@ -263,3 +263,21 @@ def test_law_by_default() -> None:
         agents.make("evidence", task(), law="bernoulli")
     with pytest.raises(ValueError, match="law='student' is for Gaussian arms"):
         agents.make("evidence", task(law="uniform"), law="student")
+
+
+@pytest.mark.parametrize("tracking", ["C", "D"])
+def test_variances_that_are_not_known_yet(tracking: str) -> None:
+    """After one pull each: rows without a best pair once led to writes outside of the arrays, and C-tracking to NaN."""
+    rules = {"instance": {"law": "gaussian", "mean": [0.9, 0.2, 0.8], "sd": 0.3}, "epsilon": 0.25, "delta": 0.1}
+    agent = f"track-and-stop(law='student', tracking={tracking!r})"
+    found = agents.evaluate(agent, "bandit_envs/AllGood-v0", episodes=20, env_kwargs=rules | {"max_pulls": 3000})
+    assert not found.episodes["truncated"].any()
+    assert found.episodes["correct"].all()
+
+
+def test_samples_that_are_all_one() -> None:
+    """The pair of two arms of mean 1 has evidence, so that an epsilon is enough to stop."""
+    rules = {"instance": {"law": "bernoulli", "mean": [1.0, 1.0, 0.1]}, "epsilon": 0.1, "delta": 0.1, "max_pulls": 5000}
+    names = ["evidence", "track-and-stop", "top-two"]
+    found = agents.evaluate(names, "bandit_envs/BestArm-v0", episodes=10, env_kwargs=rules)
+    assert found.summary()["total_pulls"].max() < 400

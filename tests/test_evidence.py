@@ -543,6 +543,9 @@ class Disk(SetProblem):
 
     name, local = "Disk", True
 
+    def check(self, task: Any, source: Any = None) -> None:
+        assert task.D == 2
+
     def margin(self, means: Any) -> Any:
         return 0.5 - np.hypot(*np.moveaxis(np.asarray(means), -1, 0))
 
@@ -556,8 +559,48 @@ def test_margins_of_arms_of_two_dimensions_pay_for_both() -> None:
     assert Disk().evidence(N, mean) == pytest.approx((N * gap**2 / 2).min())
 
 
+@pytest.mark.parametrize(
+    ("problem", "means"),
+    [
+        (BestArm(0.1), [1.0, 1.0]),
+        (AllGood(0.2), [1.0, 0.95, 0.1]),
+        (AllGood(0.2, True), [1.0, 0.95, 0.1]),
+        (AllGood(0.2), [1.0, 1.0]),
+    ],
+)
+def test_a_mean_of_one_cannot_rise_but_the_other_arm_falls(problem: Any, means: list[float]) -> None:
+    """Evidence and characteristic time are continuous there: of two arms of 1, one falls to .9: 100 ln(1 / .9)."""
+    near = [min(m, 1 - 1e-9) for m in means]
+    at, before = (problem.evidence([100] * len(m), m, law="bernoulli") for m in (means, near))
+    assert at == pytest.approx(before, rel=1e-6)
+    if len(means) == 2 and problem == BestArm(0.1):
+        assert at == pytest.approx(100 * math.log(1 / 0.9))
+    at, before = (problem.characteristic_time(m, law="bernoulli") for m in (means, near))
+    assert at == pytest.approx(before, rel=1e-5)
+
+
+def test_statistics_of_another_shape_are_read_or_refused() -> None:
+    """Means (K, 1) are those of scalar arms, no episodes give no values."""
+    assert BestArm().certified_level([5, 5], [[0.5], [0.5]]) == BestArm().certified_level([5, 5], [0.5, 0.5]) == 1
+    assert Threshold(0.5).certified_level(np.zeros((0, 3)), np.zeros((0, 3))).shape == (0,)
+    with pytest.raises(ValueError, match="scalar arms, got arms of 3 dimensions"):
+        TopK(1).characteristic_time([[0.1, 0.2, 0.3], [0.4, 0.2, 0.3]])
+    with pytest.raises(ValueError, match="1 arms are too few"):
+        TopK(2, 0.05, "each").characteristic_time([0.5])
+
+
 BAD: list[tuple[Any, dict[str, Any], str]] = [
     ((5, 0.5), {}, r"pulls must be counts"),
+    (([math.inf, 1], [0.5, 0.2]), {}, r"pulls must be counts from 0 to \d+, got inf"),
+    (([1e30, 1], [0.5, 0.2]), {}, r"pulls must be counts from 0 to \d+, got 1e\+30"),
+    (
+        ([5, 5], [0.5, 0.2]),
+        {"law": "student", "variance": [math.inf, 1]},
+        "variance must be finite and >= 0 .* got inf",
+    ),
+    (([5, 5], [0.5, 0.2]), {"law": "student", "variance": [-1.0, 1]}, r"variance must be finite and >= 0 .* got -1\.0"),
+    (([5, 5], [[0.5, 0.1], [0.2, 0.1]]), {}, "scalar arms, got arms of 2 dimensions"),
+    (([5, 5], [0.5j, 0.2]), {}, "mean must be real numbers"),
     (([1, 2], [0.1, 0.2, 0.3]), {}, r"got \(2,\), \(3,\)"),
     (([-1, 2], [0.1, 0.2]), {}, "pulls must be counts"),
     (([1, 2], [math.inf, 0.2]), {}, "mean must be finite"),
@@ -567,7 +610,7 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     (([1, 2], [0.5, 0.2]), {"sigma": 0.0}, "sigma must be a number"),
     (([1, 2], [0.5, 0.2]), {"answer": [1, 1]}, "an answer of BestArm holds 1 arms, got 2"),
     (([1, 2], [0.5, 0.2]), {"answer": [1, 0, 0]}, r"answer must be a mask of shape \(2,\)"),
-    (([1], [0.5]), {}, "pulls of 1 arms are too few"),
+    (([1], [0.5]), {}, "1 arms are too few"),
 ]
 
 

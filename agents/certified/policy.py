@@ -152,9 +152,7 @@ def _measure(shown: Any, e: Any, i: Any, sides: Any, book: Any, alone: Any, D: A
         return
     v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
     weight, penalty = N if first or weighed != KEPT else max(book.weight[i], 1e-3), -bonus
-    if not v > 0.0:
-        weight = 0.0
-    elif weighed == BOUNDARY and N > 0.0:
+    if weighed == BOUNDARY and N > 0.0:
         penalty = arm_penalty(alone.numbers, N, m, v)
     if first:
         put(sides, book, i, m, weight, penalty, v)

@@ -23,6 +23,7 @@ import numpy as np
 
 from bandit_envs import (
     BERNOULLI,
+    STUDENT,
     arm_value,
     bernoulli_value,
     divergence,
@@ -135,10 +136,16 @@ def book_of(book: Any, e: Any) -> Any:
 
 
 @inlined
+def _weight(sides: Any, book: Any, i: Any) -> Any:
+    """The weight of arm i; 0 as long as its variance is unknown."""
+    return book.weight[i] if sides.law != STUDENT or book.scale[i] > 0.0 else 0.0
+
+
+@inlined
 def _value(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> Any:
     """The value of moving arm i down and arm j up until mu_i <= a mu_j + b and mu_j >= floor."""
-    m, x, u, p = book.mean[i], book.weight[i], book.scale[i], book.penalty[i]
-    n, w, v, q = book.mean[j], book.weight[j], book.scale[j], book.penalty[j]
+    m, x, u, p = book.mean[i], _weight(sides, book, i), book.scale[i], book.penalty[i]
+    n, w, v, q = book.mean[j], _weight(sides, book, j), book.scale[j], book.penalty[j]
     if sides.law == BERNOULLI and a == 1.0 and b == 0.0 and floor == -math.inf and m > n and x > 0.0 and w > 0.0:
         hits, misses = x * m + w * n, x * (1.0 - m) + w * (1.0 - n)  # the cheapest move is to the mean of all samples
         total = hits + misses
@@ -181,7 +188,7 @@ def row(sides: Any, book: Any, i: Any) -> None:
             j = np.uint64(other)
             if j != i:
                 value = _out_of(sides, book, i, j)
-                if value > best:
+                if value > best or which < 0:
                     best, which = value, other
     book.value[i], book.partner[i], book.stale[i] = best, which, 0
 
@@ -304,8 +311,8 @@ def cheapest(sides: Any, book: Any) -> Any:
 @part
 def way_of(sides: Any, book: Any, lowered: Any, raised: Any, a: Any, b: Any, floor: Any) -> Any:
     """The cheapest move of a pair of arms until mu_i <= a mu_j + b and mu_j >= floor, a `Way`."""
-    m, x, u = book.mean[lowered], book.weight[lowered], book.scale[lowered]
-    n, w, v = book.mean[raised], book.weight[raised], book.scale[raised]
+    m, x, u = book.mean[lowered], _weight(sides, book, lowered), book.scale[lowered]
+    n, w, v = book.mean[raised], _weight(sides, book, raised), book.scale[raised]
     if not a > 0.0:
         return Way(lowered, lowered, math.inf, math.inf)
     _, y = pair_cost(sides.law, m, x, u, n, w, v, a, b, floor)

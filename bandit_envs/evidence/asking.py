@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..checks import choice
 from .boundaries import COMMON
 from .certifier import Certifier, common
-from .statistics import Statistics, answers, one_instance, statistics
+from .statistics import Arms, Statistics, answers, one_instance, statistics
 
 if TYPE_CHECKING:
     from .game import Game
@@ -82,8 +82,7 @@ def ways(
         ValueError: for a problem that tells no evidence, and for arrays that do not go together, naming their shapes.
     """
     seen = statistics(pulls, mean, variance, options["law"])
-    if problem.fewest_arms > seen.K:
-        raise ValueError(f"pulls of {seen.K} arms are too few for {problem!r:.200}")
+    _check_arms(problem, Arms(seen.K, seen.D))
     if answer is None:
         inside = np.ascontiguousarray(problem.plug_in(seen.seen), np.int8)
     else:
@@ -97,6 +96,17 @@ def ways(
     return found[:, 0].reshape(seen.lead)
 
 
+def _check_arms(problem: Any, arms: Arms) -> None:
+    """Refuse arms that a problem is not defined on, or too few of them.
+
+    Raises:
+        ValueError: naming their number or dimensions.
+    """
+    if problem.fewest_arms > arms.K:
+        raise ValueError(f"{arms.K} arms are too few for {problem!r:.200}")
+    problem.check(arms)
+
+
 def game_of(problem: Any, means: ArrayLike, law: str, sigma: float) -> Game:
     """Optimal proportions (K,) and the value of the game, for one instance; see `game`.
 
@@ -106,6 +116,7 @@ def game_of(problem: Any, means: ArrayLike, law: str, sigma: float) -> Game:
     from .game import single, solve  # late, as few ask for it
 
     m = one_instance(means, choice("law", law, ("gaussian", "bernoulli")))
+    _check_arms(problem, Arms(len(m), m.shape[1] if m.ndim == 2 else 1))
     answer = problem.plug_in(m)
     if problem.local:
         one = np.ones((len(m), 1), np.int64)

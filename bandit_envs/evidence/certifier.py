@@ -131,7 +131,7 @@ class Certifier(NamedTuple):
     def ways(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
         """What `nearest_way` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where it is -1."""
         out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
-        rows = len(pulls), -1  # the kernel is compiled for one kind of arrays
+        rows = len(pulls), math.prod(mean.shape[1:])  # the kernel is compiled for one kind of arrays
         mean, variance = mean.reshape(rows), variance.reshape(rows)
         _all(self.address, pulls, mean, variance, inside, self.numbers, self.room, out)
         return out

@@ -502,9 +502,10 @@ def _listed(
     def add(i: int, j: int, a: float, b: float, floor: float) -> None:
         low, high = max(m[j], floor), (m[i] - b) / a
         if bernoulli:
-            low, high = max(low, -b / a), min(high, 1.0)
-            if not low < high or (low == high == 1.0):
+            low = max(low, -b / a)
+            if not low < high or low > 1.0:
                 return
+            high = min(high, 1.0)  # a mean of 1 cannot rise
         pairs.append((i, j, a, b, low, max(low, high)))
 
     if kind == "top-k":

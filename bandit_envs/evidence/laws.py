@@ -169,11 +169,13 @@ def pair_cost(law: Any, lower: Any, x: Any, u: Any, raised: Any, w: Any, v: Any,
     """
     low, high = max(raised, floor), (lower - b) / a
     if law == BERNOULLI:
-        low, high = max(low, -b / a), min(high, 1.0)
+        low = max(low, -b / a)
         if low > 1.0:
             return math.inf, low
     if high <= low:  # arm i may stay
         return arm_cost(law, w, raised, v, low) if low > raised else 0.0, low
+    if law == BERNOULLI:
+        high = min(high, 1.0)
     if w <= 0.0 and high >= floor:
         return 0.0, high
     if x <= 0.0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..checks import mask
 
-__all__ = ["Statistics", "answers", "one_instance", "statistics"]
+__all__ = ["Arms", "Statistics", "answers", "one_instance", "statistics"]
 
 Floats = NDArray[np.float64]
+MOST_PULLS = 2**62  # of an arm
 
 
 class Statistics(NamedTuple):
@@ -55,26 +57,44 @@ def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, la
         law: "gaussian", "bernoulli" or "student".
 
     Raises:
-        ValueError: for arrays that do not go together, naming their shapes, and for means that the law cannot have.
+        ValueError: for arrays that do not go together, naming their shapes, and for numbers that are not possible.
     """
-    m, T = np.asarray(mean, np.float64), np.asarray(pulls)
+    m, T = _real("mean", mean), np.asarray(pulls)
     D = m.shape[-1] if m.ndim == T.ndim + 1 else 1
-    fits = T.ndim >= 1 and m.shape in (T.shape, (*T.shape, D)) and T.dtype.kind in "iuf"
-    if not fits or (T < 0).any() or (np.floor(T) != T).any():
+    if T.ndim < 1 or m.shape not in (T.shape, (*T.shape, D)) or T.dtype.kind not in "iuf":
         raise ValueError(f"pulls must be counts (..., K) and mean (..., K) or (..., K, D), got {T.shape}, {m.shape}")
+    counts = (T >= 0) & (T <= MOST_PULLS) & (np.floor(T) == T)
+    if not counts.all():
+        raise ValueError(f"pulls must be counts from 0 to {MOST_PULLS}, got {T[~counts][0]}")
     if law == "student" and variance is None:
         raise ValueError("law='student' needs variance=, the empirical variances with divisor N")
-    v = np.zeros(m.shape) if variance is None else np.asarray(variance, np.float64)
+    v = np.zeros(m.shape) if variance is None else _real("variance", variance)
     if v.shape != m.shape:
         raise ValueError(f"variance must have the shape of mean, {m.shape}, got {v.shape}")
-    lead, rows = T.shape[:-1], (-1, *m.shape[T.ndim - 1 :])
-    T = np.ascontiguousarray(T, np.int64).reshape(-1, T.shape[-1])
-    m = m.reshape(rows)
-    m = np.where(_beside(T, m) > 0, m, 0.0)
+    lead, K = T.shape[:-1], T.shape[-1]
+    rows = (math.prod(lead), K) if D == 1 else (math.prod(lead), K, D)
+    T = np.ascontiguousarray(T, np.int64).reshape(rows[:2])
+    m, v = m.reshape(rows), v.reshape(rows)
+    pulled = np.broadcast_to(_beside(T, m) > 0, rows)
+    m, v = np.where(pulled, m, 0.0), np.where(pulled, v, 0.0)
     if not np.isfinite(m).all():
         raise ValueError(f"mean must be finite where an arm has been pulled, got {m[~np.isfinite(m)][0]}")
+    possible = np.isfinite(v) & (v >= 0)
+    if not possible.all():
+        raise ValueError(f"variance must be finite and >= 0 where an arm has been pulled, got {v[~possible][0]}")
     _check_range(m, law)
-    return Statistics(T, np.ascontiguousarray(m), np.ascontiguousarray(v.reshape(rows)), lead, D)
+    return Statistics(T, np.ascontiguousarray(m), np.ascontiguousarray(v), lead, D)
+
+
+def _real(name: str, values: ArrayLike) -> Floats:
+    """An array of floats.
+
+    Raises:
+        ValueError: for complex numbers.
+    """
+    if np.iscomplexobj(values):
+        raise ValueError(f"{name} must be real numbers, got {values!r:.200}")
+    return np.asarray(values, np.float64)
 
 
 def answers(answer: ArrayLike, shape: tuple[int, ...], size: int | None, name: str) -> NDArray[np.int8]:
@@ -99,14 +119,22 @@ def answers(answer: ArrayLike, shape: tuple[int, ...], size: int | None, name: s
     return np.array(taken, np.int8, order="C").reshape(-1, shape[-1])
 
 
+class Arms(NamedTuple):
+    """What a problem's `check` is asked about: arms of which nothing else is known."""
+
+    K: int
+    D: int
+    support: None = None
+
+
 def one_instance(means: ArrayLike, law: str) -> Floats:
-    """Check the true means of one instance, (K,) or (K, D), of arms of a law.
+    """Check the true means of one instance, (K,) or (K, D) with D > 1, of arms of a law.
 
     Raises:
         ValueError: naming the means that are not allowed.
     """
-    m = np.array(means, np.float64, order="C")
+    m = np.array(_real("means", means), order="C")
     if m.ndim not in (1, 2) or not np.isfinite(m).all():
         raise ValueError(f"means must be those of one instance, (K,) or (K, D), got {m!r:.200}")
     _check_range(m, law)
-    return m
+    return m[:, 0].copy() if m.ndim == 2 and m.shape[1] == 1 else m
