@@ -141,7 +141,7 @@ def delta_table(cases: list[Case], episodes: int) -> str:
 def main() -> None:
     """Print the tables, or write them."""
     parser = argparse.ArgumentParser(description="Measure which agents are the best.")
-    parser.add_argument("--episodes", type=int, default=4000, help="with a budget; a tenth of them with a delta")
+    parser.add_argument("--episodes", type=int, default=400, help="with a budget; a tenth of them with a delta")
     parser.add_argument("--out", type=Path, help="folder of the documentation, for budget.md and delta.md")
     parser.add_argument("--problems", nargs="+", help="those of these problems alone")
     asked = parser.parse_args()
