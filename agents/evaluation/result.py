@@ -18,6 +18,7 @@ from bandit_envs import Task, flag
 from ..core.files import SETTINGS, finish, read_together, write_together
 from ..core.optional import pandas, require
 from . import statistics
+from .environment import make_known
 from .moments import SummedRun
 from .precision import level_at
 from .rows import CERTIFIED, LEVEL, Run, score_names
@@ -299,6 +300,7 @@ class Evaluation:
         if missing := [name for name in (ROWS, SUMS, SETTINGS) if not (folder / name).is_file()]:
             raise FileNotFoundError(f"{folder} holds no evaluation: {' and '.join(missing)} missing")
         settings = read_together(folder / SETTINGS)
+        make_known(str(settings.get("env_id")), flag("trust", trust))
         try:
             rows, pulls = (pd.read_parquet(folder / name) for name in (ROWS, SUMS))
         except Exception as error:
