@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import importlib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,15 @@ from .checks import integer
 __all__ = ["Measurement", "Measurements", "measurements"]
 
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
+DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
 ARMS, VALUE, UNDONE = ("name", "arm"), "value", "undone"  # columns of a long table, as a session exports it
+
+
+AS_WIDE = (
+    "The table was read as one with a column for each arm. One with a measurement in each row needs the columns name "
+    "and value, or others named by arm= and value= (--arm, --value); a column of names of rows is named by index= "
+    "(--index)"
+)
 
 
 class Measurement(NamedTuple):
@@ -64,14 +73,21 @@ class _Table(NamedTuple):
         cell = self.rows[row][column]
         if cell is None or isinstance(cell, str) and cell.strip().lower() in MISSING or type(cell).__name__ == "NAType":
             return math.nan
+        where = f"{self.of}, {self.places[row]}, column {self.columns[column]!r:.80}"
+        told = f"{where}: a value is a finite number, or nothing, got {cell!r:.80}"
         try:
             value = float(cell)
         except (TypeError, ValueError):
-            value = math.inf
+            if isinstance(cell, str) and DECIMAL_COMMA.fullmatch(cell):
+                raise ValueError(f"{told}; decimals are written with a point") from None
+            raise _NoNumberError(told) from None
         if math.isinf(value):
-            where = f"{self.of}, {self.places[row]}, column {self.columns[column]!r:.80}"
-            raise ValueError(f"{where}: a value is a finite number, or nothing, got {cell!r:.80}")
+            raise ValueError(told)
         return value
+
+
+class _NoNumberError(ValueError):
+    """A cell holds something else than a number."""
 
 
 def measurements(
@@ -109,8 +125,8 @@ def measurements(
     if not named and (index is not None or arm is None or not values):
         return _wide(read, index)
     if arm is None or not values:
-        of, by = ("the arms' names", "arm=") if arm is None else ("the values", "value=")
-        raise ValueError(f"{read.of}: the column of {of} must be named by {by}, one of {heads[:10]}")
+        of, by = ("the arms' names", "arm") if arm is None else ("the values", "value")
+        raise ValueError(f"{read.of}: the column of {of} must be named by {by}=, one of {heads[:10]} (as --{by})")
     return _long(read, read.column(arm), [read.column(one) for one in values])
 
 
@@ -145,18 +161,27 @@ def _wide(table: _Table, index: str | int | None) -> Measurements:
     if named is not None:
         of_rows = [f"{place} ({row[named]!s:.40})" for place, row in zip(table.places, table.rows, strict=True)]
         table = table._replace(places=of_rows)
-    found = [
-        Measurement(f"{table.places[i]}, column {heads[j]!r:.80}", heads[j], (value,))
-        for i in range(len(table.rows))
-        for j in arms
-        if not math.isnan(value := table.number(i, j))
-    ]
+    try:
+        found = [
+            Measurement(f"{table.places[i]}, column {heads[j]!r:.80}", heads[j], (value,))
+            for i in range(len(table.rows))
+            for j in arms
+            if not math.isnan(value := table.number(i, j))
+        ]
+    except _NoNumberError as error:
+        raise ValueError(f"{error}. {AS_WIDE}") from None
     return Measurements(table.of, names, found)
 
 
 def _read(table: Any) -> _Table:
     if isinstance(table, (str, Path)):
         of = str(table)
+        if "://" not in of and not Path(of).is_file():
+            raise FileNotFoundError(
+                f"a table of measurements is a file: {of} is a folder"
+                if Path(of).is_dir()
+                else f"there is no file {of}"
+            )
         return _read_frame(of, _parquet(of)) if of.lower().endswith((".parquet", ".pq")) else _read_csv(of)
     if hasattr(table, "columns") and hasattr(table, "to_numpy"):
         return _read_frame("the table", table)
@@ -178,10 +203,18 @@ def _read_csv(path: str) -> _Table:
             head = [name.strip() for name in next(reader, [])]
             if not head:
                 raise ValueError("it is empty; a first line names the columns")
+            if len(head) == 1 and (mark := next((mark for mark in (";", "\t") if mark in head[0]), None)):
+                raise ValueError(
+                    f"columns are separated by commas, and decimals written with a point, but it has {mark!r}: "
+                    f"{head[0]!r:.80}"
+                )
             for fields in reader:
                 if fields:
                     if len(fields) != len(head):
-                        raise ValueError(f"it has {len(fields)} cells, the first line has {len(head)}")
+                        raise ValueError(
+                            f"it has {len(fields)} cells, the first line has {len(head)}; a cell with a comma stands "
+                            "in quotes, and decimals are written with a point"
+                        )
                     places.append(f"line {reader.line_num}")
                     rows.append(list(fields))
         except (csv.Error, UnicodeDecodeError, ValueError) as error:

@@ -224,3 +224,9 @@ def test_kills_at_random_moments(tmp_path: Path) -> None:
         assert found.settings["seed"] == same.index(True)
         seen.add(found.settings["seed"])
     assert seen == {0, 1}
+
+
+def test_a_folder_of_reproduced_figures_is_no_evaluation(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text(json.dumps({"reproduction": {"figure": "tiny"}, "panels": {}}))
+    with pytest.raises(ValueError, match=r"no evaluation: `bandit-envs report .*` \(agents.report\) reads it"):
+        Evaluation.load(tmp_path)

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import agents
 from agents.evaluation import plots, report, statistics
@@ -367,3 +369,31 @@ def test_tables_are_aligned_and_wrapped() -> None:
         "a    1   one two three four five",
         "         six seven",
     ]
+
+
+LONG = ("lsa(alpha=2, stop='certificate')", "apt", "my_module_with_a_name:MyVeryLongClassNameOfAnAgent(alpha=2)")
+
+
+@pytest.mark.parametrize("at", [None, [20, 60]])
+@pytest.mark.parametrize("size", ["screen", "column", "page"])
+def test_long_names_and_titles_are_within_the_figure(size: str, at: list[int] | None) -> None:
+    """All of a text can be read, and the axes keep more than half of the width."""
+    agents_of = dict(zip(LONG, ("lsa", "apt", "uniform"), strict=True))
+    given = {"budget": 60, "instance": "tao2019-1"}
+    evaluation = agents.evaluate(agents_of, "Threshold", episodes=20, at=at, env_kwargs=given, progress=False)
+    for title in (None, "A title of many words that somebody has written by hand for the figure of a paper " * 2):
+        figure = evaluation.plot("misclassified", size=size, title=title)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        whole: Any = figure.bbox
+        (ax,) = figure.axes
+        shown: list[Text] = [*ax.texts, ax.title, ax.xaxis.label, ax.yaxis.label]
+        shown += [one for legend in figure.legends for one in legend.get_texts()]
+        for one in shown:
+            box = one.get_window_extent(canvas.get_renderer())
+            assert box.x0 >= whole.x0 - 3, one
+            assert box.x1 <= whole.x1 + 3, one
+            assert box.y1 <= whole.y1 + 3, one
+        words = " ".join("".join(one.get_text().split()) for one in shown)
+        assert all("".join(name.split()) in words for name in LONG)
+        assert ax.get_position().width > 0.5

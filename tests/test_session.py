@@ -450,6 +450,77 @@ def test_an_agent_of_ones_own(tmp_path: Path) -> None:
     assert agents.Session(store=tmp_path / "c.db").agent.parameters == made.agent.parameters == {"tolerance": 0.1}
 
 
+OWN_AGENT = """
+import agents
+
+
+class Own(agents.Agent):
+    name, solves = "own", ("Threshold",)
+
+    def __init__(self, task, alpha=1, taken=()):
+        super().__init__(task)
+        self.alpha, self.taken = alpha, taken
+
+    def choose(self, observation, state):
+        return observation["pulls"].argmin(axis=1)
+"""
+
+
+def test_certified_agents_are_opened_again(tmp_path: Path) -> None:
+    facts = {**FACTS, "budget": None, "delta": 0.1}
+    texts = ["lsa(stop='certificate')", "lsa(alpha=2, stop='certificate', rho=10)", "evidence", "hdoc(stop=None)"]
+    task = agents.Session(texts[0], facts, store=tmp_path / "task.db").task
+    given = [*texts, agents.make(texts[1], task)]
+    for i, agent in enumerate(given):
+        store = tmp_path / f"{i}.db"
+        first = agents.Session(agent, facts, store=store, public_seed=1)
+        for arm in first.ask(3):
+            first.tell(arm, 0.25)
+        again = agents.Session(store=store)
+        assert repr(again.agent) == repr(first.agent)
+        assert again.agent.name == first.agent.name
+        assert (
+            getattr(again.agent, "agent", again.agent).parameters
+            == getattr(first.agent, "agent", first.agent).parameters
+        )
+        assert again.label == first.label
+        assert len(again) == 3
+        assert again.next() == first.next()
+        assert agents.Session(agent, facts, store=store).label == first.label  # the same session
+    with pytest.raises(ValueError, match="certificate"):
+        agents.Session("lsa", facts, store=tmp_path / "0.db")
+
+
+def test_agents_of_modules_are_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_module.py").write_text(OWN_AGENT)
+    monkeypatch.syspath_prepend(tmp_path)
+    facts, texts = {**FACTS, "delta": 0.1}, ["(alpha=2, taken={1, 2})", "(alpha=3, stop='certificate')"]
+    for i, call in enumerate(texts):
+        store, text = tmp_path / f"{i}.db", f"own_module:Own{call}"
+        made = agents.Session(text, facts, store=store, trust=True)
+        monkeypatch.delitem(sys.modules, "own_module")
+        with pytest.raises(ValueError, match="trust=True"):
+            agents.Session(store=store)
+        again = agents.Session(store=store, trust=True)
+        assert again.label == text
+        assert again.agent.parameters.keys() == made.agent.parameters.keys()
+        assert getattr(again.agent, "agent", again.agent).alpha == i + 2
+
+
+def test_oracles_that_stop_by_a_certificate_keep_their_truth(tmp_path: Path) -> None:
+    env = gym.make(
+        "bandit_envs/AllGood-v0",
+        instance={"law": "bernoulli", "mean": MEAN},
+        shuffle_arms=False,
+        delta=0.1,
+        epsilon=0.5,
+    )
+    made = agents.Session("apt-oracle(stop='certificate')", env, store=tmp_path / "a.db")
+    again = agents.Session(store=tmp_path / "a.db")
+    assert again.agent.agent.parameters
+    assert again.agent.agent.parameters == made.agent.agent.parameters
+
+
 def test_several_dimensions(tmp_path: Path) -> None:
     facts = {"problem": "Feasible", "A": [[1, 1]], "b": [1.0], "arms": 2, "sigma": 1.0, "budget": 6}
     session = agents.Session("lsa", facts, store=tmp_path / "a.db")

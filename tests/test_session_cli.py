@@ -70,7 +70,11 @@ def test_an_experiment_on_the_command_line(capsys: Any) -> None:
         ("tell a.db e 1", "there is no arm 'e'"),
         ("ask b.db", "there is no session b.db"),
         (NEW, "holds this session already"),
-        (NEW.replace("12", "13"), "choose another store"),
+        (NEW.replace("12", "13"), "another session: budget is 12 there, 13 asked for. Choose another store"),
+        (f"{NEW.replace('0.5', '0.4')} --agent uniform", "agent is 'lsa' there, 'uniform' asked for; threshold is 0.5"),
+        ("tell a.db b 0,5", "with a point for decimals as in 8.5, got '0,5'"),
+        ("import a.db none.csv", "there is no file none.csv"),
+        ("import a.db .", "is a folder"),
         ("undo a.db --event 99", "there is no event 99"),
     ):
         assert told in run(capsys, line, 2)[1]
@@ -153,6 +157,35 @@ def test_tables_of_results() -> None:
             read(text)
     with pytest.raises(ValueError, match="line 2: a measurement must be 2 numbers"):
         read("name,value\na,1\n", 2)
+
+
+def test_columns_of_a_table_are_named(capsys: Any) -> None:
+    run(capsys, NEW.replace("--range 0 1", "--range -1 1"))
+    assert run(capsys, "tell a.db b -0.5")[0][0].startswith("1 measurement")
+    Path("long.csv").write_text("drink,result,note\na,0.5,good\nb,-1,bad\n")
+    Path("wide.csv").write_text("day,a,b\nmonday,0.5,1\ntuesday,0,\n")
+    for name in ("long", "wide"):
+        err = run(capsys, f"import a.db {name}.csv", 2)[1]
+        assert "a measurement in each row needs the columns name and value" in err
+        assert "--arm, --value" in err
+        assert "--index" in err
+    assert "(as --value)" in run(capsys, "import a.db long.csv --arm drink", 2)[1]
+    assert run(capsys, "import a.db long.csv --arm drink --value result")[0][0] == "2 results from long.csv"
+    assert run(capsys, "import a.db wide.csv --index day")[0][0] == "3 results from wide.csv"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("name;value\na;0,5\n", "separated by commas, and decimals written with a point, but it has ';'"),
+        ('name,value\na,"0,5"\n', "got '0,5'; decimals are written with a point"),
+        ("a,b\n0,5,1\n", "has 3 cells, the first line has 2; a cell with a comma stands in quotes"),
+    ],
+)
+def test_tables_with_other_separators(text: str, told: str, capsys: Any) -> None:
+    run(capsys, NEW)
+    Path("x.csv").write_text(text)
+    assert told in run(capsys, "import a.db x.csv", 2)[1]
 
 
 def test_a_wrong_row_leaves_nothing_of_a_table(capsys: Any) -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import pickle
 import random
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -286,3 +287,32 @@ def test_loading_leaves_random_numbers_alone(tmp_path):
             agents.load(tmp_path / "m")
         found.append((torch.rand(1).item(), random.random(), np.random.rand()))  # noqa: NPY002
     assert found[0] == found[1]
+
+
+def test_an_environment_that_was_named_by_its_module_is_read_with_trust(tmp_path):
+    (tmp_path / "far_module.py").write_text(
+        "from bandit_envs import Threshold\n\n\nclass Middle(Threshold):\n    name = 'Middle'\n"
+    )
+    script = (
+        "import sys\nsys.path.insert(0, sys.argv[1])\nimport agents\nfrom agents.cli import main\n"
+        "raise SystemExit(main(sys.argv[2:]))"
+    )
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-c", script, str(tmp_path), *words]
+        return subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    out = str(tmp_path / "mid")
+    made = run(
+        "evaluate", "far_module:Middle", "--agents", "uniform", "--episodes", "4", "--budget", "20", "--out", out
+    )
+    assert made.returncode == 0, made.stderr
+    assert json.loads((tmp_path / "mid" / "settings.json").read_text())["env_id"] == "far_module:Middle"
+    refused = run("plot", out)
+    assert refused.returncode != 0
+    assert "names a module" in refused.stderr
+    assert "--trust" in refused.stderr
+    drawn = run("plot", out, "--trust", "--figure", str(tmp_path / "a.svg"))
+    assert drawn.returncode == 0, drawn.stderr
+    again = run("report", out, "--trust")
+    assert again.returncode == 0, again.stderr

@@ -104,7 +104,7 @@ class Evaluate(EnvironmentCommand[Options]):
             raise ValueError(f"--reference must be one of the agents {', '.join(names)}, got {self.reference!r}")
         result = agents.evaluate(
             names,
-            env_id,
+            self.env_id,
             episodes=self.episodes,
             seed=self.seed,
             at=self.at,

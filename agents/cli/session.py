@@ -27,6 +27,7 @@ File = Positional[Annotated[str, arg(metavar="FILE")]]
 # Parameters of problems that have defaults, which an experiment nearly always wants otherwise.
 TOLD = {"Threshold": ("threshold",), "TopK": ("k",), "AllGood": ("epsilon",)}
 Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
+Column = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,14 +217,21 @@ class Tell(Action):
 
     arm: Positional[Annotated[str, arg(metavar="ARM")]]
     """The arm, by its name or number."""
-    value: Positional[Annotated[tuple[float, ...], arg(metavar="VALUE")]]
+    value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE")]]
     """What was measured; several numbers where an arm has several dimensions."""
     who: Who = None
     """Who has measured it."""
 
     def run(self) -> None:
+        try:
+            value = tuple(map(float, self.value))
+        except ValueError:
+            told = " ".join(self.value)
+            raise ValueError(
+                f"a measurement is a number, with a point for decimals as in 8.5, got {told!r:.80}"
+            ) from None
         with self.opened() as session:
-            session.tell(self.arm, self.value[0] if len(self.value) == 1 else self.value, self.who)
+            session.tell(self.arm, value[0] if len(value) == 1 else value, self.who)
             _print_state(session)
 
 
@@ -241,13 +249,20 @@ class Import(Action):
     """Record the results in a CSV or Parquet file: all of them or, where one is wrong, none."""
 
     table: Positional[Annotated[Path, arg(metavar="TABLE")]]
-    """With the columns name and value, or with a column for each arm."""
+    """With the columns name and value, or others named by --arm and --value, or with a column for each arm."""
+    arm: Column = None
+    """The column of the arms' names, of a table with a measurement in each row."""
+    value: Annotated[tuple[str, ...], arg(metavar="COLUMN [COLUMN ...]", help_behavior_hint="")] = ()
+    """The column of its values; several where a measurement has several dimensions."""
+    index: Column = None
+    """The column of names of rows, of a table with a column for each arm: it is left out."""
     who: Who = None
     """Who has measured them."""
 
     def run(self) -> None:
         with self.opened() as session:
-            count = session.tell_table(self.table, who=self.who)
+            columns: dict[str, Any] = {"arm": self.arm, "value": self.value or None, "index": self.index}
+            count = session.tell_table(self.table, **columns, who=self.who)
             print(f"{count} results from {self.table}")
             _print_state(session)
 

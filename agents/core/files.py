@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "REPRODUCTION",
     "SETTINGS",
     "finish",
     "json_form",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 SETTINGS = "settings.json"  # the index of a folder of results
+REPRODUCTION = "reproduction"  # the key of an index of a folder in which the figures of a paper are reproduced
 DIGESTS = "digests"  # the key of an index that holds {name of a file: its digest}
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
-from bandit_envs import ENVIRONMENTS, PROBLEMS, PureExplorationVectorEnv, register_problem, unknown
+from bandit_envs import ENVIRONMENTS, PROBLEMS, PureExplorationVectorEnv, flag, register_problem, unknown
 
-__all__ = ["DOTTED", "environment_id", "importable"]
+__all__ = ["DOTTED", "environment_id", "importable", "kept_name", "make_known"]
 
 T = TypeVar("T")
 
@@ -75,6 +76,34 @@ def environment_id(name: str) -> str:
     if "/" in name:
         gym.spec(name)  # its own error tells what the namespace has
     raise unknown("environment", name, {*ENVIRONMENTS, *ids.values()})
+
+
+def kept_name(name: str) -> str:
+    """The name of an environment by which another process finds it: the id, or "module:..." as it was given.
+
+    Raises:
+        Exception: as `environment_id`.
+    """
+    found = environment_id(name)
+    return name if ":" in name else found
+
+
+def make_known(name: str, trust: bool) -> None:
+    """Import the module that a kept name names, so that its problem is known.
+
+    Raises:
+        ValueError: for a module that has not been imported and is not trusted, and for what it does not hold.
+        ImportError: for a module that is not there.
+    """
+    module, colon, _ = name.rpartition(":")
+    if not colon:
+        return
+    if module not in sys.modules and not flag("trust", trust):
+        raise ValueError(
+            f"the environment {name!r:.200} names a module, and importing it runs its code: import it first, or say "
+            "trust=True (--trust) if you trust its maker"
+        )
+    environment_id(name)
 
 
 def _bare(name: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,7 +55,9 @@ class Size:
     Attributes:
         width, height: inches. bars: height of a figure of bars, without them, and of each.
         font: points; None: Matplotlib's own. title: points. beside: whether the legend stands beside the axes.
-        letters: of a line of a label; a line of the title has half as many again.
+        letters: of a line of a label, at most; a line of the title has half as many again, at most.
+        name: letters of the longest name of an agent that stands beside the bars, or the lines, or in one of two
+            columns of the legend; longer ones stand above the bars, or below the axes.
     """
 
     width: float
@@ -65,13 +67,23 @@ class Size:
     title: float
     beside: bool
     letters: int
+    name: int
+
+    def fitting(self, inches: float, points: float | None = None) -> int:
+        """How many letters of so many points, by default those of this size, a line of this length has."""
+        return max(10, int(inches / (LETTER * (points or self.font or 10))))
+
+    def taken(self, letters: int) -> float:
+        """The length of so many letters, inches."""
+        return LETTER * (self.font or 10) * letters
 
 
+LETTER = 0.0084  # inches of a letter of one point, in text of mixed letters
 LEGEND_LINE = 0.17  # inches
 SIZES = {
-    "screen": Size(7.2, 4.2, (1.5, 0.42), None, 11, True, 80),
-    "column": Size(3.3, 2.5, (0.75, 0.24), 8, 8, False, 28),  # of a page with two columns
-    "page": Size(6.8, 3.2, (0.9, 0.28), 9, 9, True, 40),
+    "screen": Size(7.2, 4.2, (1.5, 0.42), None, 11, True, 80, 28),
+    "column": Size(3.3, 2.5, (0.75, 0.24), 8, 8, False, 28, 14),  # of a page with two columns
+    "page": Size(6.8, 3.2, (0.9, 0.28), 9, 9, True, 40, 24),
 }
 
 LABELS = {
@@ -276,8 +288,11 @@ def _draw_lines(ax: Axes, series: Sequence[Series], log: bool) -> None:
     ax.grid(True, color="#D9D9D9", linewidth=0.6)
 
 
-def _draw_bars(ax: Axes, series: Sequence[Series], log: bool, transformed: bool) -> None:
-    """Draw a horizontal bar with an error bar for each agent; points where bars from 0 would all look the same."""
+def _draw_bars(ax: Axes, series: Sequence[Series], log: bool, transformed: bool, share: float = 1.0) -> None:
+    """Draw a horizontal bar with an error bar for each agent; points where bars from 0 would all look the same.
+
+    With a share below 1, a bar takes so much of its row, and the agent's name stands above it.
+    """
     mean, low, high = (np.array([getattr(one, name)[-1] for one in series]) for name in ("mean", "low", "high"))
     bottom, top = _limits(series, log)
     bars = not log and not transformed and not 0 < bottom > NARROW * top
@@ -292,7 +307,7 @@ def _draw_bars(ax: Axes, series: Sequence[Series], log: bool, transformed: bool)
         value, floored = values[-1], floors[-1]
         colour, ends = look["color"], [low[i], high[i]]
         if bars:
-            ax.barh(i, mean[i], height=0.62, color=colour, alpha=0.6)
+            ax.barh(i, mean[i], height=0.62 * share, color=colour, alpha=0.6)
             ax.plot(ends, [i, i], color="black", linewidth=1.3, marker="|", markersize=7)
         else:
             ax.plot(ends, [i, i], color=colour, linewidth=1.8)
@@ -300,8 +315,15 @@ def _draw_bars(ax: Axes, series: Sequence[Series], log: bool, transformed: bool)
         end = next((x for x in (high[i], value) if np.isfinite(x) and x >= bottom), bottom)
         words = f"0 of {one.episodes:,}" if floored else _number(mean[i])
         ax.annotate(words, (end, i), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9)
-    ax.set_yticks(range(len(series)), [one.agent for one in series])
-    ax.set_ylim(len(series) - 0.4, -0.6)  # the first agent on top
+    if share < 1:
+        ax.set_yticks([])
+        for i, one in enumerate(series):
+            beside = ax.get_yaxis_transform()
+            ax.text(0.0, i - 0.38 * share, one.agent, transform=beside, ha="left", va="bottom")
+        ax.set_ylim(len(series) - 1 + 0.5 * share, 0.5 * share - 1.05)
+    else:
+        ax.set_yticks(range(len(series)), [one.agent for one in series])
+        ax.set_ylim(len(series) - 0.4, -0.6)  # the first agent on top
     room = 1.14  # for the numbers beside the bars
     ax.set_xlim(bottom, bottom * (top / bottom) ** room if log else bottom + (top - bottom) * room)
     if top >= 1000 and not log:
@@ -323,16 +345,19 @@ def _draw(
     log: bool,
     transform: Transform | None,
     label: str | None,
+    share: float = 1.0,
+    wrap: int | None = None,
 ) -> bool:
-    """Draw an evaluation; returns whether there are lines, which need a legend."""
+    """Draw an evaluation, names in lines of `wrap` letters; returns whether there are lines, which need a legend."""
     series = series_of(evaluation, metric, level, transform, evaluation.agents)
+    if wrap is not None:
+        series = [replace(one, agent=textwrap.fill(one.agent, wrap)) for one in series]
     if label is None:
         name = getattr(transform, "__name__", "")
         words = metric_label(metric)
         label = words if transform is None else f"{name}({words})" if name.isidentifier() else f"transformed {words}"
-    return draw(
-        ax, series, f"{label} ({100 * level:.4g} % interval)", pulls_label(evaluation), log, transform is not None
-    )
+    words = f"{label} ({100 * level:.4g} % interval)"
+    return draw(ax, series, words, pulls_label(evaluation), log, transform is not None, share)
 
 
 def pulls_label(evaluation: Evaluated) -> str:
@@ -340,7 +365,15 @@ def pulls_label(evaluation: Evaluated) -> str:
     return "pulls" if evaluation.runs[0].at is not None else "budget (pulls)"
 
 
-def draw(ax: Axes, series: Sequence[Series], label: str, xlabel: str, log: bool, transformed: bool = False) -> bool:
+def draw(
+    ax: Axes,
+    series: Sequence[Series],
+    label: str,
+    xlabel: str,
+    log: bool,
+    transformed: bool = False,
+    share: float = 1.0,
+) -> bool:
     """Draw lines, or bars for single points.
 
     Args:
@@ -350,6 +383,7 @@ def draw(ax: Axes, series: Sequence[Series], label: str, xlabel: str, log: bool,
         xlabel: of the axis of points.
         log: whether the axis of values is logarithmic.
         transformed: whether the values are transformed, so that bars cannot begin at 0.
+        share: of its row that a bar takes; below 1 the agent's name stands above it.
 
     Returns:
         Whether there are lines, which need a legend.
@@ -363,7 +397,7 @@ def draw(ax: Axes, series: Sequence[Series], label: str, xlabel: str, log: bool,
         ax.set_xlabel(xlabel)
         ax.set_ylabel(label)
     else:
-        _draw_bars(ax, series, log, transformed)
+        _draw_bars(ax, series, log, transformed, share)
         ax.set_xlabel(label)
     return lines
 
@@ -377,6 +411,46 @@ def _title(evaluation: Evaluated) -> str:
     if len(budgets) == 1 and None not in budgets:
         parts.append(f"budget {budgets.pop():,}")
     return " · ".join([*parts, f"{n:,} episode{'s' if n > 1 else ''}"])
+
+
+def _draw_own(
+    figure: Figure,
+    axes: Axes,
+    form: Size,
+    evaluation: Evaluated,
+    metric: str,
+    level: float,
+    log: bool,
+    transform: Transform | None,
+    label: str | None,
+) -> float:
+    """Draw into a figure of its own, with the legend, so that long names leave room.
+
+    Returns:
+        The width of the axes, in inches, roughly.
+    """
+    names, several = evaluation.agents, len({cell for run in evaluation.runs for cell in run.cells}) > 1
+    longest = max(map(len, names))
+    long, frame = longest > form.name, 0.75 if several else 0.2
+    wrap = form.fitting(form.width - (0.75 if several else 0.3)) if long else longest
+    lines_of_names = [len(textwrap.wrap(name, wrap)) for name in names]
+    row = form.bars[1] + (LEGEND_LINE * max(lines_of_names) if long else 0.0)
+    lines = _draw(axes, evaluation, metric, level, log, transform, label, form.bars[1] / row, wrap)
+    beside = not long and (form.beside or not lines)
+    room = form.width - frame - (form.taken(longest) + (0.4 if lines else 0.0) if beside else 0.0)
+    axes.set_xlabel(textwrap.fill(axes.get_xlabel(), min(form.letters, form.fitting(room))))
+    high = min(form.letters, form.fitting(form.height - 1.1))
+    axes.set_ylabel(textwrap.fill(axes.get_ylabel(), high))
+    if lines and beside:
+        figure.legend(loc="outside right upper", frameon=False, handlelength=3)
+    elif lines:
+        columns = 1 if long else 2
+        figure.legend(loc="outside lower center", frameon=False, handlelength=2.5, ncols=columns)
+        more = max(0, -(-sum(lines_of_names) // columns) - (0 if form.beside else 2))  # lines that need room
+        figure.set_size_inches(form.width, form.height + LEGEND_LINE * more)
+    else:
+        figure.set_size_inches(form.width, form.bars[0] + row * len(names))
+    return room
 
 
 def plot(
@@ -419,29 +493,26 @@ def plot(
     form = SIZES[choice("size", size, tuple(SIZES))]
     import matplotlib
 
+    letters = 3 * form.letters // 2  # of a line of the title
     with matplotlib.rc_context({} if form.font is None else {"font.size": form.font, "legend.fontsize": form.font}):
         figure: Any
         if ax is None:
             from matplotlib.figure import Figure
 
             figure = Figure(figsize=(form.width, form.height), layout="constrained")
-            lines = _draw(axes := figure.subplots(), evaluation, metric, level, log, transform, label)
-            for axis in (axes.xaxis, axes.yaxis):
-                axis.set_label_text(textwrap.fill(axis.get_label_text(), form.letters))
-            if lines and form.beside:
-                figure.legend(loc="outside right upper", frameon=False, handlelength=3)
-            elif lines:
-                figure.legend(loc="outside lower center", frameon=False, handlelength=2.5, ncols=2)
-                more = max(0, -(-len(evaluation.agents) // 2) - 2)  # lines of the legend beyond two
-                figure.set_size_inches(form.width, form.height + LEGEND_LINE * more)
-            else:
-                figure.set_size_inches(form.width, form.bars[0] + form.bars[1] * len(evaluation.agents))
+            axes = figure.subplots()
+            room = _draw_own(figure, axes, form, evaluation, metric, level, log, transform, label)
+            letters = min(letters, form.fitting(room, form.title))
         else:
             figure, axes = ax.get_figure(root=True), ax
             if _draw(ax, evaluation, metric, level, log, transform, label):
                 ax.legend(frameon=False)
         if title := _title(evaluation) if title is None else title:
-            axes.set_title(textwrap.fill(title, 3 * form.letters // 2), fontsize=form.title)
+            filled = textwrap.fill(title, letters)
+            axes.set_title(filled, fontsize=form.title)
+            if ax is None and (more := filled.count("\n") - 1) > 0:  # lines beyond two
+                width, height = figure.get_size_inches()
+                figure.set_size_inches(width, height + LEGEND_LINE * more)
         if path is not None:
             save(figure, path)
     return figure  # type: ignore[no-any-return]

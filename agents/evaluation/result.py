@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task, flag
 
-from ..core.files import SETTINGS, finish, read_together, write_together
+from ..core.files import REPRODUCTION, SETTINGS, finish, read_json, read_together, write_together
 from ..core.optional import pandas, require
 from . import statistics
+from .environment import make_known
 from .moments import SummedRun
 from .precision import level_at
 from .rows import CERTIFIED, LEVEL, Run, score_names
@@ -296,9 +297,15 @@ class Evaluation:
             return cls(kept.runs(), settings)
         folder, pd = Path(folder), pandas()
         finish(folder / SETTINGS)
+        if (folder / SETTINGS).is_file() and REPRODUCTION in read_json(folder / SETTINGS):
+            raise ValueError(
+                f"{folder} holds figures of a paper that were reproduced, no evaluation: `bandit-envs report {folder}` "
+                "(agents.report) reads it"
+            )
         if missing := [name for name in (ROWS, SUMS, SETTINGS) if not (folder / name).is_file()]:
             raise FileNotFoundError(f"{folder} holds no evaluation: {' and '.join(missing)} missing")
         settings = read_together(folder / SETTINGS)
+        make_known(str(settings.get("env_id")), flag("trust", trust))
         try:
             rows, pulls = (pd.read_parquet(folder / name) for name in (ROWS, SUMS))
         except Exception as error:

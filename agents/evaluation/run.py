@@ -21,7 +21,7 @@ from bandit_envs import EPISODES_LIMIT, choice, flag, integer, root_number
 
 from . import storage
 from .blocks import cut, grouped, part_of
-from .environment import environment_id
+from .environment import environment_id, kept_name
 from .execution import jobs_number
 from .identity import arms_of, described
 from .identity import versions as results_versions
@@ -60,7 +60,8 @@ def evaluate(
         agents: a name ("lsa", "apt(tolerance=0.05)", "module:Class(alpha=2)", the path of a saved model, "model.zip"),
             a class of agents, a function that makes an agent from a task, an `Agent`, an SB3 model, a list of these, or
             a dict {label: one of these}. An `Agent` is made anew, with its parameters, for each environment.
-        env_id: a registered environment, e.g. "bandit_envs/Threshold-v0", or the name of its problem: "Threshold".
+        env_id: a registered environment, e.g. "bandit_envs/Threshold-v0", or the name of its problem: "Threshold"; or
+            "module:Class", a problem of one's own.
         episodes: how many, from episode 0 of root `seed` on.
         at: numbers of pulls at which the answer is scored too, at the last decision with no more pulls than that; an
             episode that ended before counts with its final answer. None: one row per episode, at its end.
@@ -103,7 +104,7 @@ def evaluate(
     progress = None if progress is None else flag("progress", progress)
     deterministic, trust = flag("deterministic", deterministic), flag("trust", trust)
     kwargs = keywords(env_kwargs)
-    env_id = environment_id(env_id)
+    name, env_id = kept_name(env_id), environment_id(env_id)
     checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
     if checks is not None and horizons is not None:
         raise ValueError("give at= or budgets=, not both")
@@ -111,7 +112,7 @@ def evaluate(
     with compilation_noted(shown(progress)), told_in_lines(progress):
         plans = plans_of(recipes, env_id, kwargs, episodes, checks, horizons, batch, deterministic)
         settings = {
-            "env_id": env_id,
+            "env_id": name,
             "env_kwargs": kwargs,
             "episodes": episodes,
             "seed": seed,
@@ -161,8 +162,8 @@ def _versions() -> dict[str, str]:
 
 def _identity(plans: Sequence[Plan], settings: Mapping[str, Any]) -> dict[str, Any]:
     """All that the rows depend on."""
-    own = {name: value for name, value in settings.items() if name != "versions"}
     first = plans[0]
+    own = {name: value for name, value in settings.items() if name != "versions"} | {"env_id": first.env_id}
     with closing(make_envs(first.env_id, 1, *forms_of(first.policy), first.kwargs)) as envs:
         arms = arms_of(envs)
     agents = {plan.label: f"{described(plan.policy)}{', drawn' if plan.draws else ''}" for plan in reversed(plans)}

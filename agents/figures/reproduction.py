@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bandit_envs import EPISODES_LIMIT, flag, integer, root_number, unknown
 
-from ..core.files import read_json, try_out, write_alone, write_together
+from ..core.files import REPRODUCTION, read_json, try_out, write_alone, write_together
 from ..core.optional import pandas
 from ..evaluation.progress import now_at, told_in_lines
 from ..evaluation.result import SETTINGS
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reproduction", "reproduce", "reproduce_paper"]
 
-KEPT = "reproduction"  # the key of the settings that tell what a folder holds
+KEPT = REPRODUCTION  # the key of the settings that tell what a folder holds
 EVALUATIONS = "evaluations"  # the folder of the evaluations in that of a figure
 
 

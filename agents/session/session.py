@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -142,12 +143,18 @@ class Session:
         return self._record([(place, *row) for place, row in zip(places, rows, strict=True)], who)
 
     def tell_table(
-        self, table: Any, *, arm: str | None = None, value: str | Sequence[str] | None = None, who: str | None = None
+        self,
+        table: Any,
+        *,
+        arm: str | None = None,
+        value: str | Sequence[str] | None = None,
+        index: str | int | None = None,
+        who: str | None = None,
     ) -> int:
         """Record the results in a table, all of them or, where one is wrong, none.
 
         Args:
-            table, arm, value: path of a CSV or Parquet file, or a DataFrame, and its columns: see
+            table, arm, value, index: path of a CSV or Parquet file, or a DataFrame, and its columns: see
                 `bandit_envs.measurements`.
             who: has measured them.
 
@@ -157,7 +164,7 @@ class Session:
         Raises:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
-        found, one_number = measurements(table, arm=arm, value=value), self.task.D == 1
+        found, one_number = measurements(table, arm=arm, value=value, index=index), self.task.D == 1
         rows = [
             (f"{found.of}, {row.place}: ", row.arm, row.value[0] if one_number and len(row.value) == 1 else row.value)
             for row in found.rows
@@ -572,9 +579,24 @@ def _same(known: Mapping[str, Any], new: Mapping[str, Any], names: bool, seed: b
         ValueError: naming what differs.
     """
     asked = ["agent", "parameters", "task", *(["names"] if names else []), *(["public_seed"] if seed else [])]
+    told = list[str]()
     for name in asked:
-        if known[name] != new[name]:
-            raise ValueError(
-                f"the store holds a session with the {name} {known[name]!r:.200}, not {new[name]!r:.200}: choose "
-                "another store, or leave out the agent and the task to go on with this one"
-            )
+        there, wanted = known[name], new[name]
+        if name == "task":
+            there, wanted = json.loads(there), json.loads(wanted)
+        told += _differing(name, there, wanted)
+    if told:
+        raise ValueError(
+            f"the store holds another session: {'; '.join(told)}. Choose another store, or leave out the agent and the "
+            "task to go on with this one"
+        )
+
+
+def _differing(name: str, there: Any, wanted: Any) -> list[str]:
+    """What differs between two facts, in words; of objects, entry by entry."""
+    if there == wanted:
+        return []
+    if isinstance(there, Mapping) and isinstance(wanted, Mapping):
+        keys = dict.fromkeys([*there, *wanted])
+        return [told for key in keys for told in _differing(key, there.get(key), wanted.get(key))]
+    return [f"{name} is {there!r:.80} there, {wanted!r:.80} asked for"]

@@ -6,7 +6,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,13 @@ from bandit_envs import PROBLEMS, Task, flag, fresh_root, integer, interval, unk
 
 from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent, task_of
+from ..core.certified import CERTIFICATE, Certified
 from ..models.cards import card_path
 
 __all__ = ["FACTS", "Setup", "suggested", "task_from_facts"]
 
 FORMAT = 1
+UNFIT = object()  # in place of the JSON form of what has none
 FACTS = ("problem", "arms", "range", "sigma", "binary", "budget", "delta", "max_pulls", "dimensions")
 
 
@@ -128,7 +130,7 @@ class Setup:
         told = _truth(recipe, source)
         maker = functools.partial(_made, recipe, told)
         made = maker(task)
-        text, parameters = _described(agent, recipe, made)
+        text, parameters = _described(agent, recipe, told, made.agent)
         seed = fresh_root() if public_seed is None else integer("public_seed", public_seed, 0, 2**63 - 1)
         return cls(made.task_in_use, checked_names(names, task.K), seed, text, parameters, maker)
 
@@ -151,14 +153,16 @@ class Setup:
         if text is None:
             raise ValueError("this session's agent is known by no name: hand it to agents.Session as before")
         module, colon, _ = str(text).partition(":")
-        if agent is None and colon and "(" not in module and module not in sys.modules and not flag("trust", trust):
+        named = colon and "(" not in module and module not in sys.modules and not module.startswith("agents.")
+        if agent is None and named and not flag("trust", trust):
             raise ValueError(
                 f"the agent {text!r:.200} names a module, and importing it runs its code: import it first, or say "
                 "trust=True (--trust) if you trust its maker"
             )
         recipe = recipe_of(text, trust)
-        told = {name: value for name, value in (parameters or {}).items() if name not in recipe.parameters}
-        maker = functools.partial(_made, recipe, told if agent is None or isinstance(agent, str) else {})
+        if agent is None or isinstance(agent, str):  # text tells its parameters best: a tuple has no JSON form
+            recipe = replace(recipe, parameters={**(parameters or {}), **recipe.parameters})
+        maker = functools.partial(_made, recipe, {})
         return cls(task, list(facts["names"]), facts["public_seed"], facts["agent"], parameters, maker)
 
     def facts(self) -> dict[str, Any]:
@@ -221,23 +225,48 @@ def _truth(recipe: Recipe, source: Any) -> dict[str, Any]:
         return {}
     if task_of(source).observation != "statistics":
         return {}
-    agent = recipe.make(source)
+    agent = _within(recipe.make(source))
     return {name: value for name, value in agent.parameters.items() if name in agent.told}
 
 
-def _described(agent: Any, recipe: Recipe, made: Made) -> tuple[str | None, dict[str, Any] | None]:
-    """Text that stands for an agent, and its parameters in JSON form; None where there are none."""
-    kind = agent if isinstance(agent, type) else type(agent) if isinstance(agent, Agent) else None
-    text = recipe.label if isinstance(agent, str) else None
-    if kind is not None and "<" not in kind.__qualname__ and "." not in kind.__qualname__:
-        text = f"{kind.__module__}:{kind.__qualname__}"
-    if not isinstance(made.agent, Agent):
-        return text, {} if isinstance(agent, str) else None
-    try:
-        parameters = json.loads(json.dumps(_plain(made.agent.parameters)))
-    except (TypeError, ValueError):
+def _within(agent: Any) -> Any:
+    """The agent that chooses the pulls."""
+    return agent.agent if isinstance(agent, Certified) else agent
+
+
+def _described(
+    agent: Any, recipe: Recipe, told: Mapping[str, Any], made: Any
+) -> tuple[str | None, dict[str, Any] | None]:
+    """Text that stands for an agent, and its parameters in JSON form; None where there are none.
+
+    Args:
+        agent: as the user gave it. recipe: of it. told: the truth that an oracle was told.
+        made: the agent that it stands for.
+    """
+    if isinstance(agent, str):
+        # What has no JSON form is in the text.
+        forms = {name: _json_form(value) for name, value in {**recipe.parameters, **told}.items()}
+        return recipe.label, {name: form for name, form in forms.items() if form is not UNFIT}
+    kind = agent if isinstance(agent, type) else type(_within(agent)) if isinstance(agent, Agent) else None
+    if kind is None or "<" in kind.__qualname__ or "." in kind.__qualname__:
         return None, None
-    return text, parameters
+    text = f"{kind.__module__}:{kind.__qualname__}"
+    if not isinstance(made, Agent):
+        return text, None
+    given = dict(_within(made).parameters)
+    if isinstance(made, Certified):
+        own = {name: value for name, value in made.parameters.items() if name != "agent"}
+        given |= {"stop": CERTIFICATE, **own}
+    forms = {name: _json_form(value) for name, value in given.items()}
+    return (None, None) if any(form is UNFIT for form in forms.values()) else (text, forms)
+
+
+def _json_form(value: Any) -> Any:
+    """A value in JSON form, `UNFIT` where it has none."""
+    try:
+        return json.loads(json.dumps(_plain(value)))
+    except (TypeError, ValueError):
+        return UNFIT
 
 
 def _plain(value: Any) -> Any:

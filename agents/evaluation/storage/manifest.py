@@ -15,6 +15,7 @@ from bandit_envs import Task
 
 from ...core.files import SETTINGS, json_form, read_json
 from ..blocks import Group
+from ..environment import make_known
 from ..rows import Run
 from .calls import CALLS
 from .folder import BLOCKS, ENDED, SUMS, Folder, FolderOfMoments
@@ -74,7 +75,8 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
         trust: as for `Evaluation.load`.
 
     Raises:
-        ValueError: if its settings are not what this version writes.
+        ValueError: if its settings are not what this version writes, or name a module that is not trusted.
+        ImportError: if they name a module that is not there.
     """
     place = place_of(address)
     if not place.has(SETTINGS):
@@ -82,6 +84,7 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
     settings = _settings(place)
     if settings.get("format") != FORMAT:
         return None
+    make_known(str(settings.get("env_id")), trust)
     try:
         del settings["format"]
         identity, forms, groups = settings.pop("identity"), settings.pop("runs"), settings.pop("groups")
