@@ -6,9 +6,9 @@ a band. The arms of a two-dimensional polyhedron are points in the plane.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
@@ -193,11 +193,10 @@ def image(viewer: Viewer, view: View, title: str, limits: Limits | None = None) 
 
 
 class Window:
-    """A window in which the picture moves.
+    """A window in which the picture moves. Without a display a note tells so, and nothing is shown.
 
     Raises:
         ImportError: where Matplotlib is missing.
-        gymnasium.error.DependencyNotInstalled: where Matplotlib has no display to open a window on.
     """
 
     def __init__(self) -> None:
@@ -205,14 +204,19 @@ class Window:
         backends = _package("matplotlib.backends", "render_mode='human'")
         used = self._plt.get_backend()
         if used.lower() in backends.backend_registry.list_builtin(backends.BackendFilter.NON_INTERACTIVE):
-            raise gym.error.DependencyNotInstalled(
-                f"render_mode='human' needs a window, and Matplotlib has none here (its backend is {used!r}): "
-                "use render_mode='rgb_array', or `bandit-envs watch` in the terminal"
+            print(
+                f"note: render_mode='human' needs a window, and Matplotlib has none here (its backend is {used!r}), so "
+                "that nothing is shown: use render_mode='rgb_array', or `bandit-envs watch` in the terminal",
+                file=sys.stderr,
             )
+            self._figure = None
+            return
         self._figure = self._plt.figure("bandit-envs", figsize=SIZE, dpi=DPI)
 
     def show(self, viewer: Viewer, view: View, title: str) -> None:
         """Show a view, as soon as it is drawn."""
+        if self._figure is None:
+            return
         self._figure.clear()
         draw(self._figure, viewer, view, title)
         self._figure.canvas.draw_idle()
@@ -220,4 +224,5 @@ class Window:
 
     def close(self) -> None:
         """Close it."""
-        self._plt.close(self._figure)
+        if self._figure is not None:
+            self._plt.close(self._figure)

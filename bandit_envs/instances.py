@@ -32,8 +32,9 @@ class Instance:
     Attributes:
         arms: their laws.
         name: for reports.
-        defaults: {problem name: values of its parameters, `budget` and `delta`} that the source uses. `shuffle_arms`
-            may be among them: True where the arms are listed in an order that tells which are best.
+        defaults: {problem name: values of its parameters, `budget` and `delta`} that the source uses; "" stands for all
+            problems. `shuffle_arms` may be among them: True where the arms are listed in an order that tells which are
+            best.
         arm_names: of the arms, in their order; empty where they have none.
     """
 
@@ -73,7 +74,7 @@ class Instance:
 
 
 # Tables are often sorted, so that the order of their arms tells which are best.
-OF_TABLES = {name: {"shuffle_arms": True} for name in ("AllGood", "BestArm", "Feasible", "Threshold", "TopK")}
+OF_TABLES = {"": {"shuffle_arms": True}}
 
 
 def from_table(

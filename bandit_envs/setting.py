@@ -172,7 +172,8 @@ def resolve(
             f"{', '.join([*kind.parameters, *common])}"
         )
     source = find(kind.sampler if instance is None else instance)
-    defaults = kind.defaults if instance is None else source.defaults.get(kind.name, {})
+    brought = {**source.defaults.get("", {}), **source.defaults.get(kind.name, {})}
+    defaults = kind.defaults if instance is None else brought
     if budget is None and delta is None:
         budget = defaults.get("budget")
     delta = defaults.get("delta") if delta is None else delta

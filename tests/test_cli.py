@@ -173,7 +173,7 @@ def test_evaluate_hands_options_to_the_environment(capsys: Output, options: str,
 def test_every_keyword_of_every_environment_is_an_option() -> None:
     common = set(inspect.signature(setting.resolve).parameters) - {"problem", "parameters", "actions", "observation"}
     problems = {name for kind in PROBLEMS.values() for name in kind.parameters}
-    assert set(EnvironmentOptions.__dataclass_fields__) == common
+    assert set(EnvironmentOptions.__dataclass_fields__) == {*common, "data"}  # a table in place of an instance
     assert set(problem_options()) == problems
 
 

@@ -29,7 +29,7 @@ def tells_evidence(problem: Any) -> bool:
 
 def _turns(problem: Any) -> tuple[float, float]:
     """The margin below which an arm in the answer is wrong there, and above which one left out is wrong."""
-    must_in, must_out = getattr(problem, "bands", (0.0, 0.0))
+    must_in, must_out = problem.bands
     return -float(must_out), float(must_in)
 
 

@@ -142,6 +142,11 @@ class Problem(ABC):
         cls.metric_names = tuple(cls.metric_types) if isinstance(cls.metric_types, Mapping) else ()
 
     @property
+    def bands(self) -> tuple[float, float]:
+        """(must_in, must_out): margins within which an arm may be answered, or left out, either way. Here: 0."""
+        return 0.0, 0.0
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The parameters, JSON-able: `type(problem)(**problem.settings)` is the same problem.
 
