@@ -325,7 +325,7 @@ def test_another_session_in_the_store_is_refused(tmp_path: Path) -> None:
         facts = {**FACTS, **change}
         with pytest.raises(ValueError, match=told):
             agents.Session("lsa", facts, store=place, names=facts["arms"])
-    with pytest.raises(ValueError, match="with the agent 'lsa', not 'apt'"):
+    with pytest.raises(ValueError, match="agent is 'lsa' there, 'apt' asked for"):
         agents.Session("apt", FACTS, store=place)
     with pytest.raises(FileNotFoundError, match="there is no session"):
         agents.Session(store=tmp_path / "b.db")
