@@ -12,11 +12,12 @@ from test_datasets import GOOD
 
 from agents import figures
 from agents.cli import main
-from agents.figures import Alike, Claim, Extremes, Figure, Growth, Lead, Line, Panel, Printed, Sweep, reproduce
+from agents.figures import Alike, Claim, Conduct, Extremes, Figure, Growth, Lead, Line, Panel, Printed, Sweep, reproduce
 from agents.figures.mason2020 import Ratings
 from bandit_envs import datasets
 
 ENV = "bandit_envs/Threshold-v0"
+QUIETLY = Conduct(progress=False)
 AGENTS = {"good": "lsa", "poor": "uniform"}
 
 
@@ -37,7 +38,7 @@ def test_an_order_gets_a_paired_verdict_at_every_point() -> None:
     assert rows["claim"].tolist()[::2] == ["good below poor", "good above poor", "good below good"]
     assert rows["x"].tolist() == [20, 200] * 3
     assert rows["verdict"].tolist()[1::2] == ["yes", "no", "open"]
-    d = panel.run(400, 0, False).compare("good", "poor", "misclassified", budget=200)
+    d = panel.run(Conduct(400, progress=False)).compare("good", "poor", "misclassified", budget=200)
     assert (rows["estimate"][1], rows["low"][1], rows["high"][1]) == (d.difference, d.low, d.high)
 
 
@@ -48,7 +49,7 @@ def test_checkpoints_of_one_run_or_budgets() -> None:
             Panel("p", ENV, {"instance": "tao2019-1", "budget": 200}, [50, 200], {"a": agent}, 200, "score", "", at=at)
             for at in (False, True)
         ]
-        values = [[e.column("a", "score", **place) for _, e, place in p.points(p.run(None, 0, False))] for p in made]
+        values = [[e.column("a", "score", **place) for _, e, place in p.points(p.run(QUIETLY))] for p in made]
         assert np.array_equal(values[0][0], values[1][0]) is same
         assert np.array_equal(values[0][1], values[1][1])
 
@@ -70,7 +71,7 @@ def test_growth_with_chance_is_open_where_its_interval_straddles() -> None:
     assert row["low"] < row["estimate"] < row["high"]
     (open_row,) = verdicts(panel, Growth("swept", "poor", row["estimate"], 9)).to_dict("records")
     assert open_row["verdict"] == "open"
-    logs = np.log([e.column("poor", "misclassified").mean() for _, e, _ in panel.points(panel.run(None, 0, False))])
+    logs = np.log([e.column("poor", "misclassified").mean() for _, e, _ in panel.points(panel.run(QUIETLY))])
     assert row["estimate"] == pytest.approx((logs[1] - logs[0]) / math.log(2))
 
 
@@ -88,7 +89,7 @@ def test_leads_of_known_areas(tmp_path: Path) -> None:
         == ["good leads poor by more than at 0.4"] * 2 + ["good leads same by more than at 0.1"] * 2
     )
     assert rows["x"].tolist() == [0.05, 0.1, 0.05, 0.4]
-    result = panel.run(300, 0, False)
+    result = panel.run(Conduct(300, progress=False))
     rate = {
         (x, name, T): one.column(name, "error_rate", budget=T).mean()
         for x, one in result.evaluations.items()
@@ -129,7 +130,7 @@ def test_a_lead_that_is_larger_at_one_end_only() -> None:
 def test_lines_by_hand() -> None:
     """Pulls are T itself, a line through 0; its square is 4 times as steep at 200 as at 50, and 1000 - T falls."""
     panel = sweep(metric="total_pulls")
-    result = panel.run(None, 0, False)
+    result = panel.run(QUIETLY)
     rows = [Line("swept", "good", bend).test(panel, result, 0.95)[0] for bend in (1.5, 3.0)]
     assert [row["estimate"] for row in rows] == pytest.approx([1, 1])
     assert [row["verdict"] for row in rows] == ["yes", "yes"]
@@ -142,7 +143,7 @@ def test_lines_by_hand() -> None:
         assert row["estimate"] == pytest.approx(estimate)
         assert row["verdict"] == "no"
     two = sweep((50, 100), metric="total_pulls")
-    result = two.run(None, 0, False)
+    result = two.run(QUIETLY)
     with pytest.raises(ValueError, match="a curvature needs at least 3 points, got 2"):
         Line("swept", "good").test(two, result, 0.95)
 
@@ -175,7 +176,7 @@ def test_ratings_of_a_contest_by_hand(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
     claims = [Printed("Contest 900", "good", 2), Printed("Contest 900", "good", 3)]
     assert verdicts(Ratings(900), *claims)["verdict"].tolist() == ["yes", "no"]
-    assert Ratings(900, 0.5).run(None, 0, False).good == 3
+    assert Ratings(900, 0.5).run(QUIETLY).good == 3
 
 
 def test_panels_without_data_are_skipped_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +241,7 @@ def test_agents_that_a_test_does_not_tell_apart() -> None:
 def test_schedules_of_direct_and_halving_by_hand() -> None:
     """50 ceil(2 * 12 / .01 ln(50 / .15)) = 50 * 13942 = 697,100; without a pull, and HALVING's as it makes them."""
     panel = figures.FIGURES["kalyanakrishnan2010-figure-2"].panels[-1]
-    found = panel.run(None, 0, False).summary().iloc[0]
+    found = panel.run(QUIETLY).summary().iloc[0]
     # e = .1/4 (3/4)^l, d = .15 / 2^(l+1); sizes 50, 25 of which 15 remain: ceil(24 / e^2 ln(45 / d)) each
     halving = sum(
         n * math.ceil(24 / (0.025 * 0.75**j) ** 2 * math.log(45 / (0.15 / 2 ** (j + 1)))) for j, n in ((0, 50), (1, 25))

@@ -35,7 +35,7 @@ from agents.figures import (
     store,
 )
 from agents.figures.pages import OPPOSED, claims_text, overview, read_table, values_text
-from agents.figures.panels import Allocation
+from agents.figures.panels import Allocation, Conduct
 from agents.figures.verdicts import counted, overall, scorecard
 
 ENV = "bandit_envs/Threshold-v0"
@@ -285,7 +285,7 @@ def test_counts_in_words() -> None:
 
 
 def test_new_claims_by_hand() -> None:
-    result = PANEL.run(None, 0, False)
+    result = PANEL.run(Conduct(progress=False))
     mean = {name: result.column(name, "misclassified", budget=200).mean() for name in AGENTS}
     gap = abs(mean["good"] - mean["poor"])
     tests: list[tuple[Any, str]] = [

@@ -47,7 +47,7 @@ from bandit_envs import (
 from ..core.agent import Fields, Floats, Ints, Observation
 from ..core.plan_policy import add, following
 from .policy import BONUS, PULLS, Certificate, CertifiedMemory, CertifiedPolicy, Shown, held, is_due, take_in
-from .ways import LOCAL, TOP_K, Alone, Book, Sides, book_of, cheapest, moved, way_of
+from .ways import LOCAL, TOP_K, Alone, Book, Sides, book_of, cheapest, mark_largest, moved, way_of
 
 __all__ = ["TopTwo"]
 
@@ -116,13 +116,9 @@ def answer_of_sample(
         else:
             v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
             theta[i] = m + math.sqrt(v / N) * normal(public_seed, e, round, rules.seed)
-        answer[i] = theta[i] >= rules.threshold if sides.kind == LOCAL else 0
+        answer[i] = theta[i] >= rules.threshold
     if sides.kind == TOP_K:
-        for _ in range(sides.k):
-            best = -1
-            for i in range(K):
-                best = i if answer[i] == 0 and (best < 0 or theta[i] > theta[best]) else best
-            answer[best] = 1
+        mark_largest(theta, sides.k, answer)
 
 
 @part

@@ -272,17 +272,23 @@ def tell(sides: Any, book: Any, arm: Any, m: Any, weight: Any, penalty: Any, v: 
 
 
 @part
+def mark_largest(values: Any, k: Any, marks: Any) -> None:
+    """Fill marks (K,) with 1 for the k largest values, ties to the lowest index, and else 0."""
+    for i in range(len(values)):
+        marks[i] = 0
+    for _ in range(k):
+        best = -1
+        for i in range(len(values)):
+            best = i if marks[i] == 0 and (best < 0 or values[i] > values[best]) else best
+        marks[best] = 1
+
+
+@part
 def fill(sides: Any, book: Any) -> None:
     """Compute the plug-in answer and all rows anew, of arms that have been `put`."""
     K, mean, inside = len(book.mean), book.mean, book.inside
-    for i in range(K):
-        inside[i] = 0
     if sides.kind == TOP_K:
-        for _ in range(sides.k):
-            best = -1
-            for i in range(K):
-                best = i if inside[i] == 0 and (best < 0 or mean[i] > mean[best]) else best
-            inside[best] = 1
+        mark_largest(mean, sides.k, inside)
     else:
         best_mean = -math.inf
         for i in range(K):

@@ -17,7 +17,7 @@ from .claims import (
     Within,
 )
 from .figure import Figure, Values
-from .panels import Allocation, AnyPanel, Lead, Panel, Result, Sweep
+from .panels import Allocation, AnyPanel, Conduct, Lead, Panel, Result, Sweep
 from .reproduction import Reproduction, reproduce, reproduce_paper
 from .store import Store
 
@@ -28,6 +28,7 @@ __all__ = [
     "Allocation",
     "AnyPanel",
     "Claim",
+    "Conduct",
     "Extremes",
     "Figure",
     "Growth",

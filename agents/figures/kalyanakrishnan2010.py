@@ -21,12 +21,10 @@ from bandit_envs import Categorical, Deviation, Instance, Samples, deviations
 
 from ..catalogue import make
 from ..core.optional import pandas
-from ..evaluation import evaluate
 from ..evaluation.plots import style
 from .claims import Alike, Claim, Level, Peaks, Printed, Quote, Share, Within
 from .figure import Figure, Values, alike
-from .panels import Allocation, AnyPanel, Panel, Transform, exact_row
-from .store import Evaluator
+from .panels import Allocation, AnyPanel, Conduct, Panel, Transform, exact_row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,19 +117,12 @@ class Bounds(AnyPanel[Stopped]):
         """The title, which is the policy's label."""
         return [self.title]
 
-    def run(
-        self,
-        episodes: int | None,
-        seed: int,
-        progress: bool | None,
-        jobs: int = 1,
-        evaluate: Evaluator = evaluate,
-    ) -> Stopped:
+    def run(self, how: Conduct) -> Stopped:
         """Run one episode, whatever `episodes` says."""
         env: Any = gym.make(
             ENV, instance=_schematic(), k=2, epsilon=self.epsilon, criterion="each", delta=self.delta, actions="full"
         ).unwrapped
-        agent, (observation, _), state, over = make(self.agent, env), env.reset(seed=seed), None, False
+        agent, (observation, _), state, over = make(self.agent, env), env.reset(seed=how.seed), None, False
         while not over:
             action, state = agent.predict(observation, state)
             observation, _, over, *_ = env.step(action)
@@ -247,14 +238,7 @@ class Schedules(AnyPanel[Planned]):
     label: str = "pulls"
     instance: str = "kalyanakrishnan2010"
 
-    def run(
-        self,
-        episodes: int | None,
-        seed: int,
-        progress: bool | None,
-        jobs: int = 1,
-        evaluate: Evaluator = evaluate,
-    ) -> Planned:
+    def run(self, how: Conduct) -> Planned:
         """Add up the schedules, which are the same for all episodes and seeds."""
         kwargs: dict[str, Any] = {"instance": self.instance}
         env: Any = gym.make(ENV, actions="full", **kwargs).unwrapped

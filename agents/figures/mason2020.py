@@ -11,12 +11,10 @@ import numpy as np
 from bandit_envs import Captions, captions
 
 from ..core.optional import pandas
-from ..evaluation import evaluate
 from ..evaluation.plots import COLOURS
 from .claims import Claim, Growth, Level, Line, Printed, Quote, Within
 from .figure import Figure, Values, alike
-from .panels import AnyPanel, Panel, Sweep, Transform, exact_row
-from .store import Evaluator
+from .panels import AnyPanel, Conduct, Panel, Sweep, Transform, exact_row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,14 +99,7 @@ class Ratings(AnyPanel[Rated]):
         """The name of the contest."""
         return f"Contest {self.contest}"
 
-    def run(
-        self,
-        episodes: int | None,
-        seed: int,
-        progress: bool | None,
-        jobs: int = 1,
-        evaluate: Evaluator = evaluate,
-    ) -> Rated:
+    def run(self, how: Conduct) -> Rated:
         """Read the ratings, which are the same for all episodes and seeds.
 
         Raises:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Allocation",
     "AnyPanel",
+    "Conduct",
     "Lead",
     "OverBound",
     "Panel",
@@ -46,6 +47,37 @@ Transform = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
 def unchanged(mean: NDArray[np.float64], K: int) -> NDArray[np.float64]:
     """The transform that leaves all as it is."""
     return mean
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """How panels are run.
+
+    Attributes:
+        episodes: overrides a panel's own number, unless None.
+        seed: root seed.
+        progress: whether to tell how far the run is, as for `evaluate`; None: if standard error is a terminal.
+        jobs: parts of the episodes that run at the same time, as for `evaluate`.
+        evaluator: runs the agents, or knows what came out when they were run before.
+    """
+
+    episodes: int | None = None
+    seed: int = 0
+    progress: bool | None = None
+    jobs: int = 1
+    evaluator: Evaluator = evaluate
+
+    def evaluate(self, agents: Mapping[str, str], env_id: str, episodes: int, **asked: Any) -> Evaluation:
+        """The agents on an environment, in so many episodes unless other ones are wanted; `asked` is for `evaluate`."""
+        return self.evaluator(
+            dict(agents),
+            env_id,
+            episodes=self.episodes or episodes,
+            seed=self.seed,
+            progress=self.progress,
+            jobs=self.jobs,
+            **asked,
+        )
 
 
 class Result(Protocol):
@@ -86,23 +118,8 @@ class AnyPanel(ABC, Generic[R]):
         return list(getattr(self, "agents", ()))
 
     @abstractmethod
-    def run(
-        self,
-        episodes: int | None,
-        seed: int,
-        progress: bool | None,
-        jobs: int = 1,
-        evaluate: Evaluator = evaluate,
-    ) -> R:
-        """Run the panel.
-
-        Args:
-            episodes: overrides the panel's own number, unless None.
-            seed: root seed.
-            progress: whether to tell how far the run is, as for `evaluate`; None: if standard error is a terminal.
-            jobs: parts of the episodes that run at the same time, as for `evaluate`.
-            evaluate: runs the agents, or knows what came out when they were run before.
-        """
+    def run(self, how: Conduct) -> R:
+        """Run the panel."""
 
     @abstractmethod
     def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, Any]]:
@@ -191,26 +208,10 @@ class Panel(Lines[Evaluation]):
     label: str
     at: bool = False
 
-    def run(
-        self,
-        episodes: int | None,
-        seed: int,
-        progress: bool | None,
-        jobs: int = 1,
-        evaluate: Evaluator = evaluate,
-    ) -> Evaluation:
+    def run(self, how: Conduct) -> Evaluation:
         """Evaluate the agents at all numbers of pulls."""
         numbers: dict[str, Any] = {"at" if self.at else "budgets": self.budgets}
-        return evaluate(
-            dict(self.agents),
-            self.env_id,
-            episodes=episodes or self.episodes,
-            seed=seed,
-            env_kwargs=self.env_kwargs,
-            progress=progress,
-            jobs=jobs,
-            **numbers,
-        )
+        return how.evaluate(self.agents, self.env_id, self.episodes, env_kwargs=self.env_kwargs, **numbers)
 
     def points(self, result: Evaluation) -> list[tuple[int, Evaluation, dict[str, int]]]:
         """Per point: the number of pulls, the evaluation that holds it, and which of its rows."""
@@ -319,27 +320,11 @@ class Sweep(Lines[Swept]):
         """The budgets of the runs on each environment; None: its own."""
         return None
 
-    def run(
-        self,
-        episodes: int | None,
-        seed: int,
-        progress: bool | None,
-        jobs: int = 1,
-        evaluate: Evaluator = evaluate,
-    ) -> Swept:
+    def run(self, how: Conduct) -> Swept:
         """Evaluate the agents on each of the environments."""
         return Swept(
             {
-                x: evaluate(
-                    dict(self.agents),
-                    self.env_id,
-                    episodes=episodes or self.episodes,
-                    seed=seed,
-                    env_kwargs=kwargs,
-                    budgets=self.horizons,
-                    progress=progress,
-                    jobs=jobs,
-                )
+                x: how.evaluate(self.agents, self.env_id, self.episodes, env_kwargs=kwargs, budgets=self.horizons)
                 for x, kwargs in self.sweep.items()
             }
         )

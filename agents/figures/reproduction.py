@@ -19,7 +19,7 @@ from . import pages
 from .catalogue import PAPERS, named
 from .drawing import plot_panels
 from .figure import Figure
-from .panels import Result
+from .panels import Conduct, Result
 from .store import Store
 from .verdicts import scorecard, verdicts
 
@@ -218,13 +218,14 @@ def reproduce(
     if folder is not None:
         open_folder(folder, asked, flag("force", force))
     store = Store(None if folder is None else folder / EVALUATIONS)
+    how = Conduct(episodes, seed, progress, jobs, store.evaluate)
     results: dict[str, Result] = {}
     skipped: dict[str, str] = {}
     with told_in_lines(progress):
         for i, panel in enumerate(chosen):
             now_at(f"panel {i + 1} of {len(chosen)}, {panel.title}")
             try:
-                results[panel.title] = panel.run(episodes, seed, progress, jobs, store.evaluate)
+                results[panel.title] = panel.run(how)
             except WriteError:
                 raise
             except OSError as error:
