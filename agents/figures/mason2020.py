@@ -376,6 +376,12 @@ FIGURE_A = Figure(
             "with other epsilon; LUCB apart",
         ),
     ],
+    values=[
+        Values({LEFT_UNIFORM.title: (25, 50, 100, 200, 400)}, "pulls at n, diverse means", ",.0f"),
+        Values({RIGHT_UNIFORM.title: (20, 50, 100)}, "pulls at n, one bad arm", ",.0f"),
+        Values({SLACK.title: tuple(SLACKS)}, "pulls at slack gamma", ",.0f"),
+        Values({panel.title: SHOWN for panel in OTHER_EPSILON}, "F1 at", ".2f"),
+    ],
 )
 
 FIGURES = alike([FIGURE_1, FIGURE_3, FIGURES_4_5, FIGURE_A])
