@@ -110,6 +110,11 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="saved holds an evaluation of another form"):
         evaluate("lsa", episodes=5, out=saved)
     assert files(out) == before
+    (foreign := tmp_path / "foreign").mkdir()
+    (foreign / "settings.json").write_text('{"a": 1}')
+    with pytest.raises(ValueError, match="foreign holds a settings.json that is of no evaluation.*give another out"):
+        evaluate("lsa", episodes=5, out=foreign)
+    assert [path.read_text() for path in foreign.iterdir()] == ['{"a": 1}']
 
 
 def test_a_complete_folder_is_read_without_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from agents.cli import main
 from agents.evaluation import blocks, making
 from agents.evaluation.blocks import Block
 from agents.evaluation.storage import Folder
+from agents.evaluation.storage.places import Place
 
 RANDOM = np.random.default_rng(17)
 
@@ -84,8 +85,9 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(
 ) -> None:
     monkeypatch.setattr(making, "_play", lambda *some: pytest.fail("an agent ran"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="cannot write .*file"):
-        evaluate("lsa", out=tmp_path / "file")
+    for out in (tmp_path / "file", tmp_path / "file" / "inside"):
+        with pytest.raises(OSError, match="cannot write .*settings.json: .*file is a file, not a folder"):
+            evaluate("lsa", out=out)
     if os.geteuid():
         tmp_path.chmod(0o500)
         with pytest.raises(OSError, match="cannot write"):
@@ -123,8 +125,13 @@ def test_interruption_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monk
     same(evaluate("lsa", out=tmp_path), evaluate("lsa"))
 
 
-def _evaluates(out: str) -> None:
-    evaluate("lsa", episodes=20_000, out=out, env_kwargs=TAO | {"budget": 1000})
+LONG: dict[str, Any] = {"episodes": 20_000, "env_kwargs": TAO | {"budget": 1000}}
+SUMS: dict[str, Any] = {"rows": "none"}
+PRECISE: dict[str, Any] = {"precision": 0.004, "episodes": 4000}  # it ends after about a third of them
+
+
+def _evaluates(out: str, how: dict[str, Any]) -> None:
+    evaluate("lsa", out=out, **(LONG | how))
 
 
 def _processes() -> Any:
@@ -133,48 +140,93 @@ def _processes() -> Any:
     return context
 
 
-def check_kills(folder: Path, kills: int) -> None:
+def check_kills(folder: Path, kills: int, how: dict[str, Any]) -> None:
     """Kill calls at random moments; whoever comes last finds all that was complete, and makes the rest."""
-    whole, context = evaluate("lsa", episodes=20_000, env_kwargs=TAO | {"budget": 1000}), _processes()
-    started, first = time.monotonic(), context.Process(target=_evaluates, args=(str(folder / "timed"),))
+    whole, context = evaluate("lsa", **(LONG | how)), _processes()
+    inside = "sums.parquet" if "rows" in how else "episodes.parquet"
+    started, first = time.monotonic(), context.Process(target=_evaluates, args=(str(folder / "timed"), how))
     first.start()
     first.join()
     took, done = time.monotonic() - started, 0
     for trial in range(kills):
         out = folder / str(trial % 5)
-        process = context.Process(target=_evaluates, args=(str(out),))
+        process = context.Process(target=_evaluates, args=(str(out), how))
         process.start()
         time.sleep(RANDOM.uniform(0, took))
         process.kill()
         process.join()
-        before = files(out) if (out / "episodes.parquet").exists() else {}
+        before = files(out, inside) if (out / inside).exists() else {}
         done += len(before)
         if trial % 5 == 4 or trial == kills - 1:
             for path in [path for path in folder.iterdir() if path.name != "timed"]:
-                same(evaluate("lsa", episodes=20_000, env_kwargs=TAO | {"budget": 1000}, out=path), whole)
-                assert files(path) == files(folder / "timed")
+                same(evaluate("lsa", out=path, **(LONG | how)), whole)
+                assert files(path, inside) == files(folder / "timed", inside)
                 shutil.rmtree(path)
     assert done > 0 or kills == 1
 
 
-def test_killed_and_resumed(tmp_path: Path) -> None:
-    check_kills(tmp_path, 1)
+@pytest.mark.parametrize("how", [{}, SUMS, PRECISE], ids=["rows", "sums", "precision"])
+def test_killed_and_resumed(tmp_path: Path, how: dict[str, Any]) -> None:
+    check_kills(tmp_path, 1, how)
 
 
 @pytest.mark.slow
-def test_killed_a_hundred_times_and_resumed(tmp_path: Path) -> None:
-    check_kills(tmp_path, 100)
+@pytest.mark.parametrize(
+    ("kills", "how"),
+    [(100, {}), (20, SUMS), (20, PRECISE), (20, SUMS | PRECISE)],
+    ids=["rows", "sums", "precision", "both"],
+)
+def test_killed_often_and_resumed(tmp_path: Path, kills: int, how: dict[str, Any]) -> None:
+    check_kills(tmp_path, kills, how)
 
 
-def test_two_writers_work_together(tmp_path: Path) -> None:
+def test_a_kill_at_the_end_of_a_precise_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever it comes, no block beyond the end stays."""
+    evaluate("lsa", out=tmp_path / "whole", precision=0.05)
+    for number, (kind, name) in enumerate([(Folder, "discard"), (Place, "write")]):
+        out, real = tmp_path / str(number), getattr(kind, name)
+
+        def killed(self: Any, *some: Any, real: Any = real, **more: Any) -> Any:
+            if some[0] == "ended.json" or isinstance(some[0], Block):
+                raise KeyboardInterrupt
+            return real(self, *some, **more)
+
+        with monkeypatch.context() as while_it_runs:
+            while_it_runs.setattr(kind, name, killed)
+            with pytest.raises(KeyboardInterrupt):
+                evaluate("lsa", out=out, precision=0.05)
+        evaluate("lsa", out=out, precision=0.05)
+        assert files(out) == files(tmp_path / "whole")
+
+
+def test_blocks_of_others_end_a_precise_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is needed comes from another call, while the first block is played."""
+    whole = evaluate("lsa", out=tmp_path / "other", precision=0.05)
+    monkeypatch.setattr(blocks, "SPAN", 1)
+    played: list[int] = []
+    play = making._play
+
+    def spy(plans: Any, span: Any, *rest: Any) -> Any:
+        played.extend(block.number for block in span)
+        shutil.copytree(tmp_path / "other" / "episodes.parquet", tmp_path / "own" / "episodes.parquet")
+        return play(plans, span, *rest)
+
+    monkeypatch.setattr(making, "_play", spy)
+    same(evaluate("lsa", out=tmp_path / "own", precision=0.05), whole)
+    assert played == [0]
+    assert files(tmp_path / "own") == files(tmp_path / "other")
+
+
+@pytest.mark.parametrize("how", [{}, PRECISE], ids=["rows", "precision"])
+def test_two_writers_work_together(tmp_path: Path, how: dict[str, Any]) -> None:
     context = _processes()
-    both = [context.Process(target=_evaluates, args=(str(tmp_path),)) for _ in range(2)]
+    both = [context.Process(target=_evaluates, args=(str(tmp_path), how)) for _ in range(2)]
     for process in both:
         process.start()
     for process in both:
         process.join()
     assert [process.exitcode for process in both] == [0, 0]
-    same(agents.results(tmp_path), evaluate("lsa", episodes=20_000, env_kwargs=TAO | {"budget": 1000}))
+    same(agents.results(tmp_path), evaluate("lsa", **(LONG | how)))
     assert not list(tmp_path.glob("*/*.part"))
 
 

@@ -115,7 +115,9 @@ class Place:
         except OSError as error:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
-            raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+            blocking = next((place for place in path.parents if place.is_file()), None)
+            why = f"{blocking} is a file, not a folder" if blocking else error.strerror or error
+            raise WriteError(f"cannot write {path}: {why}") from error
         return True
 
     def remove(self, name: str) -> None:
@@ -128,7 +130,8 @@ class Place:
             _, ours, rest = name.partition(f".{socket.gethostname()}-")
             process = rest.partition("-")[0]
             if ours and name.endswith(".part") and process.isdecimal() and not _alive(int(process)):
-                self.remove(f"{folder}/{name}")
+                with contextlib.suppress(OSError):  # a folder that is only read
+                    self.remove(f"{folder}/{name}")
 
 
 def _alive(process: int) -> bool:
