@@ -102,26 +102,24 @@ class Ending:
         wanted: what is to be reached. blocks: all of them.
 
     Attributes:
-        made: the numbers of the blocks that are there.
         look: the number of the last look. count: of the blocks before it; None as long as nothing is decided.
     """
 
     def __init__(self, wanted: Precision, blocks: Sequence[Block]) -> None:
         self.wanted, self.look = wanted, 0
         self.count: int | None = None
-        self.made: set[int] = set()
-        self._all, self._looks = len(blocks), looks(len(blocks))
+        self._blocks, self._looks = blocks, looks(len(blocks))
         self._next, self._there = next(self._looks), 0
 
     def decided(self, kept: Any) -> bool:
-        """Whether enough blocks are there."""
+        """Whether enough blocks are there, whoever has made them."""
         while self.count is None:
-            while self._there in self.made:
+            while self._there < self._next and kept.has(self._blocks[self._there]):
                 self._there += 1
             if self._there < self._next:
                 return False
             self.look += 1
-            if self._next == self._all or self.wanted.reached(kept.advance(self._next), self.look):
+            if self._next == len(self._blocks) or self.wanted.reached(kept.advance(self._next), self.look):
                 self.count = self._next
                 kept.advance(self.count)
                 kept.end(self.count, self.look)
