@@ -73,6 +73,20 @@ def test_all_episodes_are_run_where_they_are_too_few(tmp_path: Path) -> None:
     assert result.summary()["episodes"].tolist() == [500]
 
 
+def test_equal_values_are_not_precise_at_once() -> None:
+    """Means of 9 standard deviations on either side: an arm is misclassified in no episode, or in hardly any."""
+    easy: dict[str, Any] = {"law": "gaussian", "mean": [-3.0, 3.0]}
+    result = evaluate(
+        "lsa",
+        "Threshold",
+        episodes=20_000,
+        precision={"misclassified": 0.01},
+        env_kwargs={"instance": easy, "threshold": 0.0, "budget": 20},
+    )
+    assert result.summary()["misclassified"].tolist() == [0]
+    assert 1000 <= result.settings["episodes"] < 2000
+
+
 def test_rows_and_precision_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     line = "evaluate Threshold --instance tao2019-1 --budget 60 --agents lsa uniform --episodes 20000 --rows none"
     assert main([*line.split(), "--precision", "score=0.01"]) == 0
