@@ -9,12 +9,14 @@ from .store import Event
 
 __all__ = ["refuse_repeated"]
 
+FEW = 3  # fewer results that agree, as those of two small tables may by chance, are no sign of a repetition
+
 
 def refuse_repeated(table: str, new: Sequence[Event], known: Sequence[Event], undone: Collection[int]) -> None:
     """Refuse results of a table that begins as an earlier one did, or as the session itself.
 
     So a table that is read twice is refused, also when it has grown meanwhile, and what the session has exported.
-    Results that were undone, all of them, may come again.
+    Results that were undone, all of them, may come again; and so may fewer than `FEW`.
 
     Args:
         table: in which they stand, for the error. new: the results in it.
@@ -26,11 +28,9 @@ def refuse_repeated(table: str, new: Sequence[Event], known: Sequence[Event], un
     for before in [[event for event in known if event.number not in undone], *_tables(known)]:
         count = min(len(before), len(new))
         alike = all(_result(one) == _result(other) for one, other in zip(before, new, strict=False))
-        if count and alike and any(event.number not in undone for event in before[:count]):
-            first, which = (
-                before[0],
-                "its results" if count == len(new) else f"the first {count} of its {len(new)} results",
-            )
+        if count >= FEW and alike and any(event.number not in undone for event in before[:count]):
+            first = before[0]
+            which = "its results" if count == len(new) else f"the first {count} of its {len(new)} results"
             since = "" if first.at is None else f" since {first.at:%Y-%m-%d %H:%M} UTC"
             raise ValueError(
                 f"{table}: {which} are in the session already{since}, from event {first.number} on, and would count "
