@@ -37,6 +37,7 @@ __all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "reads", "
 
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 SAVED = "agents.learned:load"  # what reads a model from its file
+FILES = (".zip", ".json")  # of saved models, and of the genes of `evolved`
 
 
 def _check(name: str, found: Any) -> None:
@@ -128,7 +129,7 @@ AGENTS: Registry[Any] = Registry(
     },
     reserved=ALIASES,
     refused=lambda name: (
-        "must not end in '.zip' or '.json', as paths of saved models do" if name.endswith((".zip", ".json")) else None
+        "must not end in '.zip' or '.json', as paths of saved models do" if name.endswith(FILES) else None
     ),
 )
 LEARNED = ("ppo",)  # networks, which take longer than all others
@@ -390,11 +391,10 @@ def recipe_of(agent: Any, trust: bool = False) -> Recipe:
         FileNotFoundError: for a saved model that is not there.
     """
     if isinstance(agent, str):
-        if agent.endswith(".zip"):
-            return Recipe(agent, agent, _Saved(agent, trust))
-        if agent.endswith(".json"):
-            return Recipe(agent, agent, _Evolved(agent))
-        bare, parameters = parse_call(agent)
+        path, parameters = (agent, {}) if agent.endswith(FILES) else parse_call(agent)
+        if path.endswith(FILES):
+            return Recipe(path, agent, _Saved(path, trust) if path.endswith(".zip") else _Evolved(path), parameters)
+        bare = path
         bare = ALIASES.get(bare, bare)
         if ":" not in bare and bare not in AGENTS:
             raise unknown("agent", bare, [*AGENTS, *ALIASES])

@@ -102,6 +102,16 @@ def test_paths_of_models(tmp_path, tiny):
     assert sorted(file.name for file in tmp_path.iterdir()) == [f"{x}.{y}" for x in "abc" for y in ("json", "zip")]
 
 
+def test_a_path_of_a_model_takes_parameters(tmp_path, tiny):
+    model = str(tiny.save(tmp_path / "a"))
+    env = gym.make(THRESHOLD, **FOUR | {"delta": 0.1}, actions="full")
+    assert agents.make(f"{model}(stop='certificate')", env).name == agents.make(model, env, stop="certificate").name
+    with pytest.raises(ValueError, match="has no parameter 'alpha'"):
+        agents.make(f"{model}(alpha=2)", gym.make(THRESHOLD, **FOUR))
+    with pytest.raises(FileNotFoundError, match=r"no saved model nowhere.zip"):
+        agents.make("nowhere.zip(stop='certificate')", env)
+
+
 # --- formats and versions ---------------------------------------------------------------------------------------------
 
 

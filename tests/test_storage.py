@@ -15,6 +15,7 @@ from scale import TAO, evaluate, files, reference, same
 
 import agents
 from agents.evaluation import making, storage
+from agents.evaluation.report import report
 from agents.evaluation.storage import Folder
 from agents.evaluation.storage.places import Place
 
@@ -138,3 +139,14 @@ def test_other_file_systems() -> None:
     name = next(iter(system.names("episodes.parquet")))
     system.remove(f"episodes.parquet/{name}")
     same(evaluate("lsa", out=out), wanted)
+
+
+@pytest.mark.parametrize("rows", ["all", "none"])
+def test_a_speed_that_no_call_has_noted_is_not_known(tmp_path: Path, rows: str) -> None:
+    evaluate("lsa", episodes=200, out=tmp_path, rows=rows)
+    assert (agents.results(tmp_path).summary()["pulls_per_second"] > 0).all()
+    for note in (tmp_path / "calls").iterdir():
+        note.unlink()
+    result = agents.results(tmp_path)
+    assert result.summary()["pulls_per_second"].isna().all()
+    assert "nan" not in report(result)

@@ -175,7 +175,7 @@ def columns_of(
     drawn = {run.agent for run in evaluation.runs if run.deterministic is False}
     if drawn:  # models that have taken their most probable action are the usual case, of which nothing is said
         columns.append(("actions", False, lambda row: "drawn" if row["agent"] in drawn else "-"))
-    columns.append(("M pulls/s", True, lambda row: f"{row['pulls_per_second'] / 1e6:.3g}"))
+    columns.append(("M pulls/s", True, lambda row: _short(row["pulls_per_second"] / 1e6)))
     if evaluation.settings.get("look") is not None:
         notes.append("intervals allow for having looked more than once, and are wider for it")
     if evaluation.settings.get("rows") == "none":
@@ -244,9 +244,13 @@ def report(evaluation: Reported, metric: str | None = None, reference: str | Non
 
     Args:
         evaluation: what to show.
-        metric: what is shown and compared; None: the table shows the problem's first metric, the score is compared.
+        metric: what is shown and compared; None: the table shows the problem's first metric, and what is compared is
+            the score; where all stop by a rule of their own at a delta, without a budget, it is the number of pulls.
         reference: the agent that the others are compared with; None: the first.
         level: of the intervals.
     """
-    parts = [summary(evaluation, metric, level), comparison(evaluation, metric or "score", reference, level)]
+    tasks = [run.task for run in evaluation.runs]
+    stopping = all(task.budget is None and task.delta is not None for task in tasks)
+    compared = metric or ("total_pulls" if stopping else "score")
+    parts = [summary(evaluation, metric, level), comparison(evaluation, compared, reference, level)]
     return "\n\n".join(part for part in parts if part)

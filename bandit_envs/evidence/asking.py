@@ -50,8 +50,9 @@ def certifier_of(problem: Any, K: int, numbers: Floats, law: str, search: str) -
         address, told = float(problem.measure.routine.address), problem.measure.numbers.tolist()
         return Certifier.of("margins", K, numbers, *_turns(problem), 0.0, address, *told, room=K)
     raise ValueError(
-        f"the problem {problem.name!r} tells no evidence for compiled code: it needs evidence_routine, or "
-        f"local = True, a distance_routine and law='gaussian', got local={problem.local} and law={law!r}"
+        f"the problem {problem.name!r} tells no evidence for compiled code: it needs evidence_routine, or local = True, "
+        f"a distance_routine (docs/own-problem.md shows one) and law='gaussian', got local={problem.local}, "
+        f"{'a' if problem.measure is not None else 'no'} distance_routine and law={law!r}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -104,9 +105,9 @@ class StoredRun(Run):
 
     @property
     def pulls_per_second(self) -> float:
-        """Pulls per second of one core, by the notes of all calls."""
+        """Pulls per second of one core, by the notes of all calls; NaN where they tell nothing, as of a killed one."""
         pulls, seconds = self._folder.speed(self._place)
-        return pulls / max(seconds, 1e-9)
+        return pulls / seconds if pulls else math.nan
 
     @property
     def seconds(self) -> float:  # type: ignore[override]
@@ -137,6 +138,6 @@ class StoredSums(SummedRun):
 
     @property
     def seconds(self) -> float:  # type: ignore[override]
-        """Of one core, that all pulls take."""
+        """Of one core, that all pulls take; NaN where the notes of calls tell nothing."""
         pulls, seconds = self._folder.speed(self.place)
-        return self.mean("total_pulls", -1) * self.episodes * seconds / max(pulls, 1)
+        return self.mean("total_pulls", -1) * self.episodes * (seconds / pulls if pulls else math.nan)
