@@ -609,3 +609,12 @@ sys.exit(", ".join(name for name in {heavy} if name in sys.modules) or 0)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert 'pip install "bandit-envs[evaluation]"' in done.stderr
+
+
+def test_who_reads_the_output_may_stop_reading():
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "agents", "list"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -126,6 +126,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             with compilation_noted(getattr(command, "progress", True)):
                 command.run()
+                sys.stdout.flush()
+        except BrokenPipeError:  # whoever reads the output, as `head`, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
+            return 0
         except (ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
             if command.debug:
                 raise
