@@ -29,7 +29,7 @@ ARMS, VALUE, UNDONE = ("name", "arm"), "value", "undone"  # columns of a long ta
 AS_WIDE = (
     "The table was read as one with a column for each arm. One with a measurement in each row needs the columns name "
     "and value, or others named by arm= and value= (--arm, --value); a column of names of rows is named by index= "
-    "(--index)"
+    "(--index of `session import`, elsewhere --instance \"table(path='FILE', index='COLUMN')\")"
 )
 
 

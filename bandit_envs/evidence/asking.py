@@ -49,10 +49,11 @@ def certifier_of(problem: Any, K: int, numbers: Floats, law: str, search: str) -
     if problem.local and law == "gaussian" and problem.measure is not None:
         address, told = float(problem.measure.routine.address), problem.measure.numbers.tolist()
         return Certifier.of("margins", K, numbers, *_turns(problem), 0.0, address, *told, room=K)
+    there = "a" if problem.measure is not None else "no"
     raise ValueError(
         f"the problem {problem.name!r} tells no evidence for compiled code: it needs evidence_routine, or local = True, "
-        f"a distance_routine (docs/own-problem.md shows one) and law='gaussian', got local={problem.local}, "
-        f"{'a' if problem.measure is not None else 'no'} distance_routine and law={law!r}"
+        f"a distance_routine (docs/own-problem.md shows one) and law='gaussian', got local={problem.local}, {there} "
+        f"distance_routine and law={law!r}"
     )
 
 
