@@ -29,6 +29,7 @@ from bandit_envs import (
     divergence,
     inlined,
     nearest_way,
+    pair_bounds,
     pair_cost,
     pair_value,
     part,
@@ -91,13 +92,14 @@ class Book(NamedTuple):
     partner: Ints
     stale: Any  # int8
     inside: Any  # int8: the plug-in answer
+    bound: Floats  # (K,), of all episodes: to work in
 
     @classmethod
     def empty(cls, E: int, K: int) -> Book:
         """Of E episodes that have seen nothing."""
         mean, weight, penalty, scale, own, value = np.zeros((6, E, K))
         stale, inside = np.zeros((2, E, K), np.int8)
-        return cls(mean, weight, penalty, scale, own, value, np.zeros((E, K), np.int64), stale, inside)
+        return cls(mean, weight, penalty, scale, own, value, np.zeros((E, K), np.int64), stale, inside, np.zeros(K))
 
 
 class Alone(NamedTuple):
@@ -132,6 +134,7 @@ def book_of(book: Any, e: Any) -> Any:
         book.partner[e],
         book.stale[e],
         book.inside[e],
+        book.bound,
     )
 
 
@@ -170,56 +173,93 @@ def _out_of(sides: Any, book: Any, i: Any, j: Any) -> Any:
     return _value(sides, book, j, i, sides.c, sides.d, sides.bottom) - sides.need_out
 
 
+@inlined
+def _below(sides: Any, book: Any, i: Any, is_lowered: Any) -> None:
+    """Fill in bounds from below of `_into`, of arm i, in the answer, and all others, or the other way round."""
+    numbers, mean, weight, penalty = sides.numbers, book.mean, book.weight, book.penalty
+    a, b, floor = sides.a, sides.b, sides.floor
+    pair_bounds(numbers, mean, weight, penalty, i, is_lowered, a, b, floor, sides.need_in, False, book.bound)
+
+
+@inlined
+def _above(sides: Any, book: Any, i: Any, is_lowered: Any) -> None:
+    """Fill in bounds from above of `_out_of`, of arm i, left out, and all others, or the other way round."""
+    numbers, mean, weight, penalty = sides.numbers, book.mean, book.weight, book.penalty
+    c, d, bottom = sides.c, sides.d, sides.bottom
+    pair_bounds(numbers, mean, weight, penalty, i, is_lowered, c, d, bottom, sides.need_out, True, book.bound)
+
+
 @part
-def row(sides: Any, book: Any, i: Any) -> None:
-    """Compute the row of arm i anew."""
-    K, which, i = len(book.mean), -1, np.uint64(i)
-    best = math.inf
-    if book.inside[i]:
+def row(sides: Any, book: Any, arm: Any) -> None:
+    """Compute the row of an arm anew: only the pairs whose bounds do not tell that they are not the cheapest.
+
+    The pair that was the row's own comes first, as it hardly changes.
+    """
+    K, bound, inside, i, which = len(book.mean), book.bound, book.inside, np.uint64(arm), book.partner[arm]
+    book.stale[i] = 0
+    if inside[i]:
+        best = math.inf
+        if which >= 0 and which != arm and (sides.kind == ALL_GOOD or not inside[which]):
+            best = _into(sides, book, i, np.uint64(which))
+        else:
+            which = -1
+        _below(sides, book, arm, True)
         for other in range(K):
             j = np.uint64(other)
-            if j != i and (sides.kind == ALL_GOOD or not book.inside[j]):
+            if not bound[j] > best and j != i and other != which and (sides.kind == ALL_GOOD or not inside[j]):
                 value = _into(sides, book, i, j)
-                if value < best:
+                if value < best or (value == best and other < which):
                     best, which = value, other
+        book.value[i], book.partner[i] = best, which
     elif sides.kind == ALL_GOOD:
-        best = -math.inf
+        which = which if which >= 0 and which != arm else np.int64(arm == 0)
+        best = _out_of(sides, book, i, np.uint64(which))
+        _above(sides, book, arm, False)
         for other in range(K):
             j = np.uint64(other)
-            if j != i:
+            if not bound[j] < best and j != i and other != which:
                 value = _out_of(sides, book, i, j)
-                if value > best or which < 0:
+                if value > best or (value == best and other < which):
                     best, which = value, other
-    book.value[i], book.partner[i], book.stale[i] = best, which, 0
+        book.value[i], book.partner[i] = best, which
+    else:
+        book.value[i], book.partner[i] = math.inf, -1
 
 
 @part
 def column(sides: Any, book: Any, arm: Any) -> None:
     """Arm `arm` has changed, or changed sides: bring its pair in all other rows up to date."""
-    a = np.uint64(arm)
+    a, bound = np.uint64(arm), book.bound
+    if sides.kind == ALL_GOOD or not book.inside[a]:
+        _below(sides, book, arm, False)
     for other in range(len(book.mean)):
         i = np.uint64(other)
-        if i == a:
+        if i == a or not book.inside[i]:
             continue
-        if book.inside[i]:
-            if sides.kind == ALL_GOOD or not book.inside[a]:
-                value = _into(sides, book, i, a)
-                if value < book.value[i]:
-                    book.value[i], book.partner[i], book.stale[i] = value, arm, 0
-                elif value == book.value[i] and not book.stale[i]:
-                    book.partner[i] = min(arm, book.partner[i])  # the first of equals
-                elif book.partner[i] == arm:
-                    book.stale[i] = 1
-            elif book.partner[i] == arm:
-                book.stale[i] = 1
-        elif sides.kind == ALL_GOOD:
-            value = _out_of(sides, book, i, a)
-            if value > book.value[i]:
-                book.value[i], book.partner[i] = value, arm
-            elif value == book.value[i]:
-                book.partner[i] = min(arm, book.partner[i])
-            elif book.partner[i] == arm:
-                book.value[i], book.stale[i] = value, 1
+        if (sides.kind == ALL_GOOD or not book.inside[a]) and not bound[i] > book.value[i]:
+            value = _into(sides, book, i, a)
+            if value < book.value[i]:
+                book.value[i], book.partner[i], book.stale[i] = value, arm, 0
+                continue
+            if value == book.value[i] and not book.stale[i]:
+                book.partner[i] = min(arm, book.partner[i])  # the first of equals
+                continue
+        if book.partner[i] == arm:
+            book.stale[i] = 1
+    if sides.kind != ALL_GOOD:
+        return
+    _above(sides, book, arm, True)
+    for other in range(len(book.mean)):
+        i = np.uint64(other)
+        if i == a or book.inside[i] or (bound[i] < book.value[i] and book.partner[i] != arm):
+            continue
+        value = _out_of(sides, book, i, a)
+        if value > book.value[i]:
+            book.value[i], book.partner[i] = value, arm
+        elif value == book.value[i]:
+            book.partner[i] = min(arm, book.partner[i])
+        elif book.partner[i] == arm:
+            book.value[i], book.stale[i] = value, 1
 
 
 @part

@@ -32,9 +32,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import jit
+from ..compiled import inlined, jit
 from .boundaries import LEVELS_ROOM
-from .laws import GAUSSIAN, LAWS
+from .laws import BERNOULLI, GAUSSIAN, LAWS, curvature, slope
 from .levels import EACH, level, others_at
 from .swaps import swaps_below, swaps_bound
 
@@ -191,6 +191,44 @@ class _Wide:
         return total
 
 
+@inlined
+def _rise(law: Any, v: Any, side: Any, c: Any, d: Any, means: Any, w: Any, i: Any, others: Any, x: Any) -> Any:
+    """First and second derivative in x of the cost of a way of `_Levels`."""
+    first, second, y = w[i] * slope(law, means[i], v, x), w[i] * curvature(law, means[i], v, x), c * x + d
+    for a in range(len(means)):
+        if others[a] > 0.0 and side * (means[a] - y) > 0.0:
+            first += c * others[a] * w[a] * slope(law, means[a], v, y)
+            second += c * c * others[a] * w[a] * curvature(law, means[a], v, y)
+    return first, second
+
+
+@jit
+def _level_roots(
+    law: Any, v: Any, side: Any, c: Any, d: Any, means: Any, w: Any, arms: Any, others: Any, lows: Any, highs: Any, x: Any
+) -> None:
+    """Fill in where the cost of ways of `_Levels` is least, x (n,); it is where to start, or NaN. See `_roots`."""
+    for n in range(len(x)):
+        low, high = lows[n], highs[n]
+        at = x[n] if low < x[n] < high else 0.5 * (low + high)
+        for step in range(-2, STEPS):  # the two ends first
+            here = low if step == -2 else high if step == -1 else at
+            first, second = _rise(law, v, side, c, d, means, w, arms[n], others[n], here)
+            if (step == -2 and (first >= 0.0 or not low < high)) or (step == -1 and first <= 0.0):
+                at = here
+                break
+            if step < 0:
+                continue
+            low, high = (at if first <= 0.0 else low), (at if first >= 0.0 else high)
+            after = at - first / second
+            if not low <= after <= high or step % 8 == 7:
+                after = 0.5 * (low + high)
+            done = not abs(after - at) > 1e-15 * abs(after)
+            at = after
+            if done:
+                break
+        x[n] = at
+
+
 class _Levels(_Wide):
     """Arm i goes to x in [low, high], raised or lowered; so many of the others go the other way, to c x + d."""
 
@@ -227,15 +265,10 @@ class _Levels(_Wide):
         m, mi, wi, rows = self.means[None], self.means[i], w[i], np.arange(len(some))
         weight = others * w
 
-        def rise(x: Floats) -> tuple[Floats, Floats]:
-            y = (c * x + d)[:, None]
-            f, s = law.slopes(mi, x)
-            g, t = law.slopes(m, y)
-            moved = (others > 0) & (self.side * (m - y) > 0)
-            first = wi * f + c * np.where(moved, weight * g, 0.0).sum(axis=1)
-            return first, wi * s + c * c * np.where(moved, weight * t, 0.0).sum(axis=1)
-
-        x = self.x[some] = _roots(rise, low, high, self.x[some])
+        x = self.x[some]
+        kind = GAUSSIAN if law.gaussian else BERNOULLI
+        _level_roots(kind, law.v, self.side, c, d, self.means, w, i, others, low, high, x)
+        self.x[some] = x
         with np.errstate(all="ignore"):
             y = (c * x + d)[:, None]
             moved = (others > 0) & (self.side * (m - y) > 0)
@@ -346,10 +379,10 @@ class _Barrier:
             total += float(np.log(left).sum())
         return total
 
-    def most(self, w: Floats, shares: list[Floats]) -> float:
-        """A bound from above of the value of the game, by shares of the ways, and their gradients at w."""
+    def most(self, measured: list[_Measured], shares: list[Floats]) -> float:
+        """A bound from above of the value of the game, by shares of the ways that take part, and their gradients."""
         total, whole = np.zeros(self.K), 0.0
-        for kind, some, one, q in zip(self.kinds, self.used, self.measured(w), shares, strict=True):
+        for kind, some, one, q in zip(self.kinds, self.used, measured, shares, strict=True):
             total, whole = total + kind.sums(one.G, q, some, self.K), whole + float(q.sum())
         return float((total / self.counts).max()) / whole if whole > 0 else math.inf
 
@@ -393,7 +426,8 @@ class _Barrier:
                     kind.along(G, step[:K], some) for kind, G, some in zip(self.kinds, rates, self.used, strict=True)
                 ]
                 shares = [np.maximum(q - q * q * (move - step[K]), 0.0) for q, move in zip(lefts, moves, strict=True)]
-                most = min(most, self.most(w, shares), self.most(np.maximum(w + step[:K], 0.5 * w), shares))
+                after = self.measured(np.maximum(w + step[:K], 0.5 * w))
+                most = min(most, self.most(measured, shares), self.most(after, shares))
             if not gain > 1e-4:
                 reached = gain >= 0
                 break
