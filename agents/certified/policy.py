@@ -48,6 +48,7 @@ __all__ = [
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
 LOOKS = 200  # kernel constants: between two looks at the certificate, the pulls grow by 1 / LOOKS at most
 HELD = 0.5  # kernel constants: an arm of N pulls is pulled HELD sqrt(N) times in a row
+PER_ARM, PART = 64, 4  # kernel constants: .. and K / PER_ARM times, but for no more than N / PART
 ROUTINES = ("certifier", "_decider", "_pairs", "_alone")  # attributes that copies look up anew
 BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # kernel constants: see `take_in`
 
@@ -133,9 +134,12 @@ ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name i
 
 
 @inlined
-def held(N: Any) -> Any:
-    """How often an arm of N pulls is pulled before all are looked at again: a share of N that goes to 0."""
-    return max(np.int64(HELD * math.sqrt(N)), 1)
+def held(N: Any, K: Any) -> Any:
+    """How often an arm of N pulls is pulled before all K are looked at again: a share of N that goes to 0.
+
+    A look takes O(K) steps: where there are many arms, it is worth as many more pulls.
+    """
+    return max(np.int64(HELD * math.sqrt(N)), min(N // PART, K // PER_ARM), 1)
 
 
 @inlined

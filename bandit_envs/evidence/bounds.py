@@ -26,6 +26,9 @@ __all__ = ["pair_bounds"]
 
 LN2, ABOVE_CHORD = math.log(2.0), 0.05967  # kernel constants
 ROUNDED = 1e-9  # kernel constants: more than rounding errors amount to
+# What a bound is made of: the square of the gap, which is the cost of Gaussian arms and one from below of Bernoulli
+# ones; the sub-Gaussian mixture; of Bernoulli arms, the likelihood's cost from above, or the better one of two.
+SQUARE, MIXED, LIKELIHOOD_ABOVE, BOTH_BELOW, BOTH_ABOVE = range(5)  # kernel constants
 
 
 @inlined
@@ -50,42 +53,37 @@ def bernoulli_at_most(lower: Any, x: Any, raised: Any, w: Any, a: Any, b: Any) -
 
 @inlined
 def bound(
-    law: Any, mixture: Any, rho: Any, variance: Any, is_above: Any, lower: Any, x: Any, p: Any, raised: Any, w: Any,
-    q: Any, a: Any, b: Any,
-) -> Any:  # fmt: skip
-    """A bound of the value of a pair whose floor does not matter."""
-    cost, found = 0.0, 0.0
-    if law == BERNOULLI and is_above:
-        found = bernoulli_at_most(lower, x, raised, w, a, b)
-    elif law == BERNOULLI or not mixture:
-        found, _, _ = shared_cost(0.0, lower, x, variance, raised, w, variance, a, b)
-    found -= p + q
-    if mixture:
+    kind: Any, rho: Any, v: Any, above: Any, lower: Any, x: Any, p: Any, raised: Any, w: Any, q: Any, a: Any, b: Any
+) -> Any:
+    """A bound of the value of a pair whose floor does not matter; above: 1.0, or 0.0 for one from below."""
+    found = 0.0
+    if kind in (LIKELIHOOD_ABOVE, BOTH_ABOVE):
+        found = bernoulli_at_most(lower, x, raised, w, a, b) - (p + q)
+    elif kind in (SQUARE, BOTH_BELOW):
+        found = shared_cost(0.0, lower, x, v, raised, w, v, a, b)[0] - (p + q)
+    if kind in (MIXED, BOTH_BELOW, BOTH_ABOVE):
         chosen, share = scale(rho, min(x, w))
-        cost, c, d = shared_cost(chosen, lower, x, variance, raised, w, variance, a, b)
+        cost, c, d = shared_cost(chosen, lower, x, v, raised, w, v, a, b)
         f, g, h = mixed(chosen, share, x, w, c, d)
-        cost += 0.5 * (chord(f * f / (g * g * h)) + (ABOVE_CHORD if is_above else 0.0))
-        if law == BERNOULLI:
-            found = max(found + math.log(LIKELIHOOD), cost + math.log(1.0 - LIKELIHOOD))
-        else:
-            found = cost
-    off = ROUNDED * (1.0 + abs(found))
-    return found + off if is_above else found - off
+        cost += 0.5 * (chord(f * f / (g * g * h)) + above * ABOVE_CHORD)
+        found = cost if kind == MIXED else max(found + math.log(LIKELIHOOD), cost + math.log(1.0 - LIKELIHOOD))
+    return found + (2.0 * above - 1.0) * ROUNDED * (1.0 + abs(found))
 
 
 @inlined
 def fill(
-    law: Any, mixture: Any, rho: Any, variance: Any, is_above: Any, mean: Any, weight: Any, penalty: Any, arm: Any,
-    is_lowered: Any, a: Any, b: Any, floor: Any, need: Any, out: Any,
+    kind: Any, rho: Any, v: Any, above: Any, mean: Any, weight: Any, penalty: Any, arm: Any, base: Any, sign: Any,
+    a: Any, b: Any, floor: Any, need: Any, out: Any,
 ) -> None:  # fmt: skip
-    """`pair_bounds` of one law: a loop for each, as one with all of them in it takes several times as long."""
-    none = math.inf if is_above else -math.inf
-    m, x, p = mean[arm], weight[arm], penalty[arm]
+    """`pair_bounds` of one kind: a loop for each, as one with all of them in it takes several times as long.
+
+    The arm is lowered, of means base + sign m.
+    """
+    m, x, p, none = base + sign * mean[arm], weight[arm], penalty[arm], math.inf if above > 0.0 else -math.inf
     for j in range(len(mean)):
-        n, w, q = mean[j], weight[j], penalty[j]
-        lower, y, o, raised, z, r = (m, x, p, n, w, q) if is_lowered else (n, w, q, m, x, p)
-        found = bound(law, mixture, rho, variance, is_above, lower, y, o, raised, z, r, a, b) - need
-        out[j] = found if raised >= floor and w > 0.0 else none
+        n, w, q = base + sign * mean[j], weight[j], penalty[j]
+        found = bound(kind, rho, v, above, m, x, p, n, w, q, a, b) - need
+        out[j] = found if mean[j] >= floor and w > 0.0 else none
 
 
 @part
@@ -104,15 +102,21 @@ def pair_bounds(
         is_above: bounds from above, else from below; inf or -inf, or NaN, where there is none.
         out: (K,); what stands in it for the arm itself means nothing.
     """
-    law, mixture, rho = numbers[LAW], numbers[BOUNDARY] == MIXTURE, numbers[RHO_AT]
-    v = numbers[VARIANCE] if law == GAUSSIAN else 0.25
-    if law == STUDENT or not (a > 0.0 and weight[arm] > 0.0):
+    law, mixture, rho, above = numbers[LAW], numbers[BOUNDARY] == MIXTURE, numbers[RHO_AT], 1.0 if is_above else 0.0
+    v, base, sign = numbers[VARIANCE] if law == GAUSSIAN else 0.25, 0.0, 1.0
+    if law == STUDENT or not (a > 0.0 and weight[arm] > 0.0 and (is_lowered or mean[arm] >= floor)):
         out[:] = math.inf if is_above else -math.inf
-    elif law == GAUSSIAN and mixture:
-        fill(GAUSSIAN, True, rho, v, is_above, mean, weight, penalty, arm, is_lowered, a, b, floor, need, out)
+        return
+    if not is_lowered:  # to raise it, and to lower the others, is the other way round in the mirror
+        base, sign = 1.0 if law == BERNOULLI else 0.0, -1.0
+        a, b, floor = 1.0 / a, (b + (a - 1.0) * base) / a, -math.inf
+    if law == GAUSSIAN and mixture:
+        fill(MIXED, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
     elif law == GAUSSIAN or not (mixture or is_above):
-        fill(GAUSSIAN, False, rho, v, is_above, mean, weight, penalty, arm, is_lowered, a, b, floor, need, out)
-    elif is_above:
-        fill(BERNOULLI, mixture, rho, v, True, mean, weight, penalty, arm, is_lowered, a, b, floor, need, out)
+        fill(SQUARE, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+    elif not is_above:
+        fill(BOTH_BELOW, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+    elif mixture:
+        fill(BOTH_ABOVE, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
     else:
-        fill(BERNOULLI, True, rho, v, False, mean, weight, penalty, arm, is_lowered, a, b, floor, need, out)
+        fill(LIKELIHOOD_ABOVE, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
