@@ -62,7 +62,7 @@ def plan_pull(
     else:
         arm = steeper(moved(sides, book, i), pulls)  # R3
     arm = few if few >= 0 else arm  # R2
-    add(plan, arm, held(pulls[arm], len(pulls)))  # R5
+    add(plan, arm, held(pulls[arm], len(pulls), sides))  # R5
 
 
 @episode_kernel

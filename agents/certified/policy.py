@@ -48,7 +48,7 @@ __all__ = [
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
 LOOKS = 200  # kernel constants: between two looks at the certificate, the pulls grow by 1 / LOOKS at most
 HELD = 0.5  # kernel constants: an arm of N pulls is pulled HELD sqrt(N) times in a row
-PER_ARM, PART = 64, 4  # kernel constants: .. and K / PER_ARM times, but for no more than N / PART
+PER_ARM, PART = 64, 4  # kernel constants: .. of pairs of arms, K / PER_ARM times, but N / PART at most
 ROUTINES = ("certifier", "_decider", "_pairs", "_alone")  # attributes that copies look up anew
 BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # kernel constants: see `take_in`
 
@@ -134,12 +134,13 @@ ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name i
 
 
 @inlined
-def held(N: Any, K: Any) -> Any:
+def held(N: Any, K: Any, sides: Any) -> Any:
     """How often an arm of N pulls is pulled before all K are looked at again: a share of N that goes to 0.
 
-    A look takes O(K) steps: where there are many arms, it is worth as many more pulls.
+    A look at pairs of many arms takes so long that it is worth more pulls.
     """
-    return max(np.int64(HELD * math.sqrt(N)), min(N // PART, K // PER_ARM), 1)
+    more = min(N // PART, K // PER_ARM) if sides.kind != LOCAL else 0
+    return max(np.int64(HELD * math.sqrt(N)), more, 1)
 
 
 @inlined

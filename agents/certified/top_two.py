@@ -188,7 +188,7 @@ def plan_pull(
             way = way_of(sides, book, leader, challenger, sides.a, sides.b, sides.floor)
         down, up = book.weight[leader] * way.down, book.weight[challenger] * way.up
         share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
-    times = held(min(pulls[leader], pulls[challenger]), len(pulls))
+    times = held(min(pulls[leader], pulls[challenger]), len(pulls), sides)
     if leader == challenger:
         add(plan, leader, times)
         return

@@ -131,11 +131,11 @@ def plan_pull(
     if rules.cumulative:
         count_on(e, 1, round, game)
         arm = behind(e, pulls, True, round, game)
-        count_on(e, held(pulls[arm], len(pulls)) - 1, round, game)
+        count_on(e, held(pulls[arm], len(pulls), sides) - 1, round, game)
     else:
         few = lacking(pulls, round)
         arm = few if few >= 0 else behind(e, pulls, False, round, game)
-    add(plan, arm, held(pulls[arm], len(pulls)))
+    add(plan, arm, held(pulls[arm], len(pulls), sides))
 
 
 @episode_kernel

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from ..compiled import inlined, jit
 from .boundaries import LEVELS_ROOM
-from .laws import BERNOULLI, GAUSSIAN, LAWS, curvature, slope
+from .laws import BERNOULLI, GAUSSIAN, LAWS, curvature, divergence, slope
 from .levels import EACH, level, others_at
 from .swaps import swaps_below, swaps_bound
 
@@ -202,31 +202,45 @@ def _rise(law: Any, v: Any, side: Any, c: Any, d: Any, means: Any, w: Any, i: An
     return first, second
 
 
+@inlined
+def _level_root(
+    law: Any, v: Any, side: Any, c: Any, d: Any, means: Any, w: Any, i: Any, others: Any, low: Any, high: Any, x: Any
+) -> Any:
+    """Where in [low, high] the cost of a way of `_Levels` is least; x: where to start, or NaN. See `_roots`."""
+    if not low < high or _rise(law, v, side, c, d, means, w, i, others, low)[0] >= 0.0:
+        return low
+    if _rise(law, v, side, c, d, means, w, i, others, high)[0] <= 0.0:
+        return high
+    x = x if low < x < high else 0.5 * (low + high)
+    for step in range(STEPS):
+        first, second = _rise(law, v, side, c, d, means, w, i, others, x)
+        low, high = (x if first <= 0.0 else low), (x if first >= 0.0 else high)
+        after = x - first / second
+        if not low <= after <= high or step % 8 == 7:
+            after = 0.5 * (low + high)
+        if not abs(after - x) > 1e-15 * abs(after):
+            return after
+        x = after
+    return x
+
+
 @jit
-def _level_roots(
-    law: Any, v: Any, side: Any, c: Any, d: Any, means: Any, w: Any, arms: Any, others: Any, lows: Any, highs: Any, x: Any
-) -> None:
-    """Fill in where the cost of ways of `_Levels` is least, x (n,); it is where to start, or NaN. See `_roots`."""
-    for n in range(len(x)):
-        low, high = lows[n], highs[n]
-        at = x[n] if low < x[n] < high else 0.5 * (low + high)
-        for step in range(-2, STEPS):  # the two ends first
-            here = low if step == -2 else high if step == -1 else at
-            first, second = _rise(law, v, side, c, d, means, w, arms[n], others[n], here)
-            if (step == -2 and (first >= 0.0 or not low < high)) or (step == -1 and first <= 0.0):
-                at = here
-                break
-            if step < 0:
-                continue
-            low, high = (at if first <= 0.0 else low), (at if first >= 0.0 else high)
-            after = at - first / second
-            if not low <= after <= high or step % 8 == 7:
-                after = 0.5 * (low + high)
-            done = not abs(after - at) > 1e-15 * abs(after)
-            at = after
-            if done:
-                break
-        x[n] = at
+def _measure_levels(
+    law: Any, v: Any, side: Any, c: Any, d: Any, means: Any, w: Any, arms: Any, all_others: Any, lows: Any, highs: Any,
+    xs: Any, G: Any, C: Any,
+) -> None:  # fmt: skip
+    """What `_Levels.at` tells: xs (n,), the best x, where to start before; gradients G and C (n, K), 0 before."""
+    for n in range(len(xs)):
+        i, others = arms[n], all_others[n]
+        x = _level_root(law, v, side, c, d, means, w, i, others, lows[n], highs[n], xs[n])
+        xs[n], y = x, c * x + d
+        G[n, i], C[n, i] = divergence(law, means[i], v, x), slope(law, means[i], v, x)
+        for a in range(len(means)):
+            if others[a] > 0.0 and side * (means[a] - y) > 0.0:
+                G[n, a] += others[a] * divergence(law, means[a], v, y)
+                C[n, a] += c * others[a] * slope(law, means[a], v, y)
+        _, bend = _rise(law, v, side, c, d, means, w, i, others, x)
+        C[n] = C[n] / math.sqrt(bend) if lows[n] < x < highs[n] and bend > 0.0 else 0.0 * w
 
 
 class _Levels(_Wide):
@@ -253,35 +267,14 @@ class _Levels(_Wide):
         return True
 
     def at(self, w: Floats, some: Ints) -> _Measured:
-        i, others, low, high, law, c, d = (
-            self.i[some],
-            self.others[some],
-            self.low[some],
-            self.high[some],
-            self.law,
-            self.c,
-            self.d,
-        )
-        m, mi, wi, rows = self.means[None], self.means[i], w[i], np.arange(len(some))
-        weight = others * w
-
-        x = self.x[some]
+        """G and C are (n, K)."""
+        law, means, x = self.law, self.means, self.x[some]
+        G, C = np.zeros((2, len(some), len(means)))
+        ways = self.i[some], self.others[some], self.low[some], self.high[some], x
         kind = GAUSSIAN if law.gaussian else BERNOULLI
-        _level_roots(kind, law.v, self.side, c, d, self.means, w, i, others, low, high, x)
+        _measure_levels(kind, law.v, self.side, self.c, self.d, means, w, *ways, G, C)
         self.x[some] = x
-        with np.errstate(all="ignore"):
-            y = (c * x + d)[:, None]
-            moved = (others > 0) & (self.side * (m - y) > 0)
-            G = np.where(moved, others * law.divergence(m, y), 0.0)
-            g, t = law.slopes(m, y)
-            C = np.where(moved, c * others * g, 0.0)
-            f, s = law.slopes(mi, x)
-            total = wi * s + c * c * np.where(moved, weight * t, 0.0).sum(axis=1)
-            G[rows, i] += law.divergence(mi, x)
-            C[rows, i] += f
-            C = C / np.sqrt(total)[:, None]
-        inner = (low < x) & (x < high) & (total > 0)
-        return _Measured(G @ w, G, np.where(inner[:, None], C, 0.0), None, -1.0)
+        return _Measured(G @ w, G, C, None, -1.0)
 
 
 class _Halves(_Wide):
