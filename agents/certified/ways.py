@@ -190,8 +190,8 @@ def _below(sides: Any, book: Any, i: Any, is_lowered: Any) -> None:
 def _aside(sides: Any, book: Any, i: Any, is_lowered: Any, is_above: Any) -> None:
     """Fill in bounds of the pairs of `_out_of`, of arm i, left out, and all others, or the other way round."""
     numbers, mean, weight, penalty = sides.numbers, book.mean, book.weight, book.penalty
-    c, d, bottom = sides.c, sides.d, sides.bottom
-    pair_bounds(numbers, mean, weight, penalty, np.int64(i), is_lowered, c, d, bottom, sides.need_out, is_above, book.bound)
+    c, d, bottom, need = sides.c, sides.d, sides.bottom, sides.need_out
+    pair_bounds(numbers, mean, weight, penalty, np.int64(i), is_lowered, c, d, bottom, need, is_above, book.bound)
 
 
 @part
@@ -217,7 +217,8 @@ def row(sides: Any, book: Any, arm: Any) -> None:
                     best, which = value, other
         book.value[i], book.partner[i] = best, which
     elif sides.kind == ALL_GOOD:
-        which, second = which if which >= 0 and which != arm else np.int64(arm == 0), np.int64(-1)
+        second: Any = np.int64(-1)
+        which = which if which >= 0 and which != arm else np.int64(arm == 0)
         best, next_bound = _out_of(sides, book, i, np.uint64(which)), -math.inf
         _aside(sides, book, arm, False, True)
         for other in range(K):

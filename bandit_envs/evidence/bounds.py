@@ -5,8 +5,8 @@ the work of an agent that looks for the cheapest pair: of 1000 arms, a few pairs
 
 logarithm   Between powers of 2 it lies above its chord, by at most `ABOVE_CHORD`. The bits of a float, read as an
             integer, are the chord.
-Bernoulli   From below: d(m, mu) >= 2 (m - mu)^2 (Pinsker), so that the pair is one of Gaussian arms of variance 1/4. From
-            above: any move that the pair allows costs as much or more; that of those Gaussian arms is taken, and
+Bernoulli   From below: d(m, mu) >= 2 (m - mu)^2 (Pinsker), so that the pair is one of Gaussian arms of variance 1/4.
+            From above: any move that the pair allows costs as much or more; that of those Gaussian arms is taken, and
             d(m, mu) <= (m - mu)^2 / (2 least), least the smaller one of m (1 - m) and mu (1 - mu).
 """
 
