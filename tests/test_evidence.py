@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
-from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Threshold, TopK, pair_bounds
+from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Threshold, TopK, pair_bounds, pair_value
+from bandit_envs.evidence import common
 
 LAWS = ("gaussian", "bernoulli", "student")
 SIGMA = 0.7
