@@ -66,6 +66,8 @@ class _Table(NamedTuple):
         """The number of a column."""
         if name not in self.columns:
             raise ValueError(f"{self.of} has no column {name!r}, only {self.columns[:10]}")
+        if self.columns.count(name) > 1:
+            raise ValueError(f"{self.of} has columns of the same name: {[name]}")
         return self.columns.index(name)
 
     def number(self, row: int, column: int) -> float:
@@ -135,7 +137,7 @@ def _long(table: _Table, arm: int, values: list[int]) -> Measurements:
     found: list[Measurement] = []
     for i, row in enumerate(table.rows):
         value = tuple(table.number(i, j) for j in values)
-        if all(map(math.isnan, value)) or undone is not None and str(row[undone]).strip() == "True":
+        if all(map(math.isnan, value)) or undone is not None and str(row[undone]).strip().lower() == "true":
             continue
         place = table.places[i]
         if any(map(math.isnan, value)):
@@ -217,7 +219,9 @@ def _read_csv(path: str) -> _Table:
                         )
                     places.append(f"line {reader.line_num}")
                     rows.append(list(fields))
-        except (csv.Error, UnicodeDecodeError, ValueError) as error:
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is no text in UTF-8: save it as CSV UTF-8 ({error})") from None
+        except (csv.Error, ValueError) as error:
             raise ValueError(f"{path}, line {max(reader.line_num, 1)}: {error}") from None
     return _Table(path, head, places, rows)
 

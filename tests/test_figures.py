@@ -80,7 +80,7 @@ def test_leads_of_known_areas(tmp_path: Path) -> None:
     kwargs = {x: {"instance": {"law": "bernoulli", "mean": [0.5 - x, 0.5 + x]}} for x in (0.05, 0.1, 0.4)}
     panel = Lead(
         "led", ENV, kwargs, {"good": "lsa", "poor": "random", "same": "lsa"}, 300, "error_rate", "lead", "gap",
-        budgets=(10, 20, 30), rival="poor",
+        budgets=dict.fromkeys(kwargs, (10, 20, 30)), rival="poor",
     )  # fmt: skip
     claims = [Extremes("led", "good", "poor", 0.4), Extremes("led", "good", "same", 0.1)]
     rows = verdicts(panel, *claims)
@@ -115,7 +115,8 @@ def test_a_lead_that_is_larger_at_one_end_only() -> None:
         def column(self, agent: str, metric: str, budget: int) -> Any:
             return self.errors[agent] if budget == 10 else np.zeros(8)
 
-    panel = Lead("p", ENV, {}, {"a": "", "b": ""}, 8, "error_rate", "", "", budgets=(10, 20), rival="b")
+    budgets = dict.fromkeys((1.0, 2.0, 3.0), (10, 20))
+    panel = Lead("p", ENV, {}, {"a": "", "b": ""}, 8, "error_rate", "", "", budgets=budgets, rival="b")
     result: Any = type("Swept", (), {"evaluations": {1.0: Known(10), 2.0: Known(20), 3.0: Known(0)}})()
     found = {
         middle: [

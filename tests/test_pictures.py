@@ -125,6 +125,18 @@ def test_pictures_show_all_arms(K: int, D: int) -> None:
     assert drawing.image(viewer, view, "title").shape == (480, 640, 3)
 
 
+@pytest.mark.parametrize(("K", "D"), [(10, 1), (10, 2), (200, 1), (200, 2)])
+def test_a_picture_does_not_depend_on_the_one_before(K: int, D: int) -> None:
+    viewer, view = view_of(K, D)
+    rng = np.random.default_rng(1)
+    shape = (K,) if D == 1 else (K, D)
+    other = viewer.view(rng.integers(0, 5000, K), rng.random(shape) / 3, rng.random(shape))
+    first, second = drawing.image(viewer, view, "one"), drawing.image(viewer, other, "another")
+    assert (first != second).any()
+    assert (drawing.image(viewer, view, "one") == first).all()
+    assert (drawing.image(Viewer(viewer.task), other, "another") == second).all()
+
+
 def test_limits_show_all_intervals_that_can_be() -> None:
     _, view = view_of(10)
     low, high = limits_of([view], None)

@@ -209,8 +209,9 @@ def test_a_paper_is_all_of_its_figures(
     assert re.search(r"Figure 1\n.*“good is better”: .*\n.*“it is worse” \(at every point\): ", out, re.DOTALL)
     assert out.index("Figure 1") < out.index("Figure 2")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *("tiny-figure-1", "tiny-figure-2", "verdicts.csv", "claims.md", "settings.json"),
+        *("tiny-figure-1", "tiny-figure-2", "evaluations", "verdicts.csv", "claims.md", "settings.json"),
     }
+    assert len(list((tmp_path / "out" / "evaluations").iterdir())) == 3  # the sweep is in both figures
     assert [one.made for one in reproduce_paper("tiny", episodes=30, out=tmp_path / "out", progress=False)] == [0, 0]
     with pytest.raises(ValueError, match="holds .*'paper': 'tiny'"):
         reproduce_paper("tiny", episodes=31, out=tmp_path / "out")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import subprocess
 import sys
 import time
@@ -334,6 +336,20 @@ def test_another_session_in_the_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c.db").write_text("a text that is no database at all\n" * 100)
     with pytest.raises(ValueError, match="holds no session"):
         agents.Session("lsa", FACTS, store=tmp_path / "c.db")
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [("update session set facts = '{'", "no JSON"), ("drop table event", "no table 'event'")],
+)
+def test_a_damaged_store_is_named(damage: str, told: str, tmp_path: Path) -> None:
+    with agents.Session("lsa", FACTS, store=tmp_path / "a.db") as session:
+        session.tell("a", 1)
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.execute(damage)
+        connection.commit()
+    with pytest.raises(ValueError, match=f"a.db is damaged: .*{told}"):
+        agents.Session(store=tmp_path / "a.db")
 
 
 def test_undo_leaves_a_trace_and_takes_the_result_back(tmp_path: Path) -> None:

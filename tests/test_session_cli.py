@@ -92,6 +92,70 @@ def test_nothing_more_to_ask_for(capsys: Any) -> None:
     assert run(capsys, "ask a.db")[1] == "note: the session is over; the answer: a, b, c"
 
 
+def test_asking_again_asks_for_more_and_tells_what_waits(capsys: Any) -> None:
+    run(capsys, NEW)
+    assert run(capsys, "ask a.db -n 2") == (["a", "b"], "")
+    out, err = run(capsys, "ask a.db")
+    assert out == ["c"]
+    assert err == "note: these were asked for before, and wait for their results too: a, b"
+    assert "waits: how often the arm has been asked for" in "\n".join(run(capsys, "show a.db")[0])
+    for arm in "abc":
+        run(capsys, f"tell a.db {arm} 0.5")
+    assert "waits:" not in "\n".join(run(capsys, "show a.db")[0])
+    assert run(capsys, "ask a.db")[1] == ""
+
+
+def test_lines_do_not_name_thousands_of_arms(capsys: Any) -> None:
+    run(capsys, "new a.db --problem Threshold --threshold 0.5 --arms 5000 --binary")
+    Path("all.csv").write_text("name,value\n" + "".join(f"{arm},1\n" for arm in range(5000)))
+    (_, line), _ = run(capsys, "import a.db all.csv")
+    assert line.endswith("38, 39, ... (5,000)")
+    run(capsys, "ask a.db -n 500")
+    assert len(run(capsys, "ask a.db")[1]) < 400
+
+
+def test_a_table_counts_once(capsys: Any) -> None:
+    run(capsys, NEW)
+    Path("old.csv").write_text("name,value\nb,0.3\nc,0.75\n")
+    assert run(capsys, "import a.db old.csv")[0][0] == "2 results from old.csv"
+    told = run(capsys, "import a.db old.csv", 2)[1]
+    assert "old.csv: its results are in the session already since 2" in told
+    assert "from event 1 on, and would count twice" in told
+    Path("grown.csv").write_text("arm,value,day\nb,0.3,mon\nc,0.75,mon\na,0.5,tue\n")
+    assert "the first 2 of its 3 results are in the session already" in run(capsys, "import a.db grown.csv", 2)[1]
+    run(capsys, "tell a.db a 0.5")
+    run(capsys, "export a.db own.csv")
+    assert "own.csv: its results are in the session already" in run(capsys, "import a.db own.csv", 2)[1]
+    Path("other.csv").write_text("name,value\nc,0.75\n")
+    assert run(capsys, "import a.db other.csv")[0][0] == "1 results from other.csv"
+    assert run(capsys, "import a.db old.csv --again")[0][0] == "2 results from old.csv"
+    assert "are in the session already" in run(capsys, "import a.db other.csv", 2)[1]  # not the first, nor the last
+    with agents.Session(store="a.db") as session:
+        history = session.history()
+        texts = ["from old.csv"] * 2 + [""] + ["from other.csv"] + ["from old.csv"] * 2
+        assert history["text"].fillna("").tolist() == texts
+        for event in (1, 2, 5, 6):
+            session.undo(event)
+        assert session.tell_table("old.csv") == 2  # all of it was undone
+        for event in history["event"].tolist()[-2:]:
+            with pytest.raises(ValueError, match="undone already"):
+                session.undo(event)
+
+
+def test_the_history_is_printed_or_written_where_nothing_is(capsys: Any) -> None:
+    run(capsys, NEW)
+    run(capsys, "tell a.db b 0.25")
+    printed = run(capsys, "export a.db")[0]
+    run(capsys, "export a.db a.csv")
+    assert Path("a.csv").read_text().splitlines() == printed
+    assert printed[1].startswith("1,")
+    run(capsys, "tell a.db b 0.5")
+    assert "give another name, or --force" in run(capsys, "export a.db a.csv", 2)[1]
+    assert len(Path("a.csv").read_text().splitlines()) == 2
+    run(capsys, "export a.db a.csv --force")
+    assert len(Path("a.csv").read_text().splitlines()) == 3
+
+
 def test_all_facts_are_asked_for(capsys: Any) -> None:
     typed = iter(
         ["Treshold", "TopK", "2", "x, y, x2", "0 1 2", "0 10", "", "0.1"]  # wrong ones are asked for again

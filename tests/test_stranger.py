@@ -61,6 +61,7 @@ def run(site: Path, *words: str) -> str:
     """What a Python process prints that finds the installed package."""
     path = os.pathsep.join([str(site), str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
+    environment.pop("NUMBA_CACHE_DIR", None)  # kernels are cached beside the code that they come from
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=environment, cwd=site)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -145,6 +145,18 @@ def test_a_long_table(tmp_path: Path) -> None:
     assert measurements(path).rows[-1].place == "line 8"
 
 
+def test_tables_that_a_spreadsheet_has_written(tmp_path: Path) -> None:
+    """It writes TRUE, and other encodings; which of two columns of a name is meant nobody knows."""
+    path = written(tmp_path, "name,value,undone\na,1,TRUE\na,2,FALSE\n")
+    assert [one.value for one in measurements(path).rows] == [(2.0,)]
+    for encoding in ("cp1252", "utf-16"):
+        Path(path).write_bytes("name,value\nbi\u00e8re,1\n".encode(encoding))
+        with pytest.raises(ValueError, match="is no text in UTF-8: save it as CSV UTF-8"):
+            measurements(path)
+    with pytest.raises(ValueError, match="columns of the same name: .'value'."):
+        measurements(written(tmp_path, "name,value,value\na,1,2\n"))
+
+
 def test_columns_by_their_names(tmp_path: Path) -> None:
     """Two dimensions under heads of one's own; without names for the columns it is a wide table with a text in it."""
     path = written(tmp_path, "compound,effect,harm\nx,.5,.1\ny,.7,.3\nx,.7,.1\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic
@@ -15,17 +15,20 @@ from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
 import agents
 from bandit_envs import PROBLEMS
 
+from ..core.files import write_alone
 from ..evaluation.report import table
 from ..session.page import serve
 from ..session.setup import suggested, task_from_facts
 from .environment import Options, import_problems, problem_options
-from .options import Command, Count, Number, Switch, Word, from_json, note
+from .options import Command, Count, Number, Switch, Word, from_json, note, refuse_to_overwrite
 
 __all__ = ["New", "Session"]
 
 File = Positional[Annotated[str, arg(metavar="FILE")]]
 # Parameters of problems that have defaults, which an experiment nearly always wants otherwise.
 TOLD = {"Threshold": ("threshold",), "TopK": ("k",), "AllGood": ("epsilon",)}
+MOST_NAMES = 40  # of arms in a line
+WAITS = "waits: how often the arm has been asked for, and no result has been told yet"
 Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 Column = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
 
@@ -190,25 +193,38 @@ class Ask(Action):
 
     def run(self) -> None:
         with self.opened() as session:
-            names = session.names
+            names, before = session.names, session.pending
             for arm in (arms := session.ask(self.n, self.who)):
                 print(names[arm])
             if not arms:
                 _tell_why(session)
+            elif before:
+                note(f"these were asked for before, and wait for their results too: {_asked(session, before)}")
 
 
 def _tell_why(session: Any) -> None:
     """Why there is nothing to ask for."""
     if session.done:
-        note(f"the session is over; the answer: {_listed(session)}")
+        note(f"the session is over; the answer: {_answer(session)}")
     else:
-        waits = ", ".join(session.names[ask.arm] for ask in session.pending)
-        note(f"nothing more to ask for until these have been told: {waits}")
+        note(f"nothing more to ask for until these have been told: {_asked(session, session.pending)}")
 
 
-def _listed(session: Any) -> str:
-    """The names of the arms of the answer."""
-    return ", ".join(name for name, inside in zip(session.names, session.answer(), strict=True) if inside) or "no arm"
+def _asked(session: Any, asks: Sequence[Any]) -> str:
+    """The arms of some questions."""
+    names = session.names
+    return _some([names[ask.arm] for ask in asks])
+
+
+def _answer(session: Any) -> str:
+    """The arms of the answer."""
+    return _some([name for name, inside in zip(session.names, session.answer(), strict=True) if inside]) or "no arm"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Names in a line; of many the first ones, and how many there are."""
+    rest = f", ... ({len(names):,})" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + rest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,7 +257,7 @@ def _print_state(session: Any) -> None:
     rest = "" if left is None else f", {left} left"
     over = "; it is over" if session.done else ""
     count = len(session)
-    print(f"{count} measurement{'' if count == 1 else 's'}{rest}; answer: {_listed(session)}{over}")
+    print(f"{count} measurement{'' if count == 1 else 's'}{rest}; answer: {_answer(session)}{over}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,11 +274,13 @@ class Import(Action):
     """The column of names of rows, of a table with a column for each arm: it is left out."""
     who: Who = None
     """Who has measured them."""
+    again: Switch = False
+    """Record them although the table begins with results that are in the session already."""
 
     def run(self) -> None:
         with self.opened() as session:
             columns: dict[str, Any] = {"arm": self.arm, "value": self.value or None, "index": self.index}
-            count = session.tell_table(self.table, **columns, who=self.who)
+            count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
             print(f"{count} results from {self.table}")
             _print_state(session)
 
@@ -274,7 +292,7 @@ class Show(Action):
     def run(self) -> None:
         with self.opened() as session:
             task, rows = session.task, []
-            heads = ["arm", "pulls", *([] if task.D > 1 else ["mean", "interval"]), "answer", "waits"]
+            heads = ["arm", "pulls", *([] if task.D > 1 else ["mean", "95 % interval"]), "answer", "waits"]
             for row in session.arms().to_dict("records"):
                 seen = row["pulls"] > 0
                 cells = []
@@ -283,25 +301,27 @@ class Show(Action):
                 mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
                 rows.append([row["name"], str(row["pulls"]), *cells, mark, str(row["pending"] or "")])
             print(table(heads, rows, right=(1, 2)))
-            print()
+            print(f"{WAITS}\n" if session.pending else "")
             _print_state(session)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Export(Action):
-    """Write the history as a CSV file."""
+    """Write the history as CSV."""
 
-    table: Positional[Annotated[Path, arg(metavar="CSV")]]
-    """Where to."""
+    table: Positional[Annotated[Path | None, arg(metavar="CSV", help_behavior_hint="")]] = None
+    """The file to write; left out: it is printed."""
     force: Switch = False
-    """Overwrite it."""
+    """Overwrite the file."""
 
     def run(self) -> None:
-        if self.table.exists() and not self.force:
-            raise ValueError(f"{self.table} is there already: give another name, or --force to overwrite it")
+        refuse_to_overwrite([] if self.table is None else [self.table], self.force, "name")
         with self.opened() as session:
             history = session.history()
-            history.to_csv(self.table, index=False)
+        if self.table is None:
+            print(history.to_csv(index=False), end="")
+        else:
+            write_alone(self.table, lambda place: history.to_csv(place, index=False))
             print(f"{len(history)} events in {self.table}")
 
 

@@ -50,6 +50,7 @@ class Maker:
         Raises:
             WriteError: if the folder cannot be written to. KeyboardInterrupt: telling how to go on.
         """
+        folder.tidy()
         if ending is not None:
             folder.look()
             if folder.ended is not None:
@@ -60,11 +61,7 @@ class Maker:
         lacking = _lacking(folder, ours)
         todo = [block for block in ours if block.number in lacking]
         done = [block for block in ours if block.number not in lacking]
-        if ending is not None:
-            ending.made = {block.number for block in done}
-            if ending.decided(folder):
-                return
-        elif not todo:
+        if not todo if ending is None else ending.decided(folder):
             return
         others = folder.begin(told)
         try:
@@ -111,10 +108,11 @@ class Maker:
                         bar.label = self.plans[i].label
                         bar.step(pulls)
                         bar.ended(sum(block.episodes for block in made.blocks))
+                if ending is not None and ending.decided(kept):
+                    break
+            else:
                 if ending is not None:
-                    ending.made |= {block.number for block in made.span}
-                    if ending.decided(kept):
-                        break
+                    ending.decided(kept)  # others have made the last blocks
 
     def _work(self, blocks: Iterable[Block]) -> int:
         """What the progress counts of blocks: pulls where all agents have a budget, else episodes."""
@@ -151,10 +149,9 @@ class _Played:
     """What came of a span.
 
     Attributes:
-        span: the blocks that were played. blocks, contents: what was made. spent: for each run, pulls and seconds.
+        blocks, contents: what was made. spent: for each run, pulls and seconds.
     """
 
-    span: Sequence[Block]
     blocks: Sequence[Block]
     contents: Sequence[Any]
     spent: Sequence[tuple[int, float]]
@@ -183,5 +180,5 @@ def _play(plans: Sequence[Plan], span: Sequence[Block], seed: int, form: Any, wa
         spent.append((pulls, time.perf_counter() - started))
     if form is None:
         whole = dataclasses.replace(span[0], episodes=episodes)
-        return _Played(span, [whole], [[rows[0] for rows in parts]], spent)
-    return _Played(span, span, form(span, parts), spent)
+        return _Played([whole], [[rows[0] for rows in parts]], spent)
+    return _Played(span, form(span, parts), spent)

@@ -7,7 +7,6 @@ first round of AdaptiveTopK takes 49,000 pulls, and below that it samples unifor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from .claims import AnyClaim, Claim, Extremes, Quote
@@ -25,9 +24,9 @@ AGENTS = {
     POOLED: "opt-mai(reuse=True)",
     PRACTICAL: "adaptive-top-k(constants='practical')",
 }
-DATA = {"two-group": 100_000, "synthetic-0.5": 40_000, "uniform": 60_000, "synthetic-6": 80_000}  # largest budgets
+LARGEST = {"two-group": 100_000, "synthetic-0.5": 40_000, "uniform": 60_000, "synthetic-6": 80_000}
+DATA = {name: range(5_000, largest + 1, 5_000) for name, largest in LARGEST.items()}  # the budgets
 SIZES = (100, 250, 500)
-
 
 OURS = {"": ADAPTIVE, "practical constants": PRACTICAL}  # by what a claim is read with
 POOLINGS = (OPT, POOLED)
@@ -42,32 +41,36 @@ def _both(name: str, words: str, claims: Callable[[str], Sequence[AnyClaim]], re
     return quotes
 
 
-def _lead(title: str, sweep: Mapping[float, str], label: str, largest: int) -> Lead:
-    """By how many pulls the others are ahead of OptMAI, on several instances; on the runs of the panels beside it."""
+def _instance(data: str, K: int) -> dict[str, str]:
+    """Keyword arguments of the environment."""
+    return {"instance": f"chen2017-{data}(K={K})"}
+
+
+def _lead(title: str, sweep: Mapping[float, tuple[str, int]], label: str) -> Lead:
+    """By how many pulls the others are ahead of OptMAI on several pairs (data, K); on the runs of the other panels."""
     return Lead(
         title,
         "bandit_envs/TopK-v0",
-        {x: {"instance": name} for x, name in sweep.items()},
+        {x: _instance(*pair) for x, pair in sweep.items()},
         AGENTS,
         200,
         "error_rate",
         "pulls ahead of OptMAI",
         label,
-        budgets=list(range(5_000, largest + 1, 5_000)),
+        budgets={x: list(DATA[data]) for x, (data, _) in sweep.items()},
         rival=OPT,
     )
 
 
 def _figure(number: int, data: str) -> Figure:
     """The three panels of a data set."""
-    budgets = range(5_000, DATA[data] + 1, 5_000)
     titles = {K: f"{data}, K = {K}" for K in SIZES}
     panels: list[AnyPanel[Any]] = [
         Panel(
             title,
             "bandit_envs/TopK-v0",
-            {"instance": f"chen2017-{data}(K={K})"},
-            list(budgets),
+            _instance(data, K),
+            list(DATA[data]),
             AGENTS,
             200,
             "error_rate",
@@ -83,7 +86,7 @@ def _figure(number: int, data: str) -> Figure:
     )
     if data == "two-group":
         grows = "advantage against K"
-        panels.append(_lead(grows, {K: f"chen2017-{data}(K={K})" for K in SIZES}, "K", DATA[data]))
+        panels.append(_lead(grows, {K: (data, K) for K in SIZES}, "K"))
         quotes += _both(
             "all-k",
             "AdaptiveTopK outperforms other algorithms significantly for all values of K",
@@ -112,22 +115,16 @@ def _figure(number: int, data: str) -> Figure:
             lambda one: [Claim(large, one, other) for other in POOLINGS],
             "K = 500",
         )
-    shown = [x for x in (10_000, 20_000, 30_000, 40_000, 50_000, 60_000) if x <= DATA[data]]
+    shown = [x for x in (10_000, 20_000, 30_000, 40_000, 50_000, 60_000) if x in DATA[data]]
     values = [Values({title: shown for title in titles.values()}, "failure probability at")]
     source = f"Chen, Chen, Zhang & Zhou, ICML 2017, Figure {number}"
     return Figure(f"chen2017-figure-{number}", source, panels, quotes, values=values)
 
 
 def _extremes() -> Figure:
-    """The text on SYNTHETIC-p, p = .5, 1 (UNIFORM) and 6, for each K."""
+    """The text on SYNTHETIC-p, p = .5, 1 (UNIFORM) and 6, for each K: a comparison of Figures 2 to 4, on their runs."""
     sweep = {0.5: "synthetic-0.5", 1.0: "uniform", 6.0: "synthetic-6"}
-    panels = [
-        replace(
-            _lead(f"K = {K}", {p: f"chen2017-{data}(K={K})" for p, data in sweep.items()}, "p", 80_000),
-            agents={name: AGENTS[name] for name in (ADAPTIVE, OPT, POOLED, PRACTICAL)},
-        )
-        for K in SIZES
-    ]
+    panels = [_lead(f"K = {K}", {p: (data, K) for p, data in sweep.items()}, "p") for K in SIZES]
     quotes = _both(
         "extremes",
         "the advantage of AdaptiveTopK over other algorithms (OptMAI in particular) becomes significant in both "

@@ -500,8 +500,7 @@ class Extremes:
 
     def test(self, panel: Lead, result: Any, level: float) -> list[dict[str, Any]]:
         """A row per other value: its lead less that at the middle value, paired by episodes."""
-        leads = {x: panel.lead(one, self.better, self.worse) for x, one in result.evaluations.items()}
-        rows = []
+        leads, rows = panel.leads(result, self.better, self.worse), []
         for x in (x for x in leads if x != self.middle):
             d = paired_difference(leads[x], leads[self.middle], level=level)
             rows.append(_row(self.judge(d.low, d.high), d.difference, d.low, d.high, x=x, p_value=d.p_value))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import gymnasium as gym
@@ -315,16 +315,15 @@ class Sweep(Lines[Swept]):
     xlabel: str
     log: bool = False
 
-    @property
-    def horizons(self) -> Sequence[int] | None:
-        """The budgets of the runs on each environment; None: its own."""
+    def horizons(self, x: float) -> Sequence[int] | None:
+        """The budgets of the runs on the environment of a value; None: its own."""
         return None
 
     def run(self, how: Conduct) -> Swept:
         """Evaluate the agents on each of the environments."""
         return Swept(
             {
-                x: how.evaluate(self.agents, self.env_id, self.episodes, env_kwargs=kwargs, budgets=self.horizons)
+                x: how.evaluate(self.agents, self.env_id, self.episodes, env_kwargs=kwargs, budgets=self.horizons(x))
                 for x, kwargs in self.sweep.items()
             }
         )
@@ -390,32 +389,31 @@ class Lead(Sweep):
     both curves are 1, or 0.
 
     Attributes:
-        budgets: equally spaced, up to where the metric is 0.
+        budgets: {value: equally spaced budgets, up to where the metric is 0}.
         rival: label of the agent that the others are compared with.
     """
 
-    budgets: Sequence[int] = ()
+    budgets: Mapping[float, Sequence[int]] = field(default_factory=dict)
     rival: str = ""
 
-    @property
-    def horizons(self) -> Sequence[int]:
-        return self.budgets
+    def horizons(self, x: float) -> Sequence[int]:
+        return self.budgets[x]
 
-    def lead(self, evaluation: Evaluation, agent: str, rival: str) -> NDArray[np.float64]:
-        """Pulls by which an agent is ahead of a rival, (episodes,)."""
+    def leads(self, result: Swept, agent: str, rival: str) -> dict[float, NDArray[np.float64]]:
+        """Pulls by which an agent is ahead of a rival, (episodes,) for each value."""
+        return {x: self._area(x, one, rival) - self._area(x, one, agent) for x, one in result.evaluations.items()}
 
-        def area(name: str) -> NDArray[np.float64]:
-            columns = [evaluation.column(name, self.metric, budget=budget) for budget in self.budgets]
-            return np.asarray(np.sum(columns, axis=0), np.float64)
-
-        lead: NDArray[np.float64] = (self.budgets[1] - self.budgets[0]) * (area(rival) - area(agent))
-        return lead
+    def _area(self, x: float, evaluation: Evaluation, agent: str) -> NDArray[np.float64]:
+        """The area below the curve of an agent, (episodes,)."""
+        step = self.budgets[x][1] - self.budgets[x][0]
+        columns = [evaluation.column(agent, self.metric, budget=budget) for budget in self.budgets[x]]
+        return np.asarray(step * np.sum(columns, axis=0), np.float64)
 
     def series(self, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
         """The mean lead of each agent but the rival at each value; it is not transformed."""
         x, made = np.array(list(result.evaluations), np.float64), []
         for agent in (name for name in result.agents if name != self.rival):
-            values = np.stack([self.lead(one, agent, self.rival) for one in result.evaluations.values()], axis=1)
+            values = np.stack(list(self.leads(result, agent, self.rival).values()), axis=1)
             low, high = bootstrap_mean(values, level)
             none = np.full(len(x), np.nan)
             made.append(Series(agent, order.index(agent), x, values.mean(axis=0), low, high, none, len(values)))

@@ -19,7 +19,7 @@ from . import pages
 from .catalogue import PAPERS, named
 from .drawing import plot_panels
 from .figure import Figure
-from .panels import Conduct, Result
+from .panels import AnyPanel, Conduct, Result
 from .store import Store
 from .verdicts import scorecard, verdicts
 
@@ -162,12 +162,6 @@ def open_folder(out: Path, asked: dict[str, Any], force: bool) -> None:
         write_together(index, {KEPT: asked}, {})
 
 
-def _checked(episodes: int | None, seed: int, progress: bool | None) -> tuple[int | None, int, bool | None]:
-    """Numbers that all figures share."""
-    episodes = None if episodes is None else integer("episodes", episodes, 1, EPISODES_LIMIT)
-    return episodes, root_number(seed), None if progress is None else flag("progress", progress)
-
-
 def reproduce(
     figure: Figure | str,
     *,
@@ -207,21 +201,34 @@ def reproduce(
     """
     if isinstance(figure, str):
         figure = named(figure)
-    episodes, seed, progress = _checked(episodes, seed, progress)
     titles = [panel.title for panel in figure.panels]
     for title in panels or []:
         if title not in titles:
             raise unknown("panel", title, titles)
     chosen = [panel for panel in figure.panels if panels is None or panel.title in panels]
-    asked = {"figure": figure.name, "episodes": episodes, "seed": seed}
     folder = None if out is None else Path(out)
-    if folder is not None:
-        open_folder(folder, asked, flag("force", force))
     store = Store(None if folder is None else folder / EVALUATIONS)
-    how = Conduct(episodes, seed, progress, jobs, store.evaluate)
+    return _run(figure, chosen, _conduct(store, episodes, seed, progress, jobs), store, folder, flag("force", force))
+
+
+def _conduct(store: Store, episodes: int | None, seed: int, progress: bool | None, jobs: int) -> Conduct:
+    """How all panels are run, checked."""
+    episodes = None if episodes is None else integer("episodes", episodes, 1, EPISODES_LIMIT)
+    progress = None if progress is None else flag("progress", progress)
+    return Conduct(episodes, root_number(seed), progress, jobs, store.evaluate)
+
+
+def _run(
+    figure: Figure, chosen: Sequence[AnyPanel[Any]], how: Conduct, store: Store, folder: Path | None, force: bool
+) -> Reproduction:
+    """Some panels of a figure, and the folder that tells of them; see `reproduce`."""
+    asked = {"figure": figure.name, "episodes": how.episodes, "seed": how.seed}
+    if folder is not None:
+        open_folder(folder, asked, force)
+    before = store.made
     results: dict[str, Result] = {}
     skipped: dict[str, str] = {}
-    with told_in_lines(progress):
+    with told_in_lines(how.progress):
         for i, panel in enumerate(chosen):
             now_at(f"panel {i + 1} of {len(chosen)}, {panel.title}")
             try:
@@ -233,7 +240,7 @@ def reproduce(
     if not results:
         raise DataMissing("; ".join(f"{title}: {reason}" for title, reason in skipped.items()))
     shown = figure.shown([panel for panel in chosen if panel.title in results])
-    result = Reproduction(shown, results, skipped=skipped, made=store.made, asked=asked)
+    result = Reproduction(shown, results, skipped=skipped, made=store.made - before, asked=asked)
     if folder is not None:
         result.save(folder)
     return result
@@ -251,9 +258,11 @@ def reproduce_paper(
 ) -> list[Reproduction]:
     """Run all figures of a paper; those of which every panel lacks its data are left out.
 
+    What several figures ask for is run once.
+
     Args:
         paper: its name, as mason2020.
-        out: a folder with one for each figure in it.
+        out: a folder for one of each figure, and one of the evaluations of all of them.
         episodes, seed, progress, jobs, force: as for `reproduce`.
 
     Raises:
@@ -262,16 +271,17 @@ def reproduce_paper(
     """
     if paper not in PAPERS:
         raise unknown("paper", paper, PAPERS)
-    episodes, seed, progress = _checked(episodes, seed, progress)
-    folder = None if out is None else Path(out)
-    asked = {"paper": paper, "episodes": episodes, "seed": seed}
+    folder, force = None if out is None else Path(out), flag("force", force)
+    store = Store(None if folder is None else folder / EVALUATIONS)
+    how = _conduct(store, episodes, seed, progress, jobs)
+    asked = {"paper": paper, "episodes": how.episodes, "seed": how.seed}
     if folder is not None:
-        open_folder(folder, asked, flag("force", force))
-    how: dict[str, Any] = {"episodes": episodes, "seed": seed, "progress": progress, "jobs": jobs, "force": force}
+        open_folder(folder, asked, force)
     done, lacking = [], []
     for figure in PAPERS[paper]:
+        own = None if folder is None else folder / figure.name
         try:
-            done.append(reproduce(figure, **how, out=None if folder is None else folder / figure.name))
+            done.append(_run(figure, figure.panels, how, store, own, force))
         except DataMissing as error:
             lacking.append(f"{figure.name}: {error}")
     if not done:

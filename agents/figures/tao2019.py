@@ -46,6 +46,9 @@ PANELS = [
     for i, T in ((1, 1_000), (2, 40_000), (3, 100_000))
 ]
 
+SHOWN = {"Setup 1": (200, 500, 1_000), "Setup 2": (8_000, 20_000, 40_000), "Setup 3": (20_000, 50_000, 100_000)}
+LOG_REGRET = Values(SHOWN, "ln(regret / K)", ".2f", drawn=True)
+
 FIGURE_1 = Figure(
     name="tao2019-figure-1",
     source="Tao, Blanco, Peng & Zhou, NeurIPS 2019, Figure 1",
@@ -95,14 +98,7 @@ FIGURE_1 = Figure(
         ),
     ],
     transform=lambda mean, K: np.log(mean / K),
-    values=[
-        Values(
-            {"Setup 1": (200, 500, 1_000), "Setup 2": (8_000, 20_000, 40_000), "Setup 3": (20_000, 50_000, 100_000)},
-            "ln(regret / K)",
-            ".2f",
-            drawn=True,
-        )
-    ],
+    values=[LOG_REGRET],
 )
 
 # --- appendix --------------------------------------------------------------------------------------------------------
@@ -133,6 +129,7 @@ FIGURE_F1 = Figure(
         )
     ],
     transform=log_rates,
+    values=[Values(SHOWN, "simple regret")],
 )
 
 ALPHAS = {f"LSA({alpha})": f"lsa(alpha={alpha})" for alpha in (0.34, 0.675, 1.35, 2.7, 5.4)}  # factors of 2
@@ -154,6 +151,7 @@ FIGURE_F4 = Figure(
         )
     ],
     transform=FIGURE_1.transform,
+    values=[LOG_REGRET],
 )
 
 FIGURES = [*alike([FIGURE_1, FIGURE_F1]), *alike([FIGURE_F4])]  # together they have more agents than there are colours

@@ -298,7 +298,11 @@ def load(path: str | Path, env_or_task: Any = None, *, trust: bool = False) -> T
         )
     if env_or_task is not None and (K := task_of(env_or_task).K) != arms:
         if not isinstance(model.policy, Equivariant):
-            raise ValueError(f"{file} holds a policy for {arms} arms, which cannot run on {K}")
+            raise ValueError(
+                f"{file} holds a policy for {arms} arms, which cannot run on {K}: its {type(model.policy).__name__} "
+                f"has weights for each arm. Train it with {K} arms; or train agents.learned.EquivariantPolicy, as "
+                "`bandit-envs train` does, which takes any number of arms"
+            )
         model = read(K)
     return Trained(model, card, None if env_or_task is None else task_of(env_or_task))
 

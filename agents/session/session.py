@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, boundary_of, integer, measurements, number
+from bandit_envs import Task, boundary_of, flag, integer, measurements, number
 
 from ..core.optional import pandas
 from .book import Book
+from .repeated import refuse_repeated
 from .setup import Setup, checked_name
 from .store import ADDED, ASKED, NOTE, TOLD, UNDONE, WITHDRAWN, Event, Store
 
@@ -150,13 +151,18 @@ class Session:
         value: str | Sequence[str] | None = None,
         index: str | int | None = None,
         who: str | None = None,
+        again: bool = False,
     ) -> int:
         """Record the results in a table, all of them or, where one is wrong, none.
+
+        A table that begins with results which are recorded already, as one that is read a second time, is refused:
+        they would count twice. So is one that has grown since, and one that this session has exported.
 
         Args:
             table, arm, value, index: path of a CSV or Parquet file, or a DataFrame, and its columns: see
                 `bandit_envs.measurements`.
             who: has measured them.
+            again: record it all the same.
 
         Returns:
             How many there were.
@@ -169,11 +175,19 @@ class Session:
             (f"{found.of}, {row.place}: ", row.arm, row.value[0] if one_number and len(row.value) == 1 else row.value)
             for row in found.rows
         ]
-        return self._record(rows, who)
+        return self._record(rows, who, found.of, flag("again", again))
 
-    def _record(self, rows: Sequence[tuple[str, int | str, Any]], who: str | None) -> int:
-        """Record results, triples of their place for errors, an arm and a value."""
-        who = _person(who)
+    def _record(
+        self, rows: Sequence[tuple[str, int | str, Any]], who: str | None, table: str | None = None, again: bool = False
+    ) -> int:
+        """Record results.
+
+        Args:
+            rows: triples of their place for errors, an arm and a value.
+            who: has measured them.
+            table: in which they stand, for the history. again: whether they may have been recorded from there before.
+        """
+        who, text = _person(who), None if table is None else f"from {Path(table).name}"
         with self._lock:
             with self._store.writing() as connection:
                 self._catch_up(connection)
@@ -186,7 +200,9 @@ class Session:
                     about = self._book.ask_answered_by(one, who, taken)
                     if about is not None:
                         taken.add(about)
-                    told.append(Event(0, TOLD, one, sample, about, who))
+                    told.append(Event(0, TOLD, one, sample, about, who, text))
+                if table is not None and not again:
+                    refuse_repeated(table, told, self._store.events(connection, kinds=[TOLD]), self._undone(connection))
                 added = self._store.append(connection, told)
             self._take(added)
         return len(added)

@@ -131,7 +131,12 @@ class Store:
             raise ValueError(f"{self.address} holds no session: {error.orig or error}") from error
         if row is None:
             return None
-        found = json.loads(row[0])
+        try:
+            found = json.loads(row[0])
+        except ValueError as error:
+            raise ValueError(f"{self.address} is damaged: its facts are no JSON ({error})") from None
+        if lost := [name for name in self.tables.tables if not self.sql.inspect(self.engine).has_table(name)]:
+            raise ValueError(f"{self.address} is damaged: it has no table {lost[0]!r}")
         if not isinstance(found, dict) or "task" not in found:
             raise ValueError(f"{self.address} holds no session of bandit-envs")
         return found

@@ -39,6 +39,8 @@ from .values import arm_value, pair_value
 
 __all__ = ["all_good_nearest", "best_inside", "report", "threshold_nearest", "top_k_nearest"]
 
+TWIN = 2  # kernel constants: a mark on top of 0 and 1
+
 
 @inlined
 def report(out: Any, K: Any, place: Any, law: Any, arm: Any, m: Any, v: Any, w: Any, mu: Any) -> None:
@@ -133,19 +135,41 @@ def top_k_ways(K: Any, k: Any, epsilon: Any) -> Any:
 
 
 @part
+def mark_twins(pulls: Any, mean: Any, room: Any, inside: Any) -> None:
+    """Add TWIN to inside (K,) of each arm that has the statistics of an earlier one on the same side.
+
+    A pair with it is worth what one with the earlier arm is; many arms with few pulls each are often alike.
+    """
+    K = len(pulls)
+    for i in range(K):
+        for h in range(i):
+            if (
+                mean[h] == mean[i]
+                and pulls[h] == pulls[i]
+                and inside[h] == inside[i]
+                and room[4 * K + h] == room[4 * K + i]
+            ):
+                inside[i] += TWIN
+                break
+
+
+@part
 def top_k_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any) -> None:
     """TopK by pairs; numbers: COMMON + 0: k; + 1: epsilon, 0 for "exact"; see `TopK.certifier`."""
     K, law, k, epsilon = len(pulls), numbers[LAW], np.int64(numbers[COMMON]), numbers[COMMON + 1]
     if inside[0] < 0:
         best_inside(pulls, mean, k, inside)
+    mark_twins(pulls, mean, room, inside)
     least, first, second = math.inf, 0, 0
     for i in range(K):
-        if inside[i]:
+        if inside[i] == 1:
             for j in range(K):
-                if not inside[j]:
+                if inside[j] == 0:
                     value = paired(numbers, mean, room, i, j, 1.0, -epsilon, -math.inf)
                     if value < least:
                         least, first, second = value, i, j
+    for i in range(K):
+        inside[i] %= TWIN
     out[0] = _level(numbers, least, 2, top_k_ways(K, k, epsilon))
     _report_pair(out, law, mean, room, first, second, 1.0, -epsilon, -math.inf)
 

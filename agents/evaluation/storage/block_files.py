@@ -50,9 +50,10 @@ def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[R
         runs = [rows[i] for rows in parts]
         table = pa.concat_tables([_table(run, block.first) for run in runs]).unify_dictionaries()
         pulls = b"".join(run.pulls.astype("<i8").tobytes() for run in runs)
-        # The numbers of episodes are told by their differences; all others have few values.
-        others = [name for name in table.column_names if name != "episode"]
-        how: dict[str, Any] = {"use_dictionary": others, "column_encoding": {"episode": "DELTA_BINARY_PACKED"}}
+        # Whole numbers are told by their differences, which is fast; all others have few values.
+        whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
+        how: dict[str, Any] = {"use_dictionary": [name for name in table.column_names if name not in whole]}
+        how |= {"column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED")}
         how |= {"write_statistics": False, "row_group_size": 2**22}
         files.append(_file(table, name_of(root, block), {PULLS: zlib.compress(pulls, 1)}, **how))
     return files
@@ -93,7 +94,7 @@ def _table(run: Run, first: int) -> Any:
     budgets, ats = zip(*run.cells, strict=True)
 
     def repeated(cells: Sequence[int | None]) -> Any:
-        return pa.concat_arrays([pa.repeat(pa.scalar(cell, pa.int64()), n) for cell in cells])
+        return pa.nulls(C * n, pa.int64()) if None in cells else pa.array(np.repeat(np.array(cells, np.int64), n))
 
     columns = {
         "agent": pa.DictionaryArray.from_arrays(pa.array(np.zeros(C * n, np.int32)), pa.array([run.agent])),

@@ -66,7 +66,8 @@ class Calls:
 
     def _write(self) -> None:
         self._written = time.monotonic()
-        self.place.write(self._name, (json.dumps(self._own, indent=1, default=json_form) + "\n").encode())
+        content = (json.dumps(self._own, indent=1, default=json_form) + "\n").encode()
+        self.place.write(self._name, content, settled=False)
 
     def alive(self) -> None:
         """Write the note again, if the last one is some time ago."""

@@ -86,8 +86,11 @@ class Folder:
         Args:
             told: of the call.
         """
-        self.place.tidy(self.inside)
         return self.calls.begin(told)
+
+    def tidy(self) -> None:
+        """Remove what calls that have been killed left of blocks that they were writing."""
+        self.place.tidy(self.inside)
 
     def put(self, block: Block, content: bytes) -> None:
         """Keep a block."""
@@ -176,11 +179,10 @@ class Folder:
 
     def end(self, count: int, look: int) -> None:
         """Let the first blocks alone count, and remove all others."""
-        self.place.write(ENDED, (json.dumps({"blocks": count, "look": look}) + "\n").encode())
-        beyond = self.blocks[count:]
-        self.look()
-        for block in beyond:
+        for block in self.blocks[count:]:  # before it is written: then a call that follows a kill comes here again
             self.discard(block)
+        self.place.write(ENDED, (json.dumps({"blocks": count, "look": look}) + "\n").encode())
+        self.look()
 
     def _shorten(self, count: int) -> None:
         self.blocks = self.blocks[:count]

@@ -61,7 +61,8 @@ def claimed(
         raise RefusedError(str(error)) from error
     asked = json.loads(json.dumps(identity, default=json_form))
     if there.get("format") != FORMAT or not isinstance(there.get("identity"), dict):
-        raise RefusedError(f"{place} holds an evaluation of another form, to which no blocks can be added")
+        held = "an evaluation of another form" if "runs" in there else f"a {SETTINGS} that is of no evaluation"
+        raise RefusedError(f"{place} holds {held}, to which no blocks can be added: give another out")
     if differing := _differences(there["identity"], asked):
         raise RefusedError(f"{place} holds another evaluation: {'; '.join(differing)}")
     return folder

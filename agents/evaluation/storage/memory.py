@@ -92,6 +92,10 @@ class MemoryOfBlocks(Memory):
         self._plans, self.blocks, self._prefix = plans, blocks, Prefix()
         self._parts: dict[int, list[Run]] = {}
 
+    def has(self, block: Block) -> bool:
+        """Whether the block is there."""
+        return block.number in self._parts
+
     def put(self, block: Block, content: list[Run]) -> None:
         """Keep what a block holds."""
         self._parts[block.number] = content
@@ -127,6 +131,10 @@ class MemoryOfMoments(Memory):
         super().__init__(rooms)
         self.blocks, self._eager, self._prefix = blocks, eager, Prefix()
         self._waiting: dict[int, Moments] = {}
+
+    def has(self, block: Block) -> bool:
+        """Whether the block is there."""
+        return block.number < self._prefix.count or block.number in self._waiting
 
     def put(self, block: Block, content: Moments) -> None:  # type: ignore[override]
         """Keep what a block holds."""

@@ -80,12 +80,13 @@ class Place:
         """The content of a file."""
         return (self.root / name).read_bytes()
 
-    def write(self, name: str, content: bytes, new: bool = False) -> bool:
+    def write(self, name: str, content: bytes, new: bool = False, settled: bool = True) -> bool:
         """Write a file, whole or not at all, whoever writes it at the same time.
 
         Args:
             name: of the file. content: all of it.
             new: leave a file that is there already.
+            settled: wait until it is on the disk, so that a power cut leaves it whole, too.
 
         Returns:
             Whether it was written.
@@ -99,8 +100,9 @@ class Place:
             path.parent.mkdir(parents=True, exist_ok=True)
             with partial.open("xb") as file:
                 file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+                if settled:
+                    file.flush()
+                    os.fsync(file.fileno())
             if new:
                 try:
                     os.link(partial, path)
@@ -115,7 +117,9 @@ class Place:
         except OSError as error:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
-            raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+            blocking = next((place for place in path.parents if place.is_file()), None)
+            why = f"{blocking} is a file, not a folder" if blocking else error.strerror or error
+            raise WriteError(f"cannot write {path}: {why}") from error
         return True
 
     def remove(self, name: str) -> None:
@@ -128,7 +132,8 @@ class Place:
             _, ours, rest = name.partition(f".{socket.gethostname()}-")
             process = rest.partition("-")[0]
             if ours and name.endswith(".part") and process.isdecimal() and not _alive(int(process)):
-                self.remove(f"{folder}/{name}")
+                with contextlib.suppress(OSError):  # a folder that is only read
+                    self.remove(f"{folder}/{name}")
 
 
 def _alive(process: int) -> bool:
@@ -181,7 +186,7 @@ class Remote:
             content: bytes = stream.read()
         return content
 
-    def write(self, name: str, content: bytes, new: bool = False) -> bool:
+    def write(self, name: str, content: bytes, new: bool = False, settled: bool = True) -> bool:
         """Write a file; see `Place.write`."""
         if new and self.has(name):
             return False

@@ -1,0 +1,56 @@
+"""Blocks of episodes: they depend on the plan alone, are neither tiny nor huge, and are planned fast."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from agents.evaluation import blocks
+from agents.evaluation.blocks import Work
+from agents.evaluation.storage.block_files import name_of
+
+
+def test_blocks_cover_all_episodes_once_and_depend_on_the_plan_alone() -> None:
+    works = [Work(200), Work(None, 4), Work(3_000_000), Work(None, 1, 50)]
+    for episodes in (1, 7, 100, 12_345, 10**5):
+        for together in (False, True):
+            groups = blocks.grouped(works, episodes, together=together)
+            cut = blocks.cut(groups, episodes)
+            assert [block.number for block in cut] == list(range(len(cut)))
+            for i in range(len(works)):
+                own = [block for block in cut if i in block.runs]
+                assert [block.first for block in own] == [0, *np.cumsum([block.episodes for block in own])[:-1]]
+                assert sum(block.episodes for block in own) == episodes
+            for jobs in (1, 2, 5):
+                spans = blocks.spans(cut, works, jobs)
+                assert [block for span in spans for block in span] == cut
+                assert all(len({block.runs for block in span}) == 1 for span in spans)
+
+
+def test_blocks_are_neither_tiny_nor_huge() -> None:
+    def sizes(work: Work, episodes: int) -> list[int]:
+        return [block.episodes for block in blocks.cut(blocks.grouped([work], episodes), episodes)]
+
+    assert sizes(Work(200), 50) == [50]  # 10,000 pulls are not worth being cut
+    assert sizes(Work(200), 8000) == [1000] * 8
+    assert sizes(Work(3_000_000), 600)[0] == 22  # some 66 million pulls
+    assert sizes(Work(10**12), 3) == [1, 1, 1]
+    assert max(sizes(Work(1, cells=1000), 10**6)) <= 2**21 / 1000
+
+
+def test_ten_thousand_blocks_are_planned_within_a_second() -> None:
+    works = [Work(2**26)]
+    started = time.process_time()
+    cut = blocks.cut(blocks.grouped(works, 10_000), 10_000)
+    spans = blocks.spans(cut, works, 64)
+    names = {name_of("root", block) for block in cut}
+    assert time.process_time() - started < 1.0
+    assert len(cut) == len(spans) == len(names) == 10_000
+
+
+def test_gaps_end_a_span() -> None:
+    works = [Work(200)]
+    cut = blocks.cut(blocks.grouped(works, 8000), 8000)
+    some = [block for block in cut if block.number not in (2, 5)]
+    assert [[block.number for block in span] for span in blocks.spans(some, works, 1)] == [[0, 1], [3, 4], [6, 7]]

@@ -1,0 +1,119 @@
+"""Blocks on all cores and on a cluster: whoever makes them, the rows are the same to the last bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import joblib
+import pytest
+from scale import evaluate, reference, same
+
+import agents
+from agents.evaluation import progress
+from agents.evaluation.execution import Call, Watch, outcomes
+from agents.evaluation.plan import Plan
+
+
+def test_results_do_not_depend_on_jobs_executors_and_batches() -> None:
+    same(evaluate(at=[20, 60], jobs=2, batch=100), reference())  # threads and processes
+    for backend in ("threading", "loky"):
+        with joblib.parallel_config(backend=backend):
+            same(evaluate(at=[20, 60], jobs=2), reference())
+    for jobs in (1, 5):
+        same(evaluate("lsa", jobs=jobs, batch=50), evaluate("lsa"))
+
+
+def test_agents_in_compiled_code_play_in_threads_unless_a_backend_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: set[str] = set()
+    play = Plan.play
+
+    def spy(self: Any, *arguments: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return play(self, *arguments)
+
+    monkeypatch.setattr(Plan, "play", spy)
+    evaluate("lsa", jobs=2)
+    assert threads
+    assert "MainThread" not in threads
+    threads.clear()
+    with joblib.parallel_config(backend="loky"):
+        evaluate("lsa", jobs=2)
+    assert not threads  # it was in other processes
+
+
+def _fails(watch: Watch) -> None:
+    raise ValueError("this one fails")
+
+
+def _waits(watch: Watch) -> None:
+    for _ in range(1000):
+        watch.look()
+        time.sleep(0.01)
+
+
+def test_an_error_ends_all_tasks() -> None:
+    watch, started = Watch(), time.monotonic()
+    with pytest.raises(ValueError, match="this one fails"):
+        list(outcomes([Call(_waits, True), Call(_fails, True)], 2, watch))
+    assert watch.over
+    assert time.monotonic() - started < 5
+
+
+def test_progress_counts_the_work_of_other_processes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[tuple[int, int]] = []
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "BETWEEN", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    close = progress.Progress.close
+    monkeypatch.setattr(progress.Progress, "close", lambda bar: (counted.append((bar.done, bar.total)), close(bar))[1])
+    for jobs in (1, 2):
+        evaluate("opt-kg", jobs=jobs, progress=True)
+        assert "opt-kg" in capsys.readouterr().err
+    assert counted == [(3000 * 60, 3000 * 60)] * 2
+
+
+@pytest.mark.slow
+def test_dask_with_a_worker_that_is_killed(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(host="127.0.0.1", silence_logs=50, **how) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.wait_for_workers(2)
+        victim = next(iter(client.run(os.getpid).values()))
+        killed = []
+
+        def kill() -> None:
+            while len(list(tmp_path.glob("episodes.parquet/*.parquet"))) < 2:
+                time.sleep(0.01)
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+
+        other = threading.Thread(target=kill, daemon=True)
+        other.start()
+        with joblib.parallel_config(backend="dask"):
+            result = evaluate(at=[20, 60], jobs=-1, out=tmp_path)
+        other.join(10)
+        assert killed == [victim]
+        same(result, reference())
+
+
+def test_candidates_of_an_evolution_play_on_all_cores() -> None:
+    pytest.importorskip("cmaes")
+    how: dict[str, Any] = {"generations": 2, "episodes": 40, "population": 4, "every": 1, "held_out": 1}
+    kwargs = {"instance": "sampler(arms=5)", "budget": 40}
+    one, card = agents.evolve("Threshold", env_kwargs=kwargs, **how)
+    two, other = agents.evolve("Threshold", env_kwargs=kwargs, jobs=2, **how)
+    assert one == two
+    assert card["result"] == other["result"]
+    with pytest.raises(ValueError, match="jobs must be at least 1"):
+        agents.evolve("Threshold", generations=1, jobs=0)

@@ -1,0 +1,138 @@
+"""Folders of blocks: what is written comes back, and only what is missing is made."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+from scale import TAO, evaluate, files, reference, same
+
+import agents
+from agents.evaluation import making, storage
+from agents.evaluation.storage import Folder
+from agents.evaluation.storage.places import Place
+
+RANDOM = np.random.default_rng(17)
+
+
+def test_a_folder_holds_the_same_rows_and_is_read_by_pandas_and_duckdb(tmp_path: Path) -> None:
+    made = evaluate(at=[20, 60], out=tmp_path)
+    same(made, reference())
+    opened = agents.results(tmp_path)
+    same(opened, reference())
+    assert opened.settings == json.loads(json.dumps(reference().settings))
+    assert opened.compare("lsa", "opt-kg", "f1") == reference().compare("lsa", "opt-kg", "f1")
+    assert opened.summary()["pulls_per_second"].min() > 0
+    rows = pd.read_parquet(tmp_path / "episodes.parquet")
+    keys = ["agent", "at", "episode"]
+    rows = rows.astype({"agent": str, "budget": "Int64", "at": "Int64"}).sort_values(keys, ignore_index=True)
+    expected = reference().episodes.astype({"agent": str}).sort_values(keys, ignore_index=True)
+    assert_frame_equal(rows, expected, check_exact=True)
+    call = json.loads(next((tmp_path / "calls").iterdir()).read_text())
+    assert call["command"] == sys.argv
+    assert call["ended"] is not None
+    assert call["pulls"] == [3000 * 60] * 2
+
+
+def test_duckdb_reads_the_files(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    evaluate(at=[20, 60], out=tmp_path)
+    query = f"select count(*), sum(misclassified), avg(score) from '{tmp_path}/episodes.parquet/*.parquet'"
+    [(count, misclassified, score)] = duckdb.sql(query).fetchall()
+    rows = reference().episodes
+    assert (count, misclassified) == (len(rows), rows["misclassified"].sum())
+    assert score == pytest.approx(rows["score"].mean())
+
+
+def test_columns_are_read_when_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate("lsa", out=tmp_path)
+    read: list[Any] = []
+    part = Folder.part
+    monkeypatch.setattr(Folder, "part", lambda self, *some: (read.append(some[1]), part(self, *some))[1])
+    opened = agents.results(tmp_path)
+    assert read == []
+    opened.column("lsa", "score")
+    assert {name for names in read for name in names} == {"score"}
+
+
+@pytest.mark.parametrize("settings", [{"budgets": [20, 60]}, {"env_kwargs": TAO | {"delta": 0.1}}, {"seed": 5}])
+def test_all_kinds_of_evaluations_come_back(tmp_path: Path, settings: dict[str, Any]) -> None:
+    names = {"a": "lsa", "b": "ucbe", "c": "uniform"}
+    same(evaluate(names, episodes=400, out=tmp_path, **settings), evaluate(names, episodes=400, **settings))
+    same(agents.results(tmp_path), evaluate(names, episodes=400, **settings))
+    again = tmp_path / "saved"
+    agents.results(tmp_path).save(again)
+    same(agents.results(again), evaluate(names, episodes=400, **settings))  # what `save` writes is opened too
+
+
+def test_again_does_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = evaluate("lsa", out=tmp_path)
+    before, made = files(tmp_path), []
+    assert len(before) == 8
+    play = making._play
+    monkeypatch.setattr(making, "_play", lambda plans, span, *rest: (made.append(span), play(plans, span, *rest))[1])
+    evaluate("lsa", out=tmp_path)
+    assert made == []
+    for name in sorted(before)[2:4]:
+        (tmp_path / "episodes.parquet" / name).unlink()
+    with pytest.raises(ValueError, match="is not complete: 2 of 8 blocks are missing"):
+        agents.results(tmp_path)
+    same(evaluate("lsa", out=tmp_path), whole)
+    assert [[block.number for block in span] for span in made] == [[2, 3]]
+    assert files(tmp_path) == before  # the same bytes
+
+
+def test_another_configuration_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    base: dict[str, Any] = {"names": ["lsa"], "episodes": 100, "out": out}
+    evaluate(**base)
+    before = files(out)
+    for change, said in (
+        ({"names": ["apt"]}, "agents lsa is 'agents.thresholding.lsa:LSA' there, None asked for"),
+        ({"names": {"lsa": "lsa(alpha=2)"}}, "LSA, alpha=2"),
+        ({"names": ["lsa", "apt"]}, r"order of the agents is \['lsa'\] there, \['lsa', 'apt'\] asked for"),
+        ({"episodes": 200}, "episodes is 100 there, 200 asked for"),
+        ({"seed": 4}, "seed is 0 there, 4 asked for"),
+        ({"at": [5]}, r"at is None there, \[5\] asked for"),
+        ({"env_kwargs": TAO | {"budget": 61}}, "env_kwargs budget is 60 there, 61 asked for"),
+        ({"env_id": "Feasible", "env_kwargs": {"budget": 60}}, "env_id is 'bandit_envs/Threshold-v0' there"),
+    ):
+        with pytest.raises(ValueError, match=f"out holds another evaluation: .*{said}"):
+            evaluate(**(base | change))
+    saved = tmp_path / "saved"
+    evaluate("lsa", episodes=5).save(saved)
+    with pytest.raises(ValueError, match="saved holds an evaluation of another form"):
+        evaluate("lsa", episodes=5, out=saved)
+    assert files(out) == before
+    (foreign := tmp_path / "foreign").mkdir()
+    (foreign / "settings.json").write_text('{"a": 1}')
+    with pytest.raises(ValueError, match="foreign holds a settings.json that is of no evaluation.*give another out"):
+        evaluate("lsa", episodes=5, out=foreign)
+    assert [path.read_text() for path in foreign.iterdir()] == ['{"a": 1}']
+
+
+def test_a_complete_folder_is_read_without_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = evaluate("lsa", out=tmp_path)
+    monkeypatch.setattr(Place, "write", lambda *some, **more: pytest.fail("something is written"))
+    same(evaluate("lsa", out=tmp_path), whole)
+
+
+def test_other_file_systems() -> None:
+    pytest.importorskip("fsspec", reason="fsspec is not installed")
+    out = f"memory://results/{RANDOM.integers(10**9)}"
+    wanted = evaluate("lsa")
+    same(evaluate("lsa", out=out), wanted)
+    opened = agents.results(out)
+    same(opened, wanted)
+    with pytest.raises(ValueError, match=f"{out} holds another evaluation: seed"):
+        evaluate("lsa", out=out, seed=1)
+    system: Any = storage.place_of(out)
+    name = next(iter(system.names("episodes.parquet")))
+    system.remove(f"episodes.parquet/{name}")
+    same(evaluate("lsa", out=out), wanted)
