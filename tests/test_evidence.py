@@ -325,7 +325,7 @@ def test_penalties_are_those_of_the_mixtures() -> None:
 @pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("boundary", ["mixture", "none"])
 def test_bounds_of_pairs_hold_and_are_close(law: str, boundary: str) -> None:
-    """From below and above, of an arm that is lowered or raised; of Gaussian arms half are within 0.1."""
+    """From below and above, of an arm that is lowered or raised; half are within 0.1, or 5 % of Bernoulli values."""
     rng = np.random.default_rng(5)
     K, numbers = 60, common(law, boundary=boundary)
     mean = rng.normal(size=K) if law == "gaussian" else np.append(rng.uniform(size=K - 2), [0.0, 1.0])
@@ -341,8 +341,9 @@ def test_bounds_of_pairs_hold_and_are_close(law: str, boundary: str) -> None:
                 sides = [(mean[n], weight[n], 1.0, penalty[n]) for n in (low, high)]
                 value = pair_value(numbers, *sides[0], *sides[1], a, b, floor) - 1.0
                 assert (bound[j] >= value) if is_above else (bound[j] <= value)
-                apart += [abs(bound[j] - value)] if math.isfinite(bound[j]) and math.isfinite(value) else []
-            assert not apart or law == "bernoulli" or np.median(apart) < 0.1
+                allowed = 0.1 if law == "gaussian" else 0.1 + 0.05 * abs(value)
+                apart += [abs(bound[j] - value) / allowed] if math.isfinite(bound[j]) and math.isfinite(value) else []
+            assert not apart or np.median(apart) < 1
 
 
 def test_the_value_of_a_pair_is_a_bound_of_its_mixture() -> None:

@@ -194,11 +194,22 @@ def _aside(sides: Any, book: Any, i: Any, is_lowered: Any, is_above: Any) -> Non
     pair_bounds(numbers, mean, weight, penalty, np.int64(i), is_lowered, c, d, bottom, need, is_above, book.bound)
 
 
+@inlined
+def _is_later_twin(book: Any, j: Any, which: Any) -> Any:
+    """Whether arm j comes after arm `which` and has shown the same: in a row, its pair is worth the same, and loses."""
+    if j <= which or which < 0:
+        return False
+    k = np.uint64(which)
+    same = book.mean[j] == book.mean[k] and book.weight[j] == book.weight[k]
+    return same and book.penalty[j] == book.penalty[k] and book.scale[j] == book.scale[k]
+
+
 @part
 def row(sides: Any, book: Any, arm: Any) -> None:
     """Compute the row of an arm anew: only the pairs whose bounds do not tell that they are not the cheapest.
 
-    The pair that was the row's own comes first, as it hardly changes.
+    The pair that was the row's own comes first, as it hardly changes. Of arms that have shown the same, as many have in
+    the beginning, only the first is looked at.
     """
     K, bound, inside, i, which = len(book.mean), book.bound, book.inside, np.uint64(arm), book.partner[arm]
     book.stale[i] = 0
@@ -211,7 +222,9 @@ def row(sides: Any, book: Any, arm: Any) -> None:
         _below(sides, book, arm, True)
         for other in range(K):
             j = np.uint64(other)
-            if not bound[j] > best and j != i and other != which and (sides.kind == ALL_GOOD or not inside[j]):
+            if bound[j] > best or j == i or other == which or (sides.kind != ALL_GOOD and inside[j]):
+                continue
+            if not _is_later_twin(book, other, which):
                 value = _into(sides, book, i, j)
                 if value < best or (value == best and other < which):
                     best, which = value, other
@@ -227,7 +240,7 @@ def row(sides: Any, book: Any, arm: Any) -> None:
                 continue
             if bound[j] > next_bound:
                 second, next_bound = other, bound[j]
-            if not bound[j] < best:
+            if not bound[j] < best and not _is_later_twin(book, other, which):
                 value = _out_of(sides, book, i, j)
                 if value > best or (value == best and other < which):
                     best, which, second = value, other, which
