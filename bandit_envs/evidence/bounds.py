@@ -102,9 +102,22 @@ def bound(
 
 @inlined
 def fill(
-    kind: Any, rho: Any, v: Any, above: Any, mean: Any, weight: Any, penalty: Any, arm: Any, base: Any, sign: Any,
-    a: Any, b: Any, floor: Any, need: Any, out: Any,
-) -> None:  # fmt: skip
+    kind: Any,
+    rho: Any,
+    v: Any,
+    above: Any,
+    mean: Any,
+    weight: Any,
+    penalty: Any,
+    arm: Any,
+    base: Any,
+    sign: Any,
+    a: Any,
+    b: Any,
+    floor: Any,
+    need: Any,
+    out: Any,
+) -> None:
     """`pair_bounds` of one kind: a loop for each, as one with all of them in it takes several times as long.
 
     The arm is lowered, of means base + sign m.
@@ -118,9 +131,19 @@ def fill(
 
 @part
 def pair_bounds(
-    numbers: Any, mean: Any, weight: Any, penalty: Any, arm: Any, is_lowered: Any, a: Any, b: Any, floor: Any,
-    need: Any, is_above: Any, out: Any,
-) -> None:  # fmt: skip
+    numbers: Any,
+    mean: Any,
+    weight: Any,
+    penalty: Any,
+    arm: Any,
+    is_lowered: Any,
+    a: Any,
+    b: Any,
+    floor: Any,
+    need: Any,
+    is_above: Any,
+    out: Any,
+) -> None:
     """Fill out (K,) with bounds of the `pair_value` of an arm and each other one, less `need`.
 
     Args:

@@ -226,9 +226,21 @@ def _level_root(
 
 @jit
 def _measure_levels(
-    law: Any, v: Any, side: Any, c: Any, d: Any, means: Any, w: Any, arms: Any, all_others: Any, lows: Any, highs: Any,
-    xs: Any, G: Any, C: Any,
-) -> None:  # fmt: skip
+    law: Any,
+    v: Any,
+    side: Any,
+    c: Any,
+    d: Any,
+    means: Any,
+    w: Any,
+    arms: Any,
+    all_others: Any,
+    lows: Any,
+    highs: Any,
+    xs: Any,
+    G: Any,
+    C: Any,
+) -> None:
     """What `_Levels.at` tells: xs (n,), the best x, where to start before; gradients G and C (n, K), 0 before."""
     for n in range(len(xs)):
         i, others = arms[n], all_others[n]
