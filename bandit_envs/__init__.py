@@ -26,6 +26,7 @@ from .evidence import (
     divergence,
     enough,
     nearest_way,
+    pair_bounds,
     pair_cost,
     pair_value,
 )
@@ -69,7 +70,7 @@ __all__ = [
     "pull_once", "routine", "slot_kernel", "spend", "view",
     # evidence against the nearest instance on which an answer is wrong
     "BERNOULLI", "GAUSSIAN", "STUDENT", "Certifier", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value",
-    "divergence", "enough", "nearest_way", "pair_cost", "pair_value",
+    "divergence", "enough", "nearest_way", "pair_bounds", "pair_cost", "pair_value",
     # pictures of episodes
     "View", "Viewer", "arms_that_matter", "boundary_of", "image", "limits_of", "outline",
     # random numbers

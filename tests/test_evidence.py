@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
-from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Threshold, TopK
+from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Threshold, TopK, pair_bounds, pair_value
+from bandit_envs.evidence import common
 
 LAWS = ("gaussian", "bernoulli", "student")
 SIGMA = 0.7
@@ -319,6 +320,30 @@ def test_penalties_are_those_of_the_mixtures() -> None:
     mixture = integrate.dblquad(joint, 0.1, 6, -1, 2, epsabs=0, epsrel=1e-9)[0]
     null = v + (m - mu) ** 2
     assert value == pytest.approx(math.log(mixture) + N / 2 * math.log(null), rel=1e-5)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("boundary", ["mixture", "none"])
+def test_bounds_of_pairs_hold_and_are_close(law: str, boundary: str) -> None:
+    """From below and above, of an arm that is lowered or raised; half are close, but for means of 0 and 1."""
+    rng = np.random.default_rng(5)
+    K, numbers = 60, common(law, boundary=boundary)
+    mean = rng.normal(size=K) if law == "gaussian" else np.append(rng.uniform(0.25, 0.75, K - 2), [0.0, 1.0])
+    weight, penalty, bound = np.floor(np.exp(rng.uniform(0, 12, K))), rng.uniform(0, 5, K), np.empty(K)
+    if law == "gaussian" and boundary == "mixture":
+        penalty[:] = 0.0
+    for a, b, floor in ((1.0, -0.2, -math.inf), (0.8, 0.1, 0.2)):
+        for i, is_lowered, is_above in itertools.product((0, 7, K - 1), (True, False), (True, False)):
+            pair_bounds(numbers, mean, weight, penalty, i, is_lowered, a, b, floor, 1.0, is_above, bound)
+            apart = []
+            for j in set(range(K)) - {i}:
+                low, high = (i, j) if is_lowered else (j, i)
+                sides = [(mean[n], weight[n], 1.0, penalty[n]) for n in (low, high)]
+                value = pair_value(numbers, *sides[0], *sides[1], a, b, floor) - 1.0
+                assert (bound[j] >= value) if is_above else (bound[j] <= value)
+                allowed = 0.1 if law == "gaussian" else 0.1 + 0.1 * abs(value)
+                apart += [abs(bound[j] - value) / allowed] if math.isfinite(bound[j]) and math.isfinite(value) else []
+            assert not apart or mean[i] == 1.0 or np.median(apart) < 1
 
 
 def test_the_value_of_a_pair_is_a_bound_of_its_mixture() -> None:

@@ -12,7 +12,8 @@ rule        R1 stop when the value of the cheapest way is positive, and the cert
                to: the derivative of the evidence by N_i; of equals the one with fewer pulls, then the lower one
             R4 where the value is positive and the certificate does not say so: of the way that it names, the arm with
                fewer pulls
-            R5 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again
+            R5 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again; of pairs of more than 127 arms,
+               at least min(N_i / 2, (K / 128)^2) times
 
 The value is that of the certificate. With a budget it does not stop, and delta is 0.01 where nobody names one.
 """
@@ -62,7 +63,7 @@ def plan_pull(
     else:
         arm = steeper(moved(sides, book, i), pulls)  # R3
     arm = few if few >= 0 else arm  # R2
-    add(plan, arm, held(pulls[arm]))  # R5
+    add(plan, arm, held(pulls[arm], len(pulls), sides))  # R5
 
 
 @episode_kernel

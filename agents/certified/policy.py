@@ -48,6 +48,7 @@ __all__ = [
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
 LOOKS = 200  # kernel constants: between two looks at the certificate, the pulls grow by 1 / LOOKS at most
 HELD = 0.5  # kernel constants: an arm of N pulls is pulled HELD sqrt(N) times in a row
+MANY, PART = 128, 2  # kernel constants: .. of pairs of arms, (K / MANY)^2 times, but N / PART at most
 ROUTINES = ("certifier", "_decider", "_pairs", "_alone")  # attributes that copies look up anew
 BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # kernel constants: see `take_in`
 
@@ -133,9 +134,13 @@ ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name i
 
 
 @inlined
-def held(N: Any) -> Any:
-    """How often an arm of N pulls is pulled before all are looked at again: a share of N that goes to 0."""
-    return max(np.int64(HELD * math.sqrt(N)), 1)
+def held(N: Any, K: Any, sides: Any) -> Any:
+    """How often an arm of N pulls is pulled before all K are looked at again: a share of N that goes to 0 as N grows.
+
+    A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than `MANY`, nothing changes.
+    """
+    more = min(N // PART, K * K // MANY**2) if sides.kind != LOCAL else 0
+    return max(np.int64(HELD * math.sqrt(N)), more, 1)
 
 
 @inlined

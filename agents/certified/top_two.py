@@ -18,7 +18,8 @@ departures  D1 the answer is certified by the boundaries of this package, looked
             D4 TTTS: posteriors are N(m, s^2 / N), s the scale, or Beta(1 + hits, 1 + misses); after 20 samples that
                all give the first answer, the way with the least C is taken
             D5 every arm is pulled once first; there is no forced exploration
-            D6 leader and challenger are kept for max(1, sqrt(N) / 2) pulls, rounded down, N the pulls of the rarer one;
+            D6 leader and challenger are kept for max(1, sqrt(N) / 2) pulls, rounded down, N the pulls of the rarer one,
+               and of more than 127 arms for at least min(N / 2, (K / 128)^2), but on Threshold;
                chance decides of each which is pulled, and those of one arm are made together
 
 With a budget it does not stop, and delta is 0.01 where nobody names one.
@@ -188,7 +189,7 @@ def plan_pull(
             way = way_of(sides, book, leader, challenger, sides.a, sides.b, sides.floor)
         down, up = book.weight[leader] * way.down, book.weight[challenger] * way.up
         share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
-    times = held(min(pulls[leader], pulls[challenger]))
+    times = held(min(pulls[leader], pulls[challenger]), len(pulls), sides)
     if leader == challenger:
         add(plan, leader, times)
         return

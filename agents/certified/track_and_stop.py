@@ -14,8 +14,9 @@ departures  D1 the answer is certified by the boundaries of this package, looked
                where the nearest instance would lower all better arms
             D6 C-tracking: w^eps is eps + (w* - eps)+, scaled to sum 1, not the nearest such point
             D7 ties go to the lowest arm
-            D8 a chosen arm is pulled max(1, sqrt(N_a) / 2) times, rounded down, before the next choice: a share of its
-               pulls that goes to 0, so that N_a / t has the same limit
+            D8 a chosen arm is pulled max(1, sqrt(N_a) / 2) times, rounded down, before the next choice; of pairs of
+               more than 127 arms, at least min(N_a / 2, (K / 128)^2) times. For large N_a that is a share of them that
+               goes to 0, so that N_a / t has the same limit
 
 With a budget it does not stop, and delta is 0.01 where nobody names one.
 """
@@ -131,11 +132,11 @@ def plan_pull(
     if rules.cumulative:
         count_on(e, 1, round, game)
         arm = behind(e, pulls, True, round, game)
-        count_on(e, held(pulls[arm]) - 1, round, game)
+        count_on(e, held(pulls[arm], len(pulls), sides) - 1, round, game)
     else:
         few = lacking(pulls, round)
         arm = few if few >= 0 else behind(e, pulls, False, round, game)
-    add(plan, arm, held(pulls[arm]))
+    add(plan, arm, held(pulls[arm], len(pulls), sides))
 
 
 @episode_kernel

@@ -11,7 +11,8 @@ value     what the move is worth, by `pair_value`, less what it must exceed: an 
 
 A pull of arm a changes its row, which is computed anew, and one pair of each other row. Where that pair was the row's
 own, and is no longer certain to be, the row is `stale`: its value is a bound from below, and the row is computed anew
-only if it comes to be the least of all. So what `cheapest` finds is exact.
+only if it comes to be the least of all. So what `cheapest` finds is exact. And of a row or a column only those pairs
+are computed of which bounds (`bandit_envs.pair_bounds`) do not tell that they change nothing: few of 1000.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from bandit_envs import (
     divergence,
     inlined,
     nearest_way,
+    pair_bounds,
     pair_cost,
     pair_value,
     part,
@@ -57,6 +59,7 @@ __all__ = [
 
 LOCAL, TOP_K, ALL_GOOD = range(3)  # kernel constants
 NO_BETTER = -1e300  # kernel constants
+UNSEEN = 2  # kernel constants: of a stale row, where its own pair is not computed either
 
 
 class Sides(NamedTuple):
@@ -89,15 +92,18 @@ class Book(NamedTuple):
     own: Floats  # Bernoulli: weight times entropy
     value: Floats
     partner: Ints
+    second: Ints  # of an arm that ALL_GOOD leaves out: what may be the partner next, -1 for none
     stale: Any  # int8
     inside: Any  # int8: the plug-in answer
+    bound: Floats  # (K,), of all episodes: to work in
 
     @classmethod
     def empty(cls, E: int, K: int) -> Book:
         """Of E episodes that have seen nothing."""
         mean, weight, penalty, scale, own, value = np.zeros((6, E, K))
         stale, inside = np.zeros((2, E, K), np.int8)
-        return cls(mean, weight, penalty, scale, own, value, np.zeros((E, K), np.int64), stale, inside)
+        partner, second = np.zeros((2, E, K), np.int64)
+        return cls(mean, weight, penalty, scale, own, value, partner, second, stale, inside, np.zeros(K))
 
 
 class Alone(NamedTuple):
@@ -130,8 +136,10 @@ def book_of(book: Any, e: Any) -> Any:
         book.own[e],
         book.value[e],
         book.partner[e],
+        book.second[e],
         book.stale[e],
         book.inside[e],
+        book.bound,
     )
 
 
@@ -141,7 +149,7 @@ def _weight(sides: Any, book: Any, i: Any) -> Any:
     return book.weight[i] if sides.law != STUDENT or book.scale[i] > 0.0 else 0.0
 
 
-@inlined
+@part
 def _value(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> Any:
     """The value of moving arm i down and arm j up until mu_i <= a mu_j + b and mu_j >= floor."""
     m, x, u, p = book.mean[i], _weight(sides, book, i), book.scale[i], book.penalty[i]
@@ -156,13 +164,13 @@ def _value(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) ->
     return arm_value(sides.numbers, x, m, u, p, min(m, 0.0))  # so much slack: i falls below 0
 
 
-@inlined
+@part
 def _into(sides: Any, book: Any, i: Any, j: Any) -> Any:
     """The value of the pair by which i, in the answer, is wrong beside j."""
     return _value(sides, book, i, j, sides.a, sides.b, sides.floor) - sides.need_in
 
 
-@inlined
+@part
 def _out_of(sides: Any, book: Any, i: Any, j: Any) -> Any:
     """The value of the pair by which i, left out, is wrong as far as j goes: least for a j that is no better."""
     if book.mean[j] <= sides.c * book.mean[i] + sides.d:
@@ -171,55 +179,119 @@ def _out_of(sides: Any, book: Any, i: Any, j: Any) -> Any:
 
 
 @part
-def row(sides: Any, book: Any, i: Any) -> None:
-    """Compute the row of arm i anew."""
-    K, which, i = len(book.mean), -1, np.uint64(i)
-    best = math.inf
-    if book.inside[i]:
+def _below(sides: Any, book: Any, i: Any, is_lowered: Any) -> None:
+    """Fill in bounds from below of `_into`, of arm i, in the answer, and all others, or the other way round."""
+    numbers, mean, weight, penalty = sides.numbers, book.mean, book.weight, book.penalty
+    a, b, floor = sides.a, sides.b, sides.floor
+    pair_bounds(numbers, mean, weight, penalty, np.int64(i), is_lowered, a, b, floor, sides.need_in, False, book.bound)
+
+
+@part
+def _aside(sides: Any, book: Any, i: Any, is_lowered: Any, is_above: Any) -> None:
+    """Fill in bounds of the pairs of `_out_of`, of arm i, left out, and all others, or the other way round."""
+    numbers, mean, weight, penalty = sides.numbers, book.mean, book.weight, book.penalty
+    c, d, bottom, need = sides.c, sides.d, sides.bottom, sides.need_out
+    pair_bounds(numbers, mean, weight, penalty, np.int64(i), is_lowered, c, d, bottom, need, is_above, book.bound)
+
+
+@inlined
+def _is_later_twin(book: Any, j: Any, which: Any) -> Any:
+    """Whether arm j comes after arm `which` and has shown the same: in a row, its pair is worth the same, and loses."""
+    if j <= which or which < 0:
+        return False
+    k = np.uint64(which)
+    same = book.mean[j] == book.mean[k] and book.weight[j] == book.weight[k]
+    return same and book.penalty[j] == book.penalty[k] and book.scale[j] == book.scale[k]
+
+
+@part
+def row(sides: Any, book: Any, arm: Any) -> None:
+    """Compute the row of an arm anew: only the pairs whose bounds do not tell that they are not the cheapest.
+
+    The pair that was the row's own comes first, as it hardly changes. Of arms that have shown the same, as many have in
+    the beginning, only the first is looked at.
+    """
+    K, bound, inside, i, which = len(book.mean), book.bound, book.inside, np.uint64(arm), book.partner[arm]
+    book.stale[i] = 0
+    if inside[i]:
+        best = math.inf
+        if which >= 0 and which != arm and (sides.kind == ALL_GOOD or not inside[which]):
+            best = _into(sides, book, i, np.uint64(which))
+        else:
+            which = -1
+        _below(sides, book, arm, True)
         for other in range(K):
             j = np.uint64(other)
-            if j != i and (sides.kind == ALL_GOOD or not book.inside[j]):
+            if bound[j] > best or j == i or other == which or (sides.kind != ALL_GOOD and inside[j]):
+                continue
+            if not _is_later_twin(book, other, which):
                 value = _into(sides, book, i, j)
-                if value < best:
+                if value < best or (value == best and other < which):
                     best, which = value, other
+        book.value[i], book.partner[i] = best, which
     elif sides.kind == ALL_GOOD:
-        best = -math.inf
+        second: Any = np.int64(-1)
+        which = which if which >= 0 and which != arm else np.int64(arm == 0)
+        best, next_bound = _out_of(sides, book, i, np.uint64(which)), -math.inf
+        _aside(sides, book, arm, False, True)
         for other in range(K):
             j = np.uint64(other)
-            if j != i:
+            if j == i or other == which:
+                continue
+            if bound[j] > next_bound:
+                second, next_bound = other, bound[j]
+            if not bound[j] < best and not _is_later_twin(book, other, which):
                 value = _out_of(sides, book, i, j)
-                if value > best or which < 0:
-                    best, which = value, other
-    book.value[i], book.partner[i], book.stale[i] = best, which, 0
+                if value > best or (value == best and other < which):
+                    best, which, second = value, other, which
+        book.value[i], book.partner[i], book.second[i] = best, which, second
+    else:
+        book.value[i], book.partner[i] = math.inf, -1
 
 
 @part
 def column(sides: Any, book: Any, arm: Any) -> None:
     """Arm `arm` has changed, or changed sides: bring its pair in all other rows up to date."""
-    a = np.uint64(arm)
+    a, bound = np.uint64(arm), book.bound
+    if sides.kind == ALL_GOOD or not book.inside[a]:
+        _below(sides, book, arm, False)
     for other in range(len(book.mean)):
         i = np.uint64(other)
-        if i == a:
+        if i == a or not book.inside[i]:
             continue
-        if book.inside[i]:
-            if sides.kind == ALL_GOOD or not book.inside[a]:
-                value = _into(sides, book, i, a)
-                if value < book.value[i]:
-                    book.value[i], book.partner[i], book.stale[i] = value, arm, 0
-                elif value == book.value[i] and not book.stale[i]:
-                    book.partner[i] = min(arm, book.partner[i])  # the first of equals
-                elif book.partner[i] == arm:
-                    book.stale[i] = 1
-            elif book.partner[i] == arm:
-                book.stale[i] = 1
-        elif sides.kind == ALL_GOOD:
+        if (sides.kind == ALL_GOOD or not book.inside[a]) and not bound[i] > book.value[i]:
+            value = _into(sides, book, i, a)
+            if value < book.value[i]:
+                book.value[i], book.partner[i], book.stale[i] = value, arm, 0
+                continue
+            if value == book.value[i] and not book.stale[i]:
+                book.partner[i] = min(arm, book.partner[i])  # the first of equals
+                continue
+        if book.partner[i] == arm:
+            book.stale[i] = 1
+    if sides.kind != ALL_GOOD:
+        return
+    _aside(sides, book, arm, True, True)
+    touched = False
+    for other in range(len(book.mean)):
+        i = np.uint64(other)
+        if i == a or book.inside[i]:
+            continue
+        if book.partner[i] == arm:
+            touched = True
+        elif not bound[i] < book.value[i]:
             value = _out_of(sides, book, i, a)
             if value > book.value[i]:
-                book.value[i], book.partner[i] = value, arm
+                book.value[i], book.partner[i], book.second[i] = value, arm, book.partner[i]
             elif value == book.value[i]:
                 book.partner[i] = min(arm, book.partner[i])
-            elif book.partner[i] == arm:
-                book.value[i], book.stale[i] = value, 1
+    if touched:
+        _aside(sides, book, arm, True, False)
+        for other in range(len(book.mean)):
+            i = np.uint64(other)
+            if book.partner[i] == arm and not book.inside[i]:
+                book.value[i] = bound[i] if book.mean[a] > sides.c * book.mean[i] + sides.d else NO_BETTER
+                book.stale[i] = UNSEEN
 
 
 @part
@@ -300,6 +372,18 @@ def fill(sides: Any, book: Any) -> None:
 
 
 @part
+def _look(sides: Any, book: Any, i: Any) -> None:
+    """Compute the value of a row by its pair, which has changed, and by the one that came next: a bound from below."""
+    value, second = _out_of(sides, book, i, np.uint64(book.partner[i])), book.second[i]
+    book.stale[i] = 1
+    if second >= 0:
+        other = _out_of(sides, book, i, np.uint64(second))
+        if other > value:
+            book.partner[i], book.second[i], value = second, book.partner[i], other
+    book.value[i] = value
+
+
+@part
 def cheapest(sides: Any, book: Any) -> Any:
     """The arm whose row is the least of all, the first of equals; -1 if no instance makes the answer wrong."""
     K, value = len(book.value), book.value
@@ -308,7 +392,10 @@ def cheapest(sides: Any, book: Any) -> Any:
         for other in range(K):
             i = np.uint64(other)
             if value[i] < least:
-                found, least = other, value[i]
+                if book.stale[i] == UNSEEN:
+                    _look(sides, book, i)
+                if value[i] < least:
+                    found, least = other, value[i]
         if found < 0 or not book.stale[found]:
             return found
         row(sides, book, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .boundaries import D_AT, LAW, LEVELS_ROOM, RHO, arm_penalty, enough
+from .bounds import pair_bounds
 from .certifier import Certifier, common, level_of, nearest_way
 from .laws import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, divergence, pair_cost
 from .values import arm_value, bernoulli_value, pair_value
@@ -25,6 +26,7 @@ __all__ = [
     "enough",
     "level_of",
     "nearest_way",
+    "pair_bounds",
     "pair_cost",
     "pair_value",
 ]

@@ -32,9 +32,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import jit
+from ..compiled import inlined, jit
 from .boundaries import LEVELS_ROOM
-from .laws import GAUSSIAN, LAWS
+from .laws import BERNOULLI, GAUSSIAN, LAWS, curvature, divergence, slope
 from .levels import EACH, level, others_at
 from .swaps import swaps_below, swaps_bound
 
@@ -191,6 +191,70 @@ class _Wide:
         return total
 
 
+@inlined
+def _rise(law: Any, v: Any, side: Any, c: Any, d: Any, means: Any, w: Any, i: Any, others: Any, x: Any) -> Any:
+    """First and second derivative in x of the cost of a way of `_Levels`."""
+    first, second, y = w[i] * slope(law, means[i], v, x), w[i] * curvature(law, means[i], v, x), c * x + d
+    for a in range(len(means)):
+        if others[a] > 0.0 and side * (means[a] - y) > 0.0:
+            first += c * others[a] * w[a] * slope(law, means[a], v, y)
+            second += c * c * others[a] * w[a] * curvature(law, means[a], v, y)
+    return first, second
+
+
+@inlined
+def _level_root(
+    law: Any, v: Any, side: Any, c: Any, d: Any, means: Any, w: Any, i: Any, others: Any, low: Any, high: Any, x: Any
+) -> Any:
+    """Where in [low, high] the cost of a way of `_Levels` is least; x: where to start, or NaN. See `_roots`."""
+    if not low < high or _rise(law, v, side, c, d, means, w, i, others, low)[0] >= 0.0:
+        return low
+    if _rise(law, v, side, c, d, means, w, i, others, high)[0] <= 0.0:
+        return high
+    x = x if low < x < high else 0.5 * (low + high)
+    for step in range(STEPS):
+        first, second = _rise(law, v, side, c, d, means, w, i, others, x)
+        low, high = (x if first <= 0.0 else low), (x if first >= 0.0 else high)
+        after = x - first / second
+        if not low <= after <= high or step % 8 == 7:
+            after = 0.5 * (low + high)
+        if not abs(after - x) > 1e-15 * abs(after):
+            return after
+        x = after
+    return x
+
+
+@jit
+def _measure_levels(
+    law: Any,
+    v: Any,
+    side: Any,
+    c: Any,
+    d: Any,
+    means: Any,
+    w: Any,
+    arms: Any,
+    all_others: Any,
+    lows: Any,
+    highs: Any,
+    xs: Any,
+    G: Any,
+    C: Any,
+) -> None:
+    """What `_Levels.at` tells: xs (n,), the best x, where to start before; gradients G and C (n, K), 0 before."""
+    for n in range(len(xs)):
+        i, others = arms[n], all_others[n]
+        x = _level_root(law, v, side, c, d, means, w, i, others, lows[n], highs[n], xs[n])
+        xs[n], y = x, c * x + d
+        G[n, i], C[n, i] = divergence(law, means[i], v, x), slope(law, means[i], v, x)
+        for a in range(len(means)):
+            if others[a] > 0.0 and side * (means[a] - y) > 0.0:
+                G[n, a] += others[a] * divergence(law, means[a], v, y)
+                C[n, a] += c * others[a] * slope(law, means[a], v, y)
+        _, bend = _rise(law, v, side, c, d, means, w, i, others, x)
+        C[n] = C[n] / math.sqrt(bend) if lows[n] < x < highs[n] and bend > 0.0 else 0.0 * w
+
+
 class _Levels(_Wide):
     """Arm i goes to x in [low, high], raised or lowered; so many of the others go the other way, to c x + d."""
 
@@ -215,40 +279,14 @@ class _Levels(_Wide):
         return True
 
     def at(self, w: Floats, some: Ints) -> _Measured:
-        i, others, low, high, law, c, d = (
-            self.i[some],
-            self.others[some],
-            self.low[some],
-            self.high[some],
-            self.law,
-            self.c,
-            self.d,
-        )
-        m, mi, wi, rows = self.means[None], self.means[i], w[i], np.arange(len(some))
-        weight = others * w
-
-        def rise(x: Floats) -> tuple[Floats, Floats]:
-            y = (c * x + d)[:, None]
-            f, s = law.slopes(mi, x)
-            g, t = law.slopes(m, y)
-            moved = (others > 0) & (self.side * (m - y) > 0)
-            first = wi * f + c * np.where(moved, weight * g, 0.0).sum(axis=1)
-            return first, wi * s + c * c * np.where(moved, weight * t, 0.0).sum(axis=1)
-
-        x = self.x[some] = _roots(rise, low, high, self.x[some])
-        with np.errstate(all="ignore"):
-            y = (c * x + d)[:, None]
-            moved = (others > 0) & (self.side * (m - y) > 0)
-            G = np.where(moved, others * law.divergence(m, y), 0.0)
-            g, t = law.slopes(m, y)
-            C = np.where(moved, c * others * g, 0.0)
-            f, s = law.slopes(mi, x)
-            total = wi * s + c * c * np.where(moved, weight * t, 0.0).sum(axis=1)
-            G[rows, i] += law.divergence(mi, x)
-            C[rows, i] += f
-            C = C / np.sqrt(total)[:, None]
-        inner = (low < x) & (x < high) & (total > 0)
-        return _Measured(G @ w, G, np.where(inner[:, None], C, 0.0), None, -1.0)
+        """G and C are (n, K)."""
+        law, means, x = self.law, self.means, self.x[some]
+        G, C = np.zeros((2, len(some), len(means)))
+        ways = self.i[some], self.others[some], self.low[some], self.high[some], x
+        kind = GAUSSIAN if law.gaussian else BERNOULLI
+        _measure_levels(kind, law.v, self.side, self.c, self.d, means, w, *ways, G, C)
+        self.x[some] = x
+        return _Measured(G @ w, G, C, None, -1.0)
 
 
 class _Halves(_Wide):
@@ -346,10 +384,10 @@ class _Barrier:
             total += float(np.log(left).sum())
         return total
 
-    def most(self, w: Floats, shares: list[Floats]) -> float:
-        """A bound from above of the value of the game, by shares of the ways, and their gradients at w."""
+    def most(self, measured: list[_Measured], shares: list[Floats]) -> float:
+        """A bound from above of the value of the game, by shares of the ways that take part, and their gradients."""
         total, whole = np.zeros(self.K), 0.0
-        for kind, some, one, q in zip(self.kinds, self.used, self.measured(w), shares, strict=True):
+        for kind, some, one, q in zip(self.kinds, self.used, measured, shares, strict=True):
             total, whole = total + kind.sums(one.G, q, some, self.K), whole + float(q.sum())
         return float((total / self.counts).max()) / whole if whole > 0 else math.inf
 
@@ -393,7 +431,8 @@ class _Barrier:
                     kind.along(G, step[:K], some) for kind, G, some in zip(self.kinds, rates, self.used, strict=True)
                 ]
                 shares = [np.maximum(q - q * q * (move - step[K]), 0.0) for q, move in zip(lefts, moves, strict=True)]
-                most = min(most, self.most(w, shares), self.most(np.maximum(w + step[:K], 0.5 * w), shares))
+                after = self.measured(np.maximum(w + step[:K], 0.5 * w))
+                most = min(most, self.most(measured, shares), self.most(after, shares))
             if not gain > 1e-4:
                 reached = gain >= 0
                 break

@@ -35,23 +35,41 @@ LIKELIHOOD = 0.7  # kernel constants: of Bernoulli arms; the rest is for the sub
 
 
 @inlined
-def scale(numbers: Any, N: Any) -> Any:
-    """The rho of a way whose arm with the fewest pulls has N, and its weight."""
-    if numbers[RHO_AT] > 0.0:
-        return numbers[RHO_AT], 1.0
-    r = 0
-    while r < len(RHOS) - 1 and EDGE * RHOS[r] < N:
-        r += 1
-    return RHOS[r], SHARES[r]
+def scale(rho: Any, N: Any) -> Any:
+    """The rho of a way whose arm with the fewest pulls has N, and its weight; rho itself where it is given, > 0."""
+    if rho > 0.0:
+        return rho, 1.0
+    found, share = RHOS[0], SHARES[0]
+    for r in range(1, len(RHOS)):
+        found, share = (RHOS[r], SHARES[r]) if EDGE * RHOS[r - 1] < N else (found, share)
+    return found, share
 
 
 @inlined
 def sub_gaussian_arm(numbers: Any, N: Any, v: Any, gap: Any, D: Any) -> Any:
     """The value of moving an arm of N > 0 pulls so far, D dimensions being free; more than one have no sides."""
-    rho, share = scale(numbers, N)
+    rho, share = scale(numbers[RHO_AT], N)
     cost = 0.5 * gap * gap * N * (N / (N + rho)) / v
     factor = 1.0 + math.erf(math.sqrt(cost)) if D == 1.0 else 1.0
     return cost + math.log(share * factor) - 0.5 * D * math.log1p(N / rho)
+
+
+@inlined
+def shared_cost(rho: Any, lower: Any, x: Any, u: Any, raised: Any, w: Any, v: Any, a: Any, b: Any) -> Any:
+    """The cost of a pair, as arms weigh in the mixture of one rho, and its two shares; there is no floor."""
+    more, most = x + rho, w + rho
+    s, t = u * more * w * w, a * a * v * most * x * x  # in proportion to the shares of the two arms
+    part, gap = 1.0 / (s + t), max(lower - a * raised - b, 0.0)
+    cost = 0.5 * gap * gap * x * x * w * w * part
+    return cost, cost * s * part, cost * t * part
+
+
+@inlined
+def mixed(rho: Any, share: Any, x: Any, w: Any, c: Any, d: Any) -> Any:
+    """Three numbers f, g, h: the mixture is worth ln(f / (g sqrt(h))) more than the cost; c and d: its shares."""
+    soft = (c + SOFT) * (d + SOFT)
+    factor = share * max(4.0 * (1.0 - BOTH) * c * d, BOTH * soft)
+    return factor * rho, soft, (x + rho) * (w + rho)
 
 
 @inlined
@@ -59,20 +77,15 @@ def sub_gaussian_pair(
     numbers: Any, lower: Any, x: Any, u: Any, raised: Any, w: Any, v: Any, a: Any, b: Any, floor: Any
 ) -> Any:
     """The value of the move of `pair_cost`, of arms of x > 0 and w > 0 pulls."""
-    rho, share = scale(numbers, min(x, w))
-    more, most = x + rho, w + rho
+    rho, share = scale(numbers[RHO_AT], min(x, w))
     if raised >= floor:
-        s, t = u * more * w * w, a * a * v * most * x * x  # in proportion to the shares of the two arms
-        part, gap = 1.0 / (s + t), max(lower - a * raised - b, 0.0)
-        cost = 0.5 * gap * gap * x * x * w * w * part
-        c, d = cost * s * part, cost * t * part
+        cost, c, d = shared_cost(rho, lower, x, u, raised, w, v, a, b)
     else:
-        cost, y = pair_cost(GAUSSIAN, lower, x * x / more, u, raised, w * w / most, v, a, b, floor)
-        d = arm_cost(GAUSSIAN, w * w / most, raised, v, y)
+        cost, y = pair_cost(GAUSSIAN, lower, x * x / (x + rho), u, raised, w * w / (w + rho), v, a, b, floor)
+        d = arm_cost(GAUSSIAN, w * w / (w + rho), raised, v, y)
         c = max(cost - d, 0.0)
-    soft = (c + SOFT) * (d + SOFT)
-    factor = share * max(4.0 * (1.0 - BOTH) * c * d, BOTH * soft)
-    return cost + math.log(factor * rho / (soft * math.sqrt(more * most)))
+    f, g, h = mixed(rho, share, x, w, c, d)
+    return cost + math.log(f / (g * math.sqrt(h)))
 
 
 @inlined

@@ -438,7 +438,7 @@ class Problem(ABC):
         return least * self.characteristic_time(means, law=law, sigma=sigma) if least > 0 else 0.0
 
     def quick_bound(self, K: int) -> bool:
-        """Whether `lower_bound` of K arms takes about a second at most, and nothing has to be compiled for it."""
+        """Whether `lower_bound` of K arms takes about a second at most, but for what AllGood compiles at first use."""
         return self.local or K <= 50
 
     def paper_lower_bound(self, means: ArrayLike, delta: float) -> float:
