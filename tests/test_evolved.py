@@ -285,7 +285,7 @@ def test_one_seed_one_index(tmp_path: Any) -> None:
     again, _ = evolve(**TINY)
     other, _ = evolve(**TINY, seed=1)
     assert genes == again != other
-    assert (genes[0], genes[2], genes[13:]) == (1.0, 1.0, [0.0] * 5)  # not searched
+    assert (genes[0], genes[13:]) == (1.0, [0.0] * 5)  # not searched
     stored = json.loads((tmp_path / "index.json").read_text())
     assert stored["genes"] == genes
     assert stored["names"] == list(PARAMETERS)
@@ -300,7 +300,7 @@ def test_what_is_not_searched_stays() -> None:
     moved = [name for name, gene, start in zip(PARAMETERS, genes, START, strict=True) if gene != start]
     assert moved == ["beta", "eta"]
     assert eval(card["call"])[0] == genes
-    allowed = "beta, kappa, gamma, delta, eta, mu, c1"
+    allowed = "beta, rho, kappa, gamma, delta, eta, mu, c1"
     for wrong_names in (["beta"], ["beta", "alpha"], ["beta", "tau0"]):
         with pytest.raises(ValueError, match=f"searched must name at least two of {allowed}"):
             evolve(**TINY, searched=wrong_names)

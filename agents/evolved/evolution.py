@@ -45,9 +45,9 @@ __all__ = ["START", "evolve", "starting_point"]
 
 Floats = NDArray[np.float64]
 # Where the search starts, and how far it goes at first. A parameter of scale 0 is not searched: alpha, as only the
-# order of the indices counts, rho, and the second bend.
+# order of the indices counts, and the second bend.
 START = (1.0, 1.0, 1.0, 2.0, 0.5, 0.1, 0.0, 0.5, 0.0, 1.0, 0.0, 1.0, 0.0, *[0.0] * 5)
-SCALES = (0.0, 0.2, 0.0, 0.5, 0.2, 0.1, 0.1, 0.3, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)
+SCALES = (0.0, 0.2, 0.5, 0.5, 0.2, 0.1, 0.1, 0.3, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)
 STOP_START, STOP_SCALES = (0.0, 0.5), (0.7, 0.15)
 STEP = 0.7  # the first standard deviation of the candidates, in units of the scales
 FORMULA = 0.35  # share of the search that is for the index alone, where a network follows
@@ -281,7 +281,7 @@ def evolve(
         held_out: checkpoints are compared on so many times as many episodes.
         every: generations from a checkpoint to the next.
         searched: the parameters to tune, by name, at least two; the others stay where the search starts. None: all but
-            alpha, rho and the second bend.
+            alpha and the second bend.
         network: whether a network that corrects the index is tuned too.
         jobs: how many parts of the candidates play at the same time, each in a process of its own, -1 for as many as
             there are cores; as for `evaluate`. The genes do not depend on it.
