@@ -18,7 +18,7 @@ from agents.evolved.evolution import START, _search_space, evolve, starting_poin
 from agents.evolved.formula import LSA, PARAMETERS
 from agents.evolved.network import HIDDEN, LAYERS, OWN, SHARED, WEIGHTS
 from agents.evolved.search import MirroredSearch
-from agents.models.cards import FOLDER, kind_of
+from agents.models.cards import FOLDER, card_path
 from bandit_envs import PROBLEMS, SetProblem, register_problem, rng
 from bandit_envs.instances import Sampler
 
@@ -471,7 +471,7 @@ def test_stored_genes_run(path: Any) -> None:
     kwargs.pop("episodes", None)
     env = gym.make(card["env_id"], actions="full", **kwargs)
     agent = agents.make("evolved", env)
-    assert path.stem == f"evolved-{kind_of(agent.task)}"
+    assert path == card_path("evolved", agent.task)
     names = gene_names(agent.stops)
     given = dict(zip(card["names"], card["genes"], strict=True))
     assert set(given) <= set(names)
