@@ -53,7 +53,7 @@ STEP = 0.7  # the first standard deviation of the candidates, in units of the sc
 FORMULA = 0.35  # share of the search that is for the index alone, where a network follows
 BEND, BENDING, OUT = 0.7, 0.3, 0.15  # the weights of the network: standard deviation at first, scale, scale of `out`
 FINER = 0.3  # of their scales are the parameters of the index searched by, together with the network
-SPREAD, PACE = 0.5, 0.1  # of `MirroredSearch`, in units of the scales
+SPREAD, PACE = 1.0, 0.1  # of `MirroredSearch`, in units of the scales
 SEARCHING = 0.93  # share of the seconds after which no generation begins: the last checkpoint and the report need time
 LEAST = 1e-12  # a mean loss below this is taken for it
 

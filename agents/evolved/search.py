@@ -2,7 +2,8 @@
 
 Each generation draws directions z, and compares the candidates x + s z and x - s z, which have played the same
 episodes. The mean of z (f(x + s z) - f(x - s z)) / 2 s estimates the gradient of f (Salimans et al. 2017); differences
-are divided by their root mean square, so that f has no scale, and Adam (Kingma & Ba 2015) takes the step.
+are divided by their root mean square, so that f has no scale, and Adam (Kingma & Ba 2015) takes the step. Steps become
+smaller with the root of the time, as what is left to learn becomes small beside the noise.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 __all__ = ["MirroredSearch"]
 
 Floats = NDArray[np.float64]
+SLOWING = 10.0  # generations after which the step is smaller by the root of 2
 FIRST, SECOND, TINY = 0.9, 0.98, 1e-8  # Adam: decay of both moments, and what keeps from dividing by 0
 
 
@@ -22,7 +24,7 @@ class MirroredSearch:
     """The search, from x = 0 on.
 
     Args:
-        dimensions: of the points. spread: s. step: of Adam. population_size: an even number of candidates.
+        dimensions: of the points. spread: s. step: of Adam, at first. population_size: an even number of candidates.
         seed: of the directions.
     """
 
@@ -49,4 +51,5 @@ class MirroredSearch:
         self._second = SECOND * self._second + (1 - SECOND) * slope**2
         first = self._first / (1 - FIRST**self._told)
         second = float((self._second / (1 - SECOND**self._told)).mean())  # one scale for all, as that of the noise is
-        self.mean = self.mean - self.step * first / (math.sqrt(second) + TINY)
+        step = self.step / math.sqrt(1.0 + self._told / SLOWING)
+        self.mean = self.mean - step * first / (math.sqrt(second) + TINY)
