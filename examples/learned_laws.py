@@ -20,7 +20,7 @@ CARDS = {path: path for path in sys.argv[3:]}
 TOP_K = ["top-two", "kl-lucb", "adapt", "ocba-m", "lucb(delta=0.1)"]
 BEST = [*TOP_K, "evidence", "successive-rejects", "sequential-halving(reuse=True)"]
 THRESHOLD = ["lsa", "lsa(alpha=1.0)", "apt(tolerance=0.05)", "apt(tolerance=0.1)", "dp-index", "opt-kg", "top-two"]
-FEASIBLE = ["lsa", "md-apt", "md-sar", "md-ucbe(scale=10)"]
+FEASIBLE = ["lsa", "md-apt", "md-sar"]
 ALL_GOOD = ["st2(delta=0.1)", "ucb(delta=0.1)", "evidence"]
 AROUND = {"sampler": {"mean": {"around": [0.5, 0.05, 0.3]}}}
 CUBE = {"A": [[s * float(i == j) for j in range(5)] for s in (1, -1) for i in range(5)], "b": [1.0] * 5 + [0.0] * 5}
