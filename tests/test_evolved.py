@@ -12,11 +12,13 @@ import pytest
 
 import agents
 from agents.evaluation.expected_loss import wrong
-from agents.evolved.agent import STOPPING, Evolved
+from agents.evolved.agent import Evolved, gene_names
 from agents.evolved.candidates import CommonEpisodes
-from agents.evolved.evolution import START, evolve, starting_point
+from agents.evolved.evolution import START, _search_space, evolve, starting_point
 from agents.evolved.formula import LSA, PARAMETERS
-from agents.models.cards import FOLDER, kind_of
+from agents.evolved.network import HIDDEN, LAYERS, OWN, SHARED, WEIGHTS
+from agents.evolved.search import MirroredSearch
+from agents.models.cards import FOLDER, card_path
 from bandit_envs import PROBLEMS, SetProblem, register_problem, rng
 from bandit_envs.instances import Sampler
 
@@ -90,6 +92,154 @@ def test_top_k_is_its_twin() -> None:
             observation, _, over, _, _ = env.step(action)
 
 
+# --- the network ------------------------------------------------------------------------------------------------------
+
+GENERATOR = np.random.default_rng(3)
+NET = GENERATOR.standard_normal((LAYERS, HIDDEN)) * 0.7
+NET_GENES = [*GENES, *NET.ravel().tolist()]
+
+
+def test_a_network_with_nothing_to_add_is_the_index() -> None:
+    """Decision for decision, in problems with and without a single arm's margin."""
+    nothing = [*GENES, *NET[:-1].ravel().tolist(), *[0.0] * HIDDEN]
+    assert len(nothing) == 18 + len(WEIGHTS)
+    for env_id in (THRESHOLD, "bandit_envs/TopK-v0", "bandit_envs/AllGood-v0"):
+        kwargs = {"instance": "sampler(arms=6)", "budget": 120}
+        env = gym.make(env_id, actions="full", **kwargs)
+        both = {"index": Evolved(env, GENES), "network": Evolved(env, nothing), "bent": Evolved(env, NET_GENES)}
+        index, network, bent = (
+            run.pulls for run in agents.evaluate(both, env_id, episodes=50, env_kwargs=kwargs, progress=False).runs
+        )
+        assert np.array_equal(index, network)
+        assert not np.array_equal(index, bent)
+
+
+def test_the_correction_by_hand() -> None:
+    """One bend that sees the share of an arm and its side: n = 3 of 4 pulls per arm, on side 1."""
+    net = np.zeros((LAYERS, HIDDEN))
+    net[OWN.index("share"), 2], net[len(OWN) + SHARED.index("side"), 2], net[-1, 2] = 3.0, 0.5, 0.25
+    env = gym.make(THRESHOLD, budget=40, instance={"law": "bernoulli", "mean": [0.4] * 10}, actions="full")
+    x = 1.5 * math.log(0.75) + 0.5
+    plain, bent = Evolved(env, GENES), Evolved(env, [*GENES, *net.ravel().tolist()])
+    more = bent.value(np.array([3.0]), np.array([1.0])) - plain.value(np.array([3.0]), np.array([1.0]))
+    assert more == pytest.approx([0.25 * x / (1 + abs(x))], rel=1e-12)
+
+
+def network_twin(
+    pulls: np.ndarray, mean: np.ndarray, distances: np.ndarray, T: int, local: bool, genes: Any = GENES
+) -> int:
+    """The arm with the least corrected index, Bernoulli arms, as the heads of `formula` and `network` tell it."""
+    K, fair = len(pulls), math.log(T / len(pulls))
+    alpha, beta, rho, kappa, gamma, delta, eta, mu, c, p, q, r, s = genes[:13]
+    nu = kappa * math.exp(mu * (fair - math.log(100)))
+    w, index = [], []
+    for n, m, distance in zip(pulls.tolist(), mean.tolist(), distances.tolist(), strict=True):
+        d, side = abs(distance) * n / (n + nu), 1 if distance >= 0 else -1
+        near, shrunk = min(max(m - distance, 0.001), 0.999), min(max(m - distance + side * d, 0), 1)
+        kl = sum(a * math.log(a / b) for a, b in ((shrunk, near), (1 - shrunk, 1 - near)) if a > 0)
+        w.append(2 * n * d * d + rho * (n * max(kl, 0) - 2 * n * d * d))
+        x = p * math.log(1 + w[-1]) + q * math.log(n) + r * (math.log(n) - fair) + s
+        index.append(
+            alpha * w[-1]
+            + (beta + eta * (fair - math.log(100))) * math.log(n)
+            + gamma * (math.log(n * w[-1] + delta + 0.001) - math.log(n))
+            + c * x / (1 + abs(x))
+        )
+    share = [(math.log(n) - fair) / 2 for n in pulls]
+    sides = {s: [k for k in range(K) if (distances[k] >= 0) == (s == 1)] for s in (1, -1)}
+    border = {s: min(arms, key=lambda k: abs(distances[k]), default=None) for s, arms in sides.items()}
+    leader = int(np.argmax(mean))
+    for k in range(K):
+        n, m, side = pulls[k], (pulls[k] * mean[k] + 0.5) / (pulls[k] + 1), 1 if distances[k] >= 0 else -1
+        inputs = [math.log(1 + w[k]) / 3, w[k] / (1 + w[k]), share[k], math.log(4 * m * (1 - m)) / 2]
+        inputs += [0.0 if local else float(k == leader), 1.0, side, (fair - math.log(100)) / 2]
+        if not local:
+            inputs += [0.5 - pulls.sum() / T, sum(1 / (1 + v) for v in w) / K]
+            inputs += [0.0 if one is None else share[one] for one in (border[-side], border[side], leader)]
+        x = np.array(inputs) @ NET[: len(inputs)]
+        index[k] += float((NET[-1] * x / (1 + abs(x))).sum())
+    return int(np.argmin(index))
+
+
+@pytest.mark.parametrize("env_id", [THRESHOLD, "bandit_envs/TopK-v0", "bandit_envs/AllGood-v0"])
+def test_the_network_is_its_twin(env_id: str) -> None:
+    """The same arms on 20 random instances; mirror images, between which rounding decides, are not asked for."""
+    for episode in range(20):
+        K = 4 + episode % 5
+        env = gym.make(env_id, actions="full", instance=f"sampler(arms={K})", budget=15 * K)
+        agent, problem = Evolved(env, NET_GENES), env.unwrapped.problem  # type: ignore[attr-defined]
+        observation, _ = env.reset(seed=4, options={"episode": episode})
+        state, over = None, False
+        while not over:
+            action, state = agent.predict(observation, state)
+            pulls, mean = observation["pulls"], observation["mean"]
+            if observation["remaining"][0] > 0 and (pulls == 0).any():
+                assert action["arm"] == (pulls == 0).argmax()
+            elif observation["remaining"][0] > 0:
+                distances = problem.distances(pulls[None], mean[None])[0]
+                wanted = network_twin(pulls, mean, distances, 15 * K, problem.local)
+                alike = (pulls[wanted] == pulls[action["arm"]]) and abs(distances[wanted]) == pytest.approx(
+                    abs(distances[action["arm"]])
+                )
+                assert action["arm"] == wanted or alike
+            observation, _, over, _, _ = env.step(action)
+
+
+def test_one_seed_one_network(tmp_path: Any) -> None:
+    """The search repeats bit for bit, its card holds the network, and the agent of the card plays as it does."""
+    how = TINY | {"network": True, "generations": 6, "every": 1, "episodes": 200}
+    kwargs = {"instance": "sampler(arms=4)", "budget": 60, "k": 2}
+    how |= {"env_id": "TopK", "env_kwargs": kwargs}
+    genes, card = evolve(**how, out=tmp_path / "net")
+    assert evolve(**how)[0] == genes == eval(card["call"])[0]
+    assert card["generations"] == 6
+    assert card["names"] == list(gene_names(False))[: len(genes)]
+    space = _search_space(False, None)
+    wide = space.with_network(list(START), True, 5)
+    dead = {name.rpartition("_")[0] for i, name in enumerate(wide.names) if i >= 18 and i not in wide.searched}
+    assert dead == {"lead", "left", "open", "rival", "border", "top"}
+    env = gym.make("bandit_envs/TopK-v0", actions="full", **kwargs)
+    both = {"card": agents.make(str(tmp_path / "net.json"), env), "genes": Evolved(env, genes)}
+    one, other = agents.evaluate(both, "TopK", episodes=20, env_kwargs=kwargs, progress=False).runs
+    assert np.array_equal(one.pulls, other.pulls)
+
+
+def test_mirrored_search_finds_the_least() -> None:
+    """A bowl with noise that pairs share: from a distance of 2 to less than a quarter of it."""
+    search, noise = MirroredSearch(10, 0.3, 0.1, 12, 0), np.random.default_rng(0)
+    least = np.full(10, 2 / math.sqrt(10))
+    for _ in range(200):
+        points = [search.ask() for _ in range(search.population_size)]
+        luck = noise.standard_normal()
+        search.tell([(x, luck + float(((x - least) ** 2).sum())) for x in points])
+    assert np.linalg.norm(search.mean - least) < 0.5
+
+
+CORNER = {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kwargs"),
+    [
+        ("TopK", {"instance": "sampler(arms=6)", "k": 2, "budget": 60}),
+        ("Feasible", {"instance": {"sampler": {"law": "gaussian", "arms": 4, "dimensions": 2}}, "budget": 40} | CORNER),
+        ("AllGood", {"instance": {"sampler": {"law": "gaussian", "arms": 5}}, "pull_cost": 0.01, "max_pulls": 9000}),
+    ],
+)
+def test_drawn_losses_are_those_that_happen(env_id: str, kwargs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """8,000 episodes; |z| > 5 happens by chance with probability 6e-7."""
+    genes = [*LSA, *((0.0, 0.5) if env_id == "AllGood" else ())]
+    drawn = CommonEpisodes(f"bandit_envs/{env_id}-v0", kwargs, 8000).losses([genes], 3, 0)[0]
+    monkeypatch.setattr("agents.evaluation.expected_loss.drawable", lambda _: False)
+    happened = CommonEpisodes(f"bandit_envs/{env_id}-v0", kwargs, 8000).losses([genes], 3, 0)[0]
+    difference = drawn - happened
+    assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference))
+    assert drawn.std() < happened.std()
+
+
+# --- stopping, and the evolution --------------------------------------------------------------------------------------
+
+
 def test_it_stops_where_a_pull_costs_more_than_it_brings() -> None:
     genes = starting_point(True)[0]
     pulls = {}
@@ -125,6 +275,7 @@ TINY: dict[str, Any] = {
     "every": 2,
     "episodes": 60,
     "progress": False,
+    "network": False,
     "env_kwargs": {"instance": "sampler(arms=4)", "budget": 30},
 }
 
@@ -134,7 +285,7 @@ def test_one_seed_one_index(tmp_path: Any) -> None:
     again, _ = evolve(**TINY)
     other, _ = evolve(**TINY, seed=1)
     assert genes == again != other
-    assert (genes[0], genes[2], genes[13:]) == (1.0, 1.0, [0.0] * 5)  # not searched
+    assert (genes[0], genes[13:]) == (1.0, [0.0] * 5)  # not searched
     stored = json.loads((tmp_path / "index.json").read_text())
     assert stored["genes"] == genes
     assert stored["names"] == list(PARAMETERS)
@@ -149,7 +300,7 @@ def test_what_is_not_searched_stays() -> None:
     moved = [name for name, gene, start in zip(PARAMETERS, genes, START, strict=True) if gene != start]
     assert moved == ["beta", "eta"]
     assert eval(card["call"])[0] == genes
-    allowed = "beta, kappa, gamma, delta, eta, mu, c1"
+    allowed = "beta, rho, kappa, gamma, delta, eta, mu, c1"
     for wrong_names in (["beta"], ["beta", "alpha"], ["beta", "tau0"]):
         with pytest.raises(ValueError, match=f"searched must name at least two of {allowed}"):
             evolve(**TINY, searched=wrong_names)
@@ -177,7 +328,8 @@ def test_expected_losses_are_those_that_happen(monkeypatch: pytest.MonkeyPatch) 
         kwargs = {"instance": {"sampler": {"arms": 4, "mean": mean}}, "budget": 40}
         expected = CommonEpisodes(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
         with monkeypatch.context() as patch:
-            patch.setattr("agents.evaluation.expected_loss.expectable", lambda *_: False)
+            for name in ("expectable", "drawable"):
+                patch.setattr(f"agents.evaluation.expected_loss.{name}", lambda _: False)
             happened = CommonEpisodes(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
         difference = expected - happened
         assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference)), mean
@@ -319,8 +471,8 @@ def test_stored_genes_run(path: Any) -> None:
     kwargs.pop("episodes", None)
     env = gym.make(card["env_id"], actions="full", **kwargs)
     agent = agents.make("evolved", env)
-    assert path.stem == f"evolved-{kind_of(agent.task)}"
-    names = [*PARAMETERS, *(STOPPING if agent.stops else ())]
+    assert path == card_path("evolved", agent.task)
+    names = gene_names(agent.stops)
     given = dict(zip(card["names"], card["genes"], strict=True))
     assert set(given) <= set(names)
     assert agent.genes.tolist() == [[given.get(name, 0.0) for name in names]]

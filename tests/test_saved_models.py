@@ -25,7 +25,7 @@ import agents
 from agents.evolved.evolution import evolve
 from agents.learned import EquivariantPolicy, Trained, make_vec_env
 from agents.learned.weights import store
-from agents.models.cards import FOLDER, kind_of
+from agents.models.cards import FOLDER, card_path
 from agents.models.formats import FORMAT
 
 
@@ -215,7 +215,7 @@ def test_stored_networks_run(path):
     env = gym.make(card["env_id"], **kwargs)
     agent = agents.make("ppo", env)
     assert agent.name == "ppo"
-    assert path.stem == f"ppo-{kind_of(env.unwrapped.task)}"
+    assert path == card_path("ppo", env.unwrapped.task)
     result = agents.evaluate(["ppo", "uniform"], card["env_id"], episodes=20, env_kwargs=kwargs | {"max_pulls": 50})
     assert len(result.episodes) == 40
 

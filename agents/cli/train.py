@@ -41,7 +41,8 @@ class Train(EnvironmentCommand[Options]):
     """A name (see `bandit-envs list environments`), as Threshold or bandit_envs/Threshold-v0, or a problem of one's own
     as module:Class."""
     algorithm: Annotated[str, arg(metavar="NAME")] = "ppo"
-    """ppo, a2c, dqn, maskable-ppo or recurrent-ppo of Stable-Baselines3, or evolved: an index tuned by CMA-ES."""
+    """ppo, a2c, dqn, maskable-ppo or recurrent-ppo of Stable-Baselines3, or evolved: an index and a small network that
+    corrects it, tuned on what whole episodes lose."""
     steps: Count = None
     """Pulls to train for; of evolved, generations."""
     seconds: Number = None

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PureExplorationVectorEnv, Sampler
+from bandit_envs import PureExplorationVectorEnv, Quiet, Sampler
 
 from ..core.optional import require
+from .pairing import most_pulls, plays
+from .posterior import drawable, drawn_losses, pieces
 
 __all__ = ["ExpectedScores", "expectable", "losses", "wrong"]
 
@@ -47,18 +49,6 @@ def expectable(envs: PureExplorationVectorEnv) -> bool:
     )
 
 
-def _pieces(sampler: Sampler) -> list[tuple[float, float]]:
-    """The intervals over which the means are uniform, all of the same probability; values are intervals of length 0."""
-    [(kind, values)] = sampler.to_dict()["sampler"]["mean"].items()
-    if kind == "uniform":
-        low, high = values
-        return [(low, high)]
-    if kind == "around":
-        centre, least, most = values
-        return [(centre - most, centre - least), (centre + least, centre + most)]
-    return [(value, value) for value in values]
-
-
 def wrong(sampler: Sampler, boundary: float, pulls: NDArray[np.int64], mean: Floats) -> Floats:
     """The probability that the plug-in answer is wrong about an arm, given its samples; elementwise, of any shape.
 
@@ -80,7 +70,7 @@ def wrong(sampler: Sampler, boundary: float, pulls: NDArray[np.int64], mean: Flo
 
     below, above = np.zeros(len(states)), np.zeros(len(states))
     beta = special.betaln(ones + 1, zeros + 1) - peak
-    for low, high in _pieces(sampler):
+    for low, high in pieces(sampler):
         for start, end, mass in ((low, min(high, boundary), below), (max(low, boundary), high, above)):
             if start == end and low == high:
                 if (start < boundary) == (mass is below):
@@ -124,7 +114,8 @@ class ExpectedScores:
 def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDArray[np.int64]) -> Floats:
     """What an agent loses in each slot's episode, (N,): 1 minus the return, which is the reward less the pulls' price.
 
-    Where the environment is `expectable`, the loss is expected given all samples.
+    Where the environment is `expectable`, the loss is expected given all samples; where it is `drawable`, it is that on
+    instances drawn given all samples.
 
     Args:
         envs: with actions="arm", autoreset DISABLED, and observations in the form that the agent reads.
@@ -135,15 +126,22 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
     observation, _ = envs.reset(seed=root, options={"episode": episodes})
     begins, state = np.ones(len(episodes), np.bool_), None
     returns, ended = np.zeros(len(episodes)), np.zeros(len(episodes), np.bool_)
+    playing, quiet = plays(agent, len(episodes)), Quiet(np.full(len(episodes), most_pulls(envs.task) - 1), 2**40)
     while not ended.all():
-        arms, state = agent.predict(observation, state, begins, deterministic=True)
+        if playing:  # the pulls up to the last one, whose price no reward tells
+            before = envs.total_pulls.copy()
+            arms, state = agent.play(envs.simulation, quiet, observation, state)
+            returns -= envs.task.pull_cost * (envs.total_pulls - before)
+        else:
+            arms, state = agent.predict(observation, state, begins, deterministic=True)
         observation, reward, terminated, truncated, _ = envs.step(arms)
         returns += reward
         begins, ended = np.zeros_like(begins), terminated | truncated
+    cost = envs.task.pull_cost * envs.total_pulls
     if not expectable(envs):
-        return 1.0 - returns
+        whole = drawable(envs) and not truncated.any()  # a cut episode pays nothing, whatever the answer
+        return cost + drawn_losses(envs, root, episodes) if whole else 1.0 - returns
     source: Any = envs.setting.source
     seen = np.nan_to_num(envs.means())
-    cost = envs.task.pull_cost * envs.pulls.sum(1)
     expected: Floats = cost + wrong(source, envs.problem.boundary, envs.pulls, seen).mean(1)  # type: ignore[arg-type]
     return expected

@@ -1,4 +1,4 @@
-"""`Evolved`: the agent that pulls by an evolved index; see `formula` for the index.
+"""`Evolved`: the agent that pulls by an evolved index; see `formula` for the index, `network` for what corrects it.
 
 Where the problem is `local`, a pull changes the index of the arm that is pulled; elsewhere it may change the indices of
 all arms. Where a pull has a price and there is no budget, the agent stops once the smallest index is larger than
@@ -20,22 +20,31 @@ from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, unfit
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_for, stored_genes
-from .formula import PARAMETERS, Own, arm_index, at_budget, indices, least_index
+from .coupled import KEYS, MADE, Wide, least_index
+from .formula import PARAMETERS, Own, arm_index, at_budget, indices
+from .network import SHARED, WEIGHTS, nets_of
 
-__all__ = ["STOPPING", "Evolved"]
+__all__ = ["STOPPING", "Evolved", "gene_names"]
 
 STOPPING = ("tau0", "tau1")
 
 
+def gene_names(stops: bool) -> tuple[str, ...]:
+    """The names of all genes, in order. stops: whether the agent stops by itself, so that it has two genes more."""
+    return (*PARAMETERS, *(STOPPING if stops else ()), *WEIGHTS)
+
+
 @dataclass
 class WideMemory:
-    """What is filled at each decision on E episodes, for problems where a pull may change all indices."""
+    """What is known of E episodes, for problems where a pull may change all indices; see `coupled.Wide`."""
 
     distances: Floats  # (E, K)
+    known: Floats  # (E, KEYS, K)
+    made: Floats  # (E, MADE, K)
 
 
 def _table(genes: Any, wanted: int) -> Floats:
-    """Genes as numbers (P, wanted), of one candidate or more.
+    """Genes as numbers (P, wanted + number of WEIGHTS), of one candidate or more; without weights these are 0.
 
     Raises:
         ValueError: naming what they are instead.
@@ -44,9 +53,10 @@ def _table(genes: Any, wanted: int) -> Floats:
         table = np.atleast_2d(np.array(genes, np.float64))
     except (TypeError, ValueError, OverflowError):
         table = np.empty((0, 0))
-    if table.ndim != 2 or table.shape[-1] != wanted or not len(table) or not np.isfinite(table).all():
-        raise ValueError(f"evolved takes {wanted} finite genes here, got {genes!r:.200}")
-    return table
+    every = wanted + len(WEIGHTS)
+    if table.ndim != 2 or table.shape[-1] not in (wanted, every) or not len(table) or not np.isfinite(table).all():
+        raise ValueError(f"evolved takes {wanted} finite genes here, or {every}, got {genes!r:.200}")
+    return np.pad(table, ((0, 0), (0, every - table.shape[-1])))
 
 
 class Evolved(IndexPolicy):
@@ -54,15 +64,15 @@ class Evolved(IndexPolicy):
 
     Args:
         task: a task or an environment, with a budget or a price of a pull.
-        genes: the 18 parameters of `formula.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop; or
-            (P, 18) for P candidates, each for an equal share of the episodes in a row. None: those that are stored for
-            the problem.
+        genes: the 18 parameters of `formula.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop, then,
+            where the index is to be corrected, those of `network.WEIGHTS`; or (P, 18) for P candidates, each for an
+            equal share of the episodes in a row. None: those that are stored for the problem.
 
     Raises:
         ValueError: where no genes are stored for the task, telling how to evolve some.
     """
 
-    name, source = "evolved", "this package: an index of 18 parameters, tuned by CMA-ES on random instances"
+    name, source = "evolved", "this package: an index of 18 parameters and a small network, tuned on random instances"
     solves, ready_for = ALL_PROBLEMS, stored_for("evolved")  # with genes of one's own it solves all
     anytime = False
     needs = "the budget or a price"
@@ -73,18 +83,20 @@ class Evolved(IndexPolicy):
         if task.budget is None and task.pull_cost == 0:
             raise ValueError("evolved needs a budget, or a pull_cost > 0")
         self.stops = task.budget is None
-        names = (*PARAMETERS, *(STOPPING if self.stops else ()))
-        self.genes = table = _table(stored_genes(task, names) if genes is None else genes, len(names))
+        names, net = gene_names(self.stops), len(WEIGHTS)
+        table = _table(stored_genes(task, names) if genes is None else genes, len(names) - net)
+        self.genes, self._nets = table, nets_of(table[:, -net:])
         scale = 1.0 / task.pull_cost if task.budget is None else float(task.budget)
         self.fair = math.log(scale / task.K)
-        self._own = at_budget(table, self.fair)
+        self._own = at_budget(table[:, : len(PARAMETERS)], self.fair)
         self.sigma2 = number("sigma", task.sigma, 0, above=True) ** 2
         self._bernoulli, boundary = task.law == "bernoulli" and task.D == 1, self.problem.boundary
         self._centre = boundary if self._bernoulli and boundary is not None else math.nan
         self._wide = not self.problem.local
         self._limits = np.full(len(table), math.inf)
         if self.stops:
-            self._limits = table[:, -2] - table[:, -1] * math.log(task.pull_cost)
+            tau0, tau1 = table[:, len(PARAMETERS) :][:, :2].T
+            self._limits = tau0 - tau1 * math.log(task.pull_cost)
 
     @staticmethod
     def read_genes(task: Task, known: Mapping[str, float]) -> list[float]:
@@ -93,7 +105,7 @@ class Evolved(IndexPolicy):
         Raises:
             ValueError: if the card is of tasks that end otherwise.
         """
-        names = (*PARAMETERS, *(STOPPING if task.budget is None else ()))
+        names = gene_names(task.budget is None)
         if missing := sorted(set(STOPPING) & set(names) - set(known)):
             raise ValueError(
                 f"these genes are for tasks with a budget, and lack {missing[0]}, which tasks without one need"
@@ -101,15 +113,16 @@ class Evolved(IndexPolicy):
         return [known.get(name, 0.0) for name in names]
 
     def index(self, T: Floats, D: Floats) -> Floats:
-        out = np.empty(len(T))
-        rows = len(T) // len(self.genes)
-        indices(T, D, self._centre, self.sigma2, self.fair, self._own, max(rows, 1), out)
-        return out
+        return indices(T, D, self._alone(), self._per_row(len(T)))
+
+    def _alone(self) -> Own:
+        """What the index of a single arm is computed from."""
+        return Own(self._centre, self.sigma2, self.fair, self._own, self._nets)
 
     def arm_rule(self) -> ArmRule | None:
         if self._wide or len(self.genes) > 1:
             return None
-        return self.by_margin(arm_index, Own(self._centre, self.sigma2, self.fair, self._own))
+        return self.by_margin(arm_index, self._alone())
 
     @property
     def plays(self) -> bool:
@@ -118,7 +131,10 @@ class Evolved(IndexPolicy):
         return not self.stops and self.compiled is not None
 
     def remember(self, observation: Observation) -> Any:
-        return WideMemory(np.zeros(observation["pulls"].shape)) if self._wide else super().remember(observation)
+        if not self._wide:
+            return super().remember(observation)
+        E, K = observation["pulls"].shape[:2]
+        return WideMemory(np.zeros((E, K)), np.zeros((E, KEYS, K)), np.zeros((E, MADE, K)))
 
     def choose(self, observation: Observation, state: Any) -> Ints:
         if self._wide:
@@ -152,5 +168,20 @@ class Evolved(IndexPolicy):
         if measure is None:
             self.problem.distances(pulls, mean, state.distances)
         address, numbers = (0, np.zeros(1)) if measure is None else (measure.routine.address, measure.numbers)
-        genes = self._bernoulli, self.sigma2, self.fair, self._own, self._limits, self._per_row(E)
-        return out, (pulls, mean.reshape(E, -1), *genes, address, numbers, state.distances, out)
+        wide = Wide(
+            bernoulli=self._bernoulli,
+            sigma2=self.sigma2,
+            fair=self.fair,
+            genes=self._own,
+            nets=self._nets,
+            limits=self._limits,
+            per_row=self._per_row(E),
+            measure=address,
+            numbers=numbers,
+            distances=state.distances,
+            known=state.known,
+            made=state.made,
+            shared=np.empty((2, len(SHARED))),
+            room=np.empty((3, self.task.K)),
+        )
+        return out, (pulls, mean.reshape(E, -1), *wide, out)

@@ -32,7 +32,7 @@ class CommonEpisodes:
         jobs: how many parts of the candidates play at the same time, -1 for as many as there are cores.
 
     Attributes:
-        elsewhere: processor time of other processes, in seconds.
+        elsewhere: processor time of other processes, in seconds. local: of the environment's problem.
 
     Raises:
         ValueError: naming the value and what is allowed.
@@ -42,7 +42,7 @@ class CommonEpisodes:
         self.env_id, self.kwargs, self.jobs, self.elsewhere = env_id, dict(kwargs), jobs, 0.0
         self.episodes = integer("episodes", episodes, 1, 10**7)
         self._envs = self._made(1)
-        self.task = self._envs.task
+        self.task, self.local = self._envs.task, self._envs.problem.local
 
     def _made(self, slots: int) -> PureExplorationVectorEnv:
         envs: Any = gym.make_vec(

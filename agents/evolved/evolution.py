@@ -1,10 +1,13 @@
-"""`evolve`: CMA-ES on the parameters of the index, all candidates on the same samples of fresh random instances.
+"""`evolve`: the index first, then the network that corrects it, all candidates on the same fresh random instances.
 
 The fitness of a candidate is the mean, over the environments of the mix, of the logarithm of its mean loss as a
-multiple of what the index of LSA loses on the same episodes. CMA-ES draws the candidates of a generation from a normal
-law and moves the law towards the better ones. Its mean wanders with the noise: a checkpoint, every few generations, is
-the average of the means since the checkpoint before. Checkpoints are compared on the same held-out episodes. The one
-that is kept is the latest that is at most one standard error of the paired difference worse than the best.
+multiple of what the index of LSA loses on the same episodes. The parameters of the index, a dozen, are tuned by CMA-ES,
+which draws the candidates of a generation from a normal law and moves the law towards the better ones. Then, for the
+greater part of the time, the weights of the network, a hundred, are tuned together with them by `MirroredSearch`; it
+begins with bends that correct nothing. The mean of either search wanders with the noise: a checkpoint, every few
+generations, is the average of the means since the checkpoint before. Checkpoints are compared on the same held-out
+episodes. The one that is kept is the latest that is at most one standard error of the paired difference worse than the
+best; this may be an index without a network.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import platform
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +38,22 @@ from ..models.formats import FORMAT
 from .agent import STOPPING
 from .candidates import CommonEpisodes
 from .formula import LSA, PARAMETERS
+from .network import HIDDEN, SINGLE, WEIGHTS
+from .search import MirroredSearch
 
 __all__ = ["START", "evolve", "starting_point"]
 
 Floats = NDArray[np.float64]
 # Where the search starts, and how far it goes at first. A parameter of scale 0 is not searched: alpha, as only the
-# order of the indices counts, rho, and the second bend.
+# order of the indices counts, and the second bend.
 START = (1.0, 1.0, 1.0, 2.0, 0.5, 0.1, 0.0, 0.5, 0.0, 1.0, 0.0, 1.0, 0.0, *[0.0] * 5)
-SCALES = (0.0, 0.2, 0.0, 0.5, 0.2, 0.1, 0.1, 0.3, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)
+SCALES = (0.0, 0.2, 0.5, 0.5, 0.2, 0.1, 0.1, 0.3, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)
 STOP_START, STOP_SCALES = (0.0, 0.5), (0.7, 0.15)
 STEP = 0.7  # the first standard deviation of the candidates, in units of the scales
+FORMULA = 0.35  # share of the search that is for the index alone, where a network follows
+BEND, BENDING, OUT = 0.7, 0.3, 0.15  # the weights of the network: standard deviation at first, scale, scale of `out`
+FINER = 0.3  # of their scales are the parameters of the index searched by, together with the network
+SPREAD, PACE = 1.0, 0.1  # of `MirroredSearch`, in units of the scales
 SEARCHING = 0.93  # share of the seconds after which no generation begins: the last checkpoint and the report need time
 LEAST = 1e-12  # a mean loss below this is taken for it
 
@@ -77,6 +86,21 @@ class SearchSpace:
         at = self.start.copy()
         at[self.searched] += self.scales[self.searched] * x
         return [float(v) for v in at]
+
+    def with_network(self, genes: Sequence[float], local: bool, seed: int) -> SearchSpace:
+        """The space around these genes and a network that corrects nothing yet.
+
+        Args:
+            genes: of an index. local: whether the network of an arm sees that arm alone.
+            seed: of the weights of its bends.
+        """
+        bends = np.array([not local or name.rpartition("_")[0] in SINGLE for name in WEIGHTS[:-HIDDEN]])
+        weights = np.where(bends, BEND * np.random.default_rng(seed).standard_normal(len(bends)), 0.0)
+        scales = np.concatenate([FINER * self.scales, BENDING * bends, np.full(HIDDEN, OUT)])
+        kept = np.zeros(len(scales), np.bool_)
+        kept[self.searched], kept[len(self.scales) :] = True, scales[len(self.scales) :] > 0
+        start = np.concatenate([genes, weights, np.zeros(HIDDEN)])
+        return SearchSpace([*self.names, *WEIGHTS], start, scales, np.flatnonzero(kept))
 
 
 def _search_space(stops: bool, wanted: Sequence[str] | None) -> SearchSpace:
@@ -168,17 +192,17 @@ class Evolution:
             print(line, file=sys.stderr, flush=True)
         return made
 
-    def search(self, strategy: Any, generations: int, seconds: float | None) -> list[Checkpoint]:
+    def search(self, strategy: Any, first: int, last: int, seconds: float | None) -> list[Checkpoint]:
         """All generations; returns the checkpoints, that of the start first.
 
         Args:
-            strategy: the search of the package cmaes.
-            generations: how many, at most.
-            seconds: of processor time.
+            strategy: a search of the package cmaes, or one of the same form.
+            first, last: generations before this search, and after it, at most.
+            seconds: of processor time, of the whole call, after which no generation begins.
         """
-        checkpoints = [self.checkpoint(0, [strategy.mean.copy()])]
-        generation, means = 0, []
-        while generation < generations and (seconds is None or self.spent() < SEARCHING * seconds):
+        checkpoints = [self.checkpoint(first, [strategy.mean.copy()])]
+        generation, means = first, []
+        while generation < last and (seconds is None or self.spent() < seconds):
             points = [strategy.ask() for _ in range(strategy.population_size)]
             fitness = self.fitness(points, generation)
             strategy.tell([(x, float(f)) for x, f in zip(points, fitness, strict=True)])
@@ -217,6 +241,11 @@ class Evolution:
         return rows
 
 
+def _best(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
+    """The latest checkpoint that is at most one standard error worse than the best."""
+    return checkpoints[latest_of_the_best(-np.stack([one.values for one in checkpoints]))]
+
+
 def evolve(
     env_id: str = "bandit_envs/Threshold-v0",
     *,
@@ -230,11 +259,12 @@ def evolve(
     held_out: int = 4,
     every: int = 5,
     searched: Sequence[str] | None = None,
+    network: bool = True,
     jobs: int = 1,
     out: str | Path | None = None,
     progress: bool | None = None,
 ) -> tuple[list[float], dict[str, Any]]:
-    """Tune the parameters of the index of the agent `evolved`.
+    """Tune the index of the agent `evolved`, and the network that corrects it.
 
     The same `seed` and `generations` give the same genes (on one platform).
 
@@ -251,7 +281,8 @@ def evolve(
         held_out: checkpoints are compared on so many times as many episodes.
         every: generations from a checkpoint to the next.
         searched: the parameters to tune, by name, at least two; the others stay where the search starts. None: all but
-            alpha, rho and the second bend.
+            alpha and the second bend.
+        network: whether a network that corrects the index is tuned too.
         jobs: how many parts of the candidates play at the same time, each in a process of its own, -1 for as many as
             there are cores; as for `evaluate`. The genes do not depend on it.
         out: write the card with the genes as `<out>.json`.
@@ -275,8 +306,8 @@ def evolve(
     path = None if out is None else Path(str(out).removesuffix(".json") + ".json")
     if path is not None:
         try_out(path)
-    words = np.random.SeedSequence([root_number(seed), 1]).generate_state(4, np.uint64) >> np.uint64(1)
-    *roots, search_seed = (int(word) for word in words)
+    words = np.random.SeedSequence([root_number(seed), 1]).generate_state(6, np.uint64) >> np.uint64(1)
+    *roots, search_seed, bends_seed, pairs_seed = (int(word) for word in words)
     environments = []
     for one in [{}] if mix is None else mix:
         own = {**kwargs, **one}
@@ -295,8 +326,21 @@ def evolve(
     )
     dimensions = len(evolution.space.searched)
     strategy = cmaes.CMA(mean=np.zeros(dimensions), sigma=STEP, seed=search_seed % 2**32, population_size=population)
-    checkpoints = evolution.search(strategy, generations, seconds)
-    kept = checkpoints[latest_of_the_best(-np.stack([one.values for one in checkpoints]))]
+    end = None if seconds is None else SEARCHING * seconds
+    if network:
+        half = None if end is None else FORMULA * end
+        checkpoints = evolution.search(strategy, 0, math.ceil(FORMULA * generations), half)
+        kept = _best(checkpoints)
+        evolution = replace(
+            evolution,
+            space=evolution.space.with_network(kept.genes, environments[0].local, bends_seed),
+            lsa=[*evolution.lsa, *[0.0] * len(WEIGHTS)],
+        )
+        pairs = MirroredSearch(len(evolution.space.searched), SPREAD, PACE, 2 * population, pairs_seed)
+        checkpoints += evolution.search(pairs, checkpoints[-1].generation, generations, end)[1:]
+    else:
+        checkpoints = evolution.search(strategy, 0, generations, end)
+    kept = _best(checkpoints)
     given = {
         "seconds": seconds,
         "generations": None if seconds else generations,
@@ -308,6 +352,7 @@ def evolve(
         "held_out": held_out,
         "every": every,
         "searched": searched,
+        "network": None if network else False,
     }
     listed = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
     card: dict[str, Any] = {
@@ -316,7 +361,7 @@ def evolve(
         "algorithm": "evolved",
         "env_id": env_id,
         "genes": [float(f"{gene:.6g}") for gene in kept.genes],
-        "names": evolution.space.names,
+        "names": evolution.space.names[: len(kept.genes)],
         "kept": kept.generation,
         "checkpoints": [one.row for one in checkpoints],
         "generations": checkpoints[-1].generation,
@@ -324,7 +369,7 @@ def evolve(
         "seed": seed,
         "env_kwargs": kwargs,
         "mix": mix,
-        "result": evolution.report(kept.genes),
+        "result": evolution.report([*kept.genes, *[0.0] * (len(evolution.lsa) - len(kept.genes))]),
         "versions": {
             "python": platform.python_version(),
             "numpy": np.__version__,

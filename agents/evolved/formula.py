@@ -1,4 +1,4 @@
-"""evolved: an index of 18 parameters that CMA-ES has tuned on random instances. Fixed budget.
+"""evolved: an index of 18 parameters, and a small network that corrects it, tuned on random instances. Fixed budget.
 
 The arm with the smallest index is pulled:
 
@@ -35,11 +35,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import call_routine, episode_kernel, inlined, jit
+from bandit_envs import inlined, jit
 
-from ..core.plan_policy import Seen
+from .network import own_features, single_correction
 
-__all__ = ["LSA", "PARAMETERS", "Own", "Wide", "arm_index", "at_budget", "indices", "least_index"]
+__all__ = ["LSA", "PARAMETERS", "Own", "arm_index", "at_budget", "evidence", "formula", "indices"]
 
 Floats = NDArray[np.float64]
 PARAMETERS = (
@@ -76,14 +76,20 @@ def _kl(m: Any, b: Any) -> Any:
 
 
 @inlined
-def _index(n: Any, d: Any, centre: Any, side: Any, sigma2: Any, fair: Any, g: Any, row: Any) -> Any:
-    """The index [1]; centre: of Bernoulli arms the boundary, else NaN; side * d = mean - centre; g: of `at_budget`."""
+def evidence(n: Any, d: Any, centre: Any, side: Any, sigma2: Any, g: Any, row: Any) -> Any:
+    """The evidence w; centre: of Bernoulli arms the boundary, else NaN; side * d = mean - centre; g: of `at_budget`."""
     drawn = d * n / (n + g[row, 3])
     w = n * drawn * drawn / (2.0 * sigma2)
     rho = min(max(g[row, 2], 0.0), 1.0)
     if rho > 0.0 and not math.isnan(centre):
         boundary = min(max(centre, CLOSE), 1.0 - CLOSE)
         w += rho * (n * _kl(min(max(centre + side * drawn, 0.0), 1.0), boundary) - w)
+    return w
+
+
+@inlined
+def formula(n: Any, w: Any, fair: Any, g: Any, row: Any) -> Any:
+    """The index [1] of an arm with n pulls and the evidence w."""
     ln_n, ln_w = math.log(n), math.log(1.0 + w)
     index = g[row, 0] * w + g[row, 1] * ln_n
     if g[row, 4] != 0.0:
@@ -101,64 +107,42 @@ class Own(NamedTuple):
     centre: float  # boundary of Bernoulli arms, else NaN
     sigma2: float
     fair: float  # ln(T / K)
-    genes: Floats  # (1, 18), as of `at_budget`
+    genes: Floats  # (P, 18), as of `at_budget`
+    nets: Floats  # (P, LAYERS, HIDDEN), of `network`, or (0, 0, 0)
 
 
 @inlined
-def _index_at(n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any, row: Any) -> Any:
+def _index_at(n: Any, margin: Any, own: Any, row: Any) -> Any:
     """The index of an arm with n >= 1 pulls whose empirical mean has this margin, by the genes of a row."""
-    return _index(n, abs(margin), centre, 1.0 if margin >= 0.0 else -1.0, sigma2, fair, genes, row)
+    side = 1.0 if margin >= 0.0 else -1.0
+    w = evidence(n, abs(margin), own.centre, side, own.sigma2, own.genes, row)
+    index = formula(n, w, own.fair, own.genes, row)
+    if len(own.nets) > 0:
+        features = own_features(n, w, own.centre + margin, own.fair)
+        index += single_correction(own.nets, row, features, side, own.fair)
+    return index
 
 
 def arm_index(own: Any, n: Any, margin: Any) -> Any:
     """The same for players, by the genes of the only row."""
-    return _index_at(n, margin, own.centre, own.sigma2, own.fair, own.genes, 0)
+    return _index_at(n, margin, own, 0)
 
 
 @jit
-def indices(n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any, per_row: Any, out: Any) -> None:
-    """Indices of single arms.
+def _indices(
+    n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any, nets: Any, per_row: Any, out: Any
+) -> None:
+    for i in range(len(n)):
+        out[i] = _index_at(n[i], margin[i], Own(centre, sigma2, fair, genes, nets), i // per_row)
+
+
+def indices(n: Floats, margin: Floats, own: Own, per_row: int) -> Floats:
+    """Indices of single arms, (m,).
 
     Args:
         n, margin: (m,), n >= 1.
-        centre: boundary of Bernoulli arms, else NaN. sigma2, fair: sigma^2, ln(T / K).
-        genes: (P, 18), as of `at_budget`.
-        per_row: how many arms in a row have the same genes.
-        out: (m,).
+        own: of all rows. per_row: how many arms in a row have the same genes.
     """
-    for i in range(len(n)):
-        out[i] = _index_at(n[i], margin[i], centre, sigma2, fair, genes, i // per_row)
-
-
-class Wide(NamedTuple):
-    """What indices are computed from where a pull may change those of all arms."""
-
-    bernoulli: bool  # whether variances follow from means
-    sigma2: float
-    fair: float  # ln(T / K)
-    genes: Floats  # (P, 18), as of `at_budget`
-    limits: Floats  # (P,): an episode stops once its smallest index is larger
-    per_row: int  # how many episodes in a row have the same genes
-    measure: int  # the address of the problem's routine of distances; 0: `distances` is filled in by the caller
-    numbers: Floats  # what that routine is told of the problem
-    distances: Floats  # (E, K): how far an arm must move for the answer to change
-
-
-@episode_kernel
-def least_index(e: int, seen: Seen, wide: Wide) -> Any:
-    """The arm with the smallest index, arms never pulled first; K to stop."""
-    K = seen.pulls.shape[1]
-    for k in range(K):
-        if seen.pulls[e, k] == 0:
-            return k
-    if wide.measure != 0:
-        call_routine(wide.measure, seen.pulls[e], seen.mean[e], K, wide.numbers, wide.distances[e])
-    row, arm, least = np.int64(e) // wide.per_row, -1, math.inf
-    for k in range(K):
-        d = abs(wide.distances[e, k])
-        side = 1.0 if wide.distances[e, k] >= 0.0 else -1.0
-        centre = seen.mean[e, k] - side * d if wide.bernoulli else math.nan
-        value = _index(float(seen.pulls[e, k]), d, centre, side, wide.sigma2, wide.fair, wide.genes, row)
-        if value < least or arm < 0:
-            arm, least = k, value
-    return K if least > wide.limits[row] else arm
+    out = np.empty(len(n))
+    _indices(n, margin, *own, per_row, out)
+    return out

@@ -23,7 +23,6 @@ __all__ = [
     "Network",
     "card_path",
     "genes_on",
-    "kind_of",
     "stored_card",
     "stored_for",
     "stored_genes",
@@ -33,25 +32,21 @@ __all__ = [
 FOLDER = Path(__file__).parent
 
 
-def _trained_for(problem: str) -> str:
-    """The problem whose models serve this one, as in the names of their files."""
-    kind = PROBLEMS.find(problem)
-    return (kind.family or kind.name).lower()
+def _serving(kind: Any) -> list[str]:
+    """The problems whose models serve one, as in the names of their files: first itself, then its family."""
+    return [kind.name.lower(), (kind.family or kind.name).lower()]
 
 
 def stored_for(name: str) -> Problems:
     """The problems for which models of this name are stored."""
-    return Problems(lambda kind: any(FOLDER.glob(f"{name}-{(kind.family or kind.name).lower()}-*.json")))
-
-
-def kind_of(task: Task) -> str:
-    """The name of the stored models for a task: its problem, and whether pulls are limited by a budget or a price."""
-    return f"{_trained_for(task.problem)}-{'cost' if task.budget is None else 'budget'}"
+    return Problems(lambda kind: any(any(FOLDER.glob(f"{name}-{one}-*.json")) for one in _serving(kind)))
 
 
 def card_path(name: str, task: Task) -> Path:
-    """Where the card of the stored model is, if there is one."""
-    return FOLDER / f"{name}-{kind_of(task)}.json"
+    """Where the card of the stored model is, if there is one; how pulls are limited, by a budget or a price, counts."""
+    end = "cost" if task.budget is None else "budget"
+    *own, last = (FOLDER / f"{name}-{one}-{end}.json" for one in _serving(PROBLEMS.find(task.problem)))
+    return next((path for path in own if path.is_file()), last)
 
 
 def stored_card(name: str, task: Task) -> dict[str, Any]:
@@ -66,9 +61,10 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
         own = f"{kind.__module__}:{kind.__qualname__}"  # the command can import it by this, whether registered or not
         problem = kind.name if own.startswith("bandit_envs.") else own
         suffix = "json" if name == "evolved" else "zip"
+        wanted = path.stem.removeprefix(f"{name}-")
         there = sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json"))
         raise ValueError(
-            f"{name} has no stored model for {kind_of(task)}, only for {', '.join(there) or 'nothing'}; make one: "
+            f"{name} has no stored model for {wanted}, only for {', '.join(there) or 'nothing'}; make one: "
             f"bandit-envs train {problem} --algorithm {name} --out results/{name}, which makes the agent "
             f"results/{name}.{suffix}"
         )

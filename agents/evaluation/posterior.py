@@ -1,0 +1,135 @@
+"""Instances drawn from what an episode has left to believe: the law of the means, given all samples.
+
+The true means of an episode and draws from their posterior have the same law given the samples. So what an answer loses
+on average on some draws has the same mean over episodes as what it loses on the true instance, whatever the policy, and
+far less noise. The evolution of an index uses this where `drawable`.
+
+Each coordinate of each arm is drawn on its own: means are uniform on intervals, as `expected_loss` has them, and the
+posterior within them is a histogram of CELLS cells on the part of the intervals that lies within WIDE standard errors
+of the empirical mean.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import PureExplorationVectorEnv, Sampler, jit
+
+__all__ = ["drawable", "drawn_losses", "pieces", "posterior_means"]
+
+Floats = NDArray[np.float64]
+CELLS, WIDE = 48, 6.0  # kernel constants
+DRAWS = 16  # instances for each episode
+CHUNK = 2000  # episodes whose draws are held at a time
+
+
+def drawable(envs: PureExplorationVectorEnv) -> bool:
+    """Whether instances of an environment can be drawn given the samples: Bernoulli or Gaussian arms of a `Sampler`."""
+    source = envs.setting.source
+    scored = envs.setting.reward == "score" and envs.task.pull == "arm"
+    known = type(source) is Sampler and source.law in ("bernoulli", "gaussian")  # a subclass may draw otherwise
+    return scored and known and "normal" not in source.to_dict()["sampler"]["mean"]
+
+
+def pieces(sampler: Sampler) -> list[tuple[float, float]]:
+    """The intervals over which the means are uniform, all of the same probability; values are intervals of length 0."""
+    [(kind, values)] = sampler.to_dict()["sampler"]["mean"].items()
+    if kind == "uniform":
+        low, high = values
+        return [(low, high)]
+    if kind == "around":
+        centre, least, most = values
+        return [(centre - most, centre - least), (centre + least, centre + most)]
+    return [(value, value) for value in values]
+
+
+@jit
+def _draw(n: Any, mean: Any, variance: Any, low: Any, high: Any, u: Any, out: Any) -> None:
+    """Draws (E, M, K) from the posterior of means; n, mean: (E, K); variance: of a sample, 0 for Bernoulli arms."""
+    P = len(low)
+    start, width, mass = np.empty(P), np.empty(P), np.empty(P * CELLS)
+    for e in range(n.shape[0]):
+        for k in range(n.shape[1]):
+            N, m = n[e, k], mean[e, k]
+            v = variance if variance > 0.0 else (N * m * (1.0 - m) + 1.0) / (N + 2.0)
+            reach = WIDE * math.sqrt(v / max(N, 1e-9))
+            for p in range(P):
+                begin, end = max(low[p], m - reach), min(high[p], m + reach)
+                if begin > end:  # all of it lies far away: its nearer end
+                    begin = end = low[p] if low[p] > m else high[p]
+                start[p], width[p] = begin, (end - begin) / CELLS
+            best = -math.inf
+            for p in range(P):
+                size = (
+                    math.log(width[p]) if high[p] > low[p] and width[p] > 0.0 else -600.0 if high[p] > low[p] else 0.0
+                )
+                for c in range(CELLS):
+                    x = start[p] + (c + 0.5) * width[p]
+                    if variance > 0.0:
+                        value = -0.5 * N * (x - m) ** 2 / variance
+                    else:
+                        y = min(max(x, 1e-12), 1.0 - 1e-12)
+                        value = N * (m * math.log(y) + (1.0 - m) * math.log(1.0 - y))
+                    value += size
+                    mass[p * CELLS + c] = value
+                    best = max(best, value)
+            total = 0.0
+            for i in range(len(mass)):
+                total += math.exp(mass[i] - best)
+                mass[i] = total
+            for j in range(u.shape[1]):
+                wanted = u[e, j, k] * total
+                a, b = 0, len(mass) - 1
+                while a < b:
+                    middle = (a + b) // 2
+                    if mass[middle] < wanted:
+                        a = middle + 1
+                    else:
+                        b = middle
+                before = mass[a - 1] if a > 0 else 0.0
+                share = (wanted - before) / max(mass[a] - before, 1e-300)
+                out[e, j, k] = start[a // CELLS] + (a % CELLS + share) * width[a // CELLS]
+
+
+def posterior_means(sampler: Sampler, pulls: NDArray[np.int64], mean: Floats, u: Floats) -> Floats:
+    """Draws (E, M, K) or (E, M, K, D) of the means of episodes.
+
+    Args:
+        sampler: the law of the instances, of an environment that is `drawable`.
+        pulls: (E, K). mean: (E, K) or (E, K, D), empirical, of any value for arms never pulled.
+        u: uniform numbers in [0, 1), (E, M, K * D).
+    """
+    E, K = pulls.shape
+    D = mean.size // (E * K)
+    low, high = np.array(pieces(sampler), np.float64).T.copy()
+    n, out = np.repeat(pulls.astype(np.float64), D, axis=1), np.empty(u.shape)
+    _draw(n, mean.reshape(E, -1), 0.0 if sampler.law == "bernoulli" else sampler.spread**2, low, high, u, out)
+    return out if D == 1 else out.reshape(E, -1, K, D)
+
+
+def drawn_losses(envs: PureExplorationVectorEnv, root: int, episodes: NDArray[np.int64]) -> Floats:
+    """What the plug-in answers of an environment that is `drawable` lose on average on DRAWS instances, (N,).
+
+    Slots with the same episode draw by the same numbers, whatever their samples.
+
+    Args:
+        envs: its slots stand at the ends of episodes.
+        root: the root seed of the episodes. episodes: the number of each slot's, (N,).
+    """
+    numbers, which = np.unique(episodes, return_inverse=True)
+    random = np.random.default_rng([root, int(numbers[0])])
+    shape = len(numbers), DRAWS, envs.task.K * envs.task.D
+    layers = random.permuted(np.broadcast_to(np.arange(DRAWS)[:, None], shape), axis=1)  # one draw from each layer
+    u = (layers + random.random(shape)) / DRAWS
+    lost, seen, source = np.empty(len(episodes)), envs.means(), envs.setting.source
+    answers = envs.problem.plug_in(seen)
+    for first in range(0, len(episodes), CHUNK):
+        rows = slice(first, first + CHUNK)
+        means = posterior_means(source, envs.pulls[rows], np.nan_to_num(seen[rows]), u[which[rows]])  # type: ignore[arg-type]
+        told = np.repeat(answers[rows][:, None], DRAWS, axis=1)
+        lost[rows] = 1.0 - envs.problem.score(told, means).mean(1)
+    return lost

@@ -1,0 +1,132 @@
+"""The evolved index where a pull may change the indices of all arms: all of them at once, with what they share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import call_routine, episode_kernel, inlined
+
+from ..core.plan_policy import Seen
+from .formula import evidence, formula
+from .network import HIDDEN, LAYERS, OWN, SHARED, own_features
+
+__all__ = ["KEYS", "MADE", "Wide", "least_index"]
+
+Floats = NDArray[np.float64]
+KEYS = 3  # kernel constants: pulls, distance and mean of an arm, from which follow
+MADE = 5  # its index by the formula, and its features but for `lead`
+OWNS, SHARES = len(OWN), len(SHARED)
+HUNDRED = math.log(100.0)
+
+
+class Wide(NamedTuple):
+    """What indices are computed from."""
+
+    bernoulli: bool  # whether variances follow from means
+    sigma2: float
+    fair: float  # ln(T / K)
+    genes: Floats  # (P, 18), as of `at_budget`
+    nets: Floats  # (P, LAYERS, HIDDEN), or (0, 0, 0)
+    limits: Floats  # (P,): an episode stops once its smallest index is larger
+    per_row: int  # how many episodes in a row have the same genes
+    measure: int  # the address of the problem's routine of distances; 0: `distances` is filled in by the caller
+    numbers: Floats  # what that routine is told of the problem
+    distances: Floats  # (E, K): how far an arm must move for the answer to change
+    known: Floats  # (E, KEYS, K): for which pulls, distances and means the following was computed
+    made: Floats  # (E, MADE, K)
+    shared: Floats  # (2, SHARES): room for what the arms of side -1, and those of side 1, have in common
+    room: Floats  # (3, K): for the indices, whether an arm is of side 1, and whether it leads
+
+
+@inlined
+def _take_in(e: Any, k: Any, row: Any, seen: Any, wide: Any) -> None:
+    """Bring what is made of arm k up to date, where its pulls, its distance or its mean have changed."""
+    n, distance = float(seen.pulls[e, k]), wide.distances[e, k]
+    mean = seen.mean[e, k] if wide.bernoulli else 0.0
+    known, made = wide.known[e], wide.made[e]
+    if known[0, k] != n or known[1, k] != distance or known[2, k] != mean:
+        d, side = abs(distance), 1.0 if distance >= 0.0 else -1.0
+        centre = mean - side * d if wide.bernoulli else math.nan
+        w = evidence(n, d, centre, side, wide.sigma2, wide.genes, row)
+        made[0, k] = formula(n, w, wide.fair, wide.genes, row)
+        if len(wide.nets) > 0:
+            own = own_features(n, w, mean if wide.bernoulli else math.nan, wide.fair)
+            made[1, k], made[2, k], made[3, k], made[4, k] = own
+        known[0, k], known[1, k], known[2, k] = n, distance, mean
+
+
+@inlined
+def _share(e: Any, seen: Any, wide: Any) -> None:
+    """Fill in what arms have in common, and of each arm its side and whether it leads."""
+    K, made, shared, sides, leads = seen.pulls.shape[1], wide.made[e], wide.shared, wide.room[1], wide.room[2]
+    spent, open_, leader = 0.0, 0.0, -1
+    below, above, nearest, farthest = -1, -1, math.inf, -math.inf  # of side 1 the nearest, of side -1 too
+    for k in range(K):
+        distance = wide.distances[e, k]
+        spent += seen.pulls[e, k]
+        open_ += 1.0 - made[2, k]
+        leads[k] = 0.0
+        if distance >= 0.0:
+            sides[k] = 1.0
+            above, nearest = (k, distance) if distance < nearest else (above, nearest)
+        else:
+            sides[k] = 0.0
+            below, farthest = (k, distance) if distance > farthest else (below, farthest)
+        if seen.mean.shape[1] == K and (leader < 0 or seen.mean[e, k] > seen.mean[e, leader]):
+            leader = k
+    spent /= K * math.exp(wide.fair)
+    left = (1.0 / (1.0 + spent) if wide.limits[0] < math.inf else 1.0 - spent) - 0.5
+    if leader >= 0:
+        leads[leader] = 1.0
+    for s in range(2):
+        border, rival = (above, below) if s == 1 else (below, above)
+        shared[s, 0], shared[s, 1], shared[s, 2] = 1.0, 2.0 * s - 1.0, 0.5 * (wide.fair - HUNDRED)
+        shared[s, 3], shared[s, 4] = left, open_ / K
+        shared[s, 5] = made[3, rival] if rival >= 0 else 0.0
+        shared[s, 6] = made[3, border] if border >= 0 else 0.0
+        shared[s, 7] = made[3, leader] if leader >= 0 else 0.0
+
+
+@inlined
+def _correct(e: Any, row: Any, wide: Any) -> None:
+    """Add to the indices what the network corrects, bend by bend, so that the loops over arms are vectorised."""
+    made, net, room, shared = wide.made[e], wide.nets[row], wide.room, wide.shared
+    K = room.shape[1]
+    for h in range(HIDDEN):
+        low, high = 0.0, 0.0
+        for j in range(SHARES):
+            low += shared[0, j] * net[OWNS + j, h]
+            high += shared[1, j] * net[OWNS + j, h]
+        change, out = high - low, net[LAYERS - 1, h]
+        one, two, three, four, five = net[0, h], net[1, h], net[2, h], net[3, h], net[4, h]
+        for k in range(K):
+            x = low + change * room[1, k] + one * made[1, k] + two * made[2, k]
+            x += three * made[3, k] + four * made[4, k] + five * room[2, k]
+            room[0, k] += out * x / (1.0 + abs(x))
+
+
+@episode_kernel
+def least_index(e: int, seen: Seen, wide: Wide) -> Any:
+    """The arm with the smallest index, arms never pulled first; K to stop."""
+    K = seen.pulls.shape[1]
+    for k in range(K):
+        if seen.pulls[e, k] == 0:
+            return k
+    if wide.measure != 0:
+        call_routine(wide.measure, seen.pulls[e], seen.mean[e], K, wide.numbers, wide.distances[e])
+    row, arm, least = np.int64(e) // wide.per_row, -1, math.inf
+    for k in range(K):
+        _take_in(e, k, row, seen, wide)
+        wide.room[0, k] = wide.made[e, 0, k]
+    if len(wide.nets) > 0:
+        _share(e, seen, wide)
+        _correct(e, row, wide)
+    for k in range(K):
+        value = wide.room[0, k]
+        if value < least or arm < 0:
+            arm, least = k, value
+    return K if least > wide.limits[row] else arm
