@@ -51,9 +51,9 @@ def certifier_of(problem: Any, K: int, numbers: Floats, law: str, search: str) -
         return Certifier.of("margins", K, numbers, *_turns(problem), 0.0, address, *told, room=K)
     there = "a" if problem.measure is not None else "no"
     raise ValueError(
-        f"the problem {problem.name!r} tells no evidence for compiled code: it needs evidence_routine, or local = "
-        f"True, a distance_routine (docs/own-problem.md shows one) and law='gaussian', got local={problem.local}, {there} "
-        f"distance_routine and law={law!r}"
+        f"the problem {problem.name!r} tells no evidence for compiled code: it needs evidence_routine, "
+        "or local = True, a distance_routine (docs/own-problem.md shows one) and law='gaussian'; got "
+        f"local={problem.local}, {there} distance_routine and law={law!r}"
     )
 
 
