@@ -611,10 +611,11 @@ sys.exit(", ".join(name for name in {heavy} if name in sys.modules) or 0)
     assert 'pip install "bandit-envs[evaluation]"' in done.stderr
 
 
-def test_who_reads_the_output_may_stop_reading():
+@pytest.mark.parametrize("words", ["list", "evaluate --help"])
+def test_who_reads_the_output_may_stop_reading(words):
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "agents", "list"]
+    command = [sys.executable, "-m", "agents", *words.split()]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")

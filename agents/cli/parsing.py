@@ -118,31 +118,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The code that the process should exit with: 0, or 2 after an error.
     """
-    with _current_folder():
-        try:
-            command = parse(argv)
-        except SystemExit as end:
-            return int(end.code or 0)
-        try:
-            with compilation_noted(getattr(command, "progress", True)):
-                command.run()
-                sys.stdout.flush()
-        except BrokenPipeError:  # whoever reads the output, as `head`, has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
-            return 0
-        except (ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
-            if command.debug:
-                raise
-            text = str(error).partition(" was raised from the environment creator")[0]  # what gymnasium.make adds
-            print(f"bandit-envs: {' '.join(text.split())}", file=sys.stderr)
-            return 2
-        except Exception as error:  # of a user's own problem, agent or law
-            if command.debug:
-                raise
-            told = f"{type(error).__name__}: {error}"
-            print(f"bandit-envs: {' '.join(told.split())} (--debug shows where it comes from)", file=sys.stderr)
-            return 2
-        except KeyboardInterrupt as error:
-            print(": ".join(["bandit-envs: interrupted", *map(str, error.args)]), file=sys.stderr)
-            return 130
+    try:
+        with _current_folder():
+            code = _run(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads the output, as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
+        return 0
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    """Run a command line, and tell its errors; returns the code that the process should exit with."""
+    try:
+        command = parse(argv)
+    except SystemExit as end:
+        return int(end.code or 0)
+    try:
+        with compilation_noted(getattr(command, "progress", True)):
+            command.run()
+    except BrokenPipeError:
+        raise
+    except (ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
+        if command.debug:
+            raise
+        text = str(error).partition(" was raised from the environment creator")[0]  # what gymnasium.make adds
+        print(f"bandit-envs: {' '.join(text.split())}", file=sys.stderr)
+        return 2
+    except Exception as error:  # of a user's own problem, agent or law
+        if command.debug:
+            raise
+        told = f"{type(error).__name__}: {error}"
+        print(f"bandit-envs: {' '.join(told.split())} (--debug shows where it comes from)", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as error:
+        print(": ".join(["bandit-envs: interrupted", *map(str, error.args)]), file=sys.stderr)
+        return 130
     return 0
