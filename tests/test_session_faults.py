@@ -139,9 +139,7 @@ def test_a_table_is_undone_as_a_whole(tmp_path: Path) -> None:
         assert session.undo_table("wrong.csv") == 2  # and what is left of the first
         assert [ask.arm for ask in session.pending] == [arm]
         assert session.arms()["pulls"].tolist() == [0, 0, 1]
-        with pytest.raises(
-            ValueError, match="recorded from a table 'wrong.csv'; there are those of: none"
-        ):
+        with pytest.raises(ValueError, match="recorded from a table 'wrong.csv'; there are those of: none"):
             session.undo_table(wrong)
         assert session.tell_table(wrong) == 3  # mended, it may come again
         assert session.undo() == session.history().query("kind == 'told'")["event"].iloc[-1]
