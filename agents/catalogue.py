@@ -253,6 +253,7 @@ class Recipe:
             agent = self.target(task, **given, **told)
         if not _predicts(agent):
             raise ValueError(f"{self.name} makes no agent: {agent!r:.200} has no method predict")
+        _refuse_other_arms(self.name, agent, task)
         if isinstance(agent, Agent) and not hasattr(agent, "task"):
             raise TypeError(f"the constructor of {type(agent).__name__} must begin with super().__init__(task)")
         if told and isinstance(agent, Agent):
@@ -366,6 +367,21 @@ def _is_ours(target: Any) -> bool:
     """Whether what makes an agent, or the agent that is made anew, comes with this package."""
     maker = type(target.agent) if isinstance(target, _Anew) else target
     return (getattr(maker, "__module__", None) or "").startswith("agents.")
+
+
+def _refuse_other_arms(name: str, agent: Any, task: Task) -> None:
+    """Refuse a model that was trained with another number of arms: its space of actions is 0 .. K - 1, and to stop.
+
+    Raises:
+        ValueError: naming both numbers.
+    """
+    space = getattr(agent, "action_space", None)
+    if isinstance(space, spaces.Discrete) and space.n != task.stop + 1 and task.pull == "arm":
+        raise ValueError(
+            f"{name} was trained with K = {space.n - 1} arms, and the task has K = {task.K}: evaluate it with "
+            f"{space.n - 1} arms, train it with {task.K}, or use a policy that takes any K "
+            "(MaskableEquivariantPolicy and others of agents.learned, as `bandit-envs train` does)"
+        )
 
 
 def reads(agent: Any) -> str:

@@ -215,6 +215,11 @@ class Task:
         form = json.loads(text)
         if not isinstance(form, dict):
             raise ValueError(f"a task in JSON form is an object, got {text!r:.200}")
+        known = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(cls)}
+        if lost := [name for name, needed in known.items() if needed and name not in form]:
+            raise ValueError(f"a task in JSON form needs {lost[0]!r}, got {', '.join(form) or 'nothing'}")
+        if surplus := [name for name in form if name not in known]:
+            raise ValueError(f"a task in JSON form has no {surplus[0]!r:.80}: it may come from a newer version")
         module, colon, _ = str(form.get("problem")).partition(":")
         if colon and module.strip() not in sys.modules and not flag("trust", trust):
             raise ValueError(

@@ -1033,3 +1033,16 @@ def test_functions_that_fail_name_the_agent(registry: Any) -> None:
     with pytest.raises(FileNotFoundError) as missing:
         agents.make(absent, env)
     assert missing.value.__notes__ == ["It was raised by the agent 'absent'."]
+
+
+def test_a_model_of_another_number_of_arms_names_both() -> None:
+    class Model:  # as one of Stable-Baselines3
+        observation_space = gym.spaces.Box(-1, 1, (180,))
+        action_space = gym.spaces.Discrete(21)
+
+        def predict(self, *arguments: Any, **keywords: Any) -> Any:
+            raise AssertionError("it has not been told")
+
+    told = {"instance": {"law": "bernoulli", "mean": [0.2, 0.8]}, "budget": 10}
+    with pytest.raises(ValueError, match=r"was trained with K = 20 arms, and the task has K = 2"):
+        agents.evaluate({"mine": Model()}, "bandit_envs/Threshold-v0", episodes=2, env_kwargs=told)

@@ -97,6 +97,30 @@ def test_what_is_wrong_is_told_and_not_recorded(session: Any, path: str, body: A
     assert session.version == 0
 
 
+def test_a_huge_post_is_refused(session: Any) -> None:
+    web = client(session)
+    assert web.post("/note", json={"text": "x" * 200_000}).status_code == 413
+    deep = web.post("/note", content="[" * 90_000, headers={"content-type": "application/json"})
+    assert deep.status_code == 400
+    assert session.version == 0
+
+
+def test_a_store_that_is_lost_while_it_serves(session: Any, tmp_path: Path) -> None:
+    web = client(session)
+    assert web.get("/state").status_code == 200
+    (tmp_path / "a.db").unlink()
+    reply = web.post("/tell", json={"arm": "tea", "value": 1})
+    assert (reply.status_code, "nothing was recorded" in reply.json()["error"]) == (400, True)
+    assert web.get("/state").status_code == 503
+
+
+def test_an_event_is_undone_once(session: Any) -> None:
+    web, other = client(session), client(session)
+    web.post("/tell", json={"arm": "tea", "value": 1})
+    assert web.post("/undo", json={"event": 1}).status_code == 200
+    assert "has been undone already" in other.post("/undo", json={"event": 1}).json()["error"]
+
+
 def test_who_may_read_and_write(session: Any) -> None:
     local, guarded = client(session), client(session, "secret", "http://example.org")
     for path in ("/", "/state"):

@@ -327,14 +327,22 @@ class Export(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class Undo(Action):
-    """Undo a result, as if it had never been; the history keeps a trace."""
+    """Undo a result, or those of a table, as if they had never been; the history keeps a trace."""
 
     event: Count = None
     """Its number in the history, or that of a question that waits; left out: the last result."""
 
+    table: Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="")] = None
+    """Undo all results of this table instead, the one of this name that was imported last."""
+
     def run(self) -> None:
+        if self.event is not None and self.table is not None:
+            raise ValueError("undo takes --event or --table, not both")
         with self.opened() as session:
-            print(f"undone: the event {session.undo(self.event)}")
+            if self.table is None:
+                print(f"undone: the event {session.undo(self.event)}")
+            else:
+                print(f"undone: {session.undo_table(self.table)} results from {self.table}")
             _print_state(session)
 
 

@@ -5,6 +5,7 @@ A `Book` is a function of the events, in order, those that were undone left out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Any
 
@@ -22,6 +23,8 @@ from .store import ADDED, ASKED, NOTE, TOLD, UNDONE, WITHDRAWN, Event
 __all__ = ["Book"]
 
 Floats = NDArray[np.float64]
+
+KINDS = (ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE)
 
 
 class Book:
@@ -61,8 +64,19 @@ class Book:
         limits = [limit for limit in (task.budget, task.max_pulls) if limit is not None]
         return max(min(limits) - self.count, 0) if limits else None
 
+    @property
+    def lost(self) -> int:
+        """Measurements of arms that have been withdrawn: they count as part of the budget."""
+        return int(self.statistics.pulls[sorted(self.withdrawn)].sum())
+
     def apply(self, event: Event) -> bool:
-        """Take in the next event; False if it undoes one that is in the book already, which must then be made anew."""
+        """Take in the next event; False if it undoes one that is in the book already, which must then be made anew.
+
+        Raises:
+            ValueError: for what no session has written, and where the agent does not go on with these arms.
+        """
+        if what := self._damage(event):
+            raise ValueError(f"the store is damaged: its event {event.number} ({event.kind!r:.40}) {what}")
         self.upto = event.number
         if event.kind == ASKED:
             self.run.decide()  # whether or not the question was taken back later
@@ -87,6 +101,23 @@ class Book:
                 return True
             return self.asks.pop(event.about or 0, None) is not None
         return True
+
+    def _damage(self, event: Event) -> str:
+        """What is wrong with an event that comes next, "" if nothing is."""
+        if event.kind not in KINDS:
+            return "is none that this version knows"
+        if event.kind == ADDED:
+            known = event.arm != len(self.names) or not event.text or event.text in self.number
+            return "adds no new arm" if known else ""
+        if event.kind in (ASKED, TOLD, WITHDRAWN) and not (
+            isinstance(event.arm, (int, np.integer)) and 0 <= event.arm < len(self.names)
+        ):
+            return f"tells of the arm {event.arm!r:.40}, and there are {len(self.names)}"
+        if event.kind == TOLD:
+            values = event.value if isinstance(event.value, tuple) else (event.value,)
+            fits = len(values) == self.setup.task.D and all(isinstance(one, (int, float)) for one in values)
+            return "" if fits and all(map(math.isfinite, values)) else f"has the value {event.value!r:.80}"
+        return ""
 
     def apply_all(self, events: Collection[Event]) -> bool:
         """Take in the next events, as `apply`."""
@@ -138,8 +169,7 @@ class Book:
     def _begin(self) -> None:
         """The agent begins on the arms that there are, with what has been told of them."""
         self._set_arms()
-        lost = int(self.statistics.pulls[sorted(self.withdrawn)].sum())
-        agent, task = self.setup.made_for(len(self.active), lost)
+        agent, task = self.setup.made_for(len(self.active), self.lost)
         self.run = run = Run(agent, task, self.setup.public_seed)
         if self.count == 0:
             return
@@ -200,9 +230,8 @@ class Book:
             book._told_arms[: book.count], book._told[: book.count] = kept["told_arms"], kept["told"]
             book.statistics = _statistics(kept, "all_")
             book._set_arms()
-            lost = int(book.statistics.pulls[sorted(book.withdrawn)].sum())
             if book.withdrawn or len(book.names) != len(setup.names):
-                agent, task = setup.made_for(len(book.active), lost)
+                agent, task = setup.made_for(len(book.active), book.lost)
                 book.run = Run(agent, task, setup.public_seed)
             run = book.run
             run.seen, state = _statistics(kept, "seen_"), form["run"]

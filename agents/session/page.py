@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import secrets
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -25,6 +26,7 @@ __all__ = ["LOCAL_HOSTS", "application", "news", "serve", "state"]
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 MOST_ARMS = 60  # shown at once: of more arms those that wait, and those nearest to the boundary
+MOST_BYTES = 100_000  # of what a browser sends
 MOST_EVENTS = 15  # of the history
 MOST_NAMES = 24  # of the arms of the answer
 PAUSE = 0.5  # seconds between two looks for news
@@ -170,12 +172,17 @@ def application(session: Session, token: str | None = None) -> Any:
             kind = request.headers.get("content-type", "").partition(";")[0].strip()
             if kind != "application/json":
                 return responses.JSONResponse({"error": "send JSON"}, 415)
+            body = bytearray()
+            async for part in request.stream():
+                body += part
+                if len(body) > MOST_BYTES:
+                    return responses.JSONResponse({"error": f"send at most {MOST_BYTES} bytes"}, 413)
             try:
-                asked = await request.json()
+                asked = json.loads(body)
                 if not isinstance(asked, dict):
                     raise ValueError("send a JSON object")
                 done = await pool.run_in_threadpool(change, asked)
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, RecursionError, FileNotFoundError) as error:
                 return responses.JSONResponse({"error": " ".join(str(error).split())}, 400)
             return responses.JSONResponse({"done": done})
 
@@ -187,7 +194,10 @@ def application(session: Session, token: str | None = None) -> Any:
         return responses.HTMLResponse(html, headers=headers)
 
     async def look(request: Any) -> Any:
-        found = await pool.run_in_threadpool(state, session, request.query_params.get("find", ""))
+        try:
+            found = await pool.run_in_threadpool(state, session, request.query_params.get("find", ""))
+        except (ValueError, FileNotFoundError) as error:  # the store has been lost meanwhile
+            return responses.JSONResponse({"error": str(error)}, 503)
         return responses.JSONResponse(found)
 
     async def listen(request: Any) -> Any:

@@ -1,13 +1,19 @@
-"""Whether a table begins with results that a session has already, so that they would count twice."""
+"""The tables whose results a session has: one that is read twice would count twice; one that was wrong is undone."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import groupby
+from pathlib import Path
 
 from .store import Event
 
-__all__ = ["refuse_repeated"]
+__all__ = ["last_read", "read_from", "refuse_repeated"]
+
+
+def read_from(table: str | Path) -> str:
+    """What the history says of a result that stands in a table."""
+    return f"from {Path(table).name}"
 
 FEW = 3  # fewer results that agree, as those of two small tables may by chance, are no sign of a repetition
 
@@ -36,6 +42,25 @@ def refuse_repeated(table: str, new: Sequence[Event], known: Sequence[Event], un
                 f"{table}: {which} are in the session already{since}, from event {first.number} on, and would count "
                 "twice. Leave them out; or, if they were measured once more, say again=True (--again)"
             )
+
+
+def last_read(table: str | Path, known: Sequence[Event], undone: Collection[int]) -> list[Event]:
+    """The results of the table of this name that was recorded last, without those that were undone.
+
+    Args:
+        table: its name. known: all results, in order. undone: the numbers of those that were undone.
+
+    Raises:
+        ValueError: where there are none.
+    """
+    blocks = [[one for one in block if one.number not in undone] for block in _tables(known)]
+    tables = {block[0].text: block for block in blocks if block}
+    if read_from(table) not in tables:
+        names = ", ".join(str(text).removeprefix("from ") for text in tables) or "none"
+        raise ValueError(
+            f"no results were recorded from a table {Path(table).name!r:.200}; there are those of: {names}"
+        )
+    return tables[read_from(table)]
 
 
 def _tables(known: Sequence[Event]) -> list[list[Event]]:

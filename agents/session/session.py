@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -13,13 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, boundary_of, flag, integer, measurements, number
+from bandit_envs import Task, flag, integer, measurements
 
-from ..core.optional import pandas
+from . import views
 from .book import Book
-from .repeated import refuse_repeated
+from .facts import refuse_others
+from .ledger import Ledger
+from .repeated import last_read, read_from, refuse_repeated
+from .results import arm_of, person, results_of, text_of
 from .setup import Setup, checked_name
-from .store import ADDED, ASKED, NOTE, TOLD, UNDONE, WITHDRAWN, Event, Store
+from .store import ADDED, ASKED, NOTE, TOLD, WITHDRAWN, Event, Store
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Ask", "Session"]
 
 
-STEPS = 256  # results between two states that are kept
+FEWEST_ARMS = 2
 
 
 class Ask(NamedTuple):
@@ -86,11 +86,13 @@ class Session:
                 raise FileNotFoundError(f"there is no session in {store}: tell the agent and the task of a new one")
             if not self._store.create(new.facts()):
                 facts = self._store.facts()  # somebody else was quicker
-        if facts is not None and new is not None:
-            _same(facts, new.facts(), names is not None, public_seed is not None)
-        self._setup = new if facts is None and new is not None else Setup.from_facts(facts or {}, agent, trust)
-        self._lock, self._kept = threading.RLock(), 0
-        self._book = self._opened()
+        if facts is None and new is not None:
+            self._setup = new
+        else:
+            self._setup = Setup.from_facts(facts or {}, agent, trust)
+            if new is not None:
+                refuse_others(facts or {}, new.facts(), names is not None, public_seed is not None)
+        self._ledger = Ledger(self._store, self._setup)
 
     # --- the experiment -----------------------------------------------------------------------------------------------
 
@@ -104,13 +106,8 @@ class Session:
             n: how many measurements.
             who: asks, for the history, and so that results find their questions.
         """
-        n, who = integer("n", n, 1, 10**6), _person(who)
-        with self._lock:
-            with self._store.writing() as connection:
-                self._catch_up(connection)
-                asked = [Event(0, ASKED, arm, who=who) for arm in self._book.wanted(n)]
-                added = self._store.append(connection, asked)
-            self._take(added)
+        n, who = integer("n", n, 1, 10**6), person(who)
+        added = self._ledger.append(lambda book, _: [Event(0, ASKED, arm, who=who) for arm in book.wanted(n)])
         return [int(event.arm or 0) for event in added]
 
     def tell(self, arm: int | str, value: Any, who: str | None = None) -> None:
@@ -187,45 +184,33 @@ class Session:
             who: has measured them.
             table: in which they stand, for the history. again: whether they may have been recorded from there before.
         """
-        who, text = _person(who), None if table is None else f"from {Path(table).name}"
-        with self._lock:
-            with self._store.writing() as connection:
-                self._catch_up(connection)
-                told, taken = [], set[int]()
-                for place, arm, value in rows:
-                    try:
-                        one, sample = self.arm(arm), self._sample(value)
-                    except ValueError as error:
-                        raise ValueError(f"{place}{error}") from None
-                    about = self._book.ask_answered_by(one, who, taken)
-                    if about is not None:
-                        taken.add(about)
-                    told.append(Event(0, TOLD, one, sample, about, who, text))
-                if table is not None and not again:
-                    refuse_repeated(table, told, self._store.events(connection, kinds=[TOLD]), self._undone(connection))
-                added = self._store.append(connection, told)
-            self._take(added)
-        return len(added)
+        who, text = person(who), None if table is None else read_from(table)
+
+        def told(book: Book, connection: Any) -> list[Event]:
+            new = results_of(book, self.task, rows, who, text)
+            if table is not None and not again:
+                known = self._store.events(connection, kinds=[TOLD])
+                refuse_repeated(table, new, known, self._store.undone(connection))
+            return new
+
+        return len(self._ledger.append(told))
 
     def answer(self) -> NDArray[np.bool_]:
         """The answer as of now, a mask of all arms, (K,); the final one where the session is `done`."""
-        with self._lock:
-            self._look()
-            return self._book.answer()
+        with self._ledger.reading() as book:
+            return book.answer()
 
     @property
     def done(self) -> bool:
         """Whether the agent has stopped, or the budget is spent. Later results are recorded; the answer stays."""
-        with self._lock:
-            self._look()
-            return self._book.run.over
+        with self._ledger.reading() as book:
+            return book.run.over
 
     @property
     def remaining(self) -> int | None:
         """How many measurements the budget leaves; None where there is no budget."""
-        with self._lock:
-            self._look()
-            return self._book.remaining
+        with self._ledger.reading() as book:
+            return book.remaining
 
     @property
     def certificate(self) -> float | None:
@@ -234,15 +219,8 @@ class Session:
         It is 1 - the level of the certificate (`Problem.certified_level`), whatever has chosen the measurements. None
         where the problem tells no evidence, and where arms are compared and are too many to be looked at in pairs.
         """
-        with self._lock:
-            self._look()
-            book = self._book
-            task, seen, answer = book.run.task, book.statistics.at(book.active), book.answer()[book.active]
-        if (certifier := task.level_certifier()) is None:
-            return None
-        D = () if task.D == 1 else (task.D,)
-        means, variances = (x.reshape(1, task.K, *D) for x in (seen.mean, seen.variance))
-        return 1.0 - float(certifier.levels(seen.pulls[None], means, variances, answer[None].astype(np.int8))[0])
+        with self._ledger.reading() as book:
+            return views.certificate(book)
 
     @property
     def boundary(self) -> float | None:
@@ -250,25 +228,16 @@ class Session:
 
         Where the problem knows no such mean, it is halfway between the two kinds of arms.
         """
-        with self._lock:
-            self._look()
-            problem, seen = self._book.run.problem, self._book.statistics.at(self._book.active)
-        if problem.boundary is None and (self.task.D > 1 or not seen.pulls.all()):
-            return None
-        return boundary_of(problem, seen.seen()[0])
+        with self._ledger.reading() as book:
+            return views.boundary(book)
 
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
         The noise is as the task tells it. Withdrawn arms have NaN.
         """
-        with self._lock:
-            self._look()
-            book, found = self._book, np.full(len(self._book.names), np.nan)
-            seen = book.statistics.at(book.active)
-            margin = np.nan_to_num(np.abs(book.run.problem.margin(seen.seen())[0]), nan=0.0, posinf=0.0, neginf=0.0)
-            found[book.active] = margin * np.sqrt(seen.pulls) / self.task.sigma
-        return found
+        with self._ledger.reading() as book:
+            return views.unsure(book)
 
     @property
     def label(self) -> str:
@@ -278,15 +247,13 @@ class Session:
     @property
     def pending(self) -> list[Ask]:
         """The questions that wait for their results, in order."""
-        with self._lock:
-            self._look()
-            return [Ask(number, arm, who) for number, (arm, who) in self._book.asks.items()]
+        with self._ledger.reading() as book:
+            return [Ask(number, arm, who) for number, (arm, who) in book.asks.items()]
 
     def next(self) -> int | None:
         """The arm that would be asked for next, without asking; None where there is none."""
-        with self._lock:
-            self._look()
-            return next(iter(self._book.wanted(1)), None)
+        with self._ledger.reading() as book:
+            return next(iter(book.wanted(1)), None)
 
     # --- the arms -----------------------------------------------------------------------------------------------------
 
@@ -298,23 +265,20 @@ class Session:
     @property
     def agent(self) -> Any:
         """The agent, made for the arms that there are."""
-        with self._lock:
-            self._look()
-            return self._book.run.agent
+        with self._ledger.reading() as book:
+            return book.run.agent
 
     @property
     def names(self) -> list[str]:
         """The names of all arms, by number."""
-        with self._lock:
-            self._look()
-            return list(self._book.names)
+        with self._ledger.reading() as book:
+            return list(book.names)
 
     @property
     def active(self) -> NDArray[np.int64]:
         """The numbers of the arms that have not been withdrawn."""
-        with self._lock:
-            self._look()
-            return self._book.active.copy()
+        with self._ledger.reading() as book:
+            return book.active.copy()
 
     def arm(self, arm: int | str) -> int:
         """The number of an arm that can be measured.
@@ -325,19 +289,8 @@ class Session:
         Raises:
             ValueError: for an arm that there is not, or no longer.
         """
-        book, found = self._book, None
-        if isinstance(arm, str):
-            found = book.number.get(arm.strip())
-            if found is None and arm.strip().isdecimal() and int(arm) < len(book.names):
-                found = int(arm)
-            if found is None:
-                known = ", ".join(book.names[:8]) + (", ..." if len(book.names) > 8 else "")
-                raise ValueError(f"there is no arm {arm!r:.200}; the arms are {known}")
-        else:
-            found = integer("arm", arm, 0, len(book.names) - 1)
-        if found in book.withdrawn:
-            raise ValueError(f"the arm {book.names[found]!r:.200} has been withdrawn")
-        return found
+        with self._ledger.reading() as book:
+            return arm_of(book, arm)
 
     def add_arm(self, name: str | None = None) -> int:
         """Add an arm; the agent begins anew on all arms, with all results that there are.
@@ -348,17 +301,14 @@ class Session:
         Raises:
             ValueError: where the name is taken, or the agent does not take one more arm; nothing is recorded.
         """
-        with self._lock:
-            with self._store.writing() as connection:
-                self._catch_up(connection)
-                book = self._book
-                new = str(len(book.names)) if name is None else checked_name(name)
-                if new in book.number:
-                    raise ValueError(f"there is an arm {new!r:.200} already")
-                self._setup.made_for(len(book.active) + 1, 0)
-                added = self._store.append(connection, [Event(0, ADDED, len(book.names), text=new)])
-            self._take(added)
-            return int(added[0].arm or 0)
+
+        def added(book: Book, _: Any) -> list[Event]:
+            new = str(len(book.names)) if name is None else checked_name(name)
+            if new in book.number:
+                raise ValueError(f"there is an arm {new!r:.200} already")
+            return [Event(0, ADDED, len(book.names), text=new)]
+
+        return int(self._ledger.append(added)[0].arm or 0)
 
     def withdraw_arm(self, arm: int | str) -> None:
         """Withdraw an arm: it is neither asked for nor answered any more. The agent begins anew on the others.
@@ -369,13 +319,16 @@ class Session:
             ValueError: for an arm that there is not, and where the agent cannot do with one arm less; nothing is
                 recorded.
         """
-        with self._lock:
-            with self._store.writing() as connection:
-                self._catch_up(connection)
-                one = self.arm(arm)
-                self._setup.made_for(len(self._book.active) - 1, 0)
-                added = self._store.append(connection, [Event(0, WITHDRAWN, one)])
-            self._take(added)
+
+        def withdrawn(book: Book, _: Any) -> list[Event]:
+            one = arm_of(book, arm)
+            if len(book.active) == FEWEST_ARMS:
+                raise ValueError(
+                    f"the arm {book.names[one]!r:.200} cannot be withdrawn: there must be {FEWEST_ARMS} arms at least"
+                )
+            return [Event(0, WITHDRAWN, one)]
+
+        self._ledger.append(withdrawn)
 
     # --- the history --------------------------------------------------------------------------------------------------
 
@@ -391,35 +344,48 @@ class Session:
         Raises:
             ValueError: where there is no such event, or it cannot be undone; nothing is recorded.
         """
-        with self._lock:
-            with self._store.writing() as connection:
-                self._catch_up(connection)
-                undone = self._undone(connection)
-                if event is None:
-                    told = self._store.events(connection, kinds=[TOLD])
-                    event = next((one.number for one in reversed(told) if one.number not in undone), None)
-                    if event is None:
-                        raise ValueError("there is no result to undo")
-                found = self._store.one(connection, integer("event", event, 1))
-                if found is None:
-                    raise ValueError(f"there is no event {event}")
-                waits = found.kind == ASKED and found.number in self._book.asks
-                if found.number in undone or not (waits or found.kind in (TOLD, WITHDRAWN)):
-                    why = "it has been undone already" if found.number in undone else f"it is {found.kind!r}"
-                    if found.kind == ASKED and found.number not in undone:
-                        why = "its result has come: undo that"
-                    raise ValueError(f"the event {event} cannot be undone: {why}")
-                added = self._store.append(connection, [Event(0, UNDONE, found.arm, about=found.number)])
-            self._take(added)
-            return found.number
+
+        def undoing(book: Book, connection: Any) -> list[Event]:
+            undone = self._store.undone(connection)
+            number = self._store.last_told(connection) if event is None else integer("event", event, 1)
+            if number is None:
+                raise ValueError("there is no result to undo")
+            found = self._store.one(connection, number)
+            if found is None:
+                raise ValueError(f"there is no event {number}")
+            waits = found.kind == ASKED and found.number in book.asks
+            if found.number in undone or not (waits or found.kind in (TOLD, WITHDRAWN)):
+                why = "it has been undone already" if found.number in undone else f"it is {found.kind!r}"
+                if found.kind == ASKED and found.number not in undone:
+                    why = "its result has come: undo that"
+                raise ValueError(f"the event {number} cannot be undone: {why}")
+            return [found.undoing()]
+
+        return int(self._ledger.append(undoing)[0].about or 0)
+
+    def undo_table(self, table: str | Path) -> int:
+        """Undo all results of a table that was recorded by `tell_table`, as if it had never been; with a trace.
+
+        Args:
+            table: the name of its file. Of tables of this name, the one that was recorded last.
+
+        Returns:
+            How many results there were.
+
+        Raises:
+            ValueError: where no table of this name has been recorded, or all its results have been undone.
+        """
+
+        def undoing(_: Book, connection: Any) -> list[Event]:
+            known = self._store.events(connection, kinds=[TOLD])
+            return [one.undoing() for one in last_read(table, known, self._store.undone(connection))]
+
+        return len(self._ledger.append(undoing))
 
     def note(self, text: str, who: str | None = None) -> None:
         """Write a remark into the history."""
-        with self._lock:
-            with self._store.writing() as connection:
-                self._catch_up(connection)
-                added = self._store.append(connection, [Event(0, NOTE, text=str(text), who=_person(who))])
-            self._take(added)
+        event = Event(0, NOTE, text=text_of("a remark", text), who=person(who))
+        self._ledger.append(lambda *_: [event])
 
     def history(self, last: int | None = None) -> DataFrame:
         """All events, or the last ones, as a table: number, time, kind, arm and its name, value, and what was undone.
@@ -427,32 +393,10 @@ class Session:
         `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), `about` the number of
         the event that this one answers or undoes, `undone` whether it was undone later.
         """
-        with self._lock:
-            with self._store.reading() as connection:
-                after = 0 if last is None else max(self._store.last(connection) - integer("last", last, 0), 0)
-                events, undone = self._store.events(connection, after), self._undone(connection)
-            self._look()
-            names = self._book.names
-        pd, D = pandas(), self.task.D
-        arms = [event.arm for event in events]
-        columns: dict[str, Any] = {
-            "event": np.array([event.number for event in events], np.int64),
-            "at": pd.to_datetime([event.at for event in events], utc=True),
-            "kind": [event.kind for event in events],
-            "arm": pd.array(arms, dtype="Int64"),
-            "name": [None if arm is None else names[arm] for arm in arms],
-        }
-        told = np.array([np.full(D, np.nan) if event.value is None else np.atleast_1d(event.value) for event in events])
-        told = told.reshape(len(events), D)
-        columns |= {"value" if D == 1 else f"value_{d}": told[:, d] for d in range(D)}
-        columns |= {
-            "about": pd.array([event.about for event in events], dtype="Int64"),
-            "who": [event.who for event in events],
-            "text": [event.text for event in events],
-            "undone": [event.number in undone for event in events],
-        }
-        table: DataFrame = pd.DataFrame(columns)
-        return table
+        with self._ledger.reading() as book, self._store.reading() as connection:
+            after = 0 if last is None else max(book.upto - integer("last", last, 0), 0)
+            events = [event for event in self._store.events(connection, after) if event.number <= book.upto]
+            return views.history_table(events, self._store.undone(connection), book.names, self.task.D)
 
     def arms(self) -> DataFrame:
         """A table of the arms: pulls, mean, standard deviation, an interval, the answer, and questions that wait.
@@ -460,27 +404,14 @@ class Session:
         `low` and `high` are the ends of a 95 % interval of the arm's mean by the scale of the noise that the task
         tells, at its present number of measurements.
         """
-        with self._lock:
-            self._look()
-            book, task = self._book, self.task
-            seen, answer = book.statistics, book.answer()
-            waiting = np.bincount([arm for arm, _ in book.asks.values()], minlength=len(book.names))
-            withdrawn = np.isin(np.arange(len(book.names)), list(book.withdrawn))
-            names = list(book.names)
-        columns: dict[str, Any] = {"name": names, "pulls": seen.pulls}
-        for d in range(task.D):
-            tail = "" if task.D == 1 else f"_{d}"
-            with np.errstate(divide="ignore"):
-                radius = task.sigma * np.sqrt(2 * math.log(2 / 0.05) / seen.pulls)
-            mean = np.where(seen.pulls > 0, seen.mean[:, d], np.nan)
-            low, high = mean - radius, mean + radius
-            if task.support is not None and task.law != "gaussian":
-                low, high = np.maximum(low, task.support[0]), np.minimum(high, task.support[1])
-            sd = np.where(seen.pulls > 1, np.sqrt(seen.variance[:, d]), np.nan)
-            columns |= {f"mean{tail}": mean, f"sd{tail}": sd, f"low{tail}": low, f"high{tail}": high}
-        columns |= {"answer": answer, "pending": waiting, "withdrawn": withdrawn}
-        table: DataFrame = pandas().DataFrame(columns)
-        return table
+        with self._ledger.reading() as book:
+            return views.arms_table(book)
+
+    @property
+    def version(self) -> int:
+        """The number of the last event; it grows with everything that happens."""
+        with self._ledger.reading() as book:
+            return book.upto
 
     def close(self) -> None:
         """Give back what the database has lent."""
@@ -496,123 +427,12 @@ class Session:
 
     def __len__(self) -> int:
         """How many results there are."""
-        with self._lock:
-            self._look()
-            return self._book.count
+        with self._ledger.reading() as book:
+            return book.count
 
     def __bool__(self) -> bool:
         return True
 
     def __repr__(self) -> str:
-        task = self._setup.task
-        return f"Session({self._setup.agent}, {task.problem}, {len(self._book.active)} arms, {self._store.address!r})"
-
-    # --- the book -----------------------------------------------------------------------------------------------------
-
-    @property
-    def version(self) -> int:
-        """The number of the last event; it grows with everything that happens."""
-        with self._lock:
-            self._look()
-            return self._book.upto
-
-    def _sample(self, value: Any) -> Any:
-        """What was measured, checked: a float, or a tuple of those of the dimensions.
-
-        Raises:
-            ValueError: naming the value and what is allowed.
-        """
-        task = self.task
-        low, high = task.support if task.support is not None and task.law != "gaussian" else (-math.inf, math.inf)
-        if task.D == 1:
-            found = number("a measurement", value, low, high)
-            if task.law == "bernoulli" and found not in (low, high):
-                raise ValueError(f"a measurement must be {low:g} or {high:g}, got {value!r:.200}")
-            return found
-        try:
-            values = list(value)
-        except TypeError:
-            values = []
-        if isinstance(value, str) or len(values) != task.D:
-            raise ValueError(f"a measurement must be {task.D} numbers, got {value!r:.200}")
-        return tuple(number("a measurement", one, low, high) for one in values)
-
-    def _undone(self, connection: Any) -> set[int]:
-        """The numbers of the events that were undone."""
-        return {int(event.about or 0) for event in self._store.events(connection, kinds=[UNDONE])}
-
-    def _opened(self) -> Book:
-        """The book as the store has it, from the latest state that was kept and still holds."""
-        with self._store.reading() as connection:
-            undoings = self._store.events(connection, kinds=[UNDONE])
-            undone, book = {int(event.about or 0) for event in undoings}, None
-            for upto, data in self._store.snapshots(connection):
-                if all(event.number <= upto or int(event.about or 0) > upto for event in undoings):
-                    book = Book.restored(self._setup, undone, data)
-                    if book is not None:
-                        self._kept = book.count
-                        break
-            if book is None:
-                book, self._kept = Book(self._setup, undone), 0
-            book.apply_all(self._store.events(connection, book.upto))
-            return book
-
-    def _catch_up(self, connection: Any) -> None:
-        """Take in what others have done."""
-        if not self._book.apply_all(self._store.events(connection, self._book.upto)):
-            self._book = self._opened()
-
-    def _look(self) -> None:
-        """Take in what others have done, without writing."""
-        with self._store.reading() as connection:
-            self._catch_up(connection)
-
-    def _take(self, events: Sequence[Event]) -> None:
-        """Take in one's own events; keep the state from time to time."""
-        if not self._book.apply_all([event for event in events if event.number > self._book.upto]):
-            self._book = self._opened()
-        if self._book.count >= self._kept + STEPS:
-            self._kept = self._book.count
-            if (data := self._book.snapshot()) is not None:
-                self._store.keep(self._book.upto, data)
-
-
-def _person(who: Any) -> str | None:
-    """Who asks or tells.
-
-    Raises:
-        ValueError: unless it is text or None.
-    """
-    if who is not None and not isinstance(who, str):
-        raise ValueError(f"who must be a name or None, got {who!r:.200}")
-    return who or None
-
-
-def _same(known: Mapping[str, Any], new: Mapping[str, Any], names: bool, seed: bool) -> None:
-    """Refuse to go on with a session of another agent or task.
-
-    Raises:
-        ValueError: naming what differs.
-    """
-    asked = ["agent", "parameters", "task", *(["names"] if names else []), *(["public_seed"] if seed else [])]
-    told = list[str]()
-    for name in asked:
-        there, wanted = known[name], new[name]
-        if name == "task":
-            there, wanted = json.loads(there), json.loads(wanted)
-        told += _differing(name, there, wanted)
-    if told:
-        raise ValueError(
-            f"the store holds another session: {'; '.join(told)}. Choose another store, or leave out the agent and the "
-            "task to go on with this one"
-        )
-
-
-def _differing(name: str, there: Any, wanted: Any) -> list[str]:
-    """What differs between two facts, in words; of objects, entry by entry."""
-    if there == wanted:
-        return []
-    if isinstance(there, Mapping) and isinstance(wanted, Mapping):
-        keys = dict.fromkeys([*there, *wanted])
-        return [told for key in keys for told in _differing(key, there.get(key), wanted.get(key))]
-    return [f"{name} is {there!r:.80} there, {wanted!r:.80} asked for"]
+        problem, K = self._setup.task.problem, len(self._ledger.book.active)
+        return f"Session({self._setup.agent}, {problem}, {K} arms, {self._store.address!r})"

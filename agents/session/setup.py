@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,10 +18,10 @@ from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent, task_of
 from ..core.certified import CERTIFICATE, Certified
 from ..models.cards import card_path
+from .facts import FORMAT, refuse_damaged
 
 __all__ = ["FACTS", "Setup", "suggested", "task_from_facts"]
 
-FORMAT = 1
 UNFIT = object()  # in place of the JSON form of what has none
 FACTS = ("problem", "arms", "range", "sigma", "binary", "budget", "delta", "max_pulls", "dimensions")
 
@@ -80,8 +81,9 @@ def checked_names(names: Sequence[Any] | None, K: int) -> list[str]:
     if isinstance(names, str) or len(names) != K:
         raise ValueError(f"names must be one for each of the {K} arms, got {names!r:.200}")
     found = [checked_name(name) for name in names]
-    if twice := [name for place, name in enumerate(found) if name in found[:place]][:1]:
-        raise ValueError(f"two arms cannot have the same name, {twice[0]!r:.200}")
+    if len(set(found)) < len(found):
+        (twice, _), *_ = Counter(found).most_common(1)
+        raise ValueError(f"two arms cannot have the same name, {twice!r:.200}")
     return found
 
 
@@ -144,10 +146,10 @@ class Setup:
             trust: import the modules, and load the saved model, that the facts name, which runs their code.
 
         Raises:
-            ValueError: for the facts of another version, where the agent is missing, and without the trust needed.
+            ValueError: for facts that are damaged or of another version, where the agent is missing, and without the
+                trust needed.
         """
-        if facts.get("format") != FORMAT:
-            raise ValueError(f"this session is of the format {facts.get('format')!r:.80}, this version reads {FORMAT}")
+        refuse_damaged(facts)
         task, parameters = Task.from_json(facts["task"], trust=trust), facts["parameters"]
         text = facts["agent"] if agent is None else agent
         if text is None:
@@ -163,7 +165,8 @@ class Setup:
         if agent is None or isinstance(agent, str):  # text tells its parameters best: a tuple has no JSON form
             recipe = replace(recipe, parameters={**(parameters or {}), **recipe.parameters})
         maker = functools.partial(_made, recipe, {})
-        return cls(task, list(facts["names"]), facts["public_seed"], facts["agent"], parameters, maker)
+        names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
+        return cls(task, names, seed, facts["agent"], parameters, maker)
 
     def facts(self) -> dict[str, Any]:
         """What a store keeps."""

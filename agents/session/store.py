@@ -12,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,6 +50,10 @@ class Event(NamedTuple):
     text: str | None = None
     at: datetime | None = None
 
+    def undoing(self) -> Event:
+        """The event that undoes this one."""
+        return Event(0, UNDONE, self.arm, about=self.number)
+
 
 class Store:
     """A database.
@@ -57,7 +63,7 @@ class Store:
         must_exist: refuse a path where there is no file.
 
     Raises:
-        ImportError: without SQLAlchemy. FileNotFoundError: as said.
+        ImportError: without SQLAlchemy. FileNotFoundError: as said. IsADirectoryError: where the path is a folder.
     """
 
     def __init__(self, address: str | Path, must_exist: bool = False) -> None:
@@ -67,12 +73,14 @@ class Store:
             url, given = self.sql.make_url(text), {}
         else:
             path = Path(text)
+            if path.is_dir():
+                raise IsADirectoryError(f"a session is kept in a file: {text} is a folder")
             if must_exist and not path.is_file():
                 raise FileNotFoundError(f"there is no session {text}: bandit-envs session new, or agents.Session(...)")
             if not path.absolute().parent.is_dir():
                 raise FileNotFoundError(f"there is no folder {path.absolute().parent} for the session {path.name}")
             url, given = self.sql.URL.create("sqlite", database=text), {"connect_args": {"timeout": PATIENCE}}
-        self.address = text
+        self.address, self._file = text, None if "://" in text else _File(Path(text))
         self.engine = self.sql.create_engine(url, **given)
         if url.get_backend_name() == "sqlite":
             self.sql.event.listen(self.engine, "connect", _write_ahead)
@@ -168,15 +176,29 @@ class Store:
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction in which nobody else writes."""
-        with self.engine.begin() as connection:
+        with self._used(), self.engine.begin() as connection:
             connection.execute(self.session.update().values(writes=self.session.c.writes + 1))
             yield connection
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection to read from."""
-        with self.engine.connect() as connection:
+        with self._used(), self.engine.connect() as connection:
             yield connection
+
+    @contextlib.contextmanager
+    def _used(self) -> Iterator[None]:
+        """While the database is used, its errors are told in a sentence.
+
+        Raises:
+            ValueError: naming the store and what it says. FileNotFoundError: where the file is no longer there.
+        """
+        if self._file is not None:
+            self._file.check()
+        try:
+            yield
+        except self.sql.exc.DBAPIError as error:
+            raise ValueError(f"{self.address} cannot be read or written: {error.orig or error}") from error
 
     def append(self, connection: Connection, events: Sequence[Event]) -> list[Event]:
         """Add events, which get numbers and a time."""
@@ -197,7 +219,23 @@ class Store:
         query = self.sql.select(self.event).where(row.number > after).order_by(row.number)
         if kinds is not None:
             query = query.where(row.kind.in_(kinds))
-        return [_event(dict(found)) for found in connection.execute(query).mappings()]
+        try:
+            return [_event(dict(found)) for found in connection.execute(query).mappings()]
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{self.address} is damaged: an event cannot be read ({error})") from error
+
+    def undone(self, connection: Connection) -> set[int]:
+        """The numbers of the events that were undone."""
+        row = self.event.c
+        return set(connection.execute(self.sql.select(row.about).where(row.kind == UNDONE)).scalars())
+
+    def last_told(self, connection: Connection) -> int | None:
+        """The number of the last result that has not been undone."""
+        row = self.event.c
+        undone = self.sql.select(row.about).where(row.kind == UNDONE, row.about.is_not(None))
+        query = self.sql.select(self.sql.func.max(row.number)).where(row.kind == TOLD, row.number.not_in(undone))
+        number = connection.execute(query).scalar()
+        return None if number is None else int(number)
 
     def one(self, connection: Connection, number: int) -> Event | None:
         """The event of this number."""
@@ -228,9 +266,37 @@ class Store:
                 connection.execute(self.snapshot.delete().where(column <= known[KEPT - 1]))
 
 
+class _File:
+    """A file that is written as long as it has its place.
+
+    One that is deleted, or replaced by another, while it is open would take what is told, and nobody would find it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: os.stat_result | None = None
+
+    def check(self) -> None:
+        """Refuse to go on where another file is in its place, or none.
+
+        Raises:
+            FileNotFoundError: as said.
+        """
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"the session {self._path} has been deleted or moved: nothing was recorded"
+            ) from None
+        self._known = self._known or found
+        if not os.path.samestat(found, self._known):
+            raise FileNotFoundError(f"another file has taken the place of the session {self._path}: open it anew")
+
+
 def _write_ahead(connection: Any, record: Any) -> None:
     """Let SQLite write ahead, so that a commit waits for the disk once; on network drives it goes on without."""
-    connection.execute("PRAGMA journal_mode=WAL").close()
+    with contextlib.suppress(sqlite3.OperationalError):  # a file that may only be read
+        connection.execute("PRAGMA journal_mode=WAL").close()
     connection.execute("PRAGMA synchronous=FULL").close()
 
 
