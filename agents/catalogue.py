@@ -372,15 +372,17 @@ def _is_ours(target: Any) -> bool:
 def _refuse_other_arms(name: str, agent: Any, task: Task) -> None:
     """Refuse a model that was trained with another number of arms: its space of actions is 0 .. K - 1, and to stop.
 
+    A policy with the attribute `any_arms` takes any number.
+
     Raises:
         ValueError: naming both numbers.
     """
-    space = getattr(agent, "action_space", None)
-    if isinstance(space, spaces.Discrete) and space.n != task.stop + 1 and task.pull == "arm":
+    space, able = getattr(agent, "action_space", None), getattr(getattr(agent, "policy", None), "any_arms", False)
+    if not able and isinstance(space, spaces.Discrete) and space.n != task.stop + 1 and task.pull == "arm":
         raise ValueError(
             f"{name} was trained with K = {space.n - 1} arms, and the task has K = {task.K}: evaluate it with "
-            f"{space.n - 1} arms, train it with {task.K}, or use a policy that takes any K "
-            "(MaskableEquivariantPolicy and others of agents.learned, as `bandit-envs train` does)"
+            f"{space.n - 1} arms, train it with {task.K}, or use a policy that takes any K, "
+            "as agents.learned.EquivariantPolicy, with which `bandit-envs train` trains"
         )
 
 

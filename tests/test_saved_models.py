@@ -68,7 +68,8 @@ def test_a_policy_of_ten_arms_runs_on_twenty(ten, tmp_path):
     assert np.array_equal(agents.load(path).predict(x[0])[0], expected[0])
     loaded.model.set_env(envs)
     loaded.model.learn(32)
-    result = agents.evaluate([str(path), "uniform"], THRESHOLD, episodes=20, env_kwargs=kwargs)
+    both = {"file": str(path), "model": agents.load(path).model}
+    result = agents.evaluate(both, THRESHOLD, episodes=20, env_kwargs=kwargs)
     assert len(result.episodes) == 40
     with pytest.raises(ValueError, match="shape"):
         agents.load(path).predict(x[:, :-1])

@@ -167,6 +167,8 @@ class Equivariant(_Base):
             fades, and the policy returns to the untrained one, except where gradients keep pointing the same way.
     """
 
+    any_arms = True  # it runs with any number of arms
+
     def __init__(
         self,
         *args: Any,
