@@ -49,13 +49,15 @@ def test_an_experiment_on_the_command_line(capsys: Any) -> None:
         "4 measurements, 8 left; answer: a, c",
     ]
     out, _ = run(capsys, "show a.db")
-    assert [line.split() for line in out[2:5]] == [
+    told = "all arms with mean at least a threshold: threshold 0.5, tolerance 0.0 · measurements from 0 to 1 · "
+    assert out[:2] == [told + "budget 12", ""]
+    assert [line.split() for line in out[4:7]] == [
         ["a", "1", "1", "0", "..", "1", "yes"],
         ["b", "2", "0.275", "0", "..", "1"],
         ["c", "1", "0.75", "0", "..", "1", "yes"],
     ]
-    assert run(capsys, "undo a.db")[0][0] == "undone: the event 7"
-    assert run(capsys, "show a.db")[0][4].split()[-1] == "1"  # the question waits again
+    assert run(capsys, "undo a.db")[0][0] == "undone: the result 0.75 of c (event 7)"
+    assert run(capsys, "show a.db")[0][6].split()[-1] == "1"  # the question waits again
     run(capsys, "note a.db 'a new batch'")
     assert run(capsys, "add a.db d")[0] == ["d is one of 4 arms"]
     assert run(capsys, "withdraw a.db b")[0] == ["3 arms are left"]
@@ -143,6 +145,25 @@ def test_a_table_counts_once(capsys: Any) -> None:
             session.undo(event)
             with pytest.raises(ValueError, match="undone already"):
                 session.undo(event)
+
+
+def test_a_threshold_must_be_told(capsys: Any) -> None:
+    told = run(capsys, "new b.db --problem Threshold --arms x y --range 0 100 --budget 20", 2)[1]
+    assert "Threshold needs --threshold" in told
+    assert not Path("b.db").exists()
+
+
+def test_how_sure_the_answer_is_and_that_there_is_less_noise(capsys: Any) -> None:
+    run(capsys, "new b.db --problem Threshold --threshold 50 --arms x y --range 0 100 --delta 0.1")
+    assert run(capsys, "show b.db")[0][-1] == "nothing can be promised of the answer yet"
+    Path("many.csv").write_text("x,y\n" + "10,90\n12,88\n" * 30)
+    run(capsys, "import b.db many.csv")
+    out, noted = run(capsys, "show b.db")
+    assert out[-1] == "the answer is right with a probability of 99.9 % at least"
+    assert "results of one arm vary by about 1.01, and this session counts on 50" in noted
+    run(capsys, "new c.db --problem Threshold --threshold 50 --arms x y --sigma 2 --delta 0.1")
+    run(capsys, "import c.db many.csv")
+    assert "vary by" not in run(capsys, "show c.db")[1]
 
 
 def test_the_history_is_printed_or_written_where_nothing_is(capsys: Any) -> None:

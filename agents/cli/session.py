@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -28,6 +29,10 @@ File = Positional[Annotated[str, arg(metavar="FILE")]]
 # Parameters of problems that have defaults, which an experiment nearly always wants otherwise.
 TOLD = {"Threshold": ("threshold",), "TopK": ("k",), "AllGood": ("epsilon",)}
 MOST_NAMES = 40  # of arms in a line
+ENOUGH, LESS = (
+    10,
+    3,
+)  # results beyond the first of each arm, from which noise is told; how many times less than expected
 WAITS = "waits: how often the arm has been asked for, and no result has been told yet"
 Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 Column = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
@@ -81,11 +86,15 @@ class New(Action, Generic[Options]):
         facts = self.facts()
         if sys.stdin.isatty():
             complete(facts, input)
+        if lacking := [name for name in TOLD.get(facts.get("problem", ""), ()) if name not in facts]:
+            option, sentence = lacking[0], PROBLEMS[facts["problem"]].parameters[lacking[0]]
+            raise ValueError(f"{facts['problem']} needs --{option}: {sentence}")
         task, names = task_from_facts(facts)
         store = agents.Session(self.agent or suggested(task), facts, store=self.file, trust=self.trust)
         if store.version:
             raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")
         print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {self.agent or suggested(task)}")
+        print(_question(task))
         print(f"what to measure first: bandit-envs session ask {self.file}")
 
     def facts(self) -> dict[str, Any]:
@@ -251,6 +260,51 @@ class Tell(Action):
             _print_state(session)
 
 
+def _question(task: Any) -> str:
+    """What a session asks, and what is known of its measurements, in a line."""
+    parts = [f"{PROBLEMS.find(task.problem).asks}: {', '.join(f'{k} {v!s:.40}' for k, v in task.parameters.items())}"]
+    if task.support is None or task.law == "gaussian":
+        parts.append(f"noise {task.sigma:g}")
+    else:
+        low, high = task.support
+        parts.append(f"measurements {f'{low:g} or' if task.law == 'bernoulli' else f'from {low:g} to'} {high:g}")
+        if task.law != "bernoulli" and task.sigma != (high - low) / 2:
+            parts.append(f"noise {task.sigma:g}")
+    for name in ("budget", "delta", "max_pulls"):
+        if (value := getattr(task, name)) is not None:
+            parts.append(f"{name} {value:g}" if name == "delta" else f"{name} {value:,}")
+    return " · ".join(part.rstrip(": ") for part in parts)
+
+
+def _print_certainty(session: Any, arms: Any) -> None:
+    """How sure the answer is, where that is defined; and whether less noise was seen than the session counts on."""
+    sure = session.certificate
+    if sure is not None and sure > 0:
+        print(f"the answer is right with a probability of {math.floor(1000 * min(sure, 0.999)) / 10:g} % at least")
+    elif session.task.delta is not None:
+        print("nothing can be promised of the answer yet")
+    if session.task.D > 1:
+        return
+    seen = arms[arms["pulls"] > 1]
+    spare = int(seen["pulls"].sum()) - len(seen)
+    noise = math.sqrt((seen["pulls"] * seen["sd"] ** 2).sum() / spare) if spare > 0 else math.inf
+    if spare >= ENOUGH and noise < session.task.sigma / LESS:
+        note(
+            f"results of one arm vary by about {noise:.3g}, and this session counts on {session.task.sigma:g}: one "
+            "with --sigma safely above that is sure much sooner (export the results, and import them there)"
+        )
+
+
+def _undone(session: Any, number: int) -> str:
+    """An event that was undone, in words."""
+    history = session.history()
+    row = history[history["event"] == number].iloc[0]
+    values = " ".join(f"{row[name]:g}" for name in history.columns if name.startswith("value"))
+    what = {"told": f"the result {values} of", "asked": "the question about"}.get(row["kind"], "the withdrawal of")
+    who = f", by {row['who']}" if isinstance(row["who"], str) and row["who"] else ""
+    return f"{what} {row['name']} (event {number}{who})"
+
+
 def _print_state(session: Any) -> None:
     """Where a session stands, in a line."""
     left = session.remaining
@@ -291,18 +345,20 @@ class Show(Action):
 
     def run(self) -> None:
         with self.opened() as session:
-            task, rows = session.task, []
+            task, arms, rows = session.task, session.arms(), []
             heads = ["arm", "pulls", *([] if task.D > 1 else ["mean", "95 % interval"]), "answer", "waits"]
-            for row in session.arms().to_dict("records"):
+            for row in arms.to_dict("records"):
                 seen = row["pulls"] > 0
                 cells = []
                 if task.D == 1:
                     cells = [f"{row['mean']:.4g}", f"{row['low']:.4g} .. {row['high']:.4g}"] if seen else ["-", "-"]
                 mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
                 rows.append([row["name"], str(row["pulls"]), *cells, mark, str(row["pending"] or "")])
+            print(f"{_question(task)}\n")
             print(table(heads, rows, right=(1, 2)))
             print(f"{WAITS}\n" if session.pending else "")
             _print_state(session)
+            _print_certainty(session, arms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,7 +396,7 @@ class Undo(Action):
             raise ValueError("undo takes --event or --table, not both")
         with self.opened() as session:
             if self.table is None:
-                print(f"undone: the event {session.undo(self.event)}")
+                print(f"undone: {_undone(session, session.undo(self.event))}")
             else:
                 print(f"undone: {session.undo_table(self.table)} results from {self.table}")
             _print_state(session)

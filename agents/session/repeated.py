@@ -15,6 +15,7 @@ def read_from(table: str | Path) -> str:
     """What the history says of a result that stands in a table."""
     return f"from {Path(table).name}"
 
+
 FEW = 3  # fewer results that agree, as those of two small tables may by chance, are no sign of a repetition
 
 
