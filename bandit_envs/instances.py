@@ -171,7 +171,8 @@ class Sampler:
         spread: float = 1.0,
     ) -> None:
         if not isinstance(law, str) or ":" not in law and law not in _samplable():
-            raise ValueError(f"a sampler's law must be one of {_samplable()} or 'module:Class', got {law!r:.200}")
+            known = f"a sampler's law must be one of {_samplable()}, got {law!r:.200}"
+            raise ValueError(f"{known} (a law of a module is named 'module:Class')")
         kind = LAWS.find(law)
         if kind.pack is Arms.pack:
             raise ValueError(f"a sampler's law must have the method `pack`, got {law!r:.200}")

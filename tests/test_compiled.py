@@ -74,11 +74,12 @@ def faults(report: dict[str, list[int]]) -> list[str]:
 
 
 def test_a_second_process_compiles_nothing_and_no_kernel_has_two_signatures() -> None:
-    report = session()
-    if faults(report):  # the first process on this machine, or since a kernel changed
-        assert all(signatures <= 1 for signatures, _, _ in report.values())
+    first = report = session()
+    if faults(first):  # the first process on this machine, or since a kernel changed
         report = session()
     assert faults(report) == []
+    # What is called from Python; parts of it may be compiled for each kind of problem, by arguments that are known.
+    assert all(first[name][0] <= 1 for name, (_, hits, _) in report.items() if hits)
     with_kernels = {
         ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
         for path in PACKAGE.rglob("*.py")

@@ -558,7 +558,10 @@ def test_a_problem_of_ones_own_has_evidence_by_its_margins_if_it_is_local() -> N
     assert Near().evidence([[10, 0]], [[0.55, 0.0]]) == 0
     with pytest.raises(ValueError, match="the problem 'Bare' tells no evidence"):
         Bare().evidence([1, 1], [0.1, 0.2])
-    with pytest.raises(ValueError, match="the problem 'Near' tells no evidence .*got local=True and law='bernoulli'"):
+    with pytest.raises(
+        ValueError,
+        match="the problem 'Near' tells no evidence .*got local=True, no distance_routine and law='bernoulli'",
+    ):
         Near().evidence([1, 1], [0.1, 0.2], law="bernoulli")
     assert math.isnan(Bare().lower_bound([0.1, 0.2], 0.1))
 
