@@ -370,6 +370,8 @@ def test_undo_leaves_a_trace_and_takes_the_result_back(tmp_path: Path) -> None:
     history = session.history()
     assert history["undone"].tolist() == [False] * 11 + [True, False, False]
     assert history["kind"].tolist()[-2:] == ["undone", "told"]
+    assert session.history(event=12).equals(history.iloc[11:12].reset_index(drop=True))
+    assert session.history(event=99).empty
     with pytest.raises(ValueError, match="has been undone already"):
         session.undo(12)
     with pytest.raises(ValueError, match="its result has come"):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic
@@ -20,19 +17,14 @@ from ..core.files import write_alone
 from ..evaluation.report import table
 from ..session.page import serve
 from ..session.setup import suggested, task_from_facts
-from .environment import Options, import_problems, problem_options
+from .environment import Options, problem_options
 from .options import Command, Count, Number, Switch, Word, from_json, note, refuse_to_overwrite
+from .session_facts import TOLD, arms_of, complete
+from .session_words import asked, print_certainty, print_state, question, tell_why, undone
 
 __all__ = ["New", "Session"]
 
 File = Positional[Annotated[str, arg(metavar="FILE")]]
-# Parameters of problems that have defaults, which an experiment nearly always wants otherwise.
-TOLD = {"Threshold": ("threshold",), "TopK": ("k",), "AllGood": ("epsilon",)}
-MOST_NAMES = 40  # of arms in a line
-ENOUGH, LESS = (
-    10,
-    3,
-)  # results beyond the first of each arm, from which noise is told; how many times less than expected
 WAITS = "waits: how often the arm has been asked for, and no result has been told yet"
 Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 Column = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
@@ -94,7 +86,7 @@ class New(Action, Generic[Options]):
         if store.version:
             raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")
         print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {self.agent or suggested(task)}")
-        print(_question(task))
+        print(question(task))
         print(f"what to measure first: bandit-envs session ask {self.file}")
 
     def facts(self) -> dict[str, Any]:
@@ -108,87 +100,6 @@ class New(Action, Generic[Options]):
             name: getattr(self, name) for name in ("problem", "range", "sigma", "dimensions", "budget", "delta")
         } | {"binary": self.binary or None, "arms": arms_of(self.arms)}
         return given | {name: value for name, value in rest.items() if value is not None}
-
-
-def arms_of(words: tuple[str, ...]) -> int | list[str] | None:
-    """How many arms, or their names, as the words of an option, or the lines of a file, tell."""
-    if len(words) != 1:
-        return list(words) or None
-    if words[0].isdecimal():
-        return int(words[0])
-    path = Path(words[0])
-    if not path.is_file():
-        raise ValueError(
-            f"--arms must be a number, two names or more, or a file with a name in each line, got {words[0]!r}"
-        )
-    return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-
-
-def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
-    """Ask for the facts that are missing, each until it is right.
-
-    Args:
-        facts: those there are; the others are added.
-        asked: puts a question and returns what is typed.
-    """
-
-    def fill(name: str, question: str, read: Callable[[str], Any]) -> None:
-        while name not in facts:
-            text = asked(f"{question}: ").strip()
-            try:
-                facts[name] = read(text)
-            except (ValueError, TypeError) as error:
-                note(" ".join(str(error).split()))
-
-    def problem(text: str) -> str:
-        import_problems([text])
-        PROBLEMS.find(text)
-        return text
-
-    if "problem" not in facts:
-        print("\n".join(f"  {name:10} {PROBLEMS[name].asks}" for name in PROBLEMS))
-        fill("problem", "which problem", problem)
-    kind, options = PROBLEMS.find(facts["problem"]), problem_options()
-    for name, sentence in kind.parameters.items():
-        if name not in facts and _needed(kind, name):
-            reader = options[name].kind or (lambda text, name=name: from_json(name, text))
-            fill(name, f"{name}, {sentence.rstrip('.')}", reader)
-    fill("arms", "arms (how many, or their names with commas, or a file)", lambda text: arms_of(_words(text)))
-    if not {"range", "sigma", "binary"} & set(facts):
-        told = "0 or 1", "a range, as 0 10", "noise, as sd 1.5"
-        fill("measured", f"a measurement is ({'; '.join(told)})", _measured)
-        facts |= facts.pop("measured")
-    if "budget" not in facts and "delta" not in facts:
-        fill("budget", "budget of measurements (empty: none)", lambda text: int(text) if text else None)
-        fill("delta", "allowed error probability, as 0.05 (empty: none)", lambda text: float(text) if text else None)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def _needed(kind: Any, name: str) -> bool:
-    """Whether a problem cannot be made without this parameter, or nearly always wants it told."""
-    empty = inspect.signature(kind).parameters[name].default is inspect.Parameter.empty
-    return empty or name in TOLD.get(kind.name, ())
-
-
-def _measured(text: str) -> dict[str, Any]:
-    """What a line tells of a measurement.
-
-    Raises:
-        ValueError: naming the forms that it may have.
-    """
-    words = text.replace(",", " ").replace("..", " ").split()
-    if text.strip() == "0 or 1" or words in (["binary"], ["0/1"]):
-        return {"binary": True}
-    try:
-        if words[:1] == ["sd"] and len(words) == 2:
-            return {"sigma": float(words[1])}
-        low, high = map(float, words)
-    except ValueError:
-        raise ValueError(f"a measurement is '0 or 1', a range as '0 10', or noise as 'sd 1.5', not {text!r}") from None
-    return {"range": (low, high)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,34 +117,9 @@ class Ask(Action):
             for arm in (arms := session.ask(self.n, self.who)):
                 print(names[arm])
             if not arms:
-                _tell_why(session)
+                tell_why(session)
             elif before:
-                note(f"these were asked for before, and wait for their results too: {_asked(session, before)}")
-
-
-def _tell_why(session: Any) -> None:
-    """Why there is nothing to ask for."""
-    if session.done:
-        note(f"the session is over; the answer: {_answer(session)}")
-    else:
-        note(f"nothing more to ask for until these have been told: {_asked(session, session.pending)}")
-
-
-def _asked(session: Any, asks: Sequence[Any]) -> str:
-    """The arms of some questions."""
-    names = session.names
-    return _some([names[ask.arm] for ask in asks])
-
-
-def _answer(session: Any) -> str:
-    """The arms of the answer."""
-    return _some([name for name, inside in zip(session.names, session.answer(), strict=True) if inside]) or "no arm"
-
-
-def _some(names: Sequence[str]) -> str:
-    """Names in a line; of many the first ones, and how many there are."""
-    rest = f", ... ({len(names):,})" if len(names) > MOST_NAMES else ""
-    return ", ".join(names[:MOST_NAMES]) + rest
+                note(f"these were asked for before, and wait for their results too: {asked(session, before)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,61 +143,7 @@ class Tell(Action):
             ) from None
         with self.opened() as session:
             session.tell(self.arm, value[0] if len(value) == 1 else value, self.who)
-            _print_state(session)
-
-
-def _question(task: Any) -> str:
-    """What a session asks, and what is known of its measurements, in a line."""
-    parts = [f"{PROBLEMS.find(task.problem).asks}: {', '.join(f'{k} {v!s:.40}' for k, v in task.parameters.items())}"]
-    if task.support is None or task.law == "gaussian":
-        parts.append(f"noise {task.sigma:g}")
-    else:
-        low, high = task.support
-        parts.append(f"measurements {f'{low:g} or' if task.law == 'bernoulli' else f'from {low:g} to'} {high:g}")
-        if task.law != "bernoulli" and task.sigma != (high - low) / 2:
-            parts.append(f"noise {task.sigma:g}")
-    for name in ("budget", "delta", "max_pulls"):
-        if (value := getattr(task, name)) is not None:
-            parts.append(f"{name} {value:g}" if name == "delta" else f"{name} {value:,}")
-    return " · ".join(part.rstrip(": ") for part in parts)
-
-
-def _print_certainty(session: Any, arms: Any) -> None:
-    """How sure the answer is, where that is defined; and whether less noise was seen than the session counts on."""
-    sure = session.certificate
-    if sure is not None and sure > 0:
-        print(f"the answer is right with a probability of {math.floor(1000 * min(sure, 0.999)) / 10:g} % at least")
-    elif session.task.delta is not None:
-        print("nothing can be promised of the answer yet")
-    if session.task.D > 1:
-        return
-    seen = arms[arms["pulls"] > 1]
-    spare = int(seen["pulls"].sum()) - len(seen)
-    noise = math.sqrt((seen["pulls"] * seen["sd"] ** 2).sum() / spare) if spare > 0 else math.inf
-    if spare >= ENOUGH and noise < session.task.sigma / LESS:
-        note(
-            f"results of one arm vary by about {noise:.3g}, and this session counts on {session.task.sigma:g}: one "
-            "with --sigma safely above that is sure much sooner (export the results, and import them there)"
-        )
-
-
-def _undone(session: Any, number: int) -> str:
-    """An event that was undone, in words."""
-    history = session.history()
-    row = history[history["event"] == number].iloc[0]
-    values = " ".join(f"{row[name]:g}" for name in history.columns if name.startswith("value"))
-    what = {"told": f"the result {values} of", "asked": "the question about"}.get(row["kind"], "the withdrawal of")
-    who = f", by {row['who']}" if isinstance(row["who"], str) and row["who"] else ""
-    return f"{what} {row['name']} (event {number}{who})"
-
-
-def _print_state(session: Any) -> None:
-    """Where a session stands, in a line."""
-    left = session.remaining
-    rest = "" if left is None else f", {left} left"
-    over = "; it is over" if session.done else ""
-    count = len(session)
-    print(f"{count} measurement{'' if count == 1 else 's'}{rest}; answer: {_answer(session)}{over}")
+            print_state(session)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -336,7 +168,7 @@ class Import(Action):
             columns: dict[str, Any] = {"arm": self.arm, "value": self.value or None, "index": self.index}
             count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
             print(f"{count} results from {self.table}")
-            _print_state(session)
+            print_state(session)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,11 +186,11 @@ class Show(Action):
                     cells = [f"{row['mean']:.4g}", f"{row['low']:.4g} .. {row['high']:.4g}"] if seen else ["-", "-"]
                 mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
                 rows.append([row["name"], str(row["pulls"]), *cells, mark, str(row["pending"] or "")])
-            print(f"{_question(task)}\n")
+            print(f"{question(task)}\n")
             print(table(heads, rows, right=(1, 2)))
             print(f"{WAITS}\n" if session.pending else "")
-            _print_state(session)
-            _print_certainty(session, arms)
+            print_state(session)
+            print_certainty(session, arms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -396,10 +228,10 @@ class Undo(Action):
             raise ValueError("undo takes --event or --table, not both")
         with self.opened() as session:
             if self.table is None:
-                print(f"undone: {_undone(session, session.undo(self.event))}")
+                print(f"undone: {undone(session, session.undo(self.event))}")
             else:
                 print(f"undone: {session.undo_table(self.table)} results from {self.table}")
-            _print_state(session)
+            print_state(session)
 
 
 @dataclass(frozen=True, kw_only=True)

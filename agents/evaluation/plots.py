@@ -345,8 +345,8 @@ def _draw(
     log: bool,
     transform: Transform | None,
     label: str | None,
-    share: float = 1.0,
-    wrap: int | None = None,
+    share: float,
+    wrap: int | None,
 ) -> bool:
     """Draw an evaluation, names in lines of `wrap` letters; returns whether there are lines, which need a legend."""
     series = series_of(evaluation, metric, level, transform, evaluation.agents)
@@ -414,17 +414,13 @@ def _title(evaluation: Evaluated) -> str:
 
 
 def _draw_own(
-    figure: Figure,
-    axes: Axes,
-    form: Size,
-    evaluation: Evaluated,
-    metric: str,
-    level: float,
-    log: bool,
-    transform: Transform | None,
-    label: str | None,
+    figure: Figure, axes: Axes, form: Size, evaluation: Evaluated, drawing: Callable[[Axes, float, int | None], bool]
 ) -> float:
     """Draw into a figure of its own, with the legend, so that long names leave room.
+
+    Args:
+        figure, axes: to draw into. form: of the figure. evaluation: that is drawn.
+        drawing: draws it into axes, as `_draw` does, given `share` and `wrap`.
 
     Returns:
         The width of the axes, in inches, roughly.
@@ -435,7 +431,7 @@ def _draw_own(
     wrap = form.fitting(form.width - (0.75 if several else 0.3)) if long else longest
     lines_of_names = [len(textwrap.wrap(name, wrap)) for name in names]
     row = form.bars[1] + (LEGEND_LINE * max(lines_of_names) if long else 0.0)
-    lines = _draw(axes, evaluation, metric, level, log, transform, label, form.bars[1] / row, wrap)
+    lines = drawing(axes, form.bars[1] / row, wrap)
     beside = not long and (form.beside or not lines)
     room = form.width - frame - (form.taken(longest) + (0.4 if lines else 0.0) if beside else 0.0)
     axes.set_xlabel(textwrap.fill(axes.get_xlabel(), min(form.letters, form.fitting(room))))
@@ -493,6 +489,9 @@ def plot(
     form = SIZES[choice("size", size, tuple(SIZES))]
     import matplotlib
 
+    def drawing(into: Axes, share: float, wrap: int | None) -> bool:
+        return _draw(into, evaluation, metric, level, log, transform, label, share, wrap)
+
     letters = 3 * form.letters // 2  # of a line of the title
     with matplotlib.rc_context({} if form.font is None else {"font.size": form.font, "legend.fontsize": form.font}):
         figure: Any
@@ -501,11 +500,11 @@ def plot(
 
             figure = Figure(figsize=(form.width, form.height), layout="constrained")
             axes = figure.subplots()
-            room = _draw_own(figure, axes, form, evaluation, metric, level, log, transform, label)
+            room = _draw_own(figure, axes, form, evaluation, drawing)
             letters = min(letters, form.fitting(room, form.title))
         else:
             figure, axes = ax.get_figure(root=True), ax
-            if _draw(ax, evaluation, metric, level, log, transform, label):
+            if drawing(ax, 1.0, None):
                 ax.legend(frameon=False)
         if title := _title(evaluation) if title is None else title:
             filled = textwrap.fill(title, letters)

@@ -23,6 +23,7 @@ __all__ = ["drawable", "drawn_losses", "pieces", "posterior_means"]
 
 Floats = NDArray[np.float64]
 CELLS, WIDE = 48, 6.0  # kernel constants
+FAR = -600.0  # kernel constants: the log mass of an interval that the samples lie far away from
 DRAWS = 16  # instances for each episode
 CHUNK = 2000  # episodes whose draws are held at a time
 
@@ -64,9 +65,9 @@ def _draw(n: Any, mean: Any, variance: Any, low: Any, high: Any, u: Any, out: An
                 start[p], width[p] = begin, (end - begin) / CELLS
             best = -math.inf
             for p in range(P):
-                size = (
-                    math.log(width[p]) if high[p] > low[p] and width[p] > 0.0 else -600.0 if high[p] > low[p] else 0.0
-                )
+                size = 0.0  # the logarithm of a cell's width, where the interval has one
+                if high[p] > low[p]:
+                    size = math.log(width[p]) if width[p] > 0.0 else FAR
                 for c in range(CELLS):
                     x = start[p] + (c + 0.5) * width[p]
                     if variance > 0.0:

@@ -10,13 +10,12 @@ from .store import Event
 
 __all__ = ["last_read", "read_from", "refuse_repeated"]
 
+FEW = 3  # fewer results that agree, as those of two small tables may by chance, are no sign of a repetition
+
 
 def read_from(table: str | Path) -> str:
     """What the history says of a result that stands in a table."""
     return f"from {Path(table).name}"
-
-
-FEW = 3  # fewer results that agree, as those of two small tables may by chance, are no sign of a repetition
 
 
 def refuse_repeated(table: str, new: Sequence[Event], known: Sequence[Event], undone: Collection[int]) -> None:

@@ -387,15 +387,24 @@ class Session:
         event = Event(0, NOTE, text=text_of("a remark", text), who=person(who))
         self._ledger.append(lambda *_: [event])
 
-    def history(self, last: int | None = None) -> DataFrame:
-        """All events, or the last ones, as a table: number, time, kind, arm and its name, value, and what was undone.
+    def history(self, last: int | None = None, *, event: int | None = None) -> DataFrame:
+        """All events, the last ones, or one, as a table: number, time, kind, arm and its name, value, what was undone.
 
         `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), `about` the number of
         the event that this one answers or undoes, `undone` whether it was undone later.
+
+        Args:
+            last: how many of the last events; None: all.
+            event: the number of the one event that is wanted. The table is empty where there is none.
         """
         with self._ledger.reading() as book, self._store.reading() as connection:
-            after = 0 if last is None else max(book.upto - integer("last", last, 0), 0)
-            events = [event for event in self._store.events(connection, after) if event.number <= book.upto]
+            if event is not None:
+                one = self._store.one(connection, integer("event", event, 1))
+                events = [] if one is None else [one]
+            else:
+                after = 0 if last is None else max(book.upto - integer("last", last, 0), 0)
+                events = list(self._store.events(connection, after))
+            events = [found for found in events if found.number <= book.upto]
             return views.history_table(events, self._store.undone(connection), book.names, self.task.D)
 
     def arms(self) -> DataFrame:
