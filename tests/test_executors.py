@@ -15,7 +15,7 @@ import pytest
 from scale import evaluate, reference, same
 
 import agents
-from agents.evaluation import progress
+from agents.evaluation import execution, progress
 from agents.evaluation.execution import Call, Watch, outcomes
 from agents.evaluation.plan import Plan
 
@@ -27,6 +27,15 @@ def test_results_do_not_depend_on_jobs_executors_and_batches() -> None:
             same(evaluate(at=[20, 60], jobs=2), reference())
     for jobs in (1, 5):
         same(evaluate("lsa", jobs=jobs, batch=50), evaluate("lsa"))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_backend_that_tells_of_nothing_before_the_last_call_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of Ray."""
+    assert not joblib.parallel.MultiprocessingBackend.supports_return_generator
+    monkeypatch.setattr(execution, "AT_A_TIME", 1)
+    with joblib.parallel_config(backend="multiprocessing"):
+        same(evaluate(jobs=2), evaluate())
 
 
 def test_agents_in_compiled_code_play_in_threads_unless_a_backend_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:

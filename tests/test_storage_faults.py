@@ -140,18 +140,30 @@ def _processes() -> Any:
     return context
 
 
+def _begun(process: Any, out: Path) -> float:
+    """Start a call, and return the time when it has begun to make blocks, or has ended."""
+    before = len(list(out.glob("calls/*.json")))
+    process.start()
+    while process.is_alive() and len(list(out.glob("calls/*.json"))) == before:
+        time.sleep(0.001)
+    return time.monotonic()
+
+
 def check_kills(folder: Path, kills: int, how: dict[str, Any]) -> None:
     """Kill calls at random moments; whoever comes last finds all that was complete, and makes the rest."""
     whole, context = evaluate("lsa", **(LONG | how)), _processes()
     inside = "sums.parquet" if "rows" in how else "episodes.parquet"
-    started, first = time.monotonic(), context.Process(target=_evaluates, args=(str(folder / "timed"), how))
-    first.start()
+    first = context.Process(target=_evaluates, args=(str(folder / "timed"), how))
+    begins = _begun(first, folder / "timed")
     first.join()
-    took, done = time.monotonic() - started, 0
+    took, done = time.monotonic() - begins, 0
     for trial in range(kills):
         out = folder / str(trial % 5)
         process = context.Process(target=_evaluates, args=(str(out), how))
-        process.start()
+        if trial % 4 == 0:  # at any time; else while it makes blocks, as the time until then varies most
+            process.start()
+        else:
+            _begun(process, out)
         time.sleep(RANDOM.uniform(0, took))
         process.kill()
         process.join()

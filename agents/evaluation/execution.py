@@ -6,6 +6,7 @@ Where nobody has chosen a backend, tasks that hold no lock run in threads, and a
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from .progress import Progress
 __all__ = ["Call", "Outcome", "StoppedError", "Watch", "cores", "jobs_number", "outcomes"]
 
 T = TypeVar("T")
+AT_A_TIME = 4  # calls for each worker in a list of `_in_lists`
 
 
 class StoppedError(Exception):
@@ -123,16 +125,20 @@ def _chosen() -> bool:
 
 def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool) -> Iterator[Outcome[T]]:
     joblib = require("joblib", "jobs > 1", "evaluation")
+    call = joblib.delayed(_run)
+    calls = (call(task.run, watch) for task in tasks if task.wanted())
     how: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1, "pre_dispatch": "2 * n_jobs"}
     if _chosen():
+        if not joblib.parallel.get_active_backend()[0].supports_return_generator:  # that of Ray
+            yield from _in_lists(calls, jobs)
+            return
         parallel = joblib.Parallel(jobs, **how)
     elif lockless:
         parallel = joblib.Parallel(jobs, prefer="threads", **how)
     else:
         with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
             parallel = joblib.Parallel(jobs, **how)
-    call = joblib.delayed(_run)
-    results = parallel(call(task.run, watch) for task in tasks if task.wanted())
+    results = parallel(calls)
     try:
         for one in results:  # noqa: UP028 ("yield from" would close them before anything else)
             yield one
@@ -142,6 +148,14 @@ def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool)
             warnings.simplefilter("ignore")  # of results that nobody uses
             results.close()
         raise
+
+
+def _in_lists(calls: Iterator[Any], jobs: int) -> Iterator[Any]:
+    """Run calls by a backend that tells of none before the last one has ended: a few for each worker at a time."""
+    joblib, many = require("joblib", "jobs > 1", "evaluation"), AT_A_TIME * cores(jobs)
+    with joblib.Parallel(jobs, batch_size=1) as parallel:
+        while some := list(itertools.islice(calls, many)):
+            yield from parallel(some)
 
 
 def _run(run: Callable[[Watch], T], watch: Watch) -> Outcome[T]:

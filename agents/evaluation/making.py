@@ -7,7 +7,8 @@ import dataclasses
 import functools
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -94,25 +95,27 @@ class Maker:
             back: begin with the last one, since somebody else has begun with the first.
         """
         by_pulls = all(plan.budget is not None for plan in self.plans)
-        with closing(Progress(self._work(blocks) + self._work(done), by_pulls, self.progress)) as bar:
+        bar = Progress(self._work(blocks) + self._work(done), by_pulls, self.progress)
+        with closing(bar), closing(_Keeper(kept)) as keeper:
             bar.found(self._work(done))
             watch = Watch(bar if bar.show else None)
             calls = [self._call(span, kept) for span in spans(blocks, [p.work for p in self.plans], cores(self.jobs))]
             for outcome in outcomes(calls[::-1] if back else calls, self.jobs, watch):
-                made = outcome.made
-                for block, content in zip(made.blocks, made.contents, strict=True):
-                    kept.put(block, content)
-                for i, (pulls, seconds) in zip(made.blocks[0].runs, made.spent, strict=True):
-                    kept.spent(i, pulls, seconds)
-                    if watch.bar is not None and not outcome.here:
-                        bar.label = self.plans[i].label
-                        bar.step(pulls)
-                        bar.ended(sum(block.episodes for block in made.blocks))
-                if ending is not None and ending.decided(kept):
+                keeper.keep(outcome.made)
+                if watch.bar is not None and not outcome.here:
+                    self._show(outcome.made, bar)
+                if ending is not None and ending.decided(keeper.all()):
                     break
-            else:
-                if ending is not None:
-                    ending.decided(kept)  # others have made the last blocks
+            if ending is not None:
+                ending.decided(keeper.all())  # others may have made the last blocks
+            keeper.all()
+
+    def _show(self, made: _Played, bar: Progress) -> None:
+        """Tell the progress of what was played in another process."""
+        for i, (pulls, _) in zip(made.blocks[0].runs, made.spent, strict=True):
+            bar.label = self.plans[i].label
+            bar.step(pulls)
+            bar.ended(sum(block.episodes for block in made.blocks))
 
     def _work(self, blocks: Iterable[Block]) -> int:
         """What the progress counts of blocks: pulls where all agents have a budget, else episodes."""
@@ -149,11 +152,11 @@ class _Played:
     """What came of a span.
 
     Attributes:
-        blocks, contents: what was made. spent: for each run, pulls and seconds.
+        blocks: what was made. contents: makes what they hold. spent: for each run, pulls and seconds.
     """
 
     blocks: Sequence[Block]
-    contents: Sequence[Any]
+    contents: Callable[[], Sequence[Any]]
     spent: Sequence[tuple[int, float]]
 
 
@@ -180,5 +183,49 @@ def _play(plans: Sequence[Plan], span: Sequence[Block], seed: int, form: Any, wa
         spent.append((pulls, time.perf_counter() - started))
     if form is None:
         whole = dataclasses.replace(span[0], episodes=episodes)
-        return _Played([whole], [[rows[0] for rows in parts]], spent)
-    return _Played(span, form(span, parts), spent)
+        return _Played([whole], functools.partial(tuple, [[rows[0] for rows in parts]]), spent)
+    contents = functools.partial(form, span, parts)
+    if not watch.here:  # the file of a block is smaller than its rows
+        contents = functools.partial(tuple, contents())
+    return _Played(span, contents, spent)
+
+
+class _Keeper:
+    """Keeps blocks while others are played, one after another: no player waits for the disk.
+
+    Args:
+        kept: where.
+    """
+
+    def __init__(self, kept: Any) -> None:
+        self._kept, self._thread = kept, ThreadPoolExecutor(1)
+        self._last = Future[None]()
+        self._last.set_result(None)
+
+    def keep(self, made: _Played) -> None:
+        """Keep what was played, as soon as what came before it is kept.
+
+        Raises:
+            WriteError: if that could not be kept.
+        """
+        self._last.result()
+        self._last = self._thread.submit(self._keep, made)
+
+    def all(self) -> Any:
+        """Where all is kept now that was to be kept.
+
+        Raises:
+            WriteError: if the last could not be kept.
+        """
+        self._last.result()
+        return self._kept
+
+    def close(self) -> None:
+        """End, as soon as what is being kept is kept."""
+        self._thread.shutdown()
+
+    def _keep(self, made: _Played) -> None:
+        for block, content in zip(made.blocks, made.contents(), strict=True):
+            self._kept.put(block, content)
+        for i, (pulls, seconds) in zip(made.blocks[0].runs, made.spent, strict=True):
+            self._kept.spent(i, pulls, seconds)
