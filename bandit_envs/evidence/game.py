@@ -47,8 +47,8 @@ class Game(NamedTuple):
 
     @property
     def is_solved(self) -> bool:
-        """Whether value and bound are as close as they are meant to be."""
-        return self.most - self.value <= ACCURACY * self.value
+        """Whether value and bound are as close as they are meant to be; a bound below the value is a fault."""
+        return abs(self.most - self.value) <= ACCURACY * self.value
 
 
 class _Barrier:
@@ -232,7 +232,7 @@ def solve(kind: str, told: Floats, law: str, v: float, means: Floats, inside: ND
         else:
             stuck, rate = 0.0, rate * 10.0
             barrier.let_in(values, t + gap, t + 100 * gap)
-    return Game(found_w[back], best, max(most, best))
+    return Game(found_w[back], best, most)
 
 
 def _least(values: list[Floats]) -> float:
