@@ -355,9 +355,18 @@ def listed(
 
 @jit
 def _each_sets(
-    law: Any, k: Any, epsilon: Any, mean: Any, room: Any, asked: Any, ends: Any, work: Any, sets: Any, costs: Any,
+    law: Any,
+    k: Any,
+    epsilon: Any,
+    mean: Any,
+    room: Any,
+    asked: Any,
+    ends: Any,
+    work: Any,
+    sets: Any,
+    costs: Any,
     values: Any,
-) -> None:  # fmt: skip
+) -> None:
     """For each arm that is asked for: what it costs to lower it to the best x, and the set of k that is raised.
 
     costs: what it costs to raise each arm so far.
