@@ -39,9 +39,12 @@ SETTINGS: dict[str, dict[str, Any]] = {  # with an answer that some hundred pull
     "BestArm": {"instance": bernoulli(0.1, 0.3, 0.5, 0.9), "epsilon": 0.1},
 }
 CERTIFIED = "(stop='certificate')"
-BUDGET = {"evolved", "ppo", "ucbe", "sar", "opt-mai"}  # agents that need a budget, or whose stored models do
-PRICED = {("AllGood", "evolved"), ("AllGood", "ppo")}  # whose stored models need a price
+# Agents that need a budget, or whose stored models do; those whose stored models need a price; and those that are not
+# certified by then.
+BUDGET = {"evolved", "ppo", "ucbe", "sar", "opt-mai", "successive-rejects", "sequential-halving"}
+PRICED = {("AllGood", "evolved"), ("AllGood", "ppo")}
 LATE = {"fareast", "incremental", "halving", "median-elimination", "direct", "ucb", "adaptive-top-k", "improved-top-k"}
+LATE |= {"two-step"}
 
 
 def rows(result: Any) -> Any:
@@ -57,7 +60,14 @@ def ends_of(problem: str, name: str) -> dict[str, Any]:
 
 # --- decisions --------------------------------------------------------------------------------------------------------
 
-QUICK = {("Threshold", "lsa"), ("Threshold", "ppo"), ("TopK", "lucb"), ("AllGood", "st2"), ("AllGood", "uniform")}
+QUICK = {
+    ("Threshold", "lsa"),
+    ("Threshold", "ppo"),
+    ("TopK", "lucb"),
+    ("AllGood", "st2"),
+    ("AllGood", "uniform"),
+    ("BestArm", "evidence"),  # which stops by itself
+}
 CASES = [(problem, name) for problem in PROBLEMS if problem in SETTINGS for name in agents.names(problem)]
 
 

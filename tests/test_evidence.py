@@ -11,7 +11,8 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Threshold, TopK, pair_bounds, pair_value
-from bandit_envs.evidence import common
+from bandit_envs.evidence import common, game
+from bandit_envs.evidence.asking import game_of
 
 LAWS = ("gaussian", "bernoulli", "student")
 SIGMA = 0.7
@@ -150,6 +151,17 @@ def test_evidence_is_the_least_cost_that_enumeration_and_scipy_find(problem: Any
         for e in range(len(T)):
             assert found[e] == pytest.approx(brute(problem, law, T[e], m[e], v[e], A[e]), rel=1e-8, abs=1e-13), e
     assert (problem.evidence(T, m, law=law, sigma=SIGMA, variance=v) > 0).any()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_evidence_for_each_holds_next_to_means_of_1(k: int) -> None:
+    """Where to raise arms to 1 costs inf for all, those that are cheapest just below must be found."""
+    problem, generator = TopK(k, 0.1, "each"), np.random.default_rng(3)
+    T, m = generator.integers(1, 900, (40, 6)), generator.beta(6, 1, (40, 6)).round(3)
+    answers = problem.plug_in(m)
+    found = problem.evidence(T, m, law="bernoulli")
+    for e in range(len(T)):
+        assert found[e] == pytest.approx(brute(problem, "bernoulli", T[e], m[e], m[e], answers[e]), rel=1e-8, abs=1e-13)
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.06])
@@ -467,6 +479,23 @@ def test_the_bounds_of_many_arms_meet_and_the_proportions_reach_them(K: int) -> 
         assert problem.evidence(pulls, means) / 1e14 == pytest.approx(1 / time, rel=1.1e-6)
         kinds = list(zip(means, problem.plug_in(means), strict=True))
         assert len(set(zip(kinds, w, strict=True))) == len(set(kinds)) < K
+
+
+@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+def test_the_bounds_meet_where_sets_of_arms_are_many(law: str) -> None:
+    means, problem = np.random.default_rng(4).uniform(size=50), TopK(5, 0.1, "each")
+    game = game_of(problem, means, law, 0.5)
+    assert game.is_solved
+    assert game.value * (1 - 1e-12) <= game.most <= game.value * (1 + 8e-7)
+    pulls = np.round(game.proportions * 1e14).astype(np.int64)
+    assert problem.evidence(pulls, means, law=law, sigma=0.5) / 1e14 == pytest.approx(game.value, rel=1e-6)
+
+
+def test_a_characteristic_time_that_is_not_found_to_its_accuracy_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(game, "ROUNDS", 3)
+    means = np.linspace(0.2, 0.8, 8)
+    with pytest.warns(RuntimeWarning, match=r"characteristic time of TopK.* not found to its accuracy: it lies betw"):
+        assert TopK(3, 0.1, "each").characteristic_time(means) > 0
 
 
 def test_bounds_that_take_long_are_known_beforehand() -> None:

@@ -13,7 +13,7 @@ rule        R1 stop when the value of the cheapest way is positive, and the cert
             R4 where the value is positive and the certificate does not say so: of the way that it names, the arm with
                fewer pulls
             R5 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again; of pairs of more than 127 arms,
-               at least min(N_i / 2, (K / 128)^2) times
+               at least min(N_i, (K / 128)^2) times
 
 The value is that of the certificate. With a budget it does not stop, and delta is 0.01 where nobody names one.
 """

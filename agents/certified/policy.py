@@ -48,7 +48,7 @@ __all__ = [
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
 LOOKS = 200  # kernel constants: between two looks at the certificate, the pulls grow by 1 / LOOKS at most
 HELD = 0.5  # kernel constants: an arm of N pulls is pulled HELD sqrt(N) times in a row
-MANY, PART = 128, 2  # kernel constants: .. of pairs of arms, (K / MANY)^2 times, but N / PART at most
+MANY = 128  # kernel constants: .. of pairs of arms, (K / MANY)^2 times, but N at most
 ROUTINES = ("certifier", "_decider", "_pairs", "_alone")  # attributes that copies look up anew
 BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # kernel constants: see `take_in`
 
@@ -139,7 +139,7 @@ def held(N: Any, K: Any, sides: Any) -> Any:
 
     A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than `MANY`, nothing changes.
     """
-    more = min(N // PART, K * K // MANY**2) if sides.kind != LOCAL else 0
+    more = min(N, K * K // MANY**2) if sides.kind != LOCAL else 0
     return max(np.int64(HELD * math.sqrt(N)), more, 1)
 
 

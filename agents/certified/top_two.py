@@ -19,7 +19,7 @@ departures  D1 the answer is certified by the boundaries of this package, looked
                all give the first answer, the way with the least C is taken
             D5 every arm is pulled once first; there is no forced exploration
             D6 leader and challenger are kept for max(1, sqrt(N) / 2) pulls, rounded down, N the pulls of the rarer one,
-               and of more than 127 arms for at least min(N / 2, (K / 128)^2), but on Threshold;
+               and of more than 127 arms for at least min(N, (K / 128)^2), but on Threshold;
                chance decides of each which is pulled, and those of one arm are made together
 
 With a budget it does not stop, and delta is 0.01 where nobody names one.

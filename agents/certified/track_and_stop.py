@@ -15,7 +15,7 @@ departures  D1 the answer is certified by the boundaries of this package, looked
             D6 C-tracking: w^eps is eps + (w* - eps)+, scaled to sum 1, not the nearest such point
             D7 ties go to the lowest arm
             D8 a chosen arm is pulled max(1, sqrt(N_a) / 2) times, rounded down, before the next choice; of pairs of
-               more than 127 arms, at least min(N_a / 2, (K / 128)^2) times. For large N_a that is a share of them that
+               more than 127 arms, at least min(N_a, (K / 128)^2) times. For large N_a that is a share of them that
                goes to 0, so that N_a / t has the same limit
 
 With a budget it does not stop, and delta is 0.01 where nobody names one.

@@ -59,7 +59,10 @@ __all__ = [
 
 LOCAL, TOP_K, ALL_GOOD = range(3)  # kernel constants
 NO_BETTER = -1e300  # kernel constants
-UNSEEN = 2  # kernel constants: of a stale row, where its own pair is not computed either
+# Of a row, its value is: exact; a bound from below; the same, and its own pair and `second` are not computed; the same,
+# and the row will be exact when they are.
+EXACT, STALE, UNSEEN, PENDING = range(4)  # kernel constants
+TWINS = 64  # kernel constants: arms that are remembered, a power of 2
 
 
 class Sides(NamedTuple):
@@ -96,6 +99,7 @@ class Book(NamedTuple):
     stale: Any  # int8
     inside: Any  # int8: the plug-in answer
     bound: Floats  # (K,), of all episodes: to work in
+    twins: Ints  # (TWINS,), likewise
 
     @classmethod
     def empty(cls, E: int, K: int) -> Book:
@@ -103,7 +107,20 @@ class Book(NamedTuple):
         mean, weight, penalty, scale, own, value = np.zeros((6, E, K))
         stale, inside = np.zeros((2, E, K), np.int8)
         partner, second = np.zeros((2, E, K), np.int64)
-        return cls(mean, weight, penalty, scale, own, value, partner, second, stale, inside, np.zeros(K))
+        return cls(
+            mean,
+            weight,
+            penalty,
+            scale,
+            own,
+            value,
+            partner,
+            second,
+            stale,
+            inside,
+            np.zeros(K),
+            np.zeros(TWINS, np.int64),
+        )
 
 
 class Alone(NamedTuple):
@@ -140,6 +157,7 @@ def book_of(book: Any, e: Any) -> Any:
         book.stale[e],
         book.inside[e],
         book.bound,
+        book.twins,
     )
 
 
@@ -165,22 +183,20 @@ def _value(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) ->
 
 
 @part
-def _into(sides: Any, book: Any, i: Any, j: Any) -> Any:
-    """The value of the pair by which i, in the answer, is wrong beside j."""
-    return _value(sides, book, i, j, sides.a, sides.b, sides.floor) - sides.need_in
-
-
-@part
-def _out_of(sides: Any, book: Any, i: Any, j: Any) -> Any:
-    """The value of the pair by which i, left out, is wrong as far as j goes: least for a j that is no better."""
-    if book.mean[j] <= sides.c * book.mean[i] + sides.d:
-        return NO_BETTER
-    return _value(sides, book, j, i, sides.c, sides.d, sides.bottom) - sides.need_out
+def _pair(sides: Any, book: Any, i: Any, j: Any) -> Any:
+    """The value of the pair by which arm i is wrong beside j: i is in the answer, or left out though j is no better."""
+    if book.inside[i]:
+        lowered, raised, a, b, floor, need = i, j, sides.a, sides.b, sides.floor, sides.need_in
+    else:
+        lowered, raised, a, b, floor, need = j, i, sides.c, sides.d, sides.bottom, sides.need_out
+        if book.mean[j] <= a * book.mean[i] + b:
+            return NO_BETTER
+    return _value(sides, book, lowered, raised, a, b, floor) - need
 
 
 @part
 def _below(sides: Any, book: Any, i: Any, is_lowered: Any) -> None:
-    """Fill in bounds from below of `_into`, of arm i, in the answer, and all others, or the other way round."""
+    """Fill in bounds from below of the pairs of arm i, in the answer, and all others, or the other way round."""
     numbers, mean, weight, penalty = sides.numbers, book.mean, book.weight, book.penalty
     a, b, floor = sides.a, sides.b, sides.floor
     pair_bounds(numbers, mean, weight, penalty, np.int64(i), is_lowered, a, b, floor, sides.need_in, False, book.bound)
@@ -188,87 +204,107 @@ def _below(sides: Any, book: Any, i: Any, is_lowered: Any) -> None:
 
 @part
 def _aside(sides: Any, book: Any, i: Any, is_lowered: Any, is_above: Any) -> None:
-    """Fill in bounds of the pairs of `_out_of`, of arm i, left out, and all others, or the other way round."""
+    """Fill in bounds of the pairs of arm i, left out, and all others, or the other way round."""
     numbers, mean, weight, penalty = sides.numbers, book.mean, book.weight, book.penalty
     c, d, bottom, need = sides.c, sides.d, sides.bottom, sides.need_out
     pair_bounds(numbers, mean, weight, penalty, np.int64(i), is_lowered, c, d, bottom, need, is_above, book.bound)
 
 
 @inlined
-def _is_later_twin(book: Any, j: Any, which: Any) -> Any:
-    """Whether arm j comes after arm `which` and has shown the same: in a row, its pair is worth the same, and loses."""
-    if j <= which or which < 0:
-        return False
-    k = np.uint64(which)
-    same = book.mean[j] == book.mean[k] and book.weight[j] == book.weight[k]
-    return same and book.penalty[j] == book.penalty[k] and book.scale[j] == book.scale[k]
+def _is_later_twin(book: Any, other: Any) -> Any:
+    """Whether an arm before this one has shown the same, and is remembered: in a row, its pair is worth the same.
+
+    If not, this one is remembered.
+    """
+    j = np.uint64(other)
+    mean, weight = book.mean[j], book.weight[j]
+    place = np.uint64(np.int64(1009.0 * mean + 31.0 * weight) & (TWINS - 1))
+    which = book.twins[place]
+    if 0 <= which < other:
+        k = np.uint64(which)
+        same = mean == book.mean[k] and weight == book.weight[k]
+        if same and book.penalty[j] == book.penalty[k] and book.scale[j] == book.scale[k]:
+            return True
+    book.twins[place] = other
+    return False
 
 
 @part
 def row(sides: Any, book: Any, arm: Any) -> None:
-    """Compute the row of an arm anew: only the pairs whose bounds do not tell that they are not the cheapest.
+    """Compute the row of an arm anew: only the pairs whose bounds do not tell that they are not what is looked for.
 
-    The pair that was the row's own comes first, as it hardly changes. Of arms that have shown the same, as many have in
-    the beginning, only the first is looked at.
+    The pair that was the row's own comes first, as it hardly changes, and then the one of the best bound. Of arms that
+    have shown the same, as many have in the beginning, only the first is looked at.
     """
-    K, bound, inside, i, which = len(book.mean), book.bound, book.inside, np.uint64(arm), book.partner[arm]
-    book.stale[i] = 0
-    if inside[i]:
-        best = math.inf
-        if which >= 0 and which != arm and (sides.kind == ALL_GOOD or not inside[which]):
-            best = _into(sides, book, i, np.uint64(which))
-        else:
-            which = -1
-        _below(sides, book, arm, True)
-        for other in range(K):
-            j = np.uint64(other)
-            if bound[j] > best or j == i or other == which or (sides.kind != ALL_GOOD and inside[j]):
-                continue
-            if not _is_later_twin(book, other, which):
-                value = _into(sides, book, i, j)
-                if value < best or (value == best and other < which):
-                    best, which = value, other
-        book.value[i], book.partner[i] = best, which
-    elif sides.kind == ALL_GOOD:
-        second: Any = np.int64(-1)
-        which = which if which >= 0 and which != arm else np.int64(arm == 0)
-        best, next_bound = _out_of(sides, book, i, np.uint64(which)), -math.inf
-        _aside(sides, book, arm, False, True)
-        for other in range(K):
-            j = np.uint64(other)
-            if j == i or other == which:
-                continue
-            if bound[j] > next_bound:
-                second, next_bound = other, bound[j]
-            if not bound[j] < best and not _is_later_twin(book, other, which):
-                value = _out_of(sides, book, i, j)
-                if value > best or (value == best and other < which):
-                    best, which, second = value, other, which
-        book.value[i], book.partner[i], book.second[i] = best, which, second
-    else:
+    K, bound, inside, i, old = len(book.mean), book.bound, book.inside, np.uint64(arm), book.partner[arm]
+    book.stale[i], is_in = EXACT, inside[arm] != 0
+    if not is_in and sides.kind != ALL_GOOD:
         book.value[i], book.partner[i] = math.inf, -1
+        return
+    if is_in:
+        _below(sides, book, arm, True)
+    else:
+        _aside(sides, book, arm, False, True)
+    if old == arm or (old >= 0 and sides.kind != ALL_GOOD and inside[old]):
+        old = -1
+    first: Any = np.int64(-1)
+    least, sign = math.inf, 1.0 if is_in else -1.0  # left out, the largest value counts
+    for other in range(K):
+        j = np.uint64(other)
+        if sign * bound[j] < least and other != arm and other != old and (sides.kind == ALL_GOOD or not inside[j]):
+            first, least = other, sign * bound[j]
+    which: Any = np.int64(-1)
+    best, second = math.inf, first
+    for place in range(TWINS):
+        book.twins[place] = -1
+    for place in range(-2, K):
+        one: Any = old if place == -2 else first if place == -1 else place
+        if one < 0 or one == arm or (place >= 0 and one in (old, first)):
+            continue
+        j = np.uint64(one)
+        if (place > -2 and sign * bound[j] > best) or (sides.kind != ALL_GOOD and inside[j]):
+            continue
+        if not _is_later_twin(book, one):
+            value = sign * _pair(sides, book, i, j)
+            if value < best or (value == best and one < which):
+                second = which if which >= 0 else second
+                best, which = value, one
+    book.value[i], book.partner[i], book.second[i] = sign * best, which, second
 
 
 @part
 def column(sides: Any, book: Any, arm: Any) -> None:
-    """Arm `arm` has changed, or changed sides: bring its pair in all other rows up to date."""
-    a, bound = np.uint64(arm), book.bound
+    """Arm `arm` has changed, or changed sides: bring its pair in all other rows up to date.
+
+    Rows that stay above the least one get a bound, and what is to be looked at should they come to be the least.
+    """
+    a, bound, least = np.uint64(arm), book.bound, math.inf
+    for other in range(len(book.value)):
+        least = min(least, book.value[np.uint64(other)])
     if sides.kind == ALL_GOOD or not book.inside[a]:
         _below(sides, book, arm, False)
     for other in range(len(book.mean)):
         i = np.uint64(other)
         if i == a or not book.inside[i]:
             continue
-        if (sides.kind == ALL_GOOD or not book.inside[a]) and not bound[i] > book.value[i]:
-            value = _into(sides, book, i, a)
+        own, state = book.partner[i] == arm, book.stale[i]
+        waits = state == PENDING and book.second[i] == arm
+        if sides.kind != ALL_GOOD and book.inside[a]:
+            book.stale[i] = STALE if own or waits else state
+        elif bound[i] > book.value[i]:
+            book.stale[i] = STALE if own else state
+        elif bound[i] > least:
+            book.value[i] = bound[i]
+            book.stale[i] = PENDING if waits or (state == EXACT and not own) else STALE
+            book.second[i] = arm
+        else:
+            value = _pair(sides, book, i, a)
             if value < book.value[i]:
-                book.value[i], book.partner[i], book.stale[i] = value, arm, 0
-                continue
-            if value == book.value[i] and not book.stale[i]:
+                book.value[i], book.partner[i], book.stale[i] = value, arm, EXACT
+            elif value == book.value[i] and state == EXACT:
                 book.partner[i] = min(arm, book.partner[i])  # the first of equals
-                continue
-        if book.partner[i] == arm:
-            book.stale[i] = 1
+            elif own:
+                book.stale[i] = STALE
     if sides.kind != ALL_GOOD:
         return
     _aside(sides, book, arm, True, True)
@@ -279,8 +315,14 @@ def column(sides: Any, book: Any, arm: Any) -> None:
             continue
         if book.partner[i] == arm:
             touched = True
-        elif not bound[i] < book.value[i]:
-            value = _out_of(sides, book, i, a)
+        elif bound[i] < book.value[i]:
+            continue
+        elif book.value[i] > least or book.stale[i] == PENDING:
+            waits = book.stale[i] == PENDING and book.second[i] == arm
+            book.stale[i] = PENDING if waits or book.stale[i] == EXACT else UNSEEN
+            book.second[i] = arm
+        else:
+            value = _pair(sides, book, i, a)
             if value > book.value[i]:
                 book.value[i], book.partner[i], book.second[i] = value, arm, book.partner[i]
             elif value == book.value[i]:
@@ -373,14 +415,15 @@ def fill(sides: Any, book: Any) -> None:
 
 @part
 def _look(sides: Any, book: Any, i: Any) -> None:
-    """Compute the value of a row by its pair, which has changed, and by the one that came next: a bound from below."""
-    value, second = _out_of(sides, book, i, np.uint64(book.partner[i])), book.second[i]
-    book.stale[i] = 1
+    """Compute the value of a row by its own pair and the one that waits: exact, or a bound from below."""
+    which, second, sign = book.partner[i], book.second[i], 1.0 if book.inside[i] else -1.0
+    value = _pair(sides, book, i, np.uint64(which))
     if second >= 0:
-        other = _out_of(sides, book, i, np.uint64(second))
-        if other > value:
-            book.partner[i], book.second[i], value = second, book.partner[i], other
+        other = _pair(sides, book, i, np.uint64(second))
+        if sign * other < sign * value or (other == value and second < which):
+            book.partner[i], book.second[i], value = second, which, other
     book.value[i] = value
+    book.stale[i] = EXACT if book.stale[i] == PENDING else STALE
 
 
 @part
@@ -392,7 +435,7 @@ def cheapest(sides: Any, book: Any) -> Any:
         for other in range(K):
             i = np.uint64(other)
             if value[i] < least:
-                if book.stale[i] == UNSEEN:
+                if book.stale[i] >= UNSEEN:
                     _look(sides, book, i)
                 if value[i] < least:
                     found, least = other, value[i]

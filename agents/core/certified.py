@@ -172,7 +172,8 @@ def _begin_play(
     """
     asked = 0
     for e in range(len(out)):
-        if out[e] != ASK:
+        if out[e] != ASK:  # it is decided
+            flags[0, e] = ENDED
             continue
         out[e] = len(room[1])
         while sim.flags[0, e] != ENDED:

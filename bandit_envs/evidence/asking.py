@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,4 +126,12 @@ def game_of(problem: Any, means: ArrayLike, law: str, sigma: float) -> Game:
         one = np.ones((len(m), 1), np.int64)
         return single(problem.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma))
     certifier = problem.certifier(len(m), law=law, sigma=sigma, boundary="none", search="exact")
-    return solve(certifier.kind, certifier.numbers[COMMON:], law, float(sigma) ** 2, m, answer)
+    game = solve(certifier.kind, certifier.numbers[COMMON:], law, float(sigma) ** 2, m, answer)
+    if not game.is_solved:
+        warnings.warn(
+            f"the characteristic time of {problem!r:.200} is not found to its accuracy: it lies between "
+            f"{1 / game.most:.9g}, which is told, and {1 / game.value if game.value > 0 else math.inf:.9g}",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return game

@@ -57,12 +57,17 @@ def others_at(law: Any, mode: Any, i: Any, k: Any, y: Any, mean: Any, room: Any,
 
 @part
 def _set_holds(law: Any, i: Any, low: Any, high: Any, mean: Any, room: Any, u: Any, chosen: Any) -> Any:
-    """Whether the arms chosen at `high`, where the costs are u, are the cheapest ones on all of [low, high]."""
+    """Whether the arms chosen at `high`, where the costs are u, are the cheapest ones on all of [low, high].
+
+    Where they cost inf, as Bernoulli arms do at 1, so may others, which cost less just below.
+    """
     K, largest, least = len(mean), -math.inf, math.inf
     starting, waiting = math.inf, -math.inf
     for a in range(K):
         if a == i:
             continue
+        if chosen[a] > 0.0 and u[a] == math.inf:
+            return False
         at_low = arm_cost(law, room[2 * K + a], mean[a], room[4 * K + a], low) if mean[a] < low else 0.0
         if chosen[a] > 0.0:
             largest = max(largest, u[a] if law == STUDENT else at_low)
