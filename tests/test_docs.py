@@ -167,6 +167,7 @@ EXAMPLES = {
     "gymnasium_loop": [],
     "learned_instances": ["2", "katz-samuels2018-5|mason"],
     "model_selection": ["25", "8"],
+    "learned_bounds": ["200", "BestArm 3, 1, 12"],
     "learned_laws": ["20", "Feasible, corner, B|AllGood, K = 10, price 0.001"],
     "learned_table": ["0.0004", "evolved|dp-index"],
     "own_ids": [],
