@@ -148,7 +148,7 @@ def rolled_out(values, random, epsilon):
 def train_icpe(seed):
     """The readers that infer the best arm, and that value the arms and stopping; and the last lambda."""
     torch.manual_seed(seed)
-    random, price, began, done, kept = np.random.default_rng(seed), 50.0, time.process_time(), 0.0, []
+    random, price, began, done, kept = np.random.default_rng(seed), 15.0, time.process_time(), 0.0, []
     infer, values = Reader(K), Reader(K + 1)
     older = [copy.deepcopy(net) for net in (infer, values)]
     optimisers = [torch.optim.Adam(net.parameters(), lr=RATE) for net in (infer, values)]
@@ -169,9 +169,11 @@ def train_icpe(seed):
             with torch.no_grad():
                 sure = torch.log_softmax(older[0](tokens), -1)[rows, place, right].clamp(min=-5)
                 ends = price / UNIT * sure
-                later = torch.maximum(older[1](tokens)[..., :K].max(-1).values, ends)
-                later[:, -1] = ends[:, -1]
             own = values(tokens)
+            with torch.no_grad():
+                chosen = own[..., :K].argmax(-1, keepdim=True)
+                later = torch.maximum(older[1](tokens).gather(-1, chosen)[..., 0], ends)
+                later[:, -1] = ends[:, -1]
             taken = own[:, :-1].gather(-1, arms[..., None])[..., 0]
             goes_on = place[:-1] < pulls[:, None]
             loss = functional.smooth_l1_loss(taken[goes_on], (later[:, 1:] - 1 / UNIT)[goes_on])

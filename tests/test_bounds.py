@@ -144,8 +144,9 @@ def test_agents_reach_what_they_reach_when_they_are_played(
     result = agents.evaluate(["evolved", "uniform"], problem, episodes=40_000, seed=0, env_kwargs=settings)
     for run in result.runs:
         lost = 1.0 - run.values("correct" if loss == "error" else loss)
-        exact = reached(agents.make(run.agent, made), loss=loss)
-        assert least * (1 - 1e-12) <= exact
+        agent = agents.make(run.agent, made)
+        exact = reached(agent, loss=loss)
+        assert least * (1 - 1e-12) <= reached(agent, loss=loss, best_answer=True) <= exact * (1 + 1e-12)
         assert abs(lost.mean() - exact) < 5 * lost.std() / math.sqrt(lost.size)
 
 

@@ -35,13 +35,16 @@ def best(task: Any, prior: tuple[float, float] = (1.0, 1.0), loss: str = "score"
     return float(values[0])
 
 
-def reached(agent: Agent, prior: tuple[float, float] = (1.0, 1.0), loss: str = "score") -> float:
+def reached(
+    agent: Agent, prior: tuple[float, float] = (1.0, 1.0), loss: str = "score", *, best_answer: bool = False
+) -> float:
     """The expected loss of an agent whose choices and answers follow from the statistics alone, such as `evolved`.
 
     An agent that remembers more than the statistics, or that draws lots, must be simulated.
 
     Args:
         agent: made for a task as of `best`. prior, loss: as of `best`.
+        best_answer: with the answer of least expected loss in place of the agent's own.
 
     Raises:
         ValueError: as `best`.
@@ -49,7 +52,11 @@ def reached(agent: Agent, prior: tuple[float, float] = (1.0, 1.0), loss: str = "
     task, answers, prior, budget = _asked(agent.task, prior, loss)
     agent = agent if task.actions == "arm" else agent.for_task(task)
     later = Level.of(task.K, budget, False)
-    values = answers.of(later, agent.recommend(later.observation(budget)))
+    if best_answer:
+        alike = Level.of(task.K, budget, True)
+        values = answers.least(alike)[later.ordered(alike)[0]]
+    else:
+        values = answers.of(later, agent.recommend(later.observation(budget)))
     for spent in range(budget - 1, -1, -1):
         level = Level.of(task.K, spent, False)
         arms, _ = agent.predict(level.observation(budget))
