@@ -7,10 +7,10 @@ The network r maps the empirical means Q to shares of the pulls, and is trained 
 
 by the pair where it is least, of pairs drawn at random; H(P) is the sum of 1 / gap^2. The agent pulls the arm that is
 farthest behind its share. The arguments are the number of training seeds (default 5), the steps of training (default
-10,000: half a minute) and the number of episodes (default 10,000).
+3,000: 20 seconds) and the number of episodes (default 5,000).
 
     python examples/learned_rgo.py
-    python examples/learned_rgo.py 1 2000 1000
+    python examples/learned_rgo.py 1 1000 500
 """
 
 import sys
@@ -26,7 +26,7 @@ from agents.core import Seen, add, clear, following
 from bandit_envs import episode_kernel
 
 SEEDS, STEPS, EPISODES = (
-    int(sys.argv[i]) if len(sys.argv) > i else default for i, default in ((1, 5), (2, 10_000), (3, 10_000))
+    int(sys.argv[i]) if len(sys.argv) > i else default for i, default in ((1, 5), (2, 3000), (3, 5000))
 )
 GROUPS, TRUE, EMPIRICAL = 32, 15, 90  # minima in a step, and of how many P and Q each is the least
 PAPER = ([0.5, 0.45, 0.3], [0.5, 0.45, 0.05], [0.5, 0.45, 0.45])
@@ -73,6 +73,7 @@ def train(seed):
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, STEPS)
     for _ in range(STEPS):
         P, Q = torch.rand(GROUPS, TRUE, 1, 3), torch.rand(GROUPS, 1, EMPIRICAL, 3)
+        P, Q = P.clamp(1e-6, 1 - 1e-6), Q.clamp(1e-6, 1 - 1e-6)  # so that no divergence is infinite
         best = P.max(-1, keepdim=True).values
         H = (torch.where(best == P, 0.0, 1 / (best - P).clamp(min=1e-5) ** 2)).sum(-1)
         kl = torch.special.xlogy(Q, Q / P) + torch.special.xlogy(1 - Q, (1 - Q) / (1 - P))
