@@ -146,7 +146,7 @@ def rolled_out(values, random, epsilon):
 
 
 def train_icpe(seed):
-    """The readers that infer the best arm, and that value the arms and stopping; and the last lambda."""
+    """The readers that infer the best arm, and that value the arms and stopping. price: lambda."""
     torch.manual_seed(seed)
     random, price, began, done, kept = np.random.default_rng(seed), 15.0, time.process_time(), 0.0, []
     infer, values = Reader(K), Reader(K + 1)
@@ -170,9 +170,8 @@ def train_icpe(seed):
                 sure = torch.log_softmax(older[0](tokens), -1)[rows, place, right].clamp(min=-5)
                 ends = price / UNIT * sure
             own = values(tokens)
-            with torch.no_grad():
-                chosen = own[..., :K].argmax(-1, keepdim=True)
-                later = torch.maximum(older[1](tokens).gather(-1, chosen)[..., 0], ends)
+            with torch.no_grad():  # what comes later is worth what the older values say of the best action now
+                later = older[1](tokens).gather(-1, own.argmax(-1, keepdim=True))[..., 0]
                 later[:, -1] = ends[:, -1]
             taken = own[:, :-1].gather(-1, arms[..., None])[..., 0]
             goes_on = place[:-1] < pulls[:, None]
