@@ -11,7 +11,7 @@ import pytest
 from twins import by_fractions, by_index, dp_indices, follow, play
 
 import agents
-from agents.thresholding.bounds import best, relaxed
+from agents.bounds import relaxed
 from agents.thresholding.dp_index import BAND, Table, index_table
 
 THRESHOLD = "bandit_envs/Threshold-v0"
@@ -90,57 +90,3 @@ def test_it_is_better_than_lsa_on_random_instances() -> None:
         ["lsa", "dp-index"], THRESHOLD, episodes=20_000, seed=3, env_kwargs={"instance": "tao2019-1", "budget": 200}
     )
     assert result.compare("dp-index", "lsa", "misclassified").difference < 0
-
-
-# --- what any policy can reach ---------------------------------------------------------------------------------------
-
-
-def by_brute_force(K: int, budget: int) -> Fraction:
-    """The least expected misclassified arms of any policy under uniform priors, by plain recursion in fractions."""
-    above = by_fractions(Fraction(1, 2))
-    known: dict[tuple[tuple[int, int], ...], Fraction] = {}
-
-    def value(state: tuple[tuple[int, int], ...], left: int) -> Fraction:
-        state = tuple(sorted(state))
-        if left == 0:
-            return sum((min(above(a, b), 1 - above(a, b)) for a, b in state), Fraction(0))
-        if state not in known:
-            options = []
-            for i, (a, b) in enumerate(state):
-                others = state[:i] + state[i + 1 :]
-                p = Fraction(a, a + b)
-                hit, miss = value((*others, (a + 1, b)), left - 1), value((*others, (a, b + 1)), left - 1)
-                options.append(p * hit + (1 - p) * miss)
-            known[state] = min(options)
-        return known[state]
-
-    return value(((1, 1),) * K, budget)
-
-
-def test_the_best_policy_by_hand() -> None:
-    # One pull of one of two arms: its loss falls from 1/2 to 1/4.
-    assert best(2, 1) == pytest.approx(3 / 4)
-    assert best(2, 2) == pytest.approx(1 / 2)
-    assert float(by_brute_force(2, 2)) == 1 / 2
-
-
-@pytest.mark.parametrize(("K", "budget"), [(2, 7), (3, 6)])
-def test_the_best_policy_is_that_of_brute_force(K: int, budget: int) -> None:
-    assert best(K, budget) == pytest.approx(float(by_brute_force(K, budget)), rel=1e-12)
-
-
-@pytest.mark.parametrize(("K", "budget"), [(2, 12), (3, 12), (2, 30)])
-def test_the_relaxation_is_a_bound_and_policies_stay_above(K: int, budget: int) -> None:
-    least = best(K, budget)
-    assert relaxed(K, budget) <= least
-    kwargs = {"instance": f"sampler(arms={K})", "budget": budget}
-    result = agents.evaluate(["lsa", "dp-index", "uniform"], THRESHOLD, episodes=20_000, seed=0, env_kwargs=kwargs)
-    logs = index_table(0.5, UNIFORM, budget)[1]
-    assert len(logs) == (budget + 1) * (budget + 2) // 2  # no band yet
-    exact = {"dp-index": best(K, budget, index=-logs)}
-    for run in result.runs:
-        losses = run.values("misclassified")
-        if run.agent in exact:
-            assert abs(losses.mean() - exact[run.agent]) < 5 * losses.std() / math.sqrt(len(losses))
-            assert least <= exact[run.agent] < 1.03 * least
-        assert losses.mean() > least - 5 * losses.std() / math.sqrt(len(losses))  # false alarms: 3e-7

@@ -42,7 +42,7 @@ ORDER: dict[str, list[str]] = {
     "agents": [
         "core",
         "thresholding top_k baselines models certified",
-        "all_good",
+        "all_good bounds",
         "evolved.network",
         "evolved.formula",
         "evolved.coupled",
