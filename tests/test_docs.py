@@ -168,6 +168,7 @@ EXAMPLES = {
     "learned_instances": ["2", "katz-samuels2018-5|mason"],
     "model_selection": ["25", "8"],
     "learned_laws": ["20", "Feasible, corner, B|AllGood, K = 10, price 0.001"],
+    "learned_seeds": ["seeds", "AllGood", "1", "1"],
     "learned_table": ["0.0004", "evolved|dp-index"],
     "own_ids": [],
     "rl_zoo": ["2048"],

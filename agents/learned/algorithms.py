@@ -27,6 +27,7 @@ class Algorithm:
         classes: returns its class and its policy, as SB3 takes it; sb3-contrib is imported when this is called.
         defaults: hyperparameters that differ from SB3's own.
         num_envs: episodes side by side, unless `train` is given another number.
+        minibatches: into how many parts a rollout is cut, where the algorithm goes through it in parts.
         relative: whether it can take `RelativeBuffer` for its rollout buffer.
         needs_steps: whether it must know beforehand how many steps it will be trained for.
     """
@@ -34,6 +35,7 @@ class Algorithm:
     classes: Callable[[], tuple[Any, Any]]
     defaults: Mapping[str, Any]
     num_envs: int = 256
+    minibatches: int = 8
     relative: bool = False
     needs_steps: bool = False
 
@@ -61,11 +63,11 @@ class Algorithm:
         """
         chosen = {**self.defaults, **given}
         if "n_epochs" in self.hyperparameters():
-            rollout = mix.num_envs * chosen["n_steps"]
-            chosen.setdefault("batch_size", rollout // 4 if rollout % 4 == 0 else rollout)
+            rollout, parts = mix.num_envs * chosen["n_steps"], self.minibatches
+            chosen.setdefault("batch_size", rollout // parts if rollout % parts == 0 else rollout)
         policy = self.classes()[1]
         if isinstance(policy, type) and issubclass(policy, Equivariant):
-            chosen["policy_kwargs"] = {"stop": mix.stops, **chosen.get("policy_kwargs", {})}
+            chosen["policy_kwargs"] = {"stop": mix.stops, "hidden": HIDDEN, **chosen.get("policy_kwargs", {})}
         if self.relative and not mix.stops and (mix.shaping or mix.siblings > 1):
             chosen.setdefault("rollout_buffer_class", RelativeBuffer)
             own = {"power": 1.0 if mix.shaping else 0.0, "siblings": mix.siblings}
@@ -84,16 +86,17 @@ def _recurrent_ppo() -> tuple[Any, Any]:
     return require("sb3_contrib", "RecurrentPPO", "training").RecurrentPPO, "MlpLstmPolicy"
 
 
+HIDDEN = 16  # width of the layers of the equivariant policy; that of its class, 32, is for files that tell no width
 _COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
 ALGORITHMS: dict[str, Algorithm] = {
-    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _COMMON | {"n_steps": 32, "n_epochs": 4}, relative=True),
+    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _COMMON | {"n_steps": 32, "n_epochs": 2}, relative=True),
     "a2c": Algorithm(
         lambda: (A2C, EquivariantPolicy),
         _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True},
         relative=True,
     ),
-    "maskable-ppo": Algorithm(_maskable_ppo, _COMMON | {"n_steps": 32, "n_epochs": 4}),
-    "recurrent-ppo": Algorithm(_recurrent_ppo, _COMMON | {"n_steps": 64, "n_epochs": 4}, num_envs=32),
+    "maskable-ppo": Algorithm(_maskable_ppo, _COMMON | {"n_steps": 32, "n_epochs": 2}),
+    "recurrent-ppo": Algorithm(_recurrent_ppo, _COMMON | {"n_steps": 64, "n_epochs": 4}, num_envs=32, minibatches=4),
     "dqn": Algorithm(
         lambda: (DQN, "MlpPolicy"),
         {"gamma": 0.97, "learning_rate": 1e-3, "buffer_size": 200_000, "batch_size": 256, "learning_starts": 10_000},
