@@ -27,7 +27,6 @@ class Algorithm:
         classes: returns its class and its policy, as SB3 takes it; sb3-contrib is imported when this is called.
         defaults: hyperparameters that differ from SB3's own.
         num_envs: episodes side by side, unless `train` is given another number.
-        minibatches: into how many parts a rollout is cut, where the algorithm goes through it in parts.
         relative: whether it can take `RelativeBuffer` for its rollout buffer.
         needs_steps: whether it must know beforehand how many steps it will be trained for.
     """
@@ -35,7 +34,6 @@ class Algorithm:
     classes: Callable[[], tuple[Any, Any]]
     defaults: Mapping[str, Any]
     num_envs: int = 256
-    minibatches: int = 8
     relative: bool = False
     needs_steps: bool = False
 
@@ -63,8 +61,8 @@ class Algorithm:
         """
         chosen = {**self.defaults, **given}
         if "n_epochs" in self.hyperparameters():
-            rollout, parts = mix.num_envs * chosen["n_steps"], self.minibatches
-            chosen.setdefault("batch_size", rollout // parts if rollout % parts == 0 else rollout)
+            rollout = mix.num_envs * chosen["n_steps"]
+            chosen.setdefault("batch_size", rollout // 4 if rollout % 4 == 0 else rollout)
         policy = self.classes()[1]
         if isinstance(policy, type) and issubclass(policy, Equivariant):
             chosen["policy_kwargs"] = {"stop": mix.stops, "hidden": HIDDEN, **chosen.get("policy_kwargs", {})}
@@ -96,7 +94,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         relative=True,
     ),
     "maskable-ppo": Algorithm(_maskable_ppo, _COMMON | {"n_steps": 32, "n_epochs": 2}),
-    "recurrent-ppo": Algorithm(_recurrent_ppo, _COMMON | {"n_steps": 64, "n_epochs": 4}, num_envs=32, minibatches=4),
+    "recurrent-ppo": Algorithm(_recurrent_ppo, _COMMON | {"n_steps": 64, "n_epochs": 4}, num_envs=32),
     "dqn": Algorithm(
         lambda: (DQN, "MlpPolicy"),
         {"gamma": 0.97, "learning_rate": 1e-3, "buffer_size": 200_000, "batch_size": 256, "learning_starts": 10_000},

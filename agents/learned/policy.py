@@ -92,7 +92,8 @@ class ArmNetwork(nn.Module):
         x = x.reshape(-1, self.features)  # the layers of the arms see rows: so their gradients are single products
         opened = _opened(x, len(x) // n)
         codes = self.encoder(torch.cat([x, *_closed(opened)], 1))
-        return x, opened, codes, self.context(_Pooled.apply(codes.view(n, -1, codes.shape[1])))
+        pooled = _Pooled.apply(codes.view(n, -1, codes.shape[1]))  # type: ignore[no-untyped-call]
+        return x, opened, codes, self.context(pooled)
 
     def forward_arms(self, x: Tensor, opened: Opened, codes: Tensor, context: Tensor) -> Tensor:
         """Logits of the arms (n, K), from what `_read` returns; a network without context needs only the first two."""
@@ -146,13 +147,14 @@ class _Pooled(torch.autograd.Function):
         return torch.cat([codes.mean(1), most], 1)
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> Tensor:
+    def backward(ctx: Any, slope: Tensor) -> Any:
         """The slopes with respect to the codes, from those with respect to the means and the maxima."""
         codes, most = ctx.saved_tensors
         of_mean, of_most = slope.chunk(2, 1)
         largest = (codes - most[:, None]).sign_().add_(1.0)  # 1 where a code is the largest one, else 0
         largest *= (of_most / largest.sum(1))[:, None]
-        return largest.add_((of_mean / codes.shape[1])[:, None])
+        largest += (of_mean / codes.shape[1])[:, None]
+        return largest
 
 
 def _opened(x: Tensor, K: int) -> Opened:
@@ -280,7 +282,7 @@ class EquivariantPolicy(Equivariant, ActorCriticPolicy):
     of log probabilities.
     """
 
-    def _read(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+    def _read(self, obs: Any) -> tuple[Tensor, Tensor]:
         """Log probabilities of the actions (n, K + 1), and values (n, 1), for features (n, K * F)."""
         logits, latent = self.mlp_extractor(self.extract_features(obs))
         return torch.log_softmax(logits.t().contiguous(), 0).t(), self.value_net(latent)
@@ -292,7 +294,7 @@ class EquivariantPolicy(Equivariant, ActorCriticPolicy):
         actions = (chances - noise).argmax(1)  # with Gumbel's noise the largest one is drawn by the chances
         return actions, values, chances.gather(1, actions[:, None])[:, 0]
 
-    def evaluate_actions(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def evaluate_actions(self, obs: Any, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Values (n, 1), log probabilities of the actions (n,) and entropies (n,), for features (n, K * F)."""
         chances, values = self._read(obs)
         entropy = -(chances.exp() * chances).sum(1)
