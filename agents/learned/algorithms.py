@@ -59,17 +59,18 @@ class Algorithm:
             mix: the environments to train on.
             given: the user's hyperparameters, which override all others.
         """
-        chosen = {**self.defaults, **given}
+        chosen, policy = {**self.defaults, **given}, self.classes()[1]
+        equivariant = isinstance(policy, type) and issubclass(policy, Equivariant)
         if "n_epochs" in self.hyperparameters():
-            rollout = mix.num_envs * chosen["n_steps"]
-            chosen.setdefault("batch_size", rollout // 4 if rollout % 4 == 0 else rollout)
-        policy = self.classes()[1]
-        if isinstance(policy, type) and issubclass(policy, Equivariant):
-            chosen["policy_kwargs"] = {"stop": mix.stops, "hidden": HIDDEN, **chosen.get("policy_kwargs", {})}
+            rollout, parts = mix.num_envs * chosen["n_steps"], STOPPING_PARTS if equivariant and mix.stops else PARTS
+            chosen.setdefault("batch_size", rollout // parts if rollout % parts == 0 else rollout)
+        if equivariant:
+            own = {"stop": mix.stops, "hidden": STOPPING_HIDDEN if mix.stops else HIDDEN}
+            chosen["policy_kwargs"] = own | chosen.get("policy_kwargs", {})
         if self.relative and not mix.stops and (mix.shaping or mix.siblings > 1):
             chosen.setdefault("rollout_buffer_class", RelativeBuffer)
-            own = {"power": 1.0 if mix.shaping else 0.0, "siblings": mix.siblings}
-            chosen["rollout_buffer_kwargs"] = own | chosen.get("rollout_buffer_kwargs", {})
+            units = {"power": 1.0 if mix.shaping else 0.0, "siblings": mix.siblings}
+            chosen["rollout_buffer_kwargs"] = units | chosen.get("rollout_buffer_kwargs", {})
         return chosen
 
 
@@ -84,7 +85,10 @@ def _recurrent_ppo() -> tuple[Any, Any]:
     return require("sb3_contrib", "RecurrentPPO", "training").RecurrentPPO, "MlpLstmPolicy"
 
 
-HIDDEN = 16  # width of the layers of the equivariant policy; that of its class, 32, is for files that tell no width
+# Width of the layers of the equivariant policy, and the number of minibatches of a rollout. With a budget the untrained
+# policy is good already; where it must learn to stop, it has far to go, and the smaller network does not get there.
+HIDDEN, PARTS = 16, 4
+STOPPING_HIDDEN, STOPPING_PARTS = 32, 8
 _COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
 ALGORITHMS: dict[str, Algorithm] = {
     "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _COMMON | {"n_steps": 32, "n_epochs": 2}, relative=True),
