@@ -62,10 +62,11 @@ class Algorithm:
         chosen, policy = {**self.defaults, **given}, self.classes()[1]
         equivariant = isinstance(policy, type) and issubclass(policy, Equivariant)
         if "n_epochs" in self.hyperparameters():
-            rollout, parts = mix.num_envs * chosen["n_steps"], STOPPING_PARTS if equivariant and mix.stops else PARTS
+            rollout, paid = mix.num_envs * chosen["n_steps"], not equivariant or (mix.shaping and not mix.stops)
+            parts = PARTS_PAID if paid else PARTS
             chosen.setdefault("batch_size", rollout // parts if rollout % parts == 0 else rollout)
         if equivariant:
-            own = {"stop": mix.stops, "hidden": STOPPING_HIDDEN if mix.stops else HIDDEN}
+            own = {"stop": mix.stops, "hidden": HIDDEN_STOPPING if mix.stops else HIDDEN}
             chosen["policy_kwargs"] = own | chosen.get("policy_kwargs", {})
         if self.relative and not mix.stops and (mix.shaping or mix.siblings > 1):
             chosen.setdefault("rollout_buffer_class", RelativeBuffer)
@@ -85,10 +86,11 @@ def _recurrent_ppo() -> tuple[Any, Any]:
     return require("sb3_contrib", "RecurrentPPO", "training").RecurrentPPO, "MlpLstmPolicy"
 
 
-# Width of the layers of the equivariant policy, and the number of minibatches of a rollout. With a budget the untrained
-# policy is good already; where it must learn to stop, it has far to go, and the smaller network does not get there.
-HIDDEN, PARTS = 16, 4
-STOPPING_HIDDEN, STOPPING_PARTS = 32, 8
+# Width of the layers of the equivariant policy, and the number of minibatches of a rollout. Where it is paid for each
+# pull, the untrained policy is hard to improve, and few steps with little noise are best; elsewhere more is to be
+# learned. Most is where it must learn to stop: narrow layers take too long to get there.
+HIDDEN, HIDDEN_STOPPING = 16, 32
+PARTS, PARTS_PAID = 8, 4
 _COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
 ALGORITHMS: dict[str, Algorithm] = {
     "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _COMMON | {"n_steps": 32, "n_epochs": 2}, relative=True),
