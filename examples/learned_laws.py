@@ -8,6 +8,7 @@ cards of further agents to compare with.
     python examples/learned_laws.py 2000 "TopK|BestArm" results/evolved.json
 """
 
+import functools
 import re
 import sys
 
@@ -66,30 +67,40 @@ def played(names, problem, episodes, seed, kwargs):
     return agents.evaluate(names, problem, episodes=episodes, seed=seed, env_kwargs=kwargs, progress=False)
 
 
+@functools.cache
+def handcrafted(label):
+    """The best of the handcrafted agents, and its episodes; label: of the law, and the budget if it has none itself."""
+    law, _, budget = label.partition("|")
+    problem, (rivals, kwargs) = law.partition(",")[0], RIVALS[law]
+    if budget:  # they do not know the price: they get as many pulls on average
+        kwargs = {key: value for key, value in kwargs.items() if key not in ("pull_cost", "max_pulls")}
+        kwargs["budget"] = int(budget)
+    trial = losses(played(rivals, problem, max(EPISODES // 10, 20), 1, kwargs))
+    best = min(trial, key=trial.__getitem__)
+    return best, played({best: best}, problem, EPISODES, 2026, kwargs)
+
+
 def losses(result):
     """What each agent loses on average: 1 less its score."""
     return {run.agent: 1 - run.values("score")[:, -1].mean() for run in result.runs}
 
 
-for label, rivals, kwargs in LAWS:
+RIVALS = {label: (rivals, kwargs) for label, rivals, kwargs in LAWS}
+for label, (_, kwargs) in RIVALS.items():
     if not ROWS.match(label):
         continue
-    problem, theirs, pulls = label.partition(",")[0], dict(kwargs), ""
     for name in ["evolved", *CARDS]:
-        mine = played({name: name}, problem, EPISODES, 2026, kwargs)
-        if "pull_cost" in kwargs:  # handcrafted agents do not know the price: they get as many pulls on average
-            spent = mine.runs[0].values("total_pulls").mean()
-            theirs = {key: value for key, value in kwargs.items() if key not in ("pull_cost", "max_pulls")}
-            theirs["budget"], pulls = round(spent), f", {spent:.0f} pulls"
-        trial = losses(played(rivals, problem, max(EPISODES // 10, 20), 1, theirs))
-        best = min(trial, key=trial.__getitem__)
-        other = played({best: best}, problem, EPISODES, 2026, theirs)
+        mine = played({name: name}, label.partition(",")[0], EPISODES, 2026, kwargs)
+        spent = mine.runs[0].values("total_pulls").mean()
+        priced = "pull_cost" in kwargs
+        best, other = handcrafted(f"{label}|{round(spent)}" if priced else label)
         both = agents.evaluation.Evaluation(mine.runs + other.runs, mine.settings)
         gap, lost = both.compare(name, best, "score"), losses(both)
         low, high = sorted((-gap.low, -gap.high))
         verdict = "better" if high < 0 else "worse" if low > 0 else "level"
         print(
-            f"| {label} | `{name}` {lost[name]:.5f}{pulls} | `{best}` {lost[best]:.5f} | {-gap.difference:+.5f}",
-            f"[{low:+.5f}, {high:+.5f}] | {lost[name] / max(lost[best], 1e-12):.3f} | {verdict} |",
+            f"| {label} | `{name}` {lost[name]:.5f}{f', {spent:.0f} pulls' if priced else ''} |",
+            f"`{best}` {lost[best]:.5f} | {-gap.difference:+.5f} [{low:+.5f}, {high:+.5f}] |",
+            f"{lost[name] / max(lost[best], 1e-12):.3f} | {verdict} |",
             flush=True,
         )

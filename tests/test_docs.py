@@ -171,6 +171,7 @@ EXAMPLES = {
     "learned_history": ["dpt", "1", "2", "40"],
     "learned_laws": ["20", "Feasible, corner, B|AllGood, K = 10, price 0.001"],
     "learned_rgo": ["1", "20", "20"],
+    "learned_seeds": ["seeds", "AllGood", "1", "1"],
     "learned_table": ["0.0004", "evolved|dp-index"],
     "own_ids": [],
     "rl_zoo": ["2048"],

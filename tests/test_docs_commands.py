@@ -39,6 +39,7 @@ MINUTE, LONGEST = 60, 10
 FEW = ["--episodes", "2"]
 FRAMES = ["--frames", "3"]
 TRAIN = ["--seconds", "1", "--hyperparameters", "held_out=50", "checkpoints=1"]
+EVOLVE = ["--steps", "1", "--hyperparameters", "held_out=1", "episodes=10", "population=4"]
 QUICK = {"evaluate": FEW, "train": TRAIN, "race": FRAMES, "watch": FRAMES}
 QUICK |= {"list": [], "plot": [], "report": [], "--version": [], "session": []}
 
@@ -166,7 +167,9 @@ def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                 check_only(line)
                 continue
             needs(line, request)
-            assert cli.main([*line.words[1:], *QUICK[line.words[1]]]) == 0, (line.text, capsys.readouterr().err)
+            evolves = line.words[1] == "train" and "evolved" in line.words
+            quick = EVOLVE if evolves else QUICK[line.words[1]]
+            assert cli.main([*line.words[1:], *quick]) == 0, (line.text, capsys.readouterr().err)
     finally:
         for name in set(sys.modules) - modules:
             if name.partition(".")[0] == "stranger":

@@ -377,6 +377,14 @@ def test_refused(change: dict[str, Any], message: str) -> None:
         evolve(**TINY | change)
 
 
+@pytest.mark.parametrize("kwargs", [{"budget": 50}, {"budget": None, "pull_cost": 1e-3}])
+def test_the_start_of_a_search_has_a_name(kwargs: dict[str, Any]) -> None:
+    env = gym.make(THRESHOLD, actions="full", **kwargs)
+    named: Any = agents.make("evolved(genes='start')", env)
+    start = starting_point(named.stops)[1]
+    assert np.array_equal(named.genes, Evolved(env, start).genes)
+
+
 def test_genes_are_checked() -> None:
     env = gym.make(THRESHOLD)
     with pytest.raises(ValueError, match="takes 18 finite genes"):

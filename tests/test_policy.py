@@ -12,8 +12,10 @@ pytest.importorskip("stable_baselines3")
 import torch
 from learning import ERROR, THRESHOLD, observations, untrained
 from stable_baselines3 import PPO
+from stable_baselines3.common.policies import ActorCriticPolicy
 
 from agents.learned import EquivariantPolicy, Trained, make_vec_env
+from agents.learned.policy import _Pooled
 from bandit_envs import FEATURES
 
 
@@ -68,6 +70,42 @@ def test_stopping_is_out_of_the_question_where_nobody_wants_it():
     wants = untrained(envs, stop=True)
     with torch.no_grad():
         assert (wants.policy(x)[0] == 10).any()
+
+
+def test_slopes_of_pooled_codes_are_those_of_pytorch():
+    """Equal arms among them, which share the slope of the maximum."""
+    codes = torch.randn(6, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    codes[:2, 3] = codes[:2, 1] = codes[:2].amax(1)
+    weights = torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    own, other = (codes.clone().requires_grad_() for _ in range(2))
+    (_Pooled.apply(own) * weights).sum().backward()
+    (torch.cat([other.mean(1), other.amax(1)], 1) * weights).sum().backward()
+    assert torch.allclose(own.grad, other.grad, atol=1e-14)
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_the_law_of_the_actions_is_that_of_sb3(stop):
+    model = untrained(make_vec_env(THRESHOLD, 4, observation="features"), stop=stop)
+    x = torch.as_tensor(observations(10))
+    actions = torch.arange(len(x)) % 10
+    told, usual = (kind.evaluate_actions(model.policy, x, actions) for kind in (EquivariantPolicy, ActorCriticPolicy))
+    for one, other in zip(told, usual, strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+    chances = chances_of(model, x[:1])[0].detach()
+    torch.manual_seed(0)
+    drawn, _, logarithms = model.policy(x[:1].repeat(20_000, 1))
+    counts = torch.bincount(drawn, minlength=11)
+    expected = 20_000 * chances
+    often = expected > 5
+    statistic = ((counts - expected)[often] ** 2 / expected[often]).sum()
+    assert statistic < 40  # chi-squared with at most 10 degrees of freedom: one seed in 50,000 would fail
+    assert torch.allclose(logarithms.exp(), chances[drawn], atol=1e-5)
+    assert torch.equal(model.policy(x, deterministic=True)[0], chances_of(model, x).argmax(1))
+
+
+def chances_of(model: PPO, x: torch.Tensor) -> torch.Tensor:
+    """The probabilities of the actions (n, K + 1), as SB3 tells them."""
+    return model.policy.get_distribution(x).distribution.probs
 
 
 def indexed(K: int, stop: bool = False) -> Trained:

@@ -21,12 +21,12 @@ from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_for, stored_genes
 from .coupled import KEYS, MADE, Wide, least_index
-from .formula import PARAMETERS, Own, arm_index, at_budget, indices
+from .formula import PARAMETERS, START, Own, arm_index, at_budget, indices
 from .network import SHARED, WEIGHTS, nets_of
 
 __all__ = ["STOPPING", "Evolved", "gene_names"]
 
-STOPPING = ("tau0", "tau1")
+STOPPING, STOP_START = ("tau0", "tau1"), (0.0, 0.5)  # the names of the genes for stopping; where a search starts
 
 
 def gene_names(stops: bool) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def _table(genes: Any, wanted: int) -> Floats:
         table = np.empty((0, 0))
     every = wanted + len(WEIGHTS)
     if table.ndim != 2 or table.shape[-1] not in (wanted, every) or not len(table) or not np.isfinite(table).all():
-        raise ValueError(f"evolved takes {wanted} finite genes here, or {every}, got {genes!r:.200}")
+        raise ValueError(f"evolved takes {wanted} finite genes here, or {every}, or 'start', got {genes!r:.200}")
     return np.pad(table, ((0, 0), (0, every - table.shape[-1])))
 
 
@@ -66,7 +66,8 @@ class Evolved(IndexPolicy):
         task: a task or an environment, with a budget or a price of a pull.
         genes: the 18 parameters of `formula.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop, then,
             where the index is to be corrected, those of `network.WEIGHTS`; or (P, 18) for P candidates, each for an
-            equal share of the episodes in a row. None: those that are stored for the problem.
+            equal share of the episodes in a row. "start": those that a search starts from, an untrained index. None:
+            those that are stored for the problem.
 
     Raises:
         ValueError: where no genes are stored for the task, telling how to evolve some.
@@ -77,14 +78,18 @@ class Evolved(IndexPolicy):
     anytime = False
     needs = "the budget or a price"
 
-    def __init__(self, task: Any, genes: Sequence[float] | None = None) -> None:
+    def __init__(self, task: Any, genes: Sequence[float] | str | None = None) -> None:
         super().__init__(task)
         task = self.task
         if task.budget is None and task.pull_cost == 0:
             raise ValueError("evolved needs a budget, or a pull_cost > 0")
         self.stops = task.budget is None
         names, net = gene_names(self.stops), len(WEIGHTS)
-        table = _table(stored_genes(task, names) if genes is None else genes, len(names) - net)
+        if genes is None:
+            genes = stored_genes(task, names)
+        elif isinstance(genes, str) and genes == "start":
+            genes = [*START, *(STOP_START if self.stops else ())]
+        table = _table(genes, len(names) - net)
         self.genes, self._nets = table, nets_of(table[:, -net:])
         scale = 1.0 / task.pull_cost if task.budget is None else float(task.budget)
         self.fair = math.log(scale / task.K)

@@ -35,20 +35,19 @@ from ..evaluation.execution import jobs_number
 from ..evaluation.progress import shown
 from ..evaluation.statistics import latest_of_the_best
 from ..models.formats import FORMAT
-from .agent import STOPPING
+from .agent import STOP_START, STOPPING
 from .candidates import CommonEpisodes
-from .formula import LSA, PARAMETERS
+from .formula import LSA, PARAMETERS, START
 from .network import HIDDEN, SINGLE, WEIGHTS
 from .search import MirroredSearch
 
 __all__ = ["START", "evolve", "starting_point"]
 
 Floats = NDArray[np.float64]
-# Where the search starts, and how far it goes at first. A parameter of scale 0 is not searched: alpha, as only the
-# order of the indices counts, and the second bend.
-START = (1.0, 1.0, 1.0, 2.0, 0.5, 0.1, 0.0, 0.5, 0.0, 1.0, 0.0, 1.0, 0.0, *[0.0] * 5)
+# How far the search goes at first. A parameter of scale 0 is not searched: alpha, as only the order of the indices
+# counts, and the second bend.
 SCALES = (0.0, 0.2, 0.5, 0.5, 0.2, 0.1, 0.1, 0.3, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)
-STOP_START, STOP_SCALES = (0.0, 0.5), (0.7, 0.15)
+STOP_SCALES = (0.7, 0.15)
 STEP = 0.7  # the first standard deviation of the candidates, in units of the scales
 FORMULA = 0.35  # share of the search that is for the index alone, where a network follows
 BEND, BENDING, OUT = 0.7, 0.3, 0.15  # the weights of the network: standard deviation at first, scale, scale of `out`

@@ -59,17 +59,19 @@ class Algorithm:
             mix: the environments to train on.
             given: the user's hyperparameters, which override all others.
         """
-        chosen = {**self.defaults, **given}
+        chosen, policy = {**self.defaults, **given}, self.classes()[1]
+        equivariant = isinstance(policy, type) and issubclass(policy, Equivariant)
         if "n_epochs" in self.hyperparameters():
-            rollout = mix.num_envs * chosen["n_steps"]
-            chosen.setdefault("batch_size", rollout // 4 if rollout % 4 == 0 else rollout)
-        policy = self.classes()[1]
-        if isinstance(policy, type) and issubclass(policy, Equivariant):
-            chosen["policy_kwargs"] = {"stop": mix.stops, **chosen.get("policy_kwargs", {})}
+            rollout, paid = mix.num_envs * chosen["n_steps"], not equivariant or (mix.shaping and not mix.stops)
+            parts = PARTS_PAID if paid else PARTS
+            chosen.setdefault("batch_size", rollout // parts if rollout % parts == 0 else rollout)
+        if equivariant:
+            own = {"stop": mix.stops, "hidden": HIDDEN_STOPPING if mix.stops else HIDDEN}
+            chosen["policy_kwargs"] = own | chosen.get("policy_kwargs", {})
         if self.relative and not mix.stops and (mix.shaping or mix.siblings > 1):
             chosen.setdefault("rollout_buffer_class", RelativeBuffer)
-            own = {"power": 1.0 if mix.shaping else 0.0, "siblings": mix.siblings}
-            chosen["rollout_buffer_kwargs"] = own | chosen.get("rollout_buffer_kwargs", {})
+            units = {"power": 1.0 if mix.shaping else 0.0, "siblings": mix.siblings}
+            chosen["rollout_buffer_kwargs"] = units | chosen.get("rollout_buffer_kwargs", {})
         return chosen
 
 
@@ -84,15 +86,20 @@ def _recurrent_ppo() -> tuple[Any, Any]:
     return require("sb3_contrib", "RecurrentPPO", "training").RecurrentPPO, "MlpLstmPolicy"
 
 
+# Width of the layers of the equivariant policy, and the number of minibatches of a rollout. Where it is paid for each
+# pull, the untrained policy is hard to improve, and few steps with little noise are best; elsewhere more is to be
+# learned. Most is where it must learn to stop: narrow layers take too long to get there.
+HIDDEN, HIDDEN_STOPPING = 16, 32
+PARTS, PARTS_PAID = 8, 4
 _COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
 ALGORITHMS: dict[str, Algorithm] = {
-    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _COMMON | {"n_steps": 32, "n_epochs": 4}, relative=True),
+    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _COMMON | {"n_steps": 32, "n_epochs": 2}, relative=True),
     "a2c": Algorithm(
         lambda: (A2C, EquivariantPolicy),
         _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True},
         relative=True,
     ),
-    "maskable-ppo": Algorithm(_maskable_ppo, _COMMON | {"n_steps": 32, "n_epochs": 4}),
+    "maskable-ppo": Algorithm(_maskable_ppo, _COMMON | {"n_steps": 32, "n_epochs": 2}),
     "recurrent-ppo": Algorithm(_recurrent_ppo, _COMMON | {"n_steps": 64, "n_epochs": 4}, num_envs=32),
     "dqn": Algorithm(
         lambda: (DQN, "MlpPolicy"),

@@ -49,7 +49,8 @@ __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 
 _PULLS, _WIDTH, _DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATURES.index("doubt")
 OPENED = 3  # how many features there are in a form without upper bounds, see `_opened`
-HALF = torch.tensor([HALF_EVIDENCE, HALF_PULLS, HALF_FAIR])
+HALF = (HALF_EVIDENCE, HALF_PULLS, HALF_FAIR)
+Opened = tuple[Tensor, Tensor, Tensor]
 # The layers whose weights `decay` makes smaller: those that serve the logits of the arms alone, and not the value. The
 # numbers a, b, c, p and q are not among them.
 FADING = tuple(f"mlp_extractor.{part}." for part in ("own", "arm", "surroundings", "arm_logit"))
@@ -85,30 +86,31 @@ class ArmNetwork(nn.Module):
         self.prior = nn.Parameter(torch.tensor([0.0, 1.5]))  # p and q
         self.value = nn.Sequential(nn.Linear(hidden, hidden), nn.SiLU())
 
-    def _read(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Features (n, K, F), those of `_opened` (n, K, 3), codes of arms (n, K, hidden), the context (n, hidden)."""
-        x = x.reshape(len(x), -1, self.features)
-        opened = _opened(x, x.shape[1])
-        codes = self.encoder(torch.cat([x, _closed(opened)], 2))
-        return x, opened, codes, self.context(torch.cat([codes.mean(1), codes.amax(1)], 1))
+    def _read(self, x: Tensor) -> tuple[Tensor, Opened, Tensor, Tensor]:
+        """Features (n * K, F), those of `_opened`, codes of arms (n * K, hidden), and the context (n, hidden)."""
+        n = len(x)
+        x = x.reshape(-1, self.features)  # the layers of the arms see rows: so their gradients are single products
+        opened = _opened(x, len(x) // n)
+        codes = self.encoder(torch.cat([x, *_closed(opened)], 1))
+        pooled = _Pooled.apply(codes.view(n, -1, codes.shape[1]))  # type: ignore[no-untyped-call]
+        return x, opened, codes, self.context(pooled)
 
-    def forward_arms(
-        self, x: Tensor, opened: Tensor, codes: Tensor | None = None, context: Tensor | None = None
-    ) -> Tensor:
+    def forward_arms(self, x: Tensor, opened: Opened, codes: Tensor, context: Tensor) -> Tensor:
         """Logits of the arms (n, K), from what `_read` returns; a network without context needs only the first two."""
         if self.surroundings is None:
-            hidden = self.arm(self.own(torch.cat([x[..., LOCAL], _closed(opened)], -1)))
+            hidden = self.arm(self.own(torch.cat([x[:, LOCAL], *_closed(opened)], 1)))
         else:
-            hidden = self.arm(codes) + self.surroundings(context)[:, None]
-        evidence, pulls, fair = opened.unbind(-1)
+            hidden = self.arm(codes)
+            hidden.view(len(context), -1, hidden.shape[1]).add_(self.surroundings(context)[:, None])
+        evidence, pulls, fair = opened
         n, rich = torch.expm1(pulls), fair - LN_100
         evidence = evidence * (n / (n + torch.exp(self.prior[0] + self.prior[1] * rich.clamp_max(MOST)))) ** 2
-        rising = torch.stack([evidence, pulls, pulls * rich], -1)
-        index = self.arm_logit(nn.functional.silu(hidden)) + self.slopes(rising)
-        logits: Tensor = self.steep * (index[..., 0] - evidence - pulls)
-        return logits
+        a, b, c = self.slopes.weight[0]
+        index = self.arm_logit(nn.functional.silu(hidden))[:, 0] + (a * evidence + b * pulls + c * (pulls * rich))
+        logits: Tensor = self.steep * (index - evidence - pulls)
+        return logits.view(len(context), -1)
 
-    def _logits(self, x: Tensor, opened: Tensor, codes: Tensor, context: Tensor) -> Tensor:
+    def _logits(self, x: Tensor, opened: Opened, codes: Tensor, context: Tensor) -> Tensor:
         """Logits of the arms and of stopping (n, K + 1)."""
         arms = self.forward_arms(x, opened, codes, context)
         if not self.stop:
@@ -130,23 +132,48 @@ class ArmNetwork(nn.Module):
         return latent
 
 
-def _opened(x: Tensor, K: int) -> Tensor:
-    """Features in a form without upper bounds: -ln(2 error), ln(1 + pulls), ln((1 + scale) / K), (..., 3).
+class _Pooled(torch.autograd.Function):
+    """Codes of arms (n, K, H) to their means and their maxima over the arms, (n, 2 H).
+
+    PyTorch's own derivative of a maximum takes a quarter of the time of an update. The two agree; arms that are equal
+    share what falls to the largest.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, codes: Tensor) -> Tensor:
+        """The means and the maxima."""
+        most = codes.amax(1)
+        ctx.save_for_backward(codes, most)
+        return torch.cat([codes.mean(1), most], 1)
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> Any:
+        """The slopes with respect to the codes, from those with respect to the means and the maxima."""
+        codes, most = ctx.saved_tensors
+        of_mean, of_most = slope.chunk(2, 1)
+        largest = (codes - most[:, None]).sign_().add_(1.0)  # 1 where a code is the largest one, else 0
+        largest *= (of_most / largest.sum(1))[:, None]
+        largest += (of_mean / codes.shape[1])[:, None]
+        return largest
+
+
+def _opened(x: Tensor, K: int) -> Opened:
+    """Features in a form without upper bounds: -ln(2 error), ln(1 + pulls), ln((1 + scale) / K), (rows,) each.
 
     The last one is read off the pulls of the arm, and 0 for an arm never pulled.
 
     Args:
-        x: features (..., F).
+        x: features (rows, F).
         K: number of arms.
     """
-    pulls = -2.0 * torch.log(x[..., _WIDTH])
-    fair = pulls / x[..., _PULLS].clamp_min(1e-6) - math.log(K)
-    return torch.stack([4.0 / x[..., _DOUBT] - 4.0, pulls, fair.clamp_min(0.0)], -1)
+    pulls = -2.0 * torch.log(x[:, _WIDTH])
+    fair = pulls / x[:, _PULLS].clamp_min(1e-6) - math.log(K)
+    return 4.0 / x[:, _DOUBT] - 4.0, pulls, fair.clamp_min(0.0)
 
 
-def _closed(opened: Tensor) -> Tensor:
-    """What `_opened` returns, brought into [0, 1)."""
-    return opened / (opened + HALF.to(opened))
+def _closed(opened: Opened) -> list[Tensor]:
+    """What `_opened` returns, brought into [0, 1), (rows, 1) each."""
+    return [(feature / (feature + half))[:, None] for feature, half in zip(opened, HALF, strict=True)]
 
 
 if TYPE_CHECKING:
@@ -200,7 +227,8 @@ class Equivariant(_Base):
             {"params": own, **({"weight_decay": self.decay * fades} if self.decay else {})}
             for fades, own in groups.items()
         ]
-        self.optimizer = kinds(rows, lr=lr_schedule(1), **self.optimizer_kwargs)
+        fused = {"fused": True} if issubclass(kinds, (torch.optim.Adam, torch.optim.AdamW)) else {}
+        self.optimizer = kinds(rows, lr=lr_schedule(1), **fused | self.optimizer_kwargs)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         """What SB3 stores to make the policy again."""
@@ -249,4 +277,25 @@ class EquivariantPolicy(Equivariant, ActorCriticPolicy):
     """The equivariant policy for PPO and A2C, which reads `observation="features"`.
 
     It is used as `PPO(EquivariantPolicy, env, policy_kwargs={"hidden": 64})`; see `Equivariant` for its arguments.
+
+    The two methods that a training spends its time in are SB3's without its objects: the law of the actions is a tensor
+    of log probabilities.
     """
+
+    def _read(self, obs: Any) -> tuple[Tensor, Tensor]:
+        """Log probabilities of the actions (n, K + 1), and values (n, 1), for features (n, K * F)."""
+        logits, latent = self.mlp_extractor(self.extract_features(obs))
+        return torch.log_softmax(logits.t().contiguous(), 0).t(), self.value_net(latent)
+
+    def forward(self, obs: Tensor, deterministic: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """Actions (n,), values (n, 1) and log probabilities of the actions (n,), for features (n, K * F)."""
+        chances, values = self._read(obs)
+        noise = 0.0 if deterministic else torch.empty_like(chances).exponential_().log_()
+        actions = (chances - noise).argmax(1)  # with Gumbel's noise the largest one is drawn by the chances
+        return actions, values, chances.gather(1, actions[:, None])[:, 0]
+
+    def evaluate_actions(self, obs: Any, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Values (n, 1), log probabilities of the actions (n,) and entropies (n,), for features (n, K * F)."""
+        chances, values = self._read(obs)
+        entropy = -(chances.exp() * chances).sum(1)
+        return values, chances.gather(1, actions[:, None])[:, 0], entropy
