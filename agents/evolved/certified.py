@@ -1,0 +1,42 @@
+"""`EvolvedEvidence`: `evolved` where an answer is to be certified: `evidence` with learned habits.
+
+The certificate alone decides when to stop, as it does for `evidence`: so an answer is wrong with probability delta at
+most, whatever the habits are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..certified.evidence import Evidence
+from ..certified.leaning import GENES, WEIGHTS, Habits
+from ..models.cards import stored_genes
+from .genes import table_of
+
+__all__ = ["EvolvedEvidence"]
+
+
+class EvolvedEvidence(Evidence):
+    """`evidence` with learned habits.
+
+    Args:
+        task: a task or an environment, with a delta.
+        genes: the 4 of `leaning.GENES`, then, where a network is to correct them, those of `leaning.WEIGHTS`; or (P, G)
+            for P candidates, each for an equal share of the episodes in a row. None: those that are stored for the
+            problem.
+
+    Raises:
+        ValueError: where no genes are stored for the task, telling how to evolve some.
+    """
+
+    name, source = "evolved", "this package: evidence with habits tuned on random instances"
+    anytime = False
+    needs = "delta"
+
+    def __init__(self, task: Any, genes: Any = None) -> None:
+        super().__init__(task)
+        names = (*GENES, *WEIGHTS)
+        self.genes = table_of(stored_genes(self.task, names) if genes is None else genes, len(GENES), len(WEIGHTS))
+
+    def habits(self, E: int) -> Habits:
+        return Habits.of(self.genes, E)

@@ -1,0 +1,60 @@
+"""The genes of `evolved`: their names, which depend on how the episodes of a task end, and tables of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import Task
+
+from ..certified import leaning
+from ..core.agent import by_certificate
+from .formula import PARAMETERS
+from .network import WEIGHTS
+
+__all__ = ["STOPPING", "gene_names", "names_for", "read_genes", "table_of"]
+
+STOPPING = ("tau0", "tau1")
+
+
+def gene_names(stops: bool) -> tuple[str, ...]:
+    """The names of all genes of the index, in order. stops: whether it stops by itself, so that it has two more."""
+    return (*PARAMETERS, *(STOPPING if stops else ()), *WEIGHTS)
+
+
+def names_for(task: Task) -> tuple[str, ...]:
+    """The names of all genes for a task, in order; those of the network's weights are the last."""
+    return (*leaning.GENES, *leaning.WEIGHTS) if by_certificate(task) else gene_names(task.budget is None)
+
+
+def read_genes(task: Task, known: Mapping[str, float]) -> list[float]:
+    """The genes for a task, in order, of those that a card names; 0 for those that it does not.
+
+    Raises:
+        ValueError: if the card is of tasks that end otherwise.
+    """
+    names = names_for(task)
+    needed = {leaning.GENES[0], PARAMETERS[0], *STOPPING} & set(names)
+    if missing := sorted(needed - set(known)):
+        of = "with a budget" if PARAMETERS[0] in known and missing[0] in STOPPING else "that end otherwise"
+        raise ValueError(f"these genes are for tasks {of}, and lack {missing[0]}, which this task needs")
+    return [known.get(name, 0.0) for name in names]
+
+
+def table_of(genes: Any, wanted: int, weights: int) -> NDArray[np.float64]:
+    """Genes as numbers (P, wanted + weights), of one candidate or more; the weights are 0 where they are left out.
+
+    Raises:
+        ValueError: naming what they are instead.
+    """
+    try:
+        table = np.atleast_2d(np.array(genes, np.float64))
+    except (TypeError, ValueError, OverflowError):
+        table = np.empty((0, 0))
+    every = wanted + weights
+    if table.ndim != 2 or table.shape[-1] not in (wanted, every) or not len(table) or not np.isfinite(table).all():
+        raise ValueError(f"evolved takes {wanted} finite genes here, or {every}, got {genes!r:.200}")
+    return np.pad(table, ((0, 0), (0, every - table.shape[-1])))
