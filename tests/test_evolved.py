@@ -16,7 +16,7 @@ from agents.evolved.agent import Evolved
 from agents.evolved.candidates import CommonEpisodes
 from agents.evolved.evolution import evolve
 from agents.evolved.formula import LSA, PARAMETERS
-from agents.evolved.genes import gene_names
+from agents.evolved.genes import gene_names, names_for
 from agents.evolved.network import HIDDEN, LAYERS, OWN, SHARED, WEIGHTS
 from agents.evolved.search import MirroredSearch
 from agents.evolved.space import START, search_space, starting_point
@@ -473,7 +473,7 @@ def test_stored_genes_run(path: Any) -> None:
     env = gym.make(card["env_id"], actions="full", **kwargs)
     agent = agents.make("evolved", env)
     assert path == card_path("evolved", agent.task)
-    names = gene_names(agent.stops)
+    names = names_for(agent.task)
     given = dict(zip(card["names"], card["genes"], strict=True))
     assert set(given) <= set(names)
     assert agent.genes.tolist() == [[given.get(name, 0.0) for name in names]]

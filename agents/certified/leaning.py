@@ -1,20 +1,20 @@
 """The habits of `evidence` that can be learned: which arm of the cheapest way to be wrong is pulled, and how often.
 
-`evidence` pulls an arm that has far too few pulls (R2), else of the cheapest way the arm with the larger divergence (R3),
-a few times in a row (R5). Learned habits scale R2 by `force` and R5 by `hold`, and multiply the divergence of the arm that
-the way lowers by e^lean in R3, with
+`evidence` pulls an arm that has far too few pulls (R2), else of the cheapest way the arm with the larger divergence
+(R3), a few times in a row (R5). Learned habits scale R2 by `force` and R5 by `hold`, and in R3 multiply the divergence
+of the arm that the way lowers by e^l,
 
-    lean = lean_0 + crowd c + sum over h of out_h f(sum over j of in_jh x_j),    f(x) = x / (1 + |x|)                 (1)
+    l = lean + crowd c + sum over h of out_h f(sum over j of in_jh x_j),    f(x) = x / (1 + |x|)                     (1)
 
 With force = hold = 1 and all others 0 the pulls are those of `evidence`. When to stop is not learned.
 
 symbols     N_i, N_j pulls of the arm that is lowered and of the one that is raised; t pulls so far; K arms; need: what
-            the value of a way must exceed before it is looked at
-            c the crowd: an arm that many ways share is worth more pulls than its part of one way says. The best of
-               Gaussian arms has N_i^2 = sum of N_j^2 where proportions are optimal, so that crowd = 1 leads there
-               k best arms: ln(sum over the arms outside of N^2 / N_j^2) - ln(sum over those inside of N^2 / N_i^2)
-               AllGood: the arm that is compared with is shared; ln(sum over all others of N^2 / N^2 of the other arm),
-                  less than 0 where it is the shared arm that is raised
+            the value of a way must exceed
+            c the crowd: an arm that many ways share is worth more pulls than one of its ways says. In the optimal
+               proportions of Gaussian arms the best has N_i^2 = sum over all others of N_j^2, where crowd = 1 leads
+               TopK: ln(sum over the arms outside of N^2 / N_j^2) - ln(sum over those inside of N^2 / N_i^2)
+               AllGood: the arm that the row's is compared with is shared: ln(sum over all others of N^2 / N_row^2),
+                  times -1 where the shared arm is the one that is raised
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _crowd(way: Any, i: Any, pulls: Any, sides: Any, book: Any) -> Any:
 
 @part
 def lean(way: Any, i: Any, pulls: Any, t: Any, sides: Any, book: Any, habits: Any, row: Any) -> Any:
-    """lean [1] for the way of the row of arm i; 0 where one arm alone moves."""
+    """l [1] for the way of the row of arm i."""
     own, nets = habits.own, habits.nets
     if way.lowered == way.raised or (own[row, CROWD] == 0.0 and len(nets) == 0):
         return own[row, LEAN]

@@ -115,8 +115,9 @@ class ExpectedScores:
 def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDArray[np.int64]) -> Floats:
     """What an agent loses in each slot's episode, (N,): 1 minus the return, which is the reward less the pulls' price.
 
-    Where a certificate alone ends the episodes it loses its pulls: errors are left to delta. Elsewhere, where the environment is `expectable`, the loss is expected given all samples; where it is `drawable`, it is that on
-    instances drawn given all samples.
+    Where the environment is `expectable`, the loss is expected given all samples; where it is `drawable`, it is that on
+    instances drawn given all samples. Where a certificate alone ends the episodes the loss are the pulls: how often an
+    answer may be wrong is delta's to say.
 
     Args:
         envs: with actions="arm", autoreset DISABLED, and observations in the form that the agent reads.

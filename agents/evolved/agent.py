@@ -1,8 +1,9 @@
 """`Evolved`: the agent that pulls by an evolved index; see `formula` for the index, `network` for what corrects it.
 
 Where the problem is `local`, a pull changes the index of the arm that is pulled; elsewhere it may change the indices of
-all arms. Where a delta ends the episodes it is another agent, `EvolvedEvidence`. Where a pull has a price and there is no budget, the agent stops once the smallest index is larger than
+all arms. Where a pull has a price and there is no budget, the agent stops once the smallest index is larger than
 tau0 - tau1 ln(price), tau0 and tau1 being two parameters more; and 1 / price stands for the budget T in the index.
+Where a certificate alone ends the episodes, there is no index: `evolved` is an `EvolvedEvidence`.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Evolved(IndexPolicy):
     name, source = "evolved", "this package: an index of 18 parameters and a small network, tuned on random instances"
     solves, ready_for = ALL_PROBLEMS, stored_for("evolved")  # with genes of one's own it solves all
     anytime = False
-    needs = "the budget or a price"
+    needs = "the budget, a price or delta"
     read_genes = staticmethod(read_genes)
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Any:

@@ -1,14 +1,15 @@
 """`evolve`: the index first, then the network that corrects it, all candidates on the same fresh random instances.
 
 The fitness of a candidate is the mean, over the environments of the mix, of the logarithm of its mean loss as a
-multiple of what a reference loses on the same episodes: the index of LSA; where a certificate ends the episodes, what is
-lost are pulls, and the reference is `evidence`. The parameters of the index, a dozen, are tuned by CMA-ES,
-which draws the candidates of a generation from a normal law and moves the law towards the better ones. Then, for the
-greater part of the time, the weights of the network, a hundred, are tuned together with them by `MirroredSearch`; it
-begins with bends that correct nothing. The mean of either search wanders with the noise: a checkpoint, every few
-generations, is the average of the means since the checkpoint before. Checkpoints are compared on the same held-out
-episodes. The one that is kept is the latest that is at most one standard error of the paired difference worse than the
-best; this may be an index without a network.
+multiple of what a reference loses on the same episodes: the index of LSA. Where a certificate alone ends the episodes
+the loss are the pulls, the reference is `evidence`, and its habits (`certified.leaning`) stand for the parameters of
+the index; the search begins with them as they are. The parameters of the index, a dozen, are tuned by CMA-ES, which
+draws the candidates of a generation from a normal law and moves the law towards the better ones. Then, for the greater
+part of the time, the weights of the network, a hundred, are tuned together with them by `MirroredSearch`; it begins
+with bends that correct nothing. The mean of either search wanders with the noise: a checkpoint, every few generations,
+is the average of the means since the checkpoint before. Checkpoints are compared on the same held-out episodes. The one
+that is kept is the latest that is at most one standard error of the paired difference worse than the best; this may be
+an index without a network.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Evolution:
         return time.process_time() - self.began + sum(one.elsewhere for one in self.mix)
 
     def fitness(self, points: Sequence[Floats], generation: int) -> Floats:
-        """The mean logarithm of the loss over that of the reference, of the candidates at these points, (P,); less is better."""
+        """The mean logarithm of loss over reference of the candidates at these points, (P,); less is better."""
         candidates = [self.space.reference, *map(self.space.genes, points)]
         fitness = np.zeros(len(points))
         for one in self.mix:
