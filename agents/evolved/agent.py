@@ -60,9 +60,9 @@ class Evolved(IndexPolicy):
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Any:
         """Where a certificate alone ends the episodes, `evolved` is another agent."""
-        for source in (*arguments[:1], *(keywords[name] for name in ("task",) if name in keywords)):
-            if by_certificate(task_of(source)):
-                return EvolvedEvidence(*arguments, **keywords)
+        source = arguments[0] if arguments else keywords.get("task")  # None: a copy is made
+        if source is not None and by_certificate(task_of(source)):
+            return EvolvedEvidence(*arguments, **keywords)
         return super().__new__(cls, *arguments, **keywords)
 
     def __init__(self, task: Any, genes: Sequence[float] | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..certified.evidence import Evidence
 from ..certified.leaning import GENES, WEIGHTS, Habits
+from ..core.agent import by_certificate
 from ..models.cards import stored_genes
 from .genes import table_of
 
@@ -26,7 +27,7 @@ class EvolvedEvidence(Evidence):
             problem.
 
     Raises:
-        ValueError: where no genes are stored for the task, telling how to evolve some.
+        ValueError: where no genes are stored for the task, telling how to evolve some; for other tasks.
     """
 
     name, source = "evolved", "this package: evidence with habits tuned on random instances"
@@ -35,6 +36,8 @@ class EvolvedEvidence(Evidence):
 
     def __init__(self, task: Any, genes: Any = None) -> None:
         super().__init__(task)
+        if genes is None and not by_certificate(self.task):
+            raise ValueError("evolved with learned habits is for tasks with a delta, and neither a budget nor a price")
         names = (*GENES, *WEIGHTS)
         self.genes = table_of(stored_genes(self.task, names) if genes is None else genes, len(GENES), len(WEIGHTS))
 

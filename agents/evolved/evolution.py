@@ -155,9 +155,8 @@ class Evolution:
             start, own = one.losses([self.space.reference, genes], self.roots[2], 0, self.held_out * one.episodes)
             base = max(float(start.mean()), LEAST)
             ratio = float(own.mean()) / base
-            error = (
-                float((own - ratio * start).std(ddof=1)) / math.sqrt(len(own)) / base
-            )  # of a ratio, by linearisation
+            apart = own - ratio * start  # of a ratio, by linearisation
+            error = float(apart.std(ddof=1)) / math.sqrt(len(own)) / base
             rows.append(
                 {
                     "env_kwargs": one.kwargs,
