@@ -21,7 +21,8 @@ from bandit_envs import BestArm
 
 EPISODES = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
 ROWS = re.compile(sys.argv[2] if len(sys.argv) > 2 else ".")
-SEED, CARDS = 2028, {path: path for path in sys.argv[3:]}
+SEED, DELTAS = 2028, (0.1, 0.01)
+CARDS = {path: path for path in sys.argv[3:]}
 RIVALS = ["evidence", "track-and-stop", "top-two", "lucb(stop='certificate')"]
 LEVELS = {"sampler": {"arms": 10, "mean": {"choice": [0.1, 0.5, 0.9]}}}
 LAWS = {
@@ -53,29 +54,33 @@ def row(name, pulls, best, errors):
     print(f"  {name:26} {pulls.mean():9.1f} {ratio:6.3f} [{ratio - error:.3f}, {ratio + error:.3f}] {errors:5} wrong")
 
 
-def limits(episodes, delta, kwargs):
+def limits(episodes, options):
     """The limit of BestArm and the pulls of the oracle, on the first episodes."""
+    kwargs = {"instance": "sampler(arms=10)", **options}
     forms = {"actions": "arm", "observation": "statistics", "autoreset_mode": gym.vector.AutoresetMode.DISABLED}
-    envs = gym.make_vec("bandit_envs/BestArm-v0", episodes, delta=delta, **forms, **kwargs)
-    observation, _ = envs.reset(seed=SEED, options={"episode": np.arange(episodes)})
-    problem = BestArm(epsilon=kwargs["epsilon"])
-    means = envs.true_means()
-    times = np.array([problem.characteristic_time(mu, law="bernoulli") for mu in means])
-    proportions = np.array([problem.optimal_proportions(mu, law="bernoulli") for mu in means])
-    agent = agents.make(Oracle(envs.task, proportions), envs, stop="certificate")
-    state, over = None, np.zeros(episodes, bool)
-    while not over.all():
-        action, state = agent.predict(observation, state)
-        observation, _, terminated, truncated, _ = envs.step(action)
-        over = terminated | truncated
-    need = math.log((envs.task.K - 1) / delta)
-    print(f"  first {episodes} episodes: limit {need * times.mean():.1f}, oracle {envs.total_pulls.mean():.1f}")
+    problem, times, proportions = BestArm(**options), None, None
+    for delta in DELTAS:
+        envs = gym.make_vec("bandit_envs/BestArm-v0", episodes, delta=delta, **forms, **kwargs)
+        observation, _ = envs.reset(seed=SEED, options={"episode": np.arange(episodes)})
+        if times is None:
+            means = envs.true_means()
+            times = np.array([problem.characteristic_time(mu, law="bernoulli") for mu in means])
+            proportions = np.array([problem.optimal_proportions(mu, law="bernoulli") for mu in means])
+        agent = agents.make(Oracle(envs.task, proportions), envs, stop="certificate")
+        state, over = None, np.zeros(episodes, bool)
+        while not over.all():
+            action, state = agent.predict(observation, state)
+            observation, _, terminated, truncated, _ = envs.step(action)
+            over = terminated | truncated
+        need = math.log((envs.task.K - 1) / delta)
+        told = f"limit {need * times.mean():.1f}, oracle {envs.total_pulls.mean():.1f}"
+        print(f"BestArm, delta = {delta}, the first {episodes} episodes: {told}")
 
 
 for problem, (rivals, options) in LAWS.items():
     if not ROWS.search(problem):
         continue
-    for delta in (0.1, 0.01):
+    for delta in DELTAS:
         kwargs = {"instance": "sampler(arms=10)", **options}
         names = {name: name for name in (*rivals, "evolved")} | CARDS
         result = agents.evaluate(
@@ -88,7 +93,5 @@ for problem, (rivals, options) in LAWS.items():
         for name in names:
             wrong = int((~made[made["agent"] == name]["correct"].astype(bool)).sum())
             row(name, pulls[name], pulls[best], wrong)
-        if problem == "BestArm":
-            first = max(EPISODES // 10, 2)
-            limits(first, delta, kwargs)
-            print(f"  there: {', '.join(f'{name} {pulls[name][:first].mean():.1f}' for name in names)}")
+    if problem == "BestArm":
+        limits(max(EPISODES // 10, 2), options)
