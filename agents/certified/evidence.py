@@ -22,6 +22,7 @@ The value is that of the certificate. With a budget it does not stop, and delta 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -95,6 +96,12 @@ def next_arm(
     return arm if arm >= 0 else shown.pulls.shape[1]
 
 
+@functools.lru_cache(maxsize=64)
+def _plain(E: int) -> Habits:
+    """The habits of E episodes of which nothing is learned."""
+    return Habits.of(PLAIN, E)
+
+
 class Evidence(CertifiedPolicy):
     """Pull what raises the evidence for the plug-in answer most, and stop when it is certified at delta.
 
@@ -113,7 +120,7 @@ class Evidence(CertifiedPolicy):
 
     def habits(self, E: int) -> Habits:
         """The habits of E episodes."""
-        return Habits.of(PLAIN, E)
+        return _plain(E)
 
     def rule(self, seen: Fields, observation: Observation, state: CertifiedMemory, out: Ints) -> Any:
         return next_arm, (

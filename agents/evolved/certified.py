@@ -41,5 +41,7 @@ class EvolvedEvidence(Evidence):
         names = (*GENES, *WEIGHTS)
         self.genes = table_of(stored_genes(self.task, names) if genes is None else genes, len(GENES), len(WEIGHTS))
 
+        self._habits = Habits.of(self.genes, len(self.genes))
+
     def habits(self, E: int) -> Habits:
-        return Habits.of(self.genes, E)
+        return self._habits._replace(per_row=max(E // len(self.genes), 1))
