@@ -165,6 +165,7 @@ EXAMPLES = {
     "cleanrl_ppo": ["8192"],
     "compare": [],
     "gymnasium_loop": [],
+    "learned_certified": ["20", "BestArm|Threshold"],
     "learned_instances": ["2", "katz-samuels2018-5|mason"],
     "model_selection": ["25", "8"],
     "learned_bounds": ["200", "BestArm 3, 1, 12"],

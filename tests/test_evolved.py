@@ -12,12 +12,14 @@ import pytest
 
 import agents
 from agents.evaluation.expected_loss import wrong
-from agents.evolved.agent import Evolved, gene_names
+from agents.evolved.agent import Evolved
 from agents.evolved.candidates import CommonEpisodes
-from agents.evolved.evolution import START, _search_space, evolve, starting_point
-from agents.evolved.formula import LSA, PARAMETERS
+from agents.evolved.evolution import evolve
+from agents.evolved.formula import LSA, PARAMETERS, START
+from agents.evolved.genes import gene_names, names_for
 from agents.evolved.network import HIDDEN, LAYERS, OWN, SHARED, WEIGHTS
 from agents.evolved.search import MirroredSearch
+from agents.evolved.space import search_space, starting_point
 from agents.models.cards import FOLDER, card_path
 from bandit_envs import PROBLEMS, SetProblem, register_problem, rng
 from bandit_envs.instances import Sampler
@@ -194,8 +196,7 @@ def test_one_seed_one_network(tmp_path: Any) -> None:
     assert evolve(**how)[0] == genes == eval(card["call"])[0]
     assert card["generations"] == 6
     assert card["names"] == list(gene_names(False))[: len(genes)]
-    space = _search_space(False, None)
-    wide = space.with_network(list(START), True, 5)
+    wide = search_space(gym.make(THRESHOLD, budget=9).unwrapped.task, True, None).with_network(list(START), 5)  # type: ignore[attr-defined]
     dead = {name.rpartition("_")[0] for i, name in enumerate(wide.names) if i >= 18 and i not in wide.searched}
     assert dead == {"lead", "left", "open", "rival", "border", "top"}
     env = gym.make("bandit_envs/TopK-v0", actions="full", **kwargs)
@@ -366,13 +367,13 @@ def test_means_around_a_centre() -> None:
     [
         ({"generations": None}, "evolve needs seconds or generations"),
         ({"population": 3}, "population must be an integer"),
-        ({"env_kwargs": {}}, "evolved needs a budget, or a pull_cost > 0"),
+        ({"env_kwargs": {}}, "evolved needs a budget, a pull_cost > 0, or a delta"),
         ({"seconds": 0}, "seconds must be a number"),
     ],
 )
 def test_refused(change: dict[str, Any], message: str) -> None:
     if change == {"env_kwargs": {}}:
-        change = {"env_kwargs": {"instance": "sampler(arms=3)", "delta": 0.1, "max_pulls": 50}}
+        change = {"env_kwargs": {"instance": "sampler(arms=3)", "max_pulls": 50}}
     with pytest.raises(ValueError, match=message):
         evolve(**TINY | change)
 
@@ -480,7 +481,7 @@ def test_stored_genes_run(path: Any) -> None:
     env = gym.make(card["env_id"], actions="full", **kwargs)
     agent = agents.make("evolved", env)
     assert path == card_path("evolved", agent.task)
-    names = gene_names(agent.stops)
+    names = names_for(agent.task)
     given = dict(zip(card["names"], card["genes"], strict=True))
     assert set(given) <= set(names)
     assert agent.genes.tolist() == [[given.get(name, 0.0) for name in names]]

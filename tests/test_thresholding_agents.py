@@ -20,7 +20,7 @@ from twins import TWINS, by_betaincc, by_fractions, follow, opt_kg, play
 import agents
 from agents.catalogue import AGENTS, ALIASES, LEARNED
 from agents.core.index_policy import SCAN, IndexPolicy
-from agents.evolved.evolution import START
+from agents.evolved.formula import START
 from agents.thresholding.opt_kg import log_gain
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 

@@ -14,21 +14,27 @@ rule        R1 stop when the value of the cheapest way is positive, and the cert
                fewer pulls
             R5 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again; of pairs of more than 127 arms,
                at least min(N_i, (K / 128)^2) times
+habits      R2, R3 and R5 may be changed by learned numbers (see `leaning`): here none changes anything. R1 is never
+            changed, so that the answer is right with probability 1 - delta whatever the habits are
 
 The value is that of the certificate. With a budget it does not stop, and delta is 0.01 where nobody names one.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
+
+import numpy as np
 
 from bandit_envs import episode_kernel, inlined, part
 
 from ..core.agent import Fields, Ints, Observation
 from ..core.plan_policy import add, following
+from .leaning import FORCE, HOLD, PLAIN, Habits, lean
 from .policy import BOUNDARY, Certificate, CertifiedMemory, CertifiedPolicy, Shown, held, is_due, lacking, take_in
-from .ways import Alone, Book, Sides, book_of, cheapest, moved
+from .ways import Alone, Book, Sides, Way, book_of, cheapest, moved
 
 __all__ = ["Evidence"]
 
@@ -50,20 +56,22 @@ def steeper(way: Any, pulls: Any) -> Any:
 
 @part
 def plan_pull(
-    e: Any, shown: Any, D: Any, sides: Any, book: Any, alone: Any, certificate: Any, plan: Any, round: Any
+    e: Any, shown: Any, D: Any, sides: Any, habits: Any, book: Any, alone: Any, certificate: Any, plan: Any, round: Any
 ) -> None:
     """Plan the next pulls; nothing if the answer is certified."""
-    pulls = shown.pulls[e]
+    pulls, row = shown.pulls[e], np.int64(e) // habits.per_row
     take_in(shown, e, D, sides, book, alone, BOUNDARY, plan, round)
-    i, few = cheapest(sides, book), lacking(pulls, round)
+    i, few = cheapest(sides, book), lacking(pulls, round, habits.own[row, FORCE])
     if i < 0 or (book.value[i] > 0.0 and certificate.need < math.inf):
         if is_due(shown, e, round, certificate):  # R1
             return
         arm = round.arm  # R4
     else:
-        arm = steeper(moved(sides, book, i), pulls)  # R3
+        way = moved(sides, book, i)
+        down = way.down * math.exp(lean(way, i, pulls, round.t, sides, book, habits, row))
+        arm = steeper(Way(way.lowered, way.raised, down, way.up), pulls)  # R3
     arm = few if few >= 0 else arm  # R2
-    add(plan, arm, held(pulls[arm], len(pulls), sides))  # R5
+    add(plan, arm, held(pulls[arm], len(pulls), sides, habits.own[row, HOLD]))  # R5
 
 
 @episode_kernel
@@ -72,6 +80,7 @@ def next_arm(
     shown: Shown,
     D: int,
     sides: Sides,
+    habits: Habits,
     book: Book,
     alone: Alone,
     certificate: Certificate,
@@ -82,9 +91,15 @@ def next_arm(
     plan = plans[e]
     arm = following(shown, e, plan)
     if arm < 0:
-        plan_pull(e, shown, D, sides, book_of(book, e), alone, certificate, plan, rounds[e])
+        plan_pull(e, shown, D, sides, habits, book_of(book, e), alone, certificate, plan, rounds[e])
         arm = following(shown, e, plan)
     return arm if arm >= 0 else shown.pulls.shape[1]
+
+
+@functools.lru_cache(maxsize=64)
+def _plain(E: int) -> Habits:
+    """The habits of E episodes of which nothing is learned."""
+    return Habits.of(PLAIN, E)
 
 
 class Evidence(CertifiedPolicy):
@@ -103,11 +118,16 @@ class Evidence(CertifiedPolicy):
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
     _follows = True
 
+    def habits(self, E: int) -> Habits:
+        """The habits of E episodes."""
+        return _plain(E)
+
     def rule(self, seen: Fields, observation: Observation, state: CertifiedMemory, out: Ints) -> Any:
         return next_arm, (
             *seen,
             self.task.D,
             *self.sides,
+            *self.habits(len(out)),
             *state.book,
             *self._certificates(state),
             state.plans,

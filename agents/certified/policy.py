@@ -134,13 +134,14 @@ ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name i
 
 
 @inlined
-def held(N: Any, K: Any, sides: Any) -> Any:
+def held(N: Any, K: Any, sides: Any, length: Any = 1.0) -> Any:
     """How often an arm of N pulls is pulled before all K are looked at again: a share of N that goes to 0 as N grows.
 
-    A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than `MANY`, nothing changes.
+    A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than `MANY`, nothing changes. `length`:
+    how many times as often.
     """
     more = min(N, K * K // MANY**2) if sides.kind != LOCAL else 0
-    return max(np.int64(HELD * math.sqrt(N)), more, 1)
+    return max(np.int64(HELD * length * math.sqrt(N)), more, 1)
 
 
 @inlined
@@ -192,10 +193,13 @@ def take_in(shown: Any, e: Any, D: Any, sides: Any, book: Any, alone: Any, weigh
 
 
 @part
-def lacking(pulls: Any, round: Any) -> Any:
-    """The arm with the fewest pulls, where they are fewer than sqrt(t) - K / 2; else -1. [Garivier & Kaufmann 2016]"""
+def lacking(pulls: Any, round: Any, force: Any = 1.0) -> Any:
+    """The arm with the fewest pulls, where they are fewer than sqrt(t) - K / 2, or than this times `force`; else -1.
+
+    [Garivier & Kaufmann 2016]
+    """
     K = len(pulls)
-    wanted = math.sqrt(float(round.t)) - 0.5 * K
+    wanted = force * (math.sqrt(float(round.t)) - 0.5 * K)
     if round.fewest >= wanted:
         return -1
     least = 0

@@ -137,7 +137,7 @@ def _comparison(name: str, result: Mapping[str, Any], added: Mapping[str, Any]) 
 
 
 def _losses(card: Mapping[str, Any]) -> str:
-    """What the card of an evolution says of the index: its loss as a multiple of that of LSA's index."""
+    """What the card of an evolution says of its genes: their loss as a multiple of that of what they began from."""
     rows = [
         [
             ", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items()) or "as it is",
@@ -148,7 +148,8 @@ def _losses(card: Mapping[str, Any]) -> str:
         ]
         for one in card["result"]
     ]
-    head = ["environment", "episodes", "mean loss", "of LSA's index", "ratio [95 %]"]
+    lost = "mean pulls" if card["rival"] == "evidence" else "mean loss"
+    head = ["environment", "episodes", lost, f"of {card['rival']}", "ratio [95 %]"]
     return f"evolved on episodes that it has not seen:\n\n{table(head, rows, right=range(1, 5))}"
 
 

@@ -26,7 +26,8 @@ from . import parameters
 from .statistics import arrays, checked
 
 __all__ = [
-    "ALL_PROBLEMS", "FLOAT", "INT", "LOCAL_PROBLEMS", "Agent", "Fields", "Problems", "seen_means", "task_of", "unfit",
+    "ALL_PROBLEMS", "FLOAT", "INT", "LOCAL_PROBLEMS", "Agent", "Fields", "Problems", "by_certificate", "seen_means",
+    "task_of", "unfit",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -95,6 +96,11 @@ def task_of(source: Any) -> Task:
         if hasattr(envs, "get_attr"):  # SB3's VecEnv; Gymnasium's Sync- and AsyncVectorEnv
             return task_of(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else "task")[0])
     raise ValueError(f"an agent needs a task or an environment of bandit_envs, got {source!r:.200}")
+
+
+def by_certificate(task: Task) -> bool:
+    """Whether the episodes of a task end by a certificate alone: it has a delta, and neither a budget nor a price."""
+    return task.delta is not None and task.budget is None and task.pull_cost == 0
 
 
 def seen_means(observation: Observation, slots: Ints | None = None) -> Floats:

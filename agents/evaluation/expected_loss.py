@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import PureExplorationVectorEnv, Quiet, Sampler
 
+from ..core.agent import by_certificate
 from ..core.optional import require
 from .pairing import most_pulls, plays
 from .posterior import drawable, drawn_losses, pieces
@@ -115,7 +116,8 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
     """What an agent loses in each slot's episode, (N,): 1 minus the return, which is the reward less the pulls' price.
 
     Where the environment is `expectable`, the loss is expected given all samples; where it is `drawable`, it is that on
-    instances drawn given all samples.
+    instances drawn given all samples. Where a certificate alone ends the episodes the loss are the pulls: how often an
+    answer may be wrong is delta's to say.
 
     Args:
         envs: with actions="arm", autoreset DISABLED, and observations in the form that the agent reads.
@@ -137,6 +139,8 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
         observation, reward, terminated, truncated, _ = envs.step(arms)
         returns += reward
         begins, ended = np.zeros_like(begins), terminated | truncated
+    if by_certificate(envs.task):
+        return envs.total_pulls.astype(np.float64)
     cost = envs.task.pull_cost * envs.total_pulls
     if not expectable(envs):
         whole = drawable(envs) and not truncated.any()  # a cut episode pays nothing, whatever the answer

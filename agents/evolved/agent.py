@@ -3,35 +3,31 @@
 Where the problem is `local`, a pull changes the index of the arm that is pulled; elsewhere it may change the indices of
 all arms. Where a pull has a price and there is no budget, the agent stops once the smallest index is larger than
 tau0 - tau1 ln(price), tau0 and tau1 being two parameters more; and 1 / price stands for the budget T in the index.
+Where a certificate alone ends the episodes, there is no index: `evolved` is an `EvolvedEvidence`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bandit_envs import Quiet, Simulation, Task, number, player
+from bandit_envs import Quiet, Simulation, number, player
 
-from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, unfit
+from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, by_certificate, task_of, unfit
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
-from ..models.cards import stored_for, stored_genes
+from ..models.cards import stored_for
+from .certified import EvolvedEvidence
 from .coupled import KEYS, MADE, Wide, least_index
-from .formula import PARAMETERS, START, Own, arm_index, at_budget, indices
+from .formula import PARAMETERS, Own, arm_index, at_budget, indices
+from .genes import gene_names, read_genes, told
 from .network import SHARED, WEIGHTS, nets_of
 
-__all__ = ["STOPPING", "Evolved", "gene_names"]
-
-STOPPING, STOP_START = ("tau0", "tau1"), (0.0, 0.5)  # the names of the genes for stopping; where a search starts
-
-
-def gene_names(stops: bool) -> tuple[str, ...]:
-    """The names of all genes, in order. stops: whether the agent stops by itself, so that it has two genes more."""
-    return (*PARAMETERS, *(STOPPING if stops else ()), *WEIGHTS)
+__all__ = ["Evolved"]
 
 
 @dataclass
@@ -41,22 +37,6 @@ class WideMemory:
     distances: Floats  # (E, K)
     known: Floats  # (E, KEYS, K)
     made: Floats  # (E, MADE, K)
-
-
-def _table(genes: Any, wanted: int) -> Floats:
-    """Genes as numbers (P, wanted + number of WEIGHTS), of one candidate or more; without weights these are 0.
-
-    Raises:
-        ValueError: naming what they are instead.
-    """
-    try:
-        table = np.atleast_2d(np.array(genes, np.float64))
-    except (TypeError, ValueError, OverflowError):
-        table = np.empty((0, 0))
-    every = wanted + len(WEIGHTS)
-    if table.ndim != 2 or table.shape[-1] not in (wanted, every) or not len(table) or not np.isfinite(table).all():
-        raise ValueError(f"evolved takes {wanted} finite genes here, or {every}, or 'start', got {genes!r:.200}")
-    return np.pad(table, ((0, 0), (0, every - table.shape[-1])))
 
 
 class Evolved(IndexPolicy):
@@ -76,20 +56,24 @@ class Evolved(IndexPolicy):
     name, source = "evolved", "this package: an index of 18 parameters and a small network, tuned on random instances"
     solves, ready_for = ALL_PROBLEMS, stored_for("evolved")  # with genes of one's own it solves all
     anytime = False
-    needs = "the budget or a price"
+    needs = "the budget, a price or delta"
+    read_genes = staticmethod(read_genes)
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Any:
+        """Where a certificate alone ends the episodes, `evolved` is another agent."""
+        source = arguments[0] if arguments else keywords.get("task")  # None: a copy is made
+        if source is not None and by_certificate(task_of(source)):
+            return EvolvedEvidence(*arguments, **keywords)
+        return super().__new__(cls, *arguments, **keywords)
 
     def __init__(self, task: Any, genes: Sequence[float] | str | None = None) -> None:
         super().__init__(task)
         task = self.task
         if task.budget is None and task.pull_cost == 0:
-            raise ValueError("evolved needs a budget, or a pull_cost > 0")
+            raise ValueError("evolved needs a budget, a pull_cost > 0, or a delta")
         self.stops = task.budget is None
         names, net = gene_names(self.stops), len(WEIGHTS)
-        if genes is None:
-            genes = stored_genes(task, names)
-        elif isinstance(genes, str) and genes == "start":
-            genes = [*START, *(STOP_START if self.stops else ())]
-        table = _table(genes, len(names) - net)
+        table = told(task, genes, names, len(names) - net)
         self.genes, self._nets = table, nets_of(table[:, -net:])
         scale = 1.0 / task.pull_cost if task.budget is None else float(task.budget)
         self.fair = math.log(scale / task.K)
@@ -102,20 +86,6 @@ class Evolved(IndexPolicy):
         if self.stops:
             tau0, tau1 = table[:, len(PARAMETERS) :][:, :2].T
             self._limits = tau0 - tau1 * math.log(task.pull_cost)
-
-    @staticmethod
-    def read_genes(task: Task, known: Mapping[str, float]) -> list[float]:
-        """The genes for a task, in order, of those that a card names.
-
-        Raises:
-            ValueError: if the card is of tasks that end otherwise.
-        """
-        names = gene_names(task.budget is None)
-        if missing := sorted(set(STOPPING) & set(names) - set(known)):
-            raise ValueError(
-                f"these genes are for tasks with a budget, and lack {missing[0]}, which tasks without one need"
-            )
-        return [known.get(name, 0.0) for name in names]
 
     def index(self, T: Floats, D: Floats) -> Floats:
         return indices(T, D, self._alone(), self._per_row(len(T)))

@@ -1,13 +1,15 @@
 """`evolve`: the index first, then the network that corrects it, all candidates on the same fresh random instances.
 
 The fitness of a candidate is the mean, over the environments of the mix, of the logarithm of its mean loss as a
-multiple of what the index of LSA loses on the same episodes. The parameters of the index, a dozen, are tuned by CMA-ES,
-which draws the candidates of a generation from a normal law and moves the law towards the better ones. Then, for the
-greater part of the time, the weights of the network, a hundred, are tuned together with them by `MirroredSearch`; it
-begins with bends that correct nothing. The mean of either search wanders with the noise: a checkpoint, every few
-generations, is the average of the means since the checkpoint before. Checkpoints are compared on the same held-out
-episodes. The one that is kept is the latest that is at most one standard error of the paired difference worse than the
-best; this may be an index without a network.
+multiple of what a reference loses on the same episodes: the index of LSA. Where a certificate alone ends the episodes
+the loss are the pulls, the reference is `evidence`, and its habits (`certified.leaning`) stand for the parameters of
+the index; the search begins with them as they are. The parameters of the index, a dozen, are tuned by CMA-ES, which
+draws the candidates of a generation from a normal law and moves the law towards the better ones. Then, for the greater
+part of the time, the weights of the network, a hundred, are tuned together with them by `MirroredSearch`; it begins
+with bends that correct nothing. The mean of either search wanders with the noise: a checkpoint, every few generations,
+is the average of the means since the checkpoint before. Checkpoints are compared on the same held-out episodes. The one
+that is kept is the latest that is at most one standard error of the paired difference worse than the best; this may be
+an index without a network.
 """
 
 from __future__ import annotations
@@ -35,88 +37,18 @@ from ..evaluation.execution import jobs_number
 from ..evaluation.progress import shown
 from ..evaluation.statistics import latest_of_the_best
 from ..models.formats import FORMAT
-from .agent import STOP_START, STOPPING
 from .candidates import CommonEpisodes
-from .formula import LSA, PARAMETERS, START
-from .network import HIDDEN, SINGLE, WEIGHTS
 from .search import MirroredSearch
+from .space import SearchSpace, search_space
 
-__all__ = ["START", "evolve", "starting_point"]
+__all__ = ["evolve"]
 
 Floats = NDArray[np.float64]
-# How far the search goes at first. A parameter of scale 0 is not searched: alpha, as only the order of the indices
-# counts, and the second bend.
-SCALES = (0.0, 0.2, 0.5, 0.5, 0.2, 0.1, 0.1, 0.3, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)
-STOP_SCALES = (0.7, 0.15)
 STEP = 0.7  # the first standard deviation of the candidates, in units of the scales
 FORMULA = 0.35  # share of the search that is for the index alone, where a network follows
-BEND, BENDING, OUT = 0.7, 0.3, 0.15  # the weights of the network: standard deviation at first, scale, scale of `out`
-FINER = 0.3  # of their scales are the parameters of the index searched by, together with the network
 SPREAD, PACE = 1.0, 0.1  # of `MirroredSearch`, in units of the scales
 SEARCHING = 0.93  # share of the seconds after which no generation begins: the last checkpoint and the report need time
 LEAST = 1e-12  # a mean loss below this is taken for it
-
-
-def starting_point(stops: bool) -> tuple[list[float], list[float], list[float]]:
-    """The genes of the index of LSA, which losses are compared with; where the search starts; and the scales.
-
-    Args:
-        stops: whether the agent stops by itself, so that it has two genes more.
-    """
-    own = list(STOP_START) if stops else []
-    return [*LSA, *own], [*START, *own], [*SCALES, *(STOP_SCALES if stops else ())]
-
-
-@dataclass(frozen=True)
-class SearchSpace:
-    """The genes that are searched; a point x of the space stands for genes, and x = 0 for those of the start.
-
-    Attributes:
-        names, start, scales: of all genes. searched: the numbers of those that are searched, (S,).
-    """
-
-    names: list[str]
-    start: Floats
-    scales: Floats
-    searched: NDArray[np.int64]
-
-    def genes(self, x: Floats) -> list[float]:
-        """The genes at a point x, (S,): those that are searched lie x times their scales away from the start."""
-        at = self.start.copy()
-        at[self.searched] += self.scales[self.searched] * x
-        return [float(v) for v in at]
-
-    def with_network(self, genes: Sequence[float], local: bool, seed: int) -> SearchSpace:
-        """The space around these genes and a network that corrects nothing yet.
-
-        Args:
-            genes: of an index. local: whether the network of an arm sees that arm alone.
-            seed: of the weights of its bends.
-        """
-        bends = np.array([not local or name.rpartition("_")[0] in SINGLE for name in WEIGHTS[:-HIDDEN]])
-        weights = np.where(bends, BEND * np.random.default_rng(seed).standard_normal(len(bends)), 0.0)
-        scales = np.concatenate([FINER * self.scales, BENDING * bends, np.full(HIDDEN, OUT)])
-        kept = np.zeros(len(scales), np.bool_)
-        kept[self.searched], kept[len(self.scales) :] = True, scales[len(self.scales) :] > 0
-        start = np.concatenate([genes, weights, np.zeros(HIDDEN)])
-        return SearchSpace([*self.names, *WEIGHTS], start, scales, np.flatnonzero(kept))
-
-
-def _search_space(stops: bool, wanted: Sequence[str] | None) -> SearchSpace:
-    """The genes to search; wanted: their names, None for all with a scale.
-
-    Raises:
-        ValueError: if they are too few, or not all can be searched.
-    """
-    _, start, scales = starting_point(stops)
-    names = [*PARAMETERS, *(STOPPING if stops else ())]
-    searched = np.flatnonzero(scales)
-    if wanted is not None:
-        free = [names[i] for i in searched]
-        if len(set(wanted)) < 2 or not set(wanted) <= set(free):
-            raise ValueError(f"searched must name at least two of {', '.join(free)}, got {wanted!r}")
-        searched = np.array([i for i in searched if names[i] in wanted])
-    return SearchSpace(names, np.array(start), np.array(scales), searched)
 
 
 @dataclass(frozen=True)
@@ -125,7 +57,7 @@ class Checkpoint:
 
     Attributes:
         generation: after which they were taken. genes: all of them. cpu_seconds: processor time of the call until then.
-        ratios: for each environment, their mean loss as a multiple of that of the index of LSA.
+        ratios: for each environment, their mean loss as a multiple of that of the reference.
         values: one number per episode; their mean is that of the ratios, so that each environment has the same weight.
     """
 
@@ -147,7 +79,7 @@ class Evolution:
     """A search, with all that it needs; nothing in it changes.
 
     Attributes:
-        mix: the episodes of each environment. space: the genes that are searched. lsa: genes to compare losses with.
+        mix: the episodes of each environment. space: the genes that are searched, and those to compare losses with.
         every: generations from a checkpoint to the next. held_out: a checkpoint is compared on so many times the
             episodes of a generation. roots: of the episodes of the generations, of the checkpoints, and of the report.
         began: when the call began, by `time.process_time()`. show: print a line for each checkpoint.
@@ -155,7 +87,6 @@ class Evolution:
 
     mix: list[CommonEpisodes]
     space: SearchSpace
-    lsa: list[float]
     every: int
     held_out: int
     roots: tuple[int, int, int]
@@ -167,8 +98,8 @@ class Evolution:
         return time.process_time() - self.began + sum(one.elsewhere for one in self.mix)
 
     def fitness(self, points: Sequence[Floats], generation: int) -> Floats:
-        """The mean logarithm of the loss over LSA's, of the candidates at these points, (P,); less is better."""
-        candidates = [self.lsa, *map(self.space.genes, points)]
+        """The mean logarithm of loss over reference of the candidates at these points, (P,); less is better."""
+        candidates = [self.space.reference, *map(self.space.genes, points)]
         fitness = np.zeros(len(points))
         for one in self.mix:
             loss = np.maximum(one.losses(candidates, self.roots[0], generation * one.episodes).mean(1), LEAST)
@@ -180,7 +111,7 @@ class Evolution:
         genes = self.space.genes(np.mean(means, axis=0))
         ratios, parts = [], []
         for one in self.mix:
-            loss = one.losses([self.lsa, genes], self.roots[1], 0, self.held_out * one.episodes)
+            loss = one.losses([self.space.reference, genes], self.roots[1], 0, self.held_out * one.episodes)
             base = max(float(loss[0].mean()), LEAST)
             ratios.append(float(loss[1].mean()) / base)
             parts.append(loss[1] / base / loss.shape[1])
@@ -217,21 +148,22 @@ class Evolution:
     def report(self, genes: Sequence[float]) -> list[dict[str, Any]]:
         """How genes do on episodes that nothing has seen before: a JSON-able dict for each environment.
 
-        It holds the mean losses of the genes and of LSA's index, and their ratio with its 95 % interval.
+        It holds the mean losses of the genes and of the reference, and their ratio with its 95 % interval.
         """
         rows = []
         for one in self.mix:
-            lsa, own = one.losses([self.lsa, genes], self.roots[2], 0, self.held_out * one.episodes)
-            base = max(float(lsa.mean()), LEAST)
+            start, own = one.losses([self.space.reference, genes], self.roots[2], 0, self.held_out * one.episodes)
+            base = max(float(start.mean()), LEAST)
             ratio = float(own.mean()) / base
-            error = float((own - ratio * lsa).std(ddof=1)) / math.sqrt(len(own)) / base  # of a ratio, by linearisation
+            apart = own - ratio * start  # of a ratio, by linearisation
+            error = float(apart.std(ddof=1)) / math.sqrt(len(own)) / base
             rows.append(
                 {
                     "env_kwargs": one.kwargs,
                     "episodes": len(own),
                     "root": self.roots[2],
                     "loss": float(own.mean()),
-                    "start": float(lsa.mean()),
+                    "start": float(start.mean()),
                     "ratio": round(ratio, 5),
                     "low": round(ratio - 1.96 * error, 5),
                     "high": round(ratio + 1.96 * error, 5),
@@ -312,11 +244,9 @@ def evolve(
         own = {**kwargs, **one}
         count = own.pop("episodes", episodes)
         environments.append(CommonEpisodes(env_id, own, count, jobs_number(jobs)))
-    stops = environments[0].task.budget is None
     evolution = Evolution(
         mix=environments,
-        space=_search_space(stops, searched),
-        lsa=starting_point(stops)[0],
+        space=search_space(environments[0].task, environments[0].local, searched),
         every=every,
         held_out=held_out,
         roots=(roots[0], roots[1], roots[2]),
@@ -330,11 +260,7 @@ def evolve(
         half = None if end is None else FORMULA * end
         checkpoints = evolution.search(strategy, 0, math.ceil(FORMULA * generations), half)
         kept = _best(checkpoints)
-        evolution = replace(
-            evolution,
-            space=evolution.space.with_network(kept.genes, environments[0].local, bends_seed),
-            lsa=[*evolution.lsa, *[0.0] * len(WEIGHTS)],
-        )
+        evolution = replace(evolution, space=evolution.space.with_network(kept.genes, bends_seed))
         pairs = MirroredSearch(len(evolution.space.searched), SPREAD, PACE, 2 * population, pairs_seed)
         checkpoints += evolution.search(pairs, checkpoints[-1].generation, generations, end)[1:]
     else:
@@ -358,6 +284,7 @@ def evolve(
         "format": FORMAT,
         "call": f"agents.evolve({env_id!r}, {listed})",
         "algorithm": "evolved",
+        "rival": evolution.space.rival,
         "env_id": env_id,
         "genes": [float(f"{gene:.6g}") for gene in kept.genes],
         "names": evolution.space.names[: len(kept.genes)],
@@ -368,7 +295,7 @@ def evolve(
         "seed": seed,
         "env_kwargs": kwargs,
         "mix": mix,
-        "result": evolution.report([*kept.genes, *[0.0] * (len(evolution.lsa) - len(kept.genes))]),
+        "result": evolution.report([*kept.genes, *[0.0] * (len(evolution.space.start) - len(kept.genes))]),
         "versions": {
             "python": platform.python_version(),
             "numpy": np.__version__,

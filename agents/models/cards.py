@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task, number
 
-from ..core.agent import Problems, task_of
+from ..core.agent import Problems, by_certificate, task_of
 from ..core.files import reading
 from .formats import read_card
 
@@ -43,8 +43,12 @@ def stored_for(name: str) -> Problems:
 
 
 def card_path(name: str, task: Task) -> Path:
-    """Where the card of the stored model is, if there is one; how pulls are limited, by a budget or a price, counts."""
-    end = "cost" if task.budget is None else "budget"
+    """Where the card of the stored model is, if there is one; what limits the pulls counts: a budget, a price, a delta.
+
+    A network for tasks with a price serves those with a delta.
+    """
+    certified = name == "evolved" and by_certificate(task)
+    end = "budget" if task.budget is not None else "delta" if certified else "cost"
     *own, last = (FOLDER / f"{name}-{one}-{end}.json" for one in _serving(PROBLEMS.find(task.problem)))
     return next((path for path in own if path.is_file()), last)
 

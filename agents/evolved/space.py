@@ -1,0 +1,114 @@
+"""The genes that are searched: where the search starts, how far it goes, and what losses are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import Task
+
+from ..certified import leaning
+from ..core.agent import by_certificate
+from . import network
+from .formula import LSA, PARAMETERS, START
+from .genes import STOP_START, STOPPING, start_of
+
+__all__ = ["SearchSpace", "search_space", "starting_point"]
+
+Floats = NDArray[np.float64]
+# How far the search goes at first. A parameter of scale 0 is not searched: alpha, as only the order of the indices
+# counts, and the second bend.
+SCALES = (0.0, 0.2, 0.5, 0.5, 0.2, 0.1, 0.1, 0.3, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)
+STOP_SCALES = (0.7, 0.15)
+HABITS_SCALES = (0.7, 0.7, 0.2, 0.5)
+BEND, BENDING, OUT = 0.7, 0.3, 0.15  # the weights of the network: standard deviation at first, scale, scale of `out`
+FINER = 0.3  # of their scales are the parameters of the index searched by, together with the network
+
+
+def starting_point(stops: bool) -> tuple[list[float], list[float], list[float]]:
+    """The genes of the index of LSA, which losses are compared with; where the search starts; and the scales.
+
+    Args:
+        stops: whether the agent stops by itself, so that it has two genes more.
+    """
+    own = list(STOP_START) if stops else []
+    return [*LSA, *own], [*START, *own], [*SCALES, *(STOP_SCALES if stops else ())]
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """The genes that are searched; a point x of the space stands for genes, and x = 0 for those of the start.
+
+    Attributes:
+        names, start, scales: of all genes. searched: the numbers of those that are searched, (S,).
+        reference: genes to compare losses with. rival: what they are, in words.
+        weights: the names of the genes of a network. bends: which of them are searched, (W,).
+    """
+
+    names: list[str]
+    start: Floats
+    scales: Floats
+    searched: NDArray[np.int64]
+    reference: list[float]
+    rival: str
+    weights: tuple[str, ...]
+    bends: NDArray[np.bool_]
+
+    def genes(self, x: Floats) -> list[float]:
+        """The genes at a point x, (S,): those that are searched lie x times their scales away from the start."""
+        at = self.start.copy()
+        at[self.searched] += self.scales[self.searched] * x
+        return [float(v) for v in at]
+
+    def with_network(self, genes: Sequence[float], seed: int) -> SearchSpace:
+        """The space around these genes and a network that corrects nothing yet.
+
+        Args:
+            genes: without a network. seed: of the weights of its bends.
+        """
+        bends = self.bends[: -network.HIDDEN]
+        weights = np.where(bends, BEND * np.random.default_rng(seed).standard_normal(len(bends)), 0.0)
+        scales = np.concatenate([FINER * self.scales, BENDING * bends, np.full(network.HIDDEN, OUT)])
+        kept = np.zeros(len(scales), np.bool_)
+        kept[self.searched], kept[len(self.scales) :] = True, scales[len(self.scales) :] > 0
+        start = np.concatenate([genes, weights, np.zeros(network.HIDDEN)])
+        return replace(
+            self,
+            names=[*self.names, *self.weights],
+            start=start,
+            scales=scales,
+            searched=np.flatnonzero(kept),
+            reference=[*self.reference, *[0.0] * len(self.weights)],
+        )
+
+
+def search_space(task: Task, local: bool, wanted: Sequence[str] | None) -> SearchSpace:
+    """The genes to search for a task.
+
+    Args:
+        task: how its episodes end decides. local: whether the network of an arm sees that arm alone.
+        wanted: names of genes; None for all with a scale.
+
+    Raises:
+        ValueError: if they are too few, or not all can be searched.
+    """
+    if by_certificate(task):
+        names, weights, rival = leaning.GENES, leaning.WEIGHTS, "evidence"
+        reference, start, scales = start_of(task), start_of(task), list(HABITS_SCALES)
+        bends = np.ones(len(weights), np.bool_)
+    else:
+        stops = task.budget is None
+        names, weights, rival = (*PARAMETERS, *(STOPPING if stops else ())), network.WEIGHTS, "LSA's index"
+        reference, start, scales = starting_point(stops)
+        inputs = (name.rpartition("_")[0] for name in weights)
+        bends = np.array([not local or name in (*network.SINGLE, "out") for name in inputs])
+    searched = np.flatnonzero(scales)
+    if wanted is not None:
+        free = [names[i] for i in searched]
+        if len(set(wanted)) < 2 or not set(wanted) <= set(free):
+            raise ValueError(f"searched must name at least two of {', '.join(free)}, got {wanted!r}")
+        searched = np.array([i for i in searched if names[i] in wanted])
+    return SearchSpace(list(names), np.array(start), np.array(scales), searched, reference, rival, weights, bends)
