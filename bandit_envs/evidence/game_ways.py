@@ -39,6 +39,7 @@ class Law:
         self.gaussian, self.v = law == GAUSSIAN, v
 
     def divergence(self, m: Floats, mu: Floats) -> Floats:
+        """What a pull costs where the mean m is moved to mu, elementwise."""
         if self.gaussian:
             found: Floats = (m - mu) ** 2 / (2 * self.v)
             return found
