@@ -13,9 +13,8 @@ import agents
 from agents.certified.evidence import Evidence
 from agents.certified.leaning import GENES, HIDDEN, INPUTS, LAYERS, PLAIN, WEIGHTS, Habits, lean
 from agents.certified.ways import ALL_GOOD, TOP_K, Book, Way, book_of
-from agents.evolved.agent import Evolved
+from agents.evolved.agent import Evolved, EvolvedEvidence
 from agents.evolved.candidates import CommonEpisodes
-from agents.evolved.certified import EvolvedEvidence
 from agents.evolved.evolution import evolve
 from agents.evolved.genes import read_genes
 

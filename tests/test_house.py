@@ -47,7 +47,6 @@ ORDER: dict[str, list[str]] = {
         "evolved.formula",
         "evolved.coupled",
         "evolved.genes",
-        "evolved.certified",
         "evolved.agent",
         "catalogue",
         "evaluation session",

@@ -211,7 +211,7 @@ def _aside(sides: Any, book: Any, i: Any, is_lowered: Any, is_above: Any) -> Non
 
 
 @inlined
-def _is_later_twin(book: Any, other: Any) -> Any:
+def _repeats(book: Any, other: Any) -> Any:
     """Whether an arm before this one has shown the same, and is remembered: in a row, its pair is worth the same.
 
     If not, this one is remembered.
@@ -264,7 +264,7 @@ def row(sides: Any, book: Any, arm: Any) -> None:
         j = np.uint64(one)
         if (place > -2 and sign * bound[j] > best) or (sides.kind != ALL_GOOD and inside[j]):
             continue
-        if not _is_later_twin(book, one):
+        if not _repeats(book, one):
             value = sign * _pair(sides, book, i, j)
             if value < best or (value == best and one < which):
                 second = which if which >= 0 else second

@@ -311,7 +311,11 @@ class Agent(ABC):
         if differ:
             told = "; ".join(f"{name} {getattr(self.task, name)!r}, not {getattr(task, name)!r}" for name in differ)
             raise ValueError(f"{self.name} was made for another task: {told}")
-        return type(self)(task, **self.parameters | changed)
+        return self.made_anew(task, **self.parameters | changed)
+
+    def made_anew(self, task: Task, **parameters: Any) -> Agent:
+        """An agent of this name for a task, with these parameters."""
+        return type(self)(task, **parameters)
 
     # --- what an algorithm is ---------------------------------------------------------------------------------------
 

@@ -3,7 +3,9 @@
 Where the problem is `local`, a pull changes the index of the arm that is pulled; elsewhere it may change the indices of
 all arms. Where a pull has a price and there is no budget, the agent stops once the smallest index is larger than
 tau0 - tau1 ln(price), tau0 and tau1 being two parameters more; and 1 / price stands for the budget T in the index.
-Where a certificate alone ends the episodes, there is no index: `evolved` is an `EvolvedEvidence`.
+Where a certificate alone ends the episodes, there is no index: `evolved` is an `EvolvedEvidence`, which is `evidence`
+with learned habits. The certificate alone decides when it stops, as for `evidence`: so an answer is wrong with
+probability delta at most, whatever the habits are.
 """
 
 from __future__ import annotations
@@ -17,17 +19,19 @@ import numpy as np
 
 from bandit_envs import Quiet, Simulation, number, player
 
+from ..certified.evidence import Evidence
+from ..certified.leaning import GENES, Habits
+from ..certified.leaning import WEIGHTS as LEANING
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, by_certificate, task_of, unfit
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_for
-from .certified import EvolvedEvidence
 from .coupled import KEYS, MADE, Wide, least_index
 from .formula import PARAMETERS, Own, arm_index, at_budget, indices
 from .genes import gene_names, read_genes, told
 from .network import SHARED, WEIGHTS, nets_of
 
-__all__ = ["Evolved"]
+__all__ = ["Evolved", "EvolvedEvidence"]
 
 
 @dataclass
@@ -56,7 +60,7 @@ class Evolved(IndexPolicy):
     name, source = "evolved", "this package: an index of 18 parameters and a small network, tuned on random instances"
     solves, ready_for = ALL_PROBLEMS, stored_for("evolved")  # with genes of one's own it solves all
     anytime = False
-    needs = "the budget, a price or delta"
+    needs = "budget, price or delta"
     read_genes = staticmethod(read_genes)
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Any:
@@ -160,3 +164,35 @@ class Evolved(IndexPolicy):
             room=np.empty((3, self.task.K)),
         )
         return out, (pulls, mean.reshape(E, -1), *wide, out)
+
+
+class EvolvedEvidence(Evidence):
+    """`evidence` with learned habits.
+
+    Args:
+        task: a task or an environment, with a delta.
+        genes: the 4 of `leaning.GENES`, then, where a network is to correct them, those of `leaning.WEIGHTS`; or (P, G)
+            for P candidates, each for an equal share of the episodes in a row. "start": those of `evidence`.
+            None: those that are stored for the problem.
+
+    Raises:
+        ValueError: where no genes are stored for the task, telling how to evolve some; for other tasks.
+    """
+
+    name, source = "evolved", "this package: evidence with habits tuned on random instances"
+    anytime = False
+    needs = "delta"
+
+    def __init__(self, task: Any, genes: Any = None) -> None:
+        super().__init__(task)
+        if genes is None and not by_certificate(self.task):
+            raise ValueError("evolved with learned habits is for tasks with a delta, and neither a budget nor a price")
+        names = (*GENES, *LEANING)
+        self.genes = told(self.task, genes, names, len(GENES))
+        self._habits = Habits.of(self.genes, len(self.genes))
+
+    def made_anew(self, task: Any, **parameters: Any) -> Any:
+        return Evolved(task, **parameters)  # an index, where no certificate ends the episodes
+
+    def habits(self, E: int) -> Habits:
+        return self._habits._replace(per_row=max(E // len(self.genes), 1))
