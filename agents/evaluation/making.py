@@ -106,9 +106,9 @@ class Maker:
                     self._show(outcome.made, bar)
                 if ending is not None and ending.decided(keeper.all()):
                     break
-            if ending is not None:
-                ending.decided(keeper.all())  # others may have made the last blocks
             keeper.all()
+            if ending is not None:
+                ending.decided(kept)  # others may have made the last blocks
 
     def _show(self, made: _Played, bar: Progress) -> None:
         """Tell the progress of what was played in another process."""

@@ -16,7 +16,7 @@ from ..models.cards import stored_genes
 from .formula import PARAMETERS, START
 from .network import WEIGHTS
 
-__all__ = ["STOPPING", "STOP_START", "gene_names", "names_for", "read_genes", "start_of", "told"]
+__all__ = ["STOPPING", "gene_names", "index_start", "names_for", "read_genes", "start_of", "told"]
 
 STOPPING, STOP_START = ("tau0", "tau1"), (0.0, 0.5)  # the names of the genes for stopping; where a search starts
 
@@ -49,7 +49,12 @@ def start_of(task: Task) -> list[float]:
     """The genes that a search starts from: of an index, or of `evidence`; without a network."""
     if by_certificate(task):
         return list(leaning.PLAIN[: len(leaning.GENES)])
-    return [*START, *(STOP_START if task.budget is None else ())]
+    return index_start(task.budget is None)
+
+
+def index_start(stops: bool) -> list[float]:
+    """The genes that the search for an index starts from. stops: whether it stops by itself."""
+    return [*START, *(STOP_START if stops else ())]
 
 
 def told(task: Task, genes: Any, names: Sequence[str], wanted: int) -> NDArray[np.float64]:

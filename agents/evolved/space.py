@@ -13,8 +13,8 @@ from bandit_envs import Task
 from ..certified import leaning
 from ..core.agent import by_certificate
 from . import network
-from .formula import LSA, PARAMETERS, START
-from .genes import STOP_START, STOPPING, start_of
+from .formula import LSA, PARAMETERS
+from .genes import STOPPING, index_start, start_of
 
 __all__ = ["SearchSpace", "search_space", "starting_point"]
 
@@ -34,8 +34,8 @@ def starting_point(stops: bool) -> tuple[list[float], list[float], list[float]]:
     Args:
         stops: whether the agent stops by itself, so that it has two genes more.
     """
-    own = list(STOP_START) if stops else []
-    return [*LSA, *own], [*START, *own], [*SCALES, *(STOP_SCALES if stops else ())]
+    start = index_start(stops)
+    return [*LSA, *start[len(LSA) :]], start, [*SCALES, *(STOP_SCALES if stops else ())]
 
 
 @dataclass(frozen=True)
