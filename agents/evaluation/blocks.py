@@ -22,6 +22,7 @@ MOST = 2**26  # pulls of a block, roughly: a second of the fastest agents
 LEAST = 2**14  # pulls below which nothing is cut: a fraction of a millisecond
 PARTS, FINE = 8, 1024  # into how many blocks a run is cut between these two, and where it may end early
 CELLS = 2**21  # rows of a block, at most: some hundred MB
+TAIL, FRACTION = 2, 4  # so many blocks of the largest size are cut further at the end, so that jobs end together
 SPAN = 2**25  # pulls of the blocks that are played in one go, roughly
 GUESS = 2**14  # pulls of an episode that ends when the agent wants it to
 SHARES = 4  # spans for each job, where there are that many blocks
@@ -61,12 +62,16 @@ class Block:
     episodes: int
 
 
-def _size(episodes: int, runs: Sequence[Work], fine: bool) -> int:
-    """Episodes of a block; as many parts as `PARTS` where these are neither too large nor too small."""
+def _sizes(episodes: int, runs: Sequence[Work], fine: bool) -> tuple[int, int]:
+    """Episodes of a block, and of those at the end.
+
+    There are as many blocks as `PARTS` where these are neither too large nor too small.
+    """
     pulls, cells = sum(run.expected for run in runs), sum(run.cells for run in runs)
     most = max(1, min(MOST // pulls, CELLS // cells))
     wanted = math.ceil(episodes / (FINE if fine else PARTS))
-    return min(episodes, most, max(wanted, math.ceil(LEAST / pulls)))
+    size = min(episodes, most, max(wanted, math.ceil(LEAST / pulls)))
+    return size, math.ceil(size / FRACTION) if size == most and not fine else size
 
 
 @dataclass(frozen=True)
@@ -74,11 +79,13 @@ class Group:
     """Runs that go through the same blocks.
 
     Attributes:
-        runs: their places in the plan. size: episodes of a block; the last one may have fewer.
+        runs: their places in the plan.
+        size: episodes of a block. last: of those at the end, the very last of which may have fewer.
     """
 
     runs: tuple[int, ...]
     size: int
+    last: int
 
 
 def grouped(runs: Sequence[Work], episodes: int, *, together: bool = False, fine: bool = False) -> list[Group]:
@@ -91,33 +98,42 @@ def grouped(runs: Sequence[Work], episodes: int, *, together: bool = False, fine
         fine: smaller blocks, for plans that may end after any of them.
     """
     places = [tuple(range(len(runs)))] if together else [(i,) for i in range(len(runs))]
-    return [Group(group, _size(episodes, [runs[i] for i in group], fine)) for group in places]
+    return [Group(group, *_sizes(episodes, [runs[i] for i in group], fine)) for group in places]
 
 
 def cut(groups: Iterable[Group], episodes: int) -> list[Block]:
     """All blocks of a plan, numbered in order."""
     blocks: list[Block] = []
     for group in groups:
-        for first in range(0, episodes, group.size):
-            blocks.append(Block(len(blocks), group.runs, first, min(group.size, episodes - first)))
+        end = group.size * max(0, episodes // group.size - TAIL)
+        for size, begin, stop in ((group.size, 0, end), (group.last, end, episodes)):
+            for first in range(begin, stop, size):
+                blocks.append(Block(len(blocks), group.runs, first, min(size, stop - first)))
     return blocks
 
 
 def spans(blocks: Iterable[Block], runs: Sequence[Work], jobs: int) -> list[tuple[Block, ...]]:
-    """Blocks that are played in one go: neighbours, as many as is worth it for so many jobs at the same time."""
+    """Blocks that are played in one go, all of the same size but the last one.
+
+    They are neighbours, as many as is worth it for so many jobs at the same time: fewer where little is left to do.
+    """
     blocks = list(blocks)
     cost = {block.number: block.episodes * sum(runs[i].expected for i in block.runs) for block in blocks}
-    most = SPAN if jobs == 1 else min(SPAN, sum(cost.values()) / (SHARES * jobs))
+    left = sum(cost.values())
     made: list[tuple[Block, ...]] = []
     for _, neighbours in groupby(enumerate(blocks), key=lambda one: (one[1].runs, one[1].number - one[0])):
         together: list[Block] = []
-        sum_so_far = 0
+        room = 0.0
         for _, block in neighbours:
-            if together and sum_so_far + cost[block.number] > most:
+            alike = together and together[0].episodes == together[-1].episodes >= block.episodes
+            if together and (cost[block.number] > room or not alike):
                 made.append(tuple(together))
-                together, sum_so_far = [], 0
+                together = []
+            if not together:
+                room = SPAN if jobs == 1 else min(SPAN, left / (SHARES * jobs))
             together.append(block)
-            sum_so_far += cost[block.number]
+            room -= cost[block.number]
+            left -= cost[block.number]
         made.append(tuple(together))
     return made
 

@@ -23,7 +23,7 @@ from .places import Place, Remote, place_of
 
 __all__ = ["RefusedError", "add_tables", "calls", "claimed", "clear", "holds", "lacking", "opened", "root_of"]
 
-FORMAT = "blocks 2"
+FORMAT = "blocks 3"
 TABLES = ("summary.csv", "pulls.parquet")  # written beside the blocks when all are there
 
 
@@ -100,7 +100,7 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
             room.lower_bound = math.nan if form["lower_bound"] is None else float(form["lower_bound"])
             room.deterministic, room.stops = form["deterministic"], bool(form["stops"])
             rooms.append(room)
-        made = [Group(tuple(map(int, one["runs"])), int(one["size"])) for one in groups]
+        made = [Group(tuple(map(int, one["runs"])), int(one["size"]), int(one["last"])) for one in groups]
         kind = _folder(settings)
         folder = kind(place, rooms, made, int(settings["episodes"]), root_of(identity))
         if settings.get("precision") is not None:
@@ -122,7 +122,7 @@ def _described(folder: Folder, rooms: Sequence[Run], identity: Mapping[str, Any]
         **settings,
         "episodes": folder.episodes,
         "identity": identity,
-        "groups": [{"runs": group.runs, "size": group.size} for group in folder.groups],
+        "groups": [{"runs": group.runs, "size": group.size, "last": group.last} for group in folder.groups],
         "runs": [{**room.describe(), "episodes": folder.episodes, "seconds": None} for room in rooms],
     }
     return (json.dumps(content, indent=1, default=json_form) + "\n").encode()
