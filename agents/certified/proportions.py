@@ -15,7 +15,7 @@ from typing import Any
 
 from bandit_envs import GAUSSIAN, divergence, part
 
-from .ways import cheapest, moved, tell
+from .ways import cheapest, grow, moved
 
 __all__ = ["best_arm_proportions", "step"]
 
@@ -133,7 +133,6 @@ def step(sides: Any, book: Any, mass: Any) -> None:
         down, up = book.weight[lowered] * way.down, book.weight[raised] * way.up
         share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
     if share > 0.0:
-        tell(sides, book, lowered, book.mean[lowered], book.weight[lowered] + share * mass, 0.0, book.scale[lowered])
+        grow(sides, book, lowered, book.weight[lowered] + share * mass)
     if share < 1.0:
-        weight = book.weight[raised] + (1.0 - share) * mass
-        tell(sides, book, raised, book.mean[raised], weight, 0.0, book.scale[raised])
+        grow(sides, book, raised, book.weight[raised] + (1.0 - share) * mass)

@@ -12,7 +12,9 @@ value     what the move is worth, by `pair_value`, less what it must exceed: an 
 A pull of arm a changes its row, which is computed anew, and one pair of each other row. Where that pair was the row's
 own, and is no longer certain to be, the row is `stale`: its value is a bound from below, and the row is computed anew
 only if it comes to be the least of all. So what `cheapest` finds is exact. And of a row or a column only those pairs
-are computed of which bounds (`bandit_envs.pair_bounds`) do not tell that they change nothing: few of 1000.
+are computed of which bounds (`bandit_envs.pair_bounds`) do not tell that they change nothing: few of 1000. Arms that
+have shown the same, as many have in the beginning, share what is found for one of them. Where an arm is only to weigh
+more (`grow`), no value falls.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ __all__ = [
     "book_of",
     "cheapest",
     "fill",
+    "grow",
     "moved",
     "put",
     "tell",
@@ -211,19 +214,24 @@ def _aside(sides: Any, book: Any, i: Any, is_lowered: Any, is_above: Any) -> Non
 
 
 @inlined
+def _alike(book: Any, i: Any, j: Any) -> Any:
+    """Whether two arms have shown the same."""
+    same = book.mean[i] == book.mean[j] and book.weight[i] == book.weight[j]
+    return same and book.penalty[i] == book.penalty[j] and book.scale[i] == book.scale[j]
+
+
+@inlined
 def _repeats(book: Any, other: Any) -> Any:
     """Whether an arm before this one has shown the same, and is remembered: in a row, its pair is worth the same.
 
     If not, this one is remembered.
     """
     j = np.uint64(other)
-    mean, weight = book.mean[j], book.weight[j]
-    place = np.uint64(np.int64(1009.0 * mean + 31.0 * weight) & (TWINS - 1))
+    place = np.uint64(np.int64(1009.0 * book.mean[j] + 31.0 * book.weight[j]) & (TWINS - 1))
     which = book.twins[place]
     if 0 <= which < other:
         k = np.uint64(which)
-        same = mean == book.mean[k] and weight == book.weight[k]
-        if same and book.penalty[j] == book.penalty[k] and book.scale[j] == book.scale[k]:
+        if _alike(book, j, k):
             return True
     book.twins[place] = other
     return False
@@ -283,6 +291,7 @@ def column(sides: Any, book: Any, arm: Any) -> None:
         least = min(least, book.value[np.uint64(other)])
     if sides.kind == ALL_GOOD or not book.inside[a]:
         _below(sides, book, arm, False)
+    last, value = -1, 0.0
     for other in range(len(book.mean)):
         i = np.uint64(other)
         if i == a or not book.inside[i]:
@@ -298,7 +307,8 @@ def column(sides: Any, book: Any, arm: Any) -> None:
             book.stale[i] = PENDING if waits or (state == EXACT and not own) else STALE
             book.second[i] = arm
         else:
-            value = _pair(sides, book, i, a)
+            if last < 0 or not _alike(book, i, np.uint64(last)):
+                value, last = _pair(sides, book, i, a), other
             if value < book.value[i]:
                 book.value[i], book.partner[i], book.stale[i] = value, arm, EXACT
             elif value == book.value[i] and state == EXACT:
@@ -307,8 +317,23 @@ def column(sides: Any, book: Any, arm: Any) -> None:
                 book.stale[i] = STALE
     if sides.kind != ALL_GOOD:
         return
+    if _beside(sides, book, arm, least):
+        _aside(sides, book, arm, True, False)
+        for other in range(len(book.mean)):
+            i = np.uint64(other)
+            if book.partner[i] == arm and not book.inside[i]:
+                book.value[i] = bound[i] if book.mean[a] > sides.c * book.mean[i] + sides.d else NO_BETTER
+                book.stale[i] = UNSEEN
+
+
+@part
+def _beside(sides: Any, book: Any, arm: Any, least: Any) -> Any:
+    """Arm `arm` has changed: bring its pair with each arm that ALL_GOOD leaves out up to date, but where it is the own.
+
+    Returns whether it is for any.
+    """
+    a, bound, touched, last, value = np.uint64(arm), book.bound, False, -1, 0.0
     _aside(sides, book, arm, True, True)
-    touched = False
     for other in range(len(book.mean)):
         i = np.uint64(other)
         if i == a or book.inside[i]:
@@ -322,18 +347,13 @@ def column(sides: Any, book: Any, arm: Any) -> None:
             book.stale[i] = PENDING if waits or book.stale[i] == EXACT else UNSEEN
             book.second[i] = arm
         else:
-            value = _pair(sides, book, i, a)
+            if last < 0 or not _alike(book, i, np.uint64(last)):
+                value, last = _pair(sides, book, i, a), other
             if value > book.value[i]:
                 book.value[i], book.partner[i], book.second[i] = value, arm, book.partner[i]
             elif value == book.value[i]:
                 book.partner[i] = min(arm, book.partner[i])
-    if touched:
-        _aside(sides, book, arm, True, False)
-        for other in range(len(book.mean)):
-            i = np.uint64(other)
-            if book.partner[i] == arm and not book.inside[i]:
-                book.value[i] = bound[i] if book.mean[a] > sides.c * book.mean[i] + sides.d else NO_BETTER
-                book.stale[i] = UNSEEN
+    return touched
 
 
 @part
@@ -386,6 +406,28 @@ def tell(sides: Any, book: Any, arm: Any, m: Any, weight: Any, penalty: Any, v: 
 
 
 @part
+def grow(sides: Any, book: Any, arm: Any, weight: Any) -> None:
+    """Let an arm weigh more, where there are no penalties: no pair becomes cheaper, so that all values stay bounds."""
+    a, least = np.uint64(arm), math.inf
+    for other in range(len(book.value)):
+        least = min(least, book.value[np.uint64(other)])
+    put(sides, book, arm, book.mean[a], weight, 0.0, book.scale[a])
+    if book.value[a] > NO_BETTER:
+        book.stale[a] = STALE if book.inside[a] else UNSEEN
+    if sides.kind == ALL_GOOD or not book.inside[a]:
+        for other in range(len(book.value)):
+            i = np.uint64(other)
+            if book.inside[i] and book.partner[i] == arm:
+                book.stale[i] = STALE
+    if sides.kind == ALL_GOOD and _beside(sides, book, arm, least):
+        for other in range(len(book.value)):
+            i = np.uint64(other)
+            if book.partner[i] == arm and not book.inside[i]:
+                book.second[i] = -1 if book.stale[i] == EXACT else book.second[i]
+                book.stale[i] = PENDING if book.stale[i] in (EXACT, PENDING) else UNSEEN
+
+
+@part
 def mark_largest(values: Any, k: Any, marks: Any) -> None:
     """Fill marks (K,) with 1 for the k largest values, ties to the lowest index, and else 0."""
     for i in range(len(values)):
@@ -410,7 +452,11 @@ def fill(sides: Any, book: Any) -> None:
         for i in range(K):
             inside[i] = mean[i] >= min(sides.keep * best_mean + sides.shift, best_mean)
     for i in range(K):
-        row(sides, book, i)
+        book.stale[i] = STALE
+    for i in range(K):
+        if book.stale[i]:
+            row(sides, book, i)
+            _share(sides, book, i)
 
 
 @part
@@ -431,10 +477,14 @@ def cheapest(sides: Any, book: Any) -> Any:
     """The arm whose row is the least of all, the first of equals; -1 if no instance makes the answer wrong."""
     K, value = len(book.value), book.value
     while True:
+        known = math.inf  # no row above it is the least
+        for other in range(K):
+            i = np.uint64(other)
+            known = min(known, value[i]) if book.stale[i] == EXACT else known
         found, least = -1, math.inf
         for other in range(K):
             i = np.uint64(other)
-            if value[i] < least:
+            if value[i] < least and value[i] <= known:
                 if book.stale[i] >= UNSEEN:
                     _look(sides, book, i)
                 if value[i] < least:
@@ -442,6 +492,20 @@ def cheapest(sides: Any, book: Any) -> Any:
         if found < 0 or not book.stale[found]:
             return found
         row(sides, book, found)
+        _share(sides, book, found)
+
+
+@part
+def _share(sides: Any, book: Any, arm: Any) -> None:
+    """Let the rows of arms that have shown the same as an arm be what its row, which is exact, is."""
+    a, sign = np.uint64(arm), 1.0 if book.inside[arm] else -1.0
+    for other in range(len(book.value)):
+        i = np.uint64(other)
+        if book.stale[i] == EXACT or book.inside[i] != book.inside[a] or not _alike(book, i, a):
+            continue
+        if book.partner[a] != other and sign * _pair(sides, book, i, a) > sign * book.value[a]:
+            book.value[i], book.partner[i], book.second[i] = book.value[a], book.partner[a], book.second[a]
+            book.stale[i] = EXACT
 
 
 @part
