@@ -8,11 +8,13 @@ from typing import Any
 import agents
 import bandit_envs  # noqa: F401  (registers the environments)
 
-BEST, TOP = "bandit_envs/BestArm-v0", "bandit_envs/TopK-v0"
+BEST, TOP, ALL = "bandit_envs/BestArm-v0", "bandit_envs/TopK-v0", "bandit_envs/AllGood-v0"
 BUDGET = ["uniform", "successive-rejects", "sequential-halving", "sequential-halving(reuse=True)", "ocba-m", "evolved"]
 TOP_BUDGET = ["uniform", "successive-rejects", "opt-mai(reuse=True)", "ocba-m", "evolved"]
-CONFIDENCE = ["kl-lucb", "ugape", "clucb", "lucb", "median-elimination"]
-TOP_CONFIDENCE = ["kl-lucb", "ugape", "clucb", "lucb", "halving"]
+CERTIFIED = ["evidence", "top-two", "track-and-stop"]
+CONFIDENCE = [*CERTIFIED, "kl-lucb", "ugape", "clucb", "lucb", "median-elimination"]
+TOP_CONFIDENCE = [*CERTIFIED, "kl-lucb", "ugape", "clucb", "lucb", "halving"]
+ALL_CONFIDENCE = [*CERTIFIED[::2], "st2"]
 EACH = (8, 20, 100)  # examples of each candidate that the budgets would pay
 EASY, HARD = "prompt-selection(K={K})", "prompt-selection(K={K}, accuracy=0.81, spread=1.12)"
 
@@ -49,6 +51,7 @@ def main(episodes: int, K: int) -> None:
     confidence(BEST, CONFIDENCE, EASY, K, episodes // 25)
     budgets(TOP, TOP_BUDGET, EASY, K, episodes, k=5, criterion="each")
     confidence(TOP, TOP_CONFIDENCE, EASY, K, episodes // 25, k=5, criterion="each")
+    confidence(ALL, ALL_CONFIDENCE, EASY, K, episodes // 25, slack=0.05)
     budgets(BEST, BUDGET, HARD, K, episodes)
     confidence(BEST, CONFIDENCE, HARD, K, episodes // 25)
 

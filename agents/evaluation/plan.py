@@ -78,6 +78,21 @@ class Plan:
         run.deterministic = None if isinstance(self.policy, Agent) else not self.draws
         return run.as_budgets() if self.checks_are_budgets else run
 
+    def try_out(self) -> None:
+        """A first decision: what the agent cannot read comes out here, and no run pays for the loading of kernels."""
+        envs = make_envs(self.env_id, 1, *forms_of(self.policy), self.kwargs)
+        try:
+            observation, _ = envs.reset(seed=0)
+            if self.compiled:
+                quiet = Quiet(np.zeros(1, np.int64), 0)
+                envs.step(self.policy.play(envs.simulation, quiet, observation, None)[0])
+            else:
+                envs.step(self.policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)[0])
+            envs.assess(np.zeros(1, np.int64))
+            envs.certify(np.zeros(1, np.int64), **bounds_of(self.policy))
+        finally:
+            envs.close()
+
     def play(self, first: int, episodes: int, seed: int, size: int, watch: Watch) -> list[Run]:
         """So many episodes from number `first` on, in blocks of this size; given up once `watch` is told to."""
         slots = min(self.slots, episodes)
@@ -113,6 +128,8 @@ def plans_of(
         else:
             smaller = [_plan(label, recipe, env_id, kwargs | {"budget": b}, episodes, None, batch) for b in first]
             plans += [*smaller, last]
+    for plan in plans:  # after all have been made: what is wrong with the last one is told before anything is compiled
+        plan.try_out()
     if not deterministic:
         plans = [plan.drawing() for plan in plans]
     level = any(plan.level for plan in plans)  # then all have the column
@@ -135,15 +152,6 @@ def _plan(
         check_end(label, policy, task)
         bound = lower_bound_of(envs)
         slots = _batch_size(envs, episodes, batch)
-        # A first decision: what the agent cannot read comes out here, and no run pays for the loading of kernels.
-        observation, _ = envs.reset(seed=0)
-        if plays(policy, slots):
-            quiet = Quiet(np.zeros(1, np.int64), 0)
-            envs.step(policy.play(envs.simulation, quiet, observation, None)[0])
-        else:
-            envs.step(policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)[0])
-        envs.assess(np.zeros(1, np.int64))
-        envs.certify(np.zeros(1, np.int64), **bounds_of(policy))
     finally:
         envs.close()
     level = certifier_of(policy, task) is not None

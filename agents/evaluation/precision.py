@@ -55,23 +55,24 @@ class Precision:
     widths: Mapping[str, float]
     verdict: bool = False
 
-    def reached(self, runs: Sequence[Run], look: int) -> bool:
-        """Whether these runs reach it, at this look."""
+    def lacks(self, runs: Sequence[Run], look: int) -> str | None:
+        """What of it these runs do not reach at this look, in words; None: they reach all."""
         level = level_at(look, LEVEL)
         for run in runs:
             for metric, width in self.widths.items():
                 _, low, high = run.estimate(metric, level)
                 found = np.asarray(high) - low
                 if not np.all(found / 2 <= width):  # NaN is not narrow
-                    return False
+                    return f"{metric} of {run.agent} is known to {found.max() / 2:.2g} to either side, not {width:g}"
                 if run.episodes < ALIKE and np.any(found == 0):
-                    return False
+                    return f"{metric} of {run.agent} has been the same in {run.episodes} episodes, fewer than {ALIKE}"
             if self.verdict:
                 stopped, wrong = run.stopped(len(run.cells) - 1)
                 n = run.episodes
-                if statistics.verdict(wrong, n, run.task.delta or 0, level, open=n - stopped) not in ("met", "not met"):
-                    return False
-        return True
+                found = statistics.verdict(wrong, n, run.task.delta or 0, level, open=n - stopped)
+                if found not in ("met", "not met"):
+                    return f"the verdict on delta of {run.agent} is {found!r}"
+        return None
 
 
 def precision_of(given: Any, tasks: Sequence[Task]) -> Precision | None:
@@ -126,7 +127,7 @@ class Ending:
             if self._there < self._next:
                 return False
             self.look += 1
-            if self._next == len(self._blocks) or self.wanted.reached(kept.advance(self._next), self.look):
+            if self._next == len(self._blocks) or self.wanted.lacks(kept.advance(self._next), self.look) is None:
                 self.count = self._next
                 kept.advance(self.count)
                 kept.end(self.count, self.look)

@@ -20,7 +20,10 @@ __all__ = ["COMPILING", "Progress", "compilation_noted", "duration", "now_at", "
 
 PATIENCE, BETWEEN = 2.0, 0.1  # seconds before a bar appears, and between two updates of it
 FIRST_LINE, NEXT_LINE = 10.0, 30.0  # seconds before the first line where there is no terminal, and between two lines
-COMPILING = "note: compiling kernels, which takes some ten seconds at first use; later runs load them from disk"
+COMPILING = (
+    "note: compiling kernels before the first episode, at first use ten seconds or more for each kind of agent; later "
+    "runs load them from disk"
+)
 
 
 def shown(progress: bool | None) -> bool:

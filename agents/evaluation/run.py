@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -89,6 +90,9 @@ def evaluate(
             line each half minute; and say there when kernels must be compiled first. None: if it is a terminal.
         trust: load saved models that others than this package have written, too: their makers may run any code.
 
+    Warns:
+        RuntimeWarning: where all episodes were not enough for the precision, telling what is lacking.
+
     Raises:
         ValueError: naming the value and what is allowed. All agents are checked before the first one runs.
         FileNotFoundError: for a saved model that is not there.
@@ -147,6 +151,12 @@ def evaluate(
             maker.fill(kept, blocks, ending)
         if ending is not None:
             settings |= {"episodes": kept.runs()[0].episodes, "look": ending.look}
+            if lacking := ending.wanted.lacks(kept.runs(), ending.look):
+                warnings.warn(
+                    f"the precision is not reached in {settings['episodes']} episodes: {lacking}; allow for more",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
     return Evaluation(kept.runs(), settings)
 
 

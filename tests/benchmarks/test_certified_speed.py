@@ -32,7 +32,7 @@ def samples(count: int) -> float:
 def evaluation(name: str, problem: str, law: str, arms: int, episodes: int) -> Callable[[], None]:
     """Episodes of 200 pulls per arm: delta is so small that none ends before."""
     sampler = {"sampler": {"law": law, "arms": arms}}
-    rules = {"instance": sampler, "delta": 1e-300, "max_pulls": PULLS * arms, **RULES[problem]}
+    rules = {"instance": sampler, "delta": 1e-100, "max_pulls": PULLS * arms, **RULES[problem]}
 
     def run() -> None:
         rows = agents.evaluate(name, problem, episodes=episodes, env_kwargs=rules, progress=False).episodes

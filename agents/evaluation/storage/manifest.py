@@ -64,7 +64,7 @@ def claimed(
         held = "an evaluation of another form" if "runs" in there else f"{SETTINGS}, but not that of an evaluation"
         raise RefusedError(f"{place} holds {held}: no blocks can be added to it; give another out")
     if differing := _differences(there["identity"], asked):
-        raise RefusedError(f"{place} holds another evaluation: {'; '.join(differing)}")
+        raise RefusedError(f"{place} holds another evaluation: {'; '.join(differing)}; give another out")
     return folder
 
 
@@ -166,7 +166,11 @@ def _differences(there: Mapping[str, Any], asked: Mapping[str, Any], within: str
         if isinstance(one, dict) and isinstance(other, dict):
             told += _differences(one, other, f"{within}{name} ")
         elif one != other:
-            told.append(f"{within}{name} is {one!r:.80} there, {other!r:.80} asked for")
+            here, wanted = (
+                "missing" if value is None and name not in side else f"{value!r:.80}"
+                for value, side in ((one, there), (other, asked))
+            )
+            told.append(f"{within}{name} is {here} there, {wanted} asked for")
     return told
 
 
