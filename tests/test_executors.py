@@ -15,8 +15,8 @@ import pytest
 from scale import evaluate, reference, same
 
 import agents
-from agents.evaluation import execution, progress
-from agents.evaluation.execution import Call, Watch, outcomes
+from agents.evaluation import execution, making, progress
+from agents.evaluation.execution import Call, Watch, WorkerDiedError, outcomes
 from agents.evaluation.plan import Plan
 
 
@@ -87,6 +87,43 @@ def test_progress_counts_the_work_of_other_processes(
         evaluate("opt-kg", jobs=jobs, progress=True)
         assert "opt-kg" in capsys.readouterr().err
     assert counted == [(3000 * 60, 3000 * 60)] * 2
+
+
+def _deadly() -> Any:
+    def dies(watch: Watch) -> None:  # in here it is pickled by its code, as a worker cannot import this file
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return dies
+
+
+def test_a_process_that_dies_ends_the_call_which_tells_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(WorkerDiedError, match="a worker has died, killed or out of memory"):
+        list(outcomes([Call(_deadly()), Call(_deadly())], 2, Watch()))
+
+    def fails(*_: Any) -> Any:
+        raise WorkerDiedError("a worker has died")
+        yield
+
+    with monkeypatch.context() as while_it_runs:
+        while_it_runs.setattr(making, "outcomes", fails)
+        with pytest.raises(WorkerDiedError, match=r"has died; 0 of \d+ blocks are kept in .* the same call goes on"):
+            evaluate("lsa", out=tmp_path)
+    same(evaluate("lsa", out=tmp_path), evaluate("lsa"))
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_every_worker_of_dask_ends_the_call() -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(host="127.0.0.1", silence_logs=50, **how) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+        pytest.raises(WorkerDiedError, match="a worker has died, killed or out of memory"),
+    ):
+        list(outcomes([Call(_deadly()), Call(_deadly())], 2, Watch()))
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ def test_shards_are_merged_in_any_order(tmp_path: Path, monkeypatch: pytest.Monk
     ("told", "said"),
     [
         ({}, "are not set"),
+        ({"ID": "", "COUNT": "2"}, "needs whole numbers, got SLURM_ARRAY_TASK_ID="),
         ({"ID": "abc", "COUNT": "2"}, "needs whole numbers, got SLURM_ARRAY_TASK_ID=abc"),
         ({"ID": "3", "COUNT": "2", "STEP": "0"}, "needs whole numbers"),
         ({"ID": "9", "COUNT": "3", "MIN": "1", "STEP": "1"}, "equally spaced numbers, as 1-8 or 0-30:2, got .*ID=9"),

@@ -95,7 +95,7 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
     evaluate(**base)
     before = files(out)
     for change, said in (
-        ({"names": ["apt"]}, "agents lsa is 'agents.thresholding.lsa:LSA' there, None asked for"),
+        ({"names": ["apt"]}, "agents lsa is 'agents.thresholding.lsa:LSA' there, missing asked for"),
         ({"names": {"lsa": "lsa(alpha=2)"}}, "LSA, alpha=2"),
         ({"names": ["lsa", "apt"]}, r"order of the agents is \['lsa'\] there, \['lsa', 'apt'\] asked for"),
         ({"episodes": 200}, "episodes is 100 there, 200 asked for"),

@@ -72,6 +72,41 @@ def test_damaged_settings_are_told_and_blocks_stay(tmp_path: Path, capsys: pytes
     assert not list((tmp_path / "calls").iterdir())  # nothing was made
 
 
+def test_settings_that_were_changed_are_told(tmp_path: Path) -> None:
+    evaluate("lsa", out=tmp_path)
+    before, settings = files(tmp_path), tmp_path / "settings.json"
+    written = settings.read_text()
+    for part, other in (('"size": 375', '"size": 374'), ('"agent": "lsa"', '"agent": "lsb"'), ('"seal"', '"sea"')):
+        assert part in written
+        settings.write_text(written.replace(part, other))
+        for look in (agents.results, lambda out: evaluate("lsa", out=out)):
+            with pytest.raises(ValueError, match="is not what was written; where it is removed, the same evaluation"):
+                look(tmp_path)
+    settings.write_text(written.replace("blocks 3", "blocks 2"))
+    with pytest.raises(ValueError, match="was written by another version: its form is 'blocks 2'"):
+        agents.results(tmp_path)
+    settings.unlink()
+    with pytest.raises(FileNotFoundError, match="the same call with this out goes on"):
+        agents.results(tmp_path)
+    same(evaluate("lsa", out=tmp_path), evaluate("lsa"))
+    assert files(tmp_path) == before
+
+
+def test_places_that_cannot_be(tmp_path: Path) -> None:
+    for out, said in (
+        ("a\0b", "out must be a folder, or the address of one, got 'a"),
+        (tmp_path / ("x" * 300), "cannot be reached|cannot write"),
+    ):
+        with pytest.raises((ValueError, OSError), match=said):
+            evaluate("lsa", out=out)
+    evaluate("lsa", out=tmp_path / "out")
+    block = next((tmp_path / "out" / "episodes.parquet").iterdir())
+    block.unlink()
+    block.mkdir()
+    with pytest.warns(RuntimeWarning, match="is damaged"), pytest.raises(OSError, match="cannot remove .*parquet"):
+        evaluate("lsa", out=tmp_path / "out")
+
+
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     whole, out = evaluate("lsa", at=[20, 60], out=tmp_path / "warm"), tmp_path / "out"  # kernels are cached by now
     with full_disk(3000), pytest.raises(OSError, match="cannot write .*parquet.*0 of 8 blocks are kept"):

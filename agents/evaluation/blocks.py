@@ -20,7 +20,7 @@ __all__ = ["Block", "Group", "Work", "cut", "grouped", "part_of", "spans"]
 
 MOST = 2**26  # pulls of a block, roughly: a second of the fastest agents
 LEAST = 2**14  # pulls below which nothing is cut: a fraction of a millisecond
-PARTS, FINE = 8, 1024  # into how many blocks a run is cut between these two, and where it may end early
+PARTS, FINE = 8, 256  # into how many blocks a run is cut between these two, and where it may end early
 CELLS = 2**21  # rows of a block, at most: some hundred MB
 TAIL, FRACTION = 2, 4  # so many blocks of the largest size are cut further at the end, so that jobs end together
 SPAN = 2**25  # pulls of the blocks that are played in one go, roughly
@@ -172,7 +172,10 @@ def _slurm_task() -> tuple[int, int]:
         raise ValueError("shard='slurm' needs a job array of SLURM: SLURM_ARRAY_TASK_ID and _COUNT are not set")
     said = ", ".join(f"SLURM_ARRAY_TASK_{name}={value}" for name, value in told.items() if value is not None)
     try:
-        task, first, step, count = (int(told[name] or other) for name, other in zip(told, (0, 0, 1, 1), strict=True))
+        task, first, step, count = (
+            int(other if (value := told[name]) is None else value)
+            for name, other in zip(told, (0, 0, 1, 1), strict=True)
+        )
         place, between = divmod(task - first, step)
     except (ValueError, ZeroDivisionError):
         raise ValueError(f"shard='slurm' needs whole numbers, got {said}") from None

@@ -10,6 +10,7 @@ import itertools
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -18,7 +19,7 @@ from bandit_envs import integer
 from ..core.optional import require
 from .progress import Progress
 
-__all__ = ["Call", "Outcome", "StoppedError", "Watch", "cores", "jobs_number", "outcomes"]
+__all__ = ["Call", "Outcome", "StoppedError", "Watch", "WorkerDiedError", "cores", "jobs_number", "outcomes"]
 
 T = TypeVar("T")
 AT_A_TIME = 4  # calls for each worker in a list of `_in_lists`
@@ -26,6 +27,10 @@ AT_A_TIME = 4  # calls for each worker in a list of `_in_lists`
 
 class StoppedError(Exception):
     """Another task has failed, or the user has interrupted all of them."""
+
+
+class WorkerDiedError(RuntimeError):
+    """A process that ran a task has died: somebody has killed it, or it was out of memory."""
 
 
 class Watch:
@@ -84,9 +89,9 @@ def jobs_number(jobs: int) -> int:
     Raises:
         ValueError: for what is no such number.
     """
-    if (jobs := integer("jobs", jobs, -1, 2**16)) == 0:
-        raise ValueError("jobs must be at least 1, or -1 for all cores, got 0")
-    return jobs
+    if isinstance(jobs, int) and (jobs == 0 or jobs < -1):
+        raise ValueError(f"jobs must be at least 1, or -1 for all cores, got {jobs}")
+    return integer("jobs", jobs, -1, 2**16)
 
 
 def cores(jobs: int) -> int:
@@ -138,16 +143,34 @@ def _together(tasks: Sequence[Call[T]], jobs: int, watch: Watch, lockless: bool)
     else:
         with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
             parallel = joblib.Parallel(jobs, **how)
+    _tell_errors(parallel._backend)
     results = parallel(calls)
     try:
         for one in results:  # noqa: UP028 ("yield from" would close them before anything else)
             yield one
-    except BaseException:
+    except BaseException as error:
         watch.over = True
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of results that nobody uses
             results.close()
+        if isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker":  # loky's, and Dask's
+            raise WorkerDiedError(f"a worker has died, killed or out of memory: {str(error)[:300]}") from error
         raise
+
+
+def _tell_errors(backend: Any) -> None:
+    """Let joblib hear of a task of Dask that is given up, its workers having died: it would wait for ever."""
+    name = "submit" if hasattr(backend, "submit") else "apply_async"  # before joblib 1.5
+    if type(backend).__name__ != "DaskDistributedBackend" or name in vars(backend):
+        return
+    submit = getattr(backend, name)
+
+    def told(task: Any, callback: Any = None) -> Any:
+        future = submit(task, callback)
+        future.add_done_callback(lambda ended: ended.exception() is None or callback(ended.exception()))
+        return future
+
+    setattr(backend, name, told)
 
 
 def _in_lists(calls: Iterator[Any], jobs: int) -> Iterator[Any]:

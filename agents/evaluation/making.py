@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .blocks import Block, spans
-from .execution import Call, Watch, cores, outcomes
+from .execution import Call, Watch, WorkerDiedError, cores, outcomes
 from .plan import Plan
 from .precision import Ending
 from .progress import Progress
@@ -49,7 +49,8 @@ class Maker:
             ending: as for `fill`.
 
         Raises:
-            WriteError: if the folder cannot be written to. KeyboardInterrupt: telling how to go on.
+            WriteError: if the folder cannot be written to. WorkerDiedError: if a process that made blocks has died.
+            KeyboardInterrupt: telling how to go on.
         """
         folder.tidy()
         if ending is not None:
@@ -67,12 +68,12 @@ class Maker:
         others = folder.begin(told)
         try:
             self.fill(folder, todo, ending, done=done, back=others and ending is None)
-        except (KeyboardInterrupt, WriteError) as error:
+        except (KeyboardInterrupt, WriteError, WorkerDiedError) as error:
             there, count = len(folder.blocks) - len(folder.missing()), len(folder.blocks)
             said = f"{there} of {count} blocks are kept in {folder.place}, and the same call goes on from them"
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(said) from None
-            raise WriteError(f"{error}; {said}") from error
+            raise type(error)(f"{error}; {said}") from error
         finally:
             with contextlib.suppress(OSError):
                 folder.calls.end()

@@ -22,7 +22,7 @@ from .environment import make_known
 from .moments import SummedRun
 from .precision import level_at
 from .rows import CERTIFIED, LEVEL, Run, score_names
-from .storage import opened
+from .storage import holds, opened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -303,7 +303,10 @@ class Evaluation:
                 "(agents.report) reads it"
             )
         if missing := [name for name in (ROWS, SUMS, SETTINGS) if not (folder / name).is_file()]:
-            raise FileNotFoundError(f"{folder} holds no evaluation: {' and '.join(missing)} missing")
+            advice = ""
+            if missing == [SETTINGS] or holds(folder):
+                advice = "; where it holds blocks of evaluate, the same call with this out goes on from them"
+            raise FileNotFoundError(f"{folder} holds no evaluation: {' and '.join(missing)} missing{advice}")
         settings = read_together(folder / SETTINGS)
         make_known(str(settings.get("env_id")), flag("trust", trust))
         try:

@@ -23,6 +23,12 @@ BLOCKS, SUMS = "episodes.parquet", "sums.parquet"  # the folders of the blocks w
 ENDED = "ended.json"  # after how many blocks a run was precise enough
 
 
+def _told(error: Exception) -> str:
+    """An error in one line; that of a missing key does not tell what it is."""
+    said = " ".join(str(error).split())
+    return f"{said} is missing" if isinstance(error, KeyError) else said
+
+
 class Folder:
     """Blocks with rows in a folder.
 
@@ -122,7 +128,7 @@ class Folder:
         except Exception as error:
             raise ValueError(
                 f"{self.place}/{self._file(block)} is damaged, and is made anew where evaluate is called again with "
-                f"the same out: {' '.join(str(error).split()):.300}"
+                f"the same out: {_told(error):.300}"
             ) from error
 
     def check(self, block: Block) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ from ..environment import make_known
 from ..rows import Run
 from .calls import CALLS
 from .folder import BLOCKS, ENDED, SUMS, Folder, FolderOfMoments
-from .places import Place, Remote, place_of
+from .places import Place, Remote, WriteError, place_of
 
 __all__ = ["RefusedError", "add_tables", "calls", "claimed", "clear", "holds", "lacking", "opened", "root_of"]
 
 FORMAT = "blocks 3"
+SEAL = "seal"  # the checksum of all other entries
 TABLES = ("summary.csv", "pulls.parquet")  # written beside the blocks when all are there
 
 
@@ -53,11 +55,15 @@ def claimed(
     """
     place = place_of(address)
     folder = _folder(settings)(place, rooms, groups, episodes, root_of(identity))
-    if not place.has(SETTINGS) and place.write(SETTINGS, _described(folder, rooms, identity, settings), new=True):
+    try:
+        known = place.has(SETTINGS)
+    except OSError as error:
+        raise WriteError(f"{place} cannot be reached: {' '.join(str(error).split()):.300}") from error
+    if not known and place.write(SETTINGS, _described(folder, rooms, identity, settings), new=True):
         return folder
     try:
         there = _settings(place)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise RefusedError(str(error)) from error
     asked = json.loads(json.dumps(identity, default=json_form))
     if there.get("format") != FORMAT or not isinstance(there.get("identity"), dict):
@@ -83,7 +89,9 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
     if not place.has(SETTINGS):
         return None
     settings = _settings(place)
-    if settings.get("format") != FORMAT:
+    if (form := settings.get("format")) != FORMAT:
+        if isinstance(form, str) and form.startswith(FORMAT.split()[0]):
+            raise ValueError(f"{place} was written by another version: its form is {form!r}, here {FORMAT!r} is read")
         return None
     make_known(str(settings.get("env_id")), trust)
     try:
@@ -125,7 +133,13 @@ def _described(folder: Folder, rooms: Sequence[Run], identity: Mapping[str, Any]
         "groups": [{"runs": group.runs, "size": group.size, "last": group.last} for group in folder.groups],
         "runs": [{**room.describe(), "episodes": folder.episodes, "seconds": None} for room in rooms],
     }
-    return (json.dumps(content, indent=1, default=json_form) + "\n").encode()
+    content = json.loads(json.dumps(content, default=json_form))
+    return (json.dumps({**content, SEAL: _sealed(content)}, indent=1) + "\n").encode()
+
+
+def _sealed(content: Mapping[str, Any]) -> str:
+    """The checksum of settings."""
+    return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
 def _settings(place: Place | Remote) -> dict[str, Any]:
@@ -135,17 +149,21 @@ def _settings(place: Place | Remote) -> dict[str, Any]:
         ValueError: if it holds no JSON object.
     """
     try:
-        if isinstance(place, Place):
-            return read_json(place.root / SETTINGS)
-        found = json.loads(place.read(SETTINGS))
+        found = read_json(place.root / SETTINGS) if isinstance(place, Place) else json.loads(place.read(SETTINGS))
     except ValueError as error:
         told = str(error) if SETTINGS in str(error) else f"{place}/{SETTINGS} is no JSON: {error}"
-        if _has_blocks(place):
-            told += "; where it is removed, the same evaluation goes on from the blocks in that folder"
-        raise ValueError(told) from None
+        raise ValueError(_with_advice(place, told)) from None
     if not isinstance(found, dict):
         raise ValueError(f"{place}/{SETTINGS} must hold a JSON object, got {found!r:.80}")
+    seal = found.pop(SEAL, None)
+    if found.get("format") == FORMAT and seal != _sealed(found):
+        raise ValueError(_with_advice(place, f"{place}/{SETTINGS} is not what was written"))
     return found
+
+
+def _with_advice(place: Place | Remote, told: str) -> str:
+    after = "; where it is removed, the same evaluation goes on from the blocks in that folder"
+    return told + after if _has_blocks(place) else told
 
 
 def _has_blocks(place: Place | Remote) -> bool:

@@ -28,9 +28,11 @@ def place_of(address: str | Path) -> Place | Remote:
         ValueError: for an address that neither pyarrow nor fsspec knows.
     """
     text = os.fspath(address)
+    if "\0" in text:
+        raise ValueError(f"out must be a folder, or the address of one, got {text!r:.200}")
     protocol, there, path = text.partition("://")
     if not there:
-        return Place(Path(text))
+        return Place(Path(text).expanduser())
     if protocol == "file":
         return Place(Path(path))
     fs: Any = require("pyarrow.fs", f"the address {text}")
@@ -40,7 +42,7 @@ def place_of(address: str | Path) -> Place | Remote:
         core: Any = require("fsspec.core", f"the address {text}", "evaluation")
         try:
             found, root = core.url_to_fs(text)
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             raise ValueError(f"out must be a folder, or the address of one, got {text!r}: {error}") from None
         system = fs.PyFileSystem(fs.FSSpecHandler(found))
     return Remote(text.rstrip("/"), system, root.rstrip("/"), protocol in OBJECTS)
@@ -123,8 +125,15 @@ class Place:
         return True
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-        (self.root / name).unlink(missing_ok=True)
+        """Remove a file, if it is there.
+
+        Raises:
+            WriteError: naming the file.
+        """
+        try:
+            (self.root / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise WriteError(f"cannot remove {self.root / name}: {error.strerror}") from error
 
     def tidy(self, folder: str) -> None:
         """Remove what calls of this machine that have been killed left of files that they were writing."""
