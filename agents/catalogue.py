@@ -227,8 +227,8 @@ class Recipe:
         task, given = task_of(env_or_task), {**self.parameters, **parameters}
         if "stop" in given and "stop" not in (taken(self.target) or ()):
             if "stop" in self.parameters and "stop" in parameters:
-                told = f"{self.parameters['stop']!r:.80} in the name, {self.label:.200}, and {parameters['stop']!r:.80}"
-                raise ValueError(f"stop is told twice: {told} as an argument; leave one out")
+                both = f"{self.parameters['stop']!r:.80} in the name, {self.label:.200}, and {parameters['stop']!r:.80}"
+                raise ValueError(f"stop is told twice: {both} as an argument; leave one out")
             return self._certified(env_or_task, task, given)
         allowed = taken(self.target)
         if allowed is not None and (surplus := sorted(set(given) - set(allowed))):

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import array, flag, number
+from ..checks import flag, number
 from ..compiled import jit, part
 from ..evidence import LEVELS_ROOM, Certifier
+from ..evidence.statistics import one_instance
 from ..instances import Instance, Sampler
 from ..routines import carray
 from .base import Floats, Measure, SetProblem, TaskLike
@@ -186,7 +187,7 @@ class AllGood(SetProblem):
 
     def lower_bound(self, means: ArrayLike, delta: float, *, law: str = "gaussian", sigma: float = 1.0) -> float:
         """See `Problem.lower_bound`; NaN where the slack lets several answers be correct."""
-        margin = self.truth(array("means", means))
+        margin = self.truth(one_instance(means, law))
         several = ((margin < 0) & (margin >= -self.slack)).any()
         return math.nan if several else super().lower_bound(means, delta, law=law, sigma=sigma)
 
