@@ -226,6 +226,9 @@ class Recipe:
         """The agent for an environment or a task; see `agents.make`."""
         task, given = task_of(env_or_task), {**self.parameters, **parameters}
         if "stop" in given and "stop" not in (taken(self.target) or ()):
+            if "stop" in self.parameters and "stop" in parameters:
+                both = f"{self.parameters['stop']!r:.80} in the name, {self.label:.200}, and {parameters['stop']!r:.80}"
+                raise ValueError(f"stop is told twice: {both} as an argument; leave one out")
             return self._certified(env_or_task, task, given)
         allowed = taken(self.target)
         if allowed is not None and (surplus := sorted(set(given) - set(allowed))):

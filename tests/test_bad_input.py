@@ -161,6 +161,8 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ],
     *[("TopK", {"k": bad}, rf"k must be an integer in .*got {bad!r}") for bad in (0, -1, 10, 2.0, "2")],
     ("TopK", {"k": HUGE}, "k must be an integer in .*got 1000"),
+    ("TopK", {"k": 0}, r"^k must be an integer in \[1, K - 1\], K the number of arms, got 0$"),
+    *[("TopK", {"k": bad}, rf"^k must be an integer in \[1, 9\], got {bad}$") for bad in (10, 11)],
     ("TopK", {"k": 2, "instance": "sampler(arms=2)"}, r"k must be an integer in \[1, 1\], got 2"),
     ("TopK", {"epsilon": -0.1}, r"epsilon must be a number in \[0, inf\), got -0.1"),
     ("TopK", {"criterion": "all"}, "criterion must be one of .*got 'all'"),
@@ -885,3 +887,32 @@ def test_small_things_that_were_taken() -> None:
     for name in ("id", "wrappers", "vector_kwargs"):
         with pytest.raises(ValueError, match=f"evaluate chooses '{name}' itself"):
             agents.evaluate("lsa", "bandit_envs/Threshold-v0", episodes=1, env_kwargs={name: None})
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "message"),
+    [
+        (TimeoutError("too late"), TimeoutError, "^too late$"),
+        (MemoryError("full"), MemoryError, "^full$"),
+        (FileNotFoundError("gone"), FileNotFoundError, "^gone$"),
+        (IndexError("index 9"), ValueError, "no environment shows such numbers: IndexError: index 9"),
+        (RuntimeError("shapes"), ValueError, "no environment shows such numbers: RuntimeError: shapes"),
+    ],
+)
+def test_only_errors_that_numbers_bring_about_are_laid_to_them(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, raised: type[Exception], message: str
+) -> None:
+    """What has failed for another reason, as by running out of time, is told as it is, at first and later."""
+
+    def fail(*_: Any) -> Any:
+        raise error
+
+    env = gym.make("bandit_envs/Threshold-v0", budget=100)
+    agent, (observation, _) = agents.make("uniform", env), env.reset(seed=0)
+    _, state = agent.predict(observation)
+    monkeypatch.setattr(type(agent), "choose", fail)
+    with pytest.raises(raised, match=message):
+        agent.predict(observation)
+    if raised is not ValueError:
+        with pytest.raises(raised, match=message):
+            agent.predict(observation, state)

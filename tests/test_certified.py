@@ -192,6 +192,10 @@ def test_options_and_what_is_refused() -> None:
         ({"stop": "certificate", "delta": 1}, "delta must be"),
         ({"boundary": "mixture"}, "lsa has no parameter 'boundary'"),
         ({"stop": "certificate", "beta": 1}, "lsa has no parameter 'beta'"),
+        (
+            {"stop": "certificate", "rho": 3, "boundary": "kaufmann-koolen"},
+            "rho belongs to boundary='mixture', got rho=3 with boundary='kaufmann-koolen'",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             agents.make("lsa", env, **given)
@@ -207,6 +211,20 @@ def test_options_and_what_is_refused() -> None:
             ),
             stop="certificate",
         )
+
+
+def test_an_agent_is_certified_once() -> None:
+    env = gym.make("bandit_envs/BestArm-v0", delta=0.1)
+    agent = agents.make("uniform(stop='certificate')", env)
+    assert repr(agents.make(agent, env)) == repr(agent)
+    for again in (agent, agents.make("lucb(stop='certificate')", env)):
+        with pytest.raises(ValueError, match=r"\(stop='certificate'\) stops by a certificate already: leave out stop="):
+            agents.make(again, env, stop="certificate")
+    with pytest.raises(ValueError, match="stops by a certificate already"):
+        Certified(env, agent)
+    for stop in ("certificate", None):
+        with pytest.raises(ValueError, match="stop is told twice: 'certificate' in the name, .* as an argument"):
+            agents.make("uniform(stop='certificate')", env, stop=stop)
 
 
 class Silent(Problem):

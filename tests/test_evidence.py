@@ -636,6 +636,117 @@ def test_a_mean_of_one_cannot_rise_but_the_other_arm_falls(problem: Any, means: 
     assert at == pytest.approx(before, rel=1e-5)
 
 
+TIES: list[tuple[Any, list[float]]] = [
+    (BestArm(), [0.9, 0.9, 0.3]), (BestArm(criterion="exact"), [1.0, 1.0, 0.5]), (BestArm(), [0.5] * 3),
+    (BestArm(0.0, "each"), [0.0, 0.0]), (TopK(1), [0.9, 0.9, 0.3]), (TopK(2), [0.9, 0.5, 0.5, 0.1]),
+    (TopK(2, criterion="exact"), [0.9, 0.5, 0.5, 0.1]), (TopK(2, 0.1, "exact"), [1.0, 0.0, 0.0]),
+    (TopK(2, 0.0, "each"), [0.9, 0.5, 0.5, 0.1]), (TopK(2), [1.0] * 4), (AllGood(0.25), [1.0, 0.75, 0.2]),
+    (AllGood(0.5), [0.5, 0.0]), (AllGood(0.5, True), [1.0, 0.5]), (Threshold(0.5), [0.5, 0.9]),
+    (Threshold(0.0), [0.0, 0.9]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize(("problem", "means"), TIES)
+def test_an_answer_that_is_tied_with_a_wrong_one_takes_for_ever(problem: Any, means: list[float], law: str) -> None:
+    """There is no evidence at any proportions, so that no number of pulls is enough."""
+    K, options = len(means), {"law": law, "sigma": 0.5}
+    for seed in range(5):
+        pulls = np.random.default_rng(seed).integers(1, 1000, K)
+        assert problem.evidence(pulls, means, **options) == 0
+    assert problem.characteristic_time(means, **options) == math.inf
+    assert problem.lower_bound(means, 0.1, **options) == math.inf
+    assert problem.optimal_proportions(means, **options) == pytest.approx(1 / K)
+
+
+@pytest.mark.parametrize(
+    ("problem", "means"),
+    [
+        (BestArm(1.0), [0.9, 0.3]), (BestArm(2.0, "each"), [1.0, 0.0]), (TopK(2, 1.0), [0.9, 0.5, 0.5, 0.1]),
+        (TopK(2, 1.0, "each"), [0.5] * 4), (AllGood(1.5), [0.2, 0.9]), (Threshold(0.5, 0.6), [0.2, 0.9]),
+    ],
+)  # fmt: skip
+def test_an_answer_that_nothing_makes_wrong_takes_no_pulls(problem: Any, means: list[float]) -> None:
+    assert problem.evidence([1] * len(means), means, law="bernoulli") == math.inf
+    assert problem.characteristic_time(means, law="bernoulli") == problem.lower_bound(means, 0.1, law="bernoulli") == 0
+    assert problem.optimal_proportions(means, law="bernoulli") == pytest.approx(1 / len(means))
+
+
+NIL = 1 / math.log(1 / 0.9)  # pulls per nat of an arm of mean 0 that is raised to .1, or of one of 1 lowered to .9
+
+
+@pytest.mark.parametrize(
+    ("problem", "means", "time", "shares"),
+    [
+        (BestArm(0.1), [0.0] * 2, NIL, [0, 1]),
+        (BestArm(0.1), [0.0] * 3, 2 * NIL, [0, 0.5, 0.5]),
+        (BestArm(0.1, "each"), [0.0] * 3, 2 * NIL, [0, 0.5, 0.5]),
+        (BestArm(0.1), [1.0] * 3, NIL, [1, 0, 0]),
+        (TopK(2, 0.05), [0.0] * 3, NIL, [0, 0, 1]),
+        (TopK(2, 0.1, "each"), [1.0] * 4, 2 * NIL, [0.5, 0.5, 0, 0]),
+        (TopK(2, 0.1), [0.0] * 4, NIL, [0, 0, 0.5, 0.5]),
+        (TopK(2, 0.1), [1.0] * 4, NIL, [0.5, 0.5, 0, 0]),
+        (AllGood(0.1), [0.0] * 3, 3 * NIL, [1 / 3] * 3),
+        (AllGood(0.1), [1.0] * 3, 3 * NIL, [1 / 3] * 3),
+        (Threshold(0.1), [0.0] * 3, 3 * NIL, [1 / 3] * 3),
+        (Threshold(0.9), [1.0] * 3, 3 * NIL, [1 / 3] * 3),
+    ],
+)
+def test_the_characteristic_time_of_means_of_0_and_1(
+    problem: Any, means: list[float], time: float, shares: list[float]
+) -> None:
+    """One arm moves, as the other is at its end: w ln(1 / .9). Two by a sum of .2: each by .1, or at double cost."""
+    assert problem.characteristic_time(means, law="bernoulli") == pytest.approx(time, rel=1e-6)
+    assert problem.optimal_proportions(means, law="bernoulli") == pytest.approx(shares, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "means", [[0.9, 0.5, 0.5, 0.1], [1.0, 0.0, 0.0], [1.0, 1.0, 0.5], [0.2, 0.1, 0.0, 0.0]], ids=repr
+)
+@pytest.mark.parametrize("problem", [BestArm(0.1), TopK(2, 0.1), TopK(2, 0.1, "each"), AllGood(0.15)], ids=repr)
+def test_the_characteristic_time_of_ties_is_that_of_an_independent_solver(problem: Any, means: list[float]) -> None:
+    m = np.array(means)
+    time, w = problem.characteristic_time(m, law="bernoulli"), problem.optimal_proportions(m, law="bernoulli")
+    pulls = np.maximum(np.round(w * 1e13), 1).astype(np.int64)
+    assert problem.evidence(pulls, m, law="bernoulli") / 1e13 == pytest.approx(1 / time, rel=2e-6)
+    low, high = scipy_game(problem, "bernoulli", m)
+    assert low * (1 - 1e-5) <= 1 / time <= high * (1 + 1e-5)
+    assert high - low < 1e-3 * high
+
+
+def test_the_smallest_deltas_have_finite_bounds() -> None:
+    means, problem = [0.9, 0.4], BestArm()
+    for delta in (1e-300, 1e-310, 5e-324):
+        expected = -math.log(delta) * problem.characteristic_time(means)
+        assert problem.lower_bound(means, delta) == pytest.approx(expected)
+        assert math.isfinite(AllGood(0.2).paper_lower_bound(means, delta))
+        assert math.isfinite(AllGood(0.2).fareast_bound(means, delta))
+
+
+@pytest.mark.parametrize(
+    "problem", [BestArm(), TopK(1, 0.1), AllGood(0.1), AllGood(0.1, True), Threshold(0.5)], ids=repr
+)
+@pytest.mark.parametrize(
+    ("means", "message"),
+    [
+        ([0.5, math.nan], "means must be finite, got nan"),
+        ([0.5, math.inf], "means must be finite, got inf"),
+        (["a", "b"], r"means must be .*numbers.*got \['a', 'b'\]"),
+        ("0.5", "means must be .*numbers.*got '0.5'"),
+        ([[0.5], [0.4, 0.3]], "means must be .*numbers"),
+    ],
+)
+def test_bad_means_are_named(problem: Any, means: Any, message: str) -> None:
+    for law in ("gaussian", "bernoulli"):
+        for ask in (problem.characteristic_time, problem.optimal_proportions):
+            with pytest.raises(ValueError, match=message):
+                ask(means, law=law)
+        with pytest.raises(ValueError, match=message):
+            problem.lower_bound(means, 0.1, law=law)
+        with pytest.raises(ValueError, match=message.replace("means", "mean").replace("finite,", "finite where .*,")):
+            problem.evidence([1, 1], means, law=law)
+
+
 def test_statistics_of_another_shape_are_read_or_refused() -> None:
     """Means (K, 1) are those of scalar arms, no episodes give no values."""
     assert BestArm().certified_level([5, 5], [[0.5], [0.5]]) == BestArm().certified_level([5, 5], [0.5, 0.5]) == 1

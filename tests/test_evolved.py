@@ -443,7 +443,7 @@ def test_it_plays_problems_of_ones_own(kind: Any, instance: Any) -> None:
                     wanted = int((0.675 * w + 0.5 * np.log(n)).argmin())
                 assert action["arm"] == wanted
             observation, _, over, _, _ = env.step(action)
-    with pytest.raises(ValueError, match=f"evolved has no stored model for {kind.name.lower()}-budget"):
+    with pytest.raises(ValueError, match=f"evolved has no stored model for {kind.name} with a budget"):
         agents.make("evolved", env)
 
 
@@ -493,6 +493,12 @@ def test_where_nothing_is_stored_the_error_tells_how_to_train() -> None:
     for name in ("evolved", "ppo"):
         with pytest.raises(
             ValueError, match=f"{name} has no stored model .*bandit-envs train Threshold --algorithm {name}"
+        ):
+            agents.make(name, env)
+    env = gym.make("bandit_envs/BestArm-v0", delta=0.1)
+    for name in ("ppo", "ppo(stop='certificate')"):
+        with pytest.raises(
+            ValueError, match="no stored model for BestArm with a delta and no budget, only for AllGood w"
         ):
             agents.make(name, env)
 

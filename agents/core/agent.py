@@ -39,6 +39,8 @@ Fields = tuple[Any, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
 # What kernels read. NumPy takes a dtype at once, but looks up the type np.int64 at each call.
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
+# What numbers, arrays and memories that do not fit bring about: of kernels, of NumPy, and of networks.
+OF_INPUT = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RuntimeError, NumbaError)
 
 # What an agent's task must have in common with another for which the agent is to be made anew.
 QUESTION = ("problem", "parameters", "K", "D", "law", "support", "sigma", "pull")
@@ -421,8 +423,11 @@ class Agent(ABC):
         Statistics are not looked at as long as all goes well, but where `state` is None: that would take too long.
 
         Args:
-            error: what has come up. observation, state, slots: what was given.
+            error: what has come up. observation, state, slots: what was given. One that no input brings about, such as
+                a time that has run out or a file that is missing, is raised as it is.
         """
+        if not isinstance(error, OF_INPUT):
+            return error
         try:
             batch = checked(self.name, self.task, self._batched(observation)[0])
             if slots is not None:

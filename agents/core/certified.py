@@ -240,7 +240,8 @@ class Certified(Agent):
         delta: None takes the task's.
 
     Raises:
-        ValueError: for a task without a delta, a problem that tells no evidence, and values that are not allowed.
+        ValueError: for a task without a delta, a problem that tells no evidence, an agent that is certified already,
+            and values that are not allowed.
     """
 
     stops = True
@@ -261,6 +262,8 @@ class Certified(Agent):
     ) -> None:
         if not isinstance(agent, Agent):
             raise TypeError(f"Certified needs an Agent that chooses the pulls, got {agent!r:.200}")
+        if isinstance(agent, Certified):
+            raise ValueError(f"{agent.name} stops by a certificate already: leave out stop={CERTIFICATE!r}")
         self._inherit(agent)
         self.agent = agent
         super().__init__(task)

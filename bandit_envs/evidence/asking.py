@@ -106,9 +106,9 @@ def _check_arms(problem: Any, arms: Arms) -> None:
     Raises:
         ValueError: naming their number or dimensions.
     """
+    problem.check(arms)
     if problem.fewest_arms > arms.K:
         raise ValueError(f"{arms.K} arms are too few for {problem!r:.200}")
-    problem.check(arms)
 
 
 def game_of(problem: Any, means: ArrayLike, law: str, sigma: float) -> Game:

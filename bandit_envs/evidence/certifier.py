@@ -173,6 +173,8 @@ def common(
         raise ValueError("boundary='kaufmann-koolen' is for the laws 'gaussian' and 'bernoulli', got law='student'")
     if D > 1 and boundary == "kaufmann-koolen":
         raise ValueError(f"arms of {D} dimensions need the mixture, got {boundary!r}")
+    if rho is not None and boundary == "kaufmann-koolen":
+        raise ValueError(f"rho belongs to boundary='mixture', got rho={rho!r:.200} with boundary='kaufmann-koolen'")
     variance = number("sigma", sigma, 1e-100, 1e100) ** 2
     found = np.zeros(COMMON)
     found[boundaries.LAW], found[boundaries.VARIANCE] = LAWS[law], 1.0 if law == "bernoulli" else variance

@@ -48,7 +48,7 @@ class Game(NamedTuple):
     @property
     def is_solved(self) -> bool:
         """Whether value and bound are as close as they are meant to be; a bound below the value is a fault."""
-        return abs(self.most - self.value) <= ACCURACY * self.value
+        return self.most == self.value or abs(self.most - self.value) <= ACCURACY * self.value
 
 
 class _Barrier:
@@ -168,13 +168,17 @@ def single(costs: Floats) -> Game:
     """The game where each arm alone can make the answer wrong."""
     if (costs <= 0).any():
         return Game(np.full(len(costs), 1 / len(costs)), 0.0, 0.0)
+    if np.isinf(costs).all():
+        return Game(np.full(len(costs), 1 / len(costs)), math.inf, math.inf)
     inverse = 1 / costs
     value = float(1 / inverse.sum())
     return Game(inverse / inverse.sum(), value, value)
 
 
 def solve(kind: str, told: Floats, law: str, v: float, means: Floats, inside: NDArray[np.bool_]) -> Game:
-    """Optimal proportions and the value of the game, 1 / T*, which is 0 where the answer is not told apart.
+    """Optimal proportions and the value of the game, 1 / T*: 0 where the answer is tied with a wrong one.
+
+    It is inf where no instance makes the answer wrong.
 
     Args:
         kind: of the exact search, and told: its numbers, see `Certifier`.

@@ -76,7 +76,7 @@ def _roots(rise: Callable[[Floats], tuple[Floats, Floats]], low: Floats, high: F
             low, high = np.where(first <= 0, x, low), np.where(first >= 0, x, high)
             after = x - first / second
             middle = np.where(np.isinf(high), 2 * x + 1e-300, 0.5 * (low + high))
-            good = (low <= after) & (after <= high) & ((step % 8 != 7) | np.isinf(high))
+            good = (low <= after) & (after <= high) & np.isfinite(after) & ((step % 8 != 7) | np.isinf(high))
             after = np.where(good, after, middle)
             still = free & (np.abs(after - x) > 1e-15 * np.abs(after))
             x = after
@@ -298,9 +298,12 @@ class _Halves(_Wide):
         side, count = np.sign(raised), np.abs(raised)
         W = np.broadcast_to(w, raised.shape)
 
+        def free(mu: Floats) -> NDArray[np.bool_]:  # a mean of 0 or 1 stays there until its pull is outweighed
+            return (count > 0) & (law.gaussian | ((mu > 0) & (mu < 1)))
+
         def rise(x: Floats) -> tuple[Floats, Floats]:
             mu = self._moved(m, W, side, x[:, None])
-            bend = np.where(count > 0, count / (W * law.slopes(m, mu)[1]), 0.0)
+            bend = np.where(free(mu), count / (W * law.slopes(m, mu)[1]), 0.0)
             return (raised * mu).sum(axis=1) - self.gap, bend.sum(axis=1)
 
         if law.gaussian:
@@ -311,9 +314,10 @@ class _Halves(_Wide):
             mu = self._moved(m, W, side, x[:, None])
             G = np.where(count > 0, count * law.divergence(m, mu), 0.0)
             f, s = law.slopes(m, mu)
-            each = np.where(count > 0, count * f / (W * s), 0.0)
-            total = np.where(count > 0, count / (W * s), 0.0).sum(axis=1)
-            bend = each * np.where(count > 0, f, 0.0)
+            moves = free(mu)
+            each = np.where(moves, count * f / (W * s), 0.0)
+            total = np.where(moves, count / (W * s), 0.0).sum(axis=1)
+            bend = each * np.where(moves, f, 0.0)
             C = np.where(total[:, None] > 0, each * side / np.sqrt(total)[:, None], 0.0)
         return Measured(G @ w, G, C, bend, 1.0)
 
@@ -330,9 +334,10 @@ def listed(
         low, high = max(m[j], floor), (m[i] - b) / a
         if bernoulli:
             low = max(low, -b / a)
-            if not low < high or low > 1.0:
+            if low > 1.0:  # arm j cannot be that much better
                 return
             high = min(high, 1.0)  # a mean of 1 cannot rise
+        # Where high <= low, arm i may stay: arm j alone is raised, or, of arms that are tied, none.
         pairs.append((i, j, a, b, low, max(low, high)))
 
     if kind == "top-k":

@@ -90,11 +90,14 @@ def _real(name: str, values: ArrayLike) -> Floats:
     """An array of floats.
 
     Raises:
-        ValueError: for complex numbers.
+        ValueError: naming it, for text, complex numbers, and rows of several lengths.
     """
-    if np.iscomplexobj(values):
-        raise ValueError(f"{name} must be real numbers, got {values!r:.200}")
-    return np.asarray(values, np.float64)
+    try:
+        if np.asarray(values).dtype.kind in "biufO":
+            return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"{name} must be real numbers, got {values!r:.200}")
 
 
 def answers(answer: ArrayLike, shape: tuple[int, ...], size: int | None, name: str) -> NDArray[np.int8]:
@@ -134,7 +137,9 @@ def one_instance(means: ArrayLike, law: str) -> Floats:
         ValueError: naming the means that are not allowed.
     """
     m = np.array(_real("means", means), order="C")
-    if m.ndim not in (1, 2) or not np.isfinite(m).all():
-        raise ValueError(f"means must be those of one instance, (K,) or (K, D), got {m!r:.200}")
+    if m.ndim not in (1, 2):
+        raise ValueError(f"means must be those of one instance, (K,) or (K, D), got shape {m.shape}: {m!r:.200}")
+    if not np.isfinite(m).all():
+        raise ValueError(f"means must be finite, got {m[~np.isfinite(m)][0]}")
     _check_range(m, law)
     return m[:, 0].copy() if m.ndim == 2 and m.shape[1] == 1 else m

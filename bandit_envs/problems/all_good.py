@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..checks import flag, number
 from ..compiled import jit, part
 from ..evidence import LEVELS_ROOM, Certifier
+from ..evidence.statistics import one_instance
 from ..instances import Instance, Sampler
 from ..routines import carray
 from .base import Floats, Measure, SetProblem, TaskLike
@@ -186,7 +187,7 @@ class AllGood(SetProblem):
 
     def lower_bound(self, means: ArrayLike, delta: float, *, law: str = "gaussian", sigma: float = 1.0) -> float:
         """See `Problem.lower_bound`; NaN where the slack lets several answers be correct."""
-        margin = self.truth(means)
+        margin = self.truth(one_instance(means, law))
         several = ((margin < 0) & (margin >= -self.slack)).any()
         return math.nan if several else super().lower_bound(means, delta, law=law, sigma=sigma)
 
@@ -200,7 +201,7 @@ class AllGood(SetProblem):
             delta: error probability in (0, 1).
         """
         delta = number("delta", delta, 0, 1, above=True, below=True)
-        return max(2 * math.log(1 / (2.4 * delta)), 0.0) * float(self.hardness(means)["H"])
+        return max(-2 * math.log(2.4 * delta), 0.0) * float(self.hardness(means)["H"])
 
     def fareast_bound(self, means: ArrayLike, delta: float, c3: float = 1.0, c4: float = 1.0) -> float:
         """c3 H ln(n / delta) + c4 H_fareast: pulls of FAREAST on an event of probability 1 - delta (Theorem 4.2).
@@ -223,4 +224,4 @@ class AllGood(SetProblem):
         delta = number("delta", delta, 0, 1 / 8, above=True, below=True)
         c3, c4 = number("c3", c3, 0, above=True), number("c4", c4, 0, above=True)
         found = self.hardness(means)
-        return c3 * float(found["H"]) * math.log(np.size(means) / delta) + c4 * float(found["H_fareast"])
+        return c3 * float(found["H"]) * (math.log(np.size(means)) - math.log(delta)) + c4 * float(found["H_fareast"])

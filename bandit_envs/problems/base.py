@@ -391,7 +391,9 @@ class Problem(ABC):
         return level_of(asking.ways(self, pulls, mean, answer, variance, **options))
 
     def characteristic_time(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> float:
-        """T*, the pulls per nat of evidence at the best proportions, for one instance; inf where there are none.
+        """T*, the pulls per nat of evidence at the best proportions, for one instance.
+
+        It is inf where the answer is tied with a wrong one, and 0 where no instance makes the answer wrong.
 
         1 / T* = max over proportions w of min over instances on which the right answer for these means is wrong of the
         sum of w times divergences, to 1e-6. Where several answers are correct, it is that of the plug-in one; see
@@ -434,7 +436,7 @@ class Problem(ABC):
         delta = number("delta", delta, 0, 1, above=True, below=True)
         if not asking.tells_evidence(self):
             return math.nan
-        least = (1 - 2 * delta) * math.log((1 - delta) / delta) if delta < 0.5 else 0.0
+        least = (1 - 2 * delta) * (math.log1p(-delta) - math.log(delta)) if delta < 0.5 else 0.0
         return least * self.characteristic_time(means, law=law, sigma=sigma) if least > 0 else 0.0
 
     def quick_bound(self, K: int) -> bool:

@@ -85,13 +85,18 @@ class TopK(Problem):
     certificate_names = ("delta_c",)
 
     def __init__(self, k: int = 3, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
-        self.k = self.answer_size = integer("k", k, 1, 2**62)
+        try:
+            self.k = self.answer_size = integer("k", k, 1, 2**62)
+        except ValueError:
+            raise ValueError(f"k must be an integer in [1, K - 1], K the number of arms, got {k!r:.200}") from None
         self.epsilon = number("epsilon", epsilon, 0)
         self.criterion = choice("criterion", criterion, CRITERIA)
 
     def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
-        super().check(task, source)
+        if task.K < 2:
+            raise ValueError(f"{task.K} arms are too few for {self!r:.200}, which leaves one out at least")
         integer("k", self.k, 1, task.K - 1)
+        super().check(task, source)
 
     def plug_in(self, means: ArrayLike) -> Bools:
         """The k largest means; ties go to the lowest index, and arms never pulled rank last, lowest index first."""
