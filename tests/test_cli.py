@@ -117,7 +117,7 @@ def test_evaluate_writes_results_that_plot_reads(capsys: Output, tmp_path: Path)
     again, _ = run(capsys, f"{line} --metric misclassified")  # all blocks are there
     assert again == text.replace(f" and {figure}", "")
     _, err = run(capsys, f"{line} --seed 1", 2)
-    assert err == f"bandit-envs: {out} holds another evaluation: seed is 0 there, 1 asked for\n"
+    assert err == f"bandit-envs: {out} holds another evaluation: seed is 0 there, 1 asked for; give another out\n"
     run(capsys, f"{line} --force --seed 1")
     assert json.loads((out / "settings.json").read_text())["seed"] == 1
     drawn = tmp_path / "again.svg"

@@ -637,13 +637,22 @@ def test_a_mean_of_one_cannot_rise_but_the_other_arm_falls(problem: Any, means: 
 
 
 TIES: list[tuple[Any, list[float]]] = [
-    (BestArm(), [0.9, 0.9, 0.3]), (BestArm(criterion="exact"), [1.0, 1.0, 0.5]), (BestArm(), [0.5] * 3),
-    (BestArm(0.0, "each"), [0.0, 0.0]), (TopK(1), [0.9, 0.9, 0.3]), (TopK(2), [0.9, 0.5, 0.5, 0.1]),
-    (TopK(2, criterion="exact"), [0.9, 0.5, 0.5, 0.1]), (TopK(2, 0.1, "exact"), [1.0, 0.0, 0.0]),
-    (TopK(2, 0.0, "each"), [0.9, 0.5, 0.5, 0.1]), (TopK(2), [1.0] * 4), (AllGood(0.25), [1.0, 0.75, 0.2]),
-    (AllGood(0.5), [0.5, 0.0]), (AllGood(0.5, True), [1.0, 0.5]), (Threshold(0.5), [0.5, 0.9]),
+    (BestArm(), [0.9, 0.9, 0.3]),
+    (BestArm(criterion="exact"), [1.0, 1.0, 0.5]),
+    (BestArm(), [0.5] * 3),
+    (BestArm(0.0, "each"), [0.0, 0.0]),
+    (TopK(1), [0.9, 0.9, 0.3]),
+    (TopK(2), [0.9, 0.5, 0.5, 0.1]),
+    (TopK(2, criterion="exact"), [0.9, 0.5, 0.5, 0.1]),
+    (TopK(2, 0.1, "exact"), [1.0, 0.0, 0.0]),
+    (TopK(2, 0.0, "each"), [0.9, 0.5, 0.5, 0.1]),
+    (TopK(2), [1.0] * 4),
+    (AllGood(0.25), [1.0, 0.75, 0.2]),
+    (AllGood(0.5), [0.5, 0.0]),
+    (AllGood(0.5, True), [1.0, 0.5]),
+    (Threshold(0.5), [0.5, 0.9]),
     (Threshold(0.0), [0.0, 0.9]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
@@ -662,10 +671,14 @@ def test_an_answer_that_is_tied_with_a_wrong_one_takes_for_ever(problem: Any, me
 @pytest.mark.parametrize(
     ("problem", "means"),
     [
-        (BestArm(1.0), [0.9, 0.3]), (BestArm(2.0, "each"), [1.0, 0.0]), (TopK(2, 1.0), [0.9, 0.5, 0.5, 0.1]),
-        (TopK(2, 1.0, "each"), [0.5] * 4), (AllGood(1.5), [0.2, 0.9]), (Threshold(0.5, 0.6), [0.2, 0.9]),
+        (BestArm(1.0), [0.9, 0.3]),
+        (BestArm(2.0, "each"), [1.0, 0.0]),
+        (TopK(2, 1.0), [0.9, 0.5, 0.5, 0.1]),
+        (TopK(2, 1.0, "each"), [0.5] * 4),
+        (AllGood(1.5), [0.2, 0.9]),
+        (Threshold(0.5, 0.6), [0.2, 0.9]),
     ],
-)  # fmt: skip
+)
 def test_an_answer_that_nothing_makes_wrong_takes_no_pulls(problem: Any, means: list[float]) -> None:
     assert problem.evidence([1] * len(means), means, law="bernoulli") == math.inf
     assert problem.characteristic_time(means, law="bernoulli") == problem.lower_bound(means, 0.1, law="bernoulli") == 0
