@@ -1,0 +1,286 @@
+"""Layers of small networks in compiled code: loops over vectors of `LANES` numbers, and an exponential for them.
+
+Whether LLVM turns a loop into vector instructions depends on its length, on what it may alias and on the version. Here
+vectors are written down: a value of the type `Lanes` is LANES numbers in single or in double precision, one beside the
+other, which kernels read with `load`, write with `store` and compute with by `+ - * /`, `muladd`, `least` and `most`.
+A number beside such a vector stands for LANES equal ones. Each operation is one of IEEE 754, rounded once, and
+`muladd` too, so that results are the same on every machine.
+
+The width of a layer is padded to whole vectors by `padded`, with zeros: of which `silu` makes zeros again.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import extending, types
+from numpy.typing import NDArray
+
+from bandit_envs import inlined
+
+__all__ = [
+    "LANES",
+    "dense",
+    "exponential",
+    "least",
+    "load",
+    "most",
+    "muladd",
+    "padded",
+    "sigmoid",
+    "silu",
+    "spread",
+    "store",
+    "total",
+]
+
+LANES = 16  # kernel constants
+
+
+def padded(weights: NDArray[Any]) -> NDArray[Any]:
+    """Weights (..., outputs) as a contiguous array whose last axis is whole vectors, with zeros at the end."""
+    more = -weights.shape[-1] % LANES
+    return np.ascontiguousarray(np.pad(weights, [(0, 0)] * (weights.ndim - 1) + [(0, more)]))
+
+
+# --- the type ---------------------------------------------------------------------------------------------------------
+
+_extending: Any = extending
+_Type: Any = types.Type
+_Model: Any = _extending.models.PrimitiveModel
+intrinsic = _extending.intrinsic
+
+
+class Lanes(_Type):
+    """The type of a vector of LANES numbers, float32 or float64."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Lanes({dtype})")
+
+
+@_extending.register_model(Lanes)
+class _Held(_Model):
+    """How LLVM holds it."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _vector(kind))
+
+
+def _vector(kind: Lanes, of: Any = None) -> Any:
+    """LLVM's type of such a vector, or of as many numbers `of` another type."""
+    return ir.VectorType(of or {32: ir.FloatType, 64: ir.DoubleType}[kind.dtype.bitwidth](), LANES)
+
+
+def _equal(builder: Any, kind: Lanes, number: Any) -> Any:
+    """LANES times a number of LLVM."""
+    one = builder.insert_element(ir.Constant(_vector(kind), ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), LANES), None))
+
+
+def _lanes_of(arguments: Any) -> Any:
+    """The type of a vector among arguments that are vectors of one type and numbers; else None, and Numba refuses."""
+    kinds = {kind for kind in arguments if isinstance(kind, Lanes)}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _told(arguments: Any, generate: Any) -> Any:
+    """What an intrinsic of vectors tells Numba: its signature and its code; None where there is no vector."""
+    kind = _lanes_of(arguments)
+    return None if kind is None else (kind(*arguments), generate)
+
+
+def _cast(context: Any, builder: Any, kinds: Any, values: Any, wanted: Lanes) -> list[Any]:
+    """All arguments as vectors."""
+    out = []
+    for kind, value in zip(kinds, values, strict=True):
+        same = isinstance(kind, Lanes)
+        out.append(value if same else _equal(builder, wanted, context.cast(builder, value, kind, wanted.dtype)))
+    return out
+
+
+def _fused(builder: Any, kind: Lanes, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c of vectors of LLVM, by its own function for that."""
+    name, vector = f"llvm.fma.v{LANES}f{kind.dtype.bitwidth}", _vector(kind)
+    known = builder.module.globals.get(name)
+    called = known or ir.Function(builder.module, ir.FunctionType(vector, [vector] * 3), name)
+    return builder.call(called, (a, b, c))
+
+
+# --- operations -------------------------------------------------------------------------------------------------------
+
+
+def _operator(symbol: Any, name: str) -> None:
+    """Teach Numba an operator: the instruction of this name."""
+
+    @_extending.type_callable(symbol)
+    def typed(context: Any) -> Any:
+        return lambda a, b: _lanes_of((a, b))
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return getattr(builder, name)(*_cast(context, builder, signature.args, values, signature.return_type))
+
+    for kinds in ((Lanes, Lanes), (Lanes, types.Number), (types.Number, Lanes)):
+        _extending.lower_builtin(symbol, *kinds)(generate)
+
+
+for _symbol, _name in (
+    (operator.add, "fadd"),
+    (operator.sub, "fsub"),
+    (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):
+    _operator(_symbol, _name)
+
+
+@intrinsic
+def load(typing: Any, array: Any, at: Any) -> Any:
+    """LANES numbers of a contiguous array, from its flat index `at` on; nobody checks where it ends."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        place = _place(context, builder, signature, values)
+        return builder.load(place, align=array.dtype.bitwidth // 8)
+
+    return Lanes(array.dtype)(array, at), generate
+
+
+@intrinsic
+def store(typing: Any, array: Any, at: Any, lanes: Any) -> Any:
+    """Write a vector where `load` reads one."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        builder.store(values[2], _place(context, builder, signature, values), align=array.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, at, lanes), generate
+
+
+def _place(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """The address of a vector in an array."""
+    array, at = signature.args[:2]
+    first = context.make_array(array)(context, builder, values[0]).data
+    return builder.bitcast(builder.gep(first, [values[1]]), _vector(Lanes(array.dtype)).as_pointer())
+
+
+@intrinsic
+def spread(typing: Any, number: Any) -> Any:
+    """LANES times a number."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _equal(builder, signature.return_type, values[0])
+
+    return Lanes(number)(number), generate
+
+
+@intrinsic
+def muladd(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = signature.return_type
+        return _fused(builder, kind, *_cast(context, builder, signature.args, values, kind))
+
+    return _told((a, b, c), generate)
+
+
+def _chosen(sign: str) -> Any:
+    """An operation that takes the first of two where `first sign second`, else the second."""
+
+    def operation(typing: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            one, two = _cast(context, builder, signature.args, values, signature.return_type)
+            return builder.select(builder.fcmp_ordered(sign, one, two), one, two)
+
+        return _told((a, b), generate)
+
+    return operation
+
+
+least, most = intrinsic(_chosen("<")), intrinsic(_chosen(">"))
+
+
+@intrinsic
+def total(typing: Any, lanes: Any) -> Any:
+    """The sum of a vector: the halves are added until one number is left."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        left, count = values[0], LANES
+        while count > 1:
+            count //= 2
+            order = ir.VectorType(ir.IntType(32), count)
+            low, high = (ir.Constant(order, list(range(begin, begin + count))) for begin in (0, count))
+            left = builder.fadd(builder.shuffle_vector(left, left, low), builder.shuffle_vector(left, left, high))
+        return builder.extract_element(left, ir.Constant(ir.IntType(32), 0))
+
+    return lanes.dtype(lanes), generate
+
+
+# ln 2 in two parts, the first of which times any exponent is exact; the number that rounds to integers when it is added
+# and taken off again; the bias of exponents and where they begin; the range of arguments; terms of the series.
+_SINGLE = (0.693359375, -2.12194440054690583e-4, 1.5 * 2.0**23, 127, 23, (-87.0, 88.0), 7)
+_DOUBLE = (6.93145751953125e-1, 1.42860682030941723212e-6, 1.5 * 2.0**52, 1023, 52, (-708.0, 709.0), 13)
+
+
+@intrinsic
+def exponential(typing: Any, x: Any) -> Any:
+    """e^x of each number, to two units in the last place.
+
+    Below -87 (in double precision -708) and above 88 (709) it is that of these bounds. x = n ln 2 + r with n a whole
+    number and |r| <= ln 2 / 2: Taylor's series of e^r, and n is added to the exponent.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = signature.return_type
+        high, low, magic, bias, begin, (bottom, top), terms = _SINGLE if kind.dtype.bitwidth == 32 else _DOUBLE
+        bits = _vector(kind, ir.IntType(kind.dtype.bitwidth))
+
+        def of(value: Any, type_: Any = None) -> Any:
+            return ir.Constant(type_ or _vector(kind), [value] * LANES)
+
+        x = values[0]
+        x = builder.select(builder.fcmp_ordered("<", x, of(top)), x, of(top))
+        x = builder.select(builder.fcmp_ordered(">", x, of(bottom)), x, of(bottom))
+        n = builder.fsub(builder.fadd(builder.fmul(x, of(1.0 / math.log(2.0))), of(magic)), of(magic))
+        minus = builder.fneg(n)
+        r = _fused(builder, kind, minus, of(low), _fused(builder, kind, minus, of(high), x))
+        series = of(1.0 / math.factorial(terms))
+        for k in range(terms - 1, -1, -1):
+            series = _fused(builder, kind, series, r, of(1.0 / math.factorial(k)))
+        exponent = builder.add(builder.fptosi(n, bits), of(bias, bits))
+        power = builder.bitcast(builder.shl(exponent, of(begin, bits)), _vector(kind))
+        return builder.fmul(series, power)
+
+    return x(x), generate
+
+
+# --- layers -----------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + e^-x)."""
+    return 1.0 / (1.0 + exponential(0.0 - x))
+
+
+@inlined
+def silu(x: Any) -> Any:
+    """x / (1 + e^-x)."""
+    return x / (1.0 + exponential(0.0 - x))
+
+
+@inlined
+def dense(x: Any, begin: Any, inputs: Any, weights: Any, at: Any, s: Any) -> Any:
+    """A vector s, plus LANES outputs of a layer: x[begin + j] times weights (inputs, outputs), summed over the inputs.
+
+    Args:
+        x: flat. inputs: how many, from `begin` on.
+        weights: of `padded`. at: the first output.
+    """
+    outputs = weights.shape[1]
+    for j in range(inputs):
+        s = muladd(x[begin + j], load(weights, j * outputs + at), s)
+    return s
