@@ -15,7 +15,6 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 from agents.learned import EquivariantPolicy, Trained, make_vec_env
-from agents.learned.policy import _Pooled
 from bandit_envs import FEATURES
 
 
@@ -70,17 +69,6 @@ def test_stopping_is_out_of_the_question_where_nobody_wants_it():
     wants = untrained(envs, stop=True)
     with torch.no_grad():
         assert (wants.policy(x)[0] == 10).any()
-
-
-def test_slopes_of_pooled_codes_are_those_of_pytorch():
-    """Equal arms among them, which share the slope of the maximum."""
-    codes = torch.randn(6, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    codes[:2, 3] = codes[:2, 1] = codes[:2].amax(1)
-    weights = torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    own, other = (codes.clone().requires_grad_() for _ in range(2))
-    (_Pooled.apply(own) * weights).sum().backward()
-    (torch.cat([other.mean(1), other.amax(1)], 1) * weights).sum().backward()
-    assert torch.allclose(own.grad, other.grad, atol=1e-14)
 
 
 @pytest.mark.parametrize("stop", [False, True])

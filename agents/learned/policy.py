@@ -32,7 +32,6 @@ Saved models name the classes of this module: they must stay here.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,16 +40,11 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor, nn
 
-from bandit_envs import FEATURES
-
-from .network_index import HALF_EVIDENCE, HALF_FAIR, HALF_PULLS, LN_100, LOCAL, MOST
+from .network_index import LOCAL
+from .passes import NAMES, OPENED, Passes
 
 __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 
-_PULLS, _WIDTH, _DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATURES.index("doubt")
-OPENED = 3  # how many features there are in a form without upper bounds, see `_opened`
-HALF = (HALF_EVIDENCE, HALF_PULLS, HALF_FAIR)
-Opened = tuple[Tensor, Tensor, Tensor]
 # The layers whose weights `decay` makes smaller: those that serve the logits of the arms alone, and not the value. The
 # numbers a, b, c, p and q are not among them.
 FADING = tuple(f"mlp_extractor.{part}." for part in ("own", "arm", "surroundings", "arm_logit"))
@@ -85,95 +79,36 @@ class ArmNetwork(nn.Module):
         nn.init.zeros_(self.slopes.weight)
         self.prior = nn.Parameter(torch.tensor([0.0, 1.5]))  # p and q
         self.value = nn.Sequential(nn.Linear(hidden, hidden), nn.SiLU())
+        held = dict(self.named_modules())
+        places = {name: (held[name.rpartition(".")[0]], name.rpartition(".")[2]) for name, _ in self.named_parameters()}
+        self.names = tuple(name for name in NAMES if name in places)  # the weights of the arms and of the context
+        self._places = tuple(places[name] for name in self.names)
 
-    def _read(self, x: Tensor) -> tuple[Tensor, Opened, Tensor, Tensor]:
-        """Features (n * K, F), those of `_opened`, codes of arms (n * K, hidden), and the context (n, hidden)."""
-        n = len(x)
-        x = x.reshape(-1, self.features)  # the layers of the arms see rows: so their gradients are single products
-        opened = _opened(x, len(x) // n)
-        codes = self.encoder(torch.cat([x, *_closed(opened)], 1))
-        pooled = _Pooled.apply(codes.view(n, -1, codes.shape[1]))  # type: ignore[no-untyped-call]
-        return x, opened, codes, self.context(pooled)
+    def _arms(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits of the arms (n, K), and the context (n, hidden)."""
+        weights = [layer._parameters[name] for layer, name in self._places]
+        arms: tuple[Tensor, Tensor] = Passes.apply(x.flatten(1), self.steep, self.names, *weights)  # type: ignore[no-untyped-call]
+        return arms
 
-    def forward_arms(self, x: Tensor, opened: Opened, codes: Tensor, context: Tensor) -> Tensor:
-        """Logits of the arms (n, K), from what `_read` returns; a network without context needs only the first two."""
-        if self.surroundings is None:
-            hidden = self.arm(self.own(torch.cat([x[:, LOCAL], *_closed(opened)], 1)))
-        else:
-            hidden = self.arm(codes)
-            hidden.view(len(context), -1, hidden.shape[1]).add_(self.surroundings(context)[:, None])
-        evidence, pulls, fair = opened
-        n, rich = torch.expm1(pulls), fair - LN_100
-        evidence = evidence * (n / (n + torch.exp(self.prior[0] + self.prior[1] * rich.clamp_max(MOST)))) ** 2
-        a, b, c = self.slopes.weight[0]
-        index = self.arm_logit(nn.functional.silu(hidden))[:, 0] + (a * evidence + b * pulls + c * (pulls * rich))
-        logits: Tensor = self.steep * (index - evidence - pulls)
-        return logits.view(len(context), -1)
-
-    def _logits(self, x: Tensor, opened: Opened, codes: Tensor, context: Tensor) -> Tensor:
+    def _logits(self, arms: Tensor, context: Tensor) -> Tensor:
         """Logits of the arms and of stopping (n, K + 1)."""
-        arms = self.forward_arms(x, opened, codes, context)
         if not self.stop:
             return torch.cat([arms, arms.new_full((len(arms), 1), NEVER)], 1)
         return torch.cat([arms - arms.amax(1, keepdim=True), self.steep * self.stop_logit(context)], 1)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, K + 1), and the inputs of SB3's value (n, hidden)."""
-        read = self._read(x)
-        return self._logits(*read), self.value(read[-1])
+        arms, context = self._arms(x)
+        return self._logits(arms, context), self.value(context)
 
     def forward_actor(self, x: Tensor) -> Tensor:
         """The logits alone, (n, K + 1)."""
-        return self._logits(*self._read(x))
+        return self._logits(*self._arms(x))
 
     def forward_critic(self, x: Tensor) -> Tensor:
         """The inputs of SB3's value alone, (n, hidden)."""
-        latent: Tensor = self.value(self._read(x)[-1])
+        latent: Tensor = self.value(self._arms(x)[1])
         return latent
-
-
-class _Pooled(torch.autograd.Function):
-    """Codes of arms (n, K, H) to their means and their maxima over the arms, (n, 2 H).
-
-    PyTorch's own derivative of a maximum takes a quarter of the time of an update. The two agree; arms that are equal
-    share what falls to the largest.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, codes: Tensor) -> Tensor:
-        """The means and the maxima."""
-        most = codes.amax(1)
-        ctx.save_for_backward(codes, most)
-        return torch.cat([codes.mean(1), most], 1)
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> Any:
-        """The slopes with respect to the codes, from those with respect to the means and the maxima."""
-        codes, most = ctx.saved_tensors
-        of_mean, of_most = slope.chunk(2, 1)
-        largest = (codes - most[:, None]).sign_().add_(1.0)  # 1 where a code is the largest one, else 0
-        largest *= (of_most / largest.sum(1))[:, None]
-        largest += (of_mean / codes.shape[1])[:, None]
-        return largest
-
-
-def _opened(x: Tensor, K: int) -> Opened:
-    """Features in a form without upper bounds: -ln(2 error), ln(1 + pulls), ln((1 + scale) / K), (rows,) each.
-
-    The last one is read off the pulls of the arm, and 0 for an arm never pulled.
-
-    Args:
-        x: features (rows, F).
-        K: number of arms.
-    """
-    pulls = -2.0 * torch.log(x[:, _WIDTH])
-    fair = pulls / x[:, _PULLS].clamp_min(1e-6) - math.log(K)
-    return 4.0 / x[:, _DOUBT] - 4.0, pulls, fair.clamp_min(0.0)
-
-
-def _closed(opened: Opened) -> list[Tensor]:
-    """What `_opened` returns, brought into [0, 1), (rows, 1) each."""
-    return [(feature / (feature + half))[:, None] for feature, half in zip(opened, HALF, strict=True)]
 
 
 if TYPE_CHECKING:
