@@ -26,6 +26,7 @@ __all__ = [
     "LANES",
     "dense",
     "exponential",
+    "further",
     "least",
     "load",
     "most",
@@ -41,10 +42,15 @@ __all__ = [
 LANES = 16  # kernel constants
 
 
-def padded(weights: NDArray[Any]) -> NDArray[Any]:
-    """Weights (..., outputs) as a contiguous array whose last axis is whole vectors, with zeros at the end."""
-    more = -weights.shape[-1] % LANES
-    return np.ascontiguousarray(np.pad(weights, [(0, 0)] * (weights.ndim - 1) + [(0, more)]))
+def padded(weights: NDArray[Any], rows: bool = False) -> NDArray[Any]:
+    """Weights (..., outputs) as a contiguous array whose last axis is whole vectors, with zeros at the end.
+
+    Args:
+        weights: the array. rows: whether the first axis is to be whole vectors too.
+    """
+    whole = [rows] * (weights.ndim - 1) + [True]
+    more = [(0, -size % LANES if wanted else 0) for size, wanted in zip(weights.shape, whole, strict=True)]
+    return np.ascontiguousarray(np.pad(weights, more))
 
 
 # --- the type ---------------------------------------------------------------------------------------------------------
@@ -219,6 +225,16 @@ def total(typing: Any, lanes: Any) -> Any:
     return lanes.dtype(lanes), generate
 
 
+@intrinsic
+def _row_of(typing: Any, lanes: Any, j: Any) -> Any:
+    """LANES times number j of a vector."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _equal(builder, lanes, builder.extract_element(*values))
+
+    return lanes(lanes, j), generate
+
+
 # ln 2 in two parts, the first of which times any exponent is exact; the number that rounds to integers when it is added
 # and taken off again; the bias of exponents and where they begin; the range of arguments; terms of the series.
 _SINGLE = (0.693359375, -2.12194440054690583e-4, 1.5 * 2.0**23, 127, 23, (-87.0, 88.0), 7)
@@ -283,4 +299,13 @@ def dense(x: Any, begin: Any, inputs: Any, weights: Any, at: Any, s: Any) -> Any
     outputs = weights.shape[1]
     for j in range(inputs):
         s = muladd(x[begin + j], load(weights, j * outputs + at), s)
+    return s
+
+
+@inlined
+def further(x: Any, row: Any, weights: Any, at: Any, s: Any) -> Any:
+    """`dense` with a vector of LANES inputs, whose weights begin at a row."""
+    outputs = weights.shape[1]
+    for j in range(LANES):
+        s = muladd(_row_of(x, j), load(weights, (row + j) * outputs + at), s)
     return s

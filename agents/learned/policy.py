@@ -43,7 +43,7 @@ from torch import Tensor, nn
 
 from bandit_envs import FEATURES
 
-from .network_index import HALF_EVIDENCE, HALF_FAIR, HALF_PULLS, LN_100, LOCAL, MOST
+from .networks import CLOSE, HALF_EVIDENCE, HALF_FAIR, HALF_PULLS, LN_100, LOCAL, MOST, NEVER, TIE
 
 __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 
@@ -54,8 +54,6 @@ Opened = tuple[Tensor, Tensor, Tensor]
 # The layers whose weights `decay` makes smaller: those that serve the logits of the arms alone, and not the value. The
 # numbers a, b, c, p and q are not among them.
 FADING = tuple(f"mlp_extractor.{part}." for part in ("own", "arm", "surroundings", "arm_logit"))
-NEVER = -1e8  # the logit of an action that is not to be taken: its probability is 0, and so is its share of the entropy
-CLOSE, TIE = 1e-2, 1e-9  # differences of logits, far above the rounding errors of single and of double precision
 
 
 class ArmNetwork(nn.Module):
