@@ -25,12 +25,13 @@ from bandit_envs import (
 )
 
 from ..core.agent import Floats, Ints
-from .layers import LANES, dense, load, most, muladd, silu, spread, store, total
+from .layers import LANES, dense, dense_pair, load, most, muladd, silu, store, total, zeros
 from .networks import (
     CLOSE,
     COMMON,
     INPUTS,
     NEVER,
+    OWN,
     TIE,
     Network,
     as_single,
@@ -106,55 +107,80 @@ def _fill(net: Any, x: Any, sums: Any, share: Any, left: Any, horizon: Any, room
         for k in range(K):
             store(first, k * H + at, silu(muladd(share[k], weight, load(flat, k * H + at) + common)))
     for at in range(0, H, LANES):
-        bias, mean, largest = load(net.second_bias, at), load(net.second_bias, at) * 0.0, load(net.second_bias, at)
-        for k in range(K):
-            code = silu(dense(first, k * H, H, net.second, at, bias))
-            store(codes, k * H + at, code)
-            mean = mean + code
-            largest = code if k == 0 else most(largest, code)
+        bias = load(net.second_bias, at)
+        mean, largest = zeros(bias), zeros(bias) - math.inf
+        for k in range(0, K, 2):
+            after = min(k + 1, K - 1)  # of an odd number of arms the last one is computed twice
+            s, t = dense_pair(first, k * H, after * H, net.second, at, bias)
+            s, t = silu(s), silu(t)
+            store(codes, k * H + at, s)
+            store(codes, after * H + at, t)
+            mean, largest = mean + s, most(largest, most(s, t))
+            if after > k:
+                mean = mean + t
         store(pooled, at, mean / K)
         store(pooled, H + at, largest)
     for at in range(0, H, LANES):
-        s = dense(pooled, 0, H, net.mean, at, load(net.context_bias, at))
-        store(first, at, silu(dense(pooled, H, H, net.largest, at, s)))
+        s, t = load(net.context_bias, at), zeros(load(net.context_bias, at))
+        s, t = dense(pooled, 0, H, net.mean, at, s), dense(pooled, H, H, net.largest, at, t)
+        store(first, at, silu(s + t))
     for at in range(0, H, LANES):
         store(pooled, at, dense(first, 0, H, net.around, at, load(net.arm_bias, at)))
     best = -math.inf
-    for k in range(K):
-        sums_k = load(net.logit, 0) * 0.0
+    for k in range(0, K, 2):
+        after, one, two = min(k + 1, K - 1), zeros(load(net.logit, 0)), zeros(load(net.logit, 0))
         for at in range(0, H, LANES):
-            sums_k = muladd(silu(dense(codes, k * H, H, net.arm, at, load(pooled, at))), load(net.logit, at), sums_k)
-        logits[k] = net.steep * (np.float64(total(sums_k)) + x[k, INPUTS])
-        best = max(best, logits[k])
+            s, t = dense_pair(codes, k * H, after * H, net.arm, at, load(pooled, at))
+            weight = load(net.logit, at)
+            one, two = muladd(silu(s), weight, one), muladd(silu(t), weight, two)
+        logits[k] = net.steep * (np.float64(total(one)) + x[k, INPUTS])
+        logits[after] = net.steep * (np.float64(total(two)) + x[after, INPUTS])
+        best = max(best, logits[k], logits[after])
     for k in range(K):
         logits[k] -= best
     logits[K] = NEVER
     if net.stops:
-        sums_k = load(net.stop, 0) * 0.0
+        sums_k = zeros(load(net.stop, 0))
         for at in range(0, H, LANES):
             sums_k = muladd(load(first, at), load(net.stop, at), sums_k)
         logits[K] = net.steep * (np.float64(total(sums_k)) + net.stop_bias)
 
 
 @inlined
-def _best(logits: Any, slack: Any) -> Any:
-    """The first action within the slack of the best, and how many there are."""
-    best, action, count = logits[0], -1, 0
+def _first_within(logits: Any, slack: Any) -> Any:
+    """The first action within the slack of the best."""
+    best, action = logits[0], 0
     for k in range(1, len(logits)):
         best = max(best, logits[k])
-    for k in range(len(logits)):
+    while action < len(logits) - 1 and not logits[action] >= best - slack:
+        action += 1
+    return action
+
+
+@inlined
+def _rival(logits: Any, slack: Any, x: Any, share: Any, action: Any) -> Any:
+    """Whether another action than this one, the first within the slack of the best, is so too.
+
+    Arms with the same features have the same logits, and the first of them is taken: they are no rivals.
+    """
+    K, best, rival = len(share), logits[action], False
+    for k in range(action + 1, len(logits)):
+        best = max(best, logits[k])
+    for k in range(action + 1, len(logits)):
         if logits[k] >= best - slack:
-            action = k if count == 0 else action
-            count += 1
-    return action, count
+            same = k < K and share[k] == share[action]
+            for j in range(len(OWN)):
+                same = same and x[k, j] == x[action, j]
+            rival |= not same
+    return rival
 
 
 @inlined
 def _decide(net: Any, exact: Any, x: Any, sums: Any, left: Any, horizon: Any, room: Any) -> Any:
     """The next action of an episode whose arms are up to date."""
     _fill(net, x, sums, room.share, left, horizon, room.single, room.logits)
-    action, count = _best(room.logits, CLOSE)
-    if count > 1:
+    action = _first_within(room.logits, CLOSE)
+    if _rival(room.logits, CLOSE, x, room.share, action):
         action = _decide_again(exact, x, left, horizon, room)
     return action
 
@@ -166,8 +192,7 @@ def _decide_again(exact: Any, x: Any, left: Any, horizon: Any, room: Any) -> Any
     for k in range(K):
         _take_in(exact, math.log(K), x[k], room.double[3, k])
     _fill(exact, x, room.double[3, :K], room.share, left, horizon, room.double[:3], room.logits)
-    action, _ = _best(room.logits, TIE)
-    return action
+    return _first_within(room.logits, TIE)
 
 
 @episode_kernel

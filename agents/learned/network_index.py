@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, arm_features, assemble, jit
+from bandit_envs import Task, arm_features, assemble, inlined, jit
 
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation
 from ..core.index_kernels import ArmRule
@@ -22,14 +22,29 @@ from .networks import OWN, Network, alone, as_single, changed, network_of, numbe
 __all__ = ["LogitMemory", "NetworkIndex"]
 
 
-# What the index of an arm is computed from: a network, then ln K, then how features are made, see `features_of`.
-Own = namedtuple("Own", (*Network._fields, "ln_K", "unit", "sigma", "theta", "tolerance"))
+# What the index of an arm is computed from: a network, then ln K, how features are made, see `numbers_of`, and indices of
+# Bernoulli arms that have been computed before, by pulls n < KEPT and ones: number n (n + 1) / 2 + ones, 0 if unknown.
+Own = namedtuple("Own", (*Network._fields, "ln_K", "unit", "sigma", "theta", "tolerance", "kept"))
+KEPT = 1024  # kernel constants
 
 
-def arm_index(own: Any, n: Any, margin: Any, variance: Any) -> Any:
+@inlined
+def _index_of(own: Any, n: Any, margin: Any, variance: Any) -> Any:
     """Minus the logit of an arm with n pulls, from features in single precision, as the environment gives them."""
     found = arm_features(n, margin, variance, own.unit, own.sigma, own.theta, own.tolerance)
     return -alone(own, own.ln_K, *as_single(found))
+
+
+def arm_index(own: Any, n: Any, margin: Any, variance: Any) -> Any:
+    """The index of an arm. Where Bernoulli arms have a known boundary, it follows from pulls and ones: it is kept."""
+    ones = math.floor((margin + own.theta) * n + 0.5)
+    if not (1.0 <= n < KEPT and 0.0 <= ones <= n):  # theta is NaN of other arms
+        return _index_of(own, n, margin, variance)
+    at = np.int64(n) * (np.int64(n) + 1) // 2 + np.int64(ones)
+    if own.kept[at] == 0.0:
+        mean = ones / n
+        own.kept[at] = _index_of(own, n, mean - own.theta, mean * (1.0 - mean))
+    return own.kept[at]
 
 
 def _changed_logits(net: Any, x: Any, seen: Any, logits: Any) -> None:
@@ -91,7 +106,8 @@ class NetworkIndex(IndexPolicy):
     def __init__(self, task: Task, network: Any) -> None:
         super().__init__(task)
         made = numbers_of(task, self.problem)
-        self._own = Own(*network_of(network, np.float64), math.log(task.K), *made)
+        kept = np.zeros(1 if math.isnan(made[2]) else KEPT * (KEPT + 1) // 2)
+        self._own = Own(*network_of(network, np.float64), math.log(task.K), *made, kept)
         compiled: Any = self.compiled
         self.first = float(compiled.values(np.zeros(1), np.full(1, compiled.rule.centre), np.zeros(1))[0])
 
