@@ -25,29 +25,37 @@ from bandit_envs import inlined
 __all__ = [
     "LANES",
     "dense",
+    "dense_pair",
     "equal",
     "exponential",
     "four",
+    "further",
     "least",
     "load",
     "most",
     "muladd",
-    "number",
+    "one",
     "padded",
     "sigmoid",
     "silu",
     "spread",
     "store",
     "total",
+    "zeros",
 ]
 
 LANES = 16  # kernel constants
 
 
-def padded(weights: NDArray[Any]) -> NDArray[Any]:
-    """Weights (..., outputs) as a contiguous array whose last axis is whole vectors, with zeros at the end."""
-    more = -weights.shape[-1] % LANES
-    return np.ascontiguousarray(np.pad(weights, [(0, 0)] * (weights.ndim - 1) + [(0, more)]))
+def padded(weights: NDArray[Any], rows: bool = False) -> NDArray[Any]:
+    """Weights (..., outputs) as a contiguous array whose last axis is whole vectors, with zeros at the end.
+
+    Args:
+        weights: the array. rows: whether the first axis is to be whole vectors too.
+    """
+    whole = [rows] * (weights.ndim - 1) + [True]
+    more = [(0, -size % LANES if wanted else 0) for size, wanted in zip(weights.shape, whole, strict=True)]
+    return np.ascontiguousarray(np.pad(weights, more))
 
 
 # --- the type ---------------------------------------------------------------------------------------------------------
@@ -152,17 +160,6 @@ def load(typing: Any, array: Any, at: Any) -> Any:
 
 
 @intrinsic
-def number(typing: Any, array: Any, at: Any) -> Any:
-    """One number of a contiguous array, at its flat index; nobody checks whether the index counts from the end."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        first = context.make_array(signature.args[0])(context, builder, values[0]).data
-        return builder.load(builder.gep(first, [values[1]]))
-
-    return array.dtype(array, at), generate
-
-
-@intrinsic
 def store(typing: Any, array: Any, at: Any, lanes: Any) -> Any:
     """Write a vector where `load` reads one."""
 
@@ -188,6 +185,26 @@ def spread(typing: Any, number: Any) -> Any:
         return _equal(builder, signature.return_type, values[0])
 
     return Lanes(number)(number), generate
+
+
+@intrinsic
+def zeros(typing: Any, lanes: Any) -> Any:
+    """LANES times 0, as a vector like this one."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return ir.Constant(_vector(lanes), None)
+
+    return lanes(lanes), generate
+
+
+@intrinsic
+def one(typing: Any, array: Any, at: Any) -> Any:
+    """The number of a contiguous array at a flat index; nobody checks where it ends."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.load(builder.gep(context.make_array(array)(context, builder, values[0]).data, [values[1]]))
+
+    return array.dtype(array, at), generate
 
 
 @intrinsic
@@ -244,10 +261,20 @@ def total(typing: Any, lanes: Any) -> Any:
     return lanes.dtype(lanes), generate
 
 
-# ln 2 in two parts, the first of which times any exponent is exact; the number that rounds to integers when it is added
-# and taken off again; the bias of exponents and where they begin; the range of arguments; terms of the series.
-_SINGLE = (0.693359375, -2.12194440054690583e-4, 1.5 * 2.0**23, 127, 23, (-87.0, 88.0), 7)
-_DOUBLE = (6.93145751953125e-1, 1.42860682030941723212e-6, 1.5 * 2.0**52, 1023, 52, (-708.0, 709.0), 13)
+@intrinsic
+def _row_of(typing: Any, lanes: Any, j: Any) -> Any:
+    """LANES times number j of a vector."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return _equal(builder, lanes, builder.extract_element(*values))
+
+    return lanes(lanes, j), generate
+
+
+# ln 2 in two parts, the first of which times any exponent is exact; how many bits a fraction has, and the bias of
+# exponents; the range of arguments; terms of the series.
+_SINGLE = (0.693359375, -2.12194440054690583e-4, 23, 127, (-87.0, 88.0), 7)
+_DOUBLE = (6.93145751953125e-1, 1.42860682030941723212e-6, 52, 1023, (-708.0, 709.0), 13)
 
 
 @intrinsic
@@ -260,24 +287,23 @@ def exponential(typing: Any, x: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kind = signature.return_type
-        high, low, magic, bias, begin, (bottom, top), terms = _SINGLE if kind.dtype.bitwidth == 32 else _DOUBLE
+        high, low, fraction, bias, (bottom, top), terms = _SINGLE if kind.dtype.bitwidth == 32 else _DOUBLE
         bits = _vector(kind, ir.IntType(kind.dtype.bitwidth))
 
-        def of(value: Any, type_: Any = None) -> Any:
-            return ir.Constant(type_ or _vector(kind), [value] * LANES)
+        def of(value: float) -> Any:
+            return ir.Constant(_vector(kind), [value] * LANES)
 
-        x = values[0]
-        x = builder.select(builder.fcmp_ordered("<", x, of(top)), x, of(top))
+        x = builder.select(builder.fcmp_ordered("<", values[0], of(top)), values[0], of(top))
         x = builder.select(builder.fcmp_ordered(">", x, of(bottom)), x, of(bottom))
-        n = builder.fsub(builder.fadd(builder.fmul(x, of(1.0 / math.log(2.0))), of(magic)), of(magic))
-        minus = builder.fneg(n)
+        large = of(1.5 * 2.0**fraction + bias)  # the unit of such a number is 1, and its last bits are n + bias
+        shifted = _fused(builder, kind, x, of(1.0 / math.log(2.0)), large)
+        minus = builder.fsub(large, shifted)
         r = _fused(builder, kind, minus, of(low), _fused(builder, kind, minus, of(high), x))
         series = of(1.0 / math.factorial(terms))
         for k in range(terms - 1, -1, -1):
             series = _fused(builder, kind, series, r, of(1.0 / math.factorial(k)))
-        exponent = builder.add(builder.fptosi(n, bits), of(bias, bits))
-        power = builder.bitcast(builder.shl(exponent, of(begin, bits)), _vector(kind))
-        return builder.fmul(series, power)
+        power = builder.shl(builder.bitcast(shifted, bits), ir.Constant(bits, [fraction] * LANES))
+        return builder.fmul(series, builder.bitcast(power, _vector(kind)))
 
     return x(x), generate
 
@@ -302,12 +328,31 @@ def dense(x: Any, begin: Any, inputs: Any, weights: Any, at: Any, s: Any) -> Any
     """A vector s, plus LANES outputs of a layer: x[begin + j] times weights (inputs, outputs), summed over the inputs.
 
     Args:
-        x: flat. inputs: how many, from `begin` on.
+        x: a contiguous array. inputs: how many, from the flat index `begin` on.
         weights: of `padded`. at: the first output.
     """
-    outputs = weights.shape[1]
     for j in range(inputs):
-        s = muladd(number(x, begin + j), load(weights, j * outputs + at), s)
+        s = muladd(one(x, begin + j), load(weights, j * weights.shape[1] + at), s)
+    return s
+
+
+@inlined
+def dense_pair(x: Any, begin: Any, other: Any, weights: Any, at: Any, s: Any) -> Any:
+    """`dense` of two rows of inputs, so that each weight is read once; the number of inputs is a multiple of LANES."""
+    outputs, t = weights.shape[1], s
+    for row in range(0, len(weights), LANES):
+        for j in range(row, row + LANES):
+            w = load(weights, j * outputs + at)
+            s, t = muladd(one(x, begin + j), w, s), muladd(one(x, other + j), w, t)
+    return s, t
+
+
+@inlined
+def further(x: Any, row: Any, weights: Any, at: Any, s: Any) -> Any:
+    """`dense` with a vector of LANES inputs, whose weights begin at a row."""
+    outputs = weights.shape[1]
+    for j in range(LANES):
+        s = muladd(_row_of(x, j), load(weights, (row + j) * outputs + at), s)
     return s
 
 
@@ -318,6 +363,6 @@ def four(x: Any, begin: Any, inputs: Any, weights: Any, at: Any, start: Any) -> 
     s0 = s1 = s2 = s3 = start
     for j in range(inputs):
         row, place = load(weights, j * outputs + at), begin + j
-        s0, s1 = muladd(number(x, place), row, s0), muladd(number(x, place + inputs), row, s1)
-        s2, s3 = muladd(number(x, place + 2 * inputs), row, s2), muladd(number(x, place + 3 * inputs), row, s3)
+        s0, s1 = muladd(one(x, place), row, s0), muladd(one(x, place + inputs), row, s1)
+        s2, s3 = muladd(one(x, place + 2 * inputs), row, s2), muladd(one(x, place + 3 * inputs), row, s3)
     return s0, s1, s2, s3

@@ -26,7 +26,9 @@ from ..core.files import finish, write_together
 from ..core.index_policy import margin_told
 from ..models.formats import FORMAT, check_format, read_card, train_again
 from .generators import untouched_generators
+from .network_context import ContextMemory
 from .network_index import LogitMemory, NetworkIndex
+from .networks import numbers_of
 from .plain import CONTRIB, FORMAT_NAME, MARKS, NETWORK_NAME, Archive, NotPlainError, network_told
 from .policy import Equivariant
 
@@ -124,14 +126,31 @@ class Trained:
             return None
         return NetworkIndex(task.replace(observation="statistics", actions="full"), self.model.policy.mlp_extractor)
 
+    @functools.cached_property
+    def _margins(self) -> Any:
+        """Where the network reads all arms: the problem's routine of margins, and how features are made; else None."""
+        task = self.task
+        if task is None or self._kind is not ContextMemory or task.D > 1 or task.pull == "coordinate":
+            return None
+        problem = task.make_problem()
+        return None if problem.measured_margins is None else (problem.measured_margins, numbers_of(task, problem))
+
+    @property
+    def _kind(self) -> Any:
+        """The memory of `predict`, by which compiled code decides; None where PyTorch does."""
+        if self.by_index:
+            return LogitMemory
+        policy = self.model.policy
+        return ContextMemory if isinstance(policy, Equivariant) and policy.context else None
+
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep: the weights may have changed since the index was made."""
-        return {name: value for name, value in vars(self).items() if name != "_index"}
+        return {name: value for name, value in vars(self).items() if name not in ("_index", "_margins")}
 
     @property
     def plays(self) -> bool:
         """Whether it plays whole episodes in compiled code, see `play`."""
-        return self._index is not None
+        return self._index is not None or self._margins is not None
 
     def play(self, simulation: Simulation, quiet: Quiet, observation: Any, state: Any) -> tuple[Any, Any]:
         """The next action of each episode, as `Agent.play` tells it; the first call is at the beginning of episodes.
@@ -141,11 +160,19 @@ class Trained:
             state: what the last call has returned, None at first; it is not that of `predict`.
         """
         index: Any = self._index
+        E = len(observation)
+        if index is None:
+            memory = ContextMemory(self._network, E, self.task.K) if state is None else state  # type: ignore[union-attr]
+            return memory.play(simulation, quiet, *self._margins), memory
         if state is None:
-            E, K, D = len(observation), index.task.K, index.task.D
+            K, D = index.task.K, index.task.D
             mean = simulation.statistics[1].reshape((E, K) if D == 1 else (E, K, D))
             state = index.remember({"pulls": simulation.pulls.reshape(E, K), "mean": mean})
         return index.played(simulation, quiet, observation, state), state
+
+    @property
+    def _network(self) -> Any:
+        return self.model.policy.mlp_extractor
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
@@ -160,18 +187,19 @@ class Trained:
             deterministic: take the action with the largest logit; False: draw one.
 
         Returns:
-            The arms (E,), or (), K to stop; and the state. It is None, or for a network without context the logits of
-            all arms, so that only those of arms whose features change are computed anew.
+            The arms (E,), or (), K to stop; and the state. It is None, or of an `EquivariantPolicy` what is kept of
+            the arms, so that less is computed anew.
 
         Raises:
             ValueError: for a dict of statistics, and for an observation of another shape.
         """
         as_features(self.name, observation)
         with one_thread():
-            if deterministic and self.by_index and np.ndim(observation) == 2:
+            kind = self._kind
+            if deterministic and kind is not None and np.ndim(observation) == 2:
                 x = _features_of(observation)
-                memory = LogitMemory(self.model.policy.mlp_extractor, *x.shape[:2]) if state is None else state
-                if type(memory) is not LogitMemory or memory.logits.shape != x.shape[:2]:
+                memory = kind(self._network, *x.shape[:2]) if state is None else state
+                if type(memory) is not kind or memory.shape != x.shape[:2]:
                     raise ValueError(
                         f"state must be None or what predict has returned for {len(x)} episodes of {x.shape[1]} arms, "
                         f"got {state!r:.200}"

@@ -20,17 +20,17 @@ from torch import Tensor
 
 from bandit_envs import FEATURES, inlined, jit
 
-from .layers import LANES, dense, equal, four, load, most, muladd, number, sigmoid, spread, store, total
-from .network_index import HALF_EVIDENCE, HALF_FAIR, HALF_PULLS, LN_100, LOCAL, MOST
+from .layers import LANES, dense, equal, four, load, most, muladd, one, sigmoid, spread, store, total
+from .networks import LOCAL, MOST, closed, unbounded
 
-__all__ = ["Network", "Passes"]
+__all__ = ["Weights", "Passes"]
 
 Floats = NDArray[Any]
 PULLS, WIDTH, DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATURES.index("doubt")  # kernel constants
 F, NEAR, OPENED = len(FEATURES), len(LOCAL), 3
 
 
-class Network(NamedTuple):
+class Weights(NamedTuple):
     """The weights of a network, or their slopes, as PyTorch has them: those of a layer are (outputs, inputs)."""
 
     first: Floats  # (H, F + 3), and its bias (H,): the encoder
@@ -186,21 +186,16 @@ def _layer_of(inputs: Any, K: Any, count: Any, weights: Any, bias: Any, values: 
 @inlined
 def _look(layers: Any, x: Any, i: Any, K: Any, with_context: Any, values: Any) -> None:
     """The forward pass of sample i of x (n, K F), up to what the logits are sums of."""
-    P, few, ln_K = len(layers.logit), x.dtype.type(1e-6), math.log(float(K))
+    P, ln_K = len(layers.logit), math.log(float(K))
     for k in range(K):
         begin, near, told = k * (F + OPENED), k * (NEAR + OPENED), values.opened[k]
         own = values.inputs
         for f in range(F):
             own[begin + f] = x[i, k * F + f]
-        ln_n = -2.0 * math.log(own[begin + WIDTH])
-        fair = max(ln_n / max(own[begin + PULLS], few) - ln_K, 0.0)
-        evidence = 4.0 / own[begin + DOUBT] - 4.0
-        n, rich = 1.0 / (own[begin + WIDTH] * own[begin + WIDTH]) - 1.0, fair - LN_100
-        share = n / (n + math.exp(layers.prior[0] + layers.prior[1] * min(rich, MOST)))
+        pulls, width, doubt = own[begin + PULLS], own[begin + WIDTH], own[begin + DOUBT]
+        evidence, share, ln_n, rich = unbounded(layers.prior, ln_K, pulls, width, doubt)
         told[0], told[1], told[2], told[3], told[4] = evidence, share, ln_n, rich, min(rich, MOST)
-        own[begin + F] = evidence / (evidence + HALF_EVIDENCE)
-        own[begin + F + 1] = ln_n / (ln_n + HALF_PULLS)
-        own[begin + F + 2] = fair / (fair + HALF_FAIR)
+        own[begin + F], own[begin + F + 1], own[begin + F + 2] = closed(evidence, ln_n, rich)
         for j in range(NEAR):
             values.near[near + j] = own[begin + LOCAL[j]]
         for j in range(OPENED):
@@ -262,8 +257,8 @@ def _add(inputs: Any, K: Any, count: Any, slopes: Any, weights: Any, bias: Any) 
             s2, s3 = load(weights, place + 2 * P), load(weights, place + 3 * P)
             for k in range(K):
                 slope, i = load(slopes, k * P + at), k * count + j
-                s0, s1 = muladd(number(inputs, i), slope, s0), muladd(number(inputs, i + 1), slope, s1)
-                s2, s3 = muladd(number(inputs, i + 2), slope, s2), muladd(number(inputs, i + 3), slope, s3)
+                s0, s1 = muladd(one(inputs, i), slope, s0), muladd(one(inputs, i + 1), slope, s1)
+                s2, s3 = muladd(one(inputs, i + 2), slope, s2), muladd(one(inputs, i + 3), slope, s3)
             store(weights, place, s0)
             store(weights, place + P, s1)
             store(weights, place + 2 * P, s2)
@@ -271,7 +266,7 @@ def _add(inputs: Any, K: Any, count: Any, slopes: Any, weights: Any, bias: Any) 
         for j in range(count - count % 4, count):
             s = load(weights, j * P + at)
             for k in range(K):
-                s = muladd(number(inputs, k * count + j), load(slopes, k * P + at), s)
+                s = muladd(one(inputs, k * count + j), load(slopes, k * P + at), s)
             store(weights, j * P + at, s)
         s = load(bias, at)
         for k in range(K):
@@ -304,7 +299,7 @@ def _times(out: Any, slopes: Any) -> None:
 
 @jit
 def back(net: Any, x: Any, steep: Any, by_logits: Any, by_latent: Any, out: Any) -> None:
-    """Fill `out`, a `Network`, with the slopes of a loss, from those by the logits (n, K) and by the context (n, H)."""
+    """Fill `out`, a `Weights`, with the slopes of a loss, from those by the logits (n, K) and by the context (n, H)."""
     layers, K, kind = _prepared(net), by_logits.shape[1], x.dtype
     H, P, with_context = by_latent.shape[1], len(layers.logit), net.around.shape[0] > 0
     values = _values(K, kind, P)
@@ -395,7 +390,7 @@ def _fill(weights: Any, bias: Any, ahead: Any, own: Any, parts: Any) -> None:
             bias[h] = own[h]
 
 
-# The names of the parameters of `policy.ArmNetwork`, in the order of `Network`.
+# The names of the parameters of `policy.ArmNetwork`, in the order of `Weights`.
 NAMES = (
     *("encoder.0.weight", "encoder.0.bias", "encoder.2.weight", "encoder.2.bias"),
     *("context.0.weight", "context.0.bias", "arm.weight", "arm.bias", "arm_logit.weight", "arm_logit.bias"),
@@ -403,11 +398,11 @@ NAMES = (
 )
 
 
-def network_of(weights: Any) -> Network:
+def weights_of(weights: Any) -> Weights:
     """The weights of a network: tensors by the names of `NAMES`; layers that it does not have are empty."""
     H, dtype = weights["arm.weight"].shape[0], weights["arm.weight"].detach().numpy().dtype
     empty = {"own.0.weight": (0, NEAR + OPENED), "own.0.bias": (0,), "surroundings.weight": (0, H)}
-    return Network(
+    return Weights(
         *(weights[name].detach().numpy() if name in weights else np.zeros(empty[name], dtype) for name in NAMES)
     )
 
@@ -422,7 +417,7 @@ class Passes(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, steep: float, names: tuple[str, ...], *weights: Tensor) -> tuple[Tensor, Tensor]:
         """The logits and the context."""
         ctx.x, ctx.steep, ctx.names = x.detach().contiguous().numpy(), steep, names
-        ctx.network = network_of(dict(zip(names, weights, strict=True)))
+        ctx.network = weights_of(dict(zip(names, weights, strict=True)))
         n, dtype = len(ctx.x), ctx.x.dtype
         logits = np.empty((n, ctx.x.shape[1] // F), dtype)
         latent = np.empty((n, len(ctx.network.arm)), dtype)
@@ -432,7 +427,7 @@ class Passes(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, by_logits: Tensor, by_latent: Tensor) -> Any:
         """The slopes by the weights."""
-        slopes = Network(*(np.empty_like(one) for one in ctx.network))
+        slopes = Weights(*(np.empty_like(one) for one in ctx.network))
         back(
             ctx.network,
             ctx.x,

@@ -40,7 +40,7 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor, nn
 
-from .network_index import LOCAL
+from .networks import CLOSE, LOCAL, NEVER, TIE
 from .passes import NAMES, OPENED, Passes
 
 __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
@@ -48,8 +48,6 @@ __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 # The layers whose weights `decay` makes smaller: those that serve the logits of the arms alone, and not the value. The
 # numbers a, b, c, p and q are not among them.
 FADING = tuple(f"mlp_extractor.{part}." for part in ("own", "arm", "surroundings", "arm_logit"))
-NEVER = -1e8  # the logit of an action that is not to be taken: its probability is 0, and so is its share of the entropy
-CLOSE, TIE = 1e-2, 1e-9  # differences of logits, far above the rounding errors of single and of double precision
 
 
 class ArmNetwork(nn.Module):

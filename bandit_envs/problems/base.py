@@ -71,7 +71,7 @@ def _tell(address: Any, pulls: Any, mean: Any, numbers: Any, out: Any) -> None:
 
 
 class Measure(NamedTuple):
-    """The distances of one episode as a routine, `f(pulls, mean, K, numbers, out)`.
+    """The distances, or the margins, of one episode as a routine, `f(pulls, mean, K, numbers, out)`.
 
     pulls, mean and out are the first elements of arrays (K,), of int64 and floats; see `bandit_envs.routines`.
     """
@@ -264,13 +264,25 @@ class Problem(ABC):
     @functools.cached_property
     def measure(self) -> Measure | None:
         """`distance_routine`, unless a subclass has put other margins or distances in the place of those it tells."""
-        names = {"margin", "arm_margin", "distances", "distance_routine"}
-        latest = next(kind for kind in type(self).__mro__ if names & vars(kind).keys())
-        return self.distance_routine() if "distance_routine" in vars(latest) else None
+        return self._latest("distance_routine", "margin", "arm_margin", "distances")
+
+    def margin_routine(self) -> Measure | None:
+        """`margin` of one episode for compiled code, or None. Margins of arms never pulled, and NaN, count as 0."""
+        return None
+
+    @functools.cached_property
+    def measured_margins(self) -> Measure | None:
+        """`margin_routine`, unless a subclass has put other margins in the place of those it tells."""
+        return self._latest("margin_routine", "margin", "arm_margin")
+
+    def _latest(self, routine: str, *others: str) -> Any:
+        """What a routine is, unless a subclass of the class that defines it defines others of these names."""
+        latest = next(kind for kind in type(self).__mro__ if {routine, *others} & vars(kind).keys())
+        return getattr(self, routine)() if routine in vars(latest) else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: the routine is looked up anew."""
-        return {name: value for name, value in vars(self).items() if name != "measure"}
+        """What copies and pickles keep: the routines are looked up anew."""
+        return {name: value for name, value in vars(self).items() if name not in ("measure", "measured_margins")}
 
     def _check_batch(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
         """Check the arrays of `distances` for a kernel: all are of shape (E, K).

@@ -14,10 +14,18 @@ from numpy.typing import ArrayLike
 from ..checks import number
 from ..evidence import Certifier
 from ..instances import Instance, Sampler
-from .base import Floats, SetProblem, TaskLike
+from ..routines import carray
+from .base import Floats, Measure, SetProblem, TaskLike
 from .threshold_measures import hardness
 
 __all__ = ["Threshold"]
+
+
+def _margins(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
+    """`margin` as a routine; numbers: the threshold."""
+    means, margins, threshold = carray(mean, K), carray(out, K), carray(numbers, 1)[0]
+    for i in range(K):
+        margins[i] = means[i] - threshold
 
 
 class Threshold(SetProblem):
@@ -51,6 +59,9 @@ class Threshold(SetProblem):
     def margin(self, means: ArrayLike) -> Floats:
         """mean - threshold."""
         return np.asarray(means, np.float64) - self.threshold
+
+    def margin_routine(self) -> Measure:
+        return Measure.of(_margins, self.threshold)
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         fall, rise = self.threshold - self.tolerance, self.threshold + self.tolerance

@@ -26,28 +26,38 @@ CRITERIA = ("aggregate", "each", "exact")
 
 
 @part
-def _distances_of(pulls: Any, mean: Any, k: Any, out: Any) -> None:
-    """Fill out (K,) with the distances of `TopK.distances`, of one episode: from the nearest mean on the other side."""
-    K, unseen = len(pulls), False
+def _margins_of(pulls: Any, mean: Any, k: Any, out: Any) -> None:
+    """Fill out (K,) with the margins of `TopK.margin`, of one episode: from the nearest mean on the other side.
+
+    They are NaN where no arm that was ever pulled is on the other side.
+    """
+    K = len(pulls)
     for i in range(K):
-        unseen |= pulls[i] == 0
         out[i] = 0.0  # 1 for the k best means, in what follows
-    if unseen:
-        return
-    for _ in range(k):
+    last, first = math.nan, math.nan  # of those inside the least, of those outside the largest
+    for rank in range(k + 1):
         best = -1
         for i in range(K):
-            if out[i] == 0.0 and (best < 0 or mean[i] > mean[best]):
+            if pulls[i] != 0 and out[i] == 0.0 and (best < 0 or mean[i] > mean[best]):
                 best = i
-        out[best] = 1.0
-    last, first = math.inf, -math.inf  # of those inside the least, of those outside the largest
-    for i in range(K):
-        if out[i] > 0.0:
-            last = min(last, mean[i])
-        else:
-            first = max(first, mean[i])
+        if rank == k - 1:
+            last = mean[best] if best >= 0 else math.nan
+        if rank == k:
+            first = mean[best] if best >= 0 else math.nan
+        elif best >= 0:
+            out[best] = 1.0
     for i in range(K):
         out[i] = mean[i] - first if out[i] > 0.0 else mean[i] - last
+
+
+@part
+def _distances_of(pulls: Any, mean: Any, k: Any, out: Any) -> None:
+    """Fill out (K,) with the distances of `TopK.distances`, of one episode: the margins, once all arms were pulled."""
+    for i in range(len(pulls)):
+        if pulls[i] == 0:
+            out[:] = 0.0
+            return
+    _margins_of(pulls, mean, k, out)
 
 
 @jit
@@ -60,6 +70,11 @@ def _distances(pulls: Any, mean: Any, k: Any, out: Any) -> None:
 def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
     """`_distances_of` as a routine; numbers: k."""
     _distances_of(carray(pulls, K), carray(mean, K), np.int64(carray(numbers, 1)[0]), carray(out, K))
+
+
+def _measured_margins(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
+    """`_margins_of` as a routine; numbers: k."""
+    _margins_of(carray(pulls, K), carray(mean, K), np.int64(carray(numbers, 1)[0]), carray(out, K))
 
 
 class TopK(Problem):
@@ -122,6 +137,9 @@ class TopK(Problem):
 
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, self.k)
+
+    def margin_routine(self) -> Measure:
+        return Measure.of(_measured_margins, self.k)
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         k, epsilon, kind, room = self.k, self.epsilon, "top-k", 0

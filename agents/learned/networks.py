@@ -1,0 +1,181 @@
+"""Networks in compiled code: what `policy.ArmNetwork` computes, without PyTorch.
+
+Most of what the logit of an arm is made of changes only where the arm's own features do: those in a form without upper
+bounds, the part of the logit that is no network's (its `head`), and what the own features add to the first layer. That
+is kept, and computed anew for arms that have changed. The features that change with every pull, `share`, `left` and
+`horizon`, are added to the first layer by three rows of weights.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandit_envs import FEATURES, Problem, Task, inlined
+
+from ..core.agent import Floats
+from .layers import LANES, further, load, muladd, padded, silu, spread, total
+
+__all__ = ["CLOSE", "HALF_EVIDENCE", "HALF_FAIR", "HALF_PULLS", "LN_100", "LOCAL", "MOST", "NEVER", "OWN", "TIE"]
+__all__ += ["INPUTS", "Network", "alone", "as_single", "changed", "first_sums", "network_of", "numbers_of", "opened"]
+__all__ += ["closed", "unbounded"]
+
+LN_100, MOST = math.log(100.0), 3.0  # from e^MOST * 100 pulls per arm on, nu grows no more
+HALF_EVIDENCE, HALF_PULLS, HALF_FAIR = 15.0, 8.0, 5.0  # x / (x + HALF) brings features without upper bounds into [0, 1)
+NEVER = -1e8  # the logit of an action that is not to be taken: its probability is 0, and so is its share of the entropy
+CLOSE, TIE = 1e-2, 1e-9  # differences of logits, far above the rounding errors of single and of double precision
+
+# The features that are an arm's own, and those of them that do not tell of the time either.
+OWN = np.array([FEATURES.index(name) for name in ("pulls", "width", "margin", "score", "error", "doubt")])
+LOCAL = OWN[1:]
+COMMON = [FEATURES.index(name) for name in ("share", "left", "horizon")]
+INPUTS = len(OWN) + 3  # kernel constants: of the first layer, but for the common ones
+
+
+class Network(NamedTuple):
+    """The weights of a `policy.ArmNetwork`, in one precision; those of a layer are (inputs, outputs), see `padded`.
+
+    Layers that there are not have no inputs, or weights of 0.
+    """
+
+    second: Any  # (H, H): from the first layer to codes
+    mean: Any  # (H, H): from the means of the codes to the context, and from their maxima
+    largest: Any
+    around: Any  # (H, H): from the context to the arms
+    arm: Any  # (H, H): from the code of an arm; without context, from the first layer
+    first: Any  # (9, H): from an arm's own features, and the three of `opened`
+    common: Any  # (3, H): from share, left, horizon
+    first_bias: Any  # (H,)
+    second_bias: Any
+    context_bias: Any
+    arm_bias: Any
+    logit: Any  # (H,): to the logit of an arm, and to that of stopping
+    stop: Any
+    logit_bias: float
+    stop_bias: float
+    stops: bool
+    slopes: Floats  # (3,)
+    prior: Floats  # (2,): p and q
+    steep: float
+
+
+def network_of(network: Any, kind: Any) -> Network:
+    """The weights of a `policy.ArmNetwork` in a precision, np.float32 or np.float64."""
+    told = {name: value.detach().numpy() for name, value in network.named_parameters()}
+
+    def layer(name: str) -> Any:
+        return told[name].T
+
+    H, context = len(told["arm.bias"]), layer("context.0.weight")
+    if network.surroundings is None:
+        first, common, none = np.pad(layer("own.0.weight"), [(1, 0), (0, 0)]), np.zeros((3, H)), np.zeros((0, H))
+        bias, second, around = told["own.0.bias"], none, none
+    else:
+        encoder = layer("encoder.0.weight")
+        first, common = np.concatenate([encoder[OWN], encoder[len(FEATURES) :]]), encoder[COMMON]
+        bias, second, around = told["encoder.0.bias"], layer("encoder.2.weight"), layer("surroundings.weight")
+    squares = second, context[:H], context[H:], around, layer("arm.weight")
+    rows = first, common, bias, told["encoder.2.bias"], told["context.0.bias"], told["arm.bias"]
+    rows += told["arm_logit.weight"][0], told["stop_logit.weight"][0]
+    return Network(
+        *(padded(weights.astype(kind), rows=True) for weights in squares),
+        *(padded(weights.astype(kind)) for weights in rows),
+        logit_bias=float(told["arm_logit.bias"][0]),
+        stop_bias=float(told["stop_logit.bias"][0]),
+        stops=bool(network.stop),
+        slopes=told["slopes.weight"][0].astype(np.float64),
+        prior=told["prior"].astype(np.float64),
+        steep=float(network.steep),
+    )
+
+
+def numbers_of(task: Task, problem: Problem) -> tuple[float, float, float, float]:
+    """The last arguments of `arm_features` for a task: unit, sigma, theta, tolerance."""
+    known = task.law == "bernoulli" and task.D == 1 and problem.boundary is not None
+    theta = problem.boundary if known else math.nan
+    return 1.0 / math.log1p(task.scale), float(task.sigma), float(theta), float(problem.tolerance)  # type: ignore[arg-type]
+
+
+# --- an arm by itself -------------------------------------------------------------------------------------------------
+
+
+@inlined
+def as_single(found: Any) -> Any:
+    """What `arm_features` returns, rounded to single precision, as the environment shows it, but held as doubles."""
+    a, b, c, d, e, f = found
+    a, b, c, d, e, f = np.float32(a), np.float32(b), np.float32(c), np.float32(d), np.float32(e), np.float32(f)
+    return np.float64(a), np.float64(b), np.float64(c), np.float64(d), np.float64(e), np.float64(f)
+
+
+@inlined
+def changed(f: Any, own: Any) -> Any:
+    """Take over the own features among the features f (F,) of an arm; whether they differ from those there were."""
+    differs = False
+    for j in range(len(OWN)):
+        differs |= own[j] != f[OWN[j]]
+        own[j] = f[OWN[j]]
+    return differs
+
+
+@inlined
+def unbounded(prior: Any, ln_K: Any, pulls: Any, width: Any, doubt: Any) -> Any:
+    """What an arm's features tell, in a form without upper bounds.
+
+    That is the evidence -ln(2 error), how much of it counts (n / (n + nu), squared), ln(1 + n), and how rich the episode
+    is, ln((1 + scale) / 100 K), which is read off the pulls of the arm and at least -ln 100.
+
+    Args:
+        prior: p and q. ln_K: ln K.
+        pulls, width, doubt: features of the arm.
+    """
+    ln_n = -2.0 * math.log(width)
+    rich = max(ln_n / max(pulls, 1e-6) - ln_K, 0.0) - LN_100
+    n = 1.0 / (width * width) - 1.0
+    return 4.0 / doubt - 4.0, n / (n + math.exp(prior[0] + prior[1] * min(rich, MOST))), ln_n, rich
+
+
+@inlined
+def closed(evidence: Any, ln_n: Any, rich: Any) -> Any:
+    """Three of these, brought into [0, 1)."""
+    fair = rich + LN_100
+    return evidence / (evidence + HALF_EVIDENCE), ln_n / (ln_n + HALF_PULLS), fair / (fair + HALF_FAIR)
+
+
+@inlined
+def opened(net: Any, ln_K: Any, pulls: Any, width: Any, doubt: Any) -> Any:
+    """Three inputs of the first layer, and the head of the logit.
+
+    Args:
+        net: a `Network`. ln_K: ln K.
+        pulls, width, doubt: features of the arm, as doubles.
+    """
+    evidence, ratio, ln_n, rich = unbounded(net.prior, ln_K, pulls, width, doubt)
+    shrunk, slopes = evidence * (ratio * ratio), net.slopes
+    head = net.logit_bias + slopes[0] * shrunk + slopes[1] * ln_n + slopes[2] * (ln_n * rich)
+    first, second, third = closed(evidence, ln_n, rich)
+    return first, second, third, head - shrunk - ln_n
+
+
+@inlined
+def first_sums(net: Any, x: Any, at: Any) -> Any:
+    """LANES sums of the first layer, from `at` on, of the nine inputs x that are an arm's own."""
+    s, H = load(net.first_bias, at), len(net.first_bias)
+    for j in range(INPUTS):
+        s = muladd(x[j], load(net.first, j * H + at), s)
+    return s
+
+
+@inlined
+def alone(net: Any, ln_K: Any, pulls: Any, width: Any, margin: Any, score: Any, error: Any, doubt: Any) -> Any:
+    """The logit of an arm, by a network without context."""
+    evidence, ln_n, fair, head = opened(net, ln_K, pulls, width, doubt)
+    x = (pulls, width, margin, score, error, doubt, evidence, ln_n, fair)
+    sums = spread(0.0)
+    for at in range(0, len(net.arm_bias), LANES):
+        s = load(net.arm_bias, at)
+        for row in range(0, len(net.arm_bias), LANES):
+            s = further(silu(first_sums(net, x, row)), row, net.arm, at, s)
+        sums = muladd(silu(s), load(net.logit, at), sums)
+    return net.steep * (total(sums) + head)
