@@ -15,9 +15,10 @@ import sys
 
 import gymnasium as gym
 import numpy as np
+from numba import njit
 
 import agents
-from bandit_envs import BestArm
+from bandit_envs import BestArm, nearest_way
 
 EPISODES = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
 ROWS = re.compile(sys.argv[2] if len(sys.argv) > 2 else ".")
@@ -54,8 +55,48 @@ def row(name, pulls, best, errors):
     print(f"  {name:26} {pulls.mean():9.1f} {ratio:6.3f} [{ratio - error:.3f}, {ratio + error:.3f}] {errors:5} wrong")
 
 
+@njit
+def fewest(sums, pulls, level, address, numbers, size):
+    """The fewest pulls that certify an answer.
+
+    sums: (K, L), sums of the first samples of each arm. pulls: so many are known to be enough. The rest: of the
+    certificate of a pair of arms.
+    """
+    room, n, mean, answer = np.zeros(size), np.zeros(2, np.int64), np.zeros(2), np.array([1, 0], np.int8)
+    variance, out = np.zeros(2), np.zeros(8)
+    for i in range(len(sums)):  # the answer
+        for of_i in range(1, pulls):
+            spent, n[0], mean[0] = of_i, of_i, sums[i, of_i - 1] / of_i
+            for j in range(len(sums)):
+                n[1], out[0] = 0, -math.inf
+                while j != i and out[0] <= level and spent < pulls:
+                    n[1], spent = n[1] + 1, spent + 1
+                    mean[1] = sums[j, n[1] - 1] / n[1]
+                    nearest_way(address, n, mean, variance, answer, numbers, room, out)
+            pulls = min(pulls, spent)
+    return pulls
+
+
+def hindsight(episodes, delta, kwargs, options):
+    """The mean of `fewest` over the first episodes."""
+    tried = agents.evaluate(
+        "evolved", "BestArm", episodes=episodes, seed=SEED, env_kwargs=kwargs | {"delta": delta}, progress=False
+    )
+    enough = tried.runs[0].values("total_pulls").ravel().astype(int)
+    forms = {"observation": "statistics", "autoreset_mode": gym.vector.AutoresetMode.DISABLED}
+    envs = gym.make_vec("bandit_envs/BestArm-v0", episodes, budget=10 * enough.max() + 1, **forms, **kwargs)
+    observation, _ = envs.reset(seed=SEED, options={"episode": np.arange(episodes)})
+    sums = np.empty((episodes, 10, enough.max()))
+    for t in range(sums[0].size):
+        observation, *_ = envs.step(np.full(episodes, t % 10))
+        sums[:, t % 10, t // 10] = observation["total"][:, t % 10]
+    pair = BestArm(**options).certifier(2, law="bernoulli", sigma=0.5)
+    told = math.log(9 / delta), pair.address, pair.numbers, pair.room
+    return np.mean([fewest(own, most, *told) for own, most in zip(sums, enough.tolist(), strict=True)])
+
+
 def limits(episodes, options):
-    """The limit of BestArm and the pulls of the oracle, on the first episodes."""
+    """The limit of BestArm and the pulls of the oracle and in hindsight, on the first episodes."""
     kwargs = {"instance": "sampler(arms=10)", **options}
     forms = {"actions": "arm", "observation": "statistics", "autoreset_mode": gym.vector.AutoresetMode.DISABLED}
     problem, times, proportions = BestArm(**options), None, None
@@ -74,6 +115,7 @@ def limits(episodes, options):
             over = terminated | truncated
         need = math.log((envs.task.K - 1) / delta)
         told = f"limit {need * times.mean():.1f}, oracle {envs.total_pulls.mean():.1f}"
+        told += f", in hindsight {hindsight(episodes, delta, kwargs, options):.1f}"
         print(f"BestArm, delta = {delta}, the first {episodes} episodes: {told}")
 
 
