@@ -34,7 +34,7 @@ from .geometry import Polyhedron
 from .instances import Instance, Sampler, from_table
 from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
-from .observations import FEATURES, arm_features, beta_below
+from .observations import FEATURES, arm_features, beta_below, features_by_margin, features_by_pulls
 from .playing import BLOCK, Block, Quiet, block_of_pulls, player, pull, pull_once, spend
 from .polyhedra import Polyhedra
 from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Threshold, TopK
@@ -77,5 +77,5 @@ __all__ = [
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
     # limits, statistics and features, and what statistics tell of the k best arms
     "EPISODES_LIMIT", "FEATURES", "FeatureTable", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples", "arm_features",
-    "at_boundary", "beta_below", "cutoff", "deviations", "updated",
+    "at_boundary", "beta_below", "cutoff", "deviations", "features_by_margin", "features_by_pulls", "updated",
 ]  # fmt: skip

@@ -52,7 +52,7 @@ class FeatureTable:
     def __init__(self, task: Task, problem: Problem, count: int) -> None:
         self.task, self.problem = task, problem
         self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
-        self._known = np.full((count, task.stop, 2), -1.0)
+        self._known = np.full((count, task.stop, 3), -1.0)
         known = problem.boundary if task.law == Bernoulli.law and task.D == 1 else None
         self._boundary = {"theta": math.nan if known is None else known, "tolerance": problem.tolerance}
 

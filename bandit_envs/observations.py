@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .compiled import inlined, jit
 
-__all__ = ["FEATURES", "arm_features", "beta_below", "features"]
+__all__ = ["FEATURES", "arm_features", "beta_below", "features", "features_by_margin", "features_by_pulls"]
 
 TINY, HUGE = 1e-300, 1e300  # so that no feature is 0/0 or inf/inf
 
@@ -67,8 +67,22 @@ def arm_features(n: Any, m: Any, v: Any, unit: Any, sigma: Any, theta: Any, tole
         n, m, v: its pulls, a float; the margin of its empirical mean; its variance.
         unit: 1 / ln(1 + scale). sigma, theta, tolerance: as for `features`.
     """
-    m = max(min(m, HUGE), -HUGE)
+    pulls, width, precision = features_by_pulls(n, v, unit, sigma)
+    margin, score, error, doubt = features_by_margin(n, m, precision, sigma, theta, tolerance)
+    return pulls, width, margin, score, error, doubt
+
+
+@inlined
+def features_by_pulls(n: Any, v: Any, unit: Any, sigma: Any) -> Any:
+    """Of `arm_features` those that only a pull of the arm changes, pulls and width; and 1 / standard error."""
     precision = math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY))
+    return min(math.log1p(n) * unit, 1.0), 1.0 / math.sqrt(1.0 + n), precision
+
+
+@inlined
+def features_by_margin(n: Any, m: Any, precision: Any, sigma: Any, theta: Any, tolerance: Any) -> Any:
+    """Of `arm_features` those that a new margin changes: margin, score, error and doubt."""
+    m = max(min(m, HUGE), -HUGE)
     z = max(min(m * precision, HUGE), -HUGE)
     if math.isnan(theta) or n > EXACT:
         error = 0.5 * math.erfc((abs(z) + tolerance * precision) * 0.7071067811865476)
@@ -79,8 +93,7 @@ def arm_features(n: Any, m: Any, v: Any, unit: Any, sigma: Any, theta: Any, tole
         else:
             error = beta_below(1.0 - theta - tolerance, n - ones + 1.0, ones + 1.0)
     doubt = min(4.0 / (4.0 - math.log(max(2.0 * error, TINY))), 1.0)
-    pulls, width = min(math.log1p(n) * unit, 1.0), 1.0 / math.sqrt(1.0 + n)
-    return pulls, width, m / (abs(m) + sigma), z / (1.0 + abs(z)), min(error, 1.0), doubt
+    return m / (abs(m) + sigma), z / (1.0 + abs(z)), min(error, 1.0), doubt
 
 
 @jit
@@ -111,12 +124,14 @@ def _features(
             n, m, f = float(pulls[e, k]), margin[e, k], out[e, k]
             f[1], f[7], f[8] = n / max(spent, 1), share_left, horizon
             m = 0.0 if n == 0.0 or math.isnan(m) else max(min(m, HUGE), -HUGE)
-            if known[e, k, 0] == n and known[e, k, 1] == m:
-                continue
-            known[e, k, 0], known[e, k, 1], v = n, m, 0.0
-            for d in range(D):
-                v += variance[e, k * D + d] / D
-            f[0], f[2], f[3], f[4], f[5], f[6] = arm_features(n, m, v, unit, sigma, theta, tolerance)
+            if known[e, k, 0] != n:
+                known[e, k, 0], known[e, k, 1], v = n, math.nan, 0.0
+                for d in range(D):
+                    v += variance[e, k * D + d] / D
+                f[0], f[2], known[e, k, 2] = features_by_pulls(n, v, unit, sigma)
+            if known[e, k, 1] != m:
+                known[e, k, 1] = m
+                f[3], f[4], f[5], f[6] = features_by_margin(n, m, known[e, k, 2], sigma, theta, tolerance)
 
 
 def features(
@@ -141,8 +156,8 @@ def features(
         remaining: (E, 1).
         sigma: sub-Gaussian scale of a sample.
         scale: pulls at which the feature `pulls` reaches 1.
-        known: (E, K, 2), -1 at first, which the caller keeps with `out`: the pulls and margins at which the features in
-            `out` were computed. Most arms have not changed since the last step.
+        known: (E, K, 3), -1 at first, which the caller keeps with `out`: the pulls and margins at which the features in
+            `out` were computed, and what follows from the pulls. Most arms have not changed since the last step.
         theta: the boundary of scalar Bernoulli arms, where it is a mean known beforehand, so that errors are exact; NaN
             for all other arms.
         tolerance: an arm nearer to the boundary may be classified either way; 0 where a problem has none.

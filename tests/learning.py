@@ -47,7 +47,7 @@ def played(envs: NativeVecEnv, rounds: int, seed: int = 0) -> list[list[dict[str
     return ended
 
 
-def untrained(envs: NativeVecEnv, stop: bool = True, context: bool = True) -> PPO:
+def untrained(envs: NativeVecEnv, stop: bool = True, context: bool = True, hidden: int = 16) -> PPO:
     return PPO(
         EquivariantPolicy,
         envs,
@@ -55,7 +55,7 @@ def untrained(envs: NativeVecEnv, stop: bool = True, context: bool = True) -> PP
         batch_size=32,
         seed=3,
         device="cpu",
-        policy_kwargs={"hidden": 16, "stop": stop, "context": context},
+        policy_kwargs={"hidden": hidden, "stop": stop, "context": context},
     )
 
 

@@ -17,9 +17,10 @@ from bandit_envs import (
     Measure,
     Quiet,
     Simulation,
-    arm_features,
     call_routine,
     episode_kernel,
+    features_by_margin,
+    features_by_pulls,
     inlined,
     player,
 )
@@ -34,11 +35,11 @@ from .networks import (
     OWN,
     TIE,
     Network,
-    as_single,
-    changed,
     first_sums,
     network_of,
-    opened,
+    opened_doubt,
+    opened_pulls,
+    single,
 )
 
 __all__ = ["ContextMemory"]
@@ -49,8 +50,8 @@ SHARE, LEFT, HORIZON = COMMON
 class Arms(NamedTuple):
     """What is kept of the arms of E episodes."""
 
-    known: Floats  # (E, K, 2): pulls and margin at which the following was computed
-    x: Floats  # (E, K, 10): what the first layer reads of an arm by itself, and the head of its logit
+    known: Floats  # (E, K, 3): pulls and margin at which the following was computed, and 1 / standard error
+    x: Floats  # (E, K, 12): what the first layer reads of an arm by itself; then head, trust and rest of its logit
     sums: NDArray[np.float32]  # (E, K, H): what the first layer makes of it
 
 
@@ -80,9 +81,16 @@ class Shown(NamedTuple):
 
 
 @inlined
-def _take_in(net: Any, ln_K: Any, x: Any, sums: Any) -> None:
-    """Bring what is kept of an arm up to date, whose own features, the first six of x, have changed."""
-    x[6], x[7], x[8], x[9] = opened(net, ln_K, x[0], x[1], x[5])
+def _take_pulls(net: Any, ln_K: Any, x: Any) -> None:
+    """Bring what follows from the pulls of an arm up to date."""
+    x[7], x[8], x[10], x[11] = opened_pulls(net, ln_K, x[0], x[1])
+
+
+@inlined
+def _take_in(net: Any, x: Any, sums: Any) -> None:
+    """Bring all else that is kept of an arm up to date, whose own features, the first six of x, have changed."""
+    evidence, x[6] = opened_doubt(x[5])
+    x[9] = x[10] * evidence + x[11]
     for at in range(0, len(net.first_bias), LANES):
         store(sums, at, first_sums(net, x, at))
 
@@ -93,7 +101,7 @@ def _fill(net: Any, x: Any, sums: Any, share: Any, left: Any, horizon: Any, room
 
     Args:
         net: a `Network` in the precision of sums and room.
-        x: (K, 10). sums: (K, H), see `Arms`.
+        x: (K, 12). sums: (K, H), see `Arms`.
         share: (K,). left, horizon: features.
         room: (3, K + 1, H).
         logits: (K + 1,).
@@ -190,7 +198,7 @@ def _decide_again(exact: Any, x: Any, left: Any, horizon: Any, room: Any) -> Any
     """The same in double precision, without what is kept."""
     K = len(room.share)
     for k in range(K):
-        _take_in(exact, math.log(K), x[k], room.double[3, k])
+        _take_in(exact, x[k], room.double[3, k])
     _fill(exact, x, room.double[3, :K], room.share, left, horizon, room.double[:3], room.logits)
     return _first_within(room.logits, TIE)
 
@@ -208,12 +216,16 @@ def next_action(e: int, shown: Shown, net: Network, exact: Network, arms: Arms, 
         n, m = float(shown.pulls[e, k]), room.margin[k]
         room.share[k] = np.float32(n / max(spent, 1))
         m = 0.0 if n == 0.0 or math.isnan(m) else m
-        if known[k, 0] != n or known[k, 1] != m:
-            known[k, 0], known[k, 1] = n, m
-            v = shown.variance[e, k]
-            found = arm_features(n, m, v, shown.unit, shown.sigma, shown.theta, shown.tolerance)
-            x[k, 0], x[k, 1], x[k, 2], x[k, 3], x[k, 4], x[k, 5] = as_single(found)
-            _take_in(net, ln_K, x[k], sums[k])
+        if known[k, 0] != n:
+            pulls, width, precision = features_by_pulls(n, shown.variance[e, k], shown.unit, shown.sigma)
+            x[k, 0], x[k, 1] = single(pulls), single(width)
+            _take_pulls(net, ln_K, x[k])
+            known[k, 0], known[k, 1], known[k, 2] = n, math.nan, precision
+        if known[k, 1] != m:
+            known[k, 1] = m
+            found = features_by_margin(n, m, known[k, 2], shown.sigma, shown.theta, shown.tolerance)
+            x[k, 2], x[k, 3], x[k, 4], x[k, 5] = single(found[0]), single(found[1]), single(found[2]), single(found[3])
+            _take_in(net, x[k], sums[k])
     share_left = np.float32(left / max(left + spent, 1.0))
     horizon = np.float32(min(math.log1p(left / K) * shown.unit, 1.0))
     return _decide(net, exact, x, sums, share_left, horizon, room)
@@ -226,8 +238,15 @@ def next_of_features(e: int, f: Any, net: Network, exact: Network, arms: Arms, r
     ln_K = math.log(K)
     for k in range(K):
         room.share[k] = f[e, k, SHARE]
-        if changed(f[e, k], x[k]):
-            _take_in(net, ln_K, x[k], sums[k])
+        pulled = x[k, 0] != f[e, k, OWN[0]] or x[k, 1] != f[e, k, OWN[1]]
+        differs = pulled
+        for j in range(len(OWN)):
+            differs |= x[k, j] != f[e, k, OWN[j]]
+            x[k, j] = f[e, k, OWN[j]]
+        if pulled:
+            _take_pulls(net, ln_K, x[k])
+        if differs:
+            _take_in(net, x[k], sums[k])
     return _decide(net, exact, x, sums, f[e, 0, LEFT], f[e, 0, HORIZON], room)
 
 
@@ -243,8 +262,8 @@ class ContextMemory:
     def __init__(self, network: Any, E: int, K: int) -> None:
         self.single, self.double = network_of(network, np.float32), network_of(network, np.float64)
         self.arms = Arms(
-            np.full((E, K, 2), -1.0),
-            np.full((E, K, INPUTS + 1), math.nan),
+            np.full((E, K, 3), -1.0),
+            np.full((E, K, INPUTS + 3), math.nan),
             np.empty((E, K, len(self.single.arm_bias)), np.float32),
         )
 

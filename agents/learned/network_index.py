@@ -17,12 +17,12 @@ from bandit_envs import Task, arm_features, assemble, inlined, jit
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexMemory, IndexPolicy
-from .networks import OWN, Network, alone, as_single, changed, network_of, numbers_of
+from .networks import OWN, Network, alone, network_of, numbers_of, single
 
 __all__ = ["LogitMemory", "NetworkIndex"]
 
 
-# What the index of an arm is computed from: a network, then ln K, how features are made, see `numbers_of`, and indices of
+# What the index of an arm is computed from: a network, ln K, how features are made (`numbers_of`), and indices of
 # Bernoulli arms that have been computed before, by pulls n < KEPT and ones: number n (n + 1) / 2 + ones, 0 if unknown.
 Own = namedtuple("Own", (*Network._fields, "ln_K", "unit", "sigma", "theta", "tolerance", "kept"))
 KEPT = 1024  # kernel constants
@@ -31,8 +31,8 @@ KEPT = 1024  # kernel constants
 @inlined
 def _index_of(own: Any, n: Any, margin: Any, variance: Any) -> Any:
     """Minus the logit of an arm with n pulls, from features in single precision, as the environment gives them."""
-    found = arm_features(n, margin, variance, own.unit, own.sigma, own.theta, own.tolerance)
-    return -alone(own, own.ln_K, *as_single(found))
+    a, b, c, d, e, f = arm_features(n, margin, variance, own.unit, own.sigma, own.theta, own.tolerance)
+    return -alone(own, own.ln_K, single(a), single(b), single(c), single(d), single(e), single(f))
 
 
 def arm_index(own: Any, n: Any, margin: Any, variance: Any) -> Any:
@@ -53,9 +53,12 @@ def _changed_logits(net: Any, x: Any, seen: Any, logits: Any) -> None:
     ln_K = math.log(K)
     for e in range(E):
         for k in range(K):
-            if changed(x[e, k], seen[e, k]):
-                f = seen[e, k]
-                logits[e, k] = alone(net, ln_K, f[0], f[1], f[2], f[3], f[4], f[5])
+            f, own, differs = x[e, k], seen[e, k], False
+            for j in range(len(OWN)):
+                differs |= own[j] != f[OWN[j]]
+                own[j] = f[OWN[j]]
+            if differs:
+                logits[e, k] = alone(net, ln_K, own[0], own[1], own[2], own[3], own[4], own[5])
 
 
 changed_logits = jit(

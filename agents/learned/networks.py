@@ -18,9 +18,30 @@ from bandit_envs import FEATURES, Problem, Task, inlined
 from ..core.agent import Floats
 from .layers import LANES, further, load, muladd, padded, silu, spread, total
 
-__all__ = ["CLOSE", "HALF_EVIDENCE", "HALF_FAIR", "HALF_PULLS", "LN_100", "LOCAL", "MOST", "NEVER", "OWN", "TIE"]
-__all__ += ["INPUTS", "Network", "alone", "as_single", "changed", "first_sums", "network_of", "numbers_of", "opened"]
-__all__ += ["closed", "unbounded"]
+__all__ = [
+    "CLOSE",
+    "COMMON",
+    "HALF_EVIDENCE",
+    "HALF_FAIR",
+    "HALF_PULLS",
+    "INPUTS",
+    "LN_100",
+    "LOCAL",
+    "MOST",
+    "NEVER",
+    "OWN",
+    "TIE",
+    "Network",
+    "alone",
+    "closed",
+    "first_sums",
+    "network_of",
+    "numbers_of",
+    "opened_doubt",
+    "opened_pulls",
+    "single",
+    "unbounded",
+]
 
 LN_100, MOST = math.log(100.0), 3.0  # from e^MOST * 100 pulls per arm on, nu grows no more
 HALF_EVIDENCE, HALF_PULLS, HALF_FAIR = 15.0, 8.0, 5.0  # x / (x + HALF) brings features without upper bounds into [0, 1)
@@ -45,7 +66,7 @@ class Network(NamedTuple):
     largest: Any
     around: Any  # (H, H): from the context to the arms
     arm: Any  # (H, H): from the code of an arm; without context, from the first layer
-    first: Any  # (9, H): from an arm's own features, and the three of `opened`
+    first: Any  # (9, H): from an arm's own features, and three of them without bounds, closed
     common: Any  # (3, H): from share, left, horizon
     first_bias: Any  # (H,)
     second_bias: Any
@@ -102,60 +123,54 @@ def numbers_of(task: Task, problem: Problem) -> tuple[float, float, float, float
 
 
 @inlined
-def as_single(found: Any) -> Any:
-    """What `arm_features` returns, rounded to single precision, as the environment shows it, but held as doubles."""
-    a, b, c, d, e, f = found
-    a, b, c, d, e, f = np.float32(a), np.float32(b), np.float32(c), np.float32(d), np.float32(e), np.float32(f)
-    return np.float64(a), np.float64(b), np.float64(c), np.float64(d), np.float64(e), np.float64(f)
+def single(feature: Any) -> Any:
+    """A feature in single precision, as the environment shows it, but held as a double."""
+    return np.float64(np.float32(feature))
 
 
 @inlined
-def changed(f: Any, own: Any) -> Any:
-    """Take over the own features among the features f (F,) of an arm; whether they differ from those there were."""
-    differs = False
-    for j in range(len(OWN)):
-        differs |= own[j] != f[OWN[j]]
-        own[j] = f[OWN[j]]
-    return differs
+def unbounded(prior: Any, ln_K: Any, pulls: Any, width: Any) -> Any:
+    """What follows from the pulls n of an arm: n / (n + nu), ln(1 + n), and how rich the episode is.
 
-
-@inlined
-def unbounded(prior: Any, ln_K: Any, pulls: Any, width: Any, doubt: Any) -> Any:
-    """What an arm's features tell, in a form without upper bounds.
-
-    That is the evidence -ln(2 error), how much of it counts (n / (n + nu), squared), ln(1 + n), and how rich the episode
-    is, ln((1 + scale) / 100 K), which is read off the pulls of the arm and at least -ln 100.
+    That is ln((1 + scale) / 100 K), which is read off the pulls of the arm; at least -ln 100.
 
     Args:
         prior: p and q. ln_K: ln K.
-        pulls, width, doubt: features of the arm.
+        pulls, width: features of the arm.
     """
     ln_n = -2.0 * math.log(width)
     rich = max(ln_n / max(pulls, 1e-6) - ln_K, 0.0) - LN_100
     n = 1.0 / (width * width) - 1.0
-    return 4.0 / doubt - 4.0, n / (n + math.exp(prior[0] + prior[1] * min(rich, MOST))), ln_n, rich
+    return n / (n + math.exp(prior[0] + prior[1] * min(rich, MOST))), ln_n, rich
 
 
 @inlined
-def closed(evidence: Any, ln_n: Any, rich: Any) -> Any:
-    """Three of these, brought into [0, 1)."""
-    fair = rich + LN_100
-    return evidence / (evidence + HALF_EVIDENCE), ln_n / (ln_n + HALF_PULLS), fair / (fair + HALF_FAIR)
+def closed(ln_n: Any, rich: Any) -> Any:
+    """Two of these, brought into [0, 1)."""
+    return ln_n / (ln_n + HALF_PULLS), (rich + LN_100) / (rich + LN_100 + HALF_FAIR)
 
 
 @inlined
-def opened(net: Any, ln_K: Any, pulls: Any, width: Any, doubt: Any) -> Any:
-    """Three inputs of the first layer, and the head of the logit.
+def opened_pulls(net: Any, ln_K: Any, pulls: Any, width: Any) -> Any:
+    """What follows from the pulls of an arm: two closed features; and `trust` and `rest`, by which the head is made.
+
+    The head is what a logit is made of but for the output of the network: trust * evidence + rest.
 
     Args:
         net: a `Network`. ln_K: ln K.
-        pulls, width, doubt: features of the arm, as doubles.
+        pulls, width: features of the arm, as doubles.
     """
-    evidence, ratio, ln_n, rich = unbounded(net.prior, ln_K, pulls, width, doubt)
-    shrunk, slopes = evidence * (ratio * ratio), net.slopes
-    head = net.logit_bias + slopes[0] * shrunk + slopes[1] * ln_n + slopes[2] * (ln_n * rich)
-    first, second, third = closed(evidence, ln_n, rich)
-    return first, second, third, head - shrunk - ln_n
+    ratio, ln_n, rich = unbounded(net.prior, ln_K, pulls, width)
+    first, second = closed(ln_n, rich)
+    trust, rest = (net.slopes[0] - 1.0) * (ratio * ratio), net.slopes[1] * ln_n + net.slopes[2] * (ln_n * rich) - ln_n
+    return first, second, trust, net.logit_bias + rest
+
+
+@inlined
+def opened_doubt(doubt: Any) -> Any:
+    """The evidence that a feature tells, and closed."""
+    evidence = 4.0 / doubt - 4.0
+    return evidence, evidence / (evidence + HALF_EVIDENCE)
 
 
 @inlined
@@ -170,12 +185,13 @@ def first_sums(net: Any, x: Any, at: Any) -> Any:
 @inlined
 def alone(net: Any, ln_K: Any, pulls: Any, width: Any, margin: Any, score: Any, error: Any, doubt: Any) -> Any:
     """The logit of an arm, by a network without context."""
-    evidence, ln_n, fair, head = opened(net, ln_K, pulls, width, doubt)
-    x = (pulls, width, margin, score, error, doubt, evidence, ln_n, fair)
+    ln_n, fair, trust, rest = opened_pulls(net, ln_K, pulls, width)
+    evidence, certain = opened_doubt(doubt)
+    x = (pulls, width, margin, score, error, doubt, certain, ln_n, fair)
     sums = spread(0.0)
     for at in range(0, len(net.arm_bias), LANES):
         s = load(net.arm_bias, at)
         for row in range(0, len(net.arm_bias), LANES):
             s = further(silu(first_sums(net, x, row)), row, net.arm, at, s)
         sums = muladd(silu(s), load(net.logit, at), sums)
-    return net.steep * (total(sums) + head)
+    return net.steep * (total(sums) + trust * evidence + rest)

@@ -21,7 +21,7 @@ from torch import Tensor
 from bandit_envs import FEATURES, inlined, jit
 
 from .layers import LANES, dense, equal, four, load, most, muladd, one, sigmoid, spread, store, total
-from .networks import LOCAL, MOST, closed, unbounded
+from .networks import LOCAL, MOST, closed, opened_doubt, unbounded
 
 __all__ = ["Weights", "Passes"]
 
@@ -193,9 +193,10 @@ def _look(layers: Any, x: Any, i: Any, K: Any, with_context: Any, values: Any) -
         for f in range(F):
             own[begin + f] = x[i, k * F + f]
         pulls, width, doubt = own[begin + PULLS], own[begin + WIDTH], own[begin + DOUBT]
-        evidence, share, ln_n, rich = unbounded(layers.prior, ln_K, pulls, width, doubt)
+        share, ln_n, rich = unbounded(layers.prior, ln_K, pulls, width)
+        evidence, own[begin + F] = opened_doubt(doubt)
+        own[begin + F + 1], own[begin + F + 2] = closed(ln_n, rich)
         told[0], told[1], told[2], told[3], told[4] = evidence, share, ln_n, rich, min(rich, MOST)
-        own[begin + F], own[begin + F + 1], own[begin + F + 2] = closed(evidence, ln_n, rich)
         for j in range(NEAR):
             values.near[near + j] = own[begin + LOCAL[j]]
         for j in range(OPENED):

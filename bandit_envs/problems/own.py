@@ -120,7 +120,7 @@ def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None
         single = means.reshape(-1, D) if D > 1 else means.reshape(-1)
         _check_local(problem, means, margins, _defined(problem, "arm_margin", (len(single),), single, "iuf"))
     _check_boundary(problem, means, margins)
-    _check_measure(problem, means)
+    _check_measures(problem, means, margins)
     bound = _ask(problem, "lower_bound", means[0], delta)
     if not isinstance(bound, (float, int, np.floating, np.integer)) or isinstance(bound, bool):
         raise ValueError(f"lower_bound of {_named(problem)} must be a number, or NaN, got {bound!r:.200}")
@@ -159,33 +159,56 @@ def _check_boundary(problem: Problem, means: Floats, margins: Floats) -> None:
         )
 
 
-def _check_measure(problem: Problem, means: Floats) -> None:
+def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
     """Refuse a `distance_routine` that tells other distances than `distances`, or than `arm_margin` of single arms.
 
+    And a `margin_routine` that tells other margins than `margin`.
+
     Args:
-        problem: whose routine it is. means: (n, K) or (n, K, D).
+        problem: whose routines they are. means: (n, K) or (n, K, D). margins: (n, K).
     """
-    measure = _ask_attribute(problem, "measure")
-    if measure is None:
-        return
-    if not isinstance(measure, Measure):
-        raise ValueError(f"distance_routine of {_named(problem)} must return a Measure or None, got {measure!r:.200}")
     rows = means.reshape(-1, 1, *means.shape[2:]) if problem.local else means
-    K = rows.shape[1]
-    pulls, out = np.ones((len(rows), K), np.int64), np.empty((len(rows), K))
-    with errors_of(f"distance_routine of {_named(problem)}"):
-        for e in range(len(rows)):
-            measure.tell(pulls[e], rows[e].reshape(-1).copy(), out[e])
-    if problem.local:
+    pulls = np.ones(rows.shape[:2], np.int64)
+    found = _measured(problem, "measure", "distance_routine", pulls, rows)
+    if found is not None and problem.local:
         wanted = _ask(problem, "arm_margin", rows[:, 0])[:, None]
-    else:
-        wanted = _ask(problem, "distances", pulls, rows.copy(), np.empty(out.shape))
-    other = ~(np.isclose(out, wanted, rtol=1e-6, atol=1e-9) | problem.local & (out == UNDECIDED))
+        _check_measured(
+            problem, "distance_routine", "arm_margin", rows, np.where(found == UNDECIDED, wanted, found), wanted
+        )
+    elif found is not None:
+        wanted = _ask(problem, "distances", pulls, rows.copy(), np.empty(found.shape))
+        _check_measured(problem, "distance_routine", "distances", rows, found, wanted)
+    found = _measured(problem, "measured_margins", "margin_routine", np.ones(means.shape[:2], np.int64), means)
+    if found is not None:
+        _check_measured(problem, "margin_routine", "margin", means, found, margins)
+
+
+def _measured(problem: Problem, attribute: str, routine: str, pulls: NDArray[np.int64], means: Floats) -> Floats | None:
+    """What a routine of a problem tells of means (n, K) or (n, K, D), (n, K); None where there is none."""
+    measure = _ask_attribute(problem, attribute)
+    if measure is None:
+        return None
+    if not isinstance(measure, Measure):
+        raise ValueError(f"{routine} of {_named(problem)} must return a Measure or None, got {measure!r:.200}")
+    out = np.empty(pulls.shape)
+    with errors_of(f"{routine} of {_named(problem)}"):
+        for e in range(len(means)):
+            measure.tell(pulls[e], means[e].reshape(-1).copy(), out[e])
+    return out
+
+
+def _check_measured(problem: Problem, routine: str, method: str, means: Floats, found: Floats, wanted: Floats) -> None:
+    """Refuse what a routine has found, (n, K), where a method wants other numbers.
+
+    Raises:
+        ValueError: naming the problem and a mean.
+    """
+    other = ~np.isclose(found, wanted, rtol=1e-6, atol=1e-9)
     if other.any():
         i = tuple(np.argwhere(other)[0])
         raise ValueError(
-            f"distance_routine of {_named(problem)} must tell what {'arm_margin' if problem.local else 'distances'} "
-            f"does, {wanted[i]} for the mean {rows[i]}, got {out[i]}"
+            f"{routine} of {_named(problem)} must tell what {method} does, {wanted[i]} for the mean {means[i]}, got "
+            f"{found[i]}"
         )
 
 

@@ -31,23 +31,19 @@ def _margins_of(pulls: Any, mean: Any, k: Any, out: Any) -> None:
 
     They are NaN where no arm that was ever pulled is on the other side.
     """
-    K = len(pulls)
-    for i in range(K):
-        out[i] = 0.0  # 1 for the k best means, in what follows
-    last, first = math.nan, math.nan  # of those inside the least, of those outside the largest
-    for rank in range(k + 1):
-        best = -1
+    K, found, top = len(pulls), 0, math.inf
+    last, first = math.nan, math.nan  # the k-th largest mean, and the one after it
+    while found <= k and top > -math.inf:
+        bound, top, count = top, -math.inf, 0
         for i in range(K):
-            if pulls[i] != 0 and out[i] == 0.0 and (best < 0 or mean[i] > mean[best]):
-                best = i
-        if rank == k - 1:
-            last = mean[best] if best >= 0 else math.nan
-        if rank == k:
-            first = mean[best] if best >= 0 else math.nan
-        elif best >= 0:
-            out[best] = 1.0
-    for i in range(K):
-        out[i] = mean[i] - first if out[i] > 0.0 else mean[i] - last
+            top = max(top, mean[i] if (pulls[i] != 0) & (mean[i] < bound) else -math.inf)
+        for i in range(K):
+            count += (pulls[i] != 0) & (mean[i] == top)
+        last = top if found < k <= found + count else last
+        first = top if found <= k < found + count else first
+        found += count
+    for i in range(K):  # where the two are equal, arms that have this mean are on the boundary, whatever their side
+        out[i] = mean[i] - (first if mean[i] >= last else last)
 
 
 @part
