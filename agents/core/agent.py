@@ -272,7 +272,8 @@ class Agent(ABC):
                 raise TypeError(f"{self.name} must define {takes}, with arguments in this order: {error}") from error
             except ValueError:  # some functions written in C have no signature
                 continue
-        if self.observation == "history" and getattr(type(self).choose, "__module__", "").startswith("agents."):
+        chooses: Any = next(kind for kind in type(self).__mro__ if "choose" in vars(kind))
+        if self.observation == "history" and not chooses._brought:
             raise TypeError(
                 f"{self.name} says observation='history', and so must define choose(observation, state) itself: its "
                 "base class reads statistics"
