@@ -279,6 +279,11 @@ class Recipe:
         if delta is not None and "delta" in (taken(self.target) or ()):
             given["delta"] = delta
         recipe = replace(self, parameters=given)
+        if recipe.observation == "history":
+            raise ValueError(
+                f"stop={CERTIFICATE!r} needs an agent that reads statistics or features, and {self.name} reads "
+                "observation='history'"
+            )
         agent = recipe.make(forms(task) if recipe.observation == "features" else env_or_task)
         return certified(task, agent, reads(agent), options)
 
@@ -339,9 +344,8 @@ class _Evolved:
 class _Anew:
     """What makes an agent anew for another task, and an oracle with the truth of the instance that it meets there."""
 
-    observation = "statistics"
-
     def __init__(self, agent: Agent) -> None:
+        self.observation = agent.observation
         self.agent, self.solves, self.source, self.anytime = agent, agent.solves, agent.source, agent.anytime
         self.oracles = {name: tell for name, tell in agent.oracles.items() if name in agent.told}
         self.by_place = agent.by_place

@@ -31,6 +31,7 @@ from .evidence import (
     pair_value,
 )
 from .geometry import Polyhedron
+from .history import History, tally
 from .instances import Instance, Sampler, from_table
 from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
@@ -75,7 +76,8 @@ __all__ = [
     "View", "Viewer", "arms_that_matter", "boundary_of", "image", "limits_of", "outline",
     # random numbers
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
-    # limits, statistics and features, and what statistics tell of the k best arms
-    "EPISODES_LIMIT", "FEATURES", "FeatureTable", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples", "arm_features",
-    "at_boundary", "beta_below", "cutoff", "deviations", "features_by_margin", "features_by_pulls", "updated",
+    # limits, statistics, features and histories, and what statistics tell of the k best arms
+    "EPISODES_LIMIT", "FEATURES", "FeatureTable", "History", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples",
+    "arm_features", "at_boundary", "beta_below", "cutoff", "deviations", "features_by_margin", "features_by_pulls",
+    "tally", "updated",
 ]  # fmt: skip

@@ -71,7 +71,10 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
 
     Observation: `observation="statistics"`: a dict of `pulls` (K,), `total`, `mean`, `variance` (K,) or (K, D),
     `remaining` (1,) (-1 without a budget) and `public_seed` (1,). `observation="features"`: float32 (K * F,),
-    arm-major, of `bandit_envs.observations.FEATURES`.
+    arm-major, of `bandit_envs.observations.FEATURES`. `observation="history"`: a dict of `arms` (H,), `samples` (H,) or
+    (H, D), `times` (H,), `length` (1,), the entries so far, `remaining` and `public_seed`. H is the budget or
+    max_pulls, the smaller one. An entry is a pull of an arm, or a bulk pull, with the mean of its samples and how many
+    they are; behind the last one, arms are -1, samples and times 0. Where coordinates are pulled, arms are the actions.
 
     Reward: 0, less `pull_cost` per pull; at the end the answer's score in [0, 1] (or 1 if correct, with
     `reward="correct"`). Terminated: the agent answered, or the budget is spent. Truncated: `max_pulls` is reached.
@@ -86,7 +89,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             arms drawn afresh in every episode.
         budget: pulls per episode, or None. delta: allowed error probability, or None.
         max_pulls: safety cap, or None. pull_cost: price of a pull, >= 0.
-        reward: "score" or "correct". actions: "arm" or "full". observation: "statistics" or "features".
+        reward: "score" or "correct". actions: "arm" or "full". observation: "statistics", "features" or
+            "history", which needs a budget or max_pulls.
         shuffle_arms: give the arms in a random order in every episode; None: as the instance has it, which does so
             where the order of its arms tells which are best, else not.
         pull: what a pull samples: an "arm", or one "coordinate" of a D-dimensional arm; then the actions are
@@ -118,7 +122,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         self._core = Episodes(self.setting, 1)
         self._row, self._arm = np.zeros(1, np.int64), np.zeros(1, np.int64)
         sim = self._core.simulator
-        self._advance, self._sample, self._scalar = sim.bind(self._arm, self._core.once), sim.sample, sim.D == 1
+        self._advance, self._sample, self._scalar = self._core.bind(self._arm), sim.sample, sim.D == 1
         self._last = self.task.stop
         self._paid = 0.0 - self.task.pull_cost  # the reward of a single pull
         self._full, self._plain = self._core.full, self.task.observation == "statistics"
@@ -201,7 +205,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         if self.render_mode == "human":
             self.render()
         if not self._plain:
-            return self._core.observe(copy=True)[0]
+            seen = self._core.observe(copy=True)
+            return {name: array[0] for name, array in seen.items()} if isinstance(seen, dict) else seen[0]
         pulls, total, mean, variance, remaining, public_seed = self._views
         return {
             "pulls": pulls.copy(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from .arms import Bernoulli
 from .checks import integers
 from .compiled import jit
 from .evidence import Certifier
+from .history import History
 from .instances import Instance, drawn
 from .observations import FEATURES, features
 from .problems import Problem, own
@@ -120,14 +122,11 @@ class Episodes:
         self.pulls = sim.pulls.reshape(count, *task.shape)
         total, mean, variance = (x.reshape(count, *arms.means.shape) for x in (sim.total, sim.mean, sim.variance))
         self.mean, self.variance = mean, variance
-        self._live = {
-            "pulls": self.pulls,
-            "total": total,
-            "mean": mean,
-            "variance": variance,
-            "remaining": sim.remaining,
-            "public_seed": sim.public_seed,
-        }
+        self._history = History(task, count) if task.observation == "history" else None
+        self._advance = sim.advance if self._history is None else self._advance_and_record
+        statistics = {"pulls": self.pulls, "total": total, "mean": mean, "variance": variance}
+        shown = statistics if self._history is None else self._history.shown()
+        self._live = {**shown, "remaining": sim.remaining, "public_seed": sim.public_seed}
         self._features = FeatureTable(task, self.problem, count) if task.observation == "features" else None
 
     integers = staticmethod(integers)
@@ -141,6 +140,8 @@ class Episodes:
             episode: (E,).
         """
         self.simulator.begin(rows, key, episode)
+        if self._history is not None:
+            self._history.clear(rows)
         if self._rows is None:
             return
         if len(rows) < self.E:
@@ -161,7 +162,7 @@ class Episodes:
     def state(self) -> list[NDArray[Any]]:
         """The arrays that change from step to step, for `restore` on other slots of the same setting."""
         moving = [self.means, self.truth] if self._rows is None else [self.means, self.truth, self._rows]
-        return moving + self.simulator.state()
+        return moving + self.simulator.state() + ([] if self._history is None else self._history.state())
 
     def restore(self, state: list[NDArray[Any]]) -> None:
         """Continue from a `state`."""
@@ -169,7 +170,7 @@ class Episodes:
             mine[...] = theirs
 
     def observe(self, copy: bool) -> Any:
-        """The observations of all slots: a dict of arrays, or the features (E, K F); live views unless `copy`."""
+        """The observations of all slots: a dict of arrays, or features (E, K F); live views unless `copy`."""
         if self._features is not None:
             sim = self.simulator
             flat = self._features.fill(sim.pulls, self.seen(), sim.variance, sim.remaining)
@@ -282,7 +283,7 @@ class Episodes:
             ValueError: for an action of wrong type, shape or range; no episode has then been touched.
         """
         if not self.full:
-            return self.simulator.advance(self.integers("an action", action, self.once.shape), self.once), None
+            return self._advance(self.integers("an action", action, self.once.shape), self.once), None
         try:
             arms, times, answers = action["arm"], action["times"], action["answer"]
         except (TypeError, KeyError, IndexError):
@@ -291,11 +292,33 @@ class Episodes:
         arms, times = self.integers("arm", arms, shape), self.integers("times", times, shape)
         if type(answers) is not np.ndarray or answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
             answers = self._read_answers(answers)
-        count = self.simulator.advance(arms, times, answers_checked=False)
+        count = self._advance(arms, times, answers_checked=False)
         if count != UNCHECKED:
             return count, None
         self.check_answers(arms, answers)
-        return self.simulator.advance(arms, times), answers
+        return self._advance(arms, times), answers
+
+    def _advance_and_record(
+        self, arms: NDArray[np.int64], times: NDArray[np.int64], answers_checked: bool = True
+    ) -> int:
+        """`Simulator.advance`, whose pulls go into the histories."""
+        count = self.simulator.advance(arms, times, answers_checked)
+        if count != UNCHECKED and self._history is not None:
+            self._history.record(self.simulator, arms)
+        return count
+
+    def bind(self, arms: NDArray[np.int64]) -> Callable[[], int]:
+        """A step of single pulls of the arms that this array (E,) holds when it is called; they are not checked."""
+        pull, history, sim = self.simulator.bind(arms, self.once), self._history, self.simulator
+        if history is None:
+            return pull
+
+        def pull_and_record() -> int:
+            count = pull()
+            history.record(sim, arms)
+            return count
+
+        return pull_and_record
 
     def _read_answers(self, value: Any) -> NDArray[Any]:
         """Answers as an array (E, K), from any other form in which an action may hold them."""

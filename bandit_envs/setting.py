@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from . import rng
 from .checks import choice, flag, ours
+from .history import check_room
 from .instances import Instance, Sampler, drawn
 from .lookup import find
 from .observations import FEATURES
@@ -50,8 +51,15 @@ class Setting:
         """The instance, where it is the same in every episode; else None."""
         return self.source if isinstance(self.source, Instance) else None
 
-    def observation_space(self) -> spaces.Space[Any]:
-        """The space of the observations of one episode."""
+    def observation_space(self, count: int = 1) -> spaces.Space[Any]:
+        """The space of the observations of one episode.
+
+        Args:
+            count: how many episodes there will be side by side.
+
+        Raises:
+            ValueError: where there is no room for the histories of so many.
+        """
         task = self.task
         if task.observation == "features":
             return spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
@@ -61,14 +69,28 @@ class Setting:
         if (data != np.rint(data)).any():  # then a mean of equal samples may be off by its rounding
             reach = ROUNDING * max(abs(low), abs(high))
             low, high = low - reach, high + reach
+        low, high = min(low, 0.0), max(high, 0.0)
         most = _INT_MAX if task.budget is None else task.budget
+        rest: dict[str, Any] = {
+            "remaining": spaces.Box(-1, most, (1,), np.int64),
+            "public_seed": spaces.Box(0, _INT_MAX, (1,), np.int64),
+        }
+        if task.observation == "history":
+            check_room(task, count)
+            H, each = task.entries, shape[1:] if task.pull == "arm" else ()
+            return spaces.Dict(
+                arms=spaces.Box(-1, task.stop - 1, (H,), np.int64),
+                samples=spaces.Box(low, high, (H, *each), np.float64),
+                times=spaces.Box(0, H, (H,), np.int64),
+                length=spaces.Box(0, H, (1,), np.int64),
+                **rest,
+            )
         return spaces.Dict(
             pulls=spaces.Box(0, most, task.shape, np.int64),
             total=spaces.Box(-np.inf, np.inf, shape, np.float64),
-            mean=spaces.Box(min(low, 0.0), max(high, 0.0), shape, np.float64),
+            mean=spaces.Box(low, high, shape, np.float64),
             variance=spaces.Box(0.0, np.inf, shape, np.float64),
-            remaining=spaces.Box(-1, most, (1,), np.int64),
-            public_seed=spaces.Box(0, _INT_MAX, (1,), np.int64),
+            **rest,
         )
 
     def action_space(self) -> spaces.Space[Any]:

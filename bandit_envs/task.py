@@ -20,7 +20,7 @@ from .rng import ARMS_LIMIT, PULLS_LIMIT
 __all__ = ["Task"]
 
 MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a certificate
-ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features"), ("arm", "coordinate")
+ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features", "history"), ("arm", "coordinate")
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,8 @@ class Task:
             raise ValueError("pull='coordinate' needs arms of 2 dimensions or more, got scalar arms")
         if self.stop > ARMS_LIMIT:
             raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {self.K} * {self.D}")
+        if self.observation == "history" and self.budget is None and self.max_pulls is None:
+            raise ValueError("observation='history' needs a budget or max_pulls: a history has room for so many pulls")
         own.check(problem, self)
 
     @cached_property
@@ -96,6 +98,11 @@ class Task:
     def shape(self) -> tuple[int, ...]:
         """Shape of the counts `pulls` of one episode: (K,), or (K, D) where coordinates are pulled."""
         return (self.K, self.D) if self.pull == "coordinate" else (self.K,)
+
+    @property
+    def entries(self) -> int:
+        """How many pulls a history has room for: the budget or max_pulls, the smaller one; 0 where there is neither."""
+        return min((limit for limit in (self.budget, self.max_pulls) if limit is not None), default=0)
 
     def make_problem(self) -> Problem:
         """The problem itself: margins, plug-in answers.

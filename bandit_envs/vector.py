@@ -69,7 +69,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.copy = flag("copy", copy)
         self.setting = resolve(problem, **settings)
-        self.single_observation_space = self.setting.observation_space()
+        self.single_observation_space = self.setting.observation_space(self.num_envs)
         self.single_action_space = self.setting.action_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -112,7 +112,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
 
     @property
     def simulation(self) -> Simulation:
-        """The arrays in which the episodes run, for players: see `bandit_envs.playing`."""
+        """The arrays in which the episodes run, for players: see `bandit_envs.playing`. Players write no histories."""
         return self._sim.arrays
 
     def reset(

@@ -20,7 +20,12 @@ from bandit_envs import INSTANCES, PROBLEMS
 __all__ = ["pages"]
 
 FOLDER = Path(__file__).parent / "problems"
-FORMS = (("statistics", "arm"), ("features", "arm"), ("statistics", "full"))  # of observations and actions
+FORMS = (
+    ("statistics", "arm"),
+    ("features", "arm"),
+    ("history", "arm"),
+    ("statistics", "full"),
+)  # of observations and actions
 METRICS = {  # what the metrics of a verdict are
     "misclassified": "arms that are in the answer and should not be, or should and are not",
     "precision": "share of the answer that is right",

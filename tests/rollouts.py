@@ -12,7 +12,7 @@ from bandit_envs.catalogue import ENVIRONMENTS
 from bandit_envs.simulator import Simulator
 
 IDS = [row.id for row in ENVIRONMENTS.values()]
-FORMS = [(actions, observation) for actions in ("arm", "full") for observation in ("statistics", "features")]
+FORMS = [(actions, seen) for actions in ("arm", "full") for seen in ("statistics", "features", "history")]
 
 
 def simulator(arms: Arms, episodes: int, root: int = 0, first: int = 0, **rules: Any) -> Simulator:

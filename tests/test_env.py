@@ -69,14 +69,14 @@ def sb3_check(env: Any) -> None:
 @forms
 def test_gymnasium_checker(env_id: str, actions: str, observation: str) -> None:
     env = made(env_id, actions=actions, observation=observation, render_mode="ansi").unwrapped
-    assert warned(lambda: check_env(env)) <= (INFINITE if observation == "statistics" else set())
+    assert warned(lambda: check_env(env)) <= (INFINITE if observation != "features" else set())
 
 
 @catalogue
-@pytest.mark.parametrize("observation", ["features", "statistics"])
+@pytest.mark.parametrize("observation", ["features", "statistics", "history"])
 def test_stable_baselines_checker(env_id: str, observation: str) -> None:
     settings: dict[str, Any] = {}
-    if "Feasible" in env_id and observation == "statistics":  # SB3 warns of means that are a matrix: scalar arms
+    if "Feasible" in env_id and observation != "features":  # SB3 warns of means that are a matrix: scalar arms
         settings = {"instance": "sampler", "A": [[1.0]], "b": [0.5], "budget": 50}
     env = made(env_id, observation=observation, **settings).unwrapped
     assert warned(lambda: sb3_check(env)) == set()
@@ -173,8 +173,8 @@ def lawful(env: Any, steps: int = 300, seed: int = 3) -> None:
         assert truncated == (not terminated and spent == task.max_pulls != task.budget)
         over = END | metrics if terminated or truncated else set()
         assert set(info) == over | (set() if stops else {"sample"})
-        if task.observation == "statistics":
-            assert seen["pulls"].sum() == spent
+        if task.observation != "features":
+            assert seen["pulls" if task.observation == "statistics" else "times"].sum() == spent
             assert seen["remaining"][0] == (-1 if task.budget is None else task.budget - spent)
         else:
             assert np.abs(seen).max() <= 1

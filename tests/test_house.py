@@ -31,7 +31,7 @@ ORDER: dict[str, list[str]] = {
         "sampling datasets instances",
         "simulator polyhedra prompts problems",
         "playing papers task catalogue",
-        "lookup",
+        "lookup history",
         "views",
         "setting drawing",
         "episodes rendering",

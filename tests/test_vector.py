@@ -120,7 +120,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
 def test_native_is_sync_at_every_size(settings: dict[str, Any], size: int) -> None:
     actions = "full" if size in (3, 200) else "arm"
-    sync, native = twins(**settings, N=size, actions=actions, observation="features" if size == 70 else "statistics")
+    observation = {70: "features", 200: "history"}.get(size, "statistics")
+    sync, native = twins(**settings, N=size, actions=actions, observation=observation)
     ended, cut = agree(sync, native, 25 if size == 200 else 50, stop=0.02)
     assert ended >= size
     assert (cut > 0) == ("max_pulls" in settings)
@@ -228,7 +229,7 @@ def test_autoreset_goes_to_the_next_episode() -> None:
 
 @forms
 def test_disabled_leaves_finished_slots_alone(actions: str, observation: str) -> None:
-    env = made(4, instance=THREE, autoreset_mode=DISABLED, actions=actions, observation=observation)
+    env = made(4, instance=THREE, budget=50, autoreset_mode=DISABLED, actions=actions, observation=observation)
 
     def act(*arms: int) -> Any:
         if actions == "arm":
@@ -246,12 +247,12 @@ def test_disabled_leaves_finished_slots_alone(actions: str, observation: str) ->
         assert (reward == 0).all()
         assert info["_sample"].tolist() == [True, False, True, False]
         assert set(info) == {"sample", "_sample"}
-        for name in frozen if observation == "statistics" else [slice(None)]:
+        for name in frozen if observation != "features" else [slice(None)]:
             assert (seen[name][[1, 3]] == frozen[name][[1, 3]]).all()
             assert not (seen[name][[0, 2]] == frozen[name][[0, 2]]).all() or name in ("remaining", "public_seed")
     before = seen
     seen, _ = env.reset(options={"reset_mask": np.array([False, True, False, False])})
-    for name in frozen if observation == "statistics" else [slice(None)]:
+    for name in frozen if observation != "features" else [slice(None)]:
         assert (seen[name][[0, 2, 3]] == before[name][[0, 2, 3]]).all()
     _, _, terminated, _, info = env.step(act(1, 1, 1, 1))
     assert terminated.tolist() == [False, False, False, True]
@@ -309,8 +310,8 @@ def test_the_step_that_ends_an_episode_starts_the_next() -> None:
 
 
 def test_a_last_observation_is_no_view() -> None:
-    for observation in ("statistics", "features"):
-        env = made(2, instance=THREE, autoreset_mode=SAME, observation=observation, copy=False)
+    for observation in ("statistics", "features", "history"):
+        env = made(2, instance=THREE, budget=9, autoreset_mode=SAME, observation=observation, copy=False)
         env.reset(seed=0)
         env.step(np.array([0, 1]))
         last = env.step(np.array([3, 3]))[4]["final_obs"]
@@ -347,7 +348,7 @@ def test_modes_are_told() -> None:
 # --- copies and views -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("observation", ["statistics", "features"])
+@pytest.mark.parametrize("observation", ["statistics", "features", "history"])
 def test_copies_are_independent_and_views_are_live(observation: str) -> None:
     def arrays(seen: Any) -> list[Any]:
         return list(seen.values()) if isinstance(seen, dict) else [seen]

@@ -20,10 +20,10 @@ import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from bandit_envs import PROBLEMS, Problem, Quiet, Simulation, Task, integers, jit, mask
+from bandit_envs import PROBLEMS, Problem, Quiet, Simulation, Task, choice, integers, jit, mask, tally
 
 from . import parameters
-from .statistics import arrays, checked
+from .statistics import READ, arrays, checked
 
 __all__ = [
     "ALL_PROBLEMS", "FLOAT", "INT", "LOCAL_PROBLEMS", "Agent", "Fields", "Problems", "by_certificate", "seen_means",
@@ -190,6 +190,7 @@ class Agent(ABC):
             margin depends on that arm alone), or any other `Problems`.
         anytime: whether its rule does without the budget.
         needs: what it must be told where that is not the budget alone: "delta", say. Tables show it.
+        observation: the form of observations that it reads, "statistics" or "history".
         stops: whether it stops by itself where the task names a delta.
         coordinates: whether it can pull single coordinates of arms.
         promises: of an algorithm for the k best arms that stops by itself, criteria by which its answer is right with
@@ -209,6 +210,7 @@ class Agent(ABC):
     solves: ClassVar[Collection[str]]
     anytime: ClassVar[bool] = True
     needs: ClassVar[str] = ""
+    observation: ClassVar[str] = "statistics"
     stops: bool = False
     coordinates: ClassVar[bool] = False
     promises: ClassVar[tuple[str, ...]] = ()
@@ -245,8 +247,9 @@ class Agent(ABC):
             raise ValueError(f"{self.name} solves {solved}, not {self.task.problem}{why}")
         if self.task.pull == "coordinate" and not self.coordinates:
             raise ValueError(f"{self.name} pulls whole arms, not single coordinates (pull='coordinate')")
-        if self.task.observation != "statistics":
-            raise ValueError(f"{self.name} reads observation='statistics', not {self.task.observation!r}")
+        choice(f"the attribute observation of {self.name}", self.observation, tuple(READ))
+        if self.task.observation != self.observation:
+            raise ValueError(f"{self.name} reads observation={self.observation!r}, not {self.task.observation!r}")
         if self._brought:
             self._check_methods()
 
@@ -269,6 +272,12 @@ class Agent(ABC):
                 raise TypeError(f"{self.name} must define {takes}, with arguments in this order: {error}") from error
             except ValueError:  # some functions written in C have no signature
                 continue
+        chooses: Any = next(kind for kind in type(self).__mro__ if "choose" in vars(kind))
+        if self.observation == "history" and not chooses._brought:
+            raise TypeError(
+                f"{self.name} says observation='history', and so must define choose(observation, state) itself: its "
+                "base class reads statistics"
+            )
 
     @functools.cached_property
     def _mark(self) -> str:
@@ -321,9 +330,14 @@ class Agent(ABC):
 
     # --- what an algorithm is ---------------------------------------------------------------------------------------
 
+    @functools.cached_property
+    def _leading(self) -> tuple[str, tuple[int, ...]]:
+        """A part of the observation that tells how many episodes it is of, and its shape for one of them."""
+        return ("arms", (self.task.entries,)) if self.observation == "history" else ("pulls", self.task.shape)
+
     def remember(self, observation: Observation) -> Any:
         """The memory of a batch of episodes, made from whatever they have seen so far."""
-        return len(observation["pulls"])
+        return len(observation[self._leading[0]])
 
     @abstractmethod
     def choose(self, observation: Observation, state: Any) -> Ints | tuple[Ints, Ints]:
@@ -343,7 +357,12 @@ class Agent(ABC):
             state: the agent's memory.
             slots: only these rows of the batch.
         """
-        return self.problem.plug_in(seen_means(observation, slots))
+        if self.observation == "statistics":
+            return self.problem.plug_in(seen_means(observation, slots))
+        batch, single = self._batched(observation)
+        rows = batch if slots is None else {part: array[slots] for part, array in batch.items()}
+        answer = self.problem.plug_in(tally(self.task, rows)[1])
+        return answer[0] if single else answer
 
     # --- what an environment, SB3 or the evaluation call --------------------------------------------------------------
 
@@ -362,7 +381,8 @@ class Agent(ABC):
         randomised algorithm stays random whatever `deterministic` says.
 
         Args:
-            observation: arrays with a leading episode axis, or without (recognised by the axes of `pulls`).
+            observation: arrays with a leading episode axis, or without (recognised by the axes of `pulls`, or of the
+                `arms` of a history).
             state: what the last call returned; None builds the memory from the observation.
             episode_start, deterministic: not read.
             playing: what `play` hands on.
@@ -372,9 +392,9 @@ class Agent(ABC):
             filled where the episode ends with this action. Without the axis for an un-batched observation.
 
         Raises:
-            ValueError: if the observation is not the statistics of the task's K arms. Their values are looked at where
-                `state` is None: pulls are integers >= 0, means lie in the support, and there are none yet unless the
-                agent `resumes`. Also for a state that is no memory
+            ValueError: if the observation is not the statistics of the task's K arms, or a history of it. Their values
+                are looked at where `state` is None: pulls are integers >= 0, means lie in the support, and there are
+                none yet unless the agent `resumes`. Also for a state that is no memory
                 of this agent, and where what `choose` and `recommend` of a class of one's own return is no decision.
         """
         given = state
@@ -382,7 +402,8 @@ class Agent(ABC):
             observation, single = self._batched(observation)
             if state is None:
                 observation = checked(self.name, self.task, observation)
-                if not self.resumes and observation["pulls"].any():
+                made = observation["pulls" if self.observation == "statistics" else "length"]
+                if not self.resumes and made.any():
                     raise ValueError(
                         f"{self.name} goes on from its memory, which statistics do not tell: hand predict the state "
                         "that it returned last (pickle keeps it exactly); or, once, begin_anew(observation) to have "
@@ -397,7 +418,7 @@ class Agent(ABC):
             else:
                 chosen = self.played(*playing, observation, state)
             if self._brought:
-                chosen = self._decided(chosen, observation["pulls"].shape[:1])
+                chosen = self._decided(chosen, observation[self._leading[0]].shape[:1])
             arms, times = chosen if isinstance(chosen, tuple) else (chosen, None)
             if self.task.actions == "arm":
                 return (int(arms[0]) if single else arms), state
@@ -431,13 +452,14 @@ class Agent(ABC):
         try:
             batch = checked(self.name, self.task, self._batched(observation)[0])
             if slots is not None:
-                self._check_slots(slots, len(batch["pulls"]))
+                self._check_slots(slots, len(batch["remaining"]))
         except (ValueError, TypeError) as wrong:
             return wrong
         except Exception as wrong:
             return ValueError(f"{self.name} cannot read the observation: {type(wrong).__name__}: {wrong}")
-        if not len(batch["pulls"]):
-            return ValueError(f"pulls must be of at least one episode, got the shape {batch['pulls'].shape}")
+        if not len(batch["remaining"]):
+            part = self._leading[0]
+            return ValueError(f"{part} must be of at least one episode, got the shape {batch[part].shape}")
         ours = not self._brought
         if ours and not isinstance(error, (ValueError, TypeError)) or isinstance(error, NumbaError):
             for part, array in observation.items():
@@ -534,21 +556,24 @@ class Agent(ABC):
         Raises:
             ValueError: if it is not of the task's K arms.
         """
+        part, shape = self._leading
         try:
-            single = observation["pulls"].ndim == len(self.task.shape)
+            single = observation[part].ndim == len(shape)
         except (TypeError, KeyError, IndexError, AttributeError):
-            observation = arrays(self.name, observation)
-            single = observation["pulls"].ndim == len(self.task.shape)
+            observation = arrays(self.name, observation, self.observation)
+            single = observation[part].ndim == len(shape)
         if single:
             try:
                 observation = {name: array[None] for name, array in observation.items()}
             except (TypeError, KeyError):  # some are lists, or worse
-                observation = {name: array[None] for name, array in arrays(self.name, observation).items()}
-        pulls = observation["pulls"]
-        if pulls.dtype is not INT and pulls.dtype.kind not in "iu":
-            raise ValueError(f"pulls must be an integer array, got {pulls!r:.200}")
-        if pulls.shape[1:] != self.task.shape:
-            raise ValueError(f"{self.name} was made for {self.task.K} arms, got pulls of shape {pulls.shape}")
+                read = arrays(self.name, observation, self.observation)
+                observation = {name: array[None] for name, array in read.items()}
+        leading = observation[part]
+        if leading.dtype is not INT and leading.dtype.kind not in "iu":
+            raise ValueError(f"{part} must be an integer array, got {leading!r:.200}")
+        if leading.shape[1:] != shape:
+            of = f"{self.task.K} arms" if part == "pulls" else f"histories of {shape[0]} pulls"
+            raise ValueError(f"{self.name} was made for {of}, got {part} of shape {leading.shape}")
         return observation, single
 
     def play(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Any, Any]:
@@ -602,7 +627,7 @@ class Agent(ABC):
         Raises:
             ValueError: naming the state.
         """
-        E, mark = len(observation["pulls"]), getattr(state, "_made_by", None)
+        E, mark = len(observation[self._leading[0]]), getattr(state, "_made_by", None)
         if type(self).remember is Agent.remember:
             if type(state) is int and state == E:
                 return

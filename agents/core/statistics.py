@@ -1,4 +1,4 @@
-"""The statistics that an agent reads, checked where they enter: a batch of episodes, or a single one."""
+"""What an agent reads, checked where it enters: statistics or a history, of a batch of episodes or of a single one."""
 
 from __future__ import annotations
 
@@ -10,31 +10,37 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task
 
-__all__ = ["STATISTICS", "arrays", "checked"]
+__all__ = ["READ", "arrays", "checked"]
 
-STATISTICS = ("pulls", "total", "mean", "variance", "remaining", "public_seed")
-_INTEGERS = ("pulls", "remaining", "public_seed")
+# The parts of what an agent reads, by the form of its observations.
+READ = {
+    "statistics": ("pulls", "total", "mean", "variance", "remaining", "public_seed"),
+    "history": ("arms", "samples", "times", "length", "remaining", "public_seed"),
+}
+_FLOATS = ("total", "mean", "variance", "samples")
 MOST_PULLS = 2**53  # up to here a float has every integer
 ROUNDING = 1e-6  # relative: more than the rounding error of a mean of 10^9 samples
 Observation = Mapping[str, NDArray[Any]]
 
 
-def arrays(name: str, observation: Any) -> Observation:
-    """The statistics as arrays, where some are lists.
+def arrays(name: str, observation: Any, form: str = "statistics") -> Observation:
+    """The parts of an observation as arrays, where some are lists.
 
     Args:
         name: of the agent, for messages.
+        form: of the observations that it reads.
 
     Raises:
-        ValueError: for what is no dict of statistics, and for what cannot be an array of numbers.
+        ValueError: for what is no dict of statistics or history, and for what cannot be an array of numbers.
     """
+    parts, of = READ[form], "statistics" if form == "statistics" else "a history"
     if not isinstance(observation, Mapping):
-        raise ValueError(f"{name} reads a dict of statistics, got {type(observation).__name__}")
-    if missing := [part for part in STATISTICS if part not in observation]:
-        raise ValueError(f"{name} reads a dict of statistics, got a dict without {', '.join(missing)}")
-    found = {part: np.asarray(value) for part, value in observation.items() if part not in STATISTICS}
-    for part in STATISTICS:
-        kinds, what = ("iu", "an integer array") if part in _INTEGERS else ("iuf", "an array of numbers")
+        raise ValueError(f"{name} reads a dict of {of}, got {type(observation).__name__}")
+    if missing := [part for part in parts if part not in observation]:
+        raise ValueError(f"{name} reads a dict of {of}, got a dict without {', '.join(missing)}")
+    found = {part: np.asarray(value) for part, value in observation.items() if part not in parts}
+    for part in parts:
+        kinds, what = ("iuf", "an array of numbers") if part in _FLOATS else ("iu", "an integer array")
         try:
             array = np.asarray(observation[part])
         except (TypeError, ValueError):  # ragged
@@ -46,31 +52,55 @@ def arrays(name: str, observation: Any) -> Observation:
 
 
 def checked(name: str, task: Task, observation: Any) -> Observation:
-    """The statistics of a batch, as arrays of the shapes and values that an environment could have shown.
+    """The parts of a batch, as arrays of the shapes and values that an environment could have shown.
 
     Args:
         name: of the agent, for messages.
-        task: its task.
+        task: its task, which tells the form.
 
     Raises:
         ValueError: naming what is wrong.
     """
-    found = arrays(name, observation)
-    pulls, mean = found["pulls"], found["mean"]
-    E, values = len(pulls), (task.K,) if task.D == 1 else (task.K, task.D)
-    shapes = {"pulls": task.shape, "remaining": (1,), "public_seed": (1,)}
-    for part in STATISTICS:
-        if found[part].shape != (E, *shapes.get(part, values)):
-            wanted = ", ".join(map(str, (E, *shapes.get(part, values))))
-            raise ValueError(f"{part} must have the shape ({wanted}), got {found[part].shape}")
-    if pulls.size and not 0 <= pulls.min() <= pulls.max() <= MOST_PULLS:
-        odd = pulls.min() if pulls.min() < 0 else pulls.max()
-        raise ValueError(f"pulls must be >= 0, and at most 2^53, got {odd}")
+    found = arrays(name, observation, task.observation)
+    H, D, values = task.entries, (task.D,) * (task.D > 1), (task.K,) if task.D == 1 else (task.K, task.D)
+    shapes = {"pulls": task.shape, "total": values, "mean": values, "variance": values, "arms": (H,), "times": (H,)}
+    shapes |= {"samples": (H, *D) if task.pull == "arm" else (H,)}
+    E = len(found["remaining"])
+    for part in READ[task.observation]:
+        shape = E, *shapes.get(part, (1,))
+        if found[part].shape != shape:
+            raise ValueError(f"{part} must have the shape ({', '.join(map(str, shape))}), got {found[part].shape}")
+    if task.observation == "statistics":
+        pulls, told, by = found["pulls"], "mean", found["mean"]
+        if pulls.size and not 0 <= pulls.min() <= pulls.max() <= MOST_PULLS:
+            odd = pulls.min() if pulls.min() < 0 else pulls.max()
+            raise ValueError(f"pulls must be >= 0, and at most 2^53, got {odd}")
+    else:
+        pulls, told, by = _pulls_of(found, task), "samples", found["samples"]
     if task.support is not None and task.law != "gaussian" and pulls.size:
         low, high = task.support
         reach = ROUNDING * max(abs(low), abs(high))
-        seen = pulls > 0 if pulls.shape == mean.shape else (pulls > 0)[..., None]
-        outside = seen & ~((mean >= low - reach) & (mean <= high + reach))
+        seen = pulls > 0 if pulls.shape == by.shape else (pulls > 0)[..., None]
+        outside = seen & ~((by >= low - reach) & (by <= high + reach))
         if outside.any():
-            raise ValueError(f"mean must lie in the support [{low:g}, {high:g}] of the arms, got {mean[outside][0]}")
+            raise ValueError(f"{told} must lie in the support [{low:g}, {high:g}] of the arms, got {by[outside][0]}")
     return found
+
+
+def _pulls_of(history: Observation, task: Task) -> NDArray[Any]:
+    """The pulls of each entry of a history, (E, H), 0 behind the last one.
+
+    Raises:
+        ValueError: for entries that are none, naming them.
+    """
+    arms, times, length, H = history["arms"], history["times"], history["length"], task.entries
+    if length.size and not 0 <= length.min() <= length.max() <= H:
+        odd = length.min() if length.min() < 0 else length.max()
+        raise ValueError(f"length must be in 0 .. {H}, got {odd}")
+    inside = np.arange(H) < length
+    if (wrong := arms[inside & ((arms < 0) | (arms >= task.stop))]).size:
+        raise ValueError(f"arms must be in 0 .. {task.stop - 1} in the entries of a history, got {wrong[0]}")
+    if (wrong := times[inside & ((times < 1) | (times > H))]).size:
+        raise ValueError(f"times must be in 1 .. {H} in the entries of a history, got {wrong[0]}")
+    pulls: NDArray[Any] = np.where(inside, times, 0)
+    return pulls

@@ -41,7 +41,7 @@ def make_agent(recipe: Recipe, env_id: str, kwargs: Any) -> tuple[Any, PureExplo
 
     What a function makes is known only once it has been made: where the forms were others, it is made again.
     """
-    forms = ("arm", "features") if recipe.observation == "features" else ("full", "statistics")
+    forms = "arm" if recipe.observation == "features" else "full", recipe.observation
     for _ in range(2):
         envs = make_envs(env_id, 1, *forms, kwargs)
         try:
@@ -73,8 +73,8 @@ def most_pulls(task: Task) -> int:
 
 
 def plays(agent: Any, slots: int = 1) -> bool:
-    """Whether an agent plays whole episodes in compiled code, so many side by side."""
-    able = hasattr(agent, "play") and getattr(agent, "plays", False) is True
+    """Whether an agent plays whole episodes in compiled code, which writes no histories, so many side by side."""
+    able = hasattr(agent, "play") and getattr(agent, "plays", False) is True and reads(agent) != "history"
     return able and slots <= getattr(agent, "most_played", slots)
 
 

@@ -176,6 +176,8 @@ def _batch_size(envs: PureExplorationVectorEnv, episodes: int, batch: int | None
         return min(integer("batch", batch, 1, 2**24), episodes)
     setting, K, D = envs.setting, envs.task.K, envs.task.D
     per_slot = 40 + K * (8 * 8 + 24 * D)
+    if envs.task.observation == "history":  # and its spaces, which are twice as large
+        per_slot += envs.task.entries * (2 + D) * 24
     if setting.fixed is None or setting.shuffle_arms:  # each slot has arms of its own
         per_slot += setting.source.arms.parameters.nbytes + 16 * K * D
     most = max(1, min(episodes, 4096, MEMORY // per_slot))

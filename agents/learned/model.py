@@ -50,7 +50,7 @@ def one_thread() -> Iterator[None]:
 
 
 def as_features(name: str, observation: Any) -> None:
-    """Refuse observations in the form of statistics.
+    """Refuse observations in the form of statistics, or of a history.
 
     Args:
         name: of the agent that is to read the observation.
@@ -59,9 +59,9 @@ def as_features(name: str, observation: Any) -> None:
         ValueError: for a dict, telling which form is wanted.
     """
     if isinstance(observation, Mapping):
-        F = len(FEATURES)
+        F, of = len(FEATURES), "a history" if "times" in observation else "statistics"
         raise ValueError(
-            f"{name} reads observation='features', an array, got a dict of statistics; the array is (E, K * {F}), or "
+            f"{name} reads observation='features', an array, got a dict of {of}; the array is (E, K * {F}), or "
             f"(K * {F},) for a single episode"
         )
 

@@ -173,12 +173,13 @@ class Book:
         self.run = run = Run(agent, task, self.setup.public_seed)
         if self.count == 0:
             return
+        results = zip(*self.told, strict=True)
+        told = [(self.place[int(arm)], sample.copy()) for arm, sample in results if int(arm) in self.place]
         if run.resumes:
-            run.start_from(self.statistics.at(self.active))
+            run.start_from(self.statistics.at(self.active), told)
             return
-        for arm, sample in zip(*self.told, strict=True):
-            if int(arm) in self.place:
-                run.tell(self.place[int(arm)], sample.copy())
+        for arm, sample in told:
+            run.tell(arm, sample)
 
     def _set_arms(self) -> None:
         self.active = np.array([arm for arm in range(len(self.names)) if arm not in self.withdrawn], np.int64)
@@ -187,8 +188,13 @@ class Book:
     # --- states that are kept -----------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes | None:
-        """The state as plain arrays; None where the agent's memory is of a form that cannot be written so."""
+        """The state as plain arrays; None where the agent's memory is of a form that cannot be written so.
+
+        Of an agent that reads histories there is none: its course is taken from the events.
+        """
         run, seen, store = self.run, self.run.seen, list[Any]()
+        if run.course is not None:
+            return None
         try:
             memory = plain.written(run.memory, store)
         except plain.NotPlainError:

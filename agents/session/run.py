@@ -11,6 +11,8 @@ Results may also come for other arms than the one that the agent wants. There ar
   handed to it when it wants that arm. The samples of an arm are independent of when they are taken, so that its
   decisions are those of an episode without such results.
 
+An agent that reads histories sees the results in the order in which it has taken them in.
+
 Results that are still to come are imagined, on a copy: each as the arm's present mean.
 """
 
@@ -24,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PULLS_LIMIT, FeatureTable, Task
+from bandit_envs import PULLS_LIMIT, FeatureTable, History, Task
 
 from ..core.agent import Agent
 from .statistics import Statistics
@@ -36,6 +38,7 @@ Bools = NDArray[np.bool_]
 
 PATIENCE = 100  # results that are imagined one after another; of an agent that resumes, the others all at once
 UNDECIDED = -1
+Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
 
 
 class Run:
@@ -48,6 +51,7 @@ class Run:
 
     Attributes:
         seen: what the agent's decisions rest on. told: how many results have come.
+        course: the arms and results in `seen`, in order, of an agent that reads histories; None of any other.
         bank: of an agent that does not resume, all results of each arm in order; it has seen as many as it has wanted.
         arm: the one that it wants next, `UNDECIDED` before it has been asked. left: how often it wants it.
         over: whether it has stopped, or the budget is spent; answer: its final answer then, (K,).
@@ -58,6 +62,7 @@ class Run:
         self.problem = task.make_problem()
         self.resumes = bool(getattr(agent, "resumes", True))
         self.seen = Statistics.of(task.K, task.D)
+        self.course: list[Result] | None = [] if task.observation == "history" else None
         self.bank: dict[int, list[Floats]] = {}
         self.told = 0
         self.memory: Any = None
@@ -73,11 +78,18 @@ class Run:
         """A run that moves on by itself, and is told nothing."""
         twin = copy.copy(self)
         twin.seen, twin.memory = self.seen.at(slice(None)), copy.deepcopy(self.memory)
+        twin.course = None if self.course is None else self.course.copy()
         return twin
 
-    def start_from(self, seen: Statistics) -> None:
-        """Of an agent that resumes: begin with results that are there already."""
+    def start_from(self, seen: Statistics, results: Iterable[Result]) -> None:
+        """Of an agent that resumes: begin with results that are there already.
+
+        Args:
+            seen: their statistics. results: they themselves, in order.
+        """
         self.seen, self.told = seen, seen.spent
+        if self.course is not None:
+            self.course = list(results)
         self._look_at_the_end()
 
     def tell(self, arm: int, sample: Floats) -> None:
@@ -118,7 +130,7 @@ class Run:
         if run.resumes and not run.over and (others := list(rest.elements())):
             for arm in others:
                 run.told += 1
-                run.seen.add(arm, run._guess(arm))
+                run._take_in(arm, run._guess(arm))
             run.memory, run.arm = None, UNDECIDED
             run._look_at_the_end()
             run.decide()
@@ -149,7 +161,7 @@ class Run:
 
     def _see(self, arm: int, sample: Floats) -> None:
         """Let the agent see a result: it decides again once it has all that it wanted."""
-        self.seen.add(arm, sample)
+        self._take_in(arm, sample)
         if arm != self.arm:
             self.memory, self.arm = None, UNDECIDED
             return
@@ -158,6 +170,12 @@ class Run:
             self.arm = UNDECIDED
             if self.seen.spent < self.most:
                 self.decide()
+
+    def _take_in(self, arm: int, sample: Floats) -> None:
+        """Add a result to what has been seen."""
+        self.seen.add(arm, sample)
+        if self.course is not None:
+            self.course.append((arm, sample))
 
     def _see_kept(self) -> None:
         """Let the agent see the results of the arms that it wants, as long as there are any."""
@@ -187,10 +205,21 @@ class Run:
     def _all(self) -> Statistics:
         """What has been seen, and what is in the bank."""
         seen = self.seen.at(slice(None))
-        for arm, kept in self.bank.items():
-            for sample in kept[self.seen.pulls[arm] :]:
-                seen.add(arm, sample)
+        for arm, sample in self._unseen():
+            seen.add(arm, sample)
         return seen
+
+    def _unseen(self) -> list[Result]:
+        """What is in the bank and has not been seen."""
+        return [(arm, sample) for arm, kept in self.bank.items() for sample in kept[self.seen.pulls[arm] :]]
+
+    def _history(self, results: Iterable[Result]) -> dict[str, NDArray[Any]]:
+        """Results as a batch of one episode, as an environment shows them."""
+        history = History(self.task, 1)
+        for arm, sample in results:
+            history.append(arm, sample)
+        left, seed = np.array([[self._remaining()]], np.int64), np.array([[self.public_seed]], np.int64)
+        return history.shown() | {"remaining": left, "public_seed": seed}
 
     def _ask_agent(self) -> tuple[int, int, Bools | None]:
         """The next arm, how often to pull it, and the answer that goes with it, if the agent gives one."""
@@ -201,6 +230,8 @@ class Run:
             D = self.task.D
             variance = statistics["variance"] if D > 1 else self.seen.variance[:, 0][None]
             observation = table.fill(statistics["pulls"], self.seen.seen(), variance, statistics["remaining"])
+        elif self.course is not None:
+            observation = self._history(self.course)
         begins = np.array([self.memory is None])
         action, self.memory = self.agent.predict(observation, self.memory, begins, deterministic=True)
         if self.task.actions == "arm":
@@ -209,6 +240,8 @@ class Run:
 
     def _recommended(self, seen: Statistics) -> Bools:
         observation = seen.observation(self._remaining(), self.public_seed)
+        if self.course is not None:
+            observation = self._history([*self.course, *self._unseen()])
         answer: Bools = self.agent.recommended(observation, self.memory, np.zeros(1, np.int64))[0]
         return np.array(answer, np.bool_)
 

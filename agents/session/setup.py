@@ -208,17 +208,14 @@ def _made(recipe: Recipe, parameters: Mapping[str, Any], task: Task) -> Made:
     Raises:
         ValueError: as `agents.make`.
     """
-    observation = recipe.observation
+    forms = {"actions": "arm" if recipe.observation == "features" else "full", "observation": recipe.observation}
     for _ in range(2):
-        forms = {"actions": "full" if observation == "statistics" else "arm", "observation": observation}
         fitting = task.replace(**forms)
         agent = recipe.make(fitting, **parameters)
         wanted = {"actions": "full" if isinstance(agent, Agent) else "arm", "observation": reads(agent)}
         if wanted == forms:
             return Made(agent, fitting)
-        observation = wanted["observation"]
-    if wanted["actions"] != forms["actions"]:
-        return Made(agent, task.replace(**wanted))
+        forms = wanted
     raise ValueError(f"{recipe.name} makes agents that read other observations than those they are made for")
 
 
@@ -226,7 +223,7 @@ def _truth(recipe: Recipe, source: Any) -> dict[str, Any]:
     """What an oracle is told of an environment's fixed instance, by the names of its parameters."""
     if isinstance(source, Task) or not getattr(recipe.target, "oracles", {}):
         return {}
-    if task_of(source).observation != "statistics":
+    if task_of(source).observation != recipe.observation:
         return {}
     agent = _within(recipe.make(source))
     return {name: value for name, value in agent.parameters.items() if name in agent.told}

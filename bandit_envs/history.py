@@ -1,0 +1,154 @@
+"""The histories of episodes: which arm each pull was of and what it yielded, in order, for agents that read samples.
+
+A history has room for H entries, H the most pulls that an episode can have. An entry is a pull, or a bulk pull, which
+tells the mean of its samples and how many they are. Behind the last entry there is nothing: the arm -1, zeros else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .compiled import jit
+from .simulator import PULLED, Simulator
+from .task import Task
+
+__all__ = ["History", "check_room", "tally"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_NUMBERS = 2**27  # in the histories of all episodes side by side, which then take 1 GiB
+NOTHING = -1  # in place of an arm
+
+
+@jit
+def _record(did: Any, chosen: Any, outcome: Any, spent: Any, arms: Any, samples: Any, times: Any, length: Any) -> None:
+    """Write down the pulls of a step, of the arms `chosen` (E,); `length` (2, E): entries, and pulls in them."""
+    E, D = len(did), samples.shape[2]
+    for e in range(E):
+        if did[e] == PULLED:
+            i = length[0, e]
+            arms[e, i], times[e, i] = chosen[e], spent[e] - length[1, e]
+            for d in range(D):
+                samples[e, i, d] = outcome[E + e * D + d]
+            length[0, e], length[1, e] = i + 1, spent[e]
+
+
+@jit
+def _clear(rows: Any, arms: Any, samples: Any, times: Any, length: Any) -> None:
+    """Take out all entries of the episodes `rows`."""
+    for row in range(len(rows)):
+        e = rows[row]
+        for i in range(length[0, e]):
+            arms[e, i], times[e, i] = NOTHING, 0
+            for d in range(samples.shape[2]):
+                samples[e, i, d] = 0.0
+        length[0, e], length[1, e] = 0, 0
+
+
+@jit
+def _tally(arms: Any, samples: Any, times: Any, length: Any, pulls: Any, means: Any) -> None:
+    """Fill pulls (E, A) and means (E, A, D), NaN for arms never pulled, from histories whose samples are (E, H, D)."""
+    for e in range(len(arms)):
+        for i in range(length[e, 0]):
+            a = arms[e, i]
+            pulls[e, a] += times[e, i]
+            for d in range(samples.shape[2]):
+                means[e, a, d] += samples[e, i, d] * times[e, i]
+        for a in range(pulls.shape[1]):
+            for d in range(samples.shape[2]):
+                means[e, a, d] = means[e, a, d] / pulls[e, a] if pulls[e, a] else np.nan
+
+
+def check_room(task: Task, count: int) -> None:
+    """Refuse histories for which there is no room.
+
+    Args:
+        task: with observation="history". count: episodes side by side.
+
+    Raises:
+        ValueError: naming their size, and the largest one.
+    """
+    numbers = count * task.entries * (2 + (task.D if task.pull == "arm" else 1))
+    if numbers > MOST_NUMBERS:
+        raise ValueError(
+            f"the histories of {count:,} episodes side by side, of up to {task.entries:,} pulls each, have {numbers:,} "
+            f"numbers, and at most {MOST_NUMBERS:,} are allowed: give a smaller budget, max_pulls or num_envs"
+        )
+
+
+class History:
+    """The histories of E episodes of a task.
+
+    Args:
+        task: with observation="history". count: E.
+
+    Attributes:
+        arms: (E, H), -1 behind the last entry. samples: (E, H), or (E, H, D) where a pull samples D numbers.
+        times: (E, H), pulls that an entry stands for. length: (E, 1), entries so far.
+
+    Raises:
+        ValueError: where they are too long, see `check_room`.
+    """
+
+    def __init__(self, task: Task, count: int) -> None:
+        check_room(task, count)
+        D = task.D if task.pull == "arm" else 1
+        self.arms, self.times = np.full((count, task.entries), NOTHING), np.zeros((count, task.entries), np.int64)
+        self._samples, self._length = np.zeros((count, task.entries, D)), np.zeros((2, count), np.int64)
+        self.samples: Floats = self._samples if D > 1 else self._samples[:, :, 0]
+        self.length = self._length[0].reshape(count, 1)
+
+    def clear(self, rows: Ints) -> None:
+        """Begin the histories of the episodes `rows` (n,) anew."""
+        _clear(rows, self.arms, self._samples, self.times, self._length)
+
+    def record(self, simulator: Simulator, chosen: Ints) -> None:
+        """Write down the last step of a simulator, in which the episodes that pulled have pulled the arms `chosen`."""
+        outcome, spent = simulator.arrays.outcome, simulator.spent
+        _record(simulator.did, chosen, outcome, spent, self.arms, self._samples, self.times, self._length)
+
+    def append(self, arm: int, sample: Floats) -> None:
+        """Write down a single pull of a history that stands alone, E = 1; beyond its end, nothing is written.
+
+        Args:
+            arm: the arm. sample: (D,).
+        """
+        i = self._length[0, 0]
+        if i < self.arms.shape[1]:
+            self.arms[0, i], self.times[0, i], self._samples[0, i] = arm, 1, sample
+            self._length += 1
+
+    def shown(self) -> dict[str, NDArray[Any]]:
+        """The parts of the observation that are the history's, live views."""
+        return {"arms": self.arms, "samples": self.samples, "times": self.times, "length": self.length}
+
+    def state(self) -> list[NDArray[Any]]:
+        """The arrays that hold all attributes; no copies."""
+        return [self.arms, self._samples, self.times, self._length]
+
+
+def tally(task: Task, history: Mapping[str, NDArray[Any]]) -> tuple[Ints, Floats]:
+    """What histories say of each arm: how often it was pulled, and the mean of its samples.
+
+    The means are those of the statistics, bit for bit where no pull is a bulk pull, else up to rounding.
+
+    Args:
+        task: of the episodes.
+        history: an observation in the form "history" with a leading episode axis, (E, H) ...; only `arms`, `samples`,
+            `times` and `length` are read.
+
+    Returns:
+        Pulls (E, K) and means (E, K) or (E, K, D), NaN for arms never pulled; where coordinates are pulled, pulls too
+        are (E, K, D).
+    """
+    arms, times, length = (np.ascontiguousarray(history[name], np.int64) for name in ("arms", "times", "length"))
+    E, H = arms.shape
+    samples = np.ascontiguousarray(history["samples"], np.float64).reshape(E, H, -1)
+    pulls, means = np.zeros((E, task.stop), np.int64), np.zeros((E, task.stop, samples.shape[2]))
+    _tally(arms, samples, times, length, pulls, means)
+    return pulls.reshape(E, *task.shape), means.reshape((E, task.K) if task.D == 1 else (E, task.K, task.D))

@@ -1,0 +1,413 @@
+"""Histories: what an episode has shown, in order, in environments, and agents that read them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import FlattenObservation
+from numpy.typing import NDArray
+from rollouts import full, same, some_action
+
+import agents
+from agents.core.certified import Certified
+from bandit_envs import PureExplorationEnv, Task, tally
+
+BEST = "bandit_envs/BestArm-v0"
+THREE = {"law": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}
+PLANE = {"law": "gaussian", "mean": [[0.1, 0.9], [0.5, 0.4], [0.0, 0.2]], "sd": 0.3}
+INSIDE = {"A": [[1, 0]], "b": [0.3]}
+
+
+def made(problem: str = "BestArm", **kwargs: Any) -> Any:
+    return gym.make(f"bandit_envs/{problem}-v0", observation="history", **kwargs)
+
+
+# --- what is written down ---------------------------------------------------------------------------------------------
+
+
+def test_a_history_by_hand() -> None:
+    env = made(instance=THREE, budget=4)
+    seen, _ = env.reset(seed=5)
+    assert list(seen) == ["arms", "samples", "times", "length", "remaining", "public_seed"]
+    assert (seen["arms"].tolist(), seen["samples"].tolist(), seen["times"].tolist()) == ([-1] * 4, [0.0] * 4, [0] * 4)
+    assert (seen["length"].tolist(), seen["remaining"].tolist()) == ([0], [4])
+    x, _, _, _, first = env.step(2)
+    y, _, _, _, second = env.step(0)
+    z, _, terminated, _, third = env.step(2)
+    assert x["arms"].tolist() == [2, -1, -1, -1]  # earlier observations stay as they were
+    assert x["samples"].tolist() == [first["sample"], 0, 0, 0]
+    assert y["arms"].tolist() == [2, 0, -1, -1]
+    assert z["arms"].tolist() == [2, 0, 2, -1]
+    assert z["samples"].tolist() == [first["sample"], second["sample"], third["sample"], 0]
+    assert (z["times"].tolist(), z["length"].tolist(), z["remaining"].tolist()) == ([1, 1, 1, 0], [3], [1])
+    assert not terminated
+    stopped, _, terminated, _, _ = env.step(3)
+    assert terminated
+    assert same(stopped, z)  # to stop is no entry
+    assert env.reset()[0]["arms"].tolist() == [-1] * 4
+
+
+def test_a_bulk_pull_is_one_entry() -> None:
+    env = made(instance=THREE, budget=10, actions="full")
+    env.reset(seed=1)
+    seen, *_, first = env.step(full(1, 6, K=3))
+    assert (seen["arms"][:2].tolist(), seen["times"][:2].tolist(), seen["length"][0]) == ([1, -1], [6, 0], 1)
+    assert seen["samples"][0] == first["sample"]
+    seen, *_ = env.step(full(0, 9, K=3))  # clipped to 4
+    assert (seen["times"][:3].tolist(), seen["length"][0], seen["remaining"][0]) == ([6, 4, 0], 2, 0)
+    last, _, terminated, *_ = env.step(full(2, 1, [0, 0, 1], K=3))  # the answer, which pulls nothing
+    assert terminated
+    assert same(last, seen)
+
+
+def test_samples_of_several_dimensions_and_of_single_coordinates() -> None:
+    env = made("Feasible", instance=PLANE, budget=5, **INSIDE)
+    env.reset(seed=0)
+    *_, one = env.step(2)
+    seen, *_, two = env.step(0)
+    assert seen["samples"].shape == (5, 2)
+    assert seen["samples"][:2].tolist() == [one["sample"].tolist(), two["sample"].tolist()]
+    assert (seen["samples"][2:] == 0).all()
+    env = made("Feasible", instance=PLANE, budget=5, pull="coordinate", **INSIDE)
+    env.reset(seed=0)
+    *_, one = env.step(5)  # arm 2, coordinate 1
+    seen, *_, two = env.step(1)
+    assert (seen["arms"].tolist(), seen["samples"].shape) == ([5, 1, -1, -1, -1], (5,))
+    assert seen["samples"][:2].tolist() == [one["sample"], two["sample"]]
+
+
+def test_the_room_is_the_budget_or_max_pulls() -> None:
+    for rules, H in (({"budget": 7}, 7), ({"max_pulls": 5, "delta": 0.1}, 5), ({"budget": 7, "max_pulls": 5}, 5)):
+        env = made(instance=THREE, **rules)
+        seen, _ = env.reset(seed=0)
+        assert seen["arms"].shape == seen["samples"].shape == seen["times"].shape == (H,)
+        over = False
+        while not over:
+            seen, _, terminated, truncated, _ = env.step(0)
+            over = terminated or truncated
+        assert seen["arms"].tolist() == [0] * H
+
+
+@pytest.mark.parametrize("actions", ["arm", "full"])
+@pytest.mark.parametrize("law", [THREE, "sampler(arms=3)", "sampler(law='gaussian', arms=3, mean={'normal': [0, 1]})"])
+def test_a_history_tells_the_statistics(law: Any, actions: str) -> None:
+    """Step by step: bit for bit without bulk pulls, up to rounding with them."""
+    rules = {"instance": law, "budget": 40, "actions": actions}
+    one, other = (PureExplorationEnv("BestArm", observation=form, **rules) for form in ("history", "statistics"))
+    generator = np.random.default_rng(0)
+    for number in range(5):
+        seen, _ = one.reset(seed=2, options={"episode": number})
+        told, _ = other.reset(seed=2, options={"episode": number})
+        over = False
+        while not over:
+            pulls, means = tally(one.task, {name: array[None] for name, array in seen.items()})
+            assert pulls[0].tolist() == told["pulls"].tolist()
+            expected = np.where(told["pulls"] > 0, told["mean"], np.nan)
+            np.testing.assert_allclose(means[0], expected, rtol=0 if actions == "arm" else 1e-12, atol=0)
+            action = some_action(one.task, generator, stop=0)
+            (seen, *_), (told, _, over, _, _) = one.step(action), other.step(action)
+
+
+def test_a_tally_of_coordinates() -> None:
+    env = made("Feasible", instance=PLANE, budget=9, pull="coordinate", **INSIDE)
+    env.reset(seed=3)
+    samples = [env.step(action)[4]["sample"] for action in (5, 1, 5)]
+    seen, *_ = env.step(0)
+    pulls, means = tally(env.unwrapped.task, {name: array[None] for name, array in seen.items()})
+    assert pulls.tolist() == [[[1, 1], [0, 0], [0, 2]]]
+    assert means[0, 2, 1] == (samples[0] + samples[2]) / 2
+    assert means[0, 0, 1] == samples[1]
+    assert np.isnan(means[0, 1]).all()
+
+
+def test_a_restarted_slot_has_an_empty_history() -> None:
+    """In a slot that takes a shorter episode after a longer one, nothing of the longer one is left."""
+    envs = gym.make_vec(
+        BEST, 2, observation="history", instance=THREE, delta=0.1, max_pulls=6, autoreset_mode="Disabled", copy=False
+    )
+    seen, _ = envs.reset(seed=0)
+    for arms in ([0, 1], [1, 1], [2, 1], [3, 1]):
+        seen, *_ = envs.step(np.array(arms))
+    assert seen["arms"].tolist() == [[0, 1, 2, -1, -1, -1], [1, 1, 1, 1, -1, -1]]
+    seen, _ = envs.reset(options={"reset_mask": np.array([True, False])})
+    assert seen["arms"].tolist() == [[-1] * 6, [1, 1, 1, 1, -1, -1]]
+    assert (seen["samples"][0] == 0).all()
+    assert seen["length"].tolist() == [[0], [4]]
+    seen, *_ = envs.step(np.array([2, 0]))
+    assert seen["arms"].tolist() == [[2, -1, -1, -1, -1, -1], [1, 1, 1, 1, 0, -1]]
+    assert seen["times"].sum(axis=1).tolist() == [1, 5]
+
+
+def test_the_last_history_of_an_episode_that_is_followed_at_once() -> None:
+    envs = gym.make_vec(BEST, 2, observation="history", instance=THREE, budget=2, autoreset_mode="SameStep", copy=False)
+    envs.reset(seed=0)
+    envs.step(np.array([0, 1]))
+    seen, *_, info = envs.step(np.array([2, 2]))
+    assert [one["arms"].tolist() for one in info["final_obs"]] == [[0, 2], [1, 2]]
+    assert seen["arms"].tolist() == [[-1, -1], [-1, -1]]
+    envs.step(np.array([1, 1]))
+    assert [one["arms"].tolist() for one in info["final_obs"]] == [[0, 2], [1, 2]]
+
+
+def test_copies_and_pickles_go_on() -> None:
+    env = made(instance=THREE, budget=30).unwrapped
+    env.reset(seed=4)
+    for arm in (0, 1, 2, 2):
+        env.step(arm)
+    twins = [env, copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
+    for arm in (1, 0, 2):
+        first, *others = (twin.step(arm) for twin in twins)
+        assert first[0]["arms"][:4].tolist() == [0, 1, 2, 2]
+        assert all(same(first, other) for other in others)
+
+
+# --- what cannot be ---------------------------------------------------------------------------------------------------
+
+
+def test_a_history_needs_an_end() -> None:
+    with pytest.raises(ValueError, match="observation='history' needs a budget or max_pulls"):
+        made(instance=THREE, delta=0.1)
+    with pytest.raises(ValueError, match="observation='history' needs a budget or max_pulls"):
+        Task("BestArm", {}, K=3, delta=0.1, observation="history")
+
+
+def test_histories_that_are_too_long_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"the histories of 1 episodes side by side, of up to 1,000,000,000 pulls each"
+    ):
+        made(instance=THREE, budget=10**9)
+    with pytest.raises(ValueError, match="of 4,000 episodes side by side.*have 12,000,000,000 numbers.*num_envs"):
+        gym.make_vec(BEST, 4000, observation="history", instance=THREE, budget=10**6)
+
+
+# --- networks of others -----------------------------------------------------------------------------------------------
+
+
+def test_networks_of_stable_baselines_take_histories() -> None:
+    sb3 = pytest.importorskip("stable_baselines3")
+    rules = {"instance": THREE, "budget": 6}
+    for policy, env in (("MultiInputPolicy", made(**rules)), ("MlpPolicy", FlattenObservation(made(**rules)))):
+        model = sb3.PPO(policy, env, n_steps=16, batch_size=16, n_epochs=1, device="cpu", seed=0)
+        model.learn(32)
+        seen, _ = env.reset(seed=0)
+        assert 0 <= int(model.predict(seen)[0]) <= 3
+    from agents.learned import make_vec_env
+
+    envs = make_vec_env(BEST, 4, observation="history", **rules)
+    sb3.PPO("MultiInputPolicy", envs, n_steps=8, batch_size=16, n_epochs=1, device="cpu", seed=0).learn(64)
+
+
+# --- agents -----------------------------------------------------------------------------------------------------------
+
+
+class ByTurns(agents.Agent):
+    """Pulls the arm with the fewest pulls, the better one of these; stops by itself after 12 pulls with a delta."""
+
+    name, solves, stops = "by-turns", ("BestArm", "Feasible"), True
+
+    def seen(self, observation: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        return observation["pulls"], np.where(observation["pulls"] > 0, observation["mean"], np.nan)
+
+    def choose(self, observation: Any, state: Any) -> NDArray[np.int64]:
+        pulls, means = self.seen(observation)
+        arms = (pulls - 0.5 * np.nan_to_num(np.tanh(means))).argmin(axis=1)
+        over = (pulls.sum(axis=1) >= 12) & (self.task.delta is not None)
+        return np.where(over, self.task.stop, arms)
+
+
+class Reader(ByTurns):
+    """The same, from histories."""
+
+    name, observation = "reader", "history"
+
+    def seen(self, observation: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        return tally(self.task, observation)
+
+
+class Growing(Reader):
+    """The same, with a memory that only the whole course of an episode tells; histories must grow entry by entry."""
+
+    name, resumes = "growing", False
+
+    def remember(self, observation: Any) -> Any:
+        return {"arms": observation["arms"].copy()}
+
+    def choose(self, observation: Any, state: Any) -> NDArray[np.int64]:
+        begins, before = observation["length"][:, 0] == 0, state["arms"]
+        before[begins] = -1
+        assert ((observation["arms"] == before) | (before == -1)).all()
+        assert ((observation["arms"] != before).sum(axis=1) <= 1).all()
+        before[...] = observation["arms"]
+        return super().choose(observation, state)
+
+
+class Policy:
+    """No Agent: it has `predict` alone, and takes single arms."""
+
+    observation = "history"
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> Any:
+        assert observation["arms"].shape[1] == 30
+        return observation["length"][:, 0] % 10, None
+
+
+RUNS: list[dict[str, Any]] = [{"budget": 30}, {"delta": 0.1, "max_pulls": 10}, {"delta": 0.1, "max_pulls": 40}]
+
+
+@pytest.mark.parametrize("rules", RUNS)
+def test_an_agent_that_reads_histories_is_evaluated_like_one_that_reads_statistics(rules: dict[str, Any]) -> None:
+    found = agents.evaluate(
+        {"statistics": ByTurns, "history": Reader, "memory": Growing},
+        BEST, episodes=150, seed=3, at=[5, 10], env_kwargs=rules, batch=64, progress=False,
+    )  # fmt: skip
+    rows = {
+        label: table.drop(columns="agent").reset_index(drop=True) for label, table in found.episodes.groupby("agent")
+    }
+    assert len(rows["history"]) == 300
+    assert rows["history"].equals(rows["statistics"])
+
+
+def test_histories_wherever_agents_are_taken() -> None:
+    rules = {"instance": THREE, "budget": 12}
+    one, other = (agents.play(kind, BEST, env_kwargs=rules, seed=1, at=[5]) for kind in (Reader, ByTurns))
+    assert one.arms.tolist() == other.arms.tolist()
+    assert one.answers.tolist() == other.answers.tolist()
+    env = made(**rules)
+    agent = agents.make(Reader, env)
+    seen, _ = env.reset(seed=1)
+    arms, over, state = [], False, None
+    while not over:  # an observation without the axis of episodes
+        arm, state = agent.predict(seen, state)
+        arms.append(arm)
+        seen, _, over, _, _ = env.step(arm)
+    assert arms == one.arms.tolist()
+    assert agent.recommend(seen).tolist() == one.answer.tolist()
+    again = agents.evaluate(agent, BEST, episodes=10, env_kwargs=rules, progress=False)  # made anew for full actions
+    assert len(again.episodes) == 10
+    plain = agents.evaluate({"policy": Policy()}, BEST, episodes=10, env_kwargs={"budget": 30}, progress=False)
+    assert plain.episodes["total_pulls"].tolist() == [30] * 10
+
+
+def test_answers_by_histories_of_several_dimensions() -> None:
+    rules = {"instance": PLANE, "budget": 9, **INSIDE}
+    found = agents.evaluate([Several, SeveralReader], "Feasible", episodes=40, at=[4], env_kwargs=rules, progress=False)
+    a, b = (found.episodes[found.episodes["agent"] == label] for label in ("several", "several-reader"))
+    assert a["score"].tolist() == b["score"].tolist()
+
+
+class Several(agents.Agent):
+    """Pulls arms of several dimensions in turn."""
+
+    name, solves = "several", ("Feasible",)
+
+    def choose(self, observation: Any, state: Any) -> NDArray[np.int64]:
+        return observation["pulls"].argmin(axis=1)
+
+
+class SeveralReader(Several):
+    """The same, from histories, in bulk."""
+
+    name, observation = "several-reader", "history"
+
+    def choose(self, observation: Any, state: Any) -> NDArray[np.int64]:
+        return tally(self.task, observation)[0].argmin(axis=1)
+
+
+def test_what_reads_histories_says_so() -> None:
+    with pytest.raises(ValueError, match="reader reads observation='history', not 'statistics'"):
+        agents.make(Reader, gym.make(BEST, budget=9))
+    with pytest.raises(ValueError, match="lucb reads observation='statistics', not 'history'"):
+        agents.make("lucb", made(budget=9, delta=0.1))
+    for refused in (
+        lambda: agents.make(Reader, gym.make(BEST, delta=0.1), stop="certificate"),
+        lambda: Certified(gym.make(BEST, delta=0.1), Reader(made(delta=0.1, max_pulls=9))),
+    ):
+        with pytest.raises(
+            ValueError, match="'certificate' needs an agent that reads statistics or features, and reader"
+        ):
+            refused()
+    with pytest.raises(ValueError, match="observation='history' needs a budget or max_pulls"):
+        agents.evaluate(Reader, BEST, episodes=2, env_kwargs={"delta": 0.1}, progress=False)
+
+    class Pixels(ByTurns):
+        name, observation = "pixels", "features"
+
+    class Lazy(agents.IndexPolicy):
+        name, observation, solves = "lazy", "history", ("Threshold",)
+
+        def index(self, T: Any, D: Any) -> Any:
+            return T
+
+    with pytest.raises(ValueError, match="the attribute observation of pixels must be one of"):
+        Pixels(gym.make(BEST, budget=9))
+    with pytest.raises(TypeError, match="lazy says observation='history', and so must define choose"):
+        Lazy(made("Threshold", budget=9))
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"arms": np.zeros((2, 4), np.int64)}, "reader was made for histories of 6 pulls, got arms of shape"),
+    ({"arms": np.zeros((2, 6))}, "arms must be an integer array"),
+    ({"samples": np.zeros((2, 5))}, r"samples must have the shape \(2, 6\), got \(2, 5\)"),
+    ({"length": np.array([[7], [0]])}, "length must be in 0 .. 6, got 7"),
+    ({"arms": np.full((2, 6), 3), "length": np.array([[2], [0]])}, "arms must be in 0 .. 2 in the entries .*, got 3"),
+    ({"arms": np.zeros((2, 6), np.int64), "length": np.array([[2], [0]])}, "times must be in 1 .. 6 .*, got 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changed", "told"), BAD)
+def test_histories_that_no_environment_shows(changed: dict[str, Any], told: str) -> None:
+    envs = gym.make_vec(BEST, 2, observation="history", instance=THREE, budget=6)
+    agent, (seen, _) = agents.make(Reader, envs), envs.reset(seed=0)
+    with pytest.raises(ValueError, match=told):
+        agent.predict(seen | changed)
+    with pytest.raises(ValueError, match="reader reads a dict of a history, got a dict without times"):
+        agent.predict({name: array for name, array in seen.items() if name != "times"}, None)
+    with pytest.raises(ValueError, match="reader reads a dict of a history, got ndarray"):
+        agent.predict(np.zeros((2, 9)), None)
+    outside = {"instance": "sampler(arms=3)", "budget": 6}
+    agent = agents.make(Reader, gym.make_vec(BEST, 2, observation="history", **outside))
+    one = np.array([[0, -1, -1, -1, -1, -1]] * 2)
+    wrong = {"arms": one, "times": one + 1, "samples": np.full((2, 6), 1.5), "length": np.ones((2, 1), np.int64)}
+    with pytest.raises(ValueError, match=r"samples must lie in the support \[0, 1\] of the arms, got 1.5"):
+        agent.predict(seen | wrong)
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+FACTS: dict[str, Any] = {"problem": "BestArm", "arms": 3, "sigma": 0.5, "budget": 11}
+VALUES = [0.3, -0.2, 0.9, 0.1, 0.4, 1.1, 0.2, 0.6, -0.4, 0.8, 0.5]
+
+
+def asked(kind: Any, store: Path, reopened: bool, foreign: bool = False) -> tuple[list[str], list[bool]]:
+    """The arms that a session asks for, and its answer."""
+    pytest.importorskip("sqlalchemy")
+    session = agents.Session(kind, FACTS, store=str(store), public_seed=1)
+    arms: list[Any] = []
+    for t, value in enumerate(VALUES):
+        if reopened:
+            session.close()
+            session = agents.Session(kind, store=str(store))
+        [arm] = session.ask()
+        arms.append(arm)
+        if foreign and t == 4:
+            session.tell(2, 0.7)  # a result that nobody has asked for
+        if t < len(VALUES) - foreign:
+            session.tell(arm, value)
+    answer = session.answer().tolist()
+    session.close()
+    return arms, answer
+
+
+@pytest.mark.parametrize("kind", [Reader, Growing])
+def test_a_session_goes_on_after_a_restart(kind: Any, tmp_path: Path) -> None:
+    expected = asked(ByTurns, tmp_path / "statistics.db", reopened=False)
+    assert asked(kind, tmp_path / "one.db", reopened=False) == expected
+    assert asked(kind, tmp_path / "two.db", reopened=True) == expected

@@ -1,0 +1,94 @@
+"""The learners of `examples` that read histories: trainings that repeat, and reading in turn."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agents
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def rivals(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The modules of the examples, on one thread as they run."""
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "examples")
+    import history_reader
+    import learned_dpt
+    import learned_icpe
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield SimpleNamespace(reader=history_reader, dpt=learned_dpt, icpe=learned_icpe)
+    torch.set_num_threads(threads)
+
+
+def weights(*readers: Any) -> list[Any]:
+    return [weight.detach().numpy().copy() for reader in readers for weight in reader.parameters()]
+
+
+def test_trainings_repeat_bit_for_bit(rivals: Any) -> None:
+    for train in (
+        lambda seed: weights(rivals.dpt.train(seed, 4)),
+        lambda seed: weights(*rivals.icpe.train(3, seed, 12)),  # at random, of its own choice, and once more
+    ):
+        first, again, other = train(0), train(0), train(1)
+        assert all((a == b).all() for a, b in zip(first, again, strict=True))
+        assert any((a != b).any() for a, b in zip(first, other, strict=True))
+
+
+def test_calibrations_repeat_and_levels_tell_when_to_stop(rivals: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rivals.icpe, "HELD_OUT", 200)
+    readers = rivals.icpe.train(3, 0, 6)
+    levels = rivals.icpe.calibrated(3, 0, readers)
+    assert levels == rivals.icpe.calibrated(3, 0, readers)
+    found = agents.evaluate(
+        functools.partial(rivals.icpe.ICPE, readers=readers, level=-1e9),
+        "BestArm", episodes=20, env_kwargs={"instance": rivals.icpe.Ahead(3), "delta": 0.1, "max_pulls": 36},
+        progress=False,
+    )  # fmt: skip
+    assert found.episodes["total_pulls"].tolist() == [0] * 20
+
+
+def test_a_history_read_in_turn_is_the_history_read_at_once(rivals: Any) -> None:
+    torch.manual_seed(0)
+    reader, g = rivals.reader.Reader(3, 6, 4), np.random.default_rng(0)
+    arms, samples = torch.from_numpy(g.integers(3, size=(5, 6))), torch.from_numpy(g.random((5, 6)))
+    tokens = torch.nn.functional.pad(rivals.reader.tokens_of(arms, samples, 3), (0, 0, 1, 0))
+    which = np.arange(3) == arms[0, 0].item()
+    np.testing.assert_allclose(tokens[0, 1], [*which, *(which * (2 * samples[0, 0].item() - 1))], rtol=1e-6)
+    with torch.no_grad():
+        whole, kept, told = reader(tokens), reader.room(5), torch.zeros(5, 7, 4)
+        order = [[0, 1, 2, 3, 4], [0, 2], [1, 2, 3, 4], [0, 2, 4]] + [[0, 1, 2, 3, 4]] * 6  # not all at the same place
+        place = np.zeros(5, np.int64)
+        for rows in order:
+            if not (rows := [e for e in rows if place[e] < 7]):
+                break
+            at, where = torch.tensor(rows), torch.from_numpy(place[rows])
+            told[at, where] = reader.read(tokens[at, where], kept, at, where)
+            place[rows] += 1
+    assert (place == 7).all()
+    np.testing.assert_allclose(told.numpy(), whole.numpy(), atol=1e-5)
+
+
+def test_episodes_do_not_depend_on_their_slots(rivals: Any) -> None:
+    """Slots that are given one episode after another forget the last one."""
+    kind = functools.partial(rivals.dpt.DPT, readers=[rivals.dpt.train(0, 4)])
+    scores = []
+    for batch in (7, 40):
+        found = agents.evaluate(
+            kind,
+            "BestArm",
+            episodes=40,
+            env_kwargs={"instance": rivals.dpt.LAW, "budget": 12},
+            batch=batch,
+            progress=False,
+        )
+        scores.append(found.episodes["score"].to_numpy())
+    assert np.mean(scores[0] == scores[1]) > 0.9  # but for ties that rounding decides
