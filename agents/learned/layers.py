@@ -331,9 +331,17 @@ def dense(x: Any, begin: Any, inputs: Any, weights: Any, at: Any, s: Any) -> Any
         x: a contiguous array. inputs: how many, from the flat index `begin` on.
         weights: of `padded`. at: the first output.
     """
-    for j in range(inputs):
-        s = muladd(one(x, begin + j), load(weights, j * weights.shape[1] + at), s)
-    return s
+    outputs, whole = weights.shape[1], inputs - inputs % LANES
+    t, u, v = zeros(s), zeros(s), zeros(s)
+    for row in range(0, whole, LANES):
+        for j in range(row, row + LANES, 4):  # four sums, which do not wait for each other
+            s = muladd(one(x, begin + j), load(weights, j * outputs + at), s)
+            t = muladd(one(x, begin + j + 1), load(weights, (j + 1) * outputs + at), t)
+            u = muladd(one(x, begin + j + 2), load(weights, (j + 2) * outputs + at), u)
+            v = muladd(one(x, begin + j + 3), load(weights, (j + 3) * outputs + at), v)
+    for j in range(whole, inputs):
+        s = muladd(one(x, begin + j), load(weights, j * outputs + at), s)
+    return (s + t) + (u + v)
 
 
 @inlined

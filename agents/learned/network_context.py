@@ -270,7 +270,8 @@ class ContextMemory:
     @property
     def shape(self) -> tuple[int, int]:
         """E and K."""
-        return self.arms.known.shape[:2]  # type: ignore[return-value]
+        E, K, _ = self.arms.known.shape
+        return E, K
 
     def _given(self) -> tuple[Any, ...]:
         """The arguments of kernels, from the networks on."""

@@ -24,7 +24,8 @@ __all__ = ["LogitMemory", "NetworkIndex"]
 
 # What the index of an arm is computed from: a network, ln K, how features are made (`numbers_of`), and indices of
 # Bernoulli arms that have been computed before, by pulls n < KEPT and ones: number n (n + 1) / 2 + ones, 0 if unknown.
-Own = namedtuple("Own", (*Network._fields, "ln_K", "unit", "sigma", "theta", "tolerance", "kept"))
+_named: Any = namedtuple  # of which a type checker wants the fields one by one
+Own = _named("Own", (*Network._fields, "ln_K", "unit", "sigma", "theta", "tolerance", "kept"))
 KEPT = 1024  # kernel constants
 
 

@@ -98,18 +98,12 @@ def network_of(network: Any, kind: Any) -> Network:
         first, common = np.concatenate([encoder[OWN], encoder[len(FEATURES) :]]), encoder[COMMON]
         bias, second, around = told["encoder.0.bias"], layer("encoder.2.weight"), layer("surroundings.weight")
     squares = second, context[:H], context[H:], around, layer("arm.weight")
-    rows = first, common, bias, told["encoder.2.bias"], told["context.0.bias"], told["arm.bias"]
-    rows += told["arm_logit.weight"][0], told["stop_logit.weight"][0]
-    return Network(
-        *(padded(weights.astype(kind), rows=True) for weights in squares),
-        *(padded(weights.astype(kind)) for weights in rows),
-        logit_bias=float(told["arm_logit.bias"][0]),
-        stop_bias=float(told["stop_logit.bias"][0]),
-        stops=bool(network.stop),
-        slopes=told["slopes.weight"][0].astype(np.float64),
-        prior=told["prior"].astype(np.float64),
-        steep=float(network.steep),
-    )
+    rows = [first, common, bias, told["encoder.2.bias"], told["context.0.bias"], told["arm.bias"]]
+    rows += [told["arm_logit.weight"][0], told["stop_logit.weight"][0]]
+    arrays = [padded(weights.astype(kind), rows=True) for weights in squares] + [padded(w.astype(kind)) for w in rows]
+    biases = float(told["arm_logit.bias"][0]), float(told["stop_logit.bias"][0])
+    slopes, prior = told["slopes.weight"][0].astype(np.float64), told["prior"].astype(np.float64)
+    return Network._make([*arrays, *biases, bool(network.stop), slopes, prior, float(network.steep)])
 
 
 def numbers_of(task: Task, problem: Problem) -> tuple[float, float, float, float]:

@@ -264,7 +264,8 @@ class Problem(ABC):
     @functools.cached_property
     def measure(self) -> Measure | None:
         """`distance_routine`, unless a subclass has put other margins or distances in the place of those it tells."""
-        return self._latest("distance_routine", "margin", "arm_margin", "distances")
+        found: Measure | None = self._latest("distance_routine", "margin", "arm_margin", "distances")
+        return found
 
     def margin_routine(self) -> Measure | None:
         """`margin` of one episode for compiled code, or None. Margins of arms never pulled, and NaN, count as 0."""
@@ -273,7 +274,8 @@ class Problem(ABC):
     @functools.cached_property
     def measured_margins(self) -> Measure | None:
         """`margin_routine`, unless a subclass has put other margins in the place of those it tells."""
-        return self._latest("margin_routine", "margin", "arm_margin")
+        found: Measure | None = self._latest("margin_routine", "margin", "arm_margin")
+        return found
 
     def _latest(self, routine: str, *others: str) -> Any:
         """What a routine is, unless a subclass of the class that defines it defines others of these names."""
