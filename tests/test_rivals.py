@@ -50,9 +50,11 @@ def test_calibrations_repeat_and_levels_tell_when_to_stop(rivals: Any, monkeypat
     assert levels == rivals.icpe.calibrated(3, 0, readers)
     found = agents.evaluate(
         functools.partial(rivals.icpe.ICPE, readers=readers, level=-1e9),
-        "BestArm", episodes=20, env_kwargs={"instance": rivals.icpe.Ahead(3), "delta": 0.1, "max_pulls": 36},
+        "BestArm",
+        episodes=20,
+        env_kwargs={"instance": rivals.icpe.Ahead(3), "delta": 0.1, "max_pulls": 36},
         progress=False,
-    )  # fmt: skip
+    )
     assert found.episodes["total_pulls"].tolist() == [0] * 20
 
 
