@@ -47,17 +47,18 @@ class Reader(nn.Module):
 
     Args:
         arms: K. longest: samples that a history can have. outputs: numbers that it tells.
+        placed: whether its tokens are `placed`, see `tokens_of`.
     """
 
-    def __init__(self, arms, longest, outputs):
+    def __init__(self, arms, longest, outputs, placed=False):
         super().__init__()
-        self.arms, self.longest = arms, longest
-        self.embed, self.places = nn.Linear(2 * arms, WIDTH), nn.Embedding(longest + 1, WIDTH)
+        self.longest, self.placed = longest, placed
+        self.embed, self.places = nn.Linear(2 * arms if placed else arms + 1, WIDTH), nn.Embedding(longest + 1, WIDTH)
         self.layers = nn.ModuleList([Layer() for _ in range(LAYERS)])
         self.end, self.tell = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, outputs)
 
     def forward(self, tokens):
-        """Whole histories: tokens (B, T + 1, 2 K) to numbers (B, T + 1, outputs)."""
+        """Whole histories: tokens (B, T + 1, C) to numbers (B, T + 1, outputs)."""
         x = self.embed(tokens) + self.places.weight[: tokens.shape[1]]
         for layer in self.layers:
             x = layer(x)
@@ -68,17 +69,20 @@ class Reader(nn.Module):
         return torch.zeros(LAYERS, 2, episodes, self.longest + 1, HEADS, DEPTH)
 
     def read(self, tokens, kept, rows, places):
-        """One token (n, 2 K) more of the episodes `rows` (n,), each at its place (n,): the numbers (n, outputs)."""
+        """One token (n, C) more of the episodes `rows` (n,), each at its place (n,): the numbers (n, outputs)."""
         x = (self.embed(tokens) + self.places(places))[:, None]
         for layer, its in zip(self.layers, kept, strict=True):
             x = layer(x, its, rows, places)
         return self.tell(self.end(x))[:, 0]
 
 
-def tokens_of(arms, samples, K):
-    """Tokens (..., 2 K) of arms and samples (...): ones, and the samples, in the places of the arms."""
-    which = functional.one_hot(arms, K).float()
-    return torch.cat([which, which * (2 * samples.float() - 1)[..., None]], -1)
+def tokens_of(arms, samples, K, placed=False):
+    """Tokens (..., K + 1) of arms and samples (...): a one in the place of the arm, and the sample.
+
+    Or, `placed`, (..., 2 K): the sample, too, is in the place of its arm, so that sums of tokens tell sums of samples.
+    """
+    which, value = functional.one_hot(arms, K).float(), (2 * samples.float() - 1)[..., None]
+    return torch.cat([which, which * value if placed else value], -1)
 
 
 def step(optimiser, loss, net, rate):
@@ -122,7 +126,8 @@ class Historian(agents.Agent):
         while len(rows := np.flatnonzero(state.place < length)):
             place = state.place[rows] + 1
             arms, samples = (observation[name][rows, np.maximum(place - 1, 0)] for name in ("arms", "samples"))
-            tokens = tokens_of(torch.from_numpy(np.maximum(arms, 0)), torch.from_numpy(samples), self.task.K)
+            read = torch.from_numpy(np.maximum(arms, 0)), torch.from_numpy(samples)
+            tokens = tokens_of(*read, self.task.K, self.readers[0].placed)
             tokens[place == 0] = 0.0
             at = torch.from_numpy(rows), torch.from_numpy(place)
             for reader, kept, told in zip(self.readers, state.kept, state.told, strict=True):

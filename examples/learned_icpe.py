@@ -54,7 +54,7 @@ def at_random(K, random):
     shares = random.dirichlet(np.ones(K), BATCH).cumsum(1)
     arms = (random.random((BATCH, H, 1)) > shares[:, None, :-1]).sum(-1)
     samples = np.take_along_axis(means, arms, 1) + NOISE * random.standard_normal(arms.shape)
-    tokens = functional.pad(tokens_of(torch.from_numpy(arms), torch.from_numpy(samples), K), (0, 0, 1, 0))
+    tokens = functional.pad(tokens_of(torch.from_numpy(arms), torch.from_numpy(samples), K, placed=True), (0, 0, 1, 0))
     return tokens, torch.from_numpy(arms), torch.full((BATCH,), H), torch.from_numpy(means.argmax(1))
 
 
@@ -81,7 +81,7 @@ def rolled_out(K, E, random, readers, decide):
             break
         samples = means[rows, chosen] + NOISE * random.standard_normal(len(rows))
         arms[rows, t] = torch.from_numpy(chosen)
-        tokens[rows, t + 1] = tokens_of(torch.from_numpy(chosen), torch.from_numpy(samples), K)
+        tokens[rows, t + 1] = tokens_of(torch.from_numpy(chosen), torch.from_numpy(samples), K, placed=True)
         pulls[rows] += 1
     T = int(pulls.max())
     return tokens[:, : T + 1], arms[:, :T], torch.from_numpy(pulls), torch.from_numpy(means.argmax(1))
@@ -95,7 +95,7 @@ def train(K, seed, steps):
     """
     torch.manual_seed(seed)
     random, price, kept = np.random.default_rng(seed), 60.0, []  # price: lambda
-    infer, values = Reader(K, longest(K), K), Reader(K, longest(K), K + 1)
+    infer, values = (Reader(K, longest(K), outputs, placed=True) for outputs in (K, K + 1))
     older, rows = copy.deepcopy(values), torch.arange(BATCH)
     optimisers = [torch.optim.Adam(net.parameters(), lr=RATE) for net in (infer, values)]
 

@@ -266,8 +266,14 @@ RUNS: list[dict[str, Any]] = [{"budget": 30}, {"delta": 0.1, "max_pulls": 10}, {
 def test_an_agent_that_reads_histories_is_evaluated_like_one_that_reads_statistics(rules: dict[str, Any]) -> None:
     found = agents.evaluate(
         {"statistics": ByTurns, "history": Reader, "memory": Growing},
-        BEST, episodes=150, seed=3, at=[5, 10], env_kwargs=rules, batch=64, progress=False,
-    )  # fmt: skip
+        BEST,
+        episodes=150,
+        seed=3,
+        at=[5, 10],
+        env_kwargs=rules,
+        batch=64,
+        progress=False,
+    )
     rows = {
         label: table.drop(columns="agent").reset_index(drop=True) for label, table in found.episodes.groupby("agent")
     }
@@ -359,7 +365,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"length": np.array([[7], [0]])}, "length must be in 0 .. 6, got 7"),
     ({"arms": np.full((2, 6), 3), "length": np.array([[2], [0]])}, "arms must be in 0 .. 2 in the entries .*, got 3"),
     ({"arms": np.zeros((2, 6), np.int64), "length": np.array([[2], [0]])}, "times must be in 1 .. 6 .*, got 0"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("changed", "told"), BAD)

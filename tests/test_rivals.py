@@ -50,17 +50,19 @@ def test_calibrations_repeat_and_levels_tell_when_to_stop(rivals: Any, monkeypat
     assert levels == rivals.icpe.calibrated(3, 0, readers)
     found = agents.evaluate(
         functools.partial(rivals.icpe.ICPE, readers=readers, level=-1e9),
-        "BestArm", episodes=20, env_kwargs={"instance": rivals.icpe.Ahead(3), "delta": 0.1, "max_pulls": 36},
+        "BestArm",
+        episodes=20,
+        env_kwargs={"instance": rivals.icpe.Ahead(3), "delta": 0.1, "max_pulls": 36},
         progress=False,
-    )  # fmt: skip
+    )
     assert found.episodes["total_pulls"].tolist() == [0] * 20
 
 
 def test_a_history_read_in_turn_is_the_history_read_at_once(rivals: Any) -> None:
     torch.manual_seed(0)
-    reader, g = rivals.reader.Reader(3, 6, 4), np.random.default_rng(0)
+    reader, g = rivals.reader.Reader(3, 6, 4, placed=True), np.random.default_rng(0)
     arms, samples = torch.from_numpy(g.integers(3, size=(5, 6))), torch.from_numpy(g.random((5, 6)))
-    tokens = torch.nn.functional.pad(rivals.reader.tokens_of(arms, samples, 3), (0, 0, 1, 0))
+    tokens = torch.nn.functional.pad(rivals.reader.tokens_of(arms, samples, 3, placed=True), (0, 0, 1, 0))
     which = np.arange(3) == arms[0, 0].item()
     np.testing.assert_allclose(tokens[0, 1], [*which, *(which * (2 * samples[0, 0].item() - 1))], rtol=1e-6)
     with torch.no_grad():

@@ -174,7 +174,7 @@ class Book:
         if self.count == 0:
             return
         results = zip(*self.told, strict=True)
-        told = [(self.place[int(arm)], sample.copy()) for arm, sample in results if int(arm) in self.place]
+        told = ((self.place[int(arm)], sample.copy()) for arm, sample in results if int(arm) in self.place)
         if run.resumes:
             run.start_from(self.statistics.at(self.active), told)
             return
