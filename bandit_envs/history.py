@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import jit
+from .rng import PULLS_LIMIT
 from .simulator import PULLED, Simulator
 from .task import Task
 
@@ -26,28 +27,34 @@ NOTHING = -1  # in place of an arm
 
 
 @jit
-def _record(did: Any, chosen: Any, outcome: Any, spent: Any, arms: Any, samples: Any, times: Any, length: Any) -> None:
-    """Write down the pulls of a step, of the arms `chosen` (E,); `length` (2, E): entries, and pulls in them."""
+def _record(
+    did: Any, chosen: Any, outcome: Any, spent: Any, arms: Any, samples: Any, times: Any, made: Any, length: Any
+) -> None:
+    """Write down the pulls of a step, of the arms `chosen` (E,).
+
+    Args:
+        made: (2, E), entries, and pulls in them. length: (E, 1), what is shown of it, which others may write to.
+    """
     E, D = len(did), samples.shape[2]
     for e in range(E):
         if did[e] == PULLED:
-            i = length[0, e]
-            arms[e, i], times[e, i] = chosen[e], spent[e] - length[1, e]
+            i = made[0, e]
+            arms[e, i], times[e, i] = chosen[e], spent[e] - made[1, e]
             for d in range(D):
                 samples[e, i, d] = outcome[E + e * D + d]
-            length[0, e], length[1, e] = i + 1, spent[e]
+            made[0, e], made[1, e], length[e, 0] = i + 1, spent[e], i + 1
 
 
 @jit
-def _clear(rows: Any, arms: Any, samples: Any, times: Any, length: Any) -> None:
+def _clear(rows: Any, arms: Any, samples: Any, times: Any, made: Any, length: Any) -> None:
     """Take out all entries of the episodes `rows`."""
     for row in range(len(rows)):
         e = rows[row]
-        for i in range(length[0, e]):
+        for i in range(made[0, e]):
             arms[e, i], times[e, i] = NOTHING, 0
             for d in range(samples.shape[2]):
                 samples[e, i, d] = 0.0
-        length[0, e], length[1, e] = 0, 0
+        made[0, e], made[1, e], length[e, 0] = 0, 0, 0
 
 
 @jit
@@ -99,18 +106,18 @@ class History:
         check_room(task, count)
         D = task.D if task.pull == "arm" else 1
         self.arms, self.times = np.full((count, task.entries), NOTHING), np.zeros((count, task.entries), np.int64)
-        self._samples, self._length = np.zeros((count, task.entries, D)), np.zeros((2, count), np.int64)
+        self._samples, self._made = np.zeros((count, task.entries, D)), np.zeros((2, count), np.int64)
         self.samples: Floats = self._samples if D > 1 else self._samples[:, :, 0]
-        self.length = self._length[0].reshape(count, 1)
+        self.length = np.zeros((count, 1), np.int64)
 
     def clear(self, rows: Ints) -> None:
         """Begin the histories of the episodes `rows` (n,) anew."""
-        _clear(rows, self.arms, self._samples, self.times, self._length)
+        _clear(rows, self.arms, self._samples, self.times, self._made, self.length)
 
     def record(self, simulator: Simulator, chosen: Ints) -> None:
         """Write down the last step of a simulator, in which the episodes that pulled have pulled the arms `chosen`."""
-        outcome, spent = simulator.arrays.outcome, simulator.spent
-        _record(simulator.did, chosen, outcome, spent, self.arms, self._samples, self.times, self._length)
+        outcome, own = simulator.arrays.outcome, (self.arms, self._samples, self.times, self._made, self.length)
+        _record(simulator.did, chosen, outcome, simulator.spent, *own)
 
     def append(self, arm: int, sample: Floats) -> None:
         """Write down a single pull of a history that stands alone, E = 1; beyond its end, nothing is written.
@@ -118,10 +125,11 @@ class History:
         Args:
             arm: the arm. sample: (D,).
         """
-        i = self._length[0, 0]
+        i = self._made[0, 0]
         if i < self.arms.shape[1]:
             self.arms[0, i], self.times[0, i], self._samples[0, i] = arm, 1, sample
-            self._length += 1
+            self._made += 1
+            self.length[0, 0] = i + 1
 
     def shown(self) -> dict[str, NDArray[Any]]:
         """The parts of the observation that are the history's, live views."""
@@ -129,7 +137,18 @@ class History:
 
     def state(self) -> list[NDArray[Any]]:
         """The arrays that hold all attributes; no copies."""
-        return [self.arms, self._samples, self.times, self._length]
+        return [self.arms, self._samples, self.times, self._made, self.length]
+
+
+def _whole(name: str, history: Mapping[str, NDArray[Any]]) -> Ints:
+    """A part of histories that holds integers.
+
+    Raises:
+        ValueError: where there is none.
+    """
+    if name not in history or (array := np.asarray(history[name])).dtype.kind not in "iu":
+        raise ValueError(f"histories have {name}, an integer array, got {history.get(name)!r:.200}")
+    return np.ascontiguousarray(array, np.int64)
 
 
 def tally(task: Task, history: Mapping[str, NDArray[Any]]) -> tuple[Ints, Floats]:
@@ -145,10 +164,27 @@ def tally(task: Task, history: Mapping[str, NDArray[Any]]) -> tuple[Ints, Floats
     Returns:
         Pulls (E, K) and means (E, K) or (E, K, D), NaN for arms never pulled; where coordinates are pulled, pulls too
         are (E, K, D).
+
+    Raises:
+        ValueError: for what are no such histories of the task, naming the part.
     """
-    arms, times, length = (np.ascontiguousarray(history[name], np.int64) for name in ("arms", "times", "length"))
+    arms, times, length = (_whole(name, history) for name in ("arms", "times", "length"))
+    if arms.ndim != 2 or not arms.size:
+        raise ValueError(f"arms of histories must be of shape (E, H), got {arms.shape}")
     E, H = arms.shape
-    samples = np.ascontiguousarray(history["samples"], np.float64).reshape(E, H, -1)
+    D = task.D if task.pull == "arm" else 1
+    samples = np.ascontiguousarray(history["samples"], np.float64)
+    wanted = {"times": (times, (E, H)), "length": (length, (E, 1)), "samples": (samples, (E, H, D)[: 2 + (D > 1)])}
+    for name, (array, shape) in wanted.items():
+        if array.shape != shape:
+            raise ValueError(f"{name} of histories whose arms are {arms.shape} must be {shape}, got {array.shape}")
+    if length.min() < 0 or length.max() > H:
+        raise ValueError(f"length of histories must be 0 .. {H}, got {length.min()} .. {length.max()}")
+    entries = np.arange(H) < length
+    for name, array, low, high in (("arms", arms, 0, task.stop - 1), ("times", times, 1, PULLS_LIMIT)):
+        if (wrong := entries & ((array < low) | (array > high))).any():
+            raise ValueError(f"{name} in the first `length` entries must be {low} .. {high}, got {array[wrong][0]}")
+    samples = samples.reshape(E, H, D)
     pulls, means = np.zeros((E, task.stop), np.int64), np.zeros((E, task.stop, samples.shape[2]))
     _tally(arms, samples, times, length, pulls, means)
     return pulls.reshape(E, *task.shape), means.reshape((E, task.K) if task.D == 1 else (E, task.K, task.D))

@@ -417,3 +417,37 @@ def test_a_session_goes_on_after_a_restart(kind: Any, tmp_path: Path) -> None:
     expected = asked(ByTurns, tmp_path / "statistics.db", reopened=False)
     assert asked(kind, tmp_path / "one.db", reopened=False) == expected
     assert asked(kind, tmp_path / "two.db", reopened=True) == expected
+
+
+def test_writing_into_what_is_shown_harms_nothing_but_that():
+    """The cursor of a history is its own: an agent that changes the length that it sees writes beyond no array."""
+    kwargs = {"num_envs": 3, "observation": "history", "budget": 5}
+    envs, other = (gym.make_vec("bandit_envs/BestArm-v0", copy=copy, **kwargs) for copy in (False, True))
+    shown, _ = envs.reset(seed=0)
+    right, _ = other.reset(seed=0)
+    for _ in range(4):
+        shown["length"][:] = 10**9
+        shown, *_ = envs.step(np.zeros(3, np.int64))
+        right, *_ = other.step(np.zeros(3, np.int64))
+        assert all(np.array_equal(shown[name], right[name]) for name in right)
+
+
+def test_tally_refuses_what_is_no_history():
+    env = gym.make("bandit_envs/BestArm-v0", observation="history", budget=5)
+    observation, _ = env.reset(seed=0)
+    observation, *_ = env.step(2)
+    batch, task = {name: array[None] for name, array in observation.items()}, env.unwrapped.task
+    pulls, _ = tally(task, batch)
+    assert pulls.tolist() == [[0, 0, 1] + [0] * 7]
+    wrong = {
+        "length": (np.array([[5000]]), np.array([[3]]), np.array([1]), np.array([[-1]])),
+        "arms": (np.full((1, 5), 10**7), np.full((1, 5), -1), batch["arms"].astype(float), np.zeros((1, 0), int)),
+        "times": (np.zeros((1, 0), int), np.zeros((1, 5), int)),
+        "samples": (np.zeros((1, 4)), np.zeros((1, 5, 2))),
+    }
+    for name, values in wrong.items():
+        for value in values:
+            with pytest.raises(ValueError, match=r"histories|entries"):
+                tally(task, batch | {name: value})
+    with pytest.raises(ValueError, match="arms"):
+        tally(task, observation)
