@@ -284,3 +284,9 @@ def test_a_minute_of_training_beats_uniform_and_comes_near_lsa(seed):
     means = result.summary().set_index("agent")["misclassified"]
     assert result.compare("ppo", "uniform", "misclassified").high < -0.25
     assert means["ppo"] < 1.05 * means["lsa"]
+
+
+def test_a_training_that_diverges_says_so_and_writes_nothing(tmp_path):
+    with pytest.raises(ValueError, match=r"diverged.*learning_rate"):
+        agents.train("ppo", THRESHOLD, learning_rate=1e10, out=tmp_path / "model", **TINY)
+    assert not (tmp_path / "model.zip").exists()

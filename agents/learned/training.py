@@ -43,6 +43,7 @@ from .clock import Clock, FallingRate
 from .comparison import HeldOut, hold_out, report
 from .mix import PULLS_PER_ARM
 from .model import Trained, one_thread, paths_of
+from .plain import check_finite
 from .plan import Plan, make_plan, roots_of
 from .resuming import ResumeFile
 
@@ -167,6 +168,13 @@ def train(
             file.go_on(model, callback, stored)
         _learn(model, callback, plan)
         told = callback.keep_best()
+        try:
+            check_finite(model.policy.state_dict())
+        except ValueError as error:
+            rate = plan.settings["learning_rate"]
+            raise ValueError(
+                f"the training has diverged, {error}: nothing is written; try a smaller learning_rate, got {rate!r:.80}"
+            ) from error
         result = report(plan.mix.environments, Trained(model), 2 * plan.held_out, plan.roots["judging"])
     rate = plan.settings["learning_rate"]
     model.learning_rate, model.lr_schedule = (
