@@ -31,7 +31,7 @@ from .evidence import (
     pair_value,
 )
 from .geometry import Polyhedron
-from .history import History, tally
+from .history import History, entries_of, tally
 from .instances import Instance, Sampler, from_table
 from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
@@ -78,6 +78,6 @@ __all__ = [
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
     # limits, statistics, features and histories, and what statistics tell of the k best arms
     "EPISODES_LIMIT", "FEATURES", "FeatureTable", "History", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples",
-    "arm_features", "at_boundary", "beta_below", "cutoff", "deviations", "features_by_margin", "features_by_pulls",
-    "tally", "updated",
+    "arm_features", "at_boundary", "beta_below", "cutoff", "deviations", "entries_of", "features_by_margin",
+    "features_by_pulls", "tally", "updated",
 ]  # fmt: skip

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import jit
-from .rng import PULLS_LIMIT
 from .simulator import PULLED, Simulator
 from .task import Task
 
-__all__ = ["History", "check_room", "tally"]
+__all__ = ["History", "check_room", "entries_of", "tally"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -140,6 +139,28 @@ class History:
         return [self.arms, self._samples, self.times, self._made, self.length]
 
 
+def entries_of(task: Task, arms: Ints, times: Ints, length: Ints) -> NDArray[np.bool_]:
+    """Which places of histories hold entries, (E, H).
+
+    Args:
+        task: of the episodes. arms, times: (E, H). length: (E, 1).
+
+    Raises:
+        ValueError: for a length beyond H, and for arms and times of entries that no episode can have.
+    """
+    H = arms.shape[1]
+    inside = np.arange(H) < length
+    for name, array, low, high, allowed in (
+        ("length", length, 0, H, np.True_),
+        ("arms", arms, 0, task.stop - 1, inside),
+        ("times", times, 1, task.entries, inside),
+    ):
+        if (wrong := allowed & ((array < low) | (array > high))).any():
+            place = "" if name == "length" else " in the entries of a history"
+            raise ValueError(f"{name} must be in {low} .. {high}{place}, got {array[wrong][0]}")
+    return inside
+
+
 def _whole(name: str, history: Mapping[str, NDArray[Any]]) -> Ints:
     """A part of histories that holds integers.
 
@@ -178,12 +199,7 @@ def tally(task: Task, history: Mapping[str, NDArray[Any]]) -> tuple[Ints, Floats
     for name, (array, shape) in wanted.items():
         if array.shape != shape:
             raise ValueError(f"{name} of histories whose arms are {arms.shape} must be {shape}, got {array.shape}")
-    if length.min() < 0 or length.max() > H:
-        raise ValueError(f"length of histories must be 0 .. {H}, got {length.min()} .. {length.max()}")
-    entries = np.arange(H) < length
-    for name, array, low, high in (("arms", arms, 0, task.stop - 1), ("times", times, 1, PULLS_LIMIT)):
-        if (wrong := entries & ((array < low) | (array > high))).any():
-            raise ValueError(f"{name} in the first `length` entries must be {low} .. {high}, got {array[wrong][0]}")
+    entries_of(task, arms, times, length)
     samples = samples.reshape(E, H, D)
     pulls, means = np.zeros((E, task.stop), np.int64), np.zeros((E, task.stop, samples.shape[2]))
     _tally(arms, samples, times, length, pulls, means)

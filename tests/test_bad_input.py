@@ -802,6 +802,28 @@ def test_observations_that_no_environment_gives(part: dict[str, Any], said: str)
             agents.make(name, env).predict(SEEN | part)
 
 
+@pytest.mark.parametrize("remaining", [np.array(7), np.array([[7]]), np.array([7, 7])])
+def test_each_episode_of_a_batch_has_a_row(remaining: Any) -> None:
+    """Defect: a number in the place of an array was an error that named nothing."""
+    both = {name: np.stack([value, value]) for name, value in SEEN.items()} | {"remaining": remaining}
+    env = gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=3)", budget=10)
+    with pytest.raises(ValueError, match=re.escape(f"remaining must have the shape (2, 1), got {remaining.shape}")):
+        agents.make("lsa", env).predict(both)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_features_are_finite(value: float) -> None:
+    """Defect: a single observation and a batch of it brought about two different actions."""
+    pytest.importorskip("stable_baselines3")
+    env = gym.make("bandit_envs/TopK-v0", instance="sampler(arms=5)", k=2, budget=50, observation="features")
+    agent, (features, _) = agents.make("ppo", env), env.reset(seed=0)
+    assert agent.predict(features)[0] == agent.predict(features[None])[0][0]
+    features[3] = value
+    for observation in (features, features[None]):
+        with pytest.raises(ValueError, match=f"features must be finite numbers, got {value}"):
+            agent.predict(observation)
+
+
 def test_means_of_arms_never_pulled_and_of_unbounded_arms_may_be_anything() -> None:
     env = gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=3)", budget=10)
     agents.make("lsa", env).predict(SEEN | {"mean": [0.5, 1.0, 7.0]})

@@ -27,6 +27,7 @@ from gymnasium.vector import AutoresetMode
 from learning import FOUR, MIX, THRESHOLD, TINY, weights
 
 import agents
+from agents.core.compile_time import CompileTime
 from agents.evaluation.expected_loss import losses
 from agents.evaluation.statistics import latest_of_the_best
 from agents.learned import Trained
@@ -252,10 +253,10 @@ def test_a_resume_file_of_another_version_is_refused(content, tmp_path, monkeypa
 
 
 def test_a_resumed_clock_knows_how_much_time_has_passed():
-    clock = Clock(100, 50.0, time.perf_counter() - 10.0)
+    clock = Clock(100, 50.0, time.perf_counter() - 10.0, CompileTime())
     clock.steps_taken = 30
     assert clock.share() == pytest.approx(0.3, abs=0.01)
-    again = Clock(100, 50.0, time.perf_counter() - 20.0)
+    again = Clock(100, 50.0, time.perf_counter() - 20.0, CompileTime())
     again.restore(clock.state())
     assert again.seconds() == pytest.approx(30.0, abs=1.0)
     assert again.share() == pytest.approx(0.6, abs=0.05)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import agents
+from agents.core.compile_time import CompileTime
 from agents.models import cards
 from bandit_envs import Task
 
@@ -315,7 +316,7 @@ def test_damaged_resume_files(tmp_path):
     from agents.learned.resuming import ResumeFile
 
     model = untrained(make_vec_env(THRESHOLD, 4, observation="features", **FOUR)).learn(32)
-    callback = Checkpoints(HeldOut((), 2, 0, ()), Clock(10, None, 0.0), 2, None, False)
+    callback = Checkpoints(HeldOut((), 2, 0, ()), Clock(10, None, 0.0, CompileTime()), 2, None, False)
     file = ResumeFile(tmp_path / "m.resume", {"seed": 0})
     file.write(model, callback)
     content = file.path.read_bytes()

@@ -447,7 +447,7 @@ def test_tally_refuses_what_is_no_history():
     }
     for name, values in wrong.items():
         for value in values:
-            with pytest.raises(ValueError, match=r"histories|entries"):
+            with pytest.raises(ValueError, match=r"histories|entries|length"):
                 tally(task, batch | {name: value})
     with pytest.raises(ValueError, match="arms"):
         tally(task, observation)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import gymnasium as gym
+import numba
 import numpy as np
 import pytest
 
@@ -15,8 +17,10 @@ import torch
 from learning import FOUR, MIX, THRESHOLD, TINY, observations, weights
 
 import agents
+from agents.core.compile_time import CompileTime
 from agents.learned import Trained
 from agents.learned.algorithms import ALGORITHMS
+from agents.learned.clock import Clock
 from agents.learned.comparison import reference_agents
 from agents.learned.vec_env import make_vec_env
 from bandit_envs import FEATURES, PROBLEMS, Problem, SetProblem, register_problem
@@ -77,14 +81,30 @@ def test_the_card_tells_all(tiny, tmp_path):
     assert card["seconds"] > 0
     result = card["result"]
     assert result["episodes"] == 80
-    assert set(result["agents"]) == {"ppo", "uniform", "lsa"}
+    assert set(result["agents"]) == {"ppo", "untrained", "uniform", "lsa"}
     for row in result["agents"].values():
         assert row["misclassified"]["low"] <= row["misclassified"]["mean"] <= row["misclassified"]["high"]
-    assert set(result["differences"]) == {"uniform", "lsa"}
+    assert set(result["differences"]) == {"untrained", "uniform", "lsa"}
     # The result is what evaluate says of the kept model.
     again = agents.evaluate({"ppo": str(path)}, THRESHOLD, episodes=80, seed=result["root"], env_kwargs=FOUR)
     assert again.episodes["misclassified"].mean() == result["agents"]["ppo"]["misclassified"]["mean"]
     assert path.stat().st_size < 300_000
+
+
+def test_the_report_tells_what_the_training_began_with(tiny):
+    still = agents.train(**TINY, learning_rate=1e-30).card["result"]["agents"]
+    assert still["ppo"] == still["untrained"] == tiny.card["result"]["agents"]["untrained"]
+    assert still["ppo"] != tiny.card["result"]["agents"]["ppo"]
+
+
+def test_compiling_takes_none_of_the_time_of_a_training():
+    with CompileTime() as compiling:
+        numba.njit(lambda x: x + 1)(1)
+        spent = compiling.seconds
+    numba.njit(lambda x: x + 2)(1)
+    assert compiling.seconds == spent > 0
+    clock, without = (Clock(None, 100.0, time.perf_counter() - 50.0, one) for one in (compiling, CompileTime()))
+    assert without.time_share() - clock.time_share() == pytest.approx(spent / 100.0, abs=0.001)
 
 
 @pytest.mark.parametrize("algorithm", ["a2c", "dqn"])
@@ -181,7 +201,7 @@ def test_a_problem_of_ones_own_can_be_trained_on(own_problems, kind, shaped, mix
     assert trained.card["hyperparameters"]["shaping"] is shaped
     assert trained.card["hyperparameters"]["expected"] is False
     for result in trained.card["result"] if mix else [trained.card["result"]]:
-        assert {"ppo", "uniform"} <= set(result["agents"]) <= {"ppo", "uniform", "lsa"}
+        assert {"ppo", "untrained", "uniform"} <= set(result["agents"]) <= {"ppo", "untrained", "uniform", "lsa"}
         assert set(result["differences"]["uniform"]) == {"score", *kind.metric_names[:1]}
     evolution = {"generations": 2, "population": 4, "episodes": 20, "env_kwargs": FOUR, "progress": False}
     genes, card = agents.evolve(
@@ -205,7 +225,7 @@ def test_without_reference_agents_losses_are_as_they_are(monkeypatch):
     trained = agents.train(**TINY, mix=MIX)
     look = trained.card["checkpoints"][-1]
     assert look["loss_over_reference"] == pytest.approx([1 - value for value in look["return"]], abs=1e-5)
-    assert all(result["differences"] == {} for result in trained.card["result"])
+    assert all(list(result["differences"]) == ["untrained"] for result in trained.card["result"])
 
 
 def test_a_mix_of_polyhedra_can_be_trained_on():
@@ -284,6 +304,19 @@ def test_a_minute_of_training_beats_uniform_and_comes_near_lsa(seed):
     means = result.summary().set_index("agent")["misclassified"]
     assert result.compare("ppo", "uniform", "misclassified").high < -0.25
     assert means["ppo"] < 1.05 * means["lsa"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("hidden", 0, r"hidden must be an integer in \[1, 4096\], got 0"),
+        ("steep", 0.0, "steep must be a number in .*, got 0.0"),
+        ("decay", -1.0, "decay must be a number in .*, got -1.0"),
+    ],
+)
+def test_networks_that_there_cannot_be(name, value, allowed):
+    with pytest.raises(ValueError, match=allowed):
+        agents.train(**TINY, policy_kwargs={name: value})
 
 
 def test_a_training_that_diverges_says_so_and_writes_nothing(tmp_path):

@@ -143,14 +143,15 @@ def _losses(card: Mapping[str, Any]) -> str:
             ", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items()) or "as it is",
             f"{one['episodes']:,}",
             f"{one['loss']:.4g}",
+            f"{one['untrained']:.4g}",
             f"{one['start']:.4g}",
             interval(one["ratio"], one["low"], one["high"]),
         ]
         for one in card["result"]
     ]
     lost = "mean pulls" if card["rival"] == "evidence" else "mean loss"
-    head = ["environment", "episodes", lost, f"of {card['rival']}", "ratio [95 %]"]
-    return f"evolved on episodes that it has not seen:\n\n{table(head, rows, right=range(1, 5))}"
+    head = ["environment", "episodes", lost, "untrained", f"of {card['rival']}", f"ratio to {card['rival']} [95 %]"]
+    return f"evolved on episodes that it has not seen:\n\n{table(head, rows, right=range(1, 6))}"
 
 
 def _evolve(env_id: str, **given: Any) -> Any:

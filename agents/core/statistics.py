@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task
+from bandit_envs import Task, entries_of
 
 __all__ = ["READ", "arrays", "checked"]
 
@@ -65,8 +65,9 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
     H, D, values = task.entries, (task.D,) * (task.D > 1), (task.K,) if task.D == 1 else (task.K, task.D)
     shapes = {"pulls": task.shape, "total": values, "mean": values, "variance": values, "arms": (H,), "times": (H,)}
     shapes |= {"samples": (H, *D) if task.pull == "arm" else (H,)}
-    E = len(found["remaining"])
-    for part in READ[task.observation]:
+    parts = READ[task.observation]
+    E = len(found[parts[0]])
+    for part in parts:
         shape = E, *shapes.get(part, (1,))
         if found[part].shape != shape:
             raise ValueError(f"{part} must have the shape ({', '.join(map(str, shape))}), got {found[part].shape}")
@@ -76,7 +77,8 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
             odd = pulls.min() if pulls.min() < 0 else pulls.max()
             raise ValueError(f"pulls must be >= 0, and at most 2^53, got {odd}")
     else:
-        pulls, told, by = _pulls_of(found, task), "samples", found["samples"]
+        inside = entries_of(task, found["arms"], found["times"], found["length"])
+        pulls, told, by = np.where(inside, found["times"], 0), "samples", found["samples"]
     if task.support is not None and task.law != "gaussian" and pulls.size:
         low, high = task.support
         reach = ROUNDING * max(abs(low), abs(high))
@@ -85,22 +87,3 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
         if outside.any():
             raise ValueError(f"{told} must lie in the support [{low:g}, {high:g}] of the arms, got {by[outside][0]}")
     return found
-
-
-def _pulls_of(history: Observation, task: Task) -> NDArray[Any]:
-    """The pulls of each entry of a history, (E, H), 0 behind the last one.
-
-    Raises:
-        ValueError: for entries that are none, naming them.
-    """
-    arms, times, length, H = history["arms"], history["times"], history["length"], task.entries
-    if length.size and not 0 <= length.min() <= length.max() <= H:
-        odd = length.min() if length.min() < 0 else length.max()
-        raise ValueError(f"length must be in 0 .. {H}, got {odd}")
-    inside = np.arange(H) < length
-    if (wrong := arms[inside & ((arms < 0) | (arms >= task.stop))]).size:
-        raise ValueError(f"arms must be in 0 .. {task.stop - 1} in the entries of a history, got {wrong[0]}")
-    if (wrong := times[inside & ((times < 1) | (times > H))]).size:
-        raise ValueError(f"times must be in 1 .. {H} in the entries of a history, got {wrong[0]}")
-    pulls: NDArray[Any] = np.where(inside, times, 0)
-    return pulls

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 import bandit_envs
 from bandit_envs import integer, number, root_number
 
+from ..core.compile_time import CompileTime
 from ..core.files import try_out, write_alone
 from ..core.optional import require
 from ..evaluation.environment import environment_id
@@ -82,7 +83,8 @@ class Evolution:
         mix: the episodes of each environment. space: the genes that are searched, and those to compare losses with.
         every: generations from a checkpoint to the next. held_out: a checkpoint is compared on so many times the
             episodes of a generation. roots: of the episodes of the generations, of the checkpoints, and of the report.
-        began: when the call began, by `time.process_time()`. show: print a line for each checkpoint.
+        began: when the call began, by `time.process_time()`. compiling: what does not count for the time that is given.
+        show: print a line for each checkpoint.
     """
 
     mix: list[CommonEpisodes]
@@ -91,6 +93,7 @@ class Evolution:
     held_out: int
     roots: tuple[int, int, int]
     began: float
+    compiling: CompileTime
     show: bool
 
     def spent(self) -> float:
@@ -128,11 +131,11 @@ class Evolution:
         Args:
             strategy: a search of the package cmaes, or one of the same form.
             first, last: generations before this search, and after it, at most.
-            seconds: of processor time, of the whole call, after which no generation begins.
+            seconds: of processor time, of the whole call but for compiling, after which no generation begins.
         """
         checkpoints = [self.checkpoint(first, [strategy.mean.copy()])]
         generation, means = first, []
-        while generation < last and (seconds is None or self.spent() < seconds):
+        while generation < last and (seconds is None or self.spent() - self.compiling.seconds < seconds):
             points = [strategy.ask() for _ in range(strategy.population_size)]
             fitness = self.fitness(points, generation)
             strategy.tell([(x, float(f)) for x, f in zip(points, fitness, strict=True)])
@@ -145,14 +148,17 @@ class Evolution:
             checkpoints.append(self.checkpoint(generation, means))
         return checkpoints
 
-    def report(self, genes: Sequence[float]) -> list[dict[str, Any]]:
+    def report(self, genes: Sequence[float], untrained: Sequence[float]) -> list[dict[str, Any]]:
         """How genes do on episodes that nothing has seen before: a JSON-able dict for each environment.
 
-        It holds the mean losses of the genes and of the reference, and their ratio with its 95 % interval.
+        It holds the mean losses of the genes, of those that the search began with, and of the reference (`start`), and
+        the ratio of the first to the last with its 95 % interval.
         """
         rows = []
         for one in self.mix:
-            start, own = one.losses([self.space.reference, genes], self.roots[2], 0, self.held_out * one.episodes)
+            candidates = [[*given, *[0.0] * (len(self.space.start) - len(given))] for given in (genes, untrained)]
+            all_losses = one.losses([self.space.reference, *candidates], self.roots[2], 0, self.held_out * one.episodes)
+            start, own, before = all_losses
             base = max(float(start.mean()), LEAST)
             ratio = float(own.mean()) / base
             apart = own - ratio * start  # of a ratio, by linearisation
@@ -164,6 +170,7 @@ class Evolution:
                     "root": self.roots[2],
                     "loss": float(own.mean()),
                     "start": float(start.mean()),
+                    "untrained": float(before.mean()),
                     "ratio": round(ratio, 5),
                     "low": round(ratio - 1.96 * error, 5),
                     "high": round(ratio + 1.96 * error, 5),
@@ -202,7 +209,8 @@ def evolve(
     Args:
         env_id: a registered environment, or the name of its problem.
         env_kwargs: its keyword arguments, without actions and observation.
-        seconds: processor time of the whole call, of all processes together.
+        seconds: processor time of the whole call, of all processes together, but for compiling what is not in the cache
+            yet.
         generations: how many. At least one of the two is needed.
         seed: of the search and of all episodes, an integer >= 0.
         population: candidates of a generation, >= 4.
@@ -244,27 +252,31 @@ def evolve(
         own = {**kwargs, **one}
         count = own.pop("episodes", episodes)
         environments.append(CommonEpisodes(env_id, own, count, jobs_number(jobs)))
-    evolution = Evolution(
-        mix=environments,
-        space=search_space(environments[0].task, environments[0].local, searched),
-        every=every,
-        held_out=held_out,
-        roots=(roots[0], roots[1], roots[2]),
-        began=began,
-        show=shown(progress),
+    space = search_space(environments[0].task, environments[0].local, searched)
+    strategy = cmaes.CMA(
+        mean=np.zeros(len(space.searched)), sigma=STEP, seed=search_seed % 2**32, population_size=population
     )
-    dimensions = len(evolution.space.searched)
-    strategy = cmaes.CMA(mean=np.zeros(dimensions), sigma=STEP, seed=search_seed % 2**32, population_size=population)
     end = None if seconds is None else SEARCHING * seconds
-    if network:
-        half = None if end is None else FORMULA * end
-        checkpoints = evolution.search(strategy, 0, math.ceil(FORMULA * generations), half)
-        kept = _best(checkpoints)
-        evolution = replace(evolution, space=evolution.space.with_network(kept.genes, bends_seed))
-        pairs = MirroredSearch(len(evolution.space.searched), SPREAD, PACE, 2 * population, pairs_seed)
-        checkpoints += evolution.search(pairs, checkpoints[-1].generation, generations, end)[1:]
-    else:
-        checkpoints = evolution.search(strategy, 0, generations, end)
+    with CompileTime() as compiling:
+        evolution = Evolution(
+            mix=environments,
+            space=space,
+            every=every,
+            held_out=held_out,
+            roots=(roots[0], roots[1], roots[2]),
+            began=began,
+            compiling=compiling,
+            show=shown(progress),
+        )
+        if network:
+            half = None if end is None else FORMULA * end
+            checkpoints = evolution.search(strategy, 0, math.ceil(FORMULA * generations), half)
+            kept = _best(checkpoints)
+            evolution = replace(evolution, space=space.with_network(kept.genes, bends_seed))
+            pairs = MirroredSearch(len(evolution.space.searched), SPREAD, PACE, 2 * population, pairs_seed)
+            checkpoints += evolution.search(pairs, checkpoints[-1].generation, generations, end)[1:]
+        else:
+            checkpoints = evolution.search(strategy, 0, generations, end)
     kept = _best(checkpoints)
     given = {
         "seconds": seconds,
@@ -295,7 +307,7 @@ def evolve(
         "seed": seed,
         "env_kwargs": kwargs,
         "mix": mix,
-        "result": evolution.report([*kept.genes, *[0.0] * (len(evolution.space.start) - len(kept.genes))]),
+        "result": evolution.report(kept.genes, space.start.tolist()),
         "versions": {
             "python": platform.python_version(),
             "numpy": np.__version__,

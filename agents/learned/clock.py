@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.compile_time import CompileTime
+
 __all__ = ["Clock", "FallingRate"]
 
 FLOOR = 0.02  # the learning rate falls to this share of its first value, and no further
@@ -15,16 +17,17 @@ class Clock:
     """How much of a training is over: by its steps or by its wall time, whichever is further.
 
     Args:
-        steps: actions of the training, or None. seconds: wall time of the whole call, or None.
+        steps: actions of the training, or None. seconds: wall time of the whole call, but for compiling, or None.
         began: when the call began, by `time.perf_counter()`.
+        compiling: counts since then.
 
     Attributes:
         steps_taken: so far; kept up to date by `Checkpoints`.
         evaluation_seconds: how long the evaluation of a checkpoint takes; time for it is kept back at the end.
     """
 
-    def __init__(self, steps: int | None, seconds: float | None, began: float) -> None:
-        self.steps, self.limit = steps, seconds
+    def __init__(self, steps: int | None, seconds: float | None, began: float, compiling: CompileTime) -> None:
+        self.steps, self.limit, self._compiling = steps, seconds, compiling
         self.steps_taken, self.evaluation_seconds = 0, 0.0
         self._wall, self._processor = 0.0, 0.0  # seconds of an earlier process, see `restore`
         self._began, self._processor_began = began, time.process_time()
@@ -46,9 +49,10 @@ class Clock:
         """The share of the time for learning that has passed, at most 1; 0 where time is not limited."""
         if self.limit is None:
             return 0.0
-        # Kept back are a last checkpoint, and the report on twice as many episodes with the reference agents.
-        learning = max(self.limit - 3.5 * self.evaluation_seconds, self.limit / 2)
-        return min(1.0, self.seconds() / learning)
+        # Kept back are a last checkpoint, and the report on twice as many episodes, with the untrained start and the
+        # reference agents.
+        learning = max(self.limit - 5.5 * self.evaluation_seconds, self.limit / 2)
+        return min(1.0, (self.seconds() - self._compiling.seconds) / learning)
 
     def state(self) -> dict[str, Any]:
         """How far the run is, for `restore` in another process."""

@@ -20,9 +20,10 @@ from ..evaluation.statistics import bootstrap_mean
 from .mix import TrainingEnvironment
 from .model import Repeated
 
-__all__ = ["REFERENCE_AGENTS", "HeldOut", "hold_out", "reference_agents", "report"]
+__all__ = ["REFERENCE_AGENTS", "UNTRAINED", "HeldOut", "hold_out", "reference_agents", "report"]
 
 Floats = NDArray[np.float64]
+UNTRAINED = "untrained"  # how the report names what a training began with
 REFERENCE_AGENTS = ("uniform", "lsa")  # whichever of them can play; losses are in units of the last one's loss
 
 
@@ -143,23 +144,27 @@ def hold_out(environments: tuple[TrainingEnvironment, ...], episodes: int, root:
     return HeldOut(environments, episodes, root, tuple(references))
 
 
-def report(environments: Sequence[TrainingEnvironment], agent: Any, episodes: int, root: int) -> Any:
-    """The final comparison of a learned agent with the reference agents, JSON-able.
+def report(environments: Sequence[TrainingEnvironment], agent: Any, start: Any, episodes: int, root: int) -> Any:
+    """The final comparison of a learned agent with what its training began with, and the reference agents, JSON-able.
+
+    Args:
+        environments: those of the training. agent, start: the learned agent, and the same before the training.
+        episodes, root: it is made on episodes 0 .. episodes - 1 of this root.
 
     Returns:
         A dict, or for a mix a list with one for each environment: `episodes`, `root`, `max_pulls`, `agents` (of each
         the mean return, pulls, error rate and rate of episodes that were cut, and the score and the problem's first
-        metric with 95 % intervals), `differences` (of each reference agent, the paired differences of score and metric
+        metric with 95 % intervals), `differences` (to each of the others, the paired differences of score and metric
         with intervals and p-values).
     """
-    reports = [_report(one, agent, episodes, root) for one in environments]
+    reports = [_report(one, agent, start, episodes, root) for one in environments]
     return reports[0] if len(reports) == 1 else reports
 
 
-def _report(environment: TrainingEnvironment, agent: Any, episodes: int, root: int) -> dict[str, Any]:
+def _report(environment: TrainingEnvironment, agent: Any, start: Any, episodes: int, root: int) -> dict[str, Any]:
     """The comparison on one environment."""
-    names = reference_agents(environment.task)
-    result, returns = _evaluated(environment, {agent.name: agent, **{name: name for name in names}}, episodes, root)
+    others = {UNTRAINED: start, **{name: name for name in reference_agents(environment.task)}}
+    result, returns = _evaluated(environment, {agent.name: agent, **others}, episodes, root)
     metrics = ["score", *environment.task.make_problem().metric_names[:1]]
     rows: dict[str, dict[str, Any]] = {}
     for run in result.runs:
@@ -173,8 +178,8 @@ def _report(environment: TrainingEnvironment, agent: Any, episodes: int, root: i
             values = run.columns[metric][:, 0].astype(np.float64)
             low, high = bootstrap_mean(values)
             rows[run.agent][metric] = {"mean": float(values.mean()), "low": float(low), "high": float(high)}
-    differences: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for name in names:
+    differences: dict[str, dict[str, Any]] = {name: {} for name in others}
+    for name in others:
         for metric in metrics:
             paired = result.compare(agent.name, name, metric)
             differences[name][metric] = {

@@ -79,6 +79,8 @@ def _features_of(observation: Any) -> NDArray[np.float32]:
         raise ValueError(f"the observation must be an array of features, got {observation!r:.200}") from error
     if x.size == 0 or x.shape[1] % F:
         raise ValueError(f"the observation must be features of shape (E, K * {F}), got the shape {x.shape}")
+    if not np.isfinite(x).all():
+        raise ValueError(f"features must be finite numbers, got {x[~np.isfinite(x)][0]}")
     return x.reshape(len(x), -1, F)
 
 
@@ -191,11 +193,15 @@ class Trained:
             the arms, so that less is computed anew.
 
         Raises:
-            ValueError: for a dict of statistics, and for an observation of another shape.
+            ValueError: for a dict of statistics, for an observation of another shape, and for numbers that are not
+                finite.
         """
         as_features(self.name, observation)
         with one_thread():
             kind = self._kind
+            if deterministic and kind is not None and np.ndim(observation) == 1:
+                x = _features_of([observation])
+                return kind(self._network, *x.shape[:2]).choose(x)[0], state
             if deterministic and kind is not None and np.ndim(observation) == 2:
                 x = _features_of(observation)
                 memory = kind(self._network, *x.shape[:2]) if state is None else state

@@ -107,13 +107,12 @@ def _fill(net: Any, x: Any, sums: Any, share: Any, left: Any, horizon: Any, room
         logits: (K + 1,).
     """
     K, H = len(share), len(net.arm_bias)
-    first, codes, pooled = room[0].reshape(-1), room[1].reshape(-1), room[2].reshape(-1)
-    flat = sums.reshape(-1)
+    first, codes, pooled = room[0], room[1], room[2]
     for at in range(0, H, LANES):
         common = muladd(left, load(net.common, H + at), horizon * load(net.common, 2 * H + at))
         weight = load(net.common, at)
         for k in range(K):
-            store(first, k * H + at, silu(muladd(share[k], weight, load(flat, k * H + at) + common)))
+            store(first, k * H + at, silu(muladd(share[k], weight, load(sums, k * H + at) + common)))
     for at in range(0, H, LANES):
         bias = load(net.second_bias, at)
         mean, largest = zeros(bias), zeros(bias) - math.inf

@@ -21,33 +21,13 @@ from torch import Tensor
 from bandit_envs import FEATURES, inlined, jit
 
 from .layers import LANES, dense, equal, four, load, most, muladd, one, sigmoid, spread, store, total
-from .networks import LOCAL, MOST, closed, opened_doubt, unbounded
+from .networks import LOCAL, MOST, NAMES, OPENED, Weights, closed, opened_doubt, unbounded, weights_of
 
-__all__ = ["Weights", "Passes"]
+__all__ = ["Passes"]
 
 Floats = NDArray[Any]
 PULLS, WIDTH, DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATURES.index("doubt")  # kernel constants
-F, NEAR, OPENED = len(FEATURES), len(LOCAL), 3
-
-
-class Weights(NamedTuple):
-    """The weights of a network, or their slopes, as PyTorch has them: those of a layer are (outputs, inputs)."""
-
-    first: Floats  # (H, F + 3), and its bias (H,): the encoder
-    first_bias: Floats
-    second: Floats  # (H, H)
-    second_bias: Floats
-    pooled: Floats  # (H, 2 H): the context, of the means and the maxima of the codes
-    pooled_bias: Floats
-    arm: Floats  # (H, H)
-    arm_bias: Floats
-    logit: Floats  # (1, H)
-    logit_bias: Floats
-    slopes: Floats  # (1, 3)
-    prior: Floats  # (2,)
-    own: Floats  # (H, 8): what an arm tells to a network without context, else (0, 8)
-    own_bias: Floats
-    around: Floats  # (H, H): what the context tells an arm; without context (0, H)
+F, NEAR = len(FEATURES), len(LOCAL)
 
 
 class Layer(NamedTuple):
@@ -389,23 +369,6 @@ def _fill(weights: Any, bias: Any, ahead: Any, own: Any, parts: Any) -> None:
             weights[h, i] = ahead[i // each * wide + i % each if parts else i, h]
         if len(bias):
             bias[h] = own[h]
-
-
-# The names of the parameters of `policy.ArmNetwork`, in the order of `Weights`.
-NAMES = (
-    *("encoder.0.weight", "encoder.0.bias", "encoder.2.weight", "encoder.2.bias"),
-    *("context.0.weight", "context.0.bias", "arm.weight", "arm.bias", "arm_logit.weight", "arm_logit.bias"),
-    *("slopes.weight", "prior", "own.0.weight", "own.0.bias", "surroundings.weight"),
-)
-
-
-def weights_of(weights: Any) -> Weights:
-    """The weights of a network: tensors by the names of `NAMES`; layers that it does not have are empty."""
-    H, dtype = weights["arm.weight"].shape[0], weights["arm.weight"].detach().numpy().dtype
-    empty = {"own.0.weight": (0, NEAR + OPENED), "own.0.bias": (0,), "surroundings.weight": (0, H)}
-    return Weights(
-        *(weights[name].detach().numpy() if name in weights else np.zeros(empty[name], dtype) for name in NAMES)
-    )
 
 
 class Passes(torch.autograd.Function):

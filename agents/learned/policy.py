@@ -40,8 +40,10 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor, nn
 
-from .networks import CLOSE, LOCAL, NEVER, TIE
-from .passes import NAMES, OPENED, Passes
+from bandit_envs import integer, number
+
+from .networks import CLOSE, LOCAL, NAMES, NEVER, OPENED, TIE
+from .passes import Passes
 
 __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 
@@ -85,7 +87,8 @@ class ArmNetwork(nn.Module):
     def _arms(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits of the arms (n, K), and the context (n, hidden)."""
         weights = [layer._parameters[name] for layer, name in self._places]
-        arms: tuple[Tensor, Tensor] = Passes.apply(x.flatten(1), self.steep, self.names, *weights)  # type: ignore[no-untyped-call]
+        inputs = x.flatten(1).to(weights[0].dtype)
+        arms: tuple[Tensor, Tensor] = Passes.apply(inputs, self.steep, self.names, *weights)  # type: ignore[no-untyped-call]
         return arms
 
     def _logits(self, arms: Tensor, context: Tensor) -> Tensor:
@@ -125,6 +128,9 @@ class Equivariant(_Base):
             takes the one with the largest logit: the steeper the logits, the nearer are the two.
         decay: weight decay of the layers `FADING`, times the learning rate at each step (AdamW). What they have learned
             fades, and the policy returns to the untrained one, except where gradients keep pointing the same way.
+
+    Raises:
+        ValueError: naming the value and what is allowed.
     """
 
     any_arms = True  # it runs with any number of arms
@@ -139,7 +145,8 @@ class Equivariant(_Base):
         decay: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        self.hidden, self.stop, self.context, self.steep, self.decay = hidden, stop, context, steep, decay
+        self.hidden, self.stop, self.context = integer("hidden", hidden, 1, 2**12), stop, context
+        self.steep, self.decay = number("steep", steep, 0, above=True), number("decay", decay, 0)
         super().__init__(*args, **{"ortho_init": False, **kwargs})
 
     def _build_mlp_extractor(self) -> None:

@@ -9,7 +9,7 @@ The path of a training, in six sentences:
 4. SB3's `learn` runs on it, once for each stage of the curriculum, with the callback `Checkpoints`, which keeps the
    clock, evaluates checkpoints on the held-out episodes and writes the file from which a killed training goes on.
 5. The weights of the latest checkpoint that is at most one standard error worse than the best are put into the model,
-   and `report` compares it with the reference agents on episodes that nothing has seen before.
+   and `report` compares it with its untrained start and the reference agents on episodes that nothing has seen before.
 6. `Trained.save` writes the model and its card.
 
 Each of these gets what the ones before have made, and hands nothing back.
@@ -17,6 +17,7 @@ Each of these gets what the ones before have made, and hands nothing back.
 
 from __future__ import annotations
 
+import copy
 import math
 import platform
 import sys
@@ -34,6 +35,7 @@ from stable_baselines3.common.utils import FloatSchedule
 import bandit_envs
 from bandit_envs import FEATURES
 
+from ..core.compile_time import CompileTime
 from ..core.files import try_out
 from ..evaluation.progress import shown
 from ..models.formats import FORMAT
@@ -75,8 +77,9 @@ def train(
     """Train an agent. Every episode has a fresh instance, where `env_kwargs` do not fix one.
 
     Checkpoints are compared by their returns on the same `held_out` episodes of a second root seed. The latest that is
-    at most one standard error (of the paired difference) worse than the best is kept. It is compared with the reference
-    agents, whichever of `comparison.REFERENCE_AGENTS` can play, on twice as many episodes of a third root.
+    at most one standard error (of the paired difference) worse than the best is kept. It is compared with what the
+    training began with, and with the reference agents, whichever of `comparison.REFERENCE_AGENTS` can play, on twice as
+    many episodes of a third root.
 
     The same `seed` and `steps` give the same model (on one platform). With `seconds` the clock decides how far the run
     gets and how the learning rate falls: such a run cannot be repeated to the bit.
@@ -86,7 +89,8 @@ def train(
             own, for one K only. Those of sb3-contrib are "maskable-ppo" and "recurrent-ppo".
         env_id: a registered environment of `bandit_envs`, or the name of its problem, any one.
         steps: actions in all episodes together; None: 1,000,000, or what `seconds` allow (dqn needs a number).
-        seconds: wall time of the whole call, evaluations included; kept roughly.
+        seconds: wall time of the whole call, evaluations included, but for compiling what is not in the cache yet; kept
+            roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
         num_envs: episodes side by side; None: 256 (dqn: 16, recurrent-ppo: 32).
         env_kwargs: keyword arguments of the environment, without `actions` and `observation`. Where they name neither
@@ -150,11 +154,11 @@ def train(
                 f"{PULLS_PER_ARM} per arm; another max_pulls, or a budget, can be given",
                 file=sys.stderr,
             )
-    with one_thread():
+    with one_thread(), CompileTime() as compiling:
         stored = file.read() if resume and file is not None and file.path.exists() else None
         if resume and stored is None and file is not None and progress is not False:
             print(f"note: there is no {file.path}: the training begins from the start", file=sys.stderr)
-        clock = Clock(plan.steps, plan.seconds, began)
+        clock = Clock(plan.steps, plan.seconds, began, compiling)
         environments, root = plan.mix.environments, plan.roots["choosing"]
         if file is None or stored is None:
             episodes, stage = hold_out(environments, plan.held_out, root), 0
@@ -164,6 +168,8 @@ def train(
                 stage = stored["callback"]["stage"]
         callback = Checkpoints(episodes, clock, plan.checkpoints, file, show)
         model = _new_model(plan, episodes, clock, stage)
+        start = copy.copy(model)
+        start.policy = copy.deepcopy(model.policy)
         if file is not None and stored is not None:
             file.go_on(model, callback, stored)
         _learn(model, callback, plan)
@@ -175,7 +181,7 @@ def train(
             raise ValueError(
                 f"the training has diverged, {error}: nothing is written; try a smaller learning_rate, got {rate!r:.80}"
             ) from error
-        result = report(plan.mix.environments, Trained(model), 2 * plan.held_out, plan.roots["judging"])
+        result = report(plan.mix.environments, Trained(model), Trained(start), 2 * plan.held_out, plan.roots["judging"])
     rate = plan.settings["learning_rate"]
     model.learning_rate, model.lr_schedule = (
         rate,

@@ -54,8 +54,10 @@ def load_stored(name: str, task: Task) -> Trained:
     """
     card, weights = stored_weights(name, task)
     box = spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
-    with reading(card_path(name, task)):
+    path = card_path(name, task)
+    with reading(path.with_suffix(".npz")):
         check_finite(weights)
+    with reading(path):
         network = check_network(card["network"], weights)
         policy = EquivariantPolicy(box, spaces.Discrete(task.stop + 1), lambda _: 0.0, **network)
         policy.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})

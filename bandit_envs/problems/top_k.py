@@ -31,18 +31,18 @@ def _margins_of(pulls: Any, mean: Any, k: Any, out: Any) -> None:
 
     They are NaN where no arm that was ever pulled is on the other side.
     """
-    K, found, top = len(pulls), 0, math.inf
-    last, first = math.nan, math.nan  # the k-th largest mean, and the one after it
-    while found <= k and top > -math.inf:
-        bound, top, count = top, -math.inf, 0
-        for i in range(K):
-            top = max(top, mean[i] if (pulls[i] != 0) & (mean[i] < bound) else -math.inf)
-        for i in range(K):
-            count += (pulls[i] != 0) & (mean[i] == top)
-        last = top if found < k <= found + count else last
-        first = top if found <= k < found + count else first
-        found += count
-    for i in range(K):  # where the two are equal, arms that have this mean are on the boundary, whatever their side
+    found = 0  # of the k + 1 largest means, which are at first kept in `out` in falling order
+    for i in range(len(pulls)):
+        if pulls[i] != 0 and mean[i] > (out[k] if found > k else -math.inf):
+            j = min(found, k)
+            while j > 0 and out[j - 1] < mean[i]:
+                out[j] = out[j - 1]
+                j -= 1
+            out[j] = mean[i]
+            found = min(found + 1, k + 1)
+    last = out[k - 1] if found >= k else math.nan  # the k-th largest mean, and the one after it
+    first = out[k] if found > k else math.nan
+    for i in range(len(pulls)):  # where the two are equal, arms with this mean are on the boundary, whatever their side
         out[i] = mean[i] - (first if mean[i] >= last else last)
 
 

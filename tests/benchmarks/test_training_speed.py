@@ -23,7 +23,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from twins_network import logits_and_context
 
 from agents.learned import EquivariantPolicy, make_vec_env
-from agents.learned.passes import NAMES
+from agents.learned.networks import NAMES
 from agents.learned.policy import ArmNetwork, Equivariant
 from bandit_envs import FEATURES
 
