@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import math
 import pickle
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
