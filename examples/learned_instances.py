@@ -23,8 +23,9 @@ TOP_K = [
     "kl-lucb",
     "racing(delta=0.1)",
     "adaptive-top-k",
+    "top-two",
 ]
-ALL_GOOD = ["st2(delta=0.1)", "ucb(delta=0.1)"]
+ALL_GOOD = ["st2(delta=0.1)", "ucb(delta=0.1)", "evidence"]
 FEASIBLE = ["md-apt", "md-sar", "lsa", "md-ucbe(scale=10)"]
 PULLS = (10, 50, 200)  # budgets of TopK, in pulls per arm
 CHEN = "(n=50, K=10)"

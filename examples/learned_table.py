@@ -1,7 +1,11 @@
 """The tables of docs/learned.md: learned and handcrafted agents on common samples, as multiples of LSA with alpha 1.35.
 
 The first argument is the share of the episodes (default 1: hours), the second, if any, a regular expression for rows,
-the third the root seed (default 2026; 2027 for `evolved` in the docs, which was chosen on the episodes of 2026).
+the third the root seed (default 2026; 2027 for `evolved` in the docs, which was chosen on the episodes of 2026). More
+are models or cards of further agents to compare with.
+
+    python examples/learned_table.py
+    python examples/learned_table.py 0.1 results 2026 results/seed1.zip
 """
 
 import math
@@ -33,7 +37,7 @@ AGENTS = {
     "APT 0.1": "apt(tolerance=0.1)",
     "Opt-KG": "opt-kg",
     "uniform": "uniform",
-}
+} | {path: path for path in sys.argv[4:]}
 
 
 def ratio(evaluation, agent, reference):

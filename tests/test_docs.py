@@ -168,7 +168,7 @@ EXAMPLES = {
     "learned_certified": ["20", "BestArm|Threshold"],
     "learned_instances": ["2", "katz-samuels2018-5|mason"],
     "model_selection": ["25", "8"],
-    "learned_bounds": ["200", "BestArm 3, 1, 12"],
+    "learned_bounds": ["200", "BestArm 3, 12|Threshold 3, 18"],
     "learned_dpt": ["1", "2", "40"],
     "learned_icpe": ["1", "3", "40", "4"],
     "learned_laws": ["20", "Feasible, corner, B|AllGood, K = 10, price 0.001"],
