@@ -15,7 +15,8 @@ The best of the K arms, means on [0, 1], leads by .2 at least, and samples are N
 
 The arguments are the number of training seeds (default 5), the steps of each training (default 300), the number of
 episodes (default 2000), and the numbers of arms (default 4). It prints a row for each agent: pulls and errors. The same
-arguments give the same numbers, bit for bit on one machine.
+arguments give the same numbers, bit for bit on one machine. A seed takes about half a minute of processor time with 4
+arms, one with 8, and two and a half with 14.
 
     python examples/learned_icpe.py
     python examples/learned_icpe.py 5 300 2000 8
