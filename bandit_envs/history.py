@@ -189,12 +189,20 @@ def tally(task: Task, history: Mapping[str, NDArray[Any]]) -> tuple[Ints, Floats
     Raises:
         ValueError: for what are no such histories of the task, naming the part.
     """
+    if not isinstance(history, Mapping):
+        raise ValueError(f"histories are a dict of arms, samples, times and length, got {type(history).__name__}")
     arms, times, length = (_whole(name, history) for name in ("arms", "times", "length"))
     if arms.ndim != 2 or not arms.size:
         raise ValueError(f"arms of histories must be of shape (E, H), got {arms.shape}")
     E, H = arms.shape
     D = task.D if task.pull == "arm" else 1
-    samples = np.ascontiguousarray(history["samples"], np.float64)
+    try:
+        given = np.asarray(history.get("samples"))
+    except ValueError:  # ragged
+        given = np.asarray(None)
+    if given.dtype.kind not in "iuf":
+        raise ValueError(f"histories have samples, an array of numbers, got {history.get('samples')!r:.200}")
+    samples = np.ascontiguousarray(given, np.float64)
     wanted = {"times": (times, (E, H)), "length": (length, (E, 1)), "samples": (samples, (E, H, D)[: 2 + (D > 1)])}
     for name, (array, shape) in wanted.items():
         if array.shape != shape:

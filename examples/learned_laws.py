@@ -60,6 +60,8 @@ LAWS = [
         for arms, price, most in ((10, 1e-3, 4000), (25, 1e-3, 4000), (10, 1e-4, 20_000))
     ),
 ]
+if not any(ROWS.search(label) for label, *_ in LAWS):
+    sys.exit(f"no row matches {ROWS.pattern!r}; the rows are {'; '.join(label for label, *_ in LAWS)}")
 
 
 def played(names, problem, episodes, seed, kwargs):
@@ -87,7 +89,7 @@ def losses(result):
 
 RIVALS = {label: (rivals, kwargs) for label, rivals, kwargs in LAWS}
 for label, (_, kwargs) in RIVALS.items():
-    if not ROWS.match(label):
+    if not ROWS.search(label):
         continue
     for name in ["evolved", *CARDS]:
         mine = played({name: name}, label.partition(",")[0], EPISODES, 2026, kwargs)

@@ -825,6 +825,33 @@ def test_features_are_finite(value: float) -> None:
             agent.predict(observation)
 
 
+def test_a_network_refuses_what_another_one_remembers() -> None:
+    """Defect: it went on with the other one's weights."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("stable_baselines3")
+    for problem, kwargs in (("TopK", {"k": 2, "budget": 50}), ("Threshold", {"budget": 50})):
+        envs = gym.make_vec(f"bandit_envs/{problem}-v0", 3, observation="features", **kwargs)
+        (features, _), agent = envs.reset(seed=0), agents.make("ppo", envs)
+        _, state = agent.predict(features)
+        assert np.array_equal(agent.predict(features, copy.deepcopy(state))[0], agent.predict(features)[0])
+        with torch.no_grad():
+            next(agent.model.policy.mlp_extractor.parameters()).mul_(2)
+        with pytest.raises(ValueError, match="the state is of another network"):
+            agent.predict(features, state)
+        with pytest.raises(ValueError, match="is a network without the algorithm that trained it"):
+            agent.save("nowhere")
+
+
+def test_candidates_share_the_episodes_evenly() -> None:
+    """Defect: episodes beyond the last whole share read foreign memory."""
+    genes = [agents.make("evolved", gym.make("bandit_envs/TopK-v0", k=2, budget=50)).genes[0]] * 2
+    for problem, kwargs in (("TopK", {"k": 2, "budget": 50}), ("Threshold", {"budget": 50})):
+        envs = gym.make_vec(f"bandit_envs/{problem}-v0", 3, **kwargs)
+        agent, (observation, _) = agents.make("evolved", envs, genes=genes), envs.reset(seed=0)
+        with pytest.raises(ValueError, match="the genes of 2 candidates need a multiple of 2 episodes, got "):
+            agent.predict(observation)
+
+
 def test_means_of_arms_never_pulled_and_of_unbounded_arms_may_be_anything() -> None:
     env = gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=3)", budget=10)
     agents.make("lsa", env).predict(SEEN | {"mean": [0.5, 1.0, 7.0]})

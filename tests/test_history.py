@@ -443,7 +443,7 @@ def test_tally_refuses_what_is_no_history():
         "length": (np.array([[5000]]), np.array([[3]]), np.array([1]), np.array([[-1]])),
         "arms": (np.full((1, 5), 10**7), np.full((1, 5), -1), batch["arms"].astype(float), np.zeros((1, 0), int)),
         "times": (np.zeros((1, 0), int), np.zeros((1, 5), int)),
-        "samples": (np.zeros((1, 4)), np.zeros((1, 5, 2))),
+        "samples": (np.zeros((1, 4)), np.zeros((1, 5, 2)), None, "abc", [[1.0], [1.0, 2.0]], np.zeros((1, 5), complex)),
     }
     for name, values in wrong.items():
         for value in values:
@@ -451,3 +451,7 @@ def test_tally_refuses_what_is_no_history():
                 tally(task, batch | {name: value})
     with pytest.raises(ValueError, match="arms"):
         tally(task, observation)
+    with pytest.raises(ValueError, match="histories have samples"):
+        tally(task, {name: array for name, array in batch.items() if name != "samples"})
+    with pytest.raises(ValueError, match="histories are a dict"):
+        tally(task, 5)  # type: ignore[arg-type]

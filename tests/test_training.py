@@ -123,6 +123,7 @@ def test_baselines_of_sb3_contrib(algorithm, tmp_path):
     trained = agents.train(algorithm, **TINY, out=tmp_path / algorithm)
     loaded = agents.load(tmp_path / algorithm)
     assert type(loaded.model).__name__.lower() == algorithm.replace("-", "")
+    assert loaded.name == next(iter(trained.card["result"]["agents"])) == algorithm
     x = observations(4)
     assert np.array_equal(loaded.predict(x)[0], trained.predict(x)[0])
     if algorithm == "maskable-ppo":  # equivariant, so it runs on other numbers of arms
@@ -312,6 +313,8 @@ def test_a_minute_of_training_beats_uniform_and_comes_near_lsa(seed):
         ("hidden", 0, r"hidden must be an integer in \[1, 4096\], got 0"),
         ("steep", 0.0, "steep must be a number in .*, got 0.0"),
         ("decay", -1.0, "decay must be a number in .*, got -1.0"),
+        ("context", "false", "context must be True or False, got 'false'"),
+        ("stop", None, "stop must be True or False, got None"),
     ],
 )
 def test_networks_that_there_cannot_be(name, value, allowed):

@@ -23,6 +23,9 @@ from .options import Count, Json, Number, Place, Switch, from_json, refuse_to_ov
 __all__ = ["Train"]
 
 
+WIDEST = 120  # characters of an environment in a table
+
+
 @dataclass(frozen=True)
 class Train(EnvironmentCommand[Options]):
     r"""Train an agent by reinforcement learning, or evolve an index; write the model and its card.
@@ -136,11 +139,16 @@ def _comparison(name: str, result: Mapping[str, Any], added: Mapping[str, Any]) 
     return text
 
 
+def shortened(text: str) -> str:
+    """A text of at most `WIDEST` characters."""
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 4]} ..."
+
+
 def _losses(card: Mapping[str, Any]) -> str:
     """What the card of an evolution says of its genes: their loss as a multiple of that of what they began from."""
     rows = [
         [
-            ", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items()) or "as it is",
+            shortened(", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items()) or "as it is"),
             f"{one['episodes']:,}",
             f"{one['loss']:.4g}",
             f"{one['untrained']:.4g}",
@@ -151,7 +159,12 @@ def _losses(card: Mapping[str, Any]) -> str:
     ]
     lost = "mean pulls" if card["rival"] == "evidence" else "mean loss"
     head = ["environment", "episodes", lost, "untrained", f"of {card['rival']}", f"ratio to {card['rival']} [95 %]"]
-    return f"evolved on episodes that it has not seen:\n\n{table(head, rows, right=range(1, 6))}"
+    text = f"evolved on episodes that it has not seen:\n\n{table(head, rows, right=range(1, 6))}"
+    if card["generations"] == 0:
+        text += (
+            "\n\nnote: no generation fitted into the time, so that these are the untrained genes: give more --seconds"
+        )
+    return text
 
 
 def _evolve(env_id: str, **given: Any) -> Any:

@@ -28,7 +28,7 @@ from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_for
 from .coupled import KEYS, MADE, Wide, least_index
 from .formula import PARAMETERS, Own, arm_index, at_budget, indices
-from .genes import gene_names, read_genes, told
+from .genes import gene_names, read_genes, shared_by, told
 from .network import SHARED, WEIGHTS, nets_of
 
 __all__ = ["Evolved", "EvolvedEvidence"]
@@ -135,7 +135,7 @@ class Evolved(IndexPolicy):
 
     def _per_row(self, E: int) -> int:
         """How many of E episodes in a row have the same genes."""
-        return max(E // len(self.genes), 1)
+        return shared_by(len(self.genes), E)
 
     def _decide(self, observation: Observation, state: WideMemory) -> tuple[Ints, tuple[Any, ...]]:
         """Room for the next arms (E,), and the arguments of `least_index`, which fills it."""
@@ -195,4 +195,4 @@ class EvolvedEvidence(Evidence):
         return Evolved(task, **parameters)  # an index, where no certificate ends the episodes
 
     def habits(self, E: int) -> Habits:
-        return self._habits._replace(per_row=max(E // len(self.genes), 1))
+        return self._habits._replace(per_row=shared_by(len(self.genes), E))

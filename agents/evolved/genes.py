@@ -16,7 +16,7 @@ from ..models.cards import stored_genes
 from .formula import PARAMETERS, START
 from .network import WEIGHTS
 
-__all__ = ["STOPPING", "gene_names", "index_start", "names_for", "read_genes", "start_of", "told"]
+__all__ = ["STOPPING", "gene_names", "index_start", "names_for", "read_genes", "shared_by", "start_of", "told"]
 
 STOPPING, STOP_START = ("tau0", "tau1"), (0.0, 0.5)  # the names of the genes for stopping; where a search starts
 
@@ -80,3 +80,14 @@ def told(task: Task, genes: Any, names: Sequence[str], wanted: int) -> NDArray[n
     if table.ndim != 2 or table.shape[-1] not in (wanted, every) or not len(table) or not np.isfinite(table).all():
         raise ValueError(f"evolved takes {wanted} finite genes here, or {every}, or 'start', got {genes!r:.200}")
     return np.pad(table, ((0, 0), (0, every - table.shape[-1])))
+
+
+def shared_by(candidates: int, E: int) -> int:
+    """How many of E episodes side by side, or of their arms, in a row have the genes of each candidate.
+
+    Raises:
+        ValueError: where they cannot be shared out evenly.
+    """
+    if E % candidates:
+        raise ValueError(f"the genes of {candidates} candidates need a multiple of {candidates} episodes, got {E}")
+    return max(E // candidates, 1)

@@ -7,6 +7,7 @@ runs whatever code its maker put there, and is done only where a user says that 
 from __future__ import annotations
 
 import functools
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -66,6 +67,14 @@ def as_features(name: str, observation: Any) -> None:
         )
 
 
+def _axes_of(observation: Any) -> int:
+    """The number of axes of an observation; 0 for what is ragged."""
+    try:
+        return np.ndim(observation)
+    except ValueError:
+        return 0
+
+
 def _features_of(observation: Any) -> NDArray[np.float32]:
     """Features (E, K * F) as (E, K, F).
 
@@ -103,7 +112,8 @@ class Trained:
     @property
     def name(self) -> str:
         """The algorithm that trained it."""
-        return str(getattr(self.model, "name", type(self.model).__name__.lower()))
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(self.model).__name__)  # MaskablePPO: maskable-ppo
+        return str(getattr(self.model, "name", words.lower()))
 
     @property
     def stops(self) -> bool:
@@ -198,13 +208,21 @@ class Trained:
         """
         as_features(self.name, observation)
         with one_thread():
-            kind = self._kind
-            if deterministic and kind is not None and np.ndim(observation) == 1:
-                x = _features_of([observation])
-                return kind(self._network, *x.shape[:2]).choose(x)[0], state
-            if deterministic and kind is not None and np.ndim(observation) == 2:
-                x = _features_of(observation)
+            kind, axes = self._kind, _axes_of(observation)
+            x = (
+                None
+                if kind is None or axes not in (1, 2)
+                else _features_of([observation] if axes == 1 else observation)
+            )
+            if deterministic and x is not None:
+                if axes == 1:
+                    return kind(self._network, *x.shape[:2]).choose(x)[0], None
                 memory = kind(self._network, *x.shape[:2]) if state is None else state
+                if type(memory) is kind and not memory.is_of(self._network):
+                    raise ValueError(
+                        "the state is of another network, or of this one before its weights have changed: hand predict "
+                        "None in its place"
+                    )
                 if type(memory) is not kind or memory.shape != x.shape[:2]:
                     raise ValueError(
                         f"state must be None or what predict has returned for {len(x)} episodes of {x.shape[1]} arms, "
@@ -231,8 +249,18 @@ class Trained:
 
         Returns:
             The path of the model.
+
+        Raises:
+            ValueError: for a network that came with the package, which is no model of SB3; and where out names no file.
         """
         model, card = paths_of(out)
+        if model.name == ".zip":
+            raise ValueError(f"out must name a file, got {str(out)!r:.200}")
+        if not hasattr(self.model, "save"):
+            raise ValueError(
+                f"{self!r} is a network without the algorithm that trained it, and no model of Stable-Baselines3: "
+                "pickle keeps it, and agents.learned.weights.store writes its weights"
+            )
         setattr(self.model, FORMAT_NAME, FORMAT)
         setattr(self.model, NETWORK_NAME, network_told(self.model.policy_kwargs))
         write_together(card, self.card, {model.name: lambda path: self.model.save(path, exclude=_PASSING)})

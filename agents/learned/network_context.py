@@ -34,6 +34,7 @@ from .networks import (
     NEVER,
     OWN,
     TIE,
+    Known,
     Network,
     first_sums,
     network_of,
@@ -249,7 +250,7 @@ def next_of_features(e: int, f: Any, net: Network, exact: Network, arms: Arms, r
     return _decide(net, exact, x, sums, f[e, 0, LEFT], f[e, 0, HORIZON], room)
 
 
-class ContextMemory:
+class ContextMemory(Known):
     """What is kept of E episodes of K arms, so that only arms whose features change are computed anew.
 
     Decisions are those of `deterministic=True`.
@@ -259,6 +260,7 @@ class ContextMemory:
     """
 
     def __init__(self, network: Any, E: int, K: int) -> None:
+        super().__init__(network)
         self.single, self.double = network_of(network, np.float32), network_of(network, np.float64)
         self.arms = Arms(
             np.full((E, K, 3), -1.0),

@@ -17,7 +17,7 @@ from bandit_envs import Task, arm_features, assemble, inlined, jit
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexMemory, IndexPolicy
-from .networks import OWN, Network, alone, network_of, numbers_of, single
+from .networks import OWN, Known, Network, alone, network_of, numbers_of, single
 
 __all__ = ["LogitMemory", "NetworkIndex"]
 
@@ -72,7 +72,7 @@ changed_logits = jit(
 )
 
 
-class LogitMemory:
+class LogitMemory(Known):
     """The logits of a network without context on E episodes, computed anew only where the features of an arm change.
 
     Decisions are those of `deterministic=True`.
@@ -82,6 +82,7 @@ class LogitMemory:
     """
 
     def __init__(self, network: Any, E: int, K: int) -> None:
+        super().__init__(network)
         self.network, self.logits = network_of(network, np.float64), np.zeros((E, K))
         self._seen = np.full((E, K, len(OWN)), np.nan)
 

@@ -33,6 +33,7 @@ __all__ = [
     "OPENED",
     "OWN",
     "TIE",
+    "Known",
     "Network",
     "Weights",
     "alone",
@@ -151,6 +152,26 @@ def network_of(network: Any, kind: Any) -> Network:
     biases = float(told.logit_bias[0]), float(stop_bias)
     slopes, prior = told.slopes[0].astype(np.float64), told.prior.astype(np.float64)
     return Network._make([*arrays, *biases, bool(network.stop), slopes, prior, float(network.steep)])
+
+
+class Known:
+    """The weights that a memory was made with: a base of memories.
+
+    Args:
+        network: a `policy.ArmNetwork`.
+    """
+
+    def __init__(self, network: Any) -> None:
+        self._weights = _bytes_of(network)
+
+    def is_of(self, network: Any) -> bool:
+        """Whether a network has these weights."""
+        return _bytes_of(network) == self._weights
+
+
+def _bytes_of(network: Any) -> bytes:
+    """All weights of a network."""
+    return b"".join(weight.detach().numpy().tobytes() for weight in network.parameters())
 
 
 def numbers_of(task: Task, problem: Problem) -> tuple[float, float, float, float]:

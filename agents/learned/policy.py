@@ -40,7 +40,7 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor, nn
 
-from bandit_envs import integer, number
+from bandit_envs import flag, integer, number
 
 from .networks import CLOSE, LOCAL, NAMES, NEVER, OPENED, TIE
 from .passes import Passes
@@ -145,8 +145,12 @@ class Equivariant(_Base):
         decay: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        self.hidden, self.stop, self.context = integer("hidden", hidden, 1, 2**12), stop, context
-        self.steep, self.decay = number("steep", steep, 0, above=True), number("decay", decay, 0)
+        self.hidden, self.stop, self.context = (
+            integer("hidden", hidden, 1, 2**12),
+            flag("stop", stop),
+            flag("context", context),
+        )
+        self.steep, self.decay = number("steep", steep, 0, 1e6, above=True), number("decay", decay, 0, 1e6)
         super().__init__(*args, **{"ortho_init": False, **kwargs})
 
     def _build_mlp_extractor(self) -> None:
