@@ -842,6 +842,19 @@ def test_a_network_refuses_what_another_one_remembers() -> None:
             agent.save("nowhere")
 
 
+def test_an_agent_with_other_parameters_refuses_the_memory() -> None:
+    """Defect: its decisions were a mixture of both."""
+    envs = gym.make_vec("bandit_envs/Threshold-v0", 3, budget=50)
+    (observation, _), one, other = envs.reset(seed=0), agents.make("lsa", envs), agents.make("lsa(alpha=0.2)", envs)
+    action, state = one.predict(observation)
+    observation, *_ = envs.step(action)
+    with pytest.raises(
+        ValueError, match=r"made by .*LSA\(alpha=0.2\) for Threshold.*; got that of .*LSA\(\) for Threshold"
+    ):
+        other.predict(observation, state)
+    agents.make("lsa", envs).predict(observation, state)
+
+
 def test_candidates_share_the_episodes_evenly() -> None:
     """Defect: episodes beyond the last whole share read foreign memory."""
     genes = [agents.make("evolved", gym.make("bandit_envs/TopK-v0", k=2, budget=50)).genes[0]] * 2

@@ -284,7 +284,9 @@ class Agent(ABC):
         """What is written on the memories that this agent makes, and on those of every agent that can read them."""
         task = self.task
         question = f"{task.problem}({', '.join(f'{name}={value!r}' for name, value in task.parameters.items())})"
-        return f"{type(self).__module__}.{type(self).__qualname__} for {question}, K={task.K}, D={task.D}, {task.pull}s"
+        own = ", ".join(f"{name}={value!r}" for name, value in sorted(self._parameters.items()))
+        of = f"{type(self).__module__}.{type(self).__qualname__}({own})"
+        return f"{of} for {question}, K={task.K}, D={task.D}, {task.pull}s"
 
     @property
     def parameters(self) -> dict[str, Any]:
