@@ -110,9 +110,10 @@ class Evolved(IndexPolicy):
         return not self.stops and self.compiled is not None
 
     def remember(self, observation: Observation) -> Any:
+        E, K = observation["pulls"].shape[:2]
+        self._per_row(E)  # refuses episodes that the candidates cannot share evenly
         if not self._wide:
             return super().remember(observation)
-        E, K = observation["pulls"].shape[:2]
         return WideMemory(np.zeros((E, K)), np.zeros((E, KEYS, K)), np.zeros((E, MADE, K)))
 
     def choose(self, observation: Observation, state: Any) -> Ints:

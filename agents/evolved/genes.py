@@ -85,11 +85,9 @@ def told(task: Task, genes: Any, names: Sequence[str], wanted: int) -> NDArray[n
 def shared_by(candidates: int, E: int) -> int:
     """How many of E episodes side by side, or of their arms, in a row have the genes of each candidate.
 
-    Of fewer episodes than candidates each has one of its own, and the last candidates have none.
-
     Raises:
         ValueError: where they cannot be shared out evenly.
     """
-    if E > candidates and E % candidates:
+    if E % candidates:
         raise ValueError(f"the genes of {candidates} candidates need a multiple of {candidates} episodes, got {E}")
     return max(E // candidates, 1)
