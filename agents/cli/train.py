@@ -139,7 +139,7 @@ def _comparison(name: str, result: Mapping[str, Any], added: Mapping[str, Any]) 
     return text
 
 
-def shortened(text: str) -> str:
+def _shortened(text: str) -> str:
     """A text of at most `WIDEST` characters."""
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 4]} ..."
 
@@ -148,7 +148,7 @@ def _losses(card: Mapping[str, Any]) -> str:
     """What the card of an evolution says of its genes: their loss as a multiple of that of what they began from."""
     rows = [
         [
-            shortened(", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items()) or "as it is"),
+            _shortened(", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items()) or "as it is"),
             f"{one['episodes']:,}",
             f"{one['loss']:.4g}",
             f"{one['untrained']:.4g}",
