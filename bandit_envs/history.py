@@ -161,15 +161,20 @@ def entries_of(task: Task, arms: Ints, times: Ints, length: Ints) -> NDArray[np.
     return inside
 
 
-def _whole(name: str, history: Mapping[str, NDArray[Any]]) -> Ints:
-    """A part of histories that holds integers.
+def _part(name: str, history: Mapping[str, NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    """A part of histories, of integers or of floats.
 
     Raises:
         ValueError: where there is none.
     """
-    if name not in history or (array := np.asarray(history[name])).dtype.kind not in "iu":
-        raise ValueError(f"histories have {name}, an integer array, got {history.get(name)!r:.200}")
-    return np.ascontiguousarray(array, np.int64)
+    kinds, what = ("iu", "an integer array") if dtype is np.int64 else ("iuf", "an array of numbers")
+    try:
+        array = np.asarray(history.get(name))
+    except ValueError:  # ragged
+        array = np.asarray(None)
+    if array.dtype.kind not in kinds:
+        raise ValueError(f"histories have {name}, {what}, got {history.get(name)!r:.200}")
+    return np.ascontiguousarray(array, dtype)
 
 
 def tally(task: Task, history: Mapping[str, NDArray[Any]]) -> tuple[Ints, Floats]:
@@ -191,18 +196,12 @@ def tally(task: Task, history: Mapping[str, NDArray[Any]]) -> tuple[Ints, Floats
     """
     if not isinstance(history, Mapping):
         raise ValueError(f"histories are a dict of arms, samples, times and length, got {type(history).__name__}")
-    arms, times, length = (_whole(name, history) for name in ("arms", "times", "length"))
+    arms, times, length = (_part(name, history, np.int64) for name in ("arms", "times", "length"))
     if arms.ndim != 2 or not arms.size:
         raise ValueError(f"arms of histories must be of shape (E, H), got {arms.shape}")
     E, H = arms.shape
     D = task.D if task.pull == "arm" else 1
-    try:
-        given = np.asarray(history.get("samples"))
-    except ValueError:  # ragged
-        given = np.asarray(None)
-    if given.dtype.kind not in "iuf":
-        raise ValueError(f"histories have samples, an array of numbers, got {history.get('samples')!r:.200}")
-    samples = np.ascontiguousarray(given, np.float64)
+    samples = _part("samples", history, np.float64)
     wanted = {"times": (times, (E, H)), "length": (length, (E, 1)), "samples": (samples, (E, H, D)[: 2 + (D > 1)])}
     for name, (array, shape) in wanted.items():
         if array.shape != shape:

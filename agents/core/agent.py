@@ -643,8 +643,8 @@ class Agent(ABC):
             if known and isinstance(state, kind):
                 self._memories.add(type(state))
                 return
-            got = "" if mark is None else f"that of {mark}: "
-            needed = f"the type {kind.__name__}, made by {self._mark}; got {got}{state!r:.200}"
+            got = "" if mark is None else f"that of {mark:.400}: "
+            needed = f"the type {kind.__name__}, made by {self._mark:.400}; got {got}{state!r:.200}"
         raise ValueError(f"state must be None or the memory that predict of {self.name} has returned, of {needed}")
 
     def __repr__(self) -> str:

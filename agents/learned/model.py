@@ -105,6 +105,7 @@ class Trained:
     model: Any
     card: dict[str, Any] = field(default_factory=dict)
     task: Task | None = None
+    _alone: Any = field(default=None, init=False)  # what is kept of the arms of single episodes, see `predict`
 
     observation: ClassVar[str] = "features"  # the form that it reads
     anytime: ClassVar[bool] = False
@@ -157,7 +158,7 @@ class Trained:
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep: the weights may have changed since the index was made."""
-        return {name: value for name, value in vars(self).items() if name not in ("_index", "_margins")}
+        return {name: value for name, value in vars(self).items() if name not in ("_index", "_margins", "_alone")}
 
     @property
     def plays(self) -> bool:
@@ -209,14 +210,14 @@ class Trained:
         as_features(self.name, observation)
         with one_thread():
             kind, axes = self._kind, _axes_of(observation)
-            x = (
-                None
-                if kind is None or axes not in (1, 2)
-                else _features_of([observation] if axes == 1 else observation)
-            )
+            read = kind is not None and axes in (1, 2)
+            x = _features_of([observation] if axes == 1 else observation) if read else None
             if deterministic and x is not None:
                 if axes == 1:
-                    return kind(self._network, *x.shape[:2]).choose(x)[0], None
+                    memory = self._alone
+                    if type(memory) is not kind or memory.shape != x.shape[:2] or not memory.is_of(self._network):
+                        self._alone = memory = kind(self._network, *x.shape[:2])
+                    return memory.choose(x)[0], None
                 memory = kind(self._network, *x.shape[:2]) if state is None else state
                 if type(memory) is kind and not memory.is_of(self._network):
                     raise ValueError(
