@@ -15,6 +15,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from . import rng
+from .arms import RESAMPLED
 from .checks import choice, flag, ours
 from .history import check_room
 from .instances import Instance, Sampler, drawn
@@ -213,6 +214,7 @@ def resolve(
         law=source.arms.law,
         support=source.arms.support,
         sigma=source.arms.sigma,
+        dependent=source.D > 1 and source.arms.code == RESAMPLED,
         actions=actions,
         observation=observation,
         pull=pull,

@@ -20,6 +20,7 @@ from .rng import ARMS_LIMIT, PULLS_LIMIT
 __all__ = ["Task"]
 
 MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a certificate
+INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
 ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features", "history"), ("arm", "coordinate")
 
 
@@ -40,6 +41,8 @@ class Task:
         law: family of the arms; support: (lowest, highest) sample or None; sigma: sub-Gaussian scale.
         actions, observation: the forms that the environment takes and gives.
         pull: what a pull samples, an "arm" or one "coordinate" of one.
+        dependent: whether the coordinates of a sample may depend on each other. None: they may unless the distribution
+            is one that draws them independently; False for scalar arms.
 
     Raises:
         ValueError: for an unknown problem, telling the nearest names, and for any value out of range.
@@ -59,6 +62,7 @@ class Task:
     actions: str = "full"
     observation: str = "statistics"
     pull: str = "arm"
+    dependent: bool | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "problem", kept(self.problem))
@@ -76,6 +80,7 @@ class Task:
             "actions": choice("actions", self.actions, ACTIONS),
             "observation": choice("observation", self.observation, OBSERVATIONS),
             "pull": choice("pull", self.pull, PULLS),
+            "dependent": self.D > 1 and self._depends(),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -88,6 +93,10 @@ class Task:
         if self.observation == "history" and self.budget is None and self.max_pulls is None:
             raise ValueError("observation='history' needs a budget or max_pulls: a history has room for so many pulls")
         own.check(problem, self)
+
+    def _depends(self) -> bool:
+        """Whether coordinates may depend on each other: as is said or, where nothing is, by the distribution."""
+        return self.law not in INDEPENDENT if self.dependent is None else flag("dependent", self.dependent)
 
     @cached_property
     def stop(self) -> int:
@@ -133,9 +142,15 @@ class Task:
             ValueError: for a problem that tells no evidence, and for a law that the arms do not have.
         """
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
-        law, sigma, centre = self.certified_law(law), self.sigma, self.centre
         return self.make_problem().certifier(
-            self.K, self.D, law=law, sigma=sigma, boundary=boundary, rho=rho, centre=centre
+            self.K,
+            self.D,
+            law=self.certified_law(law),
+            sigma=self.sigma,
+            boundary=boundary,
+            rho=rho,
+            centre=self.centre,
+            dependent=bool(self.dependent),
         )
 
     def certified_law(self, law: str | None = None) -> str:
@@ -143,8 +158,8 @@ class Task:
 
         Args:
             law: "gaussian" with a sub-Gaussian scale; "bernoulli", for samples in [0, 1]; "student", for Gaussian arms
-                of unknown variances; None: "bernoulli" where samples lie in [0, 1] and the problem has it, else
-                "gaussian".
+                of unknown variances; None: "bernoulli" where samples lie in [0, 1], no smaller scale than that of this
+                range is known and the problem has it, else "gaussian".
 
         Raises:
             ValueError: for a law that the arms do not have, and for pulls of single coordinates.
@@ -152,7 +167,7 @@ class Task:
         if self.pull == "coordinate":
             raise ValueError("certificates are of pulls of whole arms, not of single coordinates (pull='coordinate')")
         unit = self.support is not None and 0 <= self.support[0] <= self.support[1] <= 1
-        if law is None and unit and self.D == 1:
+        if law is None and unit and self.D == 1 and not self.is_narrow:
             with contextlib.suppress(ValueError):
                 self.make_problem().certifier(self.K, law="bernoulli")
                 return "bernoulli"
@@ -161,7 +176,20 @@ class Task:
             raise ValueError(f"law='bernoulli' is for samples in [0, 1], and these arms have support={self.support}")
         if law == "student" and self.law != "gaussian":
             raise ValueError(f"law='student' is for Gaussian arms, and these are of the law {self.law!r}")
+        if law != "gaussian" and self.dependent:
+            raise ValueError(
+                f"law={law!r} needs independent coordinates, and those of these arms (D = {self.D}) may depend on each "
+                "other: leave it out, or say law='gaussian'"
+            )
         return law
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether a smaller scale is known than the range of samples tells: sigma < (highest - lowest) / 2."""
+        if self.support is None:
+            return False
+        low, high = self.support
+        return self.sigma < 0.5 * (high - low) * (1.0 - 1e-9)
 
     @cached_property
     def centre(self) -> float:
@@ -206,7 +234,10 @@ class Task:
             except (TypeError, ValueError, RecursionError) as error:
                 told = f"parameter {name!r} of the problem {self.problem!r}"
                 raise TypeError(f"the {told} has no JSON form, got {value!r:.200}") from error
-        return json.dumps(dataclasses.asdict(self))
+        form = dataclasses.asdict(self)
+        if self.D == 1:
+            del form["dependent"]
+        return json.dumps(form)
 
     @classmethod
     def from_json(cls, text: str, *, trust: bool = False) -> Task:

@@ -228,7 +228,7 @@ class CertifiedPolicy(PlanPolicy):
         boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
             papers' experiments, for which nothing is proven.
         law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
-            unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
+            unknown variance; None: see `Task.certified_law`.
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         sigma: scale; None takes the task's.
     """
@@ -254,15 +254,17 @@ class CertifiedPolicy(PlanPolicy):
         super().__init__(task)
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.stops = self.task.budget is None
-        self.law = self.task.certified_law(law)
+        scale = scale_of(self.task, sigma)
+        self.law = self.task.replace(sigma=scale).certified_law(law)
         self._nominal = choice("boundary", boundary, BOUNDARIES) == "nominal"
         boundary = "none" if self._nominal else boundary
         self._options: dict[str, Any] = {
             "law": self.law,
-            "sigma": scale_of(self.task, sigma),
+            "sigma": scale,
             "boundary": boundary,
             "rho": rho,
             "centre": self.task.centre,
+            "dependent": bool(self.task.dependent),
         }
         self.sides = self._sides_of(self.certifier, self._pairs)
 

@@ -46,7 +46,7 @@ from bandit_envs import (
 from . import parameters
 from .agent import Agent, Bools, Ints, Observation, seen_means, task_of
 
-__all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified"]
+__all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified", "own_certifier"]
 
 CERTIFICATE = "certificate"
 OPTIONS = ("boundary", "rho", "law", "delta")  # of `Certified`, beside the agent within
@@ -378,6 +378,12 @@ def _first(books: Any, spent: Any, K: Any) -> None:
     """Set the next looks of episodes that have begun: the first number of pulls from now on that is one of a look."""
     for e in range(len(spent)):
         books[e].due = after(K, spent[e] - 1, K)
+
+
+def own_certifier(agent: Any) -> Certifier | None:
+    """The certifier by which an agent stops; None of one that stops by other bounds, or by nominal ones."""
+    nominal = getattr(agent, "_nominal", False)
+    return None if nominal else getattr(agent, "certifier", None)
 
 
 def level_of(name: str, task: Task, delta: float | None) -> float:

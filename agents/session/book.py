@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bandit_envs import __version__
 
 from . import arrays as plain
+from .promise import Share, share_of
 from .run import Run
 from .setup import Setup
 from .statistics import Statistics
@@ -38,6 +39,7 @@ class Book:
         names: of all arms that there have ever been. withdrawn: numbers of those that are no longer there.
         active: (K,) the numbers of those that are. place: {number: its place among those}.
         statistics: of all arms. asks: {number of an event that asked: (arm, who)}, those not answered yet, in order.
+        changed: whether an arm has ever been added or withdrawn, also where that was undone.
         upto: the number of the last event. run: the agent's course, over the active arms.
     """
 
@@ -47,7 +49,7 @@ class Book:
         self.number = {name: arm for arm, name in enumerate(self.names)}
         self.statistics = Statistics.of(len(self.names), setup.task.D)
         self.asks: dict[int, tuple[int, str | None]] = {}
-        self.upto = 0
+        self.upto, self.changed = 0, False
         self._told_arms, self._told = np.empty(64, np.int64), np.empty((64, setup.task.D))
         self.count = 0
         self._begin()
@@ -78,8 +80,10 @@ class Book:
         if what := self._damage(event):
             raise ValueError(f"the store is damaged: its event {event.number} ({event.kind!r:.40}) {what}")
         self.upto = event.number
-        if event.kind == ASKED:
-            self.run.decide()  # whether or not the question was taken back later
+        if event.kind in (ADDED, WITHDRAWN) and not self.changed:  # whether or not it was undone later
+            self.changed = True
+            if event.number in self.undone and self._share() != self.run.share:
+                self._begin()
         if event.number in self.undone or event.kind == NOTE:
             return True
         if event.kind == ASKED:
@@ -169,8 +173,7 @@ class Book:
     def _begin(self) -> None:
         """The agent begins on the arms that there are, with what has been told of them."""
         self._set_arms()
-        agent, task = self.setup.made_for(len(self.active), self.lost)
-        self.run = run = Run(agent, task, self.setup.public_seed)
+        self.run = run = self._new_run()
         if self.count == 0:
             return
         results = zip(*self.told, strict=True)
@@ -180,6 +183,17 @@ class Book:
             return
         for arm, sample in told:
             run.tell(arm, sample)
+
+    def _new_run(self) -> Run:
+        """The course of the agent on the arms that there are, before any result."""
+        setup, share = self.setup, self._share()
+        agent, task = setup.made_for(len(self.active), self.lost, share.ratio)
+        return Run(agent, task, setup.public_seed, share, setup.delta or 0.0)
+
+    def _share(self) -> Share:
+        """What the arms that there are have of delta."""
+        setup, first = self.setup, len(self.setup.names)
+        return share_of(setup.task, first, self.active, self.changed, len(self.names), setup.reserve)
 
     def _set_arms(self) -> None:
         self.active = np.array([arm for arm in range(len(self.names)) if arm not in self.withdrawn], np.int64)
@@ -203,6 +217,7 @@ class Book:
             "version": __version__,
             "names": self.names,
             "withdrawn": sorted(self.withdrawn),
+            "changed": self.changed,
             "asks": [[number, arm, who] for number, (arm, who) in self.asks.items()],
             "upto": self.upto,
             "run": {"arm": run.arm, "left": run.left, "over": run.over, "told": run.told},
@@ -214,6 +229,7 @@ class Book:
             "told": told,
             **{f"all_{name}": array for name, array in vars(self.statistics).items()},
             **{f"seen_{name}": array for name, array in vars(seen).items()},
+            **({} if run.final is None else {f"final_{name}": array for name, array in vars(run.final).items()}),
             "answer": np.zeros(0, np.bool_) if run.answer is None else run.answer,
             **{f"memory_{number}": array for number, array in enumerate(store)},
         }
@@ -228,6 +244,7 @@ class Book:
                 return None
             book = cls(setup, undone)
             book.names, book.withdrawn = list(form["names"]), set(form["withdrawn"])
+            book.changed = bool(form["changed"])
             book.number = {name: arm for arm, name in enumerate(book.names)}
             book.asks = {number: (arm, who) for number, arm, who in form["asks"]}
             book.upto, book.count = form["upto"], len(kept["told_arms"])
@@ -236,13 +253,10 @@ class Book:
             book._told_arms[: book.count], book._told[: book.count] = kept["told_arms"], kept["told"]
             book.statistics = _statistics(kept, "all_")
             book._set_arms()
-            if book.withdrawn or len(book.names) != len(setup.names):
-                agent, task = setup.made_for(len(book.active), book.lost)
-                book.run = Run(agent, task, setup.public_seed)
-            run = book.run
+            run = book.run = book._new_run() if book.changed else book.run
             run.seen, state = _statistics(kept, "seen_"), form["run"]
             run.arm, run.left, run.over = int(state["arm"]), int(state["left"]), bool(state["over"])
-            run.told = int(state["told"])
+            run.told, run.final = int(state["told"]), _statistics(kept, "final_") if run.over else None
             if not run.resumes:
                 for arm, sample in zip(*book.told, strict=True):
                     if int(arm) in book.place:

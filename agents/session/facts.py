@@ -44,12 +44,21 @@ def refuse_others(known: Mapping[str, Any], new: Mapping[str, Any], names: bool,
     Raises:
         ValueError: naming what differs.
     """
-    asked = ["agent", "parameters", "task", *(["names"] if names else []), *(["public_seed"] if seed else [])]
+    asked = [
+        "agent",
+        "parameters",
+        "task",
+        *(["names"] if names else []),
+        *(["public_seed"] if seed else []),
+        "reserve",
+    ]
     told = list[str]()
     for name in asked:
-        there, wanted = known[name], new[name]
+        there, wanted = known.get(name), new.get(name)
         if name == "task":
-            there, wanted = json.loads(there), json.loads(wanted)
+            there, wanted = json.loads(known[name]), json.loads(new[name])
+            if there.get("D", 1) > 1:  # as `known_task` reads what an earlier version wrote
+                there.setdefault("dependent", True)
         told += _differing(name, there, wanted)
     if told:
         raise ValueError(

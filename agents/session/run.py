@@ -1,12 +1,13 @@
 """The agent's course through what has been told: what it has seen, its memory, and the measurement that it wants next.
 
-A `Run` depends on nothing but the results, in the order in which they came, and on when something was asked. With one
-question and one result at a time it makes the decisions of a simulated episode, by the same calls of `predict`.
+A `Run` depends on nothing but the results, in the order in which they came: after each of them the agent decides, so
+that it stops whoever has reported what, asked or not, one by one or in a table. With one question and one result at a
+time it makes the decisions of a simulated episode, by the same calls of `predict`.
 
 Results may also come for other arms than the one that the agent wants. There are two kinds of agents:
 
-* One that `resumes` decides by all results there are. After a result that it has not asked for, its memory is built
-  anew from the statistics at the next question.
+* One that `resumes` decides by all results there are. After a result that it has not asked for, its state is built
+  anew from the statistics.
 * One that goes by rounds has a memory that statistics do not tell. A result that it has not asked for is kept, and
   handed to it when it wants that arm. The samples of an arm are independent of when they are taken, so that its
   decisions are those of an episode without such results.
@@ -21,6 +22,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,8 @@ from numpy.typing import NDArray
 from bandit_envs import PULLS_LIMIT, FeatureTable, History, Task
 
 from ..core.agent import Agent
+from ..core.certified import own_certifier
+from .promise import Share
 from .statistics import Statistics
 
 __all__ = ["Run"]
@@ -38,6 +42,7 @@ Bools = NDArray[np.bool_]
 
 PATIENCE = 100  # results that are imagined one after another; of an agent that resumes, the others all at once
 UNDECIDED = -1
+FIXED = Share()  # of arms that have never changed
 Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
 
 
@@ -48,17 +53,20 @@ class Run:
         agent: made for the task.
         task: with `actions="full"` for an agent that answers by itself, with "arm" for one that only pulls and stops.
         public_seed: from which an agent that draws at random draws.
+        share: what the agent is given of the session's delta. delta: of the session, 0 where it has none.
 
     Attributes:
         seen: what the agent's decisions rest on. told: how many results have come.
         course: the arms and results in `seen`, in order, of an agent that reads histories; None of any other.
         bank: of an agent that does not resume, all results of each arm in order; it has seen as many as it has wanted.
         arm: the one that it wants next, `UNDECIDED` before it has been asked. left: how often it wants it.
-        over: whether it has stopped, or the budget is spent; answer: its final answer then, (K,).
+        over: whether it has stopped, or the budget is spent; answer: its final answer then, (K,), and final: the
+            statistics that it rests on.
     """
 
-    def __init__(self, agent: Any, task: Task, public_seed: int) -> None:
+    def __init__(self, agent: Any, task: Task, public_seed: int, share: Share = FIXED, delta: float = 0.0) -> None:
         self.agent, self.task, self.public_seed = agent, task, public_seed
+        self.share, self.delta = share, delta
         self.problem = task.make_problem()
         self.resumes = bool(getattr(agent, "resumes", True))
         self.seen = Statistics.of(task.K, task.D)
@@ -68,6 +76,7 @@ class Run:
         self.memory: Any = None
         self.arm, self.left, self.over = UNDECIDED, 0, False
         self.answer: Bools | None = None
+        self.final: Statistics | None = None
 
     @property
     def most(self) -> int:
@@ -91,9 +100,11 @@ class Run:
         if self.course is not None:
             self.course = list(results)
         self._look_at_the_end()
+        self.decide()
 
     def tell(self, arm: int, sample: Floats) -> None:
-        """Take in a result, (D,), of an arm; once it is over, results change nothing."""
+        """Take in a result, (D,), of an arm, and decide what follows; once it is over, results change nothing."""
+        self.decide()
         if self.over:
             return
         self.told += 1
@@ -101,13 +112,13 @@ class Run:
             self._see(arm, sample)
         else:
             self.bank.setdefault(arm, []).append(sample)
-            self.decide()
             self._see_kept()
         self._look_at_the_end()
+        self.decide()
 
     def decide(self) -> None:
-        """Have the agent say which arm it wants, if it has not."""
-        if self.arm != UNDECIDED or self.over:
+        """Have the agent say which arm it wants, if it has not and there is budget for it."""
+        if self.arm != UNDECIDED or self.over or self.seen.spent >= self.most:
             return
         arm, times, answer = self._ask_agent()
         if arm == self.task.stop:
@@ -124,9 +135,9 @@ class Run:
             steps += 1
             run.told += 1
             run._see(run.arm, run._guess(run.arm))
+            run.decide()
             run._see_kept()
             run._look_at_the_end()
-            run.decide()
         if run.resumes and not run.over and (others := list(rest.elements())):
             for arm in others:
                 run.told += 1
@@ -160,7 +171,7 @@ class Run:
         return np.array(answer, np.bool_)
 
     def _see(self, arm: int, sample: Floats) -> None:
-        """Let the agent see a result: it decides again once it has all that it wanted."""
+        """Let the agent see a result: it is to decide again once it has all that it wanted, or something else."""
         self._take_in(arm, sample)
         if arm != self.arm:
             self.memory, self.arm = None, UNDECIDED
@@ -168,8 +179,6 @@ class Run:
         self.left -= 1
         if self.left == 0:
             self.arm = UNDECIDED
-            if self.seen.spent < self.most:
-                self.decide()
 
     def _take_in(self, arm: int, sample: Floats) -> None:
         """Add a result to what has been seen."""
@@ -179,8 +188,12 @@ class Run:
 
     def _see_kept(self) -> None:
         """Let the agent see the results of the arms that it wants, as long as there are any."""
-        while not self.over and self.seen.pulls[self.arm] < len(kept := self.bank.get(self.arm, ())):
-            self._see(self.arm, kept[self.seen.pulls[self.arm]])
+        while not self.over and self.arm != UNDECIDED:
+            arm, kept = self.arm, self.bank.get(self.arm, ())
+            if self.seen.pulls[arm] >= len(kept):
+                return
+            self._see(arm, kept[self.seen.pulls[arm]])
+            self.decide()
 
     def _look_at_the_end(self) -> None:
         """End the run if the budget is spent, or `max_pulls` reached."""
@@ -197,6 +210,30 @@ class Run:
 
     def _end(self, answer: Bools) -> None:
         self.over, self.arm, self.answer = True, UNDECIDED, np.array(answer, np.bool_)
+        self.final = self._all()
+
+    @cached_property
+    def kept_level(self) -> float | None:
+        """The level of the answer when it became final; None before, and where it is not defined."""
+        return None if self.final is None or self.answer is None else self.level_of(self.answer, self.final)
+
+    def level_of(self, answer: Bools, seen: Statistics) -> float | None:
+        """The least delta of the session at which an answer, (K,), is certified, in [0, 1]; see `Session.certificate`.
+
+        None where the problem tells no evidence, and where arms are compared and are too many to look at all pairs.
+
+        Args:
+            answer: of the arms of now. seen: their results.
+        """
+        certifier = self.task.level_certifier(own_certifier(self.agent))
+        if certifier is None:
+            return None
+        D = () if self.task.D == 1 else (self.task.D,)
+        means, variances = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
+        level = float(certifier.levels(seen.pulls[None], means, variances, answer[None].astype(np.int8))[0])
+        if level >= self.share.ratio:
+            return 1.0
+        return min(level / self.share.ratio + self.share.owed * self.delta, 1.0)
 
     def _remaining(self) -> int:
         """Of the budget, -1 if there is none."""

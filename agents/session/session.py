@@ -216,8 +216,14 @@ class Session:
     def certificate(self) -> float | None:
         """The probability with which the answer of now is right, at least, whenever it is looked at.
 
-        It is 1 - the level of the certificate (`Problem.certified_level`), whatever has chosen the measurements. None
-        where the problem tells no evidence, and where arms are compared and are too many to be looked at in pairs.
+        It is 1 - the level of the certificate by which the agent stops (of another agent, `Task.certifier`), whatever
+        has chosen the measurements. Where the session is `done`, it is that of the moment at which it ended, unless
+        later results make the answer surer still. None where the problem tells no evidence, and where arms are
+        compared and are too many to be looked at in pairs.
+
+        Arms that come and go: all arms that there have ever been share delta, in the order of their coming. Where the
+        fact `reserve` keeps a part of delta for later arms, 1 - delta is what is reached in the end. Without it, what
+        may have been spent before the change counts once more, and a session with a delta ends at 1 - 2 delta.
         """
         with self._ledger.reading() as book:
             return views.certificate(book)
@@ -295,14 +301,18 @@ class Session:
     def add_arm(self, name: str | None = None) -> int:
         """Add an arm; the agent begins anew on all arms, with all results that there are.
 
+        The arms of now have a share of delta from then on; see `certificate`, and the fact `reserve`.
+
         Returns:
             Its number.
 
         Raises:
-            ValueError: where the name is taken, or the agent does not take one more arm; nothing is recorded.
+            ValueError: where the name is taken, the session is over, or the agent does not take one more arm; nothing
+                is recorded.
         """
 
         def added(book: Book, _: Any) -> list[Event]:
+            _refuse_after_the_end(book)
             new = str(len(book.names)) if name is None else checked_name(name)
             if new in book.number:
                 raise ValueError(f"there is an arm {new!r:.200} already")
@@ -313,15 +323,17 @@ class Session:
     def withdraw_arm(self, arm: int | str) -> None:
         """Withdraw an arm: it is neither asked for nor answered any more. The agent begins anew on the others.
 
-        Its results stay in the history, and count as part of the budget.
+        Its results stay in the history, and count as part of the budget. Of delta, the arms of now have a share from
+        then on; see `certificate`, and the fact `reserve`.
 
         Raises:
-            ValueError: for an arm that there is not, and where the agent cannot do with one arm less; nothing is
-                recorded.
+            ValueError: for an arm that there is not, where the session is over, and where the agent cannot do with one
+                arm less; nothing is recorded.
         """
 
         def withdrawn(book: Book, _: Any) -> list[Event]:
             one = arm_of(book, arm)
+            _refuse_after_the_end(book)
             if len(book.active) == FEWEST_ARMS:
                 raise ValueError(
                     f"the arm {book.names[one]!r:.200} cannot be withdrawn: there must be {FEWEST_ARMS} arms at least"
@@ -445,3 +457,16 @@ class Session:
     def __repr__(self) -> str:
         problem, K = self._setup.task.problem, len(self._ledger.book.active)
         return f"Session({self._setup.agent}, {problem}, {K} arms, {self._store.address!r})"
+
+
+def _refuse_after_the_end(book: Book) -> None:
+    """Refuse to change the arms of a session that is over: its answer stays.
+
+    Raises:
+        ValueError: as said.
+    """
+    if book.run.over:
+        raise ValueError(
+            "the session is over, and its answer stays: arms cannot come or go any more. Begin another session with "
+            "the arms that you want, and import there what this one exports"
+        )

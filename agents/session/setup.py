@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import PROBLEMS, Task, flag, fresh_root, integer, interval, unknown
+from bandit_envs import PROBLEMS, Task, flag, fresh_root, integer, interval, number, unknown
 
 from ..catalogue import Recipe, reads, recipe_of
 from ..core.agent import Agent, task_of
@@ -23,7 +23,19 @@ from .facts import FORMAT, refuse_damaged
 __all__ = ["FACTS", "Setup", "suggested", "task_from_facts"]
 
 UNFIT = object()  # in place of the JSON form of what has none
-FACTS = ("problem", "arms", "range", "sigma", "binary", "budget", "delta", "max_pulls", "dimensions")
+FACTS = (
+    "problem",
+    "arms",
+    "range",
+    "sigma",
+    "binary",
+    "budget",
+    "delta",
+    "max_pulls",
+    "dimensions",
+    "independent",
+    "reserve",
+)
 
 
 def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
@@ -33,7 +45,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         facts: `problem`, its name, and its parameters by their names; `arms`, how many there are or a list of their
             names; what is known of a measurement: `range`, its lowest and highest value, or `sigma`, the standard
             deviation of its noise, or `binary=True` where it is 0 or 1; `budget`, how many measurements there may be,
-            `delta`, the allowed error probability, neither or both; `max_pulls`; `dimensions` of a measurement.
+            `delta`, the allowed error probability, neither or both; `max_pulls`; `dimensions` of a measurement, and
+            `independent=True` where these are known not to depend on each other; `reserve`, see `Setup`.
 
     Raises:
         ValueError: naming the fact that is missing or wrong.
@@ -67,7 +80,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     D = given.get("dimensions", 1)
     if "dimensions" not in given and "A" in parameters:
         D = np.atleast_2d(np.asarray(parameters["A"], np.float64)).shape[1]
-    return Task(given["problem"], parameters, K=arms, D=D, **law, **rules), names
+    dependent = not flag("independent", given.get("independent", False))
+    return Task(given["problem"], parameters, K=arms, D=D, **law, **rules, dependent=dependent), names
 
 
 def checked_names(names: Sequence[Any] | None, K: int) -> list[str]:
@@ -107,6 +121,7 @@ class Setup:
         task: that of the arms at the beginning. names: of these arms. public_seed: from which agents draw at random.
         agent: text that stands for the agent, None where only the object itself does. parameters: of the agent.
         make: makes the agent for a task.
+        reserve: the part of delta that is kept for arms that are added, or compared, later, in [0, 1); see `promise`.
     """
 
     task: Task
@@ -115,13 +130,16 @@ class Setup:
     agent: str | None
     parameters: dict[str, Any] | None
     make: Callable[[Task], Any]
+    reserve: float = 0.0
 
     @classmethod
     def of(
         cls, agent: Any, source: Any, names: Sequence[Any] | None, public_seed: int | None, trust: bool = False
     ) -> Setup:
         """The facts as a user gives them; see `Session`."""
+        reserve = 0.0
         if isinstance(source, Mapping):
+            reserve = number("reserve", source.get("reserve") or 0.0, 0, 1, below=True)
             task, named = task_from_facts(source)
             names = named if names is None else names
             source = task
@@ -134,7 +152,7 @@ class Setup:
         made = maker(task)
         text, parameters = _described(agent, recipe, told, made.agent)
         seed = fresh_root() if public_seed is None else integer("public_seed", public_seed, 0, 2**63 - 1)
-        return cls(made.task_in_use, checked_names(names, task.K), seed, text, parameters, maker)
+        return cls(made.task_in_use, checked_names(names, task.K), seed, text, parameters, maker, reserve)
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any], agent: Any = None, trust: bool = False) -> Setup:
@@ -150,7 +168,7 @@ class Setup:
                 trust needed.
         """
         refuse_damaged(facts)
-        task, parameters = Task.from_json(facts["task"], trust=trust), facts["parameters"]
+        task, parameters = known_task(facts, trust), facts["parameters"]
         text = facts["agent"] if agent is None else agent
         if text is None:
             raise ValueError("this session's agent is known by no name: hand it to agents.Session as before")
@@ -166,7 +184,8 @@ class Setup:
             recipe = replace(recipe, parameters={**(parameters or {}), **recipe.parameters})
         maker = functools.partial(_made, recipe, {})
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
-        return cls(task, names, seed, facts["agent"], parameters, maker)
+        reserve = number("reserve", facts.get("reserve", 0.0), 0, 1, below=True)
+        return cls(task, names, seed, facts["agent"], parameters, maker, reserve)
 
     def facts(self) -> dict[str, Any]:
         """What a store keeps."""
@@ -177,21 +196,40 @@ class Setup:
             "task": self.task.to_json(),
             "names": self.names,
             "public_seed": self.public_seed,
+            **({"reserve": self.reserve} if self.reserve else {}),
         }
 
-    def made_for(self, K: int, spent: int) -> tuple[Any, Task]:
+    @property
+    def delta(self) -> float | None:
+        """The delta of the session: the agent's own, or the task's."""
+        own = (self.parameters or {}).get("delta")
+        return self.task.delta if own is None else float(own)
+
+    def made_for(self, K: int, spent: int, ratio: float = 1.0) -> tuple[Any, Task]:
         """The agent for K arms, where so many measurements of the budget were made of arms that are no longer there.
+
+        Args:
+            K: number of arms. spent: such measurements.
+            ratio: the part of delta that the agent is given, see `promise.Share`.
 
         Raises:
             ValueError: where there is no such task, or the agent does not take it.
         """
+        if ratio == 0 and self.delta is not None:
+            raise ValueError(
+                f"arms cannot come or go in a session with a delta about {self.task.problem}: it is not known how many "
+                "wrong answers there may be. Begin another session with the other arms"
+            )
         left = {
             name: max(limit - spent, 1)
             for name in ("budget", "max_pulls")
             if (limit := getattr(self.task, name)) is not None
         }
-        made = self.make(self.task.replace(K=K, **left))
-        return made.agent, made.task_in_use
+        delta = self.task.delta
+        made = self.make(self.task.replace(K=K, **left, delta=None if delta is None else delta * (ratio or 1.0)))
+        own = made.agent.parameters.get("delta") if isinstance(made.agent, Agent) and 0 < ratio < 1 else None
+        agent = made.agent if own is None else made.agent.for_task(made.task_in_use, delta=own * ratio)
+        return agent, made.task_in_use
 
 
 @dataclass(frozen=True)
@@ -276,6 +314,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _plain(one) for name, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def known_task(facts: Mapping[str, Any], trust: bool = False) -> Task:
+    """The task of facts in a store; where an earlier version wrote it, several dimensions may depend on each other."""
+    task = Task.from_json(facts["task"], trust=trust)
+    return task if "dependent" in json.loads(facts["task"]) else task.replace(dependent=True)
 
 
 def suggested(task: Task) -> str:

@@ -73,12 +73,10 @@ def arms_table(book: Book) -> DataFrame:
 
 def certificate(book: Book) -> float | None:
     """The probability with which the answer of now is right, at least; see `Session.certificate`."""
-    task, seen, answer = book.run.task, book.statistics.at(book.active), book.answer()[book.active]
-    if (certifier := task.level_certifier()) is None:
-        return None
-    D = () if task.D == 1 else (task.D,)
-    means, variances = (x.reshape(1, task.K, *D) for x in (seen.mean, seen.variance))
-    return 1.0 - float(certifier.levels(seen.pulls[None], means, variances, answer[None].astype(np.int8))[0])
+    run = book.run
+    now = run.level_of(book.answer()[book.active], book.statistics.at(book.active))
+    known = [level for level in (now, run.kept_level) if level is not None]
+    return 1.0 - min(known) if known else None
 
 
 def boundary(book: Book) -> float | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import choice
-from .boundaries import COMMON
+from .boundaries import COMMON, D_AT, DEPENDENT, VARIANCE
 from .certifier import Certifier, common
 from .statistics import Arms, Statistics, answers, one_instance, statistics
 
@@ -49,8 +49,8 @@ def certifier_of(problem: Any, K: int, numbers: Floats, law: str, search: str) -
     if found is not None:
         return found
     if problem.local and law == "gaussian" and problem.measure is not None:
-        address, told = float(problem.measure.routine.address), problem.measure.numbers.tolist()
-        return Certifier.of("margins", K, numbers, *_turns(problem), 0.0, address, *told, room=K)
+        address, given = float(problem.measure.routine.address), problem.measure.numbers.tolist()
+        return Certifier.of("margins", K, _widest(numbers), *_turns(problem), 0.0, address, *given, room=K)
     there = "a" if problem.measure is not None else "no"
     raise ValueError(
         f"the problem {problem.name!r} tells no evidence for compiled code: it needs evidence_routine, "
@@ -59,9 +59,16 @@ def certifier_of(problem: Any, K: int, numbers: Floats, law: str, search: str) -
     )
 
 
+def _widest(numbers: Floats) -> Floats:
+    """The same numbers, with the scale of any direction: sigma sqrt(D) where coordinates may depend on each other."""
+    found = numbers.copy()
+    found[VARIANCE] *= numbers[D_AT] if numbers[DEPENDENT] else 1.0
+    return found
+
+
 def _by_margins(problem: Any, seen: Statistics, options: dict[str, Any]) -> tuple[Certifier, Statistics]:
     """A certifier of a local problem whose margins only Python tells, and statistics with margins for means."""
-    numbers = common(**{name: x for name, x in options.items() if name != "search"}, D=seen.D)
+    numbers = _widest(common(**{name: x for name, x in options.items() if name != "search"}, D=seen.D))
     margins = np.where(seen.pulls > 0, problem.arm_margin(seen.mean), 0.0)
     certifier = Certifier.of("margins", seen.K, numbers, *_turns(problem), 0.0, 0.0, room=seen.K)
     return certifier, seen._replace(mean=margins, variance=np.zeros(margins.shape))

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import choice, number
+from ..checks import choice, flag, number
 from ..compiled import jit, view
 from ..routines import call_routine, routine
 from . import boundaries
-from .boundaries import BOUNDARIES, COMMON, D_AT, RHO
+from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, RHO
 from .laws import LAWS
 
 __all__ = ["Certifier", "common", "level_of", "nearest_way"]
@@ -154,6 +154,7 @@ def common(
     rho: float | None = RHO,
     centre: float = 0.0,
     D: int = 1,
+    dependent: bool = False,
 ) -> Floats:
     """The numbers that all kinds have in common, checked.
 
@@ -164,6 +165,7 @@ def common(
         rho: pulls per arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         centre: "student": about where means may be, for the prior.
         D: dimensions of an arm.
+        dependent: whether the coordinates of a sample may depend on each other, for D > 1.
 
     Raises:
         ValueError: naming the value and what is allowed.
@@ -173,6 +175,12 @@ def common(
         raise ValueError("boundary='kaufmann-koolen' is for the laws 'gaussian' and 'bernoulli', got law='student'")
     if D > 1 and boundary == "kaufmann-koolen":
         raise ValueError(f"arms of {D} dimensions need the mixture, got {boundary!r}")
+    dependent = flag("dependent", dependent) and D > 1
+    if dependent and law != "gaussian":
+        raise ValueError(
+            f"law={law!r} needs coordinates that are independent; where they may depend on each other (rows of data, "
+            "several attributes of one measurement), arms of several dimensions are certified with law='gaussian'"
+        )
     if rho is not None and boundary == "kaufmann-koolen":
         raise ValueError(f"rho belongs to boundary='mixture', got rho={rho!r:.200} with boundary='kaufmann-koolen'")
     variance = number("sigma", sigma, 1e-100, 1e100) ** 2
@@ -181,5 +189,5 @@ def common(
     found[boundaries.BOUNDARY] = BOUNDARIES[boundary]
     found[boundaries.RHO_AT] = 0.0 if rho is None else number("rho", rho, 0, above=True)
     found[boundaries.CENTRE], found[boundaries.PRIOR] = number("centre", centre), variance
-    found[D_AT] = D
+    found[D_AT], found[DEPENDENT] = D, dependent
     return found

@@ -11,7 +11,7 @@ import numpy as np
 from ..compiled import view
 from ..geometry import room_of
 from ..routines import call_routine, carray
-from .boundaries import BOUNDARY, COMMON, D_AT, LEVELS_ROOM, NONE, refresh
+from .boundaries import COMMON, D_AT, LEVELS_ROOM, refresh
 from .crossing import room_of_crossing
 from .decided import all_good_decided, threshold_decided, top_k_decided, weighed
 from .levels import each_exactly, left_out_exactly
@@ -92,11 +92,9 @@ def _swaps(
 def _sets(
     pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
 ) -> None:
-    """`swaps_level` as a routine; the pairs are those of its sets of size 1."""
+    """`swaps_level` as a routine; what it starts from is the answer of `top_k_nearest`."""
     told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
     top_k_nearest(told, T, m, work, A, found)
-    k = np.int64(told[COMMON])
-    found[0] -= math.log(float(min(k, K - k))) if told[BOUNDARY] != NONE else 0.0
     swaps_level(told, T, m, work, A, found, _beyond(room, K, 6 * K))
 
 

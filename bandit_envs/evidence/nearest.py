@@ -37,7 +37,16 @@ from .boundaries import BOUNDARY, COMMON, D_AT, LAW, MIXTURE, NONE, enough
 from .laws import divergence, pair_cost
 from .values import arm_value, pair_value
 
-__all__ = ["all_good_nearest", "best_inside", "report", "threshold_nearest", "top_k_nearest"]
+__all__ = [
+    "all_good_nearest",
+    "best_inside",
+    "level",
+    "nearest_pair",
+    "report",
+    "report_pair",
+    "threshold_nearest",
+    "top_k_nearest",
+]
 
 TWIN = 2  # kernel constants: a mark on top of 0 and 1
 
@@ -85,19 +94,19 @@ def threshold_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: An
             least, found = value, i
     m = mean[found]
     mu = min(m, fall) if inside[found] else max(m, rise)
-    out[0] = _level(numbers, least, 1, float(K))
+    out[0] = level(numbers, least, 1, float(K))
     out[1] = 1.0
     report(out, K, 0, law, found, m, room[4 * K + found], room[2 * K + found], mu)
 
 
 @inlined
-def _level(numbers: Any, value: Any, arms: Any, ways: Any) -> Any:
+def level(numbers: Any, value: Any, arms: Any, ways: Any) -> Any:
     """The value of a way, of its cost less its penalties."""
     return value if numbers[BOUNDARY] == NONE else enough(numbers, value, float(arms)) - math.log(ways)
 
 
 @inlined
-def _report_pair(out: Any, law: Any, mean: Any, room: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> None:
+def report_pair(out: Any, law: Any, mean: Any, room: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> None:
     """Report the pair of arm i, which is lowered to at most a mu_j + b, and arm j, which is raised."""
     K = len(mean)
     _, y = pair_cost(
@@ -160,18 +169,29 @@ def top_k_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, o
     if inside[0] < 0:
         best_inside(pulls, mean, k, inside)
     mark_twins(pulls, mean, room, inside)
-    least, first, second = math.inf, 0, 0
+    least, first, second = nearest_pair(numbers, mean, room, inside, epsilon)
     for i in range(K):
+        inside[i] %= TWIN
+    out[0] = level(numbers, least, 2, top_k_ways(K, k, epsilon))
+    report_pair(out, law, mean, room, first, second, 1.0, -epsilon, -math.inf)
+
+
+@part
+def nearest_pair(numbers: Any, mean: Any, room: Any, inside: Any, epsilon: Any) -> Any:
+    """The pair of least value by which an arm in the answer, 1, is worse than one left out, 0, by more than epsilon.
+
+    Returns:
+        Its value, the arm in the answer and the one left out.
+    """
+    least, first, second = math.inf, 0, 0
+    for i in range(len(mean)):
         if inside[i] == 1:
-            for j in range(K):
+            for j in range(len(mean)):
                 if inside[j] == 0:
                     value = paired(numbers, mean, room, i, j, 1.0, -epsilon, -math.inf)
                     if value < least:
                         least, first, second = value, i, j
-    for i in range(K):
-        inside[i] %= TWIN
-    out[0] = _level(numbers, least, 2, top_k_ways(K, k, epsilon))
-    _report_pair(out, law, mean, room, first, second, 1.0, -epsilon, -math.inf)
+    return least, first, second
 
 
 @part
@@ -217,14 +237,14 @@ def all_good_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any
                     lowered, raised = (j, i) if is_pair else (best, j)
             if most < least_out:
                 least_out, low, high, good = most, lowered, raised, is_pair
-    least_in, least_out = _level(numbers, least_in, 2, ways[0]), _level(numbers, least_out, 2, ways[1])
+    least_in, least_out = level(numbers, least_in, 2, ways[0]), level(numbers, least_out, 2, ways[1])
     out[0] = min(least_in, least_out)
     if least_in > least_out and good:
-        _report_pair(out, law, mean, room, low, high, c, d, bottom)
+        report_pair(out, law, mean, room, low, high, c, d, bottom)
     elif least_in > least_out:
-        _report_pair(out, law, mean, room, low, high, 1.0, 0.0, -math.inf)
+        report_pair(out, law, mean, room, low, high, 1.0, 0.0, -math.inf)
     elif a > 0.0:
-        _report_pair(out, law, mean, room, i_in, j_in, a, b, floor)
+        report_pair(out, law, mean, room, i_in, j_in, a, b, floor)
     else:
         out[1] = 1.0
         report(out, K, 0, law, i_in, mean[i_in], room[4 * K + i_in], room[2 * K + i_in], min(mean[i_in], 0.0))

@@ -7,6 +7,11 @@ GAUSSIAN   Left out: the distance is that of a projection. In the answer: the sh
            the nearest face, for the points within the tolerance of a convex set are bounded by its own faces, moved
            outwards. The direction in which a bad mean lies beyond the polyhedron is fixed by the truth, so that the
            mixture is that of one dimension, with a side; of an arm left out it is that of D dimensions.
+DEPENDENT  Gaussian (sub-Gaussian) of scale sigma in each coordinate, which may depend on each other: a direction a has
+           the scale sigma |a|_1. In the answer: the outer normal u of the smallest polyhedron that the bad mean is
+           outside of is fixed by the truth, |u|_2 = 1, and a sum of rows with weights >= 0, so that the mean is at
+           least min over rows of slack / |a|_1, plus tolerance / |u|_1 >= tolerance / sqrt(D), scales away. Left out:
+           the truth meets all rows, each of which has 1 / M of one supermartingale: the mixture of those violated.
 BERNOULLI  Coordinates are independent. Left out: `cost_of_entering`. In the answer: the cheapest row to cross.
 STUDENT    Coordinates are independent. A row a is crossed at 1/2 ln(1 + s^2 / sum of a^2 v), s its slack, which is a
            bound from below in more than one dimension: a product of 1 + z^2 / v is no less than 1 + their sum. Left
@@ -25,7 +30,7 @@ import numpy as np
 
 from ..compiled import part
 from ..geometry import UNDECIDED, margin_of, room_of, unpacked
-from .boundaries import BOUNDARY, COMMON, D_AT, LAW, NONE, arm_penalty, enough
+from .boundaries import BOUNDARY, COMMON, D_AT, DEPENDENT, LAW, NONE, arm_penalty, enough
 from .crossing import cost_of_entering
 from .laws import BERNOULLI, GAUSSIAN
 from .nearest import report
@@ -45,6 +50,52 @@ def _depth(x: Any, rows: Any, b: Any, unit: Any) -> Any:
             slack -= rows[d, j] * x[d]
         least = min(least, slack * unit[j])
     return least
+
+
+@part
+def _scales(x: Any, rows: Any, b: Any, j: Any) -> Any:
+    """How many scales of its direction, each |a|_1 for sigma = 1, a point lies inside row j; negative: beyond it."""
+    slack, norm = b[j], 0.0
+    for d in range(len(x)):
+        slack -= rows[d, j] * x[d]
+        norm += abs(rows[d, j])
+    return slack / norm
+
+
+@part
+def _dependent_inside(x: Any, rows: Any, b: Any, margin: Any, tolerance: Any) -> Any:
+    """How many scales a bad mean is away, at least, from the mean of an arm in the answer, coordinates being dependent.
+
+    Args:
+        margin: of x; negative, or UNDECIDED, where x is outside of the polyhedron itself.
+    """
+    apart = tolerance / math.sqrt(len(x))
+    if not margin >= 0.0:
+        return max(apart + margin / math.sqrt(len(x)), 0.0) if margin > UNDECIDED else 0.0
+    least = math.inf
+    for j in range(len(b)):
+        least = min(least, _scales(x, rows, b, j))
+    return max(least, 0.0) + apart
+
+
+@part
+def _dependent_left_out(numbers: Any, N: Any, v: Any, p: Any, x: Any, rows: Any, b: Any) -> Any:
+    """The value of an arm left out, coordinates being dependent, and how many scales the row that costs most is away.
+
+    Args:
+        N, v, p: weight, scale and penalty of the arm. x: its mean. rows, b: of the polyhedron that a good mean is in.
+    """
+    most, far, total = 0.0, 0.0, 0.0
+    for j in range(len(b)):
+        far = max(far, -_scales(x, rows, b, j))
+    most = arm_value(numbers, N, 0.0, v, p, far)
+    if numbers[BOUNDARY] == NONE or N <= 0.0 or far <= 0.0:
+        return most if numbers[BOUNDARY] == NONE or N <= 0.0 else most - math.log(float(len(b))), far
+    for j in range(len(b)):
+        scales = -_scales(x, rows, b, j)
+        if scales > 0.0:  # a row that is met counts as nothing, no more than it is worth
+            total += math.exp(arm_value(numbers, N, 0.0, v, p, scales) - most)
+    return most + math.log(total / len(b)), far
 
 
 @part
@@ -117,7 +168,16 @@ def polyhedral_nearest(numbers: Any, pulls: Any, mean: Any, variance: Any, room:
         if plug_in:
             inside[i] = pulls[i] > 0 and margin >= 0.0
         some = inside[i] or numbers[COMMON + 1] != 0.0
-        if law == GAUSSIAN:
+        if law == GAUSSIAN and numbers[DEPENDENT] != 0.0:
+            w, scale, p = room[2 * K + i], room[4 * K + i], room[3 * K + i]
+            if inside[i]:
+                distance = _dependent_inside(x, rows, b, margin, tolerance)
+                value = arm_value(numbers, w, 0.0, scale, p, distance)
+            elif some:
+                value, distance = _dependent_left_out(numbers, w, scale, p, x, few, ends)
+            else:
+                value = distance = math.inf
+        elif law == GAUSSIAN:
             if inside[i]:
                 distance = _depth(x, rows, b, unit) if margin >= 0.0 else max(margin, -math.inf)
                 distance = 0.0 if margin == UNDECIDED else max(distance + tolerance, 0.0)

@@ -6,9 +6,11 @@ over s arms of each. For given sets, the least cost of a move there is the maxim
 concave in t. The least over all sets of size s, for one t, takes the s smallest terms of each sum: a bound from below,
 as the best sets may change with t. Where it is not the cost of sets, branch and bound decides: arm by arm, in or out.
 
-For certificates the bound is enough: sets of size s share 1/n of delta, n = min(k, K - k), equally, and penalties are
-taken off arm by arm, those of one Gaussian mixture. The number of sets is C(k, s) C(K - k, s), the truly best k being
-fixed.
+For certificates the bound is enough: each size s has 1/n of delta, n = min(k, K - k), which its sets share equally;
+penalties are taken off arm by arm, those of one Gaussian mixture. The number of sets is C(k, s) C(K - k, s), the truly
+best k being fixed. Sets of size 1 are pairs, and have the supermartingales of `nearest_pair`: the certificate by pairs
+alone, of which each is worse by more than epsilon, rests on the same ones. So whichever of the two certificates is
+better may be taken, and their union is delta.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 from ..compiled import jit, part
 from .boundaries import BOUNDARY, COMMON, LAW, MIXTURE, NONE, RHO_AT, enough
 from .laws import BERNOULLI, GAUSSIAN
+from .nearest import level, nearest_pair, report_pair
 
 __all__ = ["moved", "swaps_below", "swaps_bound", "swaps_exactly", "swaps_level"]
 
@@ -217,37 +220,49 @@ def swaps_below(law: Any, k: Any, gap: Any, mean: Any, room: Any, inside: Any, w
 
 
 @part
-def shrink(numbers: Any, room: Any) -> None:
-    """Turn the pulls in the room into weights and penalties of the Gaussian mixture of one rho."""
-    K, rho = len(room) // 5, numbers[RHO_AT] if numbers[RHO_AT] > 0.0 else RHO_OF_SETS
+def shrink(numbers: Any, pulls: Any, room: Any, is_shrunk: Any) -> None:
+    """Put the weights and penalties of the Gaussian mixture of one rho in the place of the pulls, or these again."""
+    K, rho = len(pulls), numbers[RHO_AT] if numbers[RHO_AT] > 0.0 else RHO_OF_SETS
     for a in range(K):
-        N = room[a]
-        if N > 0.0:
-            room[2 * K + a], room[3 * K + a] = N * (N / (N + rho)), 0.5 * math.log1p(N / rho)
-            room[a] = 0.0  # they are to be refreshed at the next look
+        N = float(pulls[a])
+        room[2 * K + a] = N * (N / (N + rho)) if is_shrunk else N
+        room[3 * K + a] = 0.5 * math.log1p(N / rho) if is_shrunk else 0.0
 
 
 @part
 def swaps_level(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
     """The value of the certificate by sets of any size; `out` holds that by pairs, and is changed where it is less."""
     K, law, k = len(pulls), numbers[LAW], np.int64(numbers[COMMON])
-    gap, n, least, where = k * numbers[COMMON + 1], min(k, K - k), math.inf, 0.0
-    if numbers[BOUNDARY] == MIXTURE and law == GAUSSIAN:
-        shrink(numbers, room)
+    gap, n, size, where = k * numbers[COMMON + 1], min(k, K - k), 1, 0.0
+    one_mixture = numbers[BOUNDARY] == MIXTURE and law == GAUSSIAN
+    share = math.log(float(n)) if numbers[BOUNDARY] != NONE else 0.0
+    least, i, j = nearest_pair(numbers, mean, room, inside, gap)
+    least = level(numbers, least, 2, float(k * (K - k))) - share
+    if one_mixture:
+        shrink(numbers, pulls, room, True)
     term, chosen, forced, sets = work[:K], work[K : 2 * K], work[2 * K : 3 * K], work[4 * K :]
     for a in range(K):
         forced[a] = sets[a] = 0.0
-    for s in range(1, n + 1):
+    for s in range(2, n + 1):
         value, tilt = _best_dual(law, s, gap, mean, room, inside, forced, term, chosen)
-        ways = math.log(float(n)) + _log_choose(k, s) + _log_choose(K - k, s)
-        value = value if numbers[BOUNDARY] == NONE else enough(numbers, value, 2.0 * s) - ways
+        counted = numbers[BOUNDARY] != NONE
+        value = (
+            enough(numbers, value, 2.0 * s) - share - _log_choose(k, s) - _log_choose(K - k, s) if counted else value
+        )
         if value < least:
-            least, where = value, tilt
+            least, where, size = value, tilt, s
             for a in range(K):
                 sets[a] = chosen[a]
-    if least > out[0]:
-        out[0] = least
+    out[0] -= share
+    better = least > out[0]
+    if better and size > 1:
         _report(law, where, mean, room, inside, sets, out)
+    if one_mixture:
+        shrink(numbers, pulls, room, False)
+    if better and size == 1:
+        report_pair(out, law, mean, room, i, j, 1.0, -gap, -math.inf)
+    if better:
+        out[0] = least
 
 
 @jit

@@ -317,6 +317,7 @@ class Problem(ABC):
         rho: float | None = RHO,
         centre: float = 0.0,
         search: str = "pairs",
+        dependent: bool = False,
     ) -> Certifier:
         """The cheapest way in which an answer can be wrong, for compiled code; see `bandit_envs.nearest_way`.
 
@@ -332,11 +333,13 @@ class Problem(ABC):
             centre: of "student", about where means may lie, for the prior.
             search: "exact": for the nearest instance itself (with boundary="none" only). Where that takes long, a bound
                 of its cost from below is as valid: "pairs", the quickest, by pairs of arms; "sets", by sets of them.
+            dependent: whether the coordinates of a sample may depend on each other, for arms of several dimensions:
+                then sigma is the scale of each coordinate, and that of a direction a is sigma |a|_1.
 
         Raises:
             ValueError: for a problem that has none, naming it, and for values that are not allowed.
         """
-        numbers = common(law, sigma, boundary, rho, centre, integer("D", D, 1))
+        numbers = common(law, sigma, boundary, rho, centre, integer("D", D, 1), dependent)
         if choice("search", search, SEARCHES) == "exact" and boundary != "none":
             raise ValueError(f"search='exact' is for boundary='none', got {boundary!r}")
         return asking.certifier_of(self, integer("K", K, 1), numbers, law, search)
@@ -355,6 +358,7 @@ class Problem(ABC):
         law: str = "gaussian",
         sigma: float = 1.0,
         variance: ArrayLike | None = None,
+        dependent: bool = False,
     ) -> Floats:
         """Evidence against the nearest instance on which an answer is wrong, (...,), in nats.
 
@@ -366,13 +370,13 @@ class Problem(ABC):
             pulls: (..., K), counts.
             mean: (..., K) or (..., K, D), empirical.
             answer: (..., K) masks; None: the plug-in ones.
-            law, sigma: see `certifier`.
+            law, sigma, dependent: see `certifier`.
             variance: as mean, with divisor N; "student" alone needs it.
 
         Raises:
             ValueError: for a problem that tells no evidence, and for arrays that do not go together.
         """
-        exact = {"law": law, "sigma": sigma, "boundary": "none", "search": "exact"}
+        exact = {"law": law, "sigma": sigma, "boundary": "none", "search": "exact", "dependent": dependent}
         return asking.ways(self, pulls, mean, answer, variance, **exact)
 
     def certified_level(
@@ -387,6 +391,7 @@ class Problem(ABC):
         boundary: str = "mixture",
         rho: float | None = RHO,
         centre: float = 0.0,
+        dependent: bool = False,
     ) -> Floats:
         """The smallest delta at which an answer is certified now, (...,), in [0, 1]: an anytime-valid error bound.
 
@@ -395,14 +400,14 @@ class Problem(ABC):
 
         Args:
             pulls, mean, answer, law, sigma, variance: see `evidence`.
-            boundary, rho, centre: see `certifier`.
+            boundary, rho, centre, dependent: see `certifier`.
 
         Raises:
             ValueError: as `evidence`.
         """
         options = {"law": law, "sigma": sigma, "boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
-        return level_of(asking.ways(self, pulls, mean, answer, variance, **options))
+        return level_of(asking.ways(self, pulls, mean, answer, variance, dependent=dependent, **options))
 
     def characteristic_time(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> float:
         """T*, the pulls per nat of evidence at the best proportions, for one instance.

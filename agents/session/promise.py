@@ -1,0 +1,78 @@
+"""What is left of delta for the arms of now, where arms come and go; and what a session can hardly keep of its facts.
+
+A certificate is wrong with probability delta at most for arms that are fixed beforehand. Who withdraws the arms that do
+not certify, and adds fresh ones, looks for an error among all arms that there have ever been. So each alternative that
+the truth names has a share of delta for as long as the session lasts, in the order in which the arms came:
+
+K_0     arms that there were at the beginning. j = 1, 2, ...: the arms that were added, in order.
+r       the fact `reserve`: the part of delta that is kept for arms that come later.
+q       what is spent after the first change: r; where nothing was kept, delta once more.
+alone   problems in which an arm counts by itself (Threshold, Feasible). Each first arm has (1 - r) / K_0, the j-th
+        arm added q / (j (j + 1)), which sum to q. To withdraw an arm changes no share.
+pairs   problems that compare arms. Before the first change 1 - r is for the pairs of the first arms, as ever. To
+        withdraw an arm makes others the best ones, too, so that from the first change on q is for all pairs: one half
+        for the K_0 (K_0 - 1) / 2 pairs of the first arms, the other for those of each added arm with the earlier ones,
+        1 / (j (j + 1)) of it for the j-th. Of each pair, the truth says in which direction it can be wrong.
+
+The agent on K arms shares what it is given among K arms, or among K - 1 pairs for each arm or more. So it is given K,
+or K - 1, times the least share that an arm or a pair of now has, and no share is exceeded.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import PROBLEMS, Task
+
+__all__ = ["Share", "share_of"]
+
+
+class Share(NamedTuple):
+    """What an agent on the arms of now is given of a session's delta.
+
+    Attributes:
+        ratio: its part, in (0, 1]; 0 where nothing is known of the alternatives of a problem, so that nothing is
+            certified any more.
+        owed: how many times delta may have been spent besides, on earlier arms: 0 or 1.
+    """
+
+    ratio: float = 1.0
+    owed: int = 0
+
+
+def share_of(task: Task, first: int, active: NDArray[np.int64], changed: bool, ever: int, reserve: float) -> Share:
+    """The share of delta of the arms of now; the head of this file has the proof.
+
+    Args:
+        task: of the session.
+        first: how many arms there were at the beginning.
+        active: (K,) the numbers of the arms of now, in the order of their coming.
+        changed: whether an arm has ever been added or withdrawn.
+        ever: how many arms there have ever been.
+        reserve: the part of delta that is kept for later arms, in [0, 1).
+    """
+    later, K = np.sort(active[active >= first]) - first + 1.0, len(active)
+    after = reserve or 1.0
+    shares = after / (later * (later + 1.0))
+    if PROBLEMS.find(task.problem).local:
+        shares = np.append(shares, (1.0 - reserve) / first) if len(later) < K else shares
+        return Share(float(K * shares.min()), int(ever > first and reserve == 0))
+    if not changed:
+        return Share(1.0 - reserve)
+    if not counts_pairs(task):
+        return Share(0.0)
+    shares = 0.5 * shares / (first + later - 1.0)
+    shares = np.append(shares, after / (first * (first - 1.0))) if len(later) < K else shares
+    return Share(float((K - 1) * shares.min()), int(reserve == 0))
+
+
+def counts_pairs(task: Task) -> bool:
+    """Whether the alternatives of a problem are pairs of arms, as those of TopK, BestArm and AllGood are."""
+    kinds = {"top-k", "all-good"}
+    try:
+        return task.certifier(law="gaussian").kind in kinds
+    except ValueError:
+        return False
