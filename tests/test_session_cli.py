@@ -19,6 +19,7 @@ from agents.session.setup import suggested, task_from_facts
 
 pytest.importorskip("sqlalchemy")
 
+COUNTS = ", which count as part of the budget"
 NEW = "new a.db --problem Threshold --threshold 0.5 --arms a b c --range 0 1 --budget 12"
 
 
@@ -45,7 +46,7 @@ def test_an_experiment_on_the_command_line(capsys: Any) -> None:
     assert run(capsys, "tell a.db 0 1 --who ann")[0] == ["2 measurements, 10 left; answer: a"]
     Path("old.csv").write_text("who,name,value\nann,b,0.3\nann,c,\nbob,c,0.75\n")
     assert run(capsys, "import a.db old.csv")[0] == [
-        "2 results from old.csv",
+        "2 results from old.csv" + COUNTS,
         "4 measurements, 8 left; answer: a, c",
     ]
     out, _ = run(capsys, "show a.db")
@@ -119,7 +120,7 @@ def test_lines_do_not_name_thousands_of_arms(capsys: Any) -> None:
 def test_a_table_counts_once(capsys: Any) -> None:
     run(capsys, NEW)
     Path("old.csv").write_text("name,value\nb,0.3\nc,0.75\na,0.2\n")
-    assert run(capsys, "import a.db old.csv")[0][0] == "3 results from old.csv"
+    assert run(capsys, "import a.db old.csv")[0][0] == "3 results from old.csv" + COUNTS
     told = run(capsys, "import a.db old.csv", 2)[1]
     assert "old.csv: its results are in the session already since 2" in told
     assert "from event 1 on, and would count twice" in told
@@ -130,7 +131,7 @@ def test_a_table_counts_once(capsys: Any) -> None:
     assert "own.csv: its results are in the session already" in run(capsys, "import a.db own.csv", 2)[1]
     Path("other.csv").write_text("name,value\nb,0.3\nc,0.75\n")
     for _ in range(2):  # two results may agree by chance
-        assert run(capsys, "import a.db other.csv")[0][0] == "2 results from other.csv"
+        assert run(capsys, "import a.db other.csv")[0][0] == "2 results from other.csv" + COUNTS
     with agents.Session(store="a.db") as session:
         history = session.history()
         texts = ["from old.csv"] * 3 + [""] + ["from other.csv"] * 4
@@ -155,11 +156,11 @@ def test_a_threshold_must_be_told(capsys: Any) -> None:
 
 def test_how_sure_the_answer_is_and_that_there_is_less_noise(capsys: Any) -> None:
     run(capsys, "new b.db --problem Threshold --threshold 50 --arms x y --range 0 100 --delta 0.1")
-    assert run(capsys, "show b.db")[0][-1] == "nothing can be promised of the answer yet"
+    assert run(capsys, "show b.db")[0][-1] == "nothing can be promised of the answer yet; 90 % was asked for"
     Path("many.csv").write_text("x,y\n" + "10,90\n12,88\n" * 30)
     run(capsys, "import b.db many.csv")
     out, noted = run(capsys, "show b.db")
-    assert out[-1] == "the answer is right with a probability of 99.9 % at least"
+    assert out[-1] == "the answer is right with a probability of 99.9 % at least; 90 % was asked for"
     assert "results of one arm vary by about 1.01, and this session counts on 50" in noted
     run(capsys, "new c.db --problem Threshold --threshold 50 --arms x y --sigma 2 --delta 0.1")
     run(capsys, "import c.db many.csv")
@@ -258,8 +259,8 @@ def test_columns_of_a_table_are_named(capsys: Any) -> None:
         assert "--arm, --value" in err
         assert "--index" in err
     assert "(as --value)" in run(capsys, "import a.db long.csv --arm drink", 2)[1]
-    assert run(capsys, "import a.db long.csv --arm drink --value result")[0][0] == "2 results from long.csv"
-    assert run(capsys, "import a.db wide.csv --index day")[0][0] == "3 results from wide.csv"
+    assert run(capsys, "import a.db long.csv --arm drink --value result")[0][0] == "2 results from long.csv" + COUNTS
+    assert run(capsys, "import a.db wide.csv --index day")[0][0] == "3 results from wide.csv" + COUNTS
 
 
 @pytest.mark.parametrize(

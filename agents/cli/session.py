@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,6 +70,10 @@ class New(Action, Generic[Options]):
     """How many measurements there may be."""
     delta: Number = None
     """Allowed error probability, for agents that stop by themselves."""
+    reserve: Number = None
+    """The part of delta, from 0 to 1, that is kept for arms that are added, or whose rivals are withdrawn, later."""
+    independent: Switch = False
+    """The numbers of a measurement, where there are several, are known not to depend on each other."""
     agent: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
     """Which agent decides; left out: one that goes with the problem."""
     parameters: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
@@ -82,11 +87,19 @@ class New(Action, Generic[Options]):
             option, sentence = lacking[0], PROBLEMS[facts["problem"]].parameters[lacking[0]]
             raise ValueError(f"{facts['problem']} needs --{option}: {sentence}")
         task, names = task_from_facts(facts)
-        store = agents.Session(self.agent or suggested(task), facts, store=self.file, trust=self.trust)
+        with warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("always", UserWarning)
+            store = agents.Session(self.agent or suggested(task), facts, store=self.file, trust=self.trust)
         if store.version:
             raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")
         print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {self.agent or suggested(task)}")
         print(question(task))
+        for doubt in doubts:
+            note(str(doubt.message))
+        if task.delta is not None and not getattr(store.agent, "stops", False):
+            name, does = self.agent or suggested(task), "never stops by itself"
+            does = does if task.budget is None else "spends the whole budget"
+            note(f"{name} {does}; \"{name}(stop='certificate')\" stops once the answer is certified")
         print(f"what to measure first: bandit-envs session ask {self.file}")
 
     def facts(self) -> dict[str, Any]:
@@ -97,8 +110,10 @@ class New(Action, Generic[Options]):
             for name, value in self.parameters.items()
         }
         rest = {
-            name: getattr(self, name) for name in ("problem", "range", "sigma", "dimensions", "budget", "delta")
-        } | {"binary": self.binary or None, "arms": arms_of(self.arms)}
+            name: getattr(self, name)
+            for name in ("problem", "range", "sigma", "dimensions", "budget", "delta", "reserve")
+        }
+        rest |= {"binary": self.binary or None, "independent": self.independent or None, "arms": arms_of(self.arms)}
         return given | {name: value for name, value in rest.items() if value is not None}
 
 
@@ -166,8 +181,12 @@ class Import(Action):
     def run(self) -> None:
         with self.opened() as session:
             columns: dict[str, Any] = {"arm": self.arm, "value": self.value or None, "index": self.index}
+            was_done = session.done
             count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
-            print(f"{count} results from {self.table}")
+            of = "" if session.remaining is None else ", which count as part of the budget"
+            print(f"{count} results from {self.table}{of}")
+            if was_done:
+                note("the session was over before: later results are recorded, and do not change the answer")
             print_state(session)
 
 

@@ -60,11 +60,14 @@ def question(task: Any) -> str:
 
 def print_certainty(session: Any, arms: Any) -> None:
     """How sure the answer is, where that is defined; and whether less noise was seen than the session counts on."""
-    sure = session.certificate
+    sure, delta = session.certificate, session.delta
+    wanted = "" if delta is None else f"; {100 * (1 - delta):g} % was asked for"
     if sure is not None and sure > 0:
-        print(f"the answer is right with a probability of {math.floor(1000 * min(sure, 0.999)) / 10:g} % at least")
-    elif session.task.delta is not None:
-        print("nothing can be promised of the answer yet")
+        short = " only" if delta is not None and session.done and sure < 1 - delta else ""
+        sure = math.floor(1000 * min(sure, 0.999)) / 10
+        print(f"the answer is right with a probability of {sure:g} % at least{short}{wanted}")
+    elif delta is not None:
+        print(f"nothing can be promised of the answer{'' if session.done else ' yet'}{wanted}")
     if session.task.D > 1:
         return
     seen = arms[arms["pulls"] > 1]
@@ -72,8 +75,9 @@ def print_certainty(session: Any, arms: Any) -> None:
     noise = math.sqrt((seen["pulls"] * seen["sd"] ** 2).sum() / spare) if spare > 0 else math.inf
     if spare >= ENOUGH and noise < session.task.sigma / LESS:
         note(
-            f"results of one arm vary by about {noise:.3g}, and this session counts on {session.task.sigma:g}: one "
-            "with --sigma safely above that is sure much sooner (export the results, and import them there)"
+            f"results of one arm vary by about {noise:.3g}, and this session counts on {session.task.sigma:g}: where "
+            "that is known beforehand, from other measurements, a session with --sigma safely above it is sure much "
+            "sooner"
         )
 
 

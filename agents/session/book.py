@@ -6,7 +6,8 @@ A `Book` is a function of the events, in order, those that were undone left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from bandit_envs import __version__
 
 from . import arrays as plain
 from .promise import Share, share_of
-from .run import Run
+from .run import Result, Run
 from .setup import Setup
 from .statistics import Statistics
 from .store import ADDED, ASKED, NOTE, TOLD, UNDONE, WITHDRAWN, Event
@@ -77,6 +78,20 @@ class Book:
         Raises:
             ValueError: for what no session has written, and where the agent does not go on with these arms.
         """
+        return self.apply_all([event])
+
+    def apply_all(self, events: Iterable[Event]) -> bool:
+        """Take in the next events, as `apply`; the agent decides after all results of a table at once."""
+        for _, together in groupby(events, key=_table):
+            results: list[Result] = []
+            if not all(self._apply(event, results) for event in together):
+                return False
+            if results:
+                self.run.tell(results)
+        return True
+
+    def _apply(self, event: Event, results: list[Result]) -> bool:
+        """Take in an event, but for what it means to the agent: results of arms that are there are added to a list."""
         if what := self._damage(event):
             raise ValueError(f"the store is damaged: its event {event.number} ({event.kind!r:.40}) {what}")
         self.upto = event.number
@@ -89,7 +104,9 @@ class Book:
         if event.kind == ASKED:
             self.asks[event.number] = (int(event.arm or 0), event.who)
         elif event.kind == TOLD:
-            self._tell(int(event.arm or 0), np.atleast_1d(np.asarray(event.value, np.float64)))
+            arm, sample = int(event.arm or 0), np.atleast_1d(np.asarray(event.value, np.float64))
+            self._record(arm, sample)
+            results += [(self.place[arm], sample)] if arm in self.place else []
             self.asks.pop(event.about or 0, None)
         elif event.kind == ADDED:
             self.number[str(event.text)] = len(self.names)
@@ -122,10 +139,6 @@ class Book:
             fits = len(values) == self.setup.task.D and all(isinstance(one, (int, float)) for one in values)
             return "" if fits and all(map(math.isfinite, values)) else f"has the value {event.value!r:.80}"
         return ""
-
-    def apply_all(self, events: Collection[Event]) -> bool:
-        """Take in the next events, as `apply`."""
-        return all(self.apply(event) for event in events)
 
     def imagined(self) -> Run:
         """The agent's course if all that has been asked had been told."""
@@ -160,15 +173,13 @@ class Book:
         asks = [(asked != who, one) for one, (at, asked) in self.asks.items() if at == arm and one not in taken]
         return min(asks)[1] if asks else None
 
-    def _tell(self, arm: int, sample: Floats) -> None:
+    def _record(self, arm: int, sample: Floats) -> None:
         if self.count == len(self._told_arms):
             self._told_arms = np.concatenate([self._told_arms, np.empty_like(self._told_arms)])
             self._told = np.concatenate([self._told, np.empty_like(self._told)])
         self._told_arms[self.count], self._told[self.count] = arm, sample
         self.count += 1
         self.statistics.add(arm, sample)
-        if arm in self.place:
-            self.run.tell(self.place[arm], sample)
 
     def _begin(self) -> None:
         """The agent begins on the arms that there are, with what has been told of them."""
@@ -181,8 +192,8 @@ class Book:
         if run.resumes:
             run.start_from(self.statistics.at(self.active), told)
             return
-        for arm, sample in told:
-            run.tell(arm, sample)
+        for result in told:
+            run.tell([result])
 
     def _new_run(self) -> Run:
         """The course of the agent on the arms that there are, before any result."""
@@ -273,6 +284,11 @@ class Book:
             return book
         except (plain.NotPlainError, KeyError, ValueError, TypeError, OSError, AttributeError):
             return None
+
+
+def _table(event: Event) -> Any:
+    """What the results of one table have in common, and nothing else has: the name of the table, and the time."""
+    return (event.text, event.at) if event.kind == TOLD and event.text is not None else event.number
 
 
 def _statistics(kept: Any, prefix: str) -> Statistics:

@@ -59,7 +59,7 @@ def share_of(task: Task, first: int, active: NDArray[np.int64], changed: bool, e
     shares = after / (later * (later + 1.0))
     if PROBLEMS.find(task.problem).local:
         shares = np.append(shares, (1.0 - reserve) / first) if len(later) < K else shares
-        return Share(float(K * shares.min()), int(ever > first and reserve == 0))
+        return Share(min(float(K * shares.min()), 1.0), int(ever > first and reserve == 0))
     if not changed:
         return Share(1.0 - reserve)
     if not counts_pairs(task):

@@ -1,8 +1,8 @@
 """The agent's course through what has been told: what it has seen, its memory, and the measurement that it wants next.
 
-A `Run` depends on nothing but the results, in the order in which they came: after each of them the agent decides, so
-that it stops whoever has reported what, asked or not, one by one or in a table. With one question and one result at a
-time it makes the decisions of a simulated episode, by the same calls of `predict`.
+A `Run` depends on nothing but the results, in the order in which they came: after each of them, or after all those of
+a table, the agent decides, so that it stops whoever has reported what, asked or not. With one question and one result
+at a time it makes the decisions of a simulated episode, by the same calls of `predict`.
 
 Results may also come for other arms than the one that the agent wants. There are two kinds of agents:
 
@@ -21,8 +21,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,6 +76,7 @@ class Run:
         self.arm, self.left, self.over = UNDECIDED, 0, False
         self.answer: Bools | None = None
         self.final: Statistics | None = None
+        self._kept: tuple[float | None, ...] = ()  # the level of the final answer, once it has been asked for
 
     @property
     def most(self) -> int:
@@ -102,17 +102,23 @@ class Run:
         self._look_at_the_end()
         self.decide()
 
-    def tell(self, arm: int, sample: Floats) -> None:
-        """Take in a result, (D,), of an arm, and decide what follows; once it is over, results change nothing."""
+    def tell(self, results: Sequence[Result]) -> None:
+        """Take in results, and decide what follows: of several, as those of a table, after the last one.
+
+        Once it is over, results change nothing.
+        """
         self.decide()
         if self.over:
             return
-        self.told += 1
-        if self.resumes:
-            self._see(arm, sample)
-        else:
-            self.bank.setdefault(arm, []).append(sample)
+        self.told += len(results)
+        if not self.resumes:
+            for arm, sample in results:
+                self.bank.setdefault(arm, []).append(sample)
             self._see_kept()
+        elif len(results) == 1:
+            self._see(*results[0])
+        else:
+            self._see_at_once(results)
         self._look_at_the_end()
         self.decide()
 
@@ -139,10 +145,8 @@ class Run:
             run._see_kept()
             run._look_at_the_end()
         if run.resumes and not run.over and (others := list(rest.elements())):
-            for arm in others:
-                run.told += 1
-                run._take_in(arm, run._guess(arm))
-            run.memory, run.arm = None, UNDECIDED
+            run.told += len(others)
+            run._see_at_once((arm, run._guess(arm)) for arm in others)
             run._look_at_the_end()
             run.decide()
         return run
@@ -180,6 +184,12 @@ class Run:
         if self.left == 0:
             self.arm = UNDECIDED
 
+    def _see_at_once(self, results: Iterable[Result]) -> None:
+        """Let an agent that resumes see results of whatever arms: its state is built anew after the last one."""
+        for arm, sample in results:
+            self._take_in(arm, sample)
+        self.memory, self.arm = None, UNDECIDED
+
     def _take_in(self, arm: int, sample: Floats) -> None:
         """Add a result to what has been seen."""
         self.seen.add(arm, sample)
@@ -212,10 +222,14 @@ class Run:
         self.over, self.arm, self.answer = True, UNDECIDED, np.array(answer, np.bool_)
         self.final = self._all()
 
-    @cached_property
+    @property
     def kept_level(self) -> float | None:
         """The level of the answer when it became final; None before, and where it is not defined."""
-        return None if self.final is None or self.answer is None else self.level_of(self.answer, self.final)
+        if self.answer is None or self.final is None:
+            return None
+        if not self._kept:
+            self._kept = (self.level_of(self.answer, self.final),)
+        return self._kept[0]
 
     def level_of(self, answer: Bools, seen: Statistics) -> float | None:
         """The least delta of the session at which an answer, (K,), is certified, in [0, 1]; see `Session.certificate`.

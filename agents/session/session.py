@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,7 @@ from bandit_envs import Task, flag, integer, measurements
 
 from . import views
 from .book import Book
+from .doubts import doubts
 from .facts import refuse_others
 from .ledger import Ledger
 from .repeated import last_read, read_from, refuse_repeated
@@ -53,12 +55,17 @@ class Session:
             the session in the store.
         task: an environment, a `Task`, or plain facts as a dict: `problem` and its parameters; `arms`, how many or
             their names; `range` of a measurement, `sigma` of its noise, or `binary=True`; `budget`, `delta`, both or
-            neither. None: that of the session in the store.
+            neither; `reserve`, the part of delta that is kept for arms that come later. None: that of the session in
+            the store.
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name".
         names: of the arms, where the facts do not tell them; None: their numbers.
         public_seed: from which agents draw at random; None: a fresh one.
         trust: import the modules of an agent "module:Class" or of such a problem that the store names, or load the
             saved model that it names: their makers may run any code.
+
+    Warns:
+        UserWarning: of a new session whose facts go together badly: a budget that does not reach each arm once, or with
+            which nothing can be certified at delta; a delta above .5; an epsilon as wide as the range.
 
     Raises:
         ValueError: naming what is wrong, and where the store holds another session than the one that is described.
@@ -84,7 +91,10 @@ class Session:
         if facts is None:
             if new is None:
                 raise FileNotFoundError(f"there is no session in {store}: tell the agent and the task of a new one")
-            if not self._store.create(new.facts()):
+            if self._store.create(new.facts()):
+                for sentence in doubts(new.task, new.delta):
+                    warnings.warn(sentence, UserWarning, stacklevel=2)
+            else:
                 facts = self._store.facts()  # somebody else was quicker
         if facts is None and new is not None:
             self._setup = new
@@ -153,7 +163,9 @@ class Session:
         """Record the results in a table, all of them or, where one is wrong, none.
 
         A table that begins with results which are recorded already, as one that is read a second time, is refused:
-        they would count twice. So is one that has grown since, and one that this session has exported.
+        they would count twice. So is one that has grown since, and one that this session has exported. Results count
+        as part of the budget, and a table with more of them than it leaves is refused too. The agent decides after the
+        last one: where it stops then, its answer rests on all of them.
 
         Args:
             table, arm, value, index: path of a CSV or Parquet file, or a DataFrame, and its columns: see
@@ -188,6 +200,11 @@ class Session:
 
         def told(book: Book, connection: Any) -> list[Event]:
             new = results_of(book, self.task, rows, who, text)
+            if table is not None and book.remaining is not None and len(new) > book.remaining:
+                raise ValueError(
+                    f"{table}: {len(new)} results, and the budget leaves {book.remaining}. Results count as part of "
+                    "the budget, and those beyond it would not count in the answer: begin a session with a larger one"
+                )
             if table is not None and not again:
                 known = self._store.events(connection, kinds=[TOLD])
                 refuse_repeated(table, new, known, self._store.undone(connection))
@@ -217,9 +234,8 @@ class Session:
         """The probability with which the answer of now is right, at least, whenever it is looked at.
 
         It is 1 - the level of the certificate by which the agent stops (of another agent, `Task.certifier`), whatever
-        has chosen the measurements. Where the session is `done`, it is that of the moment at which it ended, unless
-        later results make the answer surer still. None where the problem tells no evidence, and where arms are
-        compared and are too many to be looked at in pairs.
+        has chosen the measurements. Where the session is `done`, it is that of the moment at which it ended. None
+        where the problem tells no evidence, and where arms are compared and are too many to look at all pairs.
 
         Arms that come and go: all arms that there have ever been share delta, in the order of their coming. Where the
         fact `reserve` keeps a part of delta for later arms, 1 - delta is what is reached in the end. Without it, what
@@ -227,6 +243,11 @@ class Session:
         """
         with self._ledger.reading() as book:
             return views.certificate(book)
+
+    @property
+    def delta(self) -> float | None:
+        """The error probability that is allowed: the agent's own, or that of the facts; None where there is none."""
+        return self._setup.delta
 
     @property
     def boundary(self) -> float | None:

@@ -72,11 +72,10 @@ def arms_table(book: Book) -> DataFrame:
 
 
 def certificate(book: Book) -> float | None:
-    """The probability with which the answer of now is right, at least; see `Session.certificate`."""
+    """The probability with which the answer is right, at least; see `Session.certificate`."""
     run = book.run
-    now = run.level_of(book.answer()[book.active], book.statistics.at(book.active))
-    known = [level for level in (now, run.kept_level) if level is not None]
-    return 1.0 - min(known) if known else None
+    level = run.kept_level if run.over else run.level_of(book.answer()[book.active], book.statistics.at(book.active))
+    return None if level is None else 1.0 - level
 
 
 def boundary(book: Book) -> float | None:

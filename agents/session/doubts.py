@@ -1,0 +1,77 @@
+"""What the facts of a new session can hardly keep, in sentences: said before the first measurement is made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bandit_envs import Task
+
+__all__ = ["doubts", "smallest_difference"]
+
+STEPS = 40  # halvings, of the smallest difference
+WIDE = 0.5  # of the range: where only larger differences can be certified, that is worth a sentence
+SLACKS = ("epsilon", "tolerance", "slack")
+
+
+def doubts(task: Task, delta: float | None) -> list[str]:
+    """Sentences on facts that go together badly.
+
+    Args:
+        task: of the session. delta: of the session, or None.
+    """
+    found = []
+    if delta is not None and delta > 0.5:
+        found.append(
+            f"delta={delta:g} lets more than half of all answers be wrong: it is the allowed probability of error"
+        )
+    if task.budget is not None and task.budget < task.K:
+        found.append(f"a budget of {task.budget} measurements does not reach each of the {task.K} arms once")
+    if task.support is None or task.law == "gaussian":
+        return found
+    width = task.support[1] - task.support[0]
+    for name in () if task.parameters.get("multiplicative") else SLACKS:
+        if (slack := task.parameters.get(name) or 0.0) >= width:
+            found.append(f"{name}={slack:g} is as wide as the range of a measurement, {width:g}: any answer is right")
+    if task.budget is not None and delta is not None:
+        least = smallest_difference(task, task.budget // task.K, delta)
+        if least is not None and least > WIDE * width:
+            how = f"differences of {least:.2g} or more" if least <= width else "no difference at all"
+            found.append(
+                f"a budget of {task.budget} is {task.budget // task.K} measurements of each of {task.K} arms: {how}, "
+                f"on a range of {width:g}, can be certified with them at delta={delta:g}"
+            )
+    return found
+
+
+def smallest_difference(task: Task, pulls: int, delta: float) -> float | None:
+    """How far two arms, or an arm and the threshold, must be apart to be certified with so many pulls of each arm.
+
+    The means are those for which it is easiest, around the threshold or the middle of the range. It is inf where the
+    range leaves none, and None for problems of other kinds than these two.
+
+    Args:
+        task: of arms with a range. pulls: of each arm. delta: of the certificate.
+    """
+    problem, certifier = task.make_problem(), task.level_certifier()
+    size, boundary = problem.answer_size, problem.boundary
+    if certifier is None or task.support is None or task.D > 1 or (size is None) == (boundary is None):
+        return None
+    low, high = task.support
+    middle = (low + high) / 2 if boundary is None else float(boundary)
+    inside = np.arange(task.K) < (size or task.K)
+    reach = high - low if boundary is None else high - middle
+
+    def is_certified(apart: float) -> bool:
+        mean = np.where(inside, middle + apart * (1.0 if boundary is not None else 0.5), middle - 0.5 * apart)
+        counts = np.full((1, task.K), pulls, np.int64)
+        mean = mean[None].clip(low, high)
+        level = certifier.levels(counts, mean, np.zeros(mean.shape), inside[None].astype(np.int8))
+        return bool(level[0] <= delta)
+
+    least, most = 0.0, reach
+    if not is_certified(most):
+        return np.inf
+    for _ in range(STEPS):
+        apart = 0.5 * (least + most)
+        least, most = (least, apart) if is_certified(apart) else (apart, most)
+    return most

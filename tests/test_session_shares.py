@@ -1,0 +1,268 @@
+"""Sessions whose arms come and go: delta is shared by all arms that there have ever been."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agents
+from agents.session.doubts import smallest_difference
+from agents.session.promise import Share, share_of
+from agents.session.setup import task_from_facts
+from bandit_envs import PROBLEMS, Problem, Task
+
+pytest.importorskip("sqlalchemy")
+
+RULES: dict[str, dict[str, Any]] = {
+    "Threshold": {"threshold": 0.5},
+    "Feasible": {"A": [[1.0]], "b": [0.5]},
+    "BestArm": {},
+    "TopK": {"k": 2, "criterion": "each", "epsilon": 0.1},
+    "AllGood": {"epsilon": 0.1},
+}
+
+
+def task_of(problem: str, arms: int) -> Task:
+    return task_from_facts({"problem": problem, "arms": arms, "binary": True, "delta": 0.1, **RULES[problem]})[0]
+
+
+def test_a_session_whose_arms_stay_has_all_of_delta() -> None:
+    for problem in PROBLEMS:
+        task, arms = task_of(problem, 5), np.arange(5)
+        assert share_of(task, 5, arms, False, 5, 0.0) == Share(1.0, 0)
+        assert share_of(task, 5, arms, False, 5, 0.25) == Share(0.75, 0)
+
+
+def test_shares_by_hand() -> None:
+    """Threshold: 4 arms, one withdrawn, one added: each first arm has 1/4, the new one 1/2 of what is spent then."""
+    local, pairs = task_of("Threshold", 4), task_of("BestArm", 4)
+    assert share_of(local, 4, np.array([0, 1, 2]), True, 4, 0.0) == Share(3 / 4, 0)
+    assert share_of(local, 4, np.array([0, 1, 2, 4]), True, 5, 0.0) == Share(4 * 1 / 4, 1)
+    assert share_of(local, 4, np.array([0, 1, 2, 4]), True, 5, 0.2) == Share(pytest.approx(4 * 0.2 / 2), 0)
+    # Pairs: 6 of the first arms share 1/2; the first arm added has 1/2 of the other half, for 4 pairs.
+    assert share_of(pairs, 4, np.array([0, 1, 2]), True, 4, 0.0) == Share(pytest.approx(2 / 12), 1)
+    assert share_of(pairs, 4, np.array([0, 1, 2, 4]), True, 5, 0.0) == Share(pytest.approx(3 / 16), 1)
+    assert share_of(pairs, 4, np.array([1, 4, 5]), True, 6, 0.1) == Share(pytest.approx(2 * 0.1 / 2 / 6 / 5), 0)
+
+
+@pytest.mark.parametrize("problem", list(RULES))
+@pytest.mark.parametrize("reserve", [0.0, 0.3])
+def test_no_more_than_delta_is_spent_on_all_that_can_be_wrong(problem: str, reserve: float) -> None:
+    """Each arm, or pair of arms, errs at its largest share of any time with its own probability; they sum to delta.
+
+    50 courses of 60 changes each. What a certificate gives an arm is 1 / K of the agent's delta, and a pair of arms
+    1 / (K - 1) at most: `test_a_pair_has_no_more_than_its_share` counts them for each problem.
+    """
+    generator, local = np.random.default_rng(0), PROBLEMS[problem].local
+    for _ in range(50):
+        first = int(generator.integers(2 + (problem == "TopK"), 7))
+        task, active, ever, changed = task_of(problem, first), list(range(first)), first, False
+        spent: dict[Any, float] = {}
+        for _ in range(60):
+            K, share = len(active), share_of(task, first, np.array(active), changed, ever, reserve)
+            assert 0 < share.ratio <= 1
+            assert share.owed == int(reserve == 0 and (ever > first if local else changed))
+            if local:
+                each, alternatives = share.ratio / K, [(arm,) for arm in active]
+            elif changed:
+                each, alternatives = share.ratio / (K - 1), list(itertools.combinations(sorted(active), 2))
+            else:  # one supermartingale for each of the pairs that the truth names, which are all that count together
+                each, alternatives = share.ratio, [("first",)]
+            for alternative in alternatives:
+                spent[alternative] = max(spent.get(alternative, 0.0), each)
+            if generator.random() < 0.5 or K <= 3:
+                active, ever = [*active, ever], ever + 1
+            else:
+                active.remove(int(generator.choice(active)))
+            changed = True
+        total = sum(spent.values())
+        assert total <= 1 + (reserve == 0) + 1e-9  # delta, or, where nothing was kept, delta that is owed besides
+        assert total > 0.35
+
+
+@pytest.mark.parametrize("problem", ["BestArm", "TopK", "AllGood"])
+def test_a_pair_has_no_more_than_its_share(problem: str) -> None:
+    """What `needed` gives the supermartingales that concern one pair of arms sums to delta / (K - 1) at most."""
+    for K in (3, 4, 7, 20):
+        task = task_of(problem, K)
+        kinds = task.certifier(law="gaussian").needed(0.1)  # of the value of a pair, ln(1 / share) at least
+        shares = np.exp(-np.array(kinds))
+        if problem == "AllGood":  # in the answer, or clearly worse than all, in both directions; and one of two ordered
+            each = max(shares[0], 2 * shares[2]) + 2 * shares[1]
+        else:
+            each = shares[0]
+        assert each <= 0.1 / (K - 1) * (1 + 1e-12)
+
+
+def errors(reserve: float, sessions: int, delta: float, share: Any = None) -> tuple[int, int]:
+    """How many of so many sessions end with a wrong answer, and end at all: arms are tried until some certify.
+
+    All arms are of mean .45, below the threshold .5, so that each answer with an arm is wrong. After every 4 results of
+    an arm, all but the two best of the six arms are withdrawn, and four fresh ones come in their place.
+    """
+    wrong = ended = 0
+    for seed in range(sessions):
+        generator = np.random.default_rng([seed, 77])
+        facts = {"problem": "Threshold", "threshold": 0.5, "arms": 6, "binary": True, "delta": delta}
+        session = agents.Session(
+            "uniform(stop='certificate')", facts | {"reserve": reserve}, store="sqlite://", public_seed=seed
+        )
+        for _ in range(12):
+            arms = np.repeat(session.active, 4)
+            session.tell_all([(int(arm), int(generator.random() < 0.45)) for arm in arms])
+            if session.done:
+                ended += 1
+                wrong += bool(session.answer().any())
+                break
+            table = session.arms()
+            there = table.index[~table["withdrawn"]]
+            ranked = sorted(there, key=lambda arm: -table["mean"][arm])
+            for arm in ranked[2:]:
+                session.add_arm()
+                session.withdraw_arm(int(arm))
+        session.close()
+    return wrong, ended
+
+
+def test_trying_arms_until_one_certifies_is_of_no_use() -> None:
+    """30 sessions at delta = .1, some 50 arms each: 11 or more wrong have probability 1e-4 at .1; 0 were seen."""
+    wrong, _ = errors(0.5, 30, 0.1)
+    assert wrong <= 10
+
+
+def test_what_was_owed_is_said() -> None:
+    facts = {"problem": "Threshold", "threshold": 0.5, "arms": 3, "binary": True, "delta": 0.1}
+    for reserve, promised in ((0.0, 0.8), (0.4, 0.9)):
+        session = agents.Session("evidence", facts | {"reserve": reserve}, store="sqlite://", public_seed=0)
+        session.add_arm()
+        for _ in range(400):
+            if not session.done:
+                (arm,) = session.ask()
+                session.tell(arm, arm % 2)
+        assert session.done
+        assert promised <= session.certificate < promised + 0.1
+
+
+def test_withdrawing_alone_costs_nothing_where_arms_count_by_themselves() -> None:
+    facts = {"problem": "Threshold", "threshold": 0.5, "arms": 3, "binary": True, "delta": 0.1}
+    session = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
+    session.tell_all([(arm, arm % 2) for arm in (0, 1) for _ in range(12)])
+    before = session.certificate
+    session.withdraw_arm(2)
+    level = session.task.make_problem().certified_level([12, 12], [0.0, 1.0], law="bernoulli")
+    assert before == 0
+    assert session.certificate == pytest.approx(1 - level * 3 / 2)  # as one of three arms, not of two
+    if not session.done:
+        session.undo(int(session.history().query("kind == 'arm withdrawn'")["event"].iloc[0]))
+        assert session.certificate == 0
+
+
+def test_an_undone_withdrawal_has_spent_its_share() -> None:
+    facts = {"problem": "BestArm", "arms": 3, "binary": True, "delta": 0.1}
+    session = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
+    session.tell_all([(0, 1), (1, 0), (2, 0)] * 4)
+    before = session.certificate
+    session.withdraw_arm(1)
+    session.undo(int(session.history().query("kind == 'arm withdrawn'")["event"].iloc[0]))
+    assert session.active.tolist() == [0, 1, 2]
+    assert session.certificate < before
+    assert session._ledger.book.run.share == Share(pytest.approx(2 / 6), 1)
+    assert session._ledger.opened().run.share == session._ledger.book.run.share
+
+
+class Paired(Problem):
+    """A problem of one's own, of which nobody knows how many alternatives it has: the arms above the first one."""
+
+    name, asks = "above-the-first", "all arms better than the first one"
+
+    def margin(self, means: Any) -> Any:
+        m = np.asarray(means, np.float64)
+        return m - m[..., :1]
+
+    def verdict(self, answer: Any, truth: Any) -> Any:
+        right = (np.asarray(answer, bool) == (truth >= 0)).all(axis=-1)
+        return {"correct": right, "score": right.astype(float)}
+
+
+def test_a_problem_of_unknown_alternatives_keeps_its_arms() -> None:
+    name = f"{Paired.__module__}:{Paired.__name__}"
+    facts = {"problem": name, "arms": 3, "binary": True}
+    with pytest.raises(ValueError, match="arms cannot come or go in a session with a delta"):
+        agents.Session("uniform", facts | {"delta": 0.1}, store="sqlite://").add_arm()
+    session = agents.Session("uniform", facts, store="sqlite://")
+    session.add_arm()
+    assert session.certificate is None
+
+
+def test_reserve_is_checked() -> None:
+    facts = {"problem": "BestArm", "arms": 3, "binary": True, "delta": 0.1}
+    for reserve in (-0.1, 1.0, "much"):
+        with pytest.raises(ValueError, match="reserve must be"):
+            agents.Session("evidence", facts | {"reserve": reserve}, store="sqlite://")
+
+
+# --- facts that go together badly -------------------------------------------------------------------------------------
+
+CAPTIONS = {"problem": "TopK", "k": 3, "arms": 40, "range": (1, 5)}
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (
+            CAPTIONS | {"budget": 500, "delta": 0.1},
+            "12 measurements of each of 40 arms: differences of 3.7 or more, on a",
+        ),
+        (CAPTIONS | {"budget": 30}, "a budget of 30 measurements does not reach each of the 40 arms once"),
+        (CAPTIONS | {"delta": 0.9}, "delta=0.9 lets more than half of all answers be wrong"),
+        (CAPTIONS | {"delta": 0.1, "epsilon": 5}, "epsilon=5 is as wide as the range of a measurement, 4: any answer"),
+    ],
+)
+def test_facts_that_go_together_badly_are_named(facts: dict[str, Any], said: str) -> None:
+    agent = "uniform" if "budget" in facts else "evidence"
+    with pytest.warns(UserWarning, match=said):
+        agents.Session(agent, facts, store="sqlite://")
+
+
+def test_the_smallest_difference_is_where_the_certificate_begins_to_hold() -> None:
+    task, _ = task_from_facts({"problem": "BestArm", "arms": 3, "range": (0, 10)})
+    least = smallest_difference(task, 100, 0.05)
+    assert least is not None
+    problem, pulls = task.make_problem(), [100] * 3
+    for factor, holds in ((1.001, True), (0.999, False)):
+        apart = factor * least
+        level = problem.certified_level(pulls, [5 + apart / 2, 5 - apart / 2, 5 - apart / 2], sigma=5.0)
+        assert (level <= 0.05) == holds
+    assert smallest_difference(task, 1, 0.05) == np.inf
+
+
+def test_a_smaller_scale_counts_whatever_the_range() -> None:
+    """Range 0 to 1 and sigma .15, or 0 to 10 and sigma 1.5, of the same data: 1,188 and 64 measurements before."""
+    needed = []
+    for scale in (1.0, 10.0):
+        facts = {"problem": "BestArm", "arms": 2, "range": (0, scale), "sigma": 0.15 * scale, "delta": 0.05}
+        session, generator = (
+            agents.Session("evidence", facts, store="sqlite://", public_seed=0),
+            np.random.default_rng(0),
+        )
+        while not session.done:
+            for arm in session.ask():
+                session.tell(arm, scale * float(np.clip(generator.normal((0.6, 0.45)[arm], 0.15), 0, 1)))
+        needed.append(len(session))
+    assert needed[0] == needed[1] < 150
+
+
+def test_a_table_beyond_the_budget_is_refused(tmp_path: Path) -> None:
+    facts = {"problem": "BestArm", "arms": ["a", "b"], "binary": True, "budget": 10}
+    session, table = agents.Session("uniform", facts, store="sqlite://"), tmp_path / "t.csv"
+    table.write_text("a,b\n" + "1,0\n" * 6)
+    with pytest.raises(ValueError, match="12 results, and the budget leaves 10. Results count as part of the budget"):
+        session.tell_table(table)
+    assert len(session) == 0
+    table.write_text("a,b\n" + "1,0\n" * 5)
+    assert session.tell_table(table) == 10
+    assert session.done
