@@ -420,10 +420,12 @@ def test_arms_come_and_go(name: str, problem: str, tmp_path: Path, monkeypatch: 
     withdrawal = int(session.history().query("kind == 'arm withdrawn'")["event"].iloc[0])
     assert session.undo(withdrawal) == withdrawal
     assert session.active.tolist() == again.active.tolist() == [0, 1, 2, 3]
+    for arm in ("a", "b"):
+        while session.done:
+            session.undo()
+        session.withdraw_arm(arm)
     while session.done:
         session.undo()
-    for arm in ("a", "b"):
-        session.withdraw_arm(arm)
     with pytest.raises(ValueError, match="there must be 2 arms at least"):
         session.withdraw_arm("c")
 

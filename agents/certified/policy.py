@@ -255,7 +255,9 @@ class CertifiedPolicy(PlanPolicy):
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.stops = self.task.budget is None
         scale = scale_of(self.task, sigma)
-        self.law = self.task.replace(sigma=scale).certified_law(law)
+        if law is None and sigma is not None and scale < 0.5:  # smaller than that of any sample in [0, 1]
+            law = "gaussian"
+        self.law = self.task.certified_law(law)
         self._nominal = choice("boundary", boundary, BOUNDARIES) == "nominal"
         boundary = "none" if self._nominal else boundary
         self._options: dict[str, Any] = {
