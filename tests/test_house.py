@@ -52,7 +52,7 @@ ORDER: dict[str, list[str]] = {
         "evaluation session",
         "evolved.candidates evolved.search evolved.space",
         "evolved.evolution evolved.__init__ learned figures",
-        "pictures",
+        "pictures promises",
         "__init__",
         "cli",
         "__main__",

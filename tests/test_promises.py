@@ -7,15 +7,18 @@ False-alarm rate: an agent that errs at a rate of exactly delta breaks its limit
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from scipy import stats
 
 import agents
+from agents import promises
 from agents.catalogue import AGENTS
 from agents.evaluation.statistics import verdict
 from bandit_envs import Task
+from bandit_envs.evidence.laws import LAWS as DISTRIBUTIONS
 
 TOP_K, BEST_ARM = "bandit_envs/TopK-v0", "bandit_envs/BestArm-v0"
 CRITERIA = ("aggregate", "each", "exact")
@@ -44,6 +47,20 @@ def test_who_promises() -> None:
     for name, row in AGENTS.items():
         stops = getattr(row, "stops", False) and {"TopK", "BestArm"} & set(row.solves)
         assert bool(stops) == (name in STOPPING), name
+
+
+def test_every_agent_that_stops_stands_in_one_row_of_the_table_of_promises() -> None:
+    rows = [name for row in promises.AGENTS for name in row.who]
+    stopping = {name for name, row in AGENTS.items() if getattr(row, "stops", False)}
+    assert sorted(rows) == sorted({*stopping, "any agent with stop='certificate'"})
+    certified = promises.AGENTS[0]
+    assert set(certified.who) == CERTIFIED
+    assert {row.who[0].strip("`") for row in promises.CERTIFICATES if "," not in row.who[0]} == set(DISTRIBUTIONS)
+
+
+def test_the_page_on_certificates_has_the_table_of_promises() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "certificates.md").read_text()
+    assert promises.page() in page
 
 
 def test_tolerances() -> None:

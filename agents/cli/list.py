@@ -12,6 +12,7 @@ from tyro.conf import Positional, arg
 
 from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS
 
+from .. import promises
 from ..catalogue import AGENTS, ALIASES, recipe_of
 from ..evaluation.environment import importable
 from ..evaluation.report import table
@@ -19,12 +20,14 @@ from .options import Command, note
 
 __all__ = ["List"]
 
-Shown = Annotated[Literal["environments", "instances", "laws", "agents"] | None, arg(help_behavior_hint="")]
+Shown = Annotated[Literal["environments", "instances", "laws", "agents", "promises"] | None, arg(help_behavior_hint="")]
 
 
 @dataclass(frozen=True)
 class List(Command):
     """Show what there is: environments, instances, laws of arms, agents; those of installed packages come last.
+
+    `promises` shows what each guarantee counts on, and what voids it.
 
     Examples:
       bandit-envs list
@@ -36,6 +39,9 @@ class List(Command):
 
     def run(self) -> None:
         """Print the tables."""
+        if self.what == "promises":
+            print(promises.page())
+            return
         width = shutil.get_terminal_size((120, 24)).columns
         tables = {"environments": _environments, "instances": _instances, "laws": _laws, "agents": _agents}
         chosen = tables if self.what is None else (self.what,)
