@@ -21,7 +21,7 @@ def term(N: float, rho: float | None = None) -> tuple[float, float]:
     """rho and its weight, where the arm with the fewest pulls has N; a rho that is given has all of the weight."""
     if rho is not None:
         return rho, 1.0
-    which = next((i for i, one in enumerate(RHOS) if N <= MOST_PULLS * one), len(RHOS) - 1)
+    which = next((i for i, one in enumerate(RHOS) if MOST_PULLS * one >= N), len(RHOS) - 1)
     return RHOS[which], WEIGHTS[which]
 
 
@@ -76,7 +76,7 @@ def means_of(K: int, top: int) -> list[tuple[int, ...]]:
 
 
 def fewest_pairs(mu: Sequence[int], k: int, epsilon: int) -> int:
-    """The fewest pairs of arms of which every wrong answer of k arms takes the one and leaves out the other, better one.
+    """The fewest pairs of arms of which every wrong answer of k arms takes one and leaves out the other, better one.
 
     Better is: by epsilon at least, since that is what is excluded. An answer is wrong that is not the best, or if
     epsilon > 0, that holds an arm more than epsilon below the k-th best. By an integer program, a minimal hitting set.
@@ -107,7 +107,7 @@ def false_claims(mu: Sequence[int], epsilon: int) -> set[Claim]:
     """The claims of AllGood that the truth names and refutes; s is the best arm.
 
     ("in", i, s): i is within epsilon + slack of s, of a bad i. ("one", j, i): j is clearly better, of a good i. ("all",
-    s, i): the same of j = s alone. ("best", h, s): h is better than s; ("all", h, s): clearly so, to leave out s itself.
+    s, i): the same of j = s alone. ("best", h, s): h is better than s; ("all", h, s): clearly so, to leave out s.
     """
     arms, s = range(len(mu)), max(range(len(mu)), key=lambda i: (mu[i], -i))
     good = [i for i in arms if mu[s] - mu[i] <= epsilon]
@@ -120,7 +120,7 @@ def false_claims(mu: Sequence[int], epsilon: int) -> set[Claim]:
 
 
 def can_be_wrong(mu: Sequence[int], epsilon: int, slack: int, refuted: set[Claim]) -> bool:
-    """Whether a wrong answer of AllGood can be certified by claims that are not refuted, whatever arm seems the best."""
+    """Whether a wrong answer of AllGood can be certified by claims that are not refuted, whatever arm looks best."""
     arms, top = range(len(mu)), max(mu)
 
     def made(*claim: Any) -> bool:

@@ -161,7 +161,8 @@ def test_sets_of_all_sizes_share_delta(K: int, k: int) -> None:
     n, N, epsilon, total = min(k, K - k), 5000, 0.2, 0.0
     problem = TopK(k, epsilon)
     for size in range(1, n + 1):
-        count = sum(1 for _ in itertools.product(itertools.combinations(range(k), size), itertools.combinations(range(K - k), size)))
+        ones, others = (list(itertools.combinations(range(arms), size)) for arms in (k, K - k))
+        count = sum(1 for _ in itertools.product(ones, others))
         # Arms whose exchange costs much, but for so many on each side.
         means = np.array([0.0] * size + [9.0] * (k - size) + [0.0] * size + [-9.0] * (K - k - size))
         gap = k * epsilon

@@ -1,8 +1,8 @@
 """Certificates near their limit: cases whose error probability is close to delta, found without simulating for long.
 
 The probability that a certificate is ever wrong is an average, under the alternatives of its mixture, of the likelihood
-ratio of the truth and the mixture when it is made (Wald's identity; Siegmund, Annals of Statistics 1976). Under these it
-is made nearly always, and the ratio is then close to delta / K, so that a few hundred courses tell the average to a per
+ratio of the truth and the mixture when it is made (Siegmund, Annals of Statistics 1976). Under these it is made nearly
+always, and the ratio is then close to delta / K, so that a few hundred courses tell the average to a per
 cent. A constant too small by a factor of 1.5 is as good as a delta larger by as much: with that, the limit is broken.
 
 Whoever pulls an arm until it is certified, one way or the other, and then turns to the next one, gives each alternative

@@ -85,7 +85,9 @@ def test_all_terms_together_average_to_one_at_most() -> None:
     for N in PULLS:
         gaps = np.linspace(0.01, 40, 200) / math.sqrt(N)
         found = values_of(Threshold(0.0), N, gaps[:, None], 1)
-        whole = special.logsumexp([math.log(w) + arm(N, gaps, 1.0, rho) for rho, w in zip(RHOS, WEIGHTS, strict=True)], axis=0)
+        whole = special.logsumexp(
+            [math.log(w) + arm(N, gaps, 1.0, rho) for rho, w in zip(RHOS, WEIGHTS, strict=True)], axis=0
+        )
         assert (found <= whole + 1e-12).all()
 
 
@@ -136,7 +138,7 @@ def test_dependent_coordinates_average_to_one_at_most(rows: int, inside: int) ->
 
 
 def log_mixture(y: Any) -> Any:
-    """ln of the mixture of two arms that mislead by y (.., 2), in its own units, less 1/2 ln of (1 + N / rho) for each."""
+    """ln of the mixture of two arms that mislead by y (.., 2), in its units, but for 1/2 ln(1 + N / rho) of each."""
     return np.logaddexp(
         math.log(SIDED) + (y**2 / 2 + math.log(2) + stats.norm.logcdf(y)).sum(axis=-1),
         math.log(BOTH) + (y**2 / 2).sum(axis=-1),
@@ -280,7 +282,9 @@ def test_the_law_that_variances_are_drawn_from() -> None:
     w, u = np.linspace(-12, 14, 2001), np.linspace(-9, 9, 2001)
     variance = np.exp(w)[:, None]
     mean = centre + np.sinh(u) * 3
-    prior = stats.invgamma.pdf(variance, 0.5, scale=0.5 * sigma**2) * stats.norm.pdf(mean, centre, np.sqrt(variance / 0.01))
+    prior = stats.invgamma.pdf(variance, 0.5, scale=0.5 * sigma**2) * stats.norm.pdf(
+        mean, centre, np.sqrt(variance / 0.01)
+    )
     inner = integrate.simpson(prior * likely(mean, variance) * variance * 3 * np.cosh(u), x=u)
     wanted = math.log(integrate.simpson(inner, x=w) / likely(mu, v + (m - mu) ** 2))
     options = {"law": "student", "sigma": sigma, "centre": centre}

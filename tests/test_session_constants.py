@@ -1,0 +1,232 @@
+"""What a session promises, by numbers: intervals, certificates, the budget, delta of arms that come and go, undoing."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import agents
+from agents.core import Agent
+from agents.session.promise import share_of
+from bandit_envs import Task
+
+pytest.importorskip("sqlalchemy")
+
+FACTS = {"problem": "Threshold", "threshold": 0.5, "arms": ["a", "b", "c"], "range": (0, 1), "budget": 12}
+
+
+def session_of(agent: Any = "uniform", store: Any = "sqlite://", **facts: Any) -> Any:
+    return agents.Session(agent, {name: x for name, x in (FACTS | facts).items() if x is not None}, store=store)
+
+
+# --- intervals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "noise", [{"sigma": 1.5, "range": None}, {"sigma": 2.0, "range": (-9.0, 9.0)}, {"binary": True, "range": None}]
+)
+def test_the_interval_of_an_arm_misses_its_mean_once_in_twenty_at_most(noise: dict[str, Any]) -> None:
+    """Its half width r is that at which both tails of a sub-Gaussian mean, exp(-n r^2 / (2 sigma^2)), sum to .05."""
+    session = session_of(budget=None, **noise)
+    sigma, n = session.task.sigma, 7
+    session.tell_all([("a", value) for value in (0, 1, 1, 0, 1, 1, 1)])
+    table = session.arms()
+    r = optimize.brentq(lambda r: 2 * math.exp(-n * r * r / (2 * sigma**2)) - 0.05, 1e-3, 1e3, xtol=1e-13)
+    low, high = 5 / 7 - r, 5 / 7 + r
+    if "binary" in noise:
+        low, high = max(low, 0.0), min(high, 1.0)
+    assert table.loc[0, ["low", "high"]].tolist() == pytest.approx([low, high], rel=1e-9)
+    assert r == pytest.approx(2.7162 * sigma / math.sqrt(7), rel=1e-4)
+    assert table["low"].isna().tolist() == [False, True, True]
+    assert session.unsure()[0] == pytest.approx((5 / 7 - 0.5) * math.sqrt(7) / sigma)
+
+
+def test_intervals_of_binary_arms_cover() -> None:
+    """Exactly, by the binomial distribution, at all rates: of 7 samples, .95 at least."""
+    session = session_of(budget=None, range=None, binary=True)
+    ends, n = [], 7
+    for hits in range(n + 1):
+        session.tell_all([("a", float(i < hits)) for i in range(n)])
+        row = session.arms().loc[0]
+        ends.append((row["low"], row["high"]))
+        for _ in range(n):
+            session.undo()
+    rates = np.linspace(0.0, 1.0, 401)
+    covered = sum(
+        stats.binom.pmf(hits, n, rates) * ((rates >= low) & (rates <= high)) for hits, (low, high) in enumerate(ends)
+    )
+    assert covered.min() >= 0.95
+
+
+# --- the certificate --------------------------------------------------------------------------------------------------
+
+
+class Contrary(Agent):
+    """It answers the arms that the plug-in answer leaves out."""
+
+    name, solves = "contrary", ("Threshold",)
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return np.zeros(len(observation["pulls"]), np.int64)
+
+    def recommend(self, observation: Any, state: Any = None, slots: Any = None) -> Any:
+        return ~super().recommend(observation, state, slots)
+
+
+def test_the_certificate_is_of_the_answer_that_is_given() -> None:
+    results = [(arm, value) for _ in range(30) for arm, value in (("a", 1), ("b", 0), ("c", 1))]
+    sure, wrong = session_of(budget=None), session_of(Contrary, budget=None)
+    for session in (sure, wrong):
+        session.tell_all(results)
+    assert sure.answer().tolist() == [True, False, True]
+    assert wrong.answer().tolist() == [False, True, False]
+    assert sure.certificate > 0.999
+    assert wrong.certificate == 0.0
+
+
+def test_the_certificate_of_a_final_answer_is_not_that_of_later_results() -> None:
+    session = session_of(budget=12)
+    session.tell_all([(arm, value) for _ in range(4) for arm, value in (("a", 1), ("b", 0), ("c", 1))])
+    assert session.done
+    level = session.task.make_problem().certified_level([4] * 3, [1.0, 0.0, 1.0], law="bernoulli")
+    assert session.certificate == pytest.approx(1 - level)
+    session.tell_all([(arm, value) for _ in range(60) for arm, value in (("a", 0), ("b", 1), ("c", 0))])
+    assert session.answer().tolist() == [True, False, True]
+    assert session.certificate == pytest.approx(1 - level)  # the other answer would be sure by now
+
+
+# --- delta of arms that come and go -----------------------------------------------------------------------------------
+
+
+def history(generator: Any, first: int, steps: int) -> list[tuple[np.ndarray, bool, int]]:
+    """The arms of now, whether they have changed, and how many there have ever been, at each step of a session."""
+    active, ever, found = list(range(first)), first, [(np.arange(first), False, first)]
+    for _ in range(steps):
+        if len(active) > 2 and generator.random() < 0.5:
+            active.pop(int(generator.integers(len(active))))
+        else:
+            active.append(ever)
+            ever += 1
+        found.append((np.array(active), True, ever))
+    return found
+
+
+@pytest.mark.parametrize("reserve", [0.0, 0.3])
+@pytest.mark.parametrize("first", [2, 3, 8])
+def test_the_alternatives_of_all_arms_share_delta(first: int, reserve: float) -> None:
+    """Of all arms, or pairs, that there have ever been, the largest shares sum to 1, or where nothing was kept, to 2."""
+    generator = np.random.default_rng(first)
+    alone = Task("Threshold", {"threshold": 0.5}, K=first, sigma=1.0)
+    pairs = [Task("TopK", {"k": 1}, K=first, sigma=1.0), Task("AllGood", {"epsilon": 0.1}, K=first, sigma=1.0)]
+    for _ in range(20):
+        arms: dict[int, float] = {}
+        before, after = 0.0, dict[tuple[int, int], float]()
+        owed = 0
+        for active, changed, ever in history(generator, first, 60):
+            share = share_of(alone, first, active, changed, ever, reserve)
+            owed = max(owed, share.owed)
+            for arm in active.tolist():
+                arms[arm] = max(arms.get(arm, 0.0), share.ratio / len(active))
+            for task in pairs:
+                share = share_of(task, first, active, changed, ever, reserve)
+                if not changed:
+                    before = max(before, share.ratio)  # of whichever pairs the truth names
+                    continue
+                owed = max(owed, share.owed)
+                for i in active.tolist():
+                    for j in active.tolist():
+                        if i < j:
+                            after[i, j] = max(after.get((i, j), 0.0), share.ratio / (len(active) - 1))
+        assert sum(arms.values()) <= 1 + owed + 1e-12
+        assert before + sum(after.values()) <= 1 + owed + 1e-12
+        assert owed == (reserve == 0)
+
+
+def test_shares_by_hand() -> None:
+    """Two arms, then a third and a fourth: 1/2 each, then 1/2 and 1/6 of delta once more, or of what was kept."""
+    task = Task("Threshold", {"threshold": 0.5}, K=2, sigma=1.0)
+    for reserve, kept in ((0.0, 1.0), (0.2, 0.2)):
+        now = np.arange(3)
+        least = min((1 - reserve) / 2, kept / 2)
+        assert share_of(task, 2, now, True, 3, reserve).ratio == pytest.approx(3 * least)
+        now = np.arange(4)
+        least = min((1 - reserve) / 2, kept / 6)
+        assert share_of(task, 2, now, True, 4, reserve).ratio == pytest.approx(4 * least)
+        assert share_of(task, 2, now[2:], True, 4, reserve).ratio == pytest.approx(2 * kept / 6)
+    pairs = Task("TopK", {"k": 1}, K=3, sigma=1.0)
+    assert share_of(pairs, 3, np.arange(3), False, 3, 0.2).ratio == pytest.approx(0.8)
+    # Half of what was kept for the 3 first pairs, the other half for 3 pairs of the first arm added, of which half.
+    assert share_of(pairs, 3, np.arange(2), True, 3, 0.2).ratio == pytest.approx(1 * 0.2 / 6)
+    assert share_of(pairs, 3, np.arange(4), True, 4, 0.2).ratio == pytest.approx(3 * 0.2 * 0.5 * 0.5 / 3)
+
+
+@pytest.mark.parametrize("reserve", [0.0, 0.25])
+def test_the_certificate_of_a_session_pays_for_its_share(reserve: float) -> None:
+    session = session_of("evidence", arms=["a", "b"], budget=None, delta=0.002, reserve=reserve or None)
+    session.tell_all([(arm, value) for _ in range(8) for arm, value in (("a", 1), ("b", 0))])
+    session.add_arm("c")
+    session.tell_all([("c", 1)] * 8)
+    level = session.task.make_problem().certified_level([8] * 3, [1.0, 0.0, 1.0], law="bernoulli")
+    ratio = 3 * min((1 - reserve) / 2, (reserve or 1.0) / 2)
+    wanted = 1 - level / ratio - (0.002 if reserve == 0 else 0.0)
+    assert 0.5 < wanted < 0.998
+    assert session.certificate == pytest.approx(wanted, rel=1e-9)
+
+
+# --- the budget, questions, undoing -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["uniform", "lsa", "sar"])
+def test_the_budget_remembers_the_pulls_of_withdrawn_arms(name: str) -> None:
+    """The agent on the other arms is given what is left, and the session ends after its budget."""
+    session = session_of(name, budget=20)
+    session.tell_all([("a", 1)] * 8 + [("b", 0)] * 3)
+    session.withdraw_arm("a")
+    assert session.remaining == 9
+    assert session.agent.task.budget == 12  # of b and c, of which 3 are spent
+    session.tell_all([("b", 0), ("c", 1)] * 4)
+    assert not session.done
+    session.tell("c", 1)
+    assert session.done
+    assert session.ask() == []
+
+
+def test_a_result_answers_the_question_of_who_reports_it() -> None:
+    session = session_of(arms=["a", "b"], budget=None, store="sqlite://")
+    asked = [(who, session.ask(2, who=who)) for who in ("ann", "bob", None, "cid")]
+    assert all(sorted(arms) == [0, 1] for _, arms in asked)
+    session.tell("a", 1, who="bob")
+    assert [ask.who for ask in session.pending if ask.arm == 0] == ["ann", None, "cid"]
+    session.tell("a", 1, who="eve")  # who has asked nothing: the oldest
+    assert [ask.who for ask in session.pending if ask.arm == 0] == [None, "cid"]
+    session.tell("a", 1)
+    assert [ask.who for ask in session.pending if ask.arm == 0] == ["cid"]
+    session.tell_all([("b", 1), ("b", 1)], who="cid")  # its own, and then the oldest
+    assert [ask.who for ask in session.pending if ask.arm == 1] == ["bob", None]
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("name", ["uniform", "lsa"])
+def test_a_state_that_holds_what_was_undone_is_not_kept(
+    name: str, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the result that is undone is the last one that the state holds."""
+    monkeypatch.setattr("agents.session.ledger.STEPS", steps)
+    session, values = session_of(name, tmp_path / "a.db"), iter((1, 0, 1, 1, 0, 1, 1, 1))
+    for count in range(1, 9):
+        (arm,) = session.ask()
+        session.tell(arm, next(values))
+        before = session.arms()
+        number = session.undo()
+        assert session.arms()["pulls"].sum() == len(session) == count - 1
+        again = agents.Session(store=tmp_path / "a.db")
+        assert again.arms().equals(session.arms())
+        value = float(session.history(event=number)["value"].iloc[0])
+        session.tell(arm, value)
+        assert session.arms().equals(before) or session.arms()["pulls"].sum() == count
+        assert agents.Session(store=tmp_path / "a.db").arms().equals(session.arms())
