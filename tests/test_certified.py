@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from hostile import Hostile
 from pandas.testing import assert_frame_equal
 from scipy import stats
 
@@ -397,31 +398,6 @@ def hard(name: str, law: str) -> tuple[str, dict[str, Any]]:
     return problem, {"instance": bernoulli(*(shift + 0.1 * np.array(means)))} | parameters | (
         {"threshold": 0.5} if problem == "Threshold" else {}
     )
-
-
-class Hostile(Agent):
-    """It knows the truth, and pulls so as to have a wrong answer certified.
-
-    As long as the answer is right, it pulls the arm that is most easily misjudged. Once the answer is wrong, it leaves
-    the luck of the arm that is misjudged as it is, as far as it can, and pulls what else a certificate lacks.
-    """
-
-    name, solves = "hostile", ALL_PROBLEMS
-
-    def __init__(self, task: Any, means: Any) -> None:
-        super().__init__(task)
-        self.truth = np.array(means, np.float64)
-
-    def choose(self, observation: Any, state: Any) -> Any:
-        pulls, mean = observation["pulls"], observation["mean"]
-        with np.errstate(invalid="ignore"):
-            margin = np.abs(np.nan_to_num(self.problem.margin(mean)))
-        answer = self.problem.plug_in(mean)
-        right = self.problem.is_correct(answer, np.broadcast_to(self.truth, mean.shape))
-        easy = (pulls * margin**2 - 1e3 * (pulls == 0)).argmin(axis=1)
-        misjudged = answer != self.problem.right_answer(self.truth)
-        spared = np.where(misjudged & ~misjudged.all(axis=1, keepdims=True), 8 * pulls, pulls).argmin(axis=1)
-        return np.where(right, easy, spared)
 
 
 class Weakened(Certified):
