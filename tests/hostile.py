@@ -163,9 +163,22 @@ def run(cell: Cell | TiltedCell, episodes: int, agent: Any = None, level: float 
         verdict = OUTSIDE if promise == OUTSIDE else "within" if wrong <= bound else "above"
     told = {name: value for name, value in rules.items() if name not in ("A", "b")}  # which the key names
     return Row(
-        cell.key, cell.agent, problem, json.dumps(told), promise, cell.delta, most, episodes, stopped, wrong, astray,
-        bound, high, verdict, round(time.perf_counter() - begin, 2),
-    )  # fmt: skip
+        cell.key,
+        cell.agent,
+        problem,
+        json.dumps(told),
+        promise,
+        cell.delta,
+        most,
+        episodes,
+        stopped,
+        wrong,
+        astray,
+        bound,
+        high,
+        verdict,
+        round(time.perf_counter() - begin, 2),
+    )
 
 
 # --- all cells --------------------------------------------------------------------------------------------------------

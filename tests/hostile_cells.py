@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from hostile_instances import FINE, HAIR, INSTANCES, SCALAR, Instance, Rules
+from hostile_feasible import FEASIBLE
+from hostile_instances import FINE, HAIR, SCALAR, Instance, Rules
+from hostile_instances import INSTANCES as SCALAR_INSTANCES
 
 from bandit_envs import Categorical
 
-__all__ = ["CELLS", "OUTSIDE", "Cell"]
+__all__ = ["CELLS", "DELTAS", "INSTANCES", "OUTSIDE", "Cell", "bare"]
 
 DELTAS = (0.5, 0.3, 0.1, 0.05, 0.01)
+INSTANCES = SCALAR_INSTANCES | {"Feasible": FEASIBLE}
 RARE = (1e-3, 1e-6, 1e-9)  # an error in 10,000 episodes is too many at the last two
 OUTSIDE = "outside"  # the promise: the rate is recorded, without a verdict
 
@@ -42,8 +45,12 @@ class Cell:
     @property
     def most(self) -> int:
         """Pulls of an episode."""
-        share = next((share for name, share in SHARES.items() if self.agent.startswith(name)), 1.0)
-        return max(round(share * self.instance.most), 4 * self.instance.K)
+        return max(round(SHARES.get(bare(self.agent), 1.0) * self.instance.most), 4 * self.instance.K)
+
+
+def bare(agent: str) -> str:
+    """An agent's name without parameters."""
+    return agent.partition("(")[0]
 
 
 # --- samples that are nearly Gaussian ---------------------------------------------------------------------------------
@@ -81,8 +88,9 @@ def _student_outside() -> Iterator[Cell]:
             for agent in agents:
                 yield Cell(agent, Instance("Threshold", name, rules, arms, "rounded", 1000), delta, OUTSIDE)
     arms = Rounded([0.4, 0.4 + FINE, -4.0], 0.2, 1.0)
-    place = Instance("BestArm", "1 of 3 arms better by 1e-9, 1 far below, N(.4, .2^2) in steps of 1", {}, arms,
-                     "rounded", 1000)  # fmt: skip
+    place = Instance(
+        "BestArm", "1 of 3 arms better by 1e-9, 1 far below, N(.4, .2^2) in steps of 1", {}, arms, "rounded", 1000
+    )
     for agent in agents:
         yield Cell(agent, place, 0.3, OUTSIDE)
 
@@ -91,9 +99,23 @@ def _student_outside() -> Iterator[Cell]:
 
 # Pulls of an episode, as a multiple of the instance's: few of agents that take long for each, many of those that make
 # many at once.
-SHARES = {"track-and-stop": 0.3, "top-two": 0.4, "hostile": 0.4, "adapt": 0.5, "pi": 0.5, "ugape": 0.5, "direct": 10.0,
-          "halving": 10.0, "incremental": 10.0, "adaptive-top-k": 10.0, "improved-top-k": 10.0, "fareast": 5.0,
-          "median-elimination": 10.0}  # fmt: skip
+SHARES = {
+    "track-and-stop": 0.3,
+    "top-two": 0.4,
+    "hostile": 0.4,
+    "adapt": 0.5,
+    "pi1": 0.5,
+    "pi2": 0.5,
+    "pi3": 0.5,
+    "ugape": 0.5,
+    "direct": 10.0,
+    "halving": 10.0,
+    "incremental": 10.0,
+    "adaptive-top-k": 10.0,
+    "improved-top-k": 10.0,
+    "fareast": 5.0,
+    "median-elimination": 10.0,
+}
 CERTIFIED = [
     "evidence",
     "uniform(stop='certificate')",
@@ -114,23 +136,51 @@ TOP_TWO = ["top-two", "top-two(rule='ttts')", "top-two(rule='eb-tc', proportions
 LOCAL = ["lsa(stop='certificate')", "apt(stop='certificate')", "md-apt(stop='certificate', rho=30.0)"]
 RACE = 1300  # rounds planned, more than an episode has: the promise is for these
 OWN_TOP_K = [
-    "lucb", "kl-lucb", "clucb", f"racing(rounds={RACE})", "adapt", "ugape", "pi1", "pi2", "pi3",
-    f"racing(rounds={RACE}, widths='hoeffding')", f"racing(rounds={RACE}, widths='bernstein')", "kl-lucb(sigma=0.5)",
-    "direct", "halving", "incremental", "adaptive-top-k", "improved-top-k", "adapt(cutoff='best')",
-]  # fmt: skip
+    "lucb",
+    "kl-lucb",
+    "clucb",
+    f"racing(rounds={RACE})",
+    "adapt",
+    "ugape",
+    "pi1",
+    "pi2",
+    "pi3",
+    f"racing(rounds={RACE}, widths='hoeffding')",
+    f"racing(rounds={RACE}, widths='bernstein')",
+    "kl-lucb(sigma=0.5)",
+    "direct",
+    "halving",
+    "incremental",
+    "adaptive-top-k",
+    "improved-top-k",
+    "adapt(cutoff='best')",
+]
 AGENTS: dict[str, list[str]] = {
     "Threshold": [*CERTIFIED, *TOP_TWO, *LOCAL, "hdoc", "hdoc(sampling='lucb-g')", "hdoc(sampling='apt-g')"],
     "BestArm": [*CERTIFIED, *TOP_TWO, *OWN_TOP_K, "lil-ucb", "median-elimination", "lucb(stop='certificate')"],
     "TopK": [*CERTIFIED, *TOP_TWO, *OWN_TOP_K, "kl-lucb(stop='certificate')", "ocba-m(stop='certificate')"],
     "AllGood": [
-        *CERTIFIED, "st2", "st2(bounds='running')", "two-step", "fareast", "fareast(finder='lucb')", "east",
-        "uniform-elimination", "ucb(stop='certificate')", "st2(stop='certificate')",
+        *CERTIFIED,
+        "st2",
+        "st2(bounds='running')",
+        "two-step",
+        "fareast",
+        "fareast(finder='lucb')",
+        "east",
+        "uniform-elimination",
+        "ucb(stop='certificate')",
+        "st2(stop='certificate')",
     ],
     "Feasible": [
-        "evidence", "uniform(stop='certificate')", *LOCAL, "hostile(stop='certificate')", "track-and-stop",
-        "random(stop='certificate')", "evidence(rho=30.0)",
+        "evidence",
+        "uniform(stop='certificate')",
+        *LOCAL,
+        "hostile(stop='certificate')",
+        "track-and-stop",
+        "random(stop='certificate')",
+        "evidence(rho=30.0)",
     ],
-}  # fmt: skip
+}
 OFTEN = {"evidence": 2, "uniform(stop='certificate')": 3}  # on every second instance, and on every third one
 FEW = {"Feasible": 8, "AllGood": 5}  # instances that each other agent meets of a problem, at most; 4 of others
 NEED_TOLERANCE = ("direct", "halving", "incremental", "adaptive-top-k", "improved-top-k", "median-elimination", "pi1")
@@ -146,7 +196,7 @@ def _fits(agent: str, instance: Instance) -> bool:
         return not gaussian
     if agent == "kl-lucb(sigma=0.5)":
         return instance.law.startswith("Bernoulli")
-    if agent.startswith(NEED_TOLERANCE):
+    if bare(agent) in NEED_TOLERANCE:
         wide = instance.rules.get("epsilon", 0.0) >= WIDE * (SCALAR[instance.law].down or 1.0)
         return wide and instance.rules.get("criterion") != "exact"
     return True
@@ -156,7 +206,7 @@ def _promise(agent: str, instance: Instance) -> str:
     """What the agent promises on an instance."""
     if "certificate" in agent:
         return "proven"
-    if agent.startswith(("adapt", "pi2", "pi3", "lil-ucb")):  # their pages say what is not proven
+    if bare(agent) in ("adapt", "pi2", "pi3", "lil-ucb"):  # their pages say what is not proven
         return "nominal"
     bernstein = agent.startswith("racing") and "hoeffding" not in agent
     return "nominal" if bernstein and instance.law.startswith("Gaussian") else "proven"  # W is 6 sd there

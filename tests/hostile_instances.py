@@ -1,4 +1,4 @@
-"""Instances of `hostile`: arms so near to the boundary that what is seen can hardly tell which answer is right.
+"""Scalar instances of `hostile`: arms so near to the boundary that what is seen can hardly tell which answer is right.
 
 An arm lies at the boundary of its problem by a hair, so that half of all stops, or more, are errors: who has stopped
 has taken luck for evidence.
@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import Arms
 
-__all__ = ["FINE", "HAIR", "INSTANCES", "SCALAR", "Instance", "Law", "Rules"]
+__all__ = ["FINE", "HAIR", "INSTANCES", "SCALAR", "Instance", "Law", "Rules", "most_pulls"]
 
-Floats = NDArray[np.float64]
 Rules = dict[str, Any]
 
-HAIR, FINE, COARSE = 1e-7, 1e-9, 1e-3  # how far arms are from where an answer would be right
+HAIR, FINE = 1e-7, 1e-9  # how far arms are from where an answer would be right
 
 
 @dataclass(frozen=True)
@@ -191,8 +189,15 @@ def _best_arm_shapes() -> Iterator[Shape]:
 
 
 def _top_k_shapes() -> Iterator[Shape]:
-    for k, K, criterion in ((1, 4, "aggregate"), (2, 3, "exact"), (2, 4, "each"), (11, 12, "aggregate"),
-                            (3, 10, "exact"), (10, 20, "each"), (5, 60, "aggregate")):  # fmt: skip
+    for k, K, criterion in (
+        (1, 4, "aggregate"),
+        (2, 3, "exact"),
+        (2, 4, "each"),
+        (11, 12, "aggregate"),
+        (3, 10, "exact"),
+        (10, 20, "each"),
+        (5, 60, "aggregate"),
+    ):
         yield (
             f"1 of the {k} best of {K} arms better by 1e-9, others far, {criterion}",
             lambda law, k=k, K=K, criterion=criterion: (
@@ -356,124 +361,17 @@ def _scalar_instances(problem: str, shapes: Iterator[Shape], turn: int) -> Itera
         laws = [LAWS[(3 * i + turn + step) % len(LAWS)] for step in range(len(LAWS))]
         for law in [law for law in laws if shape(law) is not None][:2]:
             means, rules = shape(law) or ([], {})
-            yield Instance(problem, name, rules, law.make(means), law.name, _most(len(means)))
+            yield Instance(problem, name, rules, law.make(means), law.name, most_pulls(len(means)))
 
 
-def _most(K: int, D: int = 1) -> int:
+def most_pulls(K: int, D: int = 1) -> int:
     """Pulls of an episode: many where they are cheap."""
     return int(np.clip(12_000 / (K * D) ** 0.75, 800, 2400))
 
-
-# --- feasible arms ----------------------------------------------------------------------------------------------------
-
-
-def feasible_rows(kind: str, D: int) -> Floats:
-    """Rows of an arm, (n, D), whose coordinates depend on each other."""
-    coin = np.repeat([0.0, 1.0], 50)[:, None]
-    if kind == "equal":
-        return np.tile(coin, D)
-    if kind == "opposite":
-        return np.where(np.arange(D) % 2, 1.0 - coin, coin)
-    if kind == "rare":  # one in twenty
-        return np.tile(np.repeat([0.0, 1.0], [95, 5])[:, None], D)
-    if kind == "wide":
-        return np.tile(10.0 * coin - 3.0, D)
-    if kind == "graded":
-        return coin * 2.0 ** -np.arange(D)
-    if kind == "thirds":
-        return np.tile(np.repeat([0.0, 0.5, 1.0], [20, 60, 20])[:, None], D)
-    if kind == "one of all":  # one coordinate is 1, and the others 0
-        return np.eye(D)
-    raise ValueError(f"kind must be one of equal, opposite, rare, wide, graded, thirds, one of all, got {kind!r}")
-
-
-def _normals(kind: str, D: int) -> Floats:
-    """Rows of norm 1, (M, D)."""
-    if kind == "diagonal":
-        return np.full((1, D), D**-0.5)
-    if kind == "alternating":
-        return ((-1.0) ** np.arange(D) * D**-0.5)[None]
-    if kind == "corner":
-        return np.eye(D)
-    if kind == "cube":
-        return np.concatenate([np.eye(D), -np.eye(D)])
-    fan = np.abs(np.random.default_rng(3).normal(size=(30, D)))
-    return fan / np.linalg.norm(fan, axis=1, keepdims=True)
-
-
-def _feasible(rows: str, D: int, kind: str, side: str, K: int, tolerance: float = 0.0) -> Instance:
-    """An arm outside by 1e-3 in one row or in all, or inside of all by as much, and K - 1 arms deep inside.
-
-    With a tolerance all K arms miss it by 1e-3.
-    """
-    A, off = _normals(kind, D), tolerance + COARSE
-    data = np.full((1, D), 0.5) if rows in ("Bernoulli", "Gaussian") else feasible_rows(rows, D)
-    mean, width = data.mean(axis=0), 1.0 if len(data) == 1 else np.ptp(data)
-    b = A @ mean + (off if side == "inside" else -off)
-    if side == "outside of one":
-        b[1:] += 0.3 * width
-    ahead = A[0] if kind == "cube" else A.sum(axis=0)
-    deep = mean - 0.3 * width * ahead / (np.linalg.norm(ahead) if kind == "cube" else np.abs(ahead).max())
-    far = 0 if tolerance else K - 1
-    sd = (0.3 * 2.0 ** -np.arange(D)).clip(0.01).tolist()
-    arms: dict[str, Any]
-    if len(data) == 1:
-        means = [mean.tolist()] * (K - far) + [deep.tolist()] * far
-        arms = {"law": rows.lower(), "mean": means} | ({"sd": [sd] * K} if rows == "Gaussian" else {})
-    else:
-        arms = {"law": "resampled", "rows": [data.tolist()] * (K - far) + [[deep.tolist()]] * far}
-    limit = f", tolerance {tolerance:g}" if tolerance else ""
-    rules = {"A": A.tolist(), "b": b.tolist()} | ({"tolerance": tolerance} if tolerance else {})
-    name = f"{K - far} of {K} arms {side}, {kind} M={len(A)} D={D}{limit}"
-    return Instance("Feasible", name, rules, arms, f"rows {rows}" if rows[0].islower() else rows, _most(K, D))
-
-
-FEASIBLE = (
-    _feasible("equal", 1, "diagonal", "outside", 2),
-    _feasible("equal", 2, "diagonal", "outside", 2),
-    _feasible("equal", 3, "diagonal", "outside", 5),
-    _feasible("equal", 5, "diagonal", "inside", 3),
-    _feasible("equal", 10, "diagonal", "outside", 2),
-    _feasible("equal", 20, "diagonal", "outside", 2),
-    _feasible("equal", 20, "diagonal", "inside", 4),
-    _feasible("equal", 10, "diagonal", "outside", 3, 0.1),
-    _feasible("equal", 10, "diagonal", "inside", 6, 0.1),
-    _feasible("opposite", 2, "alternating", "outside", 2),
-    _feasible("opposite", 10, "alternating", "outside", 4),
-    _feasible("opposite", 6, "alternating", "inside", 4, 0.1),
-    _feasible("opposite", 10, "diagonal", "outside", 2),
-    _feasible("rare", 5, "diagonal", "outside", 3),
-    _feasible("rare", 20, "diagonal", "inside", 2),
-    _feasible("wide", 4, "diagonal", "outside", 2),
-    _feasible("wide", 3, "cube", "outside of one", 3),
-    _feasible("graded", 8, "diagonal", "outside", 2),
-    _feasible("thirds", 10, "diagonal", "outside", 2),
-    _feasible("one of all", 5, "alternating", "outside", 2),
-    _feasible("one of all", 10, "corner", "inside", 3),
-    _feasible("equal", 2, "corner", "outside", 4),
-    _feasible("equal", 5, "corner", "outside", 2),
-    _feasible("equal", 5, "corner", "inside", 2),
-    _feasible("equal", 10, "corner", "outside of one", 2, 0.1),
-    _feasible("equal", 3, "cube", "outside of one", 3),
-    _feasible("equal", 15, "cube", "outside of one", 2),
-    _feasible("opposite", 4, "corner", "outside", 3),
-    _feasible("equal", 4, "fan", "outside", 3),
-    _feasible("equal", 4, "fan", "inside", 3),
-    _feasible("thirds", 10, "fan", "inside", 2),
-    _feasible("equal", 3, "fan", "inside", 2, 0.1),
-    _feasible("Bernoulli", 2, "diagonal", "outside", 4),
-    _feasible("Bernoulli", 10, "corner", "inside", 3),
-    _feasible("Bernoulli", 5, "cube", "outside of one", 3),
-    _feasible("Gaussian", 2, "corner", "outside", 10),
-    _feasible("Gaussian", 5, "diagonal", "outside", 6, 0.1),
-    _feasible("Gaussian", 3, "fan", "inside", 3, 0.05),
-    _feasible("Gaussian", 1, "diagonal", "outside", 20),
-)
 
 INSTANCES: dict[str, tuple[Instance, ...]] = {
     "Threshold": tuple(_scalar_instances("Threshold", _threshold_shapes(), 0)),
     "BestArm": tuple(_scalar_instances("BestArm", _best_arm_shapes(), 1)),
     "TopK": tuple(_scalar_instances("TopK", _top_k_shapes(), 0)),
     "AllGood": tuple(_scalar_instances("AllGood", _all_good_shapes(), 1)),
-    "Feasible": FEASIBLE,
 }

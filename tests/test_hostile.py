@@ -12,8 +12,8 @@ from typing import Any
 
 import hostile
 import pytest
-from hostile_cells import CELLS, DELTAS, OUTSIDE, Cell
-from hostile_instances import INSTANCES, SCALAR, Instance
+from hostile_cells import CELLS, DELTAS, INSTANCES, OUTSIDE, Cell, bare
+from hostile_instances import SCALAR, Instance
 from hostile_tilted import SETTINGS, TILTED, TiltedCell, estimate
 from scipy import stats
 
@@ -139,7 +139,7 @@ def test_estimates_are_what_is_counted(setting: Any) -> None:
 
 def test_every_agent_that_promises_delta_is_there() -> None:
     for problem in INSTANCES:
-        played = {cell.agent.partition("(")[0] for cell in CELLS if cell.instance.problem == problem}
+        played = {bare(cell.agent) for cell in CELLS if cell.instance.problem == problem}
         stopping = {
             name
             for name, kind in AGENTS.items()
