@@ -72,7 +72,8 @@ CERTIFICATES = (
         ANY_RULE,
         COME_AND_GO,
         "samples that are rounded, or nearly constant, or not Gaussian: nothing is promised. Refused where the "
-        "distribution is known to be another, or coordinates may depend on each other",
+        "distribution is known to be another, or coordinates may depend on each other; a session warns where a result "
+        "repeats",
     ),
 )
 

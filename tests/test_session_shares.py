@@ -266,3 +266,14 @@ def test_a_table_beyond_the_budget_is_refused(tmp_path: Path) -> None:
     table.write_text("a,b\n" + "1,0\n" * 5)
     assert session.tell_table(table) == 10
     assert session.done
+
+
+@pytest.mark.parametrize("name", ["evidence(law='student')", "uniform(stop='certificate', law='student')"])
+def test_rounded_samples_void_the_certificate_of_unknown_variances(name: str) -> None:
+    facts = {"problem": "BestArm", "arms": 2, "sigma": 1.0, "delta": 0.1}
+    session = agents.Session(name, facts, store="sqlite://", public_seed=0)
+    session.tell_all([(0, 1.25), (1, 1.25), (0, 1.5)])
+    with pytest.warns(UserWarning, match=r"law='student' counts on Gaussian samples, which never repeat, and \[1.25\]"):
+        session.tell(0, 1.25)
+    other = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
+    other.tell_all([(0, 1.25), (0, 1.25)])

@@ -273,6 +273,7 @@ class Certified(Agent):
         self.agent = agent
         super().__init__(task)
         self.delta = level_of(agent.name, self.task, delta)
+        self.law = self.task.certified_law(law)
         self.certifier = self.task.certifier(law=law, boundary=boundary, rho=rho)
 
     def _inherit(self, agent: Agent) -> None:

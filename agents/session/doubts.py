@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from bandit_envs import Task
 
-__all__ = ["doubts", "smallest_difference"]
+__all__ = ["doubts", "rounded", "smallest_difference"]
 
 STEPS = 40  # halvings, of the smallest difference
 WIDE = 0.5  # of the range: where only larger differences can be certified, that is worth a sentence
@@ -41,6 +44,24 @@ def doubts(task: Task, delta: float | None) -> list[str]:
                 f"on a range of {width:g}, can be certified with them at delta={delta:g}"
             )
     return found
+
+
+def rounded(agent: Any, arms: NDArray[np.int64], values: NDArray[np.float64], new: int) -> str | None:
+    """A sentence where an agent counts on Gaussian samples of unknown variances, and one of the new results repeats.
+
+    Args:
+        agent: of the session. arms, values: (T,) and (T, D), all results in order. new: how many of the last are new.
+    """
+    if getattr(agent, "law", None) != "student":
+        return None
+    for t in range(len(arms) - new, len(arms)):
+        if ((arms[:t] == arms[t]) & (values[:t] == values[t]).all(axis=1)).any():
+            return (
+                f"law='student' counts on Gaussian samples, which never repeat, and {values[t].tolist()} was measured "
+                "twice of one arm: where samples are rounded nothing is certified. Give a range, or sigma, and leave out "
+                "law="
+            )
+    return None
 
 
 def smallest_difference(task: Task, pulls: int, delta: float) -> float | None:

@@ -15,7 +15,7 @@ from bandit_envs import Task, flag, integer, measurements
 
 from . import views
 from .book import Book
-from .doubts import doubts
+from .doubts import doubts, rounded
 from .facts import refuse_others
 from .ledger import Ledger
 from .repeated import last_read, read_from, refuse_repeated
@@ -210,7 +210,11 @@ class Session:
                 refuse_repeated(table, new, known, self._store.undone(connection))
             return new
 
-        return len(self._ledger.append(told))
+        added = len(self._ledger.append(told))
+        with self._ledger.reading() as book:
+            if (sentence := rounded(book.run.agent, *book.told, added)) is not None:
+                warnings.warn(sentence, UserWarning, stacklevel=3)
+        return added
 
     def answer(self) -> NDArray[np.bool_]:
         """The answer as of now, a mask of all arms, (K,); the final one where the session is `done`."""
