@@ -58,8 +58,7 @@ def rounded(agent: Any, arms: NDArray[np.int64], values: NDArray[np.float64], ne
         if ((arms[:t] == arms[t]) & (values[:t] == values[t]).all(axis=1)).any():
             return (
                 f"law='student' counts on Gaussian samples, which never repeat, and {values[t].tolist()} was measured "
-                "twice of one arm: where samples are rounded nothing is certified. Give a range, or sigma, and leave out "
-                "law="
+                "twice of one arm: where samples are rounded nothing is certified. Give a range, or sigma, without law"
             )
     return None
 
