@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import Task
+
+from .book import Book
 
 __all__ = ["doubts", "rounded", "smallest_difference"]
 
@@ -46,14 +45,15 @@ def doubts(task: Task, delta: float | None) -> list[str]:
     return found
 
 
-def rounded(agent: Any, arms: NDArray[np.int64], values: NDArray[np.float64], new: int) -> str | None:
+def rounded(book: Book, new: int) -> str | None:
     """A sentence where an agent counts on Gaussian samples of unknown variances, and one of the new results repeats.
 
     Args:
-        agent: of the session. arms, values: (T,) and (T, D), all results in order. new: how many of the last are new.
+        book: of the session. new: how many of the last results are new.
     """
-    if getattr(agent, "law", None) != "student":
+    if getattr(book.run.agent, "law", None) != "student":
         return None
+    arms, values = book.told
     for t in range(len(arms) - new, len(arms)):
         if ((arms[:t] == arms[t]) & (values[:t] == values[t]).all(axis=1)).any():
             return (

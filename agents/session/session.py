@@ -211,9 +211,8 @@ class Session:
             return new
 
         added = len(self._ledger.append(told))
-        with self._ledger.reading() as book:
-            if (sentence := rounded(book.run.agent, *book.told, added)) is not None:
-                warnings.warn(sentence, UserWarning, stacklevel=3)
+        if (sentence := rounded(self._ledger.book, added)) is not None:
+            warnings.warn(sentence, UserWarning, stacklevel=3)
         return added
 
     def answer(self) -> NDArray[np.bool_]:
