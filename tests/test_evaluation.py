@@ -484,6 +484,8 @@ def test_summary_is_what_the_rows_say() -> None:
         "at",
         "episodes",
         "total_pulls",
+        "total_pulls_low",
+        "total_pulls_high",
         "total_pulls_50",
         "total_pulls_95",
         "total_pulls_99",

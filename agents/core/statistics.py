@@ -19,6 +19,7 @@ READ = {
 }
 _FLOATS = ("total", "mean", "variance", "samples")
 MOST_PULLS = 2**53  # up to here a float has every integer
+MOST_SPENT = 2.0**62  # pulls of an episode, that no sum of them overflows
 ROUNDING = 1e-6  # relative: more than the rounding error of a mean of 10^9 samples
 Observation = Mapping[str, NDArray[Any]]
 
@@ -76,6 +77,9 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
         if pulls.size and not 0 <= pulls.min() <= pulls.max() <= MOST_PULLS:
             odd = pulls.min() if pulls.min() < 0 else pulls.max()
             raise ValueError(f"pulls must be >= 0, and at most 2^53, got {odd}")
+        spent = pulls.reshape(E, -1).sum(axis=1, dtype=np.float64)  # of integers, the sum might overflow
+        if (spent > MOST_SPENT).any():
+            raise ValueError(f"the pulls of an episode must sum to 2^62 at most, got {spent.max():g}")
     else:
         inside = entries_of(task, found["arms"], found["times"], found["length"])
         pulls, told, by = np.where(inside, found["times"], 0), "samples", found["samples"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
-from .report import Reported, columns_of
+from .report import Reported, chosen_columns, columns_of
 
 __all__ = ["escaped", "latex"]
 
@@ -38,9 +39,13 @@ def latex(
     level: float = 0.95,
     caption: str | None = None,
     label: str | None = None,
+    columns: Sequence[str] | None = None,
 ) -> str:
-    """The table that the command line prints, as LaTeX; see `Evaluation.to_latex`."""
-    shown = columns_of(evaluation, metric, level, most=math.inf)
+    """The table that the command line prints, or some columns of `summary()`, as LaTeX; see `Evaluation.to_latex`."""
+    if columns is None:
+        shown = columns_of(evaluation, metric, level, most=math.inf)
+    else:
+        shown = chosen_columns(evaluation, columns, level)
     kept = [i for i, name in enumerate(shown.head) if name not in UNSEEN]
     form = "".join("r" if i in shown.right else "l" for i in kept)
     rows = [" & ".join(escaped(row[i]) for i in kept) + r" \\" for row in (shown.head, *shown.rows)]

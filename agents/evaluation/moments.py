@@ -4,8 +4,8 @@ Blocks are merged in their order, so that sums of fractions are the same to the 
 
 Means and rates are those of the rows but for rounding, and so are intervals of rates, verdicts, paired counts and the
 test of McNemar. Quantiles of the pulls are exact as long as at most `KEYS` different numbers of pulls have come up;
-beyond, they are exact to within the width of a bin. Intervals of means are normal ones, also below the 10,000 episodes
-up to which rows have the bootstrap.
+beyond, they are exact to within the width of a bin. Intervals of means are normal ones, cut to the range of what they
+are of, also below the 10,000 episodes up to which rows have the bootstrap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import statistics
-from .rows import Run
+from .rows import Run, within
 
 __all__ = ["Histogram", "Moments", "Sums", "SummedRun"]
 
@@ -308,7 +308,7 @@ class SummedRun(Run):
             hits = n - hits if wrong else hits
             return hits / n, *statistics.clopper_pearson(hits, n, level)
         low, high = statistics.normal_mean(mean, self.sums.spread[:, m], n, level)
-        return mean, low, high
+        return mean, *within(metric, low, high)
 
     def mean(self, name: str, c: int) -> float:
         """The mean of a column over the episodes, in one cell."""

@@ -69,6 +69,11 @@ def interval(mean: float, low: float, high: float) -> str:
     return f"{mean:.4f} [{low:.4f}, {high:.4f}]"
 
 
+def counted(mean: float, low: float, high: float) -> str:
+    """A mean number of pulls with its interval."""
+    return f"{_count(mean)} [{low:,.0f}, {high:,.0f}]"
+
+
 def p_text(p: float) -> str:
     """A p-value with three decimals."""
     return "< 0.001" if p < 1e-3 else f"{p:.3f}"
@@ -103,7 +108,7 @@ def headline(evaluation: Reported) -> str:
 class Reported(Evaluated, Protocol):
     """What can be told in tables: an `Evaluation`."""
 
-    def summary(self, level: float = 0.95) -> DataFrame:
+    def summary(self, level: float = 0.95, *, columns: Sequence[str] | None = None) -> DataFrame:
         """Per agent, budget and at: what happened, with intervals."""
         ...
 
@@ -149,9 +154,12 @@ def columns_of(
     shown = metric if metric in metric_names else next(iter(metric_names), None)
     columns: list[tuple[str, bool, Any]] = [("agent", False, lambda row: row["agent"])]
     columns += [(key, True, lambda row, key=key: _count(row[key])) for key in several]
-    if "at" not in several or any(row["at"] != row["total_pulls"] for row in rows):
-        columns.append(("pulls", True, lambda row: _count(row["total_pulls"])))
     per_cent = f"{100 * level:.4g} %"
+    if any(row["total_pulls_low"] < row["total_pulls_high"] for row in rows):
+        pulls = "total_pulls", "total_pulls_low", "total_pulls_high"
+        columns.append((f"pulls [{per_cent}]", True, lambda row: counted(*(row[name] for name in pulls))))
+    elif "at" not in several or any(row["at"] != row["total_pulls"] for row in rows):
+        columns.append(("pulls", True, lambda row: _count(row["total_pulls"])))
     columns.append(
         (
             f"error rate [{per_cent}]",
@@ -186,6 +194,33 @@ def columns_of(
         [i for i, (_, flush, _) in enumerate(columns) if flush],
         notes,
     )
+
+
+def chosen_columns(evaluation: Reported, names: Sequence[str], level: float = 0.95) -> Columns:
+    """Some columns of `Evaluation.summary()`, each quantity with its interval where it has one.
+
+    Raises:
+        ValueError: for a column that is not there, with the nearest names.
+    """
+    evaluation.summary(level, columns=names)  # refuses those that are not there
+    rows: list[dict[str, Any]] = evaluation.summary(level).to_dict("records")  # type: ignore[assignment]
+    limits = {name: [f"{name.removesuffix('_rate')}_{end}" for end in ("low", "high")] for name in names}
+    wide = {name for name in names if limits[name][0] in rows[0]}
+    words = [name for name in names if isinstance(rows[0][name], str)]
+
+    def text(row: dict[str, Any], name: str) -> str:
+        if name in words or isinstance(row[name], bool):
+            return str(row[name])
+        if not isinstance(row[name], (int, float)):  # missing
+            return "-"
+        if name in wide:
+            form = counted if name == "total_pulls" else interval
+            return form(row[name], *(row[limit] for limit in limits[name]))
+        return _count(row[name]) if isinstance(row[name], int) else _short(row[name])
+
+    head = [name.replace("_", " ") + (f" [{100 * level:.4g} %]" if name in wide else "") for name in names]
+    right = [i for i, name in enumerate(names) if name not in words]
+    return Columns(head, [[text(row, name) for name in names] for row in rows], right, [])
 
 
 def summary(evaluation: Reported, metric: str | None = None, level: float = 0.95) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, flag
+from bandit_envs import Task, flag, unknown
 
 from ..core.files import REPRODUCTION, SETTINGS, finish, read_json, read_together, write_together
 from ..core.optional import pandas, require
@@ -100,10 +101,12 @@ class Evaluation:
         table: DataFrame = pd.concat(parts, ignore_index=True)
         return table
 
-    def summary(self, level: float = 0.95) -> DataFrame:
+    def summary(self, level: float = 0.95, *, columns: Sequence[str] | None = None) -> DataFrame:
         """Per agent, budget and at: what happened, with intervals.
 
-        Columns: agent, budget, at, episodes, total_pulls (mean) and its quantiles total_pulls_50, _95 and _99;
+        Columns: agent, budget, at, episodes, total_pulls (mean) with the bootstrap interval total_pulls_low,
+        total_pulls_high, and its quantiles total_pulls_50, _95 and _99 (of episodes that are truncated, the pulls until
+        then count: where there are any, these are bounds from below of what the agent would have needed);
         error_rate with the Clopper-Pearson interval error_low, error_high, and, where the task names a delta, the
         `verdict` on it, of which only answers given by stopping speak (`statistics.verdict`); score with the bootstrap
         interval score_low, score_high; truncated (a rate: a censored time is no stopping time); lower_bound_ratio (mean
@@ -117,6 +120,10 @@ class Evaluation:
         Args:
             level: of the intervals. Where a run has ended as soon as it was precise enough, those of all looks hold
                 together at this level: they are wider.
+            columns: which ones, in this order; None: all.
+
+        Raises:
+            ValueError: for a column that is not there, with the nearest names.
         """
         require("scipy.stats", "an interval")
         level = level_at(self.settings.get("look"), level)
@@ -125,6 +132,7 @@ class Evaluation:
             n = run.episodes
             rate, low, high = run.estimate("error_rate", level)
             score, score_low, score_high = run.estimate("score", level)
+            _, pulls_low, pulls_high = run.estimate("total_pulls", level)
             for c, (budget, at) in enumerate(run.cells):
                 row = {
                     "agent": run.agent,
@@ -132,6 +140,8 @@ class Evaluation:
                     "at": at,
                     "episodes": n,
                     "total_pulls": run.mean("total_pulls", c),
+                    "total_pulls_low": pulls_low[c],
+                    "total_pulls_high": pulls_high[c],
                     "total_pulls_50": run.quantile(0.5, c),
                     "total_pulls_95": run.quantile(0.95, c),
                     "total_pulls_99": run.quantile(0.99, c),
@@ -160,7 +170,12 @@ class Evaluation:
         for key in ("budget", "at"):
             table[key] = table[key].astype("Int64")
         table["deterministic"] = table["deterministic"].astype("boolean")
-        return table
+        if columns is None:
+            return table
+        for name in (chosen := list(columns)):
+            if name not in table.columns:
+                raise unknown("column", name, table.columns)
+        return table[chosen]
 
     @staticmethod
     def _ratio(run: Run, c: int, stopped: int) -> float:
@@ -201,26 +216,71 @@ class Evaluation:
         _, run, c = fits[-1]
         return run, c
 
+    @overload
     def compare(
         self,
         a: str,
         b: str,
+        metric: str = ...,
+        *,
+        budget: int | None = ...,
+        at: int | None = ...,
+        level: float = ...,
+        seed: int = ...,
+    ) -> statistics.PairedDifference: ...
+    @overload
+    def compare(
+        self,
+        a: Sequence[str] | None = ...,
+        b: None = ...,
+        metric: str = ...,
+        *,
+        budget: int | None = ...,
+        at: int | None = ...,
+        level: float = ...,
+        seed: int = ...,
+    ) -> DataFrame: ...
+    def compare(
+        self,
+        a: str | Sequence[str] | None = None,
+        b: str | None = None,
         metric: str = "score",
         *,
         budget: int | None = None,
         at: int | None = None,
         level: float = 0.95,
         seed: int = 0,
-    ) -> statistics.PairedDifference:
-        """The paired difference a - b over the common episodes: its mean, interval and p-value.
+    ) -> statistics.PairedDifference | DataFrame:
+        """The paired difference a - b over the common episodes: its mean, interval and p-value; or those of all pairs.
 
         Args:
-            a, b: labels of agents.
+            a, b: labels of two agents. Without b: `a` is a list of agents, None: all, and each pair is compared.
             metric: "score", "error_rate", "total_pulls" or a metric of the problem.
             budget, at: which rows; None: the largest.
-            level: of the interval.
+            level: of each interval by itself.
             seed: of the resampling.
+
+        Returns:
+            Of two agents the difference. Else a table with a row for each pair: a, b, difference, low, high, p_value,
+            and `p_holm`, corrected for the number of pairs (`statistics.holm`).
+
+        Raises:
+            ValueError: for an unknown agent or metric, and for less than two agents.
         """
+        if b is None:
+            labels = self.agents if a is None else [a] if isinstance(a, str) else list(a)
+            if len(labels) < 2:
+                raise ValueError(f"two agents or more are compared, got {', '.join(labels) or 'none'}")
+            pairs = list(combinations(labels, 2))
+            found = [self.compare(*pair, metric, budget=budget, at=at, level=level, seed=seed) for pair in pairs]
+            rows = [
+                {"a": one, "b": other, "difference": d.difference, "low": d.low, "high": d.high, "p_value": d.p_value}
+                for (one, other), d in zip(pairs, found, strict=True)
+            ]
+            table: DataFrame = pandas().DataFrame(rows)
+            return table.assign(p_holm=statistics.holm([d.p_value for d in found]))
+        if not isinstance(a, str):
+            raise ValueError(f"a must be the label of an agent where b is one, got {a!r:.200}")
         require("scipy.stats", "an interval")
         level = level_at(self.settings.get("look"), level)
         (one, c), (other, d) = (self.cell(name, budget=budget, at=at) for name in (a, b))
@@ -249,20 +309,24 @@ class Evaluation:
         level: float = 0.95,
         caption: str | None = None,
         label: str | None = None,
+        columns: Sequence[str] | None = None,
     ) -> str:
         r"""The table of results for a paper, as LaTeX with the rules of booktabs: `\usepackage{booktabs}`.
-
-        Its columns are those that `bandit-envs evaluate` prints, without the speed.
 
         Args:
             metric: a mean to show besides error rate and score; None: the problem's first.
             level: of the intervals.
+            columns: of `summary()`, in this order, each quantity with its interval where it has one; None: those that
+                `bandit-envs evaluate` prints, without the speed.
             caption: text below the table, which is then a `table`; None: there is none.
             label: for references to the table, as it is; None: there is none.
+
+        Raises:
+            ValueError: for a column that is not there, with the nearest names.
         """
         from .latex import latex
 
-        return latex(self, metric, level=level, caption=caption, label=label)
+        return latex(self, metric, level=level, caption=caption, label=label, columns=columns)
 
     def save(self, folder: str | Path) -> Path:
         """Write episodes.parquet, pulls.parquet, summary.csv and settings.json into `folder`; returns it.

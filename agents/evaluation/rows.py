@@ -16,11 +16,14 @@ from bandit_envs import PROBLEMS, Task
 
 from . import statistics
 
-__all__ = ["CERTIFIED", "LEVEL", "ROUNDING", "Run", "check_metric", "score_names"]
+__all__ = ["CERTIFIED", "LEVEL", "ROUNDING", "Run", "check_metric", "score_names", "within"]
 
 LEVEL = "level"  # the column of the smallest delta at which the plug-in answer is certified; 1 where nothing is told
 CERTIFIED = "certified"  # the column of whether that is the task's delta or less
 ROUNDING = 1e-12  # of levels
+# What is known beforehand of a value of an episode; other metrics may be anything.
+RANGES = dict.fromkeys(["score", "precision", "recall", "f1", "normalised_sum", "delta_c", LEVEL], (0.0, 1.0))
+RANGES |= dict.fromkeys(["total_pulls", "misclassified", "misidentified", "aggregate_regret"], (0.0, math.inf))
 
 
 def score_names(problem: str) -> list[str]:
@@ -138,7 +141,7 @@ class Run:
         if values.dtype == np.bool_:
             low, high = statistics.clopper_pearson(values.sum(axis=0), len(values), level)
         else:
-            low, high = statistics.bootstrap_mean(values, level)
+            low, high = within(metric, *statistics.bootstrap_mean(values, level))
         return values.mean(axis=0), low, high
 
     def mean(self, name: str, c: int) -> float:
@@ -179,6 +182,15 @@ class Run:
             "task": json.loads(self.task.to_json()),
             **{name: None if array is None else array.tolist() for name, array in numbers.items()},
         }
+
+
+def within(metric: str, low: Any, high: Any) -> tuple[Any, Any]:
+    """Limits of a mean, cut to the range that its values have: what they leave out cannot be the mean.
+
+    A normal interval of a score near 1 goes beyond it. Cut, it holds the mean just as often.
+    """
+    lowest, highest = RANGES.get(metric, (-math.inf, math.inf))
+    return np.clip(low, lowest, highest), np.clip(high, lowest, highest)
 
 
 def check_metric(problem: str, metric: str) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "PairedDifference",
     "bootstrap_mean",
     "clopper_pearson",
+    "holm",
     "mcnemar_midp",
     "normal_mean",
     "paired_difference",
@@ -117,6 +118,30 @@ def verdict(errors: int, n: int, delta: float, level: float = 0.95, open: int = 
     low, _ = clopper_pearson(errors, n, level)
     _, high = clopper_pearson(errors + open, n, level)
     return "met" if high <= delta else "not met" if low > delta else "undecided"
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """p-values of several tests, corrected so that one below alpha is a false alarm of any with probability alpha.
+
+    The i-th smallest of m is multiplied by m - i + 1, is at least as large as those below it, and at most 1. Holm,
+    Scandinavian Journal of Statistics 6, 1979: it holds however the tests depend on each other.
+
+    Args:
+        p_values: (m,), in [0, 1].
+
+    Returns:
+        (m,), in the same order.
+
+    Raises:
+        ValueError: for numbers beyond [0, 1], and another shape.
+    """
+    p = np.asarray(p_values, np.float64)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise ValueError(f"p_values must be of shape (m,), in [0, 1], got {p_values!r:.200}")
+    order = np.argsort(p, kind="stable")
+    found = np.empty(len(p))
+    found[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return found
 
 
 def mcnemar_midp(only_a: int, only_b: int) -> float:

@@ -66,6 +66,8 @@ def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, la
     counts = (T >= 0) & (T <= MOST_PULLS) & (np.floor(T) == T)
     if not counts.all():
         raise ValueError(f"pulls must be counts from 0 to {MOST_PULLS}, got {T[~counts][0]}")
+    if T.size and (spent := T.sum(axis=-1, dtype=np.float64)).max() > MOST_PULLS:
+        raise ValueError(f"pulls of one episode must sum to {MOST_PULLS} at most, got {spent.max():g}")
     if law == "student" and variance is None:
         raise ValueError("law='student' needs variance=, the empirical variances with divisor N")
     v = np.zeros(m.shape) if variance is None else _real("variance", variance)

@@ -1,0 +1,143 @@
+"""Intervals of mean pulls, all pairs with Holm's correction, chosen columns, limits within what is possible."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import agents
+from agents.evaluation import Evaluation
+from agents.evaluation.statistics import holm
+from bandit_envs import Threshold
+
+SETTING = {"instance": {"law": "bernoulli", "mean": [0.9, 0.6, 0.1]}, "threshold": 0.5, "delta": 0.1}
+NAMES = ["uniform(stop='certificate')", "lsa(stop='certificate')", "evidence"]
+
+
+@functools.cache
+def evaluation(rows: str = "all", episodes: int = 200) -> Evaluation:
+    return agents.evaluate(NAMES, "Threshold", episodes=episodes, env_kwargs={**SETTING, "max_pulls": 900}, rows=rows)
+
+
+def test_holm_by_hand() -> None:
+    """Of .01, .04, .03, .005, ascending: .005 x 4, .01 x 3, .03 x 2, and .04 x 1, which is raised to .06."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.5]) == pytest.approx([1.0, 1.0])
+    assert holm([0.2]).tolist() == [0.2]
+    for wrong in ([0.1, 1.2], [[0.1]], [-0.1]):
+        with pytest.raises(ValueError, match="p_values must be of shape"):
+            holm(wrong)
+
+
+def false_alarms(correct: bool) -> int:
+    """How many of 2000 families of 6 dependent tests of what is true reject any at .05."""
+    generator = np.random.default_rng(0)
+    shared, own = generator.normal(size=(2000, 1)), generator.normal(size=(2000, 6))
+    p = 2 * stats.norm.sf(np.abs(0.5**0.5 * (shared + own)))
+    return int(sum((holm(row) if correct else row).min() < 0.05 for row in p))
+
+
+def test_holm_keeps_the_level_of_a_family() -> None:
+    """148 or more of 2000 have probability 1e-6 at .05; without the correction some 400 are expected."""
+    most = stats.binom.isf(1e-6, 2000, 0.05)
+    assert false_alarms(True) <= most < false_alarms(False)
+
+
+def test_all_pairs_are_compared() -> None:
+    found = evaluation()
+    table = found.compare(metric="total_pulls")
+    assert list(zip(table["a"], table["b"], strict=True)) == [
+        (NAMES[0], NAMES[1]), (NAMES[0], NAMES[2]), (NAMES[1], NAMES[2]),
+    ]  # fmt: skip
+    for row in table.to_dict("records"):
+        one = found.compare(row["a"], row["b"], "total_pulls")
+        assert (row["difference"], row["low"], row["high"], row["p_value"]) == (
+            one.difference, one.low, one.high, one.p_value,
+        )  # fmt: skip
+    assert table["p_holm"].tolist() == holm(table["p_value"]).tolist()
+    assert len(found.compare(NAMES[1:], metric="total_pulls")) == 1
+    with pytest.raises(ValueError, match="two agents or more are compared, got evidence"):
+        found.compare("evidence")
+    with pytest.raises(ValueError, match="a must be the label of an agent"):
+        found.compare(None, "evidence")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("rows", ["all", "none"])
+def test_mean_pulls_have_an_interval(rows: str) -> None:
+    table = evaluation(rows).summary()
+    pulls = evaluation().episodes.groupby("agent", observed=True)["total_pulls"]
+    for row in table.to_dict("records"):
+        x = pulls.get_group(row["agent"])
+        half = stats.norm.isf(0.025) * x.std() / len(x) ** 0.5
+        assert row["total_pulls"] == pytest.approx(x.mean())
+        assert row["total_pulls_low"] == pytest.approx(x.mean() - half, abs=0.15 * half)
+        assert row["total_pulls_high"] == pytest.approx(x.mean() + half, abs=0.15 * half)
+
+
+def test_the_interval_of_mean_pulls_holds_the_mean() -> None:
+    """100 evaluations of 60 episodes: 16 or more misses have probability 1e-4 at .05; half of its width misses 30."""
+    truth = evaluation("all", 6000).summary().set_index("agent").loc["evidence", "total_pulls"]
+    many = evaluation("all", 6000).column("evidence", "total_pulls").reshape(100, 60)
+    limits = np.array([agents.evaluation.statistics.bootstrap_mean(x) for x in many])
+    most = stats.binom.isf(1e-4, 100, 0.05)
+    middle = limits.mean(axis=1, keepdims=True)
+    for factor, holds in ((1.0, True), (0.5, False)):
+        low, high = (middle + factor * (limits - middle)).T
+        assert (int(((truth < low) | (truth > high)).sum()) <= most) == holds
+
+
+def test_columns_are_chosen() -> None:
+    found = evaluation()
+    wanted = ["agent", "total_pulls", "error_rate", "verdict", "budget"]
+    assert list(found.summary(columns=wanted).columns) == wanted
+    with pytest.raises(ValueError, match="unknown column 'total_pull'; did you mean 'total_pulls'"):
+        found.summary(columns=["agent", "total_pull"])
+    text = found.to_latex(columns=wanted)
+    row = found.summary().iloc[2]
+    assert f"{row['total_pulls_low']:,.0f}, {row['total_pulls_high']:,.0f}" in text
+    assert r"total pulls {[}95 \%{]}" in text
+    assert text.count("&") == 4 * 4
+    with pytest.raises(ValueError, match="unknown column 'pulls'"):
+        found.to_latex(columns=["pulls"])
+    assert r"pulls {[}95 \%{]}" in found.to_latex()
+
+
+def test_no_interval_leaves_what_is_possible() -> None:
+    """An agent that errs once in 200 episodes: a normal interval of its score goes beyond 1."""
+    table = evaluation("none").summary()
+    for name in ("score", "error"):
+        assert ((table[f"{name}_low"] >= 0) & (table[f"{name}_high"] <= 1)).all()
+    assert (table["total_pulls_low"] >= 0).all()
+    few = agents.evaluate(
+        ["uniform"], "Threshold", episodes=30, rows="none",
+        env_kwargs={"instance": SETTING["instance"], "threshold": 0.5, "budget": 12, "delta": None},
+    )  # fmt: skip
+    run = few.runs[0]
+    mean, spread = run.sums.mean, run.sums.spread  # type: ignore[attr-defined]
+    assert spread.max() > 0
+    beyond = []
+    for metric in ("score", "precision", "recall", "f1"):
+        m = run._number(metric)  # type: ignore[attr-defined]
+        _, low, high = run.estimate(metric)
+        assert low[0] >= 0
+        assert high[0] <= 1
+        beyond.append(mean[0, m] + 1.96 * (spread[0, m] / 29 / 30) ** 0.5)
+    assert max(beyond) > 1  # so that the limits had something to do
+
+
+def test_pulls_that_overflow_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"pulls of one episode must sum to 4611686018427387904 at most, got 9.2"):
+        Threshold(0.5).evidence([2**62, 2**62], [0.4, 0.6])
+    task = agents.evaluate(["uniform"], "Threshold", episodes=1, env_kwargs={"budget": 20}).runs[0].task
+    K = 2**10
+    agent = agents.make("lsa", task.replace(K=K, budget=None, max_pulls=None, actions="full"))
+    one = {
+        "pulls": np.full(K, 2**53), "total": np.zeros(K), "mean": np.zeros(K), "variance": np.zeros(K),
+        "remaining": np.array([-1]), "public_seed": np.array([0]),
+    }  # fmt: skip
+    for observation in (one, {name: value[None] for name, value in one.items()}):
+        with pytest.raises(ValueError, match=r"the pulls of an episode must sum to 2\^62 at most, got 9.2"):
+            agent.predict(observation)
