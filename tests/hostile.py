@@ -81,8 +81,8 @@ class Row:
         stopped: episodes that the agent has ended by itself. wrong: of these, how many wrongly; of a tilted cell, the
             estimate of their share. astray: wrong answers in all, also of episodes that were cut: how hostile it is.
         limit: of `wrong`; of a tilted cell, delta, which the upper confidence limit `high` must not exceed.
-        verdict: "within" or "above" the limit; "undecided" for a tilted cell whose confidence limits are on both sides
-            of delta; `OUTSIDE` where nothing is promised.
+        verdict: "within" or "above" the limit; "none stopped", of which nothing is learned; "undecided" for a tilted
+            cell whose confidence limits are on both sides of delta; `OUTSIDE` where nothing is promised.
     """
 
     cell: str
@@ -160,7 +160,8 @@ def run(cell: Cell | TiltedCell, episodes: int, agent: Any = None, level: float 
         ended = ~rows["truncated"].astype(bool)
         stopped, astray = int(ended.sum()), int((~rows["correct"]).sum())
         wrong, bound = float((ended & ~rows["correct"]).sum()), float(limit(cell.delta, episodes, level))
-        verdict = OUTSIDE if promise == OUTSIDE else "within" if wrong <= bound else "above"
+        verdict = "above" if wrong > bound else "within" if stopped else "none stopped"
+        verdict = OUTSIDE if promise == OUTSIDE else verdict
     told = {name: value for name, value in rules.items() if name not in ("A", "b")}  # which the key names
     return Row(
         cell.key,

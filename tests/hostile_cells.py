@@ -134,7 +134,7 @@ CERTIFIED = [
 ]
 TOP_TWO = ["top-two", "top-two(rule='ttts')", "top-two(rule='eb-tc', proportions='fixed', law='student')"]
 LOCAL = ["lsa(stop='certificate')", "apt(stop='certificate')", "md-apt(stop='certificate', rho=30.0)"]
-RACE = 1300  # rounds planned, more than an episode has: the promise is for these
+RACE = 2000  # rounds planned, more than an episode has: the promise is for these
 OWN_TOP_K = [
     "lucb",
     "kl-lucb",

@@ -271,48 +271,57 @@ def _top_k_shapes() -> Iterator[Shape]:
         )
 
 
+def _good(law: Law) -> tuple[float, float]:
+    """The best mean, and a mean that is just good enough, far below it."""
+    return (law.centre + law.up, law.centre) if law.up else (law.centre, law.centre - law.down)
+
+
 def _all_good_shapes() -> Iterator[Shape]:
     for K, side in ((2, -1), (2, 1), (6, -1), (6, 1), (20, -1), (40, 1)):
         yield (
             f"1 of {K} arms {'good' if side > 0 else 'bad'} by 1e-9, {K - 2} far below",
             lambda law, K=K, side=side: (
                 (
-                    [law.centre + side * FINE, *[law.centre - law.down] * (K - 2), law.centre + law.unit],
-                    {"epsilon": law.unit},
+                    [law.centre + side * FINE, *[law.centre - law.down] * (K - 2), law.centre + law.up],
+                    {"epsilon": law.up},
                 )
-                if law.down or K == 2
+                if law.up and (law.down or K == 2)
                 else None
             ),
         )
     yield (
         "4 of 5 arms bad by 1e-9",
-        lambda law: ([-FINE + law.centre] * 4 + [law.centre + law.unit], {"epsilon": law.unit}),
+        lambda law: ([law.centre - FINE] * 4 + [law.centre + law.unit], {"epsilon": law.unit}),
     )
     yield (
-        "1 arm bad by 1e-9, 6 best",
-        lambda law: ([law.centre - FINE] + [law.centre + law.unit] * 6, {"epsilon": law.unit}),
+        "2 arms, 1 good by 1e-9, a small epsilon",
+        lambda law: ([law.centre + FINE, law.centre + law.unit], {"epsilon": law.unit}),
     )
+    for K in (2, 4, 7):
+        yield (
+            f"1 arm bad by 1e-9, {K - 1} best",
+            lambda law, K=K: (
+                [_good(law)[1] - FINE] + [_good(law)[0]] * (K - 1),
+                {"epsilon": _good(law)[0] - _good(law)[1]},
+            ),
+        )
     yield (
         "1 arm bad by 1e-9, 1 met, 1 best",
-        lambda law: ([law.centre - FINE, law.centre, law.centre + law.unit], {"epsilon": law.unit}),
+        lambda law: (
+            [_good(law)[1] - FINE, _good(law)[1], _good(law)[0]],
+            {"epsilon": _good(law)[0] - _good(law)[1]},
+        ),
     )
     yield (
         "1 of 3 arms bad by 1e-9, epsilon 1e-9",
         lambda law: ([law.centre - 2 * FINE, *[law.centre] * 2], {"epsilon": FINE}),
     )
-    for K in (2, 4):
-        yield (
-            f"1 of {K} arms bad by 1e-9, a wide epsilon",
-            lambda law, K=K: (
-                ([law.centre - law.down - FINE] + [law.centre] * (K - 1), {"epsilon": law.down}) if law.down else None
-            ),
-        )
     for K in (3, 8):
         yield (
             f"{K} arms, slack missed by 1e-9",
             lambda law, K=K: (
-                [law.centre - FINE] * (K - 1) + [law.centre + law.unit],
-                {"epsilon": law.unit / 4, "slack": 0.75 * law.unit},
+                [_good(law)[1] - FINE] * (K - 1) + [_good(law)[0]],
+                {"epsilon": 0.5 * (_good(law)[0] - _good(law)[1]), "slack": 0.5 * (_good(law)[0] - _good(law)[1])},
             ),
         )
     # The best mean is b > 0.
@@ -366,7 +375,7 @@ def _scalar_instances(problem: str, shapes: Iterator[Shape], turn: int) -> Itera
 
 def most_pulls(K: int, D: int = 1) -> int:
     """Pulls of an episode: many where they are cheap."""
-    return int(np.clip(12_000 / (K * D) ** 0.75, 800, 2400))
+    return int(np.clip(20_000 / (K * D) ** 0.75, 1000, 3600))
 
 
 INSTANCES: dict[str, tuple[Instance, ...]] = {

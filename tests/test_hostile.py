@@ -47,7 +47,7 @@ SOME = [
     cell_of("evidence", "TopK", "1 of 3 arms, epsilon missed by 1e-9, each, Gaussian, sd .1", 0.05),
     cell_of("evidence", "TopK", "2 of 4 arms, epsilon missed by 1e-9 with 2 wrong, aggregate", 0.3),
     cell_of("st2", "AllGood", "3 arms, slack missed", 0.3),
-    cell_of("evidence", "AllGood", "1 of 2 arms bad by 1e-9, a wide epsilon", 0.5),
+    cell_of("evidence", "AllGood", "1 arm bad by 1e-9", 0.5),
     cell_of("evidence", "Feasible", "1 of 2 arms outside, diagonal M=1 D=1,", 0.1),
     tilted_of("evidence", "Threshold", "1 of 3 arms below by 1e-7", 1e-6),
     tilted_of("uniform(stop='certificate')", "Feasible", "1 of 2 arms outside by 1e-3, D=1", 1e-9),
@@ -57,9 +57,12 @@ SOME = [
 # --- the cells --------------------------------------------------------------------------------------------------------
 
 
+GOOD = ("within", "none stopped", OUTSIDE)
+
+
 def check(cell: Cell | TiltedCell, episodes: int, cells: int) -> None:
     row = hostile.run(cell, episodes, level=1e-6 / cells)
-    assert row.verdict in ("within", OUTSIDE), row
+    assert row.verdict in GOOD, row
 
 
 @pytest.mark.parametrize("cell", SOME, ids=lambda cell: cell.key)
@@ -102,7 +105,7 @@ class Weakened(Certified):
 def test_too_large_a_delta_and_too_early_a_stop_are_seen(agent: str, twin: str, problem: str, where: str) -> None:
     """At a delta of .01: stopping at .9, or with samples that are taken to have less noise than they have."""
     cell = cell_of(agent, problem, where, 0.01)
-    assert hostile.run(cell, EPISODES, level=1e-6 / len(SOME)).verdict == "within"
+    assert hostile.run(cell, EPISODES, level=1e-6 / len(SOME)).verdict in GOOD
     assert hostile.run(cell, EPISODES, twin, level=1e-6 / len(SOME)).verdict == "above"
 
 
