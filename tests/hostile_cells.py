@@ -45,7 +45,8 @@ class Cell:
     @property
     def most(self) -> int:
         """Pulls of an episode."""
-        return max(round(SHARES.get(bare(self.agent), 1.0) * self.instance.most), 4 * self.instance.K)
+        share = SHARES.get(self.agent, SHARES.get(bare(self.agent), 1.0))
+        return max(round(share * self.instance.most), 4 * self.instance.K)
 
 
 def bare(agent: str) -> str:
@@ -104,6 +105,10 @@ SHARES = {
     "top-two": 0.4,
     "hostile": 0.4,
     "adapt": 0.5,
+    "adapt(cutoff='best')": 0.1,
+    "evidence(boundary='kaufmann-koolen')": 0.3,
+    "evolved": 0.3,
+    "top-two(rule='ttts')": 0.2,
     "pi1": 0.5,
     "pi2": 0.5,
     "pi3": 0.5,
