@@ -17,6 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 LARGEST = 1e100  # magnitude of a number that can be squared and summed without overflow
+_PRINTED = 10**1000  # Python prints no integers of more than a few thousand digits
 _INT64 = np.dtype(np.int64)  # NumPy has one object for it, and comparing identities is quicker
 
 
@@ -59,7 +60,8 @@ def integer(name: str, value: Any, low: float = -math.inf, high: float = math.in
         x = None
     if x is None or not low <= x <= high:
         left, right = "(" if low == -math.inf else "[", ")" if high == math.inf else "]"
-        raise ValueError(f"{name} must be an integer in {left}{low}, {high}{right}, got {value!r:.200}")
+        got = "one of thousands of digits" if x is not None and abs(x) > _PRINTED else f"{value!r:.200}"
+        raise ValueError(f"{name} must be an integer in {left}{low}, {high}{right}, got {got}")
     return x
 
 

@@ -79,6 +79,7 @@ def test_an_experiment_on_the_command_line(capsys: Any) -> None:
         ("import a.db none.csv", "there is no file none.csv"),
         ("import a.db .", "is a folder"),
         ("undo a.db --event 99", "there is no event 99"),
+        (f"undo a.db --event {10**30}", "event must be an integer in [1, 9223372036854775807], got 1000"),
     ):
         assert told in run(capsys, line, 2)[1]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +163,28 @@ def test_an_arm_of_thousands_of_digits_is_unknown() -> None:
         pytest.raises(ValueError, match="there is no arm '999"),
     ):
         session.tell("9" * 5000, 1)
+
+
+@pytest.mark.parametrize(
+    "value", [2**63, 10**30, 10**5000, -1, -(2**63) - 1], ids=["64 bits", "huge", "long", "-1", "-64 bits"]
+)
+def test_integers_that_no_database_holds_are_refused(value: int, tmp_path: Path) -> None:
+    got = re.escape(str(value)) if abs(value) < 10**100 else "one of thousands of digits"
+    told = f"must be an integer in .*, .*got {got}"
+    with agents.Session("uniform", FACTS, store=tmp_path / "a.db") as session:
+        session.tell("a", 1)
+        session.ask()
+        calls: list[Callable[[], Any]] = [
+            lambda: session.undo(value), lambda: session.history(event=value), lambda: session.history(last=value),
+            lambda: session.ask(value), lambda: session.tell(value, 1), lambda: session.withdraw_arm(value),
+            lambda: session.arm(value),
+            lambda: agents.Session("uniform", FACTS, store="sqlite://", public_seed=value),
+        ]  # fmt: skip
+        for call in calls:
+            with pytest.raises(ValueError, match=told):
+                call()
+        assert session.version == 2
+        with pytest.raises(ValueError, match="there is no event 9223372036854775807"):
+            session.undo(2**63 - 1)
+        assert len(session.history(event=2**63 - 1)) == 0
+        assert len(session.history(last=2**63 - 1)) == 2

@@ -21,7 +21,7 @@ from .ledger import Ledger
 from .repeated import last_read, read_from, refuse_repeated
 from .results import arm_of, person, results_of, text_of
 from .setup import Setup, checked_name
-from .store import ADDED, ASKED, NOTE, TOLD, WITHDRAWN, Event, Store
+from .store import ADDED, ASKED, NOTE, TOLD, WITHDRAWN, Event, Store, event_number
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -383,7 +383,7 @@ class Session:
 
         def undoing(book: Book, connection: Any) -> list[Event]:
             undone = self._store.undone(connection)
-            number = self._store.last_told(connection) if event is None else integer("event", event, 1)
+            number = self._store.last_told(connection) if event is None else event_number("event", event)
             if number is None:
                 raise ValueError("there is no result to undo")
             found = self._store.one(connection, number)
@@ -432,13 +432,16 @@ class Session:
         Args:
             last: how many of the last events; None: all.
             event: the number of the one event that is wanted. The table is empty where there is none.
+
+        Raises:
+            ValueError: for a number that no event can have.
         """
         with self._ledger.reading() as book, self._store.reading() as connection:
             if event is not None:
-                one = self._store.one(connection, integer("event", event, 1))
+                one = self._store.one(connection, event_number("event", event))
                 events = [] if one is None else [one]
             else:
-                after = 0 if last is None else max(book.upto - integer("last", last, 0), 0)
+                after = 0 if last is None else max(book.upto - event_number("last", last, 0), 0)
                 events = list(self._store.events(connection, after))
             events = [found for found in events if found.number <= book.upto]
             return views.history_table(events, self._store.undone(connection), book.names, self.task.D)

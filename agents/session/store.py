@@ -19,16 +19,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bandit_envs import integer
+
 from ..core.optional import require
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-__all__ = ["ADDED", "ASKED", "NOTE", "TOLD", "UNDONE", "WITHDRAWN", "Event", "Store"]
+__all__ = ["ADDED", "ASKED", "NOTE", "TOLD", "UNDONE", "WITHDRAWN", "Event", "Store", "event_number"]
 
 ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE = "asked", "told", "undone", "arm added", "arm withdrawn", "note"
 PATIENCE = 60  # seconds that a writer waits for others, in SQLite
 KEPT = 3  # snapshots
+LARGEST = 2**63 - 1  # integer that a column holds
 
 
 class Event(NamedTuple):
@@ -291,6 +294,15 @@ class _File:
         self._known = self._known or found
         if not os.path.samestat(found, self._known):
             raise FileNotFoundError(f"another file has taken the place of the session {self._path}: open it anew")
+
+
+def event_number(name: str, value: Any, low: int = 1) -> int:
+    """The number of an event, or how many events, as a column of a database can hold it.
+
+    Raises:
+        ValueError: naming the value and the range.
+    """
+    return integer(name, value, low, LARGEST)
 
 
 def _write_ahead(connection: Any, record: Any) -> None:
