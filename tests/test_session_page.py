@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 import socket
 import subprocess
@@ -185,13 +186,13 @@ def test_of_many_arms_some_are_shown(tmp_path: Path) -> None:
 
 
 @contextlib.contextmanager
-def served(place: Path, *options: str) -> Iterator[str]:
-    """The address of a page that a process of its own serves."""
+def served(place: str | Path, *options: str, errors: int | None = None) -> Iterator[str]:
+    """The address of a page that a process of its own serves; `errors`: where its errors go."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = [sys.executable, "-m", "agents", "session", "serve", str(place), "--port", str(port), *options]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True)
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
@@ -221,6 +222,95 @@ def test_the_command_serves_the_page(session: Any, tmp_path: Path) -> None:
         assert len(token) > 20
         assert httpx.get(plain).status_code == 403
         assert httpx.get(f"{plain}?{token}").status_code == 200
+
+
+def serving(place: Path, *options: str) -> tuple[int, str, str]:
+    """What a server that ends by itself comes to: its code, what it has printed, and its errors."""
+    words = [sys.executable, "-m", "agents", "session", "serve", str(place), *options]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+@pytest.mark.parametrize("port", ["99999999", "-1", "65536", str(10**30)])
+def test_what_is_no_port_is_named(session: Any, port: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"port must be an integer in \[0, 65535\], got {port}"):
+        page.serve(session, port=int(port), tell=pytest.fail)
+    if port == "99999999":
+        code, printed, errors = serving(tmp_path / "a.db", "--port", port)
+        assert (code, printed) == (2, "")
+        assert errors.splitlines() == ["bandit-envs: port must be an integer in [0, 65535], got 99999999"]
+
+
+def test_a_port_that_is_taken_is_named(session: Any, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        for host in ("127.0.0.1", "0.0.0.0", "localhost"):
+            with pytest.raises(OSError, match=f"the port {port} of {host} is taken by another program"):
+                page.serve(session, host, port, tell=pytest.fail)
+        code, printed, errors = serving(tmp_path / "a.db", "--port", str(port))
+        assert (code, printed) == (2, "")  # no address, which would be that of the other
+        assert re.fullmatch(rf"bandit-envs: the port {port} of 127.0.0.1 is taken by another program: .*\n", errors)
+
+
+@pytest.mark.parametrize("host", ["no such host", "192.0.2.1", "", "x" * 300])
+def test_an_address_of_another_machine_is_named(session: Any, host: str) -> None:
+    with pytest.raises(OSError, match="no address"):
+        page.serve(session, host, 0, tell=pytest.fail)
+
+
+def test_any_port_that_is_free(session: Any) -> None:
+    import httpx
+
+    with served(session._store.address, "--port", "0") as address:
+        assert not address.endswith(":0/")
+        assert httpx.get(address).text == HTML
+
+
+def broken_off(address: str, times: int, request: str) -> None:
+    """Begin a request many times, and break off each time."""
+    port = int(address.rpartition(":")[2].strip("/"))
+    for _ in range(times):
+        with socket.create_connection(("127.0.0.1", port), 5) as line:
+            line.sendall(request.format(host=f"127.0.0.1:{port}").encode())
+            time.sleep(0.01)  # so that it is read before it ends
+
+
+POST = "POST /{path} HTTP/1.1\r\nhost: {{host}}\r\ncontent-type: application/json\r\n"
+POST += "content-length: {length}\r\n\r\n{body}"
+BROKEN_OFF = [
+    *(POST.format(path=path, length=99, body='{{"arm"') for path in ("tell", "ask", "undo", "note")),
+    POST.format(path="note", length=15, body='{{"text": "tea"}}'),  # all of it, but nobody waits for the answer
+    POST.format(path="note", length=99, body="")[:60],
+    "GET /state HTTP/1.1\r\nhost: {host}\r\n\r\n",
+    "GET /news HTTP/1.1\r\nhost: {host}\r\n\r\n",
+]
+
+
+def test_requests_that_are_broken_off_write_nothing(session: Any, tmp_path: Path) -> None:
+    with (tmp_path / "errors").open("w+") as errors:
+        with served(tmp_path / "a.db", errors=errors.fileno()) as address:
+            for request in BROKEN_OFF:
+                broken_off(address, 3, request)
+        errors.seek(0)
+        assert errors.read() == ""
+    assert set(session.history()["kind"]) <= {"note"}
+
+
+def test_a_full_pipe_of_errors_does_not_hold_up_the_server(session: Any, tmp_path: Path) -> None:
+    import httpx
+
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x")
+    os.set_blocking(writing, True)
+    with served(tmp_path / "a.db", errors=writing) as address:
+        for request in ("no request at all\r\n\r\n", *BROKEN_OFF):  # of the first one, the server would write a line
+            broken_off(address, 10, request)
+            assert httpx.get(address + "state", timeout=10).status_code == 200
+    os.close(reading)
+    os.close(writing)
 
 
 def until(view: Any, expression: str) -> None:

@@ -300,7 +300,7 @@ class Serve(Action):
     host: Annotated[str, arg(metavar="ADDRESS")] = "127.0.0.1"
     """Address to listen on; 0.0.0.0 lets other machines in, and the page then has a token in its address."""
     port: Annotated[int, arg(metavar="N")] = 8765
-    """Port to listen on."""
+    """Port to listen on, up to 65535; 0: any that is free."""
 
     def run(self) -> None:
         with self.opened() as session:

@@ -8,6 +8,7 @@ alone, or else wants a token in the address.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
 import secrets
@@ -20,6 +21,7 @@ import numpy as np
 from bandit_envs import integer
 
 from ..core.optional import require
+from .listening import LOGGING, MOST_PORTS, listening
 from .session import Session
 
 __all__ = ["LOCAL_HOSTS", "application", "news", "serve", "state"]
@@ -115,7 +117,7 @@ def _plain(value: Any) -> Any:
 
 
 async def news(session: Session, gone: Callable[[], Any], pause: float = PAUSE) -> AsyncIterator[str]:
-    """Server-sent events: the number of the last event, whenever there is a new one.
+    """Server-sent events: the number of the last event, whenever there is a new one, until the store is lost.
 
     Args:
         session: the session.
@@ -124,7 +126,10 @@ async def news(session: Session, gone: Callable[[], Any], pause: float = PAUSE) 
     """
     known, quiet = -1, 0
     while not await gone():
-        version = await asyncio.to_thread(lambda: session.version)
+        try:
+            version = await asyncio.to_thread(lambda: session.version)
+        except (ValueError, FileNotFoundError):  # a browser asks for the state, and is given the reason
+            return
         quiet += 1
         if version != known:
             known, quiet = version, 0
@@ -147,6 +152,7 @@ def application(session: Session, token: str | None = None) -> Any:
     """
     purpose = "the page of a session", "session"
     web, responses = require("starlette.applications", *purpose), require("starlette.responses", *purpose)
+    requests = require("starlette.requests", *purpose)
     routing, hosts = require("starlette.routing", *purpose), require("starlette.middleware.trustedhost", *purpose)
     middleware, pool = require("starlette.middleware", *purpose), require("starlette.concurrency", *purpose)
     html = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
@@ -173,10 +179,13 @@ def application(session: Session, token: str | None = None) -> Any:
             if kind != "application/json":
                 return responses.JSONResponse({"error": "send JSON"}, 415)
             body = bytearray()
-            async for part in request.stream():
-                body += part
-                if len(body) > MOST_BYTES:
-                    return responses.JSONResponse({"error": f"send at most {MOST_BYTES} bytes"}, 413)
+            try:
+                async for part in request.stream():
+                    body += part
+                    if len(body) > MOST_BYTES:
+                        return responses.JSONResponse({"error": f"send at most {MOST_BYTES} bytes"}, 413)
+            except requests.ClientDisconnect:  # nobody reads the answer
+                return responses.JSONResponse({"error": "the request was not sent to its end"}, 400)
             try:
                 asked = json.loads(body)
                 if not isinstance(asked, dict):
@@ -244,17 +253,22 @@ def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Cal
     Args:
         session: the session.
         host: address to listen on; beyond this machine the page wants a token.
-        port: to listen on.
-        tell: is called with the address of the page.
+        port: to listen on; 0: any that is free.
+        tell: is called with the address of the page, once nobody else can have it.
 
     Raises:
+        ValueError: for what is no port. OSError: where the port is taken, or the address is not one of this machine.
         ImportError: without Starlette or uvicorn.
     """
+    integer("port", port, 0, MOST_PORTS)
     uvicorn = require("uvicorn", "the page of a session", "session")
     token = None if host in LOCAL_HOSTS else secrets.token_urlsafe(16)
     shown = f"[{host}]" if ":" in host else host
     app = application(session, token)
-    tell(f"http://{shown}:{port}/" + ("" if token is None else f"?token={token}"))
-    server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=5))
+    config = uvicorn.Config(app, log_config=LOGGING, access_log=False, timeout_graceful_shutdown=5)
+    server = uvicorn.Server(config)
     app.state.closing = lambda: server.should_exit  # browsers that listen for news are let go
-    server.run()
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(one) for one in listening(host, port)]
+        tell(f"http://{shown}:{sockets[0].getsockname()[1]}/" + ("" if token is None else f"?token={token}"))
+        server.run(sockets)
