@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import agents
+from agents.session.store import NOTE, Event
 from bandit_envs import Task
 
 pytest.importorskip("sqlalchemy")
@@ -39,13 +40,35 @@ def damaged(place: Path, *statements: str) -> Path:
         ("update event set arm = 7", "its event 1 .'told'. tells of the arm 7, and there are 3"),
         ("update event set arm = NULL", "tells of the arm None"),
         ("update event set value = NULL", "has the value None"),
-        ("update event set value = 'x'", "is damaged: an event cannot be read|has the value 'x'"),
+        ("update event set value = 'x'", "its event 1 .*cannot be read: its .value. is .x."),
         ("update event set value = 9e999", "has the value inf"),
-        ("update event set vector = '[1'", "an event cannot be read"),
-        ("update event set vector = '[1, 2]'", "has the value .1, 2."),
+        ("update event set vector = '[1', value = NULL", "its event 1 .'told'. cannot be read: Expecting"),
+        ("update event set vector = '[1, 2]', value = NULL", "has the value .1, 2."),
+        ("update event set vector = '[1]'", "its 'vector' is '.1.', and its 'value' 1.0"),
+        ("update event set vector = '[true]', value = NULL", "has the value .True"),
+        ("update event set vector = '{\"1\": 1}', value = NULL", "its 'vector' is"),
+        ("update event set vector = x'5b315d', value = NULL", "its 'vector' is b'.1.'"),
         ("update event set kind = 'foo'", "'foo'. is none that this version knows"),
         ("update event set kind = 'arm added'", "adds no new arm"),
-        ("update event set at = 'x'", "an event cannot be read"),
+        ("update event set at = 'x'", "its event 1 .'told'. cannot be read: Invalid isoformat string: 'x'"),
+        ("update event set at = 7", "cannot be read: Invalid isoformat string: '7'|its 'at' is 7"),
+        ("update event set at = x'00'", "its 'at' is b"),
+        ("update event set arm = 'x'", "its event 1 .'told'. cannot be read: its 'arm' is 'x'"),
+        ("update event set arm = 0.5", "its 'arm' is 0.5"),
+        ("update event set value = x'00'", "its 'value' is b"),
+        ("update event set kind = cast('told' as blob)", "its 'kind' is b'told'"),
+        ("update event set who = x'616263'", "its event 1 .'told'. cannot be read: its 'who' is b'abc'"),
+        ("update event set who = cast(x'61ff' as text)", "its event 1 .'told'. cannot be read: its 'who' is b'a.xff'"),
+        ("update event set text = cast(x'c3' as text)", "its 'text' is b'.xc3'"),
+        ("update event set kind = cast(x'ff' as text)", "its 'kind' is b'.xff'"),
+        ("update event set at = cast(x'ff' as text)", "its 'at' is b'.xff'"),
+        ("update event set about = 77", "its event 1 .'told'. refers to the event 77, which there is not"),
+        ("update event set about = 1", "refers to the event 1, which is 'told' of the arm 0"),
+        ("update event set about = 'x'", "refers to the event 'x', which there is not"),
+        ("update event set about = 9e99", "refers to the event 9e.99, which there is not"),
+        ("update session set facts = cast(x'ff' as text)", "its facts are no JSON"),
+        ("update session set facts = 7", "its facts are no JSON|holds no session"),
+        ("delete from event", "is damaged: it has 0 events, and 1 were recorded: there is no event 1"),
         ("alter table event drop column who", "cannot be read or written: no such column"),
     ],
 )
@@ -188,3 +211,109 @@ def test_integers_that_no_database_holds_are_refused(value: int, tmp_path: Path)
             session.undo(2**63 - 1)
         assert len(session.history(event=2**63 - 1)) == 0
         assert len(session.history(last=2**63 - 1)) == 2
+
+
+# What each event of `eventful` is: the questions 1 and 2 of the arms 0 and 1, the results 3 and 4, which answer them, 5
+# undoes the result 4, 6 answers the question 2 again, 7 withdraws the arm 2, 8 undoes that, 9 is a remark, 10 a result.
+def eventful(session: Any) -> None:
+    """Have a session come to events of all kinds but one."""
+    session.ask(2)
+    session.tell(0, 1)
+    session.tell(1, 1)
+    session.undo()
+    session.tell(1, 0)
+    session.withdraw_arm(2)
+    session.undo(7)
+    session.note("new cups")
+    session.tell(0, 1)
+
+
+TAMPERED = [
+    ("set about = 4 where number = 6", "event 6 .'told'. refers to the event 4, which is 'told' of the arm 1"),
+    ("set about = 1 where number = 6", "event 6 .'told'. refers to the event 1, which is 'asked' of the arm 0"),
+    ("set about = 99 where number = 4", "event 4 .'told'. refers to the event 99, which there is not"),
+    ("set about = 1 where number = 10", "event 10 .'told'. answers the event 1, which is no question .* waits"),
+    ("set about = NULL where number = 5", "event 5 .'undone'. refers to the event None, which there is not"),
+    ("set about = 3 where number = 5", "event 5 .'undone'. refers to the event 3, which is 'told' of the arm 0"),
+    ("set about = 10 where number = 8", "event 8 .'undone'. refers to the event 10, which is 'told' of the ar"),
+    ("set about = 99 where number = 9", "event 9 .'note'. refers to the event 99, which there is not"),
+    ("set arm = 2 where number = 2", "event 4 .'told'. refers to the event 2, which is 'asked' of the arm 2"),
+    ("delete from event where number = 1", "event 3 .'told'. refers to the event 1, which there is not"),
+    ("delete from event where number = 3", "it has 9 events, and 10 were recorded: there is no event 3"),
+    ("delete from event where number = 9", "it has 9 events, and 10 were recorded: there is no event 9"),
+    ("delete from event where number > 8", "it has 8 events, and 10 were recorded: there is no event 9"),
+    ("set number = -9 where number = 9", "it has 9 events, and 10 were recorded: there is no event 9"),
+    ("insert into event (at, kind) select at, kind from event limit 1", "it has 11 events, and 10 .* among them"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statement", "told"), TAMPERED)
+def test_events_that_do_not_go_together_are_named(statement: str, told: str, tmp_path: Path) -> None:
+    with agents.Session("uniform", FACTS, store=tmp_path / "a.db") as session:
+        eventful(session)
+    with agents.Session(store=tmp_path / "a.db") as session:
+        assert session.version == 10
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.execute(f"update event {statement}" if statement.startswith("set") else statement)
+        connection.commit()
+    with pytest.raises(ValueError, match=f"damaged: .*{told}"):
+        agents.Session(store=tmp_path / "a.db")
+
+
+def test_events_before_a_state_that_is_kept_are_checked(tmp_path: Path) -> None:
+    for name, statement, told in (
+        ("a", "delete from event where number = 7", "there is no event 7"),
+        ("b", "update event set about = 5 where number = 7", "event 7 .'told'. refers to the event 5"),
+    ):
+        with agents.Session("uniform", {**FACTS, "budget": 999}, store=tmp_path / f"{name}.db") as session:
+            for _ in range(300):
+                session.tell("a", 1)
+        with contextlib.closing(sqlite3.connect(tmp_path / f"{name}.db")) as connection:
+            assert connection.execute("select count(*) from snapshot").fetchone() == (1,)
+            connection.execute(statement)
+            connection.commit()
+        with pytest.raises(ValueError, match=told):
+            agents.Session(store=tmp_path / f"{name}.db")
+
+
+def test_a_session_that_is_open_sees_what_is_damaged_next(tmp_path: Path) -> None:
+    with agents.Session("uniform", FACTS, store=tmp_path / "a.db") as session:
+        eventful(session)
+        with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+            connection.execute("insert into event (at, kind) select at, 'told' from event limit 1")
+            connection.execute("update event set arm = 2, value = 1, about = 2 where number = 11")
+            connection.commit()
+        with pytest.raises(ValueError, match="damaged: its event 11 .'told'. answers the event 2, which is no"):
+            session.tell("a", 1)
+
+
+def test_what_is_rolled_back_is_no_damage(tmp_path: Path) -> None:
+    place = tmp_path / "a.db"
+    with agents.Session("uniform", FACTS, store=place) as session:
+        eventful(session)
+        with contextlib.suppress(RuntimeError), session._store.writing() as connection:
+            session._store.append(connection, [Event(0, NOTE, text="a"), Event(0, NOTE, text="b")])
+            raise RuntimeError
+        session.note("c")
+        assert agents.Session(store=place).version == session.version == 11
+
+
+def test_stores_that_do_not_count_are_read_and_written(tmp_path: Path) -> None:
+    """Versions before did not count events: their stores have no such columns, and they may write into newer ones."""
+    place = tmp_path / "a.db"
+    with agents.Session("uniform", FACTS, store=place) as session:
+        eventful(session)
+    with contextlib.closing(sqlite3.connect(place)) as connection:  # what such a version writes
+        connection.execute("update session set writes = writes + 1")
+        connection.execute("insert into event (at, kind, text) select at, 'note', 'x' from event limit 1")
+        connection.commit()
+        with agents.Session(store=place) as session:
+            session.note("y")
+        assert connection.execute("select events, writes - counted from session").fetchone() == (12, 0)
+        connection.execute("alter table session drop column events")
+        connection.execute("alter table session drop column counted")
+        connection.commit()
+    with agents.Session(store=place) as one, agents.Session("uniform", FACTS, store=place) as other:
+        one.tell("a", 1)
+        other.tell("b", 1)
+        assert one.version == other.version == 14

@@ -71,6 +71,7 @@ class Ledger:
 
     def _read(self, connection: Connection) -> Book:
         """The book, from the latest state that was kept and still holds."""
+        self.store.refuse_damaged(connection)
         undoings = self.store.events(connection, kinds=[UNDONE])
         undone, book = {int(event.about or 0) for event in undoings}, None
         for upto, data in self.store.snapshots(connection):

@@ -5,6 +5,11 @@ holds states, so that opening a session need not go through all events; it can b
 
 Whoever writes first locks the row of the facts, by counting its writes. So writers come one after another, in SQLite
 as in any other database, and the numbers of events are in the order in which they became visible.
+
+The numbers may have gaps: PostgreSQL gives those of a transaction that was rolled back to nobody else. So the row of
+the facts counts the events. Versions that do not count them may write into the same store, and leave `counted` behind
+`writes`; nothing is concluded from the count then, and the next writer that counts counts anew. Stores of such versions
+have neither column.
 """
 
 from __future__ import annotations
@@ -32,6 +37,17 @@ ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE = "asked", "told", "undone", "arm ad
 PATIENCE = 60  # seconds that a writer waits for others, in SQLite
 KEPT = 3  # snapshots
 LARGEST = 2**63 - 1  # integer that a column holds
+# What the columns of an event hold; SQLite lets anything be written into any of them.
+TYPES: dict[str, tuple[type, ...]] = {
+    "kind": (str,),
+    "at": (str, datetime),
+    "arm": (int, type(None)),
+    "value": (int, float, type(None)),
+    "vector": (str, type(None)),
+    "about": (int, type(None)),
+    "who": (str, type(None)),
+    "text": (str, type(None)),
+}
 
 
 class Event(NamedTuple):
@@ -86,8 +102,9 @@ class Store:
         self.address, self._file = text, None if "://" in text else _File(Path(text))
         self.engine = self.sql.create_engine(url, **given)
         if url.get_backend_name() == "sqlite":
-            self.sql.event.listen(self.engine, "connect", _write_ahead)
+            self.sql.event.listen(self.engine, "connect", _connected)
         self._tables()
+        self._counts = False  # whether the store counts its events
 
     def _tables(self) -> None:
         """Describe the tables."""
@@ -101,6 +118,8 @@ class Store:
             sql.Column("id", sql.Integer, primary_key=True, autoincrement=False),
             sql.Column("writes", number, nullable=False),
             sql.Column("facts", sql.Text, nullable=False),  # JSON
+            sql.Column("events", number),  # how many there are
+            sql.Column("counted", number),  # `writes` when they were counted
         )
         self.event = sql.Table(
             "event",
@@ -142,9 +161,10 @@ class Store:
             raise ValueError(f"{self.address} holds no session: {error.orig or error}") from error
         if row is None:
             return None
+        self._look_for_a_count()
         try:
-            found = json.loads(row[0])
-        except ValueError as error:
+            found = json.loads(row[0] if isinstance(row[0], str) else row[0].decode())
+        except (ValueError, AttributeError) as error:
             raise ValueError(f"{self.address} is damaged: its facts are no JSON ({error})") from None
         if lost := [name for name in self.tables.tables if not self.sql.inspect(self.engine).has_table(name)]:
             raise ValueError(f"{self.address} is damaged: it has no table {lost[0]!r}")
@@ -174,13 +194,23 @@ class Store:
                 connection.execute(self.session.insert().values(id=1, writes=0, facts=text))
         except exc.IntegrityError:
             return False
+        self._look_for_a_count()
         return True
+
+    def _look_for_a_count(self) -> None:
+        """Whether the store counts its events; what begins a session without a count, leaves it to its first writer."""
+        columns = {column["name"] for column in self.sql.inspect(self.engine).get_columns("session")}
+        self._counts = {"events", "counted"} <= columns
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction in which nobody else writes."""
         with self._used(), self.engine.begin() as connection:
-            connection.execute(self.session.update().values(writes=self.session.c.writes + 1))
+            row = self.session.c
+            values = {"writes": row.writes + 1}
+            if self._counts:
+                values["counted"] = self.sql.case((row.counted == row.writes, row.writes + 1), else_=row.counted)
+            connection.execute(self.session.update().values(values))
             yield connection
 
     @contextlib.contextmanager
@@ -214,18 +244,75 @@ class Store:
             del row["number"]
             rows.append({**row, "vector": None if vector is None else json.dumps(vector)})
         connection.execute(self.event.insert(), rows)
+        if self._counts:
+            row = self.session.c
+            events = self.sql.case((row.counted == row.writes, row.events + len(rows)), else_=self._number_of_events())
+            connection.execute(self.session.update().values(events=events, counted=row.writes))
         return self.events(connection, last)
 
     def events(self, connection: Connection, after: int = 0, kinds: Sequence[str] | None = None) -> list[Event]:
         """The events with larger numbers than `after`, in order; of some kinds only."""
         row = self.event.c
-        query = self.sql.select(self.event).where(row.number > after).order_by(row.number)
+        query = self._rows().where(row.number > after).order_by(row.number)
         if kinds is not None:
             query = query.where(row.kind.in_(kinds))
+        return [self._event(dict(found)) for found in connection.execute(query).mappings()]
+
+    def _rows(self) -> Any:
+        """The query of all events, with times as the database has them: `_event` reads them, and can name the event."""
+        sql, columns = self.sql, dict(self.event.c.items())
+        columns["at"] = sql.type_coerce(columns["at"], sql.String).label("at")
+        return sql.select(*columns.values())
+
+    def _event(self, row: Mapping[str, Any]) -> Event:
+        """A row as an event.
+
+        Raises:
+            ValueError: naming the event and what is wrong with it.
+        """
         try:
-            return [_event(dict(found)) for found in connection.execute(query).mappings()]
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{self.address} is damaged: an event cannot be read ({error})") from error
+            return _event(row)
+        except (ValueError, TypeError, RecursionError) as error:
+            told = f"its event {row['number']} ({row['kind']!r:.40}) cannot be read: {error}"
+            raise ValueError(f"{self.address} is damaged: {told}") from error
+
+    def refuse_damaged(self, connection: Connection) -> None:
+        """Refuse events that refer to none, or to one of another kind or arm; and a store that lacks some.
+
+        Raises:
+            ValueError: naming the event.
+        """
+        sql, one, other = self.sql, self.event.c, (table := self.event.alias()).c
+        undone = sql.or_(one.about.is_(None), other.kind.not_in((ASKED, TOLD, WITHDRAWN)), other.arm != one.arm)
+        wrong = sql.or_(
+            sql.and_(one.about.is_not(None), other.number.is_(None)),
+            other.number >= one.number,
+            sql.and_(one.kind == TOLD, sql.or_(other.kind != ASKED, other.arm != one.arm)),
+            sql.and_(one.kind == UNDONE, undone),
+        )
+        query = sql.select(one.number, one.kind, one.about, other.kind, other.arm).limit(1).order_by(one.number)
+        query = query.select_from(self.event.outerjoin(table, one.about == other.number)).where(wrong)
+        if (found := connection.execute(query).first()) is not None:
+            number, kind, about, *known = found
+            told = "which there is not" if known[0] is None else "which is {!r:.40} of the arm {}".format(*known)
+            told = f"its event {number} ({kind!r:.40}) refers to the event {about!r:.40}, {told}"
+            raise ValueError(f"{self.address} is damaged: {told}")
+        if not self._counts:
+            return
+        row = self.session.c  # all in one query: others may write meanwhile
+        there, events, holds = connection.execute(
+            sql.select(self._number_of_events(), row.events, row.counted == row.writes)
+        ).one()
+        if holds and there != events:
+            numbers = set(connection.execute(sql.select(one.number)).scalars())
+            missing = next(number for number in range(1, len(numbers) + 2) if number not in numbers)
+            told = f"there is no event {missing}" if there < events else "others have been put among them"
+            raise ValueError(f"{self.address} is damaged: it has {there} events, and {events} were recorded: {told}")
+
+    def _number_of_events(self) -> Any:
+        """The query of how many events there are."""
+        sql, number = self.sql, self.event.c.number
+        return sql.select(sql.func.count()).where(number > 0).select_from(self.event).scalar_subquery()
 
     def undone(self, connection: Connection) -> set[int]:
         """The numbers of the events that were undone."""
@@ -242,8 +329,8 @@ class Store:
 
     def one(self, connection: Connection, number: int) -> Event | None:
         """The event of this number."""
-        found = connection.execute(self.sql.select(self.event).where(self.event.c.number == number)).mappings().first()
-        return None if found is None else _event(dict(found))
+        found = connection.execute(self._rows().where(self.event.c.number == number)).mappings().first()
+        return None if found is None else self._event(dict(found))
 
     def last(self, connection: Connection) -> int:
         """The number of the last event, 0 if there is none."""
@@ -254,7 +341,7 @@ class Store:
         upto = self.snapshot.c.upto
         for number in connection.execute(self.sql.select(upto).order_by(upto.desc())).scalars().all():
             data = connection.execute(self.sql.select(self.snapshot.c.data).where(upto == number)).scalar()
-            if data is not None:
+            if isinstance(data, bytes):
                 yield int(number), bytes(data)
 
     def keep(self, upto: int, data: bytes) -> None:
@@ -305,18 +392,38 @@ def event_number(name: str, value: Any, low: int = 1) -> int:
     return integer(name, value, low, LARGEST)
 
 
-def _write_ahead(connection: Any, record: Any) -> None:
+def _connected(connection: Any, record: Any) -> None:
     """Let SQLite write ahead, so that a commit waits for the disk once; on network drives it goes on without."""
+    connection.text_factory = _text
     with contextlib.suppress(sqlite3.OperationalError):  # a file that may only be read
         connection.execute("PRAGMA journal_mode=WAL").close()
     connection.execute("PRAGMA synchronous=FULL").close()
 
 
+def _text(data: bytes) -> str | bytes:
+    """Text of SQLite; the bytes as they are where they are none, so that the event can be named."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
 def _event(row: Mapping[str, Any]) -> Event:
-    """A row as an event."""
-    value = row["value"] if row["vector"] is None else tuple(json.loads(row["vector"]))
+    """A row as an event.
+
+    Raises:
+        ValueError, TypeError: for what is of another type than its column.
+    """
+    for name, kinds in TYPES.items():
+        if not isinstance(row[name], kinds):
+            raise ValueError(f"its {name!r} is {row[name]!r:.80}")
+    value, vector, at = row["value"], row["vector"], row["at"]
+    if vector is not None:
+        if value is not None or not isinstance(found := json.loads(vector), list):
+            raise ValueError(f"its 'vector' is {vector!r:.80}, and its 'value' {value!r:.80}")
+        value = tuple(found)
     if isinstance(value, float) and math.isnan(value):
         value = None
-    at = row["at"]
-    at = at if at is None or at.tzinfo is not None else at.replace(tzinfo=UTC)
+    at = datetime.fromisoformat(at) if isinstance(at, str) else at
+    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     return Event(row["number"], row["kind"], row["arm"], value, row["about"], row["who"], row["text"], at)
