@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import agents
-from agents.session.store import NOTE, Event
+from agents.session.store import NOTE, UNDONE, Event, Store
 from bandit_envs import Task
 
 pytest.importorskip("sqlalchemy")
@@ -296,6 +296,28 @@ def test_what_is_rolled_back_is_no_damage(tmp_path: Path) -> None:
             raise RuntimeError
         session.note("c")
         assert agents.Session(store=place).version == session.version == 11
+
+
+def test_what_is_undone_while_a_session_is_opened_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process undoes a result after what was undone has been read, and before the events are."""
+    read, late = Store.events, [True]
+    with agents.Session("uniform", FACTS, store=tmp_path / "a.db") as one:
+        one.tell(one.ask()[0], 1)
+
+        def events(store: Store, connection: Any, after: int = 0, kinds: Any = None) -> list[Event]:
+            found = read(store, connection, after, kinds)
+            if kinds == [UNDONE] and late.pop():
+                late[:] = [False] * 99
+                one.undo()
+                one.tell(0, 0)
+            return found
+
+        monkeypatch.setattr(Store, "events", events)
+        with agents.Session(store=tmp_path / "a.db") as other:
+            assert (len(other), other.pending) == (1, [])
+            assert other.arms()["mean"][0] == 0
 
 
 def test_stores_that_do_not_count_are_read_and_written(tmp_path: Path) -> None:

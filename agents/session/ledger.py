@@ -72,18 +72,20 @@ class Ledger:
     def _read(self, connection: Connection) -> Book:
         """The book, from the latest state that was kept and still holds."""
         self.store.refuse_damaged(connection)
-        undoings = self.store.events(connection, kinds=[UNDONE])
-        undone, book = {int(event.about or 0) for event in undoings}, None
-        for upto, data in self.store.snapshots(connection):
-            if all(event.number <= upto or int(event.about or 0) > upto for event in undoings):
-                book = Book.restored(self.setup, undone, data)
-                if book is not None:
-                    self._kept = book.count
-                    break
-        if book is None:
-            book, self._kept = Book(self.setup, undone), 0
-        book.apply_all(self.store.events(connection, book.upto))
-        return book
+        while True:
+            undoings = self.store.events(connection, kinds=[UNDONE])
+            undone, book = {int(event.about or 0) for event in undoings}, None
+            for upto, data in self.store.snapshots(connection):
+                if all(event.number <= upto or int(event.about or 0) > upto for event in undoings):
+                    book = Book.restored(self.setup, undone, data)
+                    if book is not None:
+                        self._kept = book.count
+                        break
+            if book is None:
+                book, self._kept = Book(self.setup, undone), 0
+            if book.apply_all(self.store.events(connection, book.upto)):
+                return book
+            # Others have undone something since the first query.
 
     def _catch_up(self, connection: Connection) -> None:
         """Take in what others have done."""
