@@ -198,11 +198,15 @@ def test_integers_that_no_database_holds_are_refused(value: int, tmp_path: Path)
         session.tell("a", 1)
         session.ask()
         calls: list[Callable[[], Any]] = [
-            lambda: session.undo(value), lambda: session.history(event=value), lambda: session.history(last=value),
-            lambda: session.ask(value), lambda: session.tell(value, 1), lambda: session.withdraw_arm(value),
+            lambda: session.undo(value),
+            lambda: session.history(event=value),
+            lambda: session.history(last=value),
+            lambda: session.ask(value),
+            lambda: session.tell(value, 1),
+            lambda: session.withdraw_arm(value),
             lambda: session.arm(value),
             lambda: agents.Session("uniform", FACTS, store="sqlite://", public_seed=value),
-        ]  # fmt: skip
+        ]
         for call in calls:
             with pytest.raises(ValueError, match=told):
                 call()
@@ -232,7 +236,6 @@ TAMPERED = [
     ("set about = 4 where number = 6", "event 6 .'told'. refers to the event 4, which is 'told' of the arm 1"),
     ("set about = 1 where number = 6", "event 6 .'told'. refers to the event 1, which is 'asked' of the arm 0"),
     ("set about = 99 where number = 4", "event 4 .'told'. refers to the event 99, which there is not"),
-    ("set about = 1 where number = 10", "event 10 .'told'. answers the event 1, which is no question .* waits"),
     ("set about = NULL where number = 5", "event 5 .'undone'. refers to the event None, which there is not"),
     ("set about = 3 where number = 5", "event 5 .'undone'. refers to the event 3, which is 'told' of the arm 0"),
     ("set about = 10 where number = 8", "event 8 .'undone'. refers to the event 10, which is 'told' of the ar"),
@@ -244,7 +247,7 @@ TAMPERED = [
     ("delete from event where number > 8", "it has 8 events, and 10 were recorded: there is no event 9"),
     ("set number = -9 where number = 9", "it has 9 events, and 10 were recorded: there is no event 9"),
     ("insert into event (at, kind) select at, kind from event limit 1", "it has 11 events, and 10 .* among them"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("statement", "told"), TAMPERED)
@@ -283,7 +286,7 @@ def test_a_session_that_is_open_sees_what_is_damaged_next(tmp_path: Path) -> Non
             connection.execute("insert into event (at, kind) select at, 'told' from event limit 1")
             connection.execute("update event set arm = 2, value = 1, about = 2 where number = 11")
             connection.commit()
-        with pytest.raises(ValueError, match="damaged: its event 11 .'told'. answers the event 2, which is no"):
+        with pytest.raises(ValueError, match="damaged: its event 11 .'told'. refers to the event 2"):
             session.tell("a", 1)
 
 

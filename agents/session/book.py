@@ -139,11 +139,6 @@ class Book:
             fits = len(values) == self.setup.task.D and all(type(one) in (int, float) for one in values)
             if not fits or not all(map(math.isfinite, values)):
                 return f"has the value {event.value!r:.80}"
-            asked, _ = self.asks.get(event.about or 0, (None, None))
-            if event.about is not None and event.number not in self.undone and asked != event.arm:
-                return f"answers the event {event.about}, which is no question about its arm that waits"
-        if event.kind == UNDONE and not 0 < (event.about or 0) < event.number:
-            return f"undoes the event {event.about}, which did not come before it"
         return ""
 
     def imagined(self) -> Run:

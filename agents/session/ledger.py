@@ -89,7 +89,9 @@ class Ledger:
 
     def _catch_up(self, connection: Connection) -> None:
         """Take in what others have done."""
-        self._apply(connection, self.store.events(connection, self.book.upto))
+        if events := self.store.events(connection, self.book.upto):
+            self.store.refuse_damaged(connection, self.book.upto)
+            self._apply(connection, events)
 
     def _apply(self, connection: Connection, events: Sequence[Event]) -> None:
         """Take in events; the book is made anew where they undo what it has."""

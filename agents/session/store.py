@@ -276,8 +276,12 @@ class Store:
             told = f"its event {row['number']} ({row['kind']!r:.40}) cannot be read: {error}"
             raise ValueError(f"{self.address} is damaged: {told}") from error
 
-    def refuse_damaged(self, connection: Connection) -> None:
+    def refuse_damaged(self, connection: Connection, after: int = 0) -> None:
         """Refuse events that refer to none, or to one of another kind or arm; and a store that lacks some.
+
+        Args:
+            connection: to the store.
+            after: only events with larger numbers; their count is that of all, and is compared where this is 0.
 
         Raises:
             ValueError: naming the event.
@@ -291,13 +295,15 @@ class Store:
             sql.and_(one.kind == UNDONE, undone),
         )
         query = sql.select(one.number, one.kind, one.about, other.kind, other.arm).limit(1).order_by(one.number)
-        query = query.select_from(self.event.outerjoin(table, one.about == other.number)).where(wrong)
+        query = query.select_from(self.event.outerjoin(table, one.about == other.number)).where(
+            wrong, one.number > after
+        )
         if (found := connection.execute(query).first()) is not None:
             number, kind, about, *known = found
             told = "which there is not" if known[0] is None else "which is {!r:.40} of the arm {}".format(*known)
             told = f"its event {number} ({kind!r:.40}) refers to the event {about!r:.40}, {told}"
             raise ValueError(f"{self.address} is damaged: {told}")
-        if not self._counts:
+        if after or not self._counts:
             return
         row = self.session.c  # all in one query: others may write meanwhile
         there, events, holds = connection.execute(
