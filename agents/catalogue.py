@@ -384,7 +384,8 @@ def _refuse_other_arms(name: str, agent: Any, task: Task) -> None:
     Raises:
         ValueError: naming both numbers.
     """
-    space, able = getattr(agent, "action_space", None), getattr(getattr(agent, "policy", None), "any_arms", False)
+    model = getattr(agent, "model", agent)  # of Stable-Baselines3, which an agent that has learned holds
+    space, able = getattr(model, "action_space", None), getattr(getattr(model, "policy", None), "any_arms", False)
     if not able and isinstance(space, spaces.Discrete) and space.n != task.stop + 1 and task.pull == "arm":
         raise ValueError(
             f"{name} was trained with K = {space.n - 1} arms, and the task has K = {task.K}: evaluate it with "

@@ -176,7 +176,8 @@ def errors_of(what: str, code: object = None) -> Iterator[None]:
             raise
         raise ValueError(f"{what}: {error}") from error
     except BaseException as error:
-        raise ValueError(f"{what} fails: {type(error).__name__}: {error}") from error
+        said = getattr(error, "summary", f"{type(error).__name__}: {error}")  # of what could not be compiled
+        raise ValueError(f"{what} fails: {said}") from error
 
 
 def interval(name: str, value: Any) -> tuple[float, float]:

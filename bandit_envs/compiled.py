@@ -8,7 +8,8 @@
 * Where neither the installation nor a user cache directory can be written to, Numba refuses to import the module; here
   the kernel is cached in a temporary directory of this user instead (`NUMBA_CACHE_DIR` names another place).
 
-An error of Numba bears the function that it could not compile, or that a kernel was made of, as `function`.
+An error of Numba bears the function that it could not compile, or that a kernel was made of, as `function`, and as
+`summary` a sentence that names it, its line, and what is wrong there: Numba's own text has pages.
 
 Each kernel that is in no cache is told to the logger "bandit_envs.compiled", level INFO, before it is compiled.
 
@@ -22,9 +23,11 @@ import contextlib
 import functools
 import hashlib
 import inspect
+import linecache
 import logging
 import os
 import pickle
+import re
 import tempfile
 import typing
 from collections.abc import Callable, Mapping
@@ -35,7 +38,7 @@ import numba
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.cpu import CPUTargetOptions
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
 if getattr(numba, "config").DISABLE_JIT:  # noqa: B009 (Numba tells type checkers nothing of it)
     raise ImportError("bandit_envs is compiled by Numba, which NUMBA_DISABLE_JIT=1 forbids: unset it")
@@ -58,6 +61,18 @@ _MARKS = (
     b"@episode_kernel",
     b"@slot_kernel",
     b"# kernel constants",
+)
+# What to do about errors of Numba whose own words tell little: a sign of each in its text, and the advice.
+_ADVICE = (
+    (
+        "Unsupported array index type float",
+        "an index is a float: a name that holds integers in one place, and floats or unsigned integers in another, "
+        "holds floats",
+    ),
+    (
+        r"Function\(<built-in function (arange|array|empty|full|ones|zeros)",
+        "a function of one episode makes no arrays: hand them over as arguments",
+    ),
 )
 # A private option of Numba: code that allocates nothing needs no reference counts. Without it, it is only slower.
 _NO_COUNTS: dict[str, Any] = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
@@ -179,17 +194,36 @@ def keep(kernel: Any, function: Callable[..., Any]) -> None:
 
 
 def telling(compile_it: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
-    """What compiles a kernel that is made of a function; an error of Numba bears the function."""
+    """What compiles a kernel that is made of a function; an error of Numba bears the function and a summary."""
 
     def told(*arguments: Any, **keywords: Any) -> Any:
         try:
             return compile_it(*arguments, **keywords)
-        except NumbaError as error:
+        except (NumbaError, UnsupportedBytecodeError) as error:
             if not hasattr(error, "function"):
-                vars(error)["function"] = getattr(function, "around", function)
+                blamed = getattr(function, "around", function)
+                vars(error).update(function=blamed, summary=_summary(error, blamed))
             raise
 
     return told
+
+
+def _summary(error: Exception, function: Callable[..., Any]) -> str:
+    """What Numba says of a function that it cannot compile, in short: the function, its line, and the reason."""
+    text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
+    lines = [line.strip(" >") for line in text.splitlines() if line.strip(" >")]
+    lines = [line for line in lines if not line.startswith("Failed in ")] or lines or [type(error).__name__]
+    said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+    said += next((f"; {advice}" for sign, advice in _ADVICE if re.search(sign, text)), "")
+    code = function.__code__
+    first, last = code.co_firstlineno, max(line or 0 for _, _, line in code.co_lines())
+    place = getattr(error, "loc", None)
+    found = getattr(place, "line", None) if getattr(place, "filename", None) == code.co_filename else None
+    if found is None or not first <= found <= last:
+        return f"Numba cannot compile {function.__qualname__} ({code.co_filename}, line {first}): {said}"
+    where = f"{code.co_filename}, line {found}"
+    source = linecache.getline(code.co_filename, found).strip()
+    return f"Numba cannot compile {function.__qualname__} ({where}): {said}" + (f"; at `{source}`" if source else "")
 
 
 def _cached(kernel: Any, function: Callable[..., Any]) -> Any:

@@ -166,7 +166,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         else:
             answers = None
             if type(action) is not int and type(action) is not int64:
-                action = self._core.integers("an action", action, ()).item()
+                action = self._core.plain_arms(action, ()).item()
             if not 0 <= action <= self._last:
                 raise ValueError(self._core.simulator.no_action(action))
             self._arm[0] = action
@@ -191,7 +191,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         """A full action with an axis of length 1 in front."""
         if not isinstance(action, dict):
             return action
-        batch = {}
+        batch = dict(action)
         for name, value in action.items():
             if name in ("arm", "times", "answer"):
                 try:

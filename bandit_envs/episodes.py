@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,6 +84,14 @@ class FeatureTable:
         return self._matrix.reshape(len(pulls), -1)
 
 
+def _shown(action: Any) -> str:
+    """An action that is none, for messages: of a dict its keys, as its arrays may be long."""
+    if not isinstance(action, Mapping):
+        return f"{action!r:.200}"
+    keys = ", ".join(map(str, action))
+    return f"a dict with the keys {keys:.200}" if keys else "an empty dict"
+
+
 class Episodes:
     """Slots 0 .. E - 1, each of which runs one episode at a time.
 
@@ -130,6 +138,22 @@ class Episodes:
         self._features = FeatureTable(task, self.problem, count) if task.observation == "features" else None
 
     integers = staticmethod(integers)
+
+    def plain_arms(self, action: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """The arms of an action of the arm form, of the given shape.
+
+        Raises:
+            ValueError: for anything else; of a full action, telling that this form takes none.
+        """
+        try:
+            return self.integers("an action", action, shape)
+        except ValueError:
+            if not isinstance(action, Mapping):
+                raise
+            one = "an arm, an integer" if shape == () else f"an array of arms of shape {shape}"
+            raise ValueError(
+                f"with actions='arm' an action is {one}, got {_shown(action)}; full actions need actions='full'"
+            ) from None
 
     def begin(self, rows: NDArray[np.int64], key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start episodes in the slots `rows` (n,): number episode[e] of the root whose key is key[:, e] in slot e.
@@ -283,11 +307,11 @@ class Episodes:
             ValueError: for an action of wrong type, shape or range; no episode has then been touched.
         """
         if not self.full:
-            return self._advance(self.integers("an action", action, self.once.shape), self.once), None
+            return self._advance(self.plain_arms(action, self.once.shape), self.once), None
         try:
             arms, times, answers = action["arm"], action["times"], action["answer"]
         except (TypeError, KeyError, IndexError):
-            raise ValueError(f"a full action is a dict of arm, times and answer, got {action!r:.200}") from None
+            raise ValueError(f"a full action is a dict of arm, times and answer, got {_shown(action)}") from None
         shape = self.once.shape
         arms, times = self.integers("arm", arms, shape), self.integers("times", times, shape)
         if type(answers) is not np.ndarray or answers.shape != self._answers_shape or answers.dtype.kind not in "biu":

@@ -265,7 +265,7 @@ ARMS: list[tuple[Any, str]] = [
     ([[1]], "shape"),
     ([], "shape"),
     (RAGGED, r"integers of shape \(\), got \[0, \[1\]\]"),
-    ({}, "integers"),
+    ({}, "an arm, an integer, got an empty dict"),
     ({1}, "integers"),
     (1j, "complex"),
     (np.uint64(2**64 - 1), "integers"),

@@ -498,7 +498,7 @@ def test_where_nothing_is_stored_the_error_tells_how_to_train() -> None:
     env = gym.make(THRESHOLD, instance="sampler(arms=3)", pull_cost=0.01, delta=0.1)
     for name in ("evolved", "ppo"):
         with pytest.raises(
-            ValueError, match=f"{name} has no stored model .*bandit-envs train Threshold --algorithm {name}"
+            ValueError, match=f"{name} has no stored model .* train Threshold --algorithm evolved --pull-cost 0.01 "
         ):
             agents.make(name, env)
     env = gym.make("bandit_envs/BestArm-v0", delta=0.1)

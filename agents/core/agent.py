@@ -10,14 +10,13 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 import numpy as np
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, UnsupportedBytecodeError
 from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Problem, Quiet, Simulation, Task, choice, integers, jit, mask, tally
@@ -39,8 +38,11 @@ Fields = tuple[Any, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
 # What kernels read. NumPy takes a dtype at once, but looks up the type np.int64 at each call.
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
+PARTS = frozenset({"arm", "times", "answer"})  # of a full action
+# What a function that Numba cannot compile brings about.
+UNCOMPILED = (NumbaError, UnsupportedBytecodeError)
 # What numbers, arrays and memories that do not fit bring about: of kernels, of NumPy, and of networks.
-OF_INPUT = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RuntimeError, NumbaError)
+OF_INPUT = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RuntimeError, *UNCOMPILED)
 
 # What an agent's task must have in common with another for which the agent is to be made anew.
 QUESTION = ("problem", "parameters", "K", "D", "law", "support", "sigma", "pull")
@@ -159,22 +161,38 @@ def _explaining(recommend: Method) -> Method:
     return cast(Method, explained)
 
 
-def _uncompiled(name: str, error: NumbaError) -> ValueError:
-    """The error for a function that Numba cannot compile.
+def _answering_in_full(predict: Method) -> Method:
+    """The method `predict` of a user's own class, whose full actions are looked at: each has its three parts.
 
-    Args:
-        name: of the agent. error: what Numba says: pages, of which the first sentence tells most.
+    Raises:
+        ValueError: naming the agent, the keys wanted and those that are there.
     """
-    text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
-    lines = [line.strip(" >") for line in text.splitlines() if line.strip(" >")]
-    lines = [line for line in lines if not line.startswith("Failed in ")] or lines
-    said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
-    function = getattr(error, "function", None)
-    if function is None:
-        return ValueError(f"{name}: Numba cannot compile a function that it calls: {said}")
-    code = function.__code__
-    where = f"{code.co_filename}, line {code.co_firstlineno}"
-    return ValueError(f"{name}: Numba cannot compile {function.__qualname__} ({where}): {said}")
+
+    @functools.wraps(predict)
+    def checking(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        found = predict(self, *arguments, **keywords)
+        action = found[0] if isinstance(found, tuple) and found else found
+        if self.task.actions == "full" and not (isinstance(action, Mapping) and action.keys() >= PARTS):
+            got = (
+                f"the keys {', '.join(map(str, action)) or 'none':.200}"
+                if isinstance(action, Mapping)
+                else repr(action)
+            )
+            raise ValueError(
+                f"predict of {self.name} must return a dict with the keys arm, times and answer, and a state; got "
+                f"{got:.300}"
+            )
+        return found
+
+    return cast(Method, checking)
+
+
+def _uncompiled(name: str, error: Exception) -> ValueError:
+    """The error for a function that Numba cannot compile, of the agent of this name."""
+    words = " ".join(str(error).split())
+    return ValueError(
+        f"{name}: {getattr(error, 'summary', f'Numba cannot compile a function that it calls: {words:.300}')}"
+    )
 
 
 class Agent(ABC):
@@ -228,6 +246,8 @@ class Agent(ABC):
         cls._memories, cls._brought = set(), not cls.__module__.startswith("agents.")
         if "recommend" in vars(cls) and not cls._brought:
             cls.recommend = _explaining(cls.recommend)  # type: ignore[method-assign]
+        if "predict" in vars(cls) and cls._brought:
+            cls.predict = _answering_in_full(cls.predict)  # type: ignore[method-assign]
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
         agent = super().__new__(cls)
@@ -463,12 +483,17 @@ class Agent(ABC):
             part = self._leading[0]
             return ValueError(f"{part} must be of at least one episode, got the shape {batch[part].shape}")
         ours = not self._brought
-        if ours and not isinstance(error, (ValueError, TypeError)) or isinstance(error, NumbaError):
+        if ours and not isinstance(error, (ValueError, TypeError)) or isinstance(error, UNCOMPILED):
             for part, array in observation.items():
                 if part in batch and not (isinstance(array, np.ndarray) and array.dtype in (INT, FLOAT)):
                     return ValueError(f"{part} must be an array of int64 or float64, got {array!r:.200}")
-        if isinstance(error, NumbaError):
+        if isinstance(error, UNCOMPILED):
             return _uncompiled(self.name, error)
+        if not ours and isinstance(error, KeyError) and error.args and error.args[0] not in observation:
+            return ValueError(
+                f"{self.name} looks up the key {error.args[0]!r:.80}, and the observation has the keys "
+                f"{', '.join(observation)}"
+            )
         if ours and state is None and not isinstance(error, (ValueError, TypeError)):
             told = f"{type(error).__name__}: {error}"
             return ValueError(
@@ -502,6 +527,11 @@ class Agent(ABC):
             ValueError: unless they are integers, one for each episode, and the arms those of the task.
         """
         arms, times = chosen if isinstance(chosen, tuple) and len(chosen) == 2 else (chosen, None)
+        if isinstance(chosen, Mapping):
+            raise ValueError(
+                f"choose of {self.name} returns the arms, or the pair of arms and numbers of pulls, and predict makes "
+                f"the action of them; got a dict with the keys {', '.join(map(str, chosen)) or 'none':.200}"
+            )
         arms = integers(f"the arms that {self.name} chooses", arms, shape)
         if (wrong := _outside(arms, self.task.stop)) >= 0:
             stop = self.task.stop
@@ -607,7 +637,10 @@ class Agent(ABC):
         Raises:
             ValueError: if it is none.
         """
-        answer = self.recommend(observation, state, slots)
+        try:
+            answer = self.recommend(observation, state, slots)
+        except KeyError as error:
+            self._explain(error, observation, state, slots)
         return mask(f"the answer that {self.name} recommends", answer, (len(slots), self.task.K))
 
     def _made(self, observation: Observation) -> Any:

@@ -74,8 +74,8 @@ def planned(plan: Any) -> Any:
 
 @part
 def arm_at(plan: Any, j: Any) -> Any:
-    """The arm at place j of the plan, unsigned, since arrays are read faster at unsigned places."""
-    return np.uint64(plan.arms[np.uint64(j)])
+    """The arm at place j of the plan, signed as the integers of a rule are: Numba makes a float of both kinds."""
+    return plan.arms[np.uint64(j)]
 
 
 @part

@@ -233,9 +233,24 @@ class Trained:
             try:
                 action, state = self.model.predict(observation, state, episode_start, deterministic)
             except Exception as error:  # of PyTorch, for the most part, which tells nothing of features
+                self._check_arms(observation)
                 said = f"{self.name} cannot read the observation, or the state: {type(error).__name__}: {error}"
                 raise ValueError(" ".join(said.split())) from error
         return action, state
+
+    def _check_arms(self, observation: Any) -> None:
+        """Refuse features of another number of arms than the policy was trained with.
+
+        Raises:
+            ValueError: naming both numbers.
+        """
+        F, trained = len(FEATURES), getattr(self.model.observation_space, "shape", None) or (0,)
+        given = np.shape(observation)[-1:] if _axes_of(observation) else (0,)
+        if given != trained[-1:] and given[0] % F == 0:
+            raise ValueError(
+                f"{self.name} was trained with K = {trained[-1] // F} arms, and the observation is of K = "
+                f"{given[0] // F}: features of shape {np.shape(observation)}"
+            )
 
     def __repr__(self) -> str:
         return f"Trained({self.name}, {self.card.get('env_id', 'without a card')})"

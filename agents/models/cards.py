@@ -81,15 +81,28 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
         kind = PROBLEMS.find(task.problem)
         own = f"{kind.__module__}:{kind.__qualname__}"  # the command can import it by this, whether registered or not
         problem = kind.name if own.startswith("bandit_envs.") else own
-        suffix = "json" if name == "evolved" else "zip"
         there = sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json"))
         told = ", ".join(_described(name, one) for one in there) or "nothing"
         raise ValueError(
-            f"{name} has no stored model for {kind.name} {_setting(task)}, only for {told}; make one: "
-            f"bandit-envs train {problem} --algorithm {name} --out results/{name}, which makes the agent "
-            f"results/{name}.{suffix}"
+            f"{name} has no stored model for {kind.name} {_setting(task)}, only for {told}; "
+            f"{_instead(name, problem, task)}"
         )
     return read_card(path)
+
+
+def _instead(name: str, problem: str, task: Task) -> str:
+    """What to do where no model of this name is stored: the training that loses least, which is that of `evolved`.
+
+    Args:
+        name: of the model. problem: as the command line takes it. task: what it is to solve.
+    """
+    if name != "evolved" and card_path("evolved", task).is_file():
+        return "the agent evolved has one"
+    limits = {"budget": task.budget, "pull-cost": task.pull_cost or None, "delta": task.delta}
+    [limit, value] = next(((one, x) for one, x in limits.items() if x is not None), ("budget", 200))
+    command = f"bandit-envs train {problem} --algorithm evolved --{limit} {value:g} --out results/evolved"
+    less = "" if name == "evolved" else f"; where both have been trained, it has lost less than {name}"
+    return f"make one: {command}, which makes the agent results/evolved.json{less}"
 
 
 def stored_weights(name: str, task: Task) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:

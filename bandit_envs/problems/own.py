@@ -185,7 +185,7 @@ def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
 
 def _measured(problem: Problem, attribute: str, routine: str, pulls: NDArray[np.int64], means: Floats) -> Floats | None:
     """What a routine of a problem tells of means (n, K) or (n, K, D), (n, K); None where there is none."""
-    measure = _ask_attribute(problem, attribute)
+    measure = _ask_attribute(problem, attribute, routine)
     if measure is None:
         return None
     if not isinstance(measure, Measure):
@@ -238,9 +238,9 @@ def _named(problem: Problem) -> str:
     return f"the problem {problem.name!r}"
 
 
-def _ask_attribute(problem: Problem, name: str) -> Any:
-    """The value of an attribute; errors of the code behind it name the problem."""
-    with errors_of(f"{name} of {_named(problem)}"):
+def _ask_attribute(problem: Problem, name: str, method: str) -> Any:
+    """The value of an attribute; errors of the method behind it name that and the problem."""
+    with errors_of(f"{method} of {_named(problem)}"):
         return getattr(problem, name)
 
 

@@ -1,0 +1,269 @@
+"""What authors of agents meet: rules that cannot be compiled, wrong keys, models of other arms; each error says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agents
+from agents.core import ALL_PROBLEMS, Seen, bulk, following
+from bandit_envs import Measure, SetProblem, carray, episode_kernel
+from bandit_envs.problems import own
+
+BEST = "bandit_envs/BestArm-v0"
+TOLD = {"budget": 60}
+
+
+def evaluated(agent: Any, **told: Any) -> agents.Evaluation:
+    return agents.evaluate(agent, BEST, episodes=3, env_kwargs=TOLD | told, progress=False)
+
+
+# --- rules in compiled code ------------------------------------------------------------------------------------------
+
+
+@episode_kernel
+def pull_the_best(e: int, sums: bulk.Sums, plans: bulk.Plans, times: bulk.Times) -> Any:
+    """All arms three times; then the best one of the plan, found as one does in Python, from best = -1."""
+    plan = bulk.plan_of(plans, e)
+    bulk.watch(plan, sums.pulls, e)
+    arm = bulk.following(plan, e, times)
+    if arm < 0:
+        best = -1
+        if plan.book.beginning:
+            bulk.begin(plan)
+            bulk.clear(plan)
+            for i in range(len(plan.arms)):
+                bulk.add(plan, i)
+        else:
+            for j in range(plan.book.size):
+                i = bulk.arm_at(plan, j)
+                if best < 0 or sums.total[e, i] / sums.pulls[e, i] > sums.total[e, best] / sums.pulls[e, best]:
+                    best = i
+            bulk.clear(plan)
+            bulk.add(plan, best)
+        bulk.repeat(plan, 3)
+        arm = bulk.following(plan, e, times)
+    return arm
+
+
+class PullTheBest(agents.BulkPolicy):
+    name, solves = "pull-the-best", ("BestArm",)
+
+    def rule(self, sums: Any, observation: Any, state: Any, times: Any, out: Any) -> Any:
+        return pull_the_best, (*sums, *state.plans, *times, out)
+
+
+def test_an_arm_of_a_plan_may_take_the_place_of_minus_one() -> None:
+    """Defect: the arm was unsigned, and -1 or an unsigned integer is a float for Numba."""
+    rows = evaluated(PullTheBest)
+    assert rows.episodes["total_pulls"].tolist() == [60, 60, 60]
+    pulls = np.sort(rows.pulls["pulls"].to_numpy())
+    assert pulls[0] == 3
+    assert pulls.sum() == pytest.approx(60)
+
+
+@episode_kernel
+def float_index(e: int, seen: Seen, plans: Any) -> Any:
+    best = -1
+    for i in range(seen.pulls.shape[1]):
+        if best < 0 or seen.mean[e, i] > seen.mean[e, best]:
+            best = 1.0 * i
+    return best
+
+
+@episode_kernel
+def makes_arrays(e: int, seen: Seen, plans: Any) -> Any:
+    arm = following(seen, e, plans[e])
+    order = np.zeros(3)
+    return max(arm, np.int64(order[0]))
+
+
+@episode_kernel
+def python_alone(e: int, seen: Seen, plans: Any) -> Any:
+    with open("a file"):
+        return 0
+
+
+def planning(kernel: Any) -> type[agents.PlanPolicy]:
+    class Odd(agents.PlanPolicy):
+        name, solves = "odd", ALL_PROBLEMS
+
+        def rule(self, seen: Any, observation: Any, state: Any, out: Any) -> Any:
+            return kernel, (*seen, state.plans, out)
+
+    return Odd
+
+
+def line_of(text: str) -> int:
+    """The line of this file that holds this text for the first time."""
+    return next(i for i, line in enumerate(Path(__file__).read_text().splitlines(), 1) if text in line)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "line", "said"),
+    [
+        (float_index, "seen.mean[e, i] > seen.mean[e, best]", "an index is a float: a name that holds integers in one"),
+        (makes_arrays, "order = np.zeros(3)", "a function of one episode makes no arrays: hand them over as arguments"),
+        (python_alone, 'with open("a file")', "Unsupported context manager in use"),
+    ],
+)
+def test_what_cannot_be_compiled_is_named_with_its_line(kernel: Any, line: str, said: str) -> None:
+    """Defect: the error named the line of the `def` alone; and other errors of Numba named nothing."""
+    with pytest.raises(ValueError, match=f"odd: Numba cannot compile {kernel.function.__name__} ") as caught:
+        evaluated(planning(kernel))
+    told = str(caught.value)
+    assert f"test_own_agents.py, line {line_of(line)})" in told
+    assert said in told
+    assert len(told.splitlines()) == 1
+
+
+def wrong_margins(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
+    margins = carray(out, K)
+    margins[0] = carray(mean, K)["x"]
+
+
+def test_a_routine_of_a_problem_that_cannot_be_compiled_is_named() -> None:
+    """Defect: pages of Numba's own words, under the name of an attribute that the author has not written."""
+
+    class Far(SetProblem):
+        name, asks, local = "Far", "an example", True
+
+        def margin(self, means: Any) -> Any:
+            return np.asarray(means, np.float64)
+
+        def distance_routine(self) -> Measure:
+            return Measure.of(wrong_margins)
+
+    with pytest.raises(ValueError, match="distance_routine of the problem 'Far' fails: Numba cannot comp") as caught:
+        own.try_out(Far(), np.full((3, 2), 0.5), 1)
+    assert f"line {line_of('carray(mean, K)[')}" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+
+class Looking(agents.Agent):
+    name, solves = "looking", ALL_PROBLEMS
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return np.zeros(len(observation["pull"]), np.int64)
+
+
+class Recommending(agents.Agent):
+    name, solves = "recommending", ALL_PROBLEMS
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return np.zeros(len(observation["pulls"]), np.int64)
+
+    def recommend(self, observation: Any, state: Any = None, slots: Any = None) -> Any:
+        return observation["means"] > 0
+
+
+@pytest.mark.parametrize(("kind", "key"), [(Looking, "pull"), (Recommending, "means")])
+def test_a_key_that_the_observation_does_not_have(kind: Any, key: str) -> None:
+    """Defect: a bare KeyError."""
+    said = f"{kind.name} looks up the key '{key}', and the observation has the keys pulls, total, mean, variance, rem"
+    with pytest.raises(ValueError, match=said):
+        evaluated(kind)
+
+
+def test_other_errors_of_keys_are_as_they_were() -> None:
+    class Own(agents.Agent):
+        name, solves = "own", ALL_PROBLEMS
+
+        def choose(self, observation: Any, state: Any) -> Any:
+            return {}["mean"]  # a key that the observation has
+
+    with pytest.raises(KeyError, match="mean"):
+        evaluated(Own)
+
+
+def test_choose_returns_no_dict() -> None:
+    class Own(agents.Agent):
+        name, solves = "own", ALL_PROBLEMS
+
+        def choose(self, observation: Any, state: Any) -> Any:
+            return {"arms": np.zeros(len(observation["pulls"]), np.int64)}
+
+    with pytest.raises(ValueError, match="choose of own returns the arms, or .*; got a dict with the keys arms"):
+        evaluated(Own)
+
+
+@pytest.mark.parametrize("keys", [("arm",), ("arms", "times", "answer"), ()])
+def test_predict_of_ones_own_returns_the_parts_of_an_action(keys: tuple[str, ...], tmp_path: Path) -> None:
+    """Defect: a bare KeyError, where the first action was right, and of races."""
+
+    class Own(agents.Agent):
+        name, solves = "own", ALL_PROBLEMS
+
+        def choose(self, observation: Any, state: Any) -> Any:
+            return np.zeros(len(observation["pulls"]), np.int64)
+
+        def predict(self, observation: Any, state: Any = None, *rest: Any, **more: Any) -> Any:
+            action, state = super().predict(observation, state, *rest, **more)
+            right = not np.asarray(observation["pulls"]).any()
+            return (action if right else {key: action.get(key, action["arm"]) for key in keys}), state
+
+    said = "predict of own must return a dict with the keys arm, times and answer, and a state; got the keys "
+    with pytest.raises(ValueError, match=said + (", ".join(keys) or "none")):
+        evaluated(Own)
+    with pytest.raises(ValueError, match=said):
+        agents.race([Own], BEST, env_kwargs=TOLD, out=tmp_path / "race.html")
+
+
+def test_actions_name_the_keys_that_they_have() -> None:
+    """Defect: a full action without a key was shown with its arrays, one with a surplus key without that."""
+    for env in (gym.make(BEST, actions="full"), gym.make_vec(BEST, 2, actions="full")):
+        env.reset(seed=0)
+        with pytest.raises(ValueError, match="dict of arm, times and answer, got a dict with the keys arms, times"):
+            env.unwrapped.step({"arms": 0, "times": 1})
+    for env, one in (
+        (gym.make(BEST), "an arm, an integer"),
+        (gym.make_vec(BEST, 2), r"an array of arms of shape \(2,\)"),
+    ):
+        env.reset(seed=0)
+        said = f"with actions='arm' an action is {one}, got a dict with the keys arm; full actions need actions='full'"
+        with pytest.raises(ValueError, match=said):
+            env.unwrapped.step({"arm": 0})
+
+
+# --- models ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved model whose network has weights for each of 5 arms."""
+    pytest.importorskip("stable_baselines3")
+    out = tmp_path_factory.mktemp("models") / "dqn"
+    told = {"instance": "sampler(arms=5)", "budget": 10}
+    agents.train("dqn", BEST, steps=128, seed=0, held_out=5, checkpoints=1, env_kwargs=told, out=out, progress=False)
+    return out.with_suffix(".zip")
+
+
+def test_a_saved_model_of_other_arms_names_both_numbers(model: Path) -> None:
+    """Defect: the shapes of its features were named, K was not."""
+    told = {"instance": "sampler(arms=7)"}
+    said = "was trained with K = 5 arms, and the task has K = 7"
+    for agent in (str(model), agents.load(model)):
+        with pytest.raises(ValueError, match=said):
+            evaluated(agent, **told)
+        with pytest.raises(ValueError, match=said):
+            agents.make(agent, gym.make(BEST, delta=0.1, **told), stop="certificate")
+    features, _ = gym.make(BEST, observation="features", **TOLD, **told).reset(seed=0)
+    with pytest.raises(ValueError, match="was trained with K = 5 arms, and the observation is of K = 7"):
+        agents.load(model).predict(features)
+
+
+def test_the_advice_of_a_network_that_is_not_stored_is_the_training_that_loses_less() -> None:
+    """Defect: with a budget on AllGood, `ppo` is behind `ucb`; `evolved` is ahead of both after a minute."""
+    env = gym.make("bandit_envs/AllGood-v0", budget=150)
+    with pytest.raises(ValueError, match="ppo has no stored .* train AllGood --algorithm evolved --budget 150 --out"):
+        agents.make("ppo", env)
+    env = gym.make(BEST, delta=0.1, epsilon=0.1)
+    with pytest.raises(ValueError, match="ppo has no stored model for BestArm with a delta .*; the agent evolved has"):
+        agents.make("ppo", env)
