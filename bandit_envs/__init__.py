@@ -26,9 +26,12 @@ from .evidence import (
     divergence,
     enough,
     nearest_way,
+    own_numbers,
+    pair_alternative,
     pair_bounds,
     pair_cost,
     pair_value,
+    report_pair,
 )
 from .geometry import Polyhedron
 from .history import History, entries_of, tally
@@ -71,7 +74,8 @@ __all__ = [
     "pull_once", "routine", "slot_kernel", "spend", "view",
     # evidence against the nearest instance on which an answer is wrong
     "BERNOULLI", "GAUSSIAN", "STUDENT", "Certifier", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value",
-    "divergence", "enough", "nearest_way", "pair_bounds", "pair_cost", "pair_value",
+    "divergence", "enough", "nearest_way", "own_numbers", "pair_alternative", "pair_bounds", "pair_cost", "pair_value",
+    "report_pair",
     # pictures of episodes
     "View", "Viewer", "arms_that_matter", "boundary_of", "image", "limits_of", "outline",
     # random numbers

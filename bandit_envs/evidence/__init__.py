@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .authors import own_numbers, pair_alternative, report_pair
 from .boundaries import D_AT, LAW, LEVELS_ROOM, RHO, arm_penalty, enough
 from .bounds import pair_bounds
 from .certifier import Certifier, common, level_of, nearest_way
@@ -26,7 +27,10 @@ __all__ = [
     "enough",
     "level_of",
     "nearest_way",
+    "own_numbers",
+    "pair_alternative",
     "pair_bounds",
     "pair_cost",
     "pair_value",
+    "report_pair",
 ]

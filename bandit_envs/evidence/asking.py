@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import choice
+from ..checks import choice, ours
 from .boundaries import COMMON, D_AT, DEPENDENT, VARIANCE
-from .certifier import Certifier, common
+from .certifier import OWN, Certifier, common
 from .statistics import Arms, Statistics, answers, one_instance, statistics
 
 if TYPE_CHECKING:
     from .game import Game
 
-__all__ = ["certifier_of", "game_of", "tells_evidence", "ways"]
+__all__ = ["certifier_of", "game_of", "of_ones_own", "tells_evidence", "ways"]
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +27,15 @@ def tells_evidence(problem: Any) -> bool:
     names = {"margin", "arm_margin", "plug_in", "truth", "verdict", "bands", "evidence_routine"}
     latest = next(kind for kind in type(problem).__mro__ if names & vars(kind).keys())
     return "evidence_routine" in vars(latest)
+
+
+def of_ones_own(problem: Any, means: ArrayLike, law: str) -> bool:
+    """Whether the alternatives are those of a user's own routine, of which the best proportions are not known."""
+    if problem.local or ours(type(problem).evidence_routine):
+        return False
+    K = len(one_instance(means, choice("law", law, ("gaussian", "bernoulli"))))
+    certifier: Certifier = problem.certifier(K, law=law, boundary="none", search="exact")
+    return certifier.kind == OWN
 
 
 def _turns(problem: Any) -> tuple[float, float]:
@@ -132,6 +141,11 @@ def game_of(problem: Any, means: ArrayLike, law: str, sigma: float) -> Game:
     if problem.local:
         one = np.ones((len(m), 1), np.int64)
         return single(problem.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma))
+    if of_ones_own(problem, m, law):
+        raise ValueError(
+            f"the characteristic time of the problem {problem.name!r} is not known, as the alternatives are those of "
+            "its own evidence_routine; it may define characteristic_time and optimal_proportions itself"
+        )
     certifier = problem.certifier(len(m), law=law, sigma=sigma, boundary="none", search="exact")
     game = solve(certifier.kind, certifier.numbers[COMMON:], law, float(sigma) ** 2, m, answer)
     if not game.is_solved:

@@ -4,35 +4,39 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import choice, flag, number
+from ..checks import choice, errors_of, flag, number
 from ..compiled import jit, view
 from ..routines import call_routine, routine
 from . import boundaries
 from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, RHO
 from .laws import LAWS
 
-__all__ = ["Certifier", "common", "level_of", "nearest_way"]
+__all__ = ["OWN", "Certifier", "common", "level_of", "nearest_way"]
+
+OWN = "own"  # the kind of a routine that a user has written
 
 Floats = NDArray[np.float64]
 
 
 @functools.cache
-def _routine_of(kind: str, quick: bool = False) -> Any:
+def _routine_of(kind: str | Callable[..., None], quick: bool = False) -> Any:
     from .kinds import KINDS, QUICK  # late: importing this package makes none of them
 
-    floats, function = "float64*", (QUICK if quick else KINDS)[kind]
-    return routine(function, "int64*", floats, floats, "int8*", "int64", floats, "int64", floats, floats)
+    floats, function = "float64*", (QUICK if quick else KINDS)[kind] if isinstance(kind, str) else kind
+    with errors_of(f"the evidence routine {function.__name__!r}", function):
+        return routine(function, "int64*", floats, floats, "int8*", "int64", floats, "int64", floats, floats)
 
 
 class _Later(NamedTuple):
     """A routine that is compiled when its address is asked for: numbers alone need none."""
 
-    kind: str
+    kind: str | Callable[..., None]
 
     @property
     def address(self) -> int:
@@ -79,13 +83,22 @@ class Certifier(NamedTuple):
     room: int  # how many floats it needs to work in
     K: int
     D: int
-    kind: str  # of `KINDS`
+    kind: str  # of `KINDS`, or `OWN`
 
     @classmethod
-    def of(cls, kind: str, K: int, common: Floats, *numbers: float, room: int = 0) -> Certifier:
-        """One of a kind of `KINDS`, which is compiled once its address is asked for."""
+    def of(cls, kind: str | Callable[..., None], K: int, common: Floats, *numbers: float, room: int = 0) -> Certifier:
+        """A certifier whose routine is compiled once its address is asked for.
+
+        Args:
+            kind: of `KINDS`; or a function of one's own, a routine as docs/own-problem.md explains it.
+            K: number of arms.
+            common: the numbers of the law and the boundary, which `Problem.evidence_routine` is given.
+            *numbers: of the problem, which stand behind them.
+            room: how many floats the routine needs to work in beyond 5 K.
+        """
         told = np.concatenate([common, np.array(numbers, np.float64)])
-        return cls(_Later(kind), told, 5 * K + room, K, int(common[D_AT]), kind)
+        name = kind if isinstance(kind, str) else OWN
+        return cls(_Later(kind), told, 5 * K + room, K, int(common[D_AT]), name)
 
     @property
     def address(self) -> int:

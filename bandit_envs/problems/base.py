@@ -299,6 +299,9 @@ class Problem(ABC):
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         """The routine of `certifier` for compiled code, or None.
 
+        docs/own-problem.md has one, `Certifier.of(function, K, numbers, ...)`, with what the function is given and what
+        it reports.
+
         Args:
             K: number of arms.
             numbers: of the law and the boundary.
@@ -442,8 +445,9 @@ class Problem(ABC):
         """Pulls that any algorithm correct with probability 1 - delta needs on average; NaN where none is known.
 
         Here: T* kl(delta, 1 - delta), with the `characteristic_time` T* (Garivier & Kaufmann 2016, Theorem 1), for
-        arms of this law; of a problem of one's own NaN, unless it has an `evidence_routine`. Where several answers are
-        correct, T* is that of the plug-in one, and the bound holds as delta goes to 0.
+        arms of this law; of a problem of one's own NaN, unless it is `local` and has an `evidence_routine`, or defines
+        `characteristic_time`. Where several answers are correct, T* is that of the plug-in one, and the bound holds as
+        delta goes to 0.
 
         Args:
             means: (K,) or (K, D), of one instance.
@@ -453,7 +457,8 @@ class Problem(ABC):
                 `unit_gaussian_bound`, for N(mean, 1) arms.
         """
         delta = number("delta", delta, 0, 1, above=True, below=True)
-        if not asking.tells_evidence(self):
+        timed = type(self).characteristic_time is not Problem.characteristic_time
+        if not asking.tells_evidence(self) or not timed and asking.of_ones_own(self, means, law):
             return math.nan
         least = (1 - 2 * delta) * (math.log1p(-delta) - math.log(delta)) if delta < 0.5 else 0.0
         return least * self.characteristic_time(means, law=law, sigma=sigma) if least > 0 else 0.0
