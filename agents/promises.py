@@ -45,7 +45,8 @@ CERTIFICATES = (
         "scale; a standard deviation is one for Gaussian samples, not for others",
         ANY_RULE,
         COME_AND_GO,
-        "`sigma` taken from the same results: it must be known before",
+        "`sigma`, arms, threshold or delta chosen by the same results; results undone, or not reported, because of "
+        "their values: all must be decided before",
     ),
     Promise(
         ("`gaussian`, Feasible",),

@@ -184,3 +184,23 @@ def test_a_smaller_scale_counts_in_evaluations_too() -> None:
     )
     pulls = result.summary().set_index("agent")["total_pulls"]
     assert pulls["evidence(sigma=0.2)"] < 0.6 * pulls["evidence(sigma=0.5)"]
+
+
+@pytest.mark.parametrize(
+    ("A", "b", "tolerance", "mean"),
+    [
+        ([[1, 0], [-1, 0], [0, 1], [0, -1]], [1, 0, 1, 0], 0.5, [0.5, 0.5]),  # a single mean is as deep
+        ([[0, 1], [0, -1], [1, 1], [1, 0]], [6.5, -3.5, 1, 1e9], 0.6, [-50, 5]),  # thin beside a face that is far away
+    ],
+)
+def test_a_mean_as_deep_as_the_tolerance_is_never_excluded_for_nothing(
+    A: Any, b: Any, tolerance: float, mean: Any
+) -> None:
+    """Such an arm must be in the answer: to leave it out was certified at level 0."""
+    problem = be.Feasible(A, b, tolerance)
+    assert problem.margin(mean) >= tolerance
+    for dependent in (False, True):
+        level = problem.certified_level([20], [mean], [False], dependent=dependent)
+        assert level == 1
+    none = be.Feasible([[1, 0], [-1, 0], [0, 1], [0, -1]], [1, 0, 1, 0], 0.7)  # no mean is as deep as .7
+    assert none.certified_level([20], [[3.0, 3.0]], [False]) == 0

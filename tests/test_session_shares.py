@@ -277,3 +277,41 @@ def test_rounded_samples_void_the_certificate_of_unknown_variances(name: str) ->
         session.tell(0, 1.25)
     other = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
     other.tell_all([(0, 1.25), (0, 1.25)])
+
+
+def test_the_delta_of_an_agent_that_only_a_function_names() -> None:
+    facts = {"problem": "Threshold", "threshold": 0.5, "arms": 2, "binary": True, "delta": 0.01}
+    session = agents.Session(lambda task: agents.make("evidence", task, delta=0.2), facts, store="sqlite://")
+    assert session.delta == 0.2
+    session.add_arm()
+    while not session.done:
+        (arm,) = session.ask()
+        session.tell(arm, arm % 2)
+    assert 0.6 <= session.certificate < 0.8  # 1 - 2 delta
+
+
+def test_what_a_change_may_have_cost_is_not_passed_over() -> None:
+    facts = {"problem": "BestArm", "arms": 3, "binary": True, "budget": 60}
+    for reserve, known in ((0.0, False), (0.3, True)):
+        session = agents.Session("uniform", facts | {"reserve": reserve}, store="sqlite://")
+        session.tell_all([(0, 1), (1, 0), (2, 0)] * 12)
+        assert session.certificate is not None
+        session.withdraw_arm(2)
+        assert (session.certificate is not None) == known
+    stopping = facts | {"epsilon": 0.2, "delta": 0.2, "max_pulls": 900, "budget": None}
+    rounds = agents.Session("median-elimination", stopping, store="sqlite://")
+    rounds.withdraw_arm(2)
+    assert rounds.certificate is None
+
+
+def test_a_withdrawal_cannot_be_undone_after_the_end() -> None:
+    facts = {"problem": "Threshold", "threshold": 0.5, "arms": 3, "binary": True, "delta": 0.2}
+    session = agents.Session("evidence", facts, store="sqlite://")
+    session.withdraw_arm(2)
+    while not session.done:
+        (arm,) = session.ask()
+        session.tell(arm, arm)
+    event = int(session.history().query("kind == 'arm withdrawn'")["event"].iloc[0])
+    with pytest.raises(ValueError, match="the session is over, and its answer stays"):
+        session.undo(event)
+    assert session.done

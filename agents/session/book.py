@@ -199,8 +199,8 @@ class Book:
     def _new_run(self) -> Run:
         """The course of the agent on the arms that there are, before any result."""
         setup, share = self.setup, self._share()
-        agent, task = setup.made_for(len(self.active), self.lost, share.ratio)
-        return Run(agent, task, setup.public_seed, share, setup.delta or 0.0)
+        agent, task, delta = setup.made_for(len(self.active), self.lost, share.ratio)
+        return Run(agent, task, setup.public_seed, share, delta, self.changed)
 
     def _share(self) -> Share:
         """What the arms that there are have of delta."""

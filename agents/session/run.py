@@ -52,7 +52,8 @@ class Run:
         agent: made for the task.
         task: with `actions="full"` for an agent that answers by itself, with "arm" for one that only pulls and stops.
         public_seed: from which an agent that draws at random draws.
-        share: what the agent is given of the session's delta. delta: of the session, 0 where it has none.
+        share: what the agent is given of the session's delta. delta: of the session, None where it has none.
+        changed: whether arms have come or gone.
 
     Attributes:
         seen: what the agent's decisions rest on. told: how many results have come.
@@ -63,9 +64,17 @@ class Run:
             statistics that it rests on.
     """
 
-    def __init__(self, agent: Any, task: Task, public_seed: int, share: Share = FIXED, delta: float = 0.0) -> None:
+    def __init__(
+        self,
+        agent: Any,
+        task: Task,
+        public_seed: int,
+        share: Share = FIXED,
+        delta: float | None = None,
+        changed: bool = False,
+    ) -> None:
         self.agent, self.task, self.public_seed = agent, task, public_seed
-        self.share, self.delta = share, delta
+        self.share, self.delta, self.changed = share, delta, changed
         self.problem = task.make_problem()
         self.resumes = bool(getattr(agent, "resumes", True))
         self.seen = Statistics.of(task.K, task.D)
@@ -234,11 +243,16 @@ class Run:
     def level_of(self, answer: Bools, seen: Statistics) -> float | None:
         """The least delta of the session at which an answer, (K,), is certified, in [0, 1]; see `Session.certificate`.
 
-        None where the problem tells no evidence, and where arms are compared and are too many to look at all pairs.
+        None where the problem tells no evidence, where arms are compared and are too many to look at all pairs, and,
+        once arms have changed, for two reasons more: a session without a delta that keeps no part for later arms does
+        not say what may have been spent before; and an agent that goes by rounds looks at old results in an order
+        that whoever changed the arms could know.
 
         Args:
             answer: of the arms of now. seen: their results.
         """
+        if self.changed and (not self.resumes or self.share.owed and self.delta is None):
+            return None
         certifier = self.task.level_certifier(own_certifier(self.agent))
         if certifier is None:
             return None
@@ -247,7 +261,7 @@ class Run:
         level = float(certifier.levels(seen.pulls[None], means, variances, answer[None].astype(np.int8))[0])
         if level >= self.share.ratio:
             return 1.0
-        return min(level / self.share.ratio + self.share.owed * self.delta, 1.0)
+        return min(level / self.share.ratio + self.share.owed * (self.delta or 0.0), 1.0)
 
     def _remaining(self) -> int:
         """Of the budget, -1 if there is none."""

@@ -91,10 +91,7 @@ class Session:
         if facts is None:
             if new is None:
                 raise FileNotFoundError(f"there is no session in {store}: tell the agent and the task of a new one")
-            if self._store.create(new.facts()):
-                for sentence in doubts(new.task, new.delta):
-                    warnings.warn(sentence, UserWarning, stacklevel=2)
-            else:
+            if not self._store.create(new.facts()):
                 facts = self._store.facts()  # somebody else was quicker
         if facts is None and new is not None:
             self._setup = new
@@ -103,6 +100,8 @@ class Session:
             if new is not None:
                 refuse_others(facts or {}, new.facts(), names is not None, public_seed is not None)
         self._ledger = Ledger(self._store, self._setup)
+        for sentence in doubts(self._setup.task, self._ledger.book.run.delta) if facts is None else ():
+            warnings.warn(sentence, UserWarning, stacklevel=2)
 
     # --- the experiment -----------------------------------------------------------------------------------------------
 
@@ -242,7 +241,9 @@ class Session:
 
         Arms that come and go: all arms that there have ever been share delta, in the order of their coming. Where the
         fact `reserve` keeps a part of delta for later arms, 1 - delta is what is reached in the end. Without it, what
-        may have been spent before the change counts once more, and a session with a delta ends at 1 - 2 delta.
+        may have been spent before the change counts once more: a session that stops at delta ends at 1 - 2 delta, which
+        is right for who has not relied on a lower certificate before the change; one without a delta has None then, and
+        so has an agent that goes by rounds once arms have changed.
         """
         with self._ledger.reading() as book:
             return views.certificate(book)
@@ -250,7 +251,8 @@ class Session:
     @property
     def delta(self) -> float | None:
         """The error probability that is allowed: the agent's own, or that of the facts; None where there is none."""
-        return self._setup.delta
+        with self._ledger.reading() as book:
+            return book.run.delta
 
     @property
     def boundary(self) -> float | None:
@@ -390,6 +392,8 @@ class Session:
             if found is None:
                 raise ValueError(f"there is no event {number}")
             waits = found.kind == ASKED and found.number in book.asks
+            if found.kind == WITHDRAWN:
+                _refuse_after_the_end(book)
             if found.number in undone or not (waits or found.kind in (TOLD, WITHDRAWN)):
                 why = "it has been undone already" if found.number in undone else f"it is {found.kind!r}"
                 if found.kind == ASKED and found.number not in undone:
@@ -495,5 +499,6 @@ def _refuse_after_the_end(book: Book) -> None:
     if book.run.over:
         raise ValueError(
             "the session is over, and its answer stays: arms cannot come or go any more. Begin another session with "
-            "the arms that you want, and import there what this one exports"
+            "the arms that you want, and measure them anew: who chooses arms by their results, and counts these again, "
+            "looks for an error"
         )

@@ -199,27 +199,19 @@ class Setup:
             **({"reserve": self.reserve} if self.reserve else {}),
         }
 
-    @property
-    def delta(self) -> float | None:
-        """The delta of the session: the agent's own, or the task's."""
-        own = (self.parameters or {}).get("delta")
-        return self.task.delta if own is None else float(own)
-
-    def made_for(self, K: int, spent: int, ratio: float = 1.0) -> tuple[Any, Task]:
+    def made_for(self, K: int, spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
         """The agent for K arms, where so many measurements of the budget were made of arms that are no longer there.
 
         Args:
             K: number of arms. spent: such measurements.
             ratio: the part of delta that the agent is given, see `promise.Share`.
 
+        Returns:
+            The agent, the task as it takes it, and the delta of the session: the agent's own, or the task's.
+
         Raises:
             ValueError: where there is no such task, or the agent does not take it.
         """
-        if ratio == 0 and self.delta is not None:
-            raise ValueError(
-                f"arms cannot come or go in a session with a delta about {self.task.problem}: it is not known how many "
-                "wrong answers there may be. Begin another session with the other arms"
-            )
         left = {
             name: max(limit - spent, 1)
             for name in ("budget", "max_pulls")
@@ -227,9 +219,17 @@ class Setup:
         }
         delta = self.task.delta
         made = self.make(self.task.replace(K=K, **left, delta=None if delta is None else delta * (ratio or 1.0)))
-        own = made.agent.parameters.get("delta") if isinstance(made.agent, Agent) and 0 < ratio < 1 else None
-        agent = made.agent if own is None else made.agent.for_task(made.task_in_use, delta=own * ratio)
-        return agent, made.task_in_use
+        own = made.agent.parameters.get("delta") if isinstance(made.agent, Agent) else None
+        delta = delta if own is None else float(own)
+        if ratio == 0 and delta is not None:
+            raise ValueError(
+                f"arms cannot come or go in a session with a delta about {self.task.problem}: it is not known how many "
+                "wrong answers there may be. Begin another session with the other arms"
+            )
+        agent = made.agent
+        if own is not None and 0 < ratio < 1:
+            agent = agent.for_task(made.task_in_use, delta=own * ratio)
+        return agent, made.task_in_use, delta
 
 
 @dataclass(frozen=True)

@@ -81,15 +81,21 @@ class Feasible(SetProblem):
                 f"{self.name} tells exact evidence for law='gaussian', and where tolerance=0 for law='bernoulli', and "
                 f"for law='student' in one dimension, got {self!r:.200}; certificates need none"
             )
-        told, smaller = self.polyhedron.numbers, self.polyhedron
-        some = True
-        if self.tolerance > 0:
-            try:
-                smaller = Polyhedron(self.polyhedron.A, self.polyhedron.b - self.tolerance, normalise=False)
-            except ValueError:  # no mean is as deep in the polyhedron as the tolerance
-                some = False
+        told, (smaller, some) = self.polyhedron.numbers, self._moved_inwards()
         room = 2 * D + M + int(room_of(D, M))
         return Certifier.of("polyhedron", K, numbers, self.tolerance, some, *told, *smaller.numbers, room=room)
+
+    def _moved_inwards(self) -> tuple[Polyhedron, bool]:
+        """A polyhedron that holds all means as deep in it as the tolerance, and whether there may be any.
+
+        Where these have no volume, or next to none, it is a larger one, by which less is certified.
+        """
+        for part in (1.0, 1.0 - 1e-6) if self.tolerance > 0 else ():
+            try:
+                return Polyhedron(self.polyhedron.A, self.polyhedron.b - part * self.tolerance, normalise=False), True
+            except ValueError as error:
+                empty = " is empty" in str(error)
+        return self.polyhedron, self.tolerance == 0 or not empty
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """`margins`, |margin| + tolerance of each arm (K,), and `H`, `H_2` of them (`problems.feasible_measures`)."""
