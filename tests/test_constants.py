@@ -152,6 +152,18 @@ def test_where_one_arm_alone_excludes_there_are_as_many_alternatives_as_ordered_
         assert found == pytest.approx(2 * K * (K - 1), rel=1e-9)
 
 
+def test_an_arm_that_lacks_pulls_is_reported_as_one_that_must_be_pulled() -> None:
+    """Its divergence is inf, whatever its mean; that of an arm with pulls is what moving it costs for each pull."""
+    for problem, lacking in ((Threshold(0.5), [0]), (BestArm(), [1]), (AllGood(0.2), [1])):
+        T, m = np.array([[40, 40]]), np.array([[0.9, 0.1]])
+        T[0, lacking] = 0
+        out = problem.certifier(2).ways(T, m, np.ones((1, 2)), np.full((1, 2), -1, np.int8))[0]
+        n = int(out[1])
+        for arm, rate, mu in zip(*(out[2 + 2 * i : 2 + 2 * i + n] for i in range(3)), strict=True):
+            assert rate == (math.inf if arm in lacking else pytest.approx((m[0, int(arm)] - mu) ** 2 / 2)), problem
+        assert lacking[0] in out[2 : 2 + n]
+
+
 # --- sets of arms -----------------------------------------------------------------------------------------------------
 
 
