@@ -15,17 +15,42 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("bandit_envs", "agents", "tests")
 
 OPERATORS: dict[type[ast.AST], tuple[str, tuple[str, ...]]] = {
-    ast.Add: ("+", ("-",)), ast.Sub: ("-", ("+",)), ast.Mult: ("*", ("/",)), ast.Div: ("/", ("*",)),
-    ast.FloorDiv: ("//", ("*",)), ast.Mod: ("%", ("//",)), ast.Pow: ("**", ("*",)),
-    ast.BitAnd: ("&", ("|",)), ast.BitOr: ("|", ("&",)),
-    ast.Lt: ("<", ("<=", ">")), ast.LtE: ("<=", ("<", ">")), ast.Gt: (">", (">=", "<")), ast.GtE: (">=", (">", "<")),
-    ast.Eq: ("==", ("!=",)), ast.NotEq: ("!=", ("==",)), ast.Is: ("is", ("is not",)), ast.IsNot: ("is not", ("is",)),
-    ast.In: ("in", ("not in",)), ast.NotIn: ("not in", ("in",)), ast.And: ("and", ("or",)), ast.Or: ("or", ("and",)),
-}  # fmt: skip
+    ast.Add: ("+", ("-",)),
+    ast.Sub: ("-", ("+",)),
+    ast.Mult: ("*", ("/",)),
+    ast.Div: ("/", ("*",)),
+    ast.FloorDiv: ("//", ("*",)),
+    ast.Mod: ("%", ("//",)),
+    ast.Pow: ("**", ("*",)),
+    ast.BitAnd: ("&", ("|",)),
+    ast.BitOr: ("|", ("&",)),
+    ast.Lt: ("<", ("<=", ">")),
+    ast.LtE: ("<=", ("<", ">")),
+    ast.Gt: (">", (">=", "<")),
+    ast.GtE: (">=", (">", "<")),
+    ast.Eq: ("==", ("!=",)),
+    ast.NotEq: ("!=", ("==",)),
+    ast.Is: ("is", ("is not",)),
+    ast.IsNot: ("is not", ("is",)),
+    ast.In: ("in", ("not in",)),
+    ast.NotIn: ("not in", ("in",)),
+    ast.And: ("and", ("or",)),
+    ast.Or: ("or", ("and",)),
+}
 NAMES = {
-    "min": "max", "max": "min", "any": "all", "all": "any", "log": "log1p", "log1p": "log", "argmin": "argmax",
-    "argmax": "argmin", "minimum": "maximum", "maximum": "minimum", "floor": "ceil", "ceil": "floor",
-}  # fmt: skip
+    "min": "max",
+    "max": "min",
+    "any": "all",
+    "all": "any",
+    "log": "log1p",
+    "log1p": "log",
+    "argmin": "argmax",
+    "argmax": "argmin",
+    "minimum": "maximum",
+    "maximum": "minimum",
+    "floor": "ceil",
+    "ceil": "floor",
+}
 SILENT = (ast.Raise, ast.JoinedStr, ast.Assert, ast.Import, ast.ImportFrom, ast.Global)  # nothing in them is changed
 
 

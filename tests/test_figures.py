@@ -79,9 +79,17 @@ def test_leads_of_known_areas(tmp_path: Path) -> None:
     """The lead is the area between the curves, and an agent has no lead over itself."""
     kwargs = {x: {"instance": {"law": "bernoulli", "mean": [0.5 - x, 0.5 + x]}} for x in (0.05, 0.1, 0.4)}
     panel = Lead(
-        "led", ENV, kwargs, {"good": "lsa", "poor": "random", "same": "lsa"}, 300, "error_rate", "lead", "gap",
-        budgets=dict.fromkeys(kwargs, (10, 20, 30)), rival="poor",
-    )  # fmt: skip
+        "led",
+        ENV,
+        kwargs,
+        {"good": "lsa", "poor": "random", "same": "lsa"},
+        300,
+        "error_rate",
+        "lead",
+        "gap",
+        budgets=dict.fromkeys(kwargs, (10, 20, 30)),
+        rival="poor",
+    )
     claims = [Extremes("led", "good", "poor", 0.4), Extremes("led", "good", "same", 0.1)]
     rows = verdicts(panel, *claims)
     assert (

@@ -189,8 +189,13 @@ def test_all_facts_are_asked_for(capsys: Any) -> None:
     facts: dict[str, Any] = {}
     complete(facts, lambda question: next(typed))
     assert facts == {
-        "problem": "TopK", "k": 2, "arms": ["x", "y", "x2"], "range": (0.0, 10.0), "budget": None, "delta": 0.1,
-    }  # fmt: skip
+        "problem": "TopK",
+        "k": 2,
+        "arms": ["x", "y", "x2"],
+        "range": (0.0, 10.0),
+        "budget": None,
+        "delta": 0.1,
+    }
     task, names = task_from_facts(facts)
     assert (task.parameters["k"], task.delta, names) == (2, 0.1, ["x", "y", "x2"])
     assert next(typed, None) is None

@@ -140,8 +140,12 @@ def test_a_long_table(tmp_path: Path) -> None:
     assert found.arm_names == ("tea", "coffee")
     assert found.arms.means.tolist() == [2.0, 4.0]
     assert [(one.arm, one.value) for one in measurements(path).rows] == [
-        ("tea", (1.0,)), ("coffee", (2.0,)), ("coffee", (2.0,)), ("tea", (3.0,)), ("coffee", (8.0,)),
-    ]  # fmt: skip
+        ("tea", (1.0,)),
+        ("coffee", (2.0,)),
+        ("coffee", (2.0,)),
+        ("tea", (3.0,)),
+        ("coffee", (8.0,)),
+    ]
     assert measurements(path).rows[-1].place == "line 8"
 
 

@@ -92,9 +92,19 @@ def with_mine(content: bytes, place: str, trace: Path) -> bytes:
 
 
 PLACES = [
-    "policy_class", "observation_space", "action_space", "lr_schedule", "clip_range", "rollout_buffer_class",
-    "policy_kwargs", "_last_obs", "anything", "policy.pth", "policy.optimizer.pth", "pytorch_variables.pth",
-]  # fmt: skip
+    "policy_class",
+    "observation_space",
+    "action_space",
+    "lr_schedule",
+    "clip_range",
+    "rollout_buffer_class",
+    "policy_kwargs",
+    "_last_obs",
+    "anything",
+    "policy.pth",
+    "policy.optimizer.pth",
+    "pytorch_variables.pth",
+]
 
 
 @pytest.mark.parametrize("place", ["", *PLACES])

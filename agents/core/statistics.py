@@ -77,7 +77,7 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
         if pulls.size and not 0 <= pulls.min() <= pulls.max() <= MOST_PULLS:
             odd = pulls.min() if pulls.min() < 0 else pulls.max()
             raise ValueError(f"pulls must be >= 0, and at most 2^53, got {odd}")
-        spent = pulls.reshape(E, -1).sum(axis=1, dtype=np.float64)  # of integers, the sum might overflow
+        spent = pulls.sum(axis=tuple(range(1, pulls.ndim)), dtype=np.float64)  # of integers, the sum might overflow
         if (spent > MOST_SPENT).any():
             raise ValueError(f"the pulls of an episode must sum to 2^62 at most, got {spent.max():g}")
     else:
