@@ -244,7 +244,9 @@ class Trained:
         Raises:
             ValueError: naming both numbers.
         """
-        F, trained = len(FEATURES), getattr(self.model.observation_space, "shape", None) or (0,)
+        F, trained = len(FEATURES), getattr(getattr(self.model, "observation_space", None), "shape", None)
+        if not trained:  # of a network that takes any number
+            return
         given = np.shape(observation)[-1:] if _axes_of(observation) else (0,)
         if given != trained[-1:] and given[0] % F == 0:
             raise ValueError(
