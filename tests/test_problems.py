@@ -382,7 +382,7 @@ KNOWLEDGE = (  # what compares the name of a problem, asks for its class, or gue
     rf"\bin\s*[(\[{{]\s*[\"']({NAMES})[\"']",
     rf"isinstance\(.*\b({NAMES})\b",
     r"(get|has)attr\((self\.|envs\.|task\.)*(problem|question)\b",
-    r"parameters\.get\(",
+    r"\b(task|problem)\.parameters\.get\(",
 )
 
 

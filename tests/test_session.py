@@ -412,12 +412,18 @@ def test_arms_come_and_go(name: str, problem: str, tmp_path: Path, monkeypatch: 
             session.tell(arm, [0.9, 0.1, 0.6, 0.95][arm])
     assert 3 in seen
     assert session.answer().tolist() == [False, False, problem == "Threshold", True]
-    for change in (lambda: session.withdraw_arm("b"), lambda: session.add_arm("e")):
+    withdrawal = int(session.history().query("kind == 'arm withdrawn'")["event"].iloc[0])
+    for change in (
+        lambda: session.withdraw_arm("b"),
+        lambda: session.add_arm("e"),
+        lambda: session.undo(withdrawal),
+    ):
         with pytest.raises(ValueError, match="the session is over, and its answer stays"):
             change()
     again = agents.Session(store=tmp_path / "a.db")
     assert again.arms().equals(session.arms())
-    withdrawal = int(session.history().query("kind == 'arm withdrawn'")["event"].iloc[0])
+    while session.done:
+        session.undo()
     assert session.undo(withdrawal) == withdrawal
     assert session.active.tolist() == again.active.tolist() == [0, 1, 2, 3]
     for arm in ("a", "b"):

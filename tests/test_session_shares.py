@@ -219,7 +219,7 @@ CAPTIONS = {"problem": "TopK", "k": 3, "arms": 40, "range": (1, 5)}
         ),
         (CAPTIONS | {"budget": 30}, "a budget of 30 measurements does not reach each of the 40 arms once"),
         (CAPTIONS | {"delta": 0.9}, "delta=0.9 lets more than half of all answers be wrong"),
-        (CAPTIONS | {"delta": 0.1, "epsilon": 5}, "epsilon=5 is as wide as the range of a measurement, 4: any answer"),
+        (CAPTIONS | {"delta": 0.1, "epsilon": 5}, "whatever is measured from 1 to 5, an answer is known that is right"),
     ],
 )
 def test_facts_that_go_together_badly_are_named(facts: dict[str, Any], said: str) -> None:

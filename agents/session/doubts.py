@@ -8,11 +8,10 @@ from bandit_envs import Task
 
 from .book import Book
 
-__all__ = ["doubts", "rounded", "smallest_difference"]
+__all__ = ["doubts", "needs_no_results", "rounded", "smallest_difference"]
 
 STEPS = 40  # halvings, of the smallest difference
 WIDE = 0.5  # of the range: where only larger differences can be certified, that is worth a sentence
-SLACKS = ("epsilon", "tolerance", "slack")
 
 
 def doubts(task: Task, delta: float | None) -> list[str]:
@@ -31,9 +30,12 @@ def doubts(task: Task, delta: float | None) -> list[str]:
     if task.support is None or task.law == "gaussian":
         return found
     width = task.support[1] - task.support[0]
-    for name in () if task.parameters.get("multiplicative") else SLACKS:
-        if (slack := task.parameters.get(name) or 0.0) >= width:
-            found.append(f"{name}={slack:g} is as wide as the range of a measurement, {width:g}: any answer is right")
+    if needs_no_results(task):
+        settings = ", ".join(f"{name}={value}" for name, value in task.parameters.items())
+        found.append(
+            f"whatever is measured from {task.support[0]:g} to {task.support[1]:g}, an answer is known that is "
+            f"right with {settings}: nothing needs to be measured"
+        )
     if task.budget is not None and delta is not None:
         least = smallest_difference(task, task.budget // task.K, delta)
         if least is not None and least > WIDE * width:
@@ -61,6 +63,24 @@ def rounded(book: Book, new: int) -> str | None:
                 "twice of one arm: where samples are rounded nothing is certified. Give a range, or sigma, without law"
             )
     return None
+
+
+def needs_no_results(task: Task) -> bool:
+    """Whether one answer is right for all means at the ends of the range, as where a tolerance is as wide as it.
+
+    Arms are alike before they are measured, so that the answers of all arms, of none, or of the first k are tried.
+
+    Args:
+        task: of scalar arms with a range.
+    """
+    problem, K = task.make_problem(), task.K
+    if task.D > 1 or task.support is None:
+        return False
+    high = sorted({1, K // 2, K - 1, K} - {0})  # so many arms have the highest mean: the first ones, or the last
+    first = np.arange(K) < np.array(high)[:, None]
+    means = np.where(np.concatenate([first, first[:, ::-1]]), *task.support[::-1])
+    sizes = (0, K) if problem.answer_size is None else (problem.answer_size,)
+    return any(problem.is_correct(np.tile(np.arange(K) < size, (len(means), 1)), means).all() for size in sizes)
 
 
 def smallest_difference(task: Task, pulls: int, delta: float) -> float | None:
