@@ -261,6 +261,9 @@ class Recipe:
             raise TypeError(f"the constructor of {type(agent).__name__} must begin with super().__init__(task)")
         if told and isinstance(agent, Agent):
             agent.remember_told(told)
+        if isinstance(agent, Agent):
+            for said in agent.cautions():
+                warnings.warn(said, UserWarning, stacklevel=3)
         return agent
 
     def _certified(self, env_or_task: Any, task: Task, given: dict[str, Any]) -> Any:
@@ -285,7 +288,10 @@ class Recipe:
                 "observation='history'"
             )
         agent = recipe.make(forms(task) if recipe.observation == "features" else env_or_task)
-        return certified(task, agent, reads(agent), options)
+        made = certified(task, agent, reads(agent), options)
+        for said in made.cautions():
+            warnings.warn(said, UserWarning, stacklevel=4)
+        return made
 
 
 class _Saved:
@@ -457,6 +463,8 @@ def make(name: Any, env_or_task: Any, *, trust: bool = False, **parameters: Any)
             with a fixed instance also fills in what oracle agents must know of the truth.
         trust: load a saved model that others than this package have written, too: its maker may run any code.
         **parameters: the algorithm's own; they override those in the name.
+
+    Of parameters that were given and change nothing for this task, a `UserWarning` says so.
 
     Raises:
         ValueError: for an unknown name (with the nearest ones), a learned agent of which no model is stored for the

@@ -231,6 +231,10 @@ class Bernoulli(Arms):
 class Gaussian(Arms):
     """Arms with normal samples, independent over coordinates.
 
+    Agents are given one scale, the largest `sd`, as `sigma` of all arms: which arm has which is truth. Where the scales
+    differ much, agents take more pulls than they need; law="student", of `evidence` and of certificates, estimates the
+    scale of each arm.
+
     Args:
         mean: (K,) or (K, D).
         sd: standard deviation, > 0: a number, or an array that broadcasts to the shape of `mean`.

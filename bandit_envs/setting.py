@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -163,6 +163,19 @@ def _some_means(source: Instance | Sampler) -> NDArray[np.float64]:
     return np.array(means, np.float64)
 
 
+def _without_effect(question: Problem, source: Instance | Sampler, given: Mapping[str, Any]) -> Iterator[str]:
+    """The settings that were given and change nothing, each with the reason.
+
+    Args:
+        question: what is asked. source: where the arms come from. given: the parameters that do not come from it.
+    """
+    for name, why in question.idle().items():
+        if name in given:
+            yield f"{name}={given[name]!r:.80} has no effect, {why}"
+    if type(source) is Sampler and source.law == "bernoulli" and source.spread != 1.0:
+        yield f"spread={source.spread!r} of the sampler has no effect, as Bernoulli arms have none: leave it out"
+
+
 def resolve(
     problem: str,
     *,
@@ -181,7 +194,7 @@ def resolve(
     """The setting of an environment; see `PureExplorationEnv` for the arguments.
 
     What is not given comes from the instance's source, as far as it names it for this problem; its budget only where
-    neither `budget` nor `delta` is given.
+    neither `budget` nor `delta` is given. Of what is given and has no effect, a warning says so.
 
     Raises:
         ValueError: naming the value and what is allowed.
@@ -225,6 +238,8 @@ def resolve(
             "instance names none"
         )
     question = task.make_problem()
+    for said in _without_effect(question, source, parameters):
+        logger.warn(f"{kind.name}: {said}")
     own.check(question, task, source)
     if not ours(question):
         own.try_out(question, _some_means(source), task.D, task.delta or 0.1)

@@ -38,7 +38,9 @@ class Task:
         K, D: number of arms, coordinates of a sample.
         budget: pulls of an episode, or None; delta: allowed error probability, or None.
         max_pulls: safety cap, or None; pull_cost: price of a pull in units of the score.
-        law: family of the arms; support: (lowest, highest) sample or None; sigma: sub-Gaussian scale.
+        law: family of the arms; support: (lowest, highest) sample or None.
+        sigma: sub-Gaussian scale of a sample, the largest of all arms: half the width of a support, or of Gaussian arms
+            the largest standard deviation, also where the scales of the arms differ.
         actions, observation: the forms that the environment takes and gives.
         pull: what a pull samples, an "arm" or one "coordinate" of one.
         dependent: whether the coordinates of a sample may depend on each other. None: they may unless the distribution

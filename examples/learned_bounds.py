@@ -25,7 +25,7 @@ BOTH = ["top-two", "kl-lucb"]
 PLAYED = {
     "Threshold": ["ppo"],
     "BestArm": [*BOTH, "successive-rejects", "sequential-halving", "sequential-halving(reuse=True)"],
-    "TopK": [*BOTH, "ocba-m", "adapt", "lucb(delta=0.1)"],
+    "TopK": [*BOTH, "adapt", "lucb(delta=0.1)"],
 }
 CASES = [
     *(("Threshold", K, None, T) for K, T in ((2, 20), (2, 60), (3, 18), (3, 24), (4, 10))),

@@ -15,7 +15,6 @@ ROWS = re.compile(sys.argv[2] if len(sys.argv) > 2 else ".")
 LEARNED = ["evolved", "ppo"]
 TOP_K = [
     "adapt",
-    "ocba-m",
     "ocba-m(n0=5)",
     "clucb",
     "lucb(delta=0.1)",

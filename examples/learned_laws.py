@@ -18,7 +18,7 @@ import bandit_envs  # noqa: F401  (registers the environments)
 EPISODES = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
 ROWS = re.compile(sys.argv[2] if len(sys.argv) > 2 else ".")
 CARDS = {path: path for path in sys.argv[3:]}
-TOP_K = ["top-two", "kl-lucb", "adapt", "ocba-m", "lucb(delta=0.1)"]
+TOP_K = ["top-two", "kl-lucb", "adapt", "ocba-m(n0=5)", "lucb(delta=0.1)"]
 BEST = [*TOP_K, "evidence", "successive-rejects", "sequential-halving(reuse=True)"]
 THRESHOLD = ["lsa", "lsa(alpha=1.0)", "apt(tolerance=0.05)", "apt(tolerance=0.1)", "dp-index", "opt-kg", "top-two"]
 FEASIBLE = ["lsa", "md-apt", "md-sar"]

@@ -1,7 +1,15 @@
-"""How many graded examples it takes to choose one of K prompts or models: the tables of docs/model-selection.md."""
+"""How many graded examples it takes to choose one of K prompts or models: the tables of docs/model-selection.md.
+
+The arguments are the episodes (default 1000; a 25th of them with a guarantee), the number of candidates (default 30)
+and, if any, a regular expression for titles.
+
+    python examples/model_selection.py
+    python examples/model_selection.py 1000 30 "best of 30, a budget"
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -9,8 +17,15 @@ import agents
 import bandit_envs  # noqa: F401  (registers the environments)
 
 BEST, TOP, ALL = "bandit_envs/BestArm-v0", "bandit_envs/TopK-v0", "bandit_envs/AllGood-v0"
-BUDGET = ["uniform", "successive-rejects", "sequential-halving", "sequential-halving(reuse=True)", "ocba-m", "evolved"]
-TOP_BUDGET = ["uniform", "successive-rejects", "opt-mai(reuse=True)", "ocba-m", "evolved"]
+BUDGET = [
+    "uniform",
+    "successive-rejects",
+    "sequential-halving",
+    "sequential-halving(reuse=True)",
+    "ocba-m(n0=5)",
+    "evolved",
+]
+TOP_BUDGET = ["uniform", "successive-rejects", "opt-mai(reuse=True)", "ocba-m(n0=5)", "evolved"]
 CERTIFIED = ["evidence", "top-two", "track-and-stop"]
 CONFIDENCE = [*CERTIFIED, "kl-lucb", "ugape", "clucb", "lucb", "median-elimination"]
 TOP_CONFIDENCE = [*CERTIFIED, "kl-lucb", "ugape", "clucb", "lucb", "halving"]
@@ -45,16 +60,22 @@ def confidence(env_id: str, names: list[str], instance: str, K: int, episodes: i
         )
 
 
-def main(episodes: int, K: int) -> None:
-    """Print all tables."""
-    budgets(BEST, BUDGET, EASY, K, episodes)
-    confidence(BEST, CONFIDENCE, EASY, K, episodes // 25)
-    budgets(TOP, TOP_BUDGET, EASY, K, episodes, k=5, criterion="each")
-    confidence(TOP, TOP_CONFIDENCE, EASY, K, episodes // 25, k=5, criterion="each")
-    confidence(ALL, ALL_CONFIDENCE, EASY, K, episodes // 25, slack=0.05)
-    budgets(BEST, BUDGET, HARD, K, episodes)
-    confidence(BEST, CONFIDENCE, HARD, K, episodes // 25)
+def main(episodes: int = 1000, K: int = 30, wanted: str = ".") -> None:
+    """Print the tables whose titles match."""
+    five: dict[str, Any] = {"k": 5, "criterion": "each"}
+    tables: dict[str, tuple[Any, ...]] = {
+        f"the best of {K}, a budget": (budgets, BEST, BUDGET, EASY, {}),
+        f"the best of {K}, a guarantee": (confidence, BEST, CONFIDENCE, EASY, {}),
+        f"the five best of {K}, a budget": (budgets, TOP, TOP_BUDGET, EASY, five),
+        f"the five best of {K}, a guarantee": (confidence, TOP, TOP_CONFIDENCE, EASY, five),
+        f"all of {K} within .05, a guarantee": (confidence, ALL, ALL_CONFIDENCE, EASY, {"slack": 0.05}),
+        "nearly always right, a budget": (budgets, BEST, BUDGET, HARD, {}),
+        "nearly always right, a guarantee": (confidence, BEST, CONFIDENCE, HARD, {}),
+    }
+    for title, (table, env_id, names, instance, rules) in tables.items():
+        if re.search(wanted, title):
+            table(env_id, names, instance, K, episodes if table is budgets else episodes // 25, **rules)
 
 
 if __name__ == "__main__":
-    main(*(int(word) for word in (sys.argv[1:] + ["1000", "30"][len(sys.argv) - 1 :])))
+    main(*map(int, sys.argv[1:3]), *sys.argv[3:])

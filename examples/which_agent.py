@@ -71,6 +71,8 @@ CERTAIN = [
 ]
 # Samplers that stop by a certificate beside the agents that stop by themselves.
 ORACLES = ("ucbe", "static", "offline", "apt-oracle", "ugape")  # of a budget, where lucb is one on AllGood
+# By default it is uniform sampling as long as arms have 20 pulls each or fewer.
+FIRST_PULLS = {"ocba-m": "ocba-m(n0=5)"}
 CERTIFIED = ("uniform(stop='certificate')", "lsa(stop='certificate')", "ocba-m(stop='certificate')")
 
 
@@ -80,7 +82,8 @@ def candidates(case: Case, wanted: str) -> list[str]:
     if wanted == "delta":
         found = [name for name in known if "delta" in " ".join(recipe_of(name).needs)]
         return found + [name for name in CERTIFIED if name.partition("(")[0] in known]
-    return [name for name in known if not (name in ORACLES or case.problem == "AllGood" and name == "lucb")]
+    found = [name for name in known if not (name in ORACLES or case.problem == "AllGood" and name == "lucb")]
+    return [FIRST_PULLS.get(name, name) for name in found]
 
 
 def evaluated(case: Case, names: list[str], episodes: int, **rules: Any) -> agents.Evaluation:

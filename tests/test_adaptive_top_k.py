@@ -125,7 +125,6 @@ def test_readings_of_delta_c_by_hand() -> None:
     assert delta_c(bernstein_range=10.0) == delta_c()
     assert delta_c(bernstein_range=1) == pytest.approx(2 * 2.0225e-28, rel=1e-3)
     assert delta_c(bernstein_range=1000.0) == delta_c(bounds="hoeffding")  # Bernstein's bound is the larger one
-    assert delta_c(bounds="hoeffding", bernstein_range=1) == delta_c(bounds="hoeffding")
 
 
 def test_best_cutoff_by_hand() -> None:

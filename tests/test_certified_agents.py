@@ -127,7 +127,8 @@ def test_evidence_is_its_twin(problem: str) -> None:
 @pytest.mark.parametrize("problem", ["BestArm", "TopK", "Threshold"])
 def test_top_two_is_its_twin(problem: str) -> None:
     check(problem, "top-two", lambda game, word: top_two(game, True, None, drawer(word)))
-    fixed = "top-two(rule='eb-tc', proportions='fixed', beta=.4, seed=5)"
+    shares = "" if problem == "Threshold" else ", proportions='fixed', beta=.4, seed=5"  # which are of two arms
+    fixed = f"top-two(rule='eb-tc'{shares})"
     check(problem, fixed, lambda game, word: top_two(game, False, 0.4, drawer(word, 5)), seed=1)
 
 

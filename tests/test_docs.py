@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
 import os
 import re
 import runpy
@@ -11,6 +13,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from pages import write_files
 
@@ -85,6 +88,52 @@ def test_the_table_of_agents_tells_what_they_solve():
         assert (cell.strip() == "all") == (solves is ALL_PROBLEMS), name
         if solves is not ALL_PROBLEMS:
             assert {word for word in re.findall(r"\w+", cell) if word in PROBLEMS} == set(solves), name
+
+
+STORED = ROOT / "agents" / "models"
+TABLE = re.compile(r"^(?:\|.*\n)+|^```\{include\} which-agent.*\n```\n", re.MULTILINE)
+STAMP = re.compile(r"<!-- models: (.*) -->")
+PLAYED = ["learned.md", "learned-rivals.md", "model-selection.md", "which-agent.md"]
+
+
+def digest_of(name: str) -> str:
+    """Eight digits that stand for how a stored model decides, of its card and weights.
+
+    Args:
+        name: of its card.
+    """
+    card = json.loads((STORED / f"{name}.json").read_text())
+    found = hashlib.sha256(json.dumps([card.get(one) for one in ("names", "genes", "network", "features")]).encode())
+    weights = STORED / f"{name}.npz"
+    if weights.is_file():
+        with np.load(weights) as archive:
+            for array in sorted(archive):
+                found.update(array.encode() + archive[array].tobytes())
+    return found.hexdigest()[:8]
+
+
+@pytest.mark.parametrize("page", PLAYED)
+def test_tables_of_learned_agents_are_of_the_models_that_are_stored(page):
+    """If this fails: make the table anew by the command above it, and then write the digests that are expected here.
+
+    A table that tells nothing of a stored model says so: `<!-- models: none -->`.
+    """
+    text = (ROOT / "docs" / page).read_text()
+    asked = 0
+    for table in TABLE.finditer(text):
+        if table[0].startswith("|") and not (re.search(r"`(evolved|ppo)\b", table[0]) and re.search(r"\.\d", table[0])):
+            continue
+        stamp = STAMP.match(text, table.end() + 1)
+        assert stamp, f"{page}: no comment on the models below {table[0].splitlines()[0]}"
+        names = re.findall(r"(?:evolved|ppo)[a-z-]*", stamp[1])
+        assert stamp[1] == (", ".join(f"{name} {digest_of(name)}" for name in names) or "none")
+        asked += bool(names)
+    assert asked
+
+
+def test_digests_tell_models_apart():
+    names = [path.stem for path in STORED.glob("*.json")]
+    assert len({digest_of(name) for name in names}) == len(names) > 10
 
 
 def test_the_reference_names_what_exists():

@@ -229,8 +229,9 @@ class CertifiedPolicy(PlanPolicy):
             papers' experiments, for which nothing is proven.
         law: "bernoulli" (also any samples in [0, 1]), "gaussian" (also sub-Gaussian ones), or "student", Gaussian of
             unknown variance; None: see `Task.certified_law`.
-        rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
-        sigma: scale; None takes the task's.
+        rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several. It is of
+            boundary="mixture", and not of law="student".
+        sigma: scale, without effect by law="bernoulli"; None takes the task's.
     """
 
     stops = True
@@ -269,6 +270,20 @@ class CertifiedPolicy(PlanPolicy):
             "dependent": bool(self.task.dependent),
         }
         self.sides = self._sides_of(self.certifier, self._pairs)
+
+    def idle(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        if self.law == "bernoulli":
+            found["sigma"] = "as law='bernoulli' has no scale: say law='gaussian', or leave sigma out"
+        if self._nominal or self.law == "student":
+            found["rho"] = "which is of boundary='mixture' and the laws 'gaussian' and 'bernoulli' alone"
+        if not self.stops:
+            why = "as with a budget nothing is certified, and the pulls do not depend on it"
+            if self._sampling_boundary is not None:
+                return found | dict.fromkeys(("delta", "boundary", "rho"), why)
+            if self.sides.kind != ALL_GOOD or self._options["boundary"] == "mixture":
+                return found | {"delta": why}
+        return found
 
     @functools.cached_property
     def certifier(self) -> Certifier:

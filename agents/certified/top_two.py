@@ -277,6 +277,17 @@ class TopTwo(CertifiedPolicy):
         threshold = 0.0 if self.problem.boundary is None else self.problem.boundary
         self.rules = Rules(which, ids, beta, integer("seed", seed, 0, 2**32 - 1), threshold)
 
+    def idle(self) -> dict[str, str]:
+        found = super().idle()
+        if self.rules.ids:
+            found["beta"] = "which is of proportions='fixed' alone"
+        if self.problem.local:
+            why = f"as on {self.problem.name} the leader and the challenger are one arm"
+            found |= dict.fromkeys(("proportions", "beta"), why)
+            if self.rules.rule != TTTS:
+                found["seed"] = f"{why}, and nothing is drawn"
+        return found
+
     def remember(self, observation: Observation) -> Memory:
         K = self.task.K
         sampled = Sampled(np.zeros(K), np.zeros(K, np.int8), np.zeros(K, np.int8))

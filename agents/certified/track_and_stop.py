@@ -202,6 +202,12 @@ class TrackAndStop(CertifiedPolicy):
         closed = sides.law == GAUSSIAN or sides.law == BERNOULLI and sides.b == 0.0
         self.rules = Rules(sides.kind == TOP_K and sides.k == 1 and closed, cumulative)
 
+    def idle(self) -> dict[str, str]:
+        found = super().idle()
+        if not self.stops and self.law == "gaussian":
+            found["sigma"] = "as the optimal proportions of Gaussian arms do not depend on it"
+        return found
+
     def remember(self, observation: Observation) -> Memory:
         E, K = len(observation["pulls"]), self.task.K
         w, x, sums = np.zeros((3, E, K))

@@ -325,6 +325,17 @@ class Agent(ABC):
         """Remember that these parameters hold the truth of an instance, not a choice of the user."""
         self._told = frozenset(names)
 
+    def idle(self) -> dict[str, str]:
+        """Parameters that change nothing for this task, {name: why}: `agents.make` warns where they are given."""
+        return {}
+
+    def cautions(self) -> Iterator[str]:
+        """What `agents.make` warns of: parameters that were given and are `idle`."""
+        for name, why in self.idle().items():
+            value = None if name in self.told else self._parameters.get(name)
+            if value is not None:
+                yield f"{self.name}: {name}={value!r:.80} has no effect, {why}"
+
     def for_task(self, task: Task, **changed: Any) -> Agent:
         """This agent, made anew with its parameters for a task that differs in the rules of an episode.
 

@@ -235,7 +235,8 @@ class Certified(Agent):
         task: a task or an environment.
         agent: the agent within: an `Agent` of the same task, or of the same with another delta; it chooses the pulls.
         boundary: "mixture" or "kaufmann-koolen"; see `Problem.certifier`.
-        rho: number of pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
+        rho: number of pulls of an arm at which the Gaussian mixture is sharpest, not of law="student"; None: a mixture
+            over several.
         law: see `Task.certifier`.
         delta: None takes the task's.
 
@@ -275,6 +276,11 @@ class Certified(Agent):
         self.delta = level_of(agent.name, self.task, delta)
         self.law = self.task.certified_law(law)
         self.certifier = self.task.certifier(law=law, boundary=boundary, rho=rho)
+
+    def idle(self) -> dict[str, str]:
+        if self._parameters.get("law") != "student":
+            return {}
+        return {"rho": "which is of the laws 'gaussian' and 'bernoulli' alone"}
 
     def _inherit(self, agent: Agent) -> None:
         """Say of this agent what is said of the one within."""

@@ -60,5 +60,11 @@ class UCBE(IndexPolicy):
         # Where coordinates are pulled, the budget is worth budget * K / stop pulls of whole arms.
         self.a = factor * (budget * K / self.task.stop - K) / H
 
+    def idle(self) -> dict[str, str]:
+        given = [name for name in ("a", "scale") if self._parameters.get(name) is not None]
+        if "a" in given:
+            return dict.fromkeys(("b", "scale", "H"), "as a= stands in its place")
+        return {"b": "as scale= stands in its place"} if given else {}
+
     def index(self, T: Floats, D: Floats) -> Floats:
         return np.abs(D) - np.sqrt(self.a / T)

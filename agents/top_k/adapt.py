@@ -180,6 +180,11 @@ class _Policy(TopKAgent):
         factor = W**2 * math.log(K / level) / 2.0
         self.rules = Rules(self.policy, self.k, self.cap, epsilon, at, W, factor, R, best)
 
+    def idle(self) -> dict[str, str]:
+        if self.policy > 2 and self.budgeted and self.cap == UNLIMITED:
+            return {"delta": "which is needed to stop, and for the cap: with a budget it does not stop"}
+        return {}
+
     def rule(self, seen: Fields, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         _, public_seed = self.beside(observation, state.high)
         return next_arm_evenly, (*seen, *self.rules, *state.high, state.plans, public_seed, self.seed, out)

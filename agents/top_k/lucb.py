@@ -234,6 +234,12 @@ class LUCB(PlanPolicy):
         table = lil_table(level, factor * scale**2, TABULATED if lil else 0)
         self.rules = Rules(self.k, epsilon, self.stops, lil, level, factor * scale**2, table)
 
+    def idle(self) -> dict[str, str]:
+        found = {} if self.rules.lil else {"c": "which is of widths='lil' alone"}
+        if not self.stops:
+            found["epsilon"] = "as it is the tolerance at which the agent stops, and here it runs on"
+        return found
+
     def remember(self, observation: Observation) -> Memory:
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), Forest.of(E, K), np.zeros(E, ROUND))

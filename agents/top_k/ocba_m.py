@@ -12,6 +12,7 @@ departures  D1 the 2010 paper's sequential form (Delta = 1): of the arms below t
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -141,7 +142,8 @@ class OCBAm(TopKAgent):
         task: a task or an environment. n0: first pulls of each arm, >= 2 (the authors: 20, at least 5).
         Delta: pulls per allotment, >= 1. seed: the agent's own seed, an integer in 0 .. 2^32 - 1.
 
-    It promises nothing and never stops by itself.
+    It promises nothing and never stops by itself. Up to n0 pulls of each arm it is uniform sampling, to the pull: a
+    budget of at most n0 K needs a smaller n0, and `agents.make` warns of it.
     """
 
     name, source = "ocba-m", "Chen, He, Fu & Lee, INFORMS Journal on Computing 2008"
@@ -150,6 +152,15 @@ class OCBAm(TopKAgent):
         super().__init__(task)
         n0, Delta = integer("n0", n0, 2, 2**31 - 1), integer("Delta", Delta, 1, 2**31 - 1)
         self.rules, self.seed = Rules(self.k, n0, Delta), integer("seed", seed, 0, 2**32 - 1)
+
+    def cautions(self) -> Iterator[str]:
+        yield from super().cautions()
+        n0, K, budget = self.rules.n0, self.task.K, self.task.budget
+        if budget is not None and budget <= n0 * K:
+            yield (
+                f"{self.name} begins with n0={n0} pulls of each of {K} arms, which takes the budget of {budget}: so it "
+                "is uniform sampling; take a smaller n0, of 5 or more"
+            )
 
     def remember(self, observation: Observation) -> Memory:
         owed = np.zeros(observation["pulls"].shape, np.int64)

@@ -218,6 +218,14 @@ class UGapE(PlanPolicy):
         factor = scale * (budget - K) / (4.0 * H) if a is None else b**2 * a  # type: ignore[operator]
         self.rules = Rules(self.k, -math.inf, 0.0, factor)
 
+    def idle(self) -> dict[str, str]:
+        if self.task.budget is None:
+            return dict.fromkeys(("H", "scale", "a"), "which is of tasks with a budget alone")
+        found = {"delta": "which is of tasks without a budget alone"}
+        if "a" in self._parameters and self._parameters["a"] is not None:
+            return found | dict.fromkeys(("H", "scale"), "as a= stands in its place")
+        return found | {"sigma": "as with a budget it cancels, unless a= is given"}
+
     def remember(self, observation: Observation) -> Memory:
         return Memory(self.new_plans(observation), Kept.of(*observation["pulls"].shape))
 

@@ -169,6 +169,10 @@ class Problem(ABC):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def idle(self) -> dict[str, str]:
+        """Parameters that change nothing beside the others, {name: why}: environments warn where they are given."""
+        return {}
+
     def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
         """Refuse a task, or arms, that the problem is not defined on. Here: arms of several dimensions.
 

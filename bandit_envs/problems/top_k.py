@@ -78,7 +78,7 @@ class TopK(Problem):
 
     Args:
         k: size of the answer, in 1 .. K - 1.
-        epsilon: tolerance of the criterion, >= 0.
+        epsilon: tolerance of the criterion, >= 0; without effect by "exact", where environments warn of it.
         criterion: "aggregate": mean of the best k minus mean of the selected <= epsilon; "each": every selected mean
             >= k-th best - epsilon; "exact": the selected means are the k largest.
 
@@ -89,7 +89,7 @@ class TopK(Problem):
     source = "Kalyanakrishnan & Stone 2010; Chen, Chen, Zhang & Zhou 2017"
     parameters = {
         "k": "Number of arms in the answer.",
-        "epsilon": "Tolerance of the criterion.",
+        "epsilon": "Tolerance of the criterion; by exact there is none.",
         "criterion": "What a correct answer is: aggregate, each or exact.",
     }
     metric_types = {"aggregate_regret": np.float64, "normalised_sum": np.float64, "misidentified": np.int64}
@@ -102,6 +102,12 @@ class TopK(Problem):
             raise ValueError(f"k must be an integer in [1, K - 1], K the number of arms, got {k!r:.200}") from None
         self.epsilon = number("epsilon", epsilon, 0)
         self.criterion = choice("criterion", criterion, CRITERIA)
+
+    def idle(self) -> dict[str, str]:
+        if self.criterion != "exact" or self.epsilon == 0:
+            return {}
+        others = " or ".join(repr(one) for one in CRITERIA if one != "exact")
+        return {"epsilon": f"as criterion='exact' has no tolerance: say criterion={others}, or leave epsilon out"}
 
     def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
         if task.K < 2:
@@ -220,6 +226,8 @@ class TopK(Problem):
         W = number("width", width, 0, above=True)
         R = W if bernstein_range is None else number("bernstein_range", bernstein_range, 0, above=True)
         tightest = choice("bounds", bounds, BOUNDS) == "tightest"
+        if bernstein_range is not None and not tightest:
+            raise ValueError(f"bernstein_range belongs to bounds='tightest', got {bernstein_range!r} with {bounds!r}")
         best = choice("cutoff", cutoff, CUTOFFS) == "best"
         T, m, v = (np.asarray(x) for x in (pulls, mean, variance))
         if not T.shape == m.shape == v.shape or T.ndim == 0 or T.shape[-1] <= self.k:
