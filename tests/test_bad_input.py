@@ -733,7 +733,8 @@ def test_odd_parameters_of_agents(
                 _, error = attempt(agent.predict, env.reset(seed=1)[0])
             assert error is None or parameter in str(error), (value, error)
     assert tried >= len(ODD)
-    assert not recwarn.list
+    idle = rf"{name}: {parameter}=.* has no effect|ocba-m begins with n0="
+    assert not [said for said in recwarn.list if not re.search(idle, str(said.message))]
 
 
 SEEN: dict[str, Any] = {

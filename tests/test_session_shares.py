@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import agents
-from agents.session.doubts import smallest_difference
+from agents.session.doubts import needs_no_results, smallest_difference
 from agents.session.promise import Share, share_of
 from agents.session.setup import task_from_facts
 from bandit_envs import PROBLEMS, Problem, Task
@@ -226,6 +226,27 @@ def test_facts_that_go_together_badly_are_named(facts: dict[str, Any], said: str
     agent = "uniform" if "budget" in facts else "evidence"
     with pytest.warns(UserWarning, match=said):
         agents.Session(agent, facts, store="sqlite://")
+
+
+@pytest.mark.parametrize(
+    ("facts", "needs_none"),
+    [
+        ({"problem": "Feasible", "A": [[1.0], [-1.0]], "b": [0.62, -0.61]}, False),  # both ends of the range lie outside
+        ({"problem": "Feasible", "A": [[1.0], [-1.0]], "b": [0.62, -0.61], "tolerance": 0.2}, True),  # no arm is far inside
+        ({"problem": "Feasible", "A": [[1.0], [-1.0]], "b": [2.0, 1.0]}, True),  # the range lies inside
+        ({"problem": "Feasible", "A": [[1.0]], "b": [0.5], "tolerance": 0.4}, False),
+        ({"problem": "Feasible", "A": [[1.0]], "b": [0.5], "tolerance": 0.6}, True),
+        ({"problem": "Threshold", "threshold": 0.05}, False),
+        ({"problem": "Threshold", "threshold": 0.5, "tolerance": 0.6}, True),
+        ({"problem": "TopK", "k": 2, "epsilon": 0.9, "criterion": "each"}, False),
+        ({"problem": "TopK", "k": 2, "epsilon": 1.1, "criterion": "each"}, True),
+        ({"problem": "AllGood", "epsilon": 0.9}, False),
+        ({"problem": "AllGood", "epsilon": 1.1}, True),
+    ],
+)
+def test_what_needs_no_results(facts: dict[str, Any], needs_none: bool) -> None:
+    task, _ = task_from_facts({"arms": 3, "range": (0, 1), **facts})
+    assert needs_no_results(task) == needs_none
 
 
 def test_the_smallest_difference_is_where_the_certificate_begins_to_hold() -> None:

@@ -10,6 +10,7 @@ from .book import Book
 
 __all__ = ["doubts", "needs_no_results", "rounded", "smallest_difference"]
 
+LEVELS = 9  # of the means that are tried
 STEPS = 40  # halvings, of the smallest difference
 WIDE = 0.5  # of the range: where only larger differences can be certified, that is worth a sentence
 
@@ -66,9 +67,10 @@ def rounded(book: Book, new: int) -> str | None:
 
 
 def needs_no_results(task: Task) -> bool:
-    """Whether one answer is right for all means at the ends of the range, as where a tolerance is as wide as it.
+    """Whether one answer is right for all means tried, from end to end of the range, as where a tolerance is as wide.
 
     Arms are alike before they are measured, so that the answers of all arms, of none, or of the first k are tried.
+    Each is held to means of two levels; the levels are the range in equal steps, and the ends of a polyhedron.
 
     Args:
         task: of scalar arms with a range.
@@ -76,9 +78,15 @@ def needs_no_results(task: Task) -> bool:
     problem, K = task.make_problem(), task.K
     if task.D > 1 or task.support is None:
         return False
-    high = sorted({1, K // 2, K - 1, K} - {0})  # so many arms have the highest mean: the first ones, or the last
+    tried = np.linspace(*task.support, LEVELS)
+    if problem.polyhedron is not None:
+        ends = np.clip(problem.polyhedron.b / problem.polyhedron.A[:, 0], *task.support)
+        tried = np.unique(np.concatenate([tried, ends, 0.5 * (ends + ends.mean())]))
+    high = sorted({1, K // 2, K - 1, K} - {0})  # so many arms have the first of two levels: the first ones, or the last
     first = np.arange(K) < np.array(high)[:, None]
-    means = np.where(np.concatenate([first, first[:, ::-1]]), *task.support[::-1])
+    first = np.concatenate([first, first[:, ::-1]])[:, None]
+    pairs = np.stack(np.meshgrid(tried, tried), axis=-1).reshape(-1, 2, 1)
+    means = np.where(first, pairs[:, 0], pairs[:, 1]).reshape(-1, K)
     sizes = (0, K) if problem.answer_size is None else (problem.answer_size,)
     return any(problem.is_correct(np.tile(np.arange(K) < size, (len(means), 1)), means).all() for size in sizes)
 
