@@ -231,8 +231,8 @@ def test_facts_that_go_together_badly_are_named(facts: dict[str, Any], said: str
 @pytest.mark.parametrize(
     ("facts", "needs_none"),
     [
-        ({"problem": "Feasible", "A": [[1.0], [-1.0]], "b": [0.62, -0.61]}, False),  # both ends of the range lie outside
-        ({"problem": "Feasible", "A": [[1.0], [-1.0]], "b": [0.62, -0.61], "tolerance": 0.2}, True),  # no arm is far inside
+        ({"problem": "Feasible", "A": [[1.0], [-1.0]], "b": [0.62, -0.61]}, False),  # both ends lie outside
+        ({"problem": "Feasible", "A": [[1.0], [-1.0]], "b": [0.62, -0.61], "tolerance": 0.2}, True),  # too thin
         ({"problem": "Feasible", "A": [[1.0], [-1.0]], "b": [2.0, 1.0]}, True),  # the range lies inside
         ({"problem": "Feasible", "A": [[1.0]], "b": [0.5], "tolerance": 0.4}, False),
         ({"problem": "Feasible", "A": [[1.0]], "b": [0.5], "tolerance": 0.6}, True),
