@@ -169,6 +169,30 @@ def hasty(task: Any) -> Any:
     return certified(task, Hasty(task), "statistics", {})
 
 
+def test_what_is_pulled_once_the_agent_within_has_stopped() -> None:
+    """The arm that a certificate lacks; a rare one where it has fewer than sqrt(t) - K / 2 pulls of t, or none."""
+    kwargs = {"instance": bernoulli(0.02, 0.05, 0.5, 0.52, 0.55), "delta": 0.1, "max_pulls": 10**5}
+    env = gym.make("bandit_envs/BestArm-v0", actions="arm", **kwargs)
+    agent, K, rare = hasty(env), 5, 0
+    certifier = agent.certifier.decider(0.1)
+    observation, state, t, due, arm, way = env.reset(seed=4)[0], None, 0, 0, 0, np.zeros(2 + 3 * K)
+    for t in range(1500):
+        pulls = observation["pulls"]
+        if t >= due:
+            due = t + max(t // 48, 1)
+            statistics = pulls, observation["mean"], observation["variance"]
+            inside, room = np.full(K, -1, np.int8), np.zeros(certifier.room)
+            ask(certifier.address, *statistics, inside, certifier.numbers, room, way)
+            assert way[0] == -math.inf  # nothing is certified yet
+            lacks, least = int(way[2]), int(pulls.argmin())
+            arm = least if pulls[least] < max(math.sqrt(t) - K / 2, 1) else lacks
+            rare += arm != lacks
+        told, state = agent.predict(observation, state)
+        assert told == arm
+        observation, *_ = env.step(told)
+    assert 20 < rare < 300
+
+
 # --- doors ------------------------------------------------------------------------------------------------------------
 
 
