@@ -164,6 +164,31 @@ def test_evidence_for_each_holds_next_to_means_of_1(k: int) -> None:
         assert found[e] == pytest.approx(brute(problem, "bernoulli", T[e], m[e], m[e], answers[e]), rel=1e-8, abs=1e-13)
 
 
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("k", [2, 3])
+def test_evidence_for_each_where_the_cheapest_arms_change(k: int, law: str) -> None:
+    """The tolerance is wide, so that other arms are the cheapest ones to raise at the one end than at the other."""
+    generator, E, K, epsilon = np.random.default_rng(6), 300, 6, 0.45
+    T, m, v = statistics(generator, K, E, 0.6)
+    problem = TopK(k, epsilon, "each")
+    found, answers = problem.evidence(T, m, law=law, sigma=SIGMA, variance=v), problem.plug_in(m)
+    for e in range(E):
+        least = math.inf
+        for i in np.flatnonzero(answers[e]):
+            x = np.linspace(-0.6, 1 - epsilon if law == "bernoulli" else 1.0, 3001)[:, None]
+            x = x[(x <= m[e, i]) & ((x >= 0) | (law != "bernoulli"))][:, None]
+            if not len(x):
+                continue
+            b = np.delete(np.arange(K), i)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                up = T[e, b] * d(law, m[e, b], v[e, b], np.maximum(m[e, b], x + epsilon))
+                up = np.sort(np.where(np.isnan(up), np.inf, up))[:, :k]
+                cost = T[e, i] * d(law, m[e, i], v[e, i], x)[:, 0] + up.sum(axis=1)
+            least = min(least, cost.min())
+        assert found[e] <= least * (1 + 1e-9) + 1e-12, e
+        assert found[e] >= 0.98 * least - 0.01, e
+
+
 @pytest.mark.parametrize("tolerance", [0.0, 0.06])
 @pytest.mark.parametrize("normalise", [True, False])
 def test_evidence_of_feasible_arms_is_a_quadratic_program(tolerance: float, normalise: bool) -> None:

@@ -59,10 +59,10 @@ def others_at(law: Any, mode: Any, i: Any, k: Any, y: Any, mean: Any, room: Any,
 def _set_holds(law: Any, i: Any, low: Any, high: Any, mean: Any, room: Any, u: Any, chosen: Any) -> Any:
     """Whether the arms chosen at `high`, where the costs are u, are the cheapest ones on all of [low, high].
 
-    Where they cost inf, as Bernoulli arms do at 1, so may others, which cost less just below.
+    Where they cost inf, as Bernoulli arms do at 1, so may others, which cost less just below. `low` is the k-th largest
+    mean or more, so that, ties aside, k arms at most cost nothing there: where one of them is left out, a chosen one costs more.
     """
     K, largest, least = len(mean), -math.inf, math.inf
-    starting, waiting = math.inf, -math.inf
     for a in range(K):
         if a == i:
             continue
@@ -71,13 +71,9 @@ def _set_holds(law: Any, i: Any, low: Any, high: Any, mean: Any, room: Any, u: A
         at_low = arm_cost(law, room[2 * K + a], mean[a], room[4 * K + a], low) if mean[a] < low else 0.0
         if chosen[a] > 0.0:
             largest = max(largest, u[a] if law == STUDENT else at_low)
-            if u[a] > 0.0 and at_low == 0.0:
-                starting = min(starting, mean[a])
         else:
             least = min(least, at_low)
-            if at_low == 0.0:
-                waiting = max(waiting, mean[a])
-    return largest <= least and (law == STUDENT or starting >= waiting)
+    return largest <= least
 
 
 @part
