@@ -60,7 +60,8 @@ def _set_holds(law: Any, i: Any, low: Any, high: Any, mean: Any, room: Any, u: A
     """Whether the arms chosen at `high`, where the costs are u, are the cheapest ones on all of [low, high].
 
     Where they cost inf, as Bernoulli arms do at 1, so may others, which cost less just below. `low` is the k-th largest
-    mean or more, so that, ties aside, k arms at most cost nothing there: where one of them is left out, a chosen one costs more.
+    mean or more, so that at most k arms cost nothing there, ties aside: where one of them is left out, a chosen one
+    costs more.
     """
     K, largest, least = len(mean), -math.inf, math.inf
     for a in range(K):
