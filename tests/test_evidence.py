@@ -506,9 +506,10 @@ def test_the_bounds_of_many_arms_meet_and_the_proportions_reach_them(K: int) -> 
         assert len(set(zip(kinds, w, strict=True))) == len(set(kinds)) < K
 
 
+@pytest.mark.parametrize("K", [20, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
-def test_the_bounds_meet_where_sets_of_arms_are_many(law: str) -> None:
-    means, problem = np.random.default_rng(4).uniform(size=50), TopK(5, 0.1, "each")
+def test_the_bounds_meet_where_sets_of_arms_are_many(law: str, K: int) -> None:
+    means, problem = np.random.default_rng(4).uniform(size=K), TopK(5, 0.1, "each")
     game = game_of(problem, means, law, 0.5)
     assert game.is_solved
     assert game.value * (1 - 1e-12) <= game.most <= game.value * (1 + 8e-7)
