@@ -25,6 +25,7 @@ def evaluation(rows: str = "all", episodes: int = 200) -> Evaluation:
 def test_holm_by_hand() -> None:
     """Of .01, .04, .03, .005, ascending: .005 x 4, .01 x 3, .03 x 2, and .04 x 1, which is raised to .06."""
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([1.0, 0.0, 0.7]).tolist() == [1.0, 0.0, 1.0]
     assert holm([0.6, 0.5]) == pytest.approx([1.0, 1.0])
     assert holm([0.2]).tolist() == [0.2]
     for wrong in ([0.1, 1.2], [[0.1]], [-0.1]):

@@ -279,6 +279,24 @@ def test_events_before_a_state_that_is_kept_are_checked(tmp_path: Path) -> None:
             agents.Session(store=tmp_path / f"{name}.db")
 
 
+def test_the_latest_state_that_can_be_read_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """States are kept after 5, 10 .. results, the last three of them; without any, all events are counted."""
+    monkeypatch.setattr("agents.session.ledger.STEPS", 5)
+    place, seen = tmp_path / "a.db", []
+    with agents.Session("apt", {**FACTS, "budget": 99}, store=place) as session:
+        for i in range(23):
+            session.tell("abc"[i % 3], (i % 4) / 3)
+        told = session.unsure().tolist(), session.next(), session.version
+    for kept in (20, 15, 10, 0):
+        with agents.Session(store=place) as session:
+            seen.append(session._ledger._kept)
+            assert (session.unsure().tolist(), session.next(), session.version) == told
+        with contextlib.closing(sqlite3.connect(place)) as connection:
+            connection.execute("update snapshot set data = x'00' where length(data) > 1 and upto >= ?", (kept,))
+            connection.commit()
+    assert seen == [20, 15, 10, 0]
+
+
 def test_a_session_that_is_open_sees_what_is_damaged_next(tmp_path: Path) -> None:
     with agents.Session("uniform", FACTS, store=tmp_path / "a.db") as session:
         eventful(session)
