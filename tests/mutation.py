@@ -9,7 +9,7 @@ Each mutant is the code with one change: another number, comparison or operator,
 a sign left out, branches exchanged, a statement removed. They are drawn by a fixed seed, from all files of `AREAS` by
 their size. Of each, the tests of its area are run, quickest first, in a copy of this folder, until one fails. The table
 of DIR, `mutants.csv`, says which. A mutant that no test catches is a hole in the tests, or it changes nothing that
-anybody can see: such ones are named, with the reason, in `tests/mutation_equivalent.csv`.
+anybody can see: such ones are named, with the reason, in `tests/mutation_equivalent.csv`, and not tried any more.
 
 Kernels that cannot contain the change are not compiled anew: in the copy, those of a file are stale where one of its
 functions uses what has been changed, over any number of steps.
@@ -272,7 +272,7 @@ def main() -> int:
         known = rows.get(mutant.id)
         if known is not None and not (given.again and known["verdict"] == "survived"):
             continue
-        verdict, by, seconds = copy.verdict(mutant)
+        verdict, by, seconds = ("survived", "", 0.0) if mutant.id in reasons() else copy.verdict(mutant)
         told = mutant.id, mutant.file, str(mutant.line), mutant.change, mutant.code, verdict, by, f"{seconds:.0f}"
         rows[mutant.id] = dict(zip(COLUMNS, told, strict=True))
         with table.with_suffix(".new").open("w", newline="") as file:
