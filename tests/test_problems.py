@@ -386,6 +386,16 @@ KNOWLEDGE = (  # what compares the name of a problem, asks for its class, or gue
 )
 
 
+@pytest.mark.parametrize("kind", [Threshold, AllGood, TopK, BestArm, Feasible], ids=lambda kind: kind.name)
+def test_defaults(kind: Any) -> None:
+    """Those of a certificate, which are another certificate if they change, and of an environment."""
+    assert kind.defaults["budget"] == 200
+    words = {"D": 1, "law": "gaussian", "sigma": 1.0, "boundary": "mixture", "rho": None, "centre": 0.0}
+    words |= {"search": "pairs", "dependent": False}
+    taken = inspect.signature(kind.certifier).parameters
+    assert {word: taken[word].default for word in words} == words
+
+
 def test_nobody_else_knows_a_problem_by_its_name() -> None:
     found = []
     for top in ("bandit_envs", "agents"):
