@@ -371,7 +371,7 @@ class Problem(ABC):
 
         The smallest sum over arms of pulls times the divergence from the empirical means to those of such an instance;
         0 where an arm that matters has no pull, or where the answer is wrong for the empirical means; inf where no
-        instance makes it wrong.
+        instance makes it wrong. Of dependent coordinates it is a bound from below, by the rows of the polyhedron.
 
         Args:
             pulls: (..., K), counts.
