@@ -17,7 +17,7 @@ from scipy import stats
 
 import agents
 from agents.core import ALL_PROBLEMS, Agent
-from agents.core.certified import Certified, certified
+from agents.core.certified import Certified, Featured, certified
 from agents.evaluation import lockstep, plan
 from agents.evaluation.report import summary
 from bandit_envs import PROBLEMS, AllGood, BestArm, Problem, Threshold, TopK, jit, nearest_way
@@ -300,6 +300,23 @@ def test_a_network_reads_what_the_environment_would_show_it() -> None:
             for name in ("ppo", "ppo" + CERTIFIED)
         )
         assert_frame_equal(plain.pulls.drop(columns="agent"), sure.pulls.drop(columns="agent"))
+
+
+def test_a_policy_that_remembers_is_told_where_an_episode_begins() -> None:
+    told = []
+
+    class Remembers:
+        def predict(self, x: Any, state: Any, episode_start: Any, deterministic: bool) -> Any:
+            told.append((state, episode_start.tolist()))
+            return np.full(len(episode_start), len(told) % 4), (state or 0) + 1
+
+    env = gym.make("bandit_envs/Threshold-v0", actions="arm", **SETTINGS["Threshold"], delta=1e-9, max_pulls=9)
+    agent = certified(env, Featured(env, Remembers()), "features", {})
+    (observation, _), state = env.reset(seed=1), None
+    for _ in range(5):
+        arm, state = agent.predict(observation, state)
+        observation, *_ = env.step(arm)
+    assert told == [(t or None, [t == 0]) for t in range(5)]
 
 
 def test_levels_are_reported() -> None:

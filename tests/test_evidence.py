@@ -508,8 +508,9 @@ def test_the_bounds_of_many_arms_meet_and_the_proportions_reach_them(K: int) -> 
 
 @pytest.mark.parametrize("K", [20, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
-def test_the_bounds_meet_where_sets_of_arms_are_many(law: str, K: int) -> None:
-    means, problem = np.random.default_rng(4).uniform(size=K), TopK(5, 0.1, "each")
+@pytest.mark.parametrize("problem", [TopK(5, 0.1, "each"), TopK(3, 0.02)], ids=repr)
+def test_the_bounds_meet_where_sets_of_arms_are_many(problem: Any, law: str, K: int) -> None:
+    means = np.random.default_rng(4).uniform(size=K)
     game = game_of(problem, means, law, 0.5)
     assert game.is_solved
     assert game.value * (1 - 1e-12) <= game.most <= game.value * (1 + 8e-7)
