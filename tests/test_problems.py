@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandit_envs import AllGood, BestArm, Feasible, Problem, Task, Threshold, TopK
+from bandit_envs.evidence.boundaries import RHO_AT
 from bandit_envs.lookup import find
 from bandit_envs.problems import PROBLEMS
 
@@ -394,6 +395,11 @@ def test_defaults(kind: Any) -> None:
     words |= {"search": "pairs", "dependent": False}
     taken = inspect.signature(kind.certifier).parameters
     assert {word: taken[word].default for word in words} == words
+    D = len(kind.defaults["A"][0]) if kind is Feasible else 1
+    problem = kind(kind.defaults["A"], kind.defaults["b"]) if kind is Feasible else kind()
+    assert problem.certifier(3, D, rho=1e-3).numbers[RHO_AT] == 1e-3
+    with pytest.raises(ValueError, match="rho must be"):
+        problem.certifier(3, D, rho=0.0)
 
 
 def test_nobody_else_knows_a_problem_by_its_name() -> None:
