@@ -345,6 +345,17 @@ def test_levels_are_reported() -> None:
     assert "level" not in plain.episodes
 
 
+def test_arms_that_are_pulled_once_are_decided_on_too() -> None:
+    certifier, told = Threshold(0.0).certifier(2), np.zeros(8)
+    pulls, mean, variance, inside = np.array([1, 1]), np.array([9.0, -9.0]), np.zeros(2), np.full(2, -1, np.int8)
+    ways = certifier.ways(pulls[None], mean[None], variance[None], inside[None].copy())
+    assert ways.shape == (1, 8)
+    assert ways[0, 0] > math.log(10)
+    quick = certifier.decider(0.1)
+    ask(quick.address, pulls, mean, variance, inside, quick.numbers, np.zeros(quick.room), told)
+    assert told[0] == math.inf
+
+
 # --- looks ------------------------------------------------------------------------------------------------------------
 
 

@@ -189,6 +189,21 @@ def test_evidence_for_each_where_the_cheapest_arms_change(k: int, law: str) -> N
         assert found[e] >= 0.98 * least - 0.01, e
 
 
+def test_evidence_of_two_arms_of_unknown_variances_where_it_has_several_minima() -> None:
+    """The cost of one mean for both has one minimum near each of them, if they are many deviations apart."""
+    generator, several = np.random.default_rng(7), 0
+    T = np.round(np.exp(generator.uniform(0, 5, (400, 2)))).astype(np.int64)
+    m, v = generator.random((400, 2)), np.exp(generator.uniform(-9, 0, (400, 2)))
+    found = BestArm().evidence(T, m, law="student", variance=v)
+    for e in range(400):
+        y = np.linspace(m[e].min(), m[e].max(), 20001)
+        cost = sum(T[e, a] / 2 * np.log1p((y - m[e, a]) ** 2 / v[e, a]) for a in range(2))
+        assert 0.999 * cost.min() - 1e-3 <= found[e] <= cost.min() * (1 + 1e-9)
+        inner = (cost[1:-1] < cost[:-2]) & (cost[1:-1] < cost[2:])
+        several += inner.sum() + (cost[0] < cost[1]) + (cost[-1] < cost[-2]) > 1
+    assert several > 50
+
+
 @pytest.mark.parametrize("tolerance", [0.0, 0.06])
 @pytest.mark.parametrize("normalise", [True, False])
 def test_evidence_of_feasible_arms_is_a_quadratic_program(tolerance: float, normalise: bool) -> None:
