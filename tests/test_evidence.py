@@ -494,7 +494,15 @@ def scipy_game(problem: Any, law: str, means: Any) -> tuple[float, float]:
 @pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize(
     "problem",
-    [BestArm(0.05), TopK(2, 0.1), TopK(2), TopK(2, 0.25, "each"), AllGood(0.25), AllGood(0.3, True, 0.1)],
+    [
+        BestArm(0.05),
+        TopK(2, 0.1),
+        TopK(3, 0.05),
+        TopK(2),
+        TopK(2, 0.25, "each"),
+        AllGood(0.25),
+        AllGood(0.3, True, 0.1),
+    ],
     ids=repr,
 )
 def test_the_characteristic_time_is_that_of_an_independent_solver(problem: Any, law: str) -> None:
