@@ -11,6 +11,7 @@ from .book import Book
 __all__ = ["doubts", "needs_no_results", "rounded", "smallest_difference"]
 
 LEVELS = 9  # of the means that are tried
+MANY = 10_000  # arms
 STEPS = 40  # halvings, of the smallest difference
 WIDE = 0.5  # of the range: where only larger differences can be certified, that is worth a sentence
 
@@ -31,6 +32,11 @@ def doubts(task: Task, delta: float | None) -> list[str]:
     if task.support is None or task.law == "gaussian":
         return found
     width = task.support[1] - task.support[0]
+    if task.sigma > 0.5 * width * (1.0 + 1e-9):
+        found.append(
+            f"sigma={task.sigma:g} tells nothing: on a range of {width:g}, {width / 2:g} is a scale of whatever is "
+            "measured; leave sigma out"
+        )
     if needs_no_results(task):
         settings = ", ".join(f"{name}={value}" for name, value in task.parameters.items())
         found.append(
@@ -73,10 +79,10 @@ def needs_no_results(task: Task) -> bool:
     Each is held to means of two levels; the levels are the range in equal steps, and the ends of a polyhedron.
 
     Args:
-        task: of scalar arms with a range.
+        task: of scalar arms with a range; of very many nothing is said.
     """
     problem, K = task.make_problem(), task.K
-    if task.D > 1 or task.support is None:
+    if task.D > 1 or task.support is None or K > MANY:
         return False
     tried = np.linspace(*task.support, LEVELS)
     if problem.polyhedron is not None:
