@@ -80,7 +80,7 @@ AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entr
     "agents/session/run.py": [*SESSIONS[:2], "test_session_ends.py", *SESSIONS[2:]],
     "agents/session/store.py": SESSIONS,
     "agents/session/views.py": SESSIONS,
-    "agents/evaluation/statistics.py": ["test_statistics.py test_comparisons.py"],
+    "agents/evaluation/statistics.py": ["test_statistics.py test_comparisons.py", "test_checkpoints.py"],
 }
 
 # --- which mutants ----------------------------------------------------------------------------------------------------

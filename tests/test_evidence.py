@@ -204,6 +204,13 @@ def test_evidence_of_two_arms_of_unknown_variances_where_it_has_several_minima()
     assert several > 50
 
 
+def test_a_tolerance_as_wide_as_the_range_leaves_no_wrong_answer() -> None:
+    pulls, mean = [5, 7, 9], [0.9, 0.6, 0.1]
+    for problem in (TopK(1, 1.0), BestArm(1.0), TopK(1, 1.0, "each"), AllGood(1.0)):
+        assert problem.evidence(pulls, mean, law="bernoulli") == math.inf
+        assert problem.evidence(pulls, mean, law="gaussian") < math.inf
+
+
 @pytest.mark.parametrize("tolerance", [0.0, 0.06])
 @pytest.mark.parametrize("normalise", [True, False])
 def test_evidence_of_feasible_arms_is_a_quadratic_program(tolerance: float, normalise: bool) -> None:

@@ -56,6 +56,7 @@ def test_bounds_by_hand() -> None:
         math.log(2 * (math.log(1299) + 1) * 3 * 25) - 1
     )
     assert fm.log_minimax_bound(H=1.0, T=10_000, K=1, D=1, R=1.0) == pytest.approx(-140_000)
+    assert fm.log_minimax_bound(H=1.0, T=10_000, K=1, D=1, R=2.0) == pytest.approx(-35_000)
 
 
 def test_lower_bounds_are_below_upper_bounds() -> None:

@@ -402,6 +402,10 @@ def test_defaults(kind: Any) -> None:
         problem.certifier(3, D, rho=0.0)
 
 
+def test_whose_score_is_the_share_of_arms_that_are_classified_correctly() -> None:
+    assert [name for name in PROBLEMS if PROBLEMS[name].scores_arms] == ["Threshold", "Feasible"]
+
+
 def test_nobody_else_knows_a_problem_by_its_name() -> None:
     found = []
     for top in ("bandit_envs", "agents"):

@@ -163,6 +163,9 @@ def test_shares_by_hand() -> None:
     # Half of what was kept for the 3 first pairs, the other half for 3 pairs of the first arm added, of which half.
     assert share_of(pairs, 3, np.arange(2), True, 3, 0.2).ratio == pytest.approx(1 * 0.2 / 6)
     assert share_of(pairs, 3, np.arange(4), True, 4, 0.2).ratio == pytest.approx(3 * 0.2 * 0.5 * 0.5 / 3)
+    # Of 10 first arms none is left: the first two added ones have 10 and 11 pairs, and halves of 1/2 and 1/6.
+    assert share_of(pairs, 10, np.array([10, 11]), True, 12, 0.0).ratio == pytest.approx(0.5 / 6 / 11)
+    assert share_of(pairs, 10, np.array([9, 10]), True, 11, 0.0).ratio == pytest.approx(1 / 90)
 
 
 @pytest.mark.parametrize("reserve", [0.0, 0.25])
