@@ -76,6 +76,8 @@ def test_the_latest_of_the_best_is_kept():
     assert latest_of_the_best(np.stack([best, best - 0.1])) == 0  # worse in every episode
     assert latest_of_the_best(np.stack([best, best[::-1] - 0.1, best - 0.2])) == 1  # deficit 0.1, standard error 0.58
     assert latest_of_the_best(np.ones((3, 4))) == 2  # all alike, without any error
+    near = np.array([[1.0, 1.0, 1.0], [1.1, 0.9, 0.7]])  # deficit 0.1, standard error 0.2 / sqrt(3) = 0.115
+    assert latest_of_the_best(near) == 1
     assert latest_of_the_best(np.stack([best - 0.1, best, best])) == 2
     assert latest_of_the_best(np.stack([best])) == 0
 
