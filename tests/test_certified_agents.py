@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -13,7 +14,9 @@ from twins_certified import Game, best_arm_proportions, evidence, top_two, track
 from twins_top_k import drawer
 
 import agents
+from agents.certified.policy import held
 from agents.certified.proportions import best_arm_proportions as kernel_proportions
+from agents.certified.ways import LOCAL, TOP_K
 from bandit_envs import AllGood, Bernoulli, BestArm, Gaussian, Instance, Task, TopK, jit
 
 ALL = ["BestArm", "TopK", "AllGood", "Threshold"]
@@ -37,6 +40,15 @@ def seen(pulls: list[int], mean: list[float], variance: float = 1.0) -> dict[str
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def test_how_often_an_arm_is_pulled_in_a_row_by_hand() -> None:
+    """sqrt(N) / 2 times; of pairs of many arms (K / 128)^2 times, but not more often than it has been pulled."""
+    pairs, alone, times = SimpleNamespace(kind=TOP_K), SimpleNamespace(kind=LOCAL), held.py_func
+    assert [times(N, 50, pairs) for N in (0, 3, 16, 10_000)] == [1, 1, 2, 50]
+    assert [times(N, 640, pairs) for N in (9, 1000, 10_000)] == [9, 25, 50]
+    assert times(1000, 640, alone) == 15
+    assert times(1000, 50, pairs, 2.0) == 31
 
 
 def test_evidence_by_hand() -> None:
