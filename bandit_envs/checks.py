@@ -187,11 +187,13 @@ def interval(name: str, value: Any) -> tuple[float, float]:
         ValueError: naming the value.
     """
     try:
-        low, high = (number(name, end) for end in value)
+        low, high = (number(name, end, -LARGEST, LARGEST) for end in value)
     except (TypeError, ValueError):
         low = high = 0.0
     if not low < high:
-        raise ValueError(f"{name} must be a pair of numbers, the lower one first, got {value!r:.200}")
+        raise ValueError(
+            f"{name} must be a pair of numbers up to {LARGEST:g} in size, the lower one first, got {value!r:.200}"
+        )
     return low, high
 
 

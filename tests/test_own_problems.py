@@ -554,7 +554,7 @@ def test_a_problem_of_another_version_has_one_environment() -> None:
         ({"delta": 1.0}, "delta must be a number.*got 1.0"),
         ({"max_pulls": "9"}, "max_pulls must be an integer.*got '9'"),
         ({"pull_cost": -1}, "pull_cost must be a number.*got -1"),
-        ({"support": (1, 0)}, r"support must be a pair of numbers, the lower one first, got \(1, 0\)"),
+        ({"support": (1, 0)}, r"support must be a pair of numbers .*, the lower one first, got \(1, 0\)"),
         ({"support": 3}, "support must be a pair"),
         ({"sigma": 0}, "sigma must be a number.*got 0"),
         ({"sigma": [1]}, r"sigma must be a number.*got \[1\]"),

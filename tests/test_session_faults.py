@@ -42,6 +42,8 @@ def damaged(place: Path, *statements: str) -> Path:
         ("update event set value = NULL", "has the value None"),
         ("update event set value = 'x'", "its event 1 .*cannot be read: its .value. is .x."),
         ("update event set value = 9e999", "has the value inf"),
+        ("update event set value = 1.5", r"its event 1 .*has the value 1.5: .* must be a number in \[0, 1\], got 1.5"),
+        ("insert into session (id, writes, facts) select 2, 0, facts from session", "the facts of several sessions"),
         ("update event set vector = '[1', value = NULL", "its event 1 .'told'. cannot be read: Expecting"),
         ("update event set vector = '[1, 2]', value = NULL", "has the value .1, 2."),
         ("update event set vector = '[1]'", "its 'vector' is '.1.', and its 'value' 1.0"),
@@ -360,3 +362,118 @@ def test_stores_that_do_not_count_are_read_and_written(tmp_path: Path) -> None:
         one.tell("a", 1)
         other.tell("b", 1)
         assert one.version == other.version == 14
+
+
+def test_events_that_contradict_each_other_are_named(tmp_path: Path) -> None:
+    """In a store that does not count its events, so that it can be seen in the events only."""
+    facts = {**FACTS, "arms": ["a", "b", "c", "d"]}
+    with agents.Session("uniform", facts, store=tmp_path / "s.db") as session:
+        session.ask(2, "x")
+        session.tell("a", 1)  # event 3, answers event 1
+        session.withdraw_arm("c")
+    columns = "at, kind, arm, value, vector, about, who, text"
+    for number, statement, told in [
+        (5, f"insert into event ({columns}) select {columns} from event where number = 3", "answers the question 1"),
+        (5, f"insert into event ({columns}) select {columns} from event where number = 4", "which has been withdrawn"),
+        (5, "insert into event (at, kind, arm, value) values ('2026-01-01', 'told', 2, 1)", "which has been withdrawn"),
+        (6, "insert into event (at, kind, arm) values ('2026-01-01', 'arm withdrawn', 0), "
+            "('2026-01-01', 'arm withdrawn', 1)", "leaves fewer than 2 arms"),
+    ]:  # fmt: skip
+        place = tmp_path / f"{told}.db"
+        shutil.copy(tmp_path / "s.db", place)
+        with contextlib.closing(sqlite3.connect(place)) as connection:
+            connection.execute("update session set counted = -1")
+            connection.execute(statement)
+            connection.commit()
+        with pytest.raises(ValueError, match=f"damaged: its event {number} .*{told}"):
+            agents.Session(store=place)
+
+
+def test_what_was_undone_may_come_again(tmp_path: Path) -> None:
+    """An arm withdrawn twice and a question answered twice, where the first time was undone, are no damage."""
+    with agents.Session("uniform", FACTS, store=tmp_path / "s.db") as session:
+        session.ask()
+        for value in (0, 1):
+            session.tell("a", value)
+            session.undo()
+        session.withdraw_arm("c")
+        session.undo(session.version)
+        session.withdraw_arm("c")
+        session.tell("a", 0)
+        known = session.history()
+    with agents.Session(store=tmp_path / "s.db") as again:
+        assert again.history().equals(known)
+        assert again.pending == []
+        assert list(again.active) == [0, 1]
+
+
+@pytest.mark.parametrize("value", [1e308, -1e101, float("inf")])
+def test_results_whose_sums_are_no_numbers_are_refused(value: float, tmp_path: Path) -> None:
+    facts = {**FACTS, "range": None, "sigma": 1.0}
+    with agents.Session("uniform", facts, store=tmp_path / "s.db") as session:
+        with pytest.raises(ValueError, match=r"a measurement must be a number in \[-1e\+100, 1e\+100\], got"):
+            session.tell("a", value)
+        assert len(session) == 0
+        session.tell_all([("a", 1e100), ("a", -1e100), ("a", 1e100)])
+        assert session.arms()["mean"][0] == pytest.approx(1e100 / 3)
+    with pytest.raises(ValueError, match="range must be a pair of numbers up to 1e\\+100 in size"):
+        agents.Session("uniform", {**FACTS, "range": (-1e308, 1e308)}, store=tmp_path / "t.db")
+
+
+@pytest.mark.parametrize("store", [None, float("nan"), -1, True, [], {}, b"s.db", object(), "a\0b"])
+def test_a_store_is_a_path_or_an_address(store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="kept at a path or an address of a database, got"):
+        agents.Session("uniform", FACTS, store=store)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda session: session.tell_all(3), "results must be pairs of an arm and a value, got 3"),
+        (lambda session: session.tell_all([("a", 0.5), 3]), "row 2: a result must be a pair .*, got 3"),
+        (lambda session: session.tell_all(["a1"]), "row 1: a result must be a pair .*, got 'a1'"),
+        (lambda session: session.tell_all([("a", 1, 2)]), "row 1: a result must be a pair"),
+        (lambda session: session.undo_table(3), "a table must be the name of its file, or its path, got 3"),
+        (lambda session: session.undo_table(None), "or its path, got None"),
+        (lambda session: session.note(None), "a remark must be text .*, got None"),
+        (lambda session: session.note(b"x"), "a remark must be text .*, got b'x'"),
+        (lambda session: session.note(" "), "a remark must say something, got ' '"),
+        (lambda session: session.add_arm(float("nan")), "an arm's name must be text in one line, got nan"),
+        (lambda session: session.add_arm(b"x"), "an arm's name must be text in one line, got b'x'"),
+        (lambda session: session.add_arm("c"), "an arm 'c' already, which has been withdrawn: undo that to have it"),
+        (lambda session: session.add_arm("a"), "an arm 'a' already$"),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_refused(
+    wrong: Callable[[agents.Session], Any], told: str, tmp_path: Path
+) -> None:
+    with agents.Session("uniform", FACTS, store=tmp_path / "s.db") as session:
+        session.withdraw_arm("c")
+        with pytest.raises(ValueError, match=told):
+            wrong(session)
+        assert session.version == 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "given", "told"),
+    [
+        ({}, {"names": 5}, "names must be one for each of the 3 arms, got 5"),
+        ({}, {"names": {"a", "b", "c"}}, "names must be one for each"),
+        ({}, {"names": ["a", "b", None]}, "an arm's name must be text in one line, got None"),
+        ({"arms": ["a", "b", float("nan")]}, {}, "an arm's name must be text in one line, got nan"),
+        *[({"reserve": value}, {}, r"reserve must be a number in \[0, 1\), got") for value in ("", [], {}, (1, 2), 1)],
+    ],
+)
+def test_facts_of_the_wrong_kind_are_refused(facts: Any, given: Any, told: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=told):
+        agents.Session("uniform", {**FACTS, "delta": 0.1, **facts}, store=tmp_path / "s.db", **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_who_takes_warnings_as_errors_is_left_no_store(tmp_path: Path) -> None:
+    with pytest.raises(UserWarning, match="does not reach each of the 3 arms once"):
+        agents.Session("uniform", {**FACTS, "budget": 2}, store=tmp_path / "s.db")
+    assert list(tmp_path.iterdir()) == []

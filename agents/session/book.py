@@ -5,7 +5,6 @@ A `Book` is a function of the events, in order, those that were undone left out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable
 from itertools import groupby
 from typing import Any
@@ -19,13 +18,14 @@ from . import arrays as plain
 from .promise import Share, share_of
 from .run import Result, Run
 from .setup import Setup
-from .statistics import Statistics
+from .statistics import Statistics, sample_of
 from .store import ADDED, ASKED, NOTE, TOLD, UNDONE, WITHDRAWN, Event
 
-__all__ = ["Book"]
+__all__ = ["FEWEST_ARMS", "Book"]
 
 Floats = NDArray[np.float64]
 
+FEWEST_ARMS = 2
 KINDS = (ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE)
 
 
@@ -134,11 +134,17 @@ class Book:
             isinstance(event.arm, (int, np.integer)) and 0 <= event.arm < len(self.names)
         ):
             return f"tells of the arm {event.arm!r:.40}, and there are {len(self.names)}"
+        if event.kind in (ASKED, TOLD, WITHDRAWN) and event.arm in self.withdrawn:
+            return f"tells of the arm {event.arm}, which has been withdrawn"
+        if event.kind == WITHDRAWN and len(self.active) <= FEWEST_ARMS and event.number not in self.undone:
+            return f"leaves fewer than {FEWEST_ARMS} arms"
         if event.kind == TOLD:
-            values = event.value if isinstance(event.value, tuple) else (event.value,)
-            fits = len(values) == self.setup.task.D and all(type(one) in (int, float) for one in values)
-            if not fits or not all(map(math.isfinite, values)):
-                return f"has the value {event.value!r:.80}"
+            try:
+                sample_of(self.setup.task, event.value)
+            except ValueError as error:
+                return f"has the value {event.value!r:.80}: {error}"
+            if event.about is not None and event.about not in self.asks and event.number not in self.undone:
+                return f"answers the question {event.about!r:.40}, which does not wait for a result"
         return ""
 
     def imagined(self) -> Run:

@@ -230,7 +230,7 @@ def application(session: Session, token: str | None = None) -> Any:
         return session.undo(asked.get("event"))
 
     def write(asked: dict[str, Any]) -> Any:
-        session.note(str(asked.get("text", "")).strip(), asked.get("who"))
+        session.note(asked.get("text", ""), asked.get("who"))
 
     changes = {"ask": ask, "tell": tell, "undo": undo, "note": write}
     routes = [

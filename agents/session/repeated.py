@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import groupby
+from os import PathLike
 from pathlib import Path
 
 from .store import Event
@@ -14,7 +15,13 @@ FEW = 3  # fewer results that agree, as those of two small tables may by chance,
 
 
 def read_from(table: str | Path) -> str:
-    """What the history says of a result that stands in a table."""
+    """What the history says of a result that stands in a table.
+
+    Raises:
+        ValueError: for what is neither a name nor a path.
+    """
+    if not isinstance(table, (str, PathLike)):
+        raise ValueError(f"a table must be the name of its file, or its path, got {table!r:.200}")
     return f"from {Path(table).name}"
 
 

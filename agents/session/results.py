@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from bandit_envs import Task, integer, number
+from bandit_envs import Task, integer
 
 from .book import Book
+from .statistics import sample_of
 from .store import TOLD, Event
 
-__all__ = ["arm_of", "person", "results_of", "sample_of", "text_of"]
+__all__ = ["arm_of", "pairs_of", "person", "remark", "results_of"]
 
 MOST_DIGITS = 9  # of the number of an arm
 
@@ -37,25 +37,20 @@ def arm_of(book: Book, arm: int | str) -> int:
     return found
 
 
-def sample_of(task: Task, value: Any) -> Any:
-    """What was measured: a float, or a tuple of those of the dimensions.
+def pairs_of(results: Any) -> list[tuple[Any, Any]]:
+    """Results as pairs of an arm and a value.
 
     Raises:
-        ValueError: naming the value and what is allowed.
+        ValueError: naming the first that is no pair, from 1.
     """
-    low, high = task.support if task.support is not None and task.law != "gaussian" else (-math.inf, math.inf)
-    if task.D == 1:
-        found = number("a measurement", value, low, high)
-        if task.law == "bernoulli" and found not in (low, high):
-            raise ValueError(f"a measurement must be {low:g} or {high:g}, got {value!r:.200}")
-        return found
     try:
-        values = list(value)
+        rows = list(results)
     except TypeError:
-        values = []
-    if isinstance(value, str) or len(values) != task.D:
-        raise ValueError(f"a measurement must be {task.D} numbers, got {value!r:.200}")
-    return tuple(number("a measurement", one, low, high) for one in values)
+        raise ValueError(f"results must be pairs of an arm and a value, got {results!r:.200}") from None
+    for i, row in enumerate(rows, 1):
+        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") or len(row) != 2:
+            raise ValueError(f"row {i}: a result must be a pair of an arm and a value, got {row!r:.200}")
+    return [(arm, value) for arm, value in rows]
 
 
 def results_of(
@@ -92,18 +87,29 @@ def person(who: Any) -> str | None:
     """
     if who is not None and not isinstance(who, str):
         raise ValueError(f"who must be a name or None, got {who!r:.200}")
-    return text_of("who", who) if who else None
+    return _text_of("who", who) if who else None
 
 
-def text_of(what: str, text: Any) -> str:
+def remark(text: Any) -> str:
+    """What somebody writes into the history.
+
+    Raises:
+        ValueError: for what is no text, or blank.
+    """
+    found = _text_of("a remark", text).strip()
+    if not found:
+        raise ValueError(f"a remark must say something, got {text!r:.200}")
+    return found
+
+
+def _text_of(what: str, text: Any) -> str:
     """Text that every database can hold.
 
     Raises:
-        ValueError: for half a character (a surrogate), and for the character 0.
+        ValueError: for what is no text, for half a character (a surrogate), and for the character 0.
     """
-    found = str(text)
-    if "\0" in found or any("\ud800" <= letter <= "\udfff" for letter in found):
+    if not isinstance(text, str) or "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError(
             f"{what} must be text without the character 0 and without halves of characters, got {text!r:.200}"
         )
-    return found
+    return text

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from bandit_envs import Task, flag, integer, measurements
 
 from . import views
-from .book import Book
+from .book import FEWEST_ARMS, Book
 from .doubts import doubts, rounded
 from .facts import refuse_others
 from .ledger import Ledger
 from .repeated import last_read, read_from, refuse_repeated
-from .results import arm_of, person, results_of, text_of
+from .results import arm_of, pairs_of, person, remark, results_of
 from .setup import Setup, checked_name
 from .store import ADDED, ASKED, NOTE, TOLD, WITHDRAWN, Event, Store, event_number
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 __all__ = ["Ask", "Session"]
-
-
-FEWEST_ARMS = 2
 
 
 class Ask(NamedTuple):
@@ -91,6 +88,8 @@ class Session:
         if facts is None:
             if new is None:
                 raise FileNotFoundError(f"there is no session in {store}: tell the agent and the task of a new one")
+            for sentence in doubts(new.task, Book(new).run.delta):  # before anything is written
+                warnings.warn(sentence, UserWarning, stacklevel=2)
             if not self._store.create(new.facts()):
                 facts = self._store.facts()  # somebody else was quicker
         if facts is None and new is not None:
@@ -100,8 +99,6 @@ class Session:
             if new is not None:
                 refuse_others(facts or {}, new.facts(), names is not None, public_seed is not None)
         self._ledger = Ledger(self._store, self._setup)
-        for sentence in doubts(self._setup.task, self._ledger.book.run.delta) if facts is None else ():
-            warnings.warn(sentence, UserWarning, stacklevel=2)
 
     # --- the experiment -----------------------------------------------------------------------------------------------
 
@@ -145,7 +142,7 @@ class Session:
         Raises:
             ValueError: as `tell`, naming the first row, from 1, where there are several.
         """
-        rows = list(results)
+        rows = pairs_of(results)
         places = [f"row {i}: " if len(rows) > 1 else "" for i in range(1, len(rows) + 1)]
         return self._record([(place, *row) for place, row in zip(places, rows, strict=True)], who)
 
@@ -340,8 +337,9 @@ class Session:
         def added(book: Book, _: Any) -> list[Event]:
             _refuse_after_the_end(book)
             new = str(len(book.names)) if name is None else checked_name(name)
-            if new in book.number:
-                raise ValueError(f"there is an arm {new!r:.200} already")
+            if (known := book.number.get(new)) is not None:
+                back = ", which has been withdrawn: undo that to have it back" if known in book.withdrawn else ""
+                raise ValueError(f"there is an arm {new!r:.200} already{back}")
             return [Event(0, ADDED, len(book.names), text=new)]
 
         return int(self._ledger.append(added)[0].arm or 0)
@@ -407,7 +405,7 @@ class Session:
         """Undo all results of a table that was recorded by `tell_table`, as if it had never been; with a trace.
 
         Args:
-            table: the name of its file. Of tables of this name, the one that was recorded last.
+            table: the name of its file, or its path. Of tables of this name, the one that was recorded last.
 
         Returns:
             How many results there were.
@@ -423,8 +421,12 @@ class Session:
         return len(self._ledger.append(undoing))
 
     def note(self, text: str, who: str | None = None) -> None:
-        """Write a remark into the history."""
-        event = Event(0, NOTE, text=text_of("a remark", text), who=person(who))
+        """Write a remark into the history.
+
+        Raises:
+            ValueError: for what is no text, and for a blank one.
+        """
+        event = Event(0, NOTE, text=remark(text), who=person(who))
         self._ledger.append(lambda *_: [event])
 
     def history(self, last: int | None = None, *, event: int | None = None) -> DataFrame:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,7 +61,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         raise unknown(f"fact of {kind.name}", surplus[0], [*FACTS, *kind.parameters])
     arms, names = given["arms"], None
     if isinstance(arms, Sequence) and not isinstance(arms, str):
-        names, arms = [str(name) for name in arms], len(arms)
+        names, arms = list(arms), len(arms)
     known: list[str] = [name for name in ("range", "sigma") if name in given]
     if given.get("binary") is not None and flag("binary", given["binary"]):
         known.append("binary")
@@ -84,7 +85,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     return Task(given["problem"], parameters, K=arms, D=D, **law, **rules, dependent=dependent), names
 
 
-def checked_names(names: Sequence[Any] | None, K: int) -> list[str]:
+def checked_names(names: Any, K: int) -> list[str]:
     """Names of K arms: those given, or their numbers.
 
     Raises:
@@ -92,7 +93,7 @@ def checked_names(names: Sequence[Any] | None, K: int) -> list[str]:
     """
     if names is None:
         return [str(k) for k in range(K)]
-    if isinstance(names, str) or len(names) != K:
+    if isinstance(names, (str, bytes, Mapping, Set)) or not hasattr(names, "__len__") or len(names) != K:
         raise ValueError(f"names must be one for each of the {K} arms, got {names!r:.200}")
     found = [checked_name(name) for name in names]
     if len(set(found)) < len(found):
@@ -105,9 +106,11 @@ def checked_name(name: Any) -> str:
     """The name of an arm.
 
     Raises:
-        ValueError: unless it is text that shows.
+        ValueError: unless it is text that shows, or a number.
     """
-    found = str(name).strip()
+    number_like = isinstance(name, (int, float, np.integer, np.floating)) and not isinstance(name, bool)
+    known = isinstance(name, str) or number_like and math.isfinite(name)
+    found = str(name).strip() if known else ""
     if not found or not found.isprintable():
         raise ValueError(f"an arm's name must be text in one line, got {name!r:.200}")
     return found
@@ -139,7 +142,7 @@ class Setup:
         """The facts as a user gives them; see `Session`."""
         reserve = 0.0
         if isinstance(source, Mapping):
-            reserve = number("reserve", source.get("reserve") or 0.0, 0, 1, below=True)
+            reserve = number("reserve", 0.0 if source.get("reserve") is None else source["reserve"], 0, 1, below=True)
             task, named = task_from_facts(source)
             names = named if names is None else names
             source = task

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import jit, updated
+from bandit_envs import Task, jit, number, updated
 
-__all__ = ["Statistics"]
+from ..core.confidence import MOST
+
+__all__ = ["Statistics", "sample_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -78,3 +80,24 @@ class Statistics:
         """The means of a batch of one episode, (1, K) or (1, K, D), NaN for arms never pulled."""
         means = np.where(self.pulls[:, None] > 0, self.mean, np.nan)
         return (means[:, 0] if means.shape[1] == 1 else means)[None]
+
+
+def sample_of(task: Task, value: Any) -> Any:
+    """What was measured: a float, or a tuple of those of the dimensions.
+
+    Raises:
+        ValueError: naming the value and what is allowed.
+    """
+    low, high = task.support if task.support is not None and task.law != "gaussian" else (-MOST, MOST)
+    if task.D == 1:
+        found = number("a measurement", value, low, high)
+        if task.law == "bernoulli" and found not in (low, high):
+            raise ValueError(f"a measurement must be {low:g} or {high:g}, got {value!r:.200}")
+        return found
+    try:
+        values = list(value)
+    except TypeError:
+        values = []
+    if isinstance(value, str) or len(values) != task.D:
+        raise ValueError(f"a measurement must be {task.D} numbers, got {value!r:.200}")
+    return tuple(number("a measurement", one, low, high) for one in values)

@@ -82,11 +82,14 @@ class Store:
         must_exist: refuse a path where there is no file.
 
     Raises:
-        ImportError: without SQLAlchemy. FileNotFoundError: as said. IsADirectoryError: where the path is a folder.
+        ImportError: without SQLAlchemy. ValueError: for what is neither. FileNotFoundError: as said.
+        IsADirectoryError: where the path is a folder.
     """
 
     def __init__(self, address: str | Path, must_exist: bool = False) -> None:
         self.sql: Any = require("sqlalchemy", "a session", "session")
+        if not isinstance(address, (str, Path)) or "\0" in str(address):
+            raise ValueError(f"a session is kept at a path or an address of a database, got {address!r:.200}")
         text = str(address)
         if "://" in text:
             url, given = self.sql.make_url(text), {}
@@ -152,15 +155,20 @@ class Store:
         Raises:
             ValueError: where the file, or the database, is something else.
         """
+        if self._file is not None and not self._file.exists():  # looking would create it
+            return None
         try:
             if not self.sql.inspect(self.engine).has_table("session"):
                 return None
             with self.engine.connect() as connection:
-                row = connection.execute(self.sql.select(self.session.c.facts)).first()
+                rows = connection.execute(self.sql.select(self.session.c.facts).limit(2)).all()
         except self.sql.exc.DatabaseError as error:
             raise ValueError(f"{self.address} holds no session: {error.orig or error}") from error
-        if row is None:
+        if not rows:
             return None
+        if len(rows) > 1:
+            raise ValueError(f"{self.address} is damaged: it holds the facts of several sessions")
+        (row,) = rows
         self._look_for_a_count()
         try:
             found = json.loads(row[0] if isinstance(row[0], str) else row[0].decode())
@@ -371,6 +379,10 @@ class _File:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._known: os.stat_result | None = None
+
+    def exists(self) -> bool:
+        """Whether there is one, or anything else in its place."""
+        return os.path.lexists(self._path)
 
     def check(self) -> None:
         """Refuse to go on where another file is in its place, or none.
