@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import inspect
 import json
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ class Task:
         pull: what a pull samples, an "arm" or one "coordinate" of one.
         dependent: whether the coordinates of a sample may depend on each other. None: they may unless the distribution
             is one that draws them independently; False for scalar arms.
+        claimed: whether `sigma` is somebody's word, as in a session. Certificates then count on it as long as the
+            results bear it out. It is no part of the JSON form.
 
     Raises:
         ValueError: for an unknown problem, telling the nearest names, and for any value out of range.
@@ -65,6 +68,7 @@ class Task:
     observation: str = "statistics"
     pull: str = "arm"
     dependent: bool | None = None
+    claimed: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "problem", kept(self.problem))
@@ -83,6 +87,7 @@ class Task:
             "observation": choice("observation", self.observation, OBSERVATIONS),
             "pull": choice("pull", self.pull, PULLS),
             "dependent": self.D > 1 and self._depends(),
+            "claimed": flag("claimed", self.claimed),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -144,7 +149,7 @@ class Task:
             ValueError: for a problem that tells no evidence, and for a law that the arms do not have.
         """
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
-        return self.make_problem().certifier(
+        certifier = self.make_problem().certifier(
             self.K,
             self.D,
             law=self.certified_law(law),
@@ -154,6 +159,7 @@ class Task:
             centre=self.centre,
             dependent=bool(self.dependent),
         )
+        return certifier.doubting(self.sigma, self.known_sigma)
 
     def certified_law(self, law: str | None = None) -> str:
         """The law of arms that certificates count on, checked.
@@ -184,6 +190,13 @@ class Task:
                 "other: leave it out, or say law='gaussian'"
             )
         return law
+
+    @property
+    def known_sigma(self) -> float:
+        """A sub-Gaussian scale that is known to hold: `sigma`; where that is claimed, half the range, inf without."""
+        if not self.claimed:
+            return self.sigma
+        return math.inf if self.support is None else 0.5 * (self.support[1] - self.support[0])
 
     @property
     def is_narrow(self) -> bool:
@@ -237,6 +250,7 @@ class Task:
                 told = f"parameter {name!r} of the problem {self.problem!r}"
                 raise TypeError(f"the {told} has no JSON form, got {value!r:.200}") from error
         form = dataclasses.asdict(self)
+        del form["claimed"]
         if self.D == 1:
             del form["dependent"]
         return json.dumps(form)

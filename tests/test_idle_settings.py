@@ -96,8 +96,7 @@ IDLE: list[tuple[str, str, str, dict[str, Any]]] = [  # agent, parameter and val
 ]
 HEARD: list[tuple[str, str, str, dict[str, Any]]] = [  # the same parameters, where they do change something
     ("evidence", "sigma=0.3", "BestArm", GAUSSIAN | DELTA),
-    ("evidence", "sigma=0.3", "BestArm", BERNOULLI | DELTA),
-    ("evidence(law='gaussian')", "sigma=0.3", "BestArm", BERNOULLI | DELTA),
+    ("evidence(law='gaussian')", "sigma=0.9", "BestArm", BERNOULLI | DELTA),
     ("evidence", "rho=20.0", "BestArm", BERNOULLI | DELTA),
     ("evidence", "delta=0.3", "BestArm", GAUSSIAN | DELTA),
     ("track-and-stop", "boundary='kaufmann-koolen'", "TopK", GAUSSIAN | DELTA),

@@ -28,7 +28,7 @@ from bandit_envs import (
 )
 
 from ..core.agent import FLOAT, INT, Fields, Floats, Ints, Observation, Problems, unfit
-from ..core.confidence import delta_of, scale_of
+from ..core.confidence import certified_scale_of, delta_of
 from ..core.plan_policy import PlanPolicy, clear
 from .ways import ALL_GOOD, LOCAL, TOP_K, Book, Sides, fill, put, tell, tell_alone
 
@@ -231,7 +231,11 @@ class CertifiedPolicy(PlanPolicy):
             unknown variance; None: see `Task.certified_law`.
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several. It is of
             boundary="mixture", and not of law="student".
-        sigma: scale, without effect by law="bernoulli"; None takes the task's.
+        sigma: scale, without effect by law="bernoulli"; None takes the task's. The certificate counts on a smaller one
+            as long as the results bear it out.
+
+    Raises:
+        ValueError: for a sigma below 0.5 of samples that are 0 or 1, and for values that are not allowed.
     """
 
     stops = True
@@ -255,7 +259,7 @@ class CertifiedPolicy(PlanPolicy):
         super().__init__(task)
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.stops = self.task.budget is None
-        scale = scale_of(self.task, sigma)
+        scale = certified_scale_of(self.task, sigma)
         if law is None and sigma is not None and scale < 0.5:  # smaller than that of any sample in [0, 1]
             law = "gaussian"
         self.law = self.task.certified_law(law)
@@ -288,7 +292,8 @@ class CertifiedPolicy(PlanPolicy):
     @functools.cached_property
     def certifier(self) -> Certifier:
         """What says whether an answer is certified."""
-        return self.problem.certifier(self.task.K, self.task.D, **self._options)
+        made = self.problem.certifier(self.task.K, self.task.D, **self._options)
+        return made.doubting(self._options["sigma"], self.task.known_sigma)
 
     @functools.cached_property
     def _decider(self) -> Certifier:

@@ -209,7 +209,7 @@ class Show(Action):
             print(table(heads, rows, right=(1, 2)))
             print(f"{WAITS}\n" if session.pending else "")
             print_state(session)
-            print_certainty(session, arms)
+            print_certainty(session)
 
 
 @dataclass(frozen=True, kw_only=True)

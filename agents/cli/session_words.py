@@ -13,8 +13,6 @@ from .options import note
 __all__ = ["answer", "asked", "print_certainty", "print_state", "question", "tell_why", "undone"]
 
 MOST_NAMES = 40  # of arms in a line
-ENOUGH = 10  # results beyond the first of each arm, from which on their noise is told
-LESS = 3.0  # how many times less noise than the session counts on is told
 
 
 def tell_why(session: Any) -> None:
@@ -58,8 +56,8 @@ def question(task: Any) -> str:
     return " · ".join(part.rstrip(": ") for part in parts)
 
 
-def print_certainty(session: Any, arms: Any) -> None:
-    """How sure the answer is, where that is defined; and whether less noise was seen than the session counts on."""
+def print_certainty(session: Any) -> None:
+    """How sure the answer is, where that is defined; and whether its `sigma` holds."""
     sure, delta = session.certificate, session.delta
     wanted = "" if delta is None else f"; {100 * (1 - delta):g} % was asked for"
     if sure is not None and sure > 0:
@@ -68,17 +66,8 @@ def print_certainty(session: Any, arms: Any) -> None:
         print(f"the answer is right with a probability of {sure:g} % at least{short}{wanted}")
     elif delta is not None:
         print(f"nothing can be promised of the answer{'' if session.done else ' yet'}{wanted}")
-    if session.task.D > 1:
-        return
-    seen = arms[arms["pulls"] > 1]
-    spare = int(seen["pulls"].sum()) - len(seen)
-    noise = math.sqrt((seen["pulls"] * seen["sd"] ** 2).sum() / spare) if spare > 0 else math.inf
-    if spare >= ENOUGH and noise < session.task.sigma / LESS:
-        note(
-            f"results of one arm vary by about {noise:.3g}, and this session counts on {session.task.sigma:g}: where "
-            "that is known beforehand, from other measurements, a session with --sigma safely above it is sure much "
-            "sooner"
-        )
+    for sentence in session.doubts:
+        note(sentence)
 
 
 def undone(session: Any, number: int) -> str:

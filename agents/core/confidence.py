@@ -18,6 +18,7 @@ __all__ = [
     "MOST",
     "TABULATED",
     "bounds_of",
+    "certified_scale_of",
     "delta_of",
     "lil_table",
     "lil_width",
@@ -124,6 +125,18 @@ def scale_of(task: Task, sigma: float | None) -> float:
         ValueError: if it is not in [1e-100, 1e100].
     """
     return _scale("sigma", task.sigma if sigma is None else sigma)
+
+
+def certified_scale_of(task: Task, sigma: float | None) -> float:
+    """The scale that a certificate counts on; see `scale_of`.
+
+    Raises:
+        ValueError: if it is less than 0.5, and samples are 0 or 1: around a mean of 0.5 they have no smaller one.
+    """
+    scale = scale_of(task, sigma)
+    if task.law == "bernoulli" and scale < 0.5:
+        raise ValueError(f"sigma must be at least 0.5 where samples are 0 or 1, got {scale!r}: leave it out")
+    return scale
 
 
 def width_of(task: Task, width: float | None) -> float:

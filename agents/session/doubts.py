@@ -1,14 +1,21 @@
-"""What the facts of a new session can hardly keep, in sentences: said before the first measurement is made."""
+"""What the facts of a session can hardly keep, in sentences: of the facts alone, and of what has been measured."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from bandit_envs import Task
 
+from ..core.certified import own_certifier
 from .book import Book
 
-__all__ = ["doubts", "needs_no_results", "rounded", "smallest_difference"]
+__all__ = ["about_noise", "doubts", "needs_no_results", "rounded", "smallest_difference"]
+
+ENOUGH = 5  # results beyond the first of each arm, from which on it is said that they vary little
+LESS = 3.0  # how many times less than the session counts on
+ANOTHER = "sigma cannot change in a session: begin another one, and import what this one exports"
 
 LEVELS = 9  # of the means that are tried
 MANY = 10_000  # arms
@@ -69,6 +76,41 @@ def rounded(book: Book, new: int) -> str | None:
                 f"law='student' counts on Gaussian samples, which never repeat, and {values[t].tolist()} was measured "
                 "twice of one arm: where samples are rounded nothing is certified. Give a range, or sigma, without law"
             )
+    return None
+
+
+def about_noise(book: Book) -> tuple[str, str] | None:
+    """Whether results vary more, or far less, than the session counts on.
+
+    Args:
+        book: of the session.
+
+    Returns:
+        A word, "refuted", "waits" or "quiet", and a sentence; None where there is nothing to say.
+    """
+    task, seen = book.run.task, book.statistics.at(book.active)
+    spare = int(np.maximum(seen.pulls - 1, 0).sum())
+    noise = math.sqrt((seen.pulls[:, None] * seen.variance).sum(axis=0).max() / spare) if spare else 0.0
+    certifier = task.level_certifier(own_certifier(book.run.agent))
+    sigma = getattr(book.run.agent, "scale", task.sigma)
+    test = None if certifier is None else certifier.trial(seen.pulls, seen.variance)
+    if test is not None:
+        known = "half the range counts in its place" if task.support else "nothing is certified by it"
+        if test.refuted:
+            return "refuted", (
+                f"sigma={sigma:g} is refuted: results of one arm vary by about {noise:.3g}; {known}. {ANOTHER}, "
+                "without sigma or with one that holds for every arm"
+            )
+        if spare and test.repeats < test.needed:
+            return "waits", (
+                f"a certificate counts on sigma={sigma:g} once {test.needed} repeated results bear it out, "
+                f"{test.repeats} so far; until then {known}"
+            )
+    if spare >= ENOUGH and task.D == 1 and task.law != "bernoulli" and 0 < noise < sigma / LESS:
+        return "quiet", (
+            f"results of one arm vary by about {noise:.3g}, and this session counts on {sigma:g}: where a smaller "
+            f"sigma is known from other measurements, a session with it is sure much sooner. {ANOTHER}"
+        )
     return None
 
 

@@ -94,6 +94,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
         "remaining": session.remaining,
         "delta": task.delta,
         "certificate": session.certificate,
+        "doubts": session.doubts,
         "done": done,
         "dimensions": task.D,
         "support": None if task.law == "gaussian" else task.support,

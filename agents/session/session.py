@@ -15,7 +15,7 @@ from bandit_envs import Task, flag, integer, measurements
 
 from . import views
 from .book import FEWEST_ARMS, Book
-from .doubts import doubts, rounded
+from .doubts import about_noise, doubts, rounded
 from .facts import refuse_others
 from .ledger import Ledger
 from .repeated import last_read, read_from, refuse_repeated
@@ -99,6 +99,7 @@ class Session:
             if new is not None:
                 refuse_others(facts or {}, new.facts(), names is not None, public_seed is not None)
         self._ledger = Ledger(self._store, self._setup)
+        self._warned = False  # that `sigma` is refuted
 
     # --- the experiment -----------------------------------------------------------------------------------------------
 
@@ -207,9 +208,22 @@ class Session:
             return new
 
         added = len(self._ledger.append(told))
-        if (sentence := rounded(self._ledger.book, added)) is not None:
+        book = self._ledger.book
+        found = about_noise(book)
+        news = [rounded(book, added)]
+        if found and found[0] == "refuted" and not self._warned:
+            self._warned = True
+            news.append(found[1])
+        for sentence in filter(None, news):
             warnings.warn(sentence, UserWarning, stacklevel=3)
         return added
+
+    @property
+    def doubts(self) -> list[str]:
+        """Sentences where results vary more, or far less, than `sigma` says, or do not bear it out yet."""
+        with self._ledger.reading() as book:
+            found = about_noise(book)
+        return [found[1]] if found else []
 
     def answer(self) -> NDArray[np.bool_]:
         """The answer as of now, a mask of all arms, (K,); the final one where the session is `done`."""

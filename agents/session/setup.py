@@ -146,7 +146,7 @@ class Setup:
             task, named = task_from_facts(source)
             names = named if names is None else names
             source = task
-        task = task_of(source)
+        task = task_of(source).replace(claimed=True)
         if task.pull == "coordinate":
             raise ValueError("a session measures whole arms, not single coordinates (pull='coordinate')")
         recipe = recipe_of(agent, trust)
@@ -321,7 +321,7 @@ def _plain(value: Any) -> Any:
 
 def known_task(facts: Mapping[str, Any], trust: bool = False) -> Task:
     """The task of facts in a store; where an earlier version wrote it, several dimensions may depend on each other."""
-    task = Task.from_json(facts["task"], trust=trust)
+    task = Task.from_json(facts["task"], trust=trust).replace(claimed=True)
     return task if "dependent" in json.loads(facts["task"]) else task.replace(dependent=True)
 
 

@@ -38,8 +38,8 @@ NONE, MIXTURE, KAUFMANN = range(3)  # kernel constants
 BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}
 RHO: float | None = None  # pulls of an arm at which the Gaussian mixture is sharpest; None: those of `values.RHOS`
 LEVELS_ROOM = 2 * 400  # kernel constants: room of `levels`, two numbers for each depth of its stack
-COMMON = 8  # kernel constants: numbers that stand before a problem's own: LAW .. DEPENDENT
-LAW, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT = range(8)  # kernel constants
+COMMON = 9  # kernel constants: numbers that stand before a problem's own: LAW .. DOUBT
+LAW, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT = range(9)  # kernel constants
 KAPPA, SHAPE = 0.01, 0.5  # kernel constants: of the normal-inverse-gamma law: pulls that the centre is worth; shape
 
 

@@ -14,8 +14,9 @@ from ..checks import choice, errors_of, flag, number
 from ..compiled import jit, view
 from ..routines import call_routine, routine
 from . import boundaries
-from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, RHO
-from .laws import LAWS
+from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DOUBT, LAW, PRIOR, RHO, VARIANCE
+from .laws import GAUSSIAN, LAWS
+from .scale import Trial, is_borne_out, trial
 
 __all__ = ["OWN", "Certifier", "common", "level_of", "nearest_way"]
 
@@ -44,6 +45,18 @@ class _Later(NamedTuple):
 
 
 @view
+def with_known_scale(numbers: Any, room: Any) -> Any:
+    """The numbers with the known scale, at the end of the room, which forgets what it remembers of the other scale."""
+    room[:] = 0.0
+    known = room[len(room) - len(numbers) :]
+    for i in range(len(numbers)):
+        known[i] = numbers[i]
+    known[VARIANCE] *= numbers[DOUBT]
+    known[PRIOR] *= numbers[DOUBT]
+    return known
+
+
+@view
 def nearest_way(
     address: Any, pulls: Any, mean: Any, variance: Any, inside: Any, numbers: Any, room: Any, out: Any
 ) -> Any:
@@ -60,8 +73,17 @@ def nearest_way(
         out: 2 + 3 K floats. out[0]: -ln of the level, or the evidence; n = out[1]: how many arms the way moves; for p <
             n, out[2 + p]: the arm, out[2 + K + p]: its divergence, the derivative of the evidence by its pulls (inf
             for an arm that lacks pulls), out[2 + 2 K + p]: the mean it is moved to (in D dimensions, how far).
+
+    Where the results do not bear out a scale in doubt, the known one counts; where none is known, out[0] is -inf.
     """
     call_routine(address, pulls, mean, variance, inside, len(pulls), numbers, len(numbers), room, out)
+    if numbers[DOUBT] > 0.0 and out[0] > 0.0 and not is_borne_out(numbers, pulls, variance.reshape(-1)):
+        if numbers[DOUBT] == math.inf:
+            out[0] = -math.inf
+        else:
+            known = with_known_scale(numbers, room)
+            call_routine(address, pulls, mean, variance, inside, len(pulls), known, len(known), room, out)
+            room[:] = 0.0
 
 
 @jit
@@ -104,6 +126,26 @@ class Certifier(NamedTuple):
     def address(self) -> int:
         """Of the routine, for `nearest_way`."""
         return int(self.routine.address)
+
+    def doubting(self, sigma: float, known: float) -> Certifier:
+        """One that counts on its scale sigma as long as results bear it out (see `scale`), else on the known one.
+
+        Args:
+            sigma: of this certifier. known: a scale that is known to hold; inf where there is none.
+        """
+        if self.numbers[LAW] != GAUSSIAN or sigma >= known * (1.0 - 1e-9):
+            return self
+        numbers = self.numbers.copy()
+        numbers[DOUBT] = (known / sigma) ** 2
+        return self._replace(numbers=numbers, room=self.room + len(numbers) + 3)  # 3: `needed` of a decider
+
+    def trial(self, pulls: NDArray[np.int64], variance: Floats) -> Trial | None:
+        """What the results of an episode say of a scale in doubt; None where it is in no doubt.
+
+        Args:
+            pulls: (K,). variance: (K,) or (K, D), empirical, divisor N.
+        """
+        return trial(self.numbers, pulls, variance) if self.numbers[DOUBT] > 0 else None
 
     def decider(self, delta: float) -> Certifier:
         """One whose routine only decides whether the level of the plug-in answer is delta or less, which is quick.

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled import part
-from .boundaries import LEVELS_ROOM
+from .boundaries import COMMON, LAW, LEVELS_ROOM
 from .laws import BERNOULLI, STUDENT, arm_cost, curvature, slope
 
 __all__ = ["EACH", "each_exactly", "left_out_exactly", "level", "others_at"]
@@ -189,7 +189,7 @@ def level(
 @part
 def each_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
     """The evidence for TopK with the criterion "each"; numbers: law, k and epsilon of `TopK.certifier`."""
-    K, law, k, epsilon = len(pulls), numbers[0], np.int64(numbers[8]), numbers[9]
+    K, law, k, epsilon = len(pulls), numbers[LAW], np.int64(numbers[COMMON]), numbers[COMMON + 1]
     u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
     best, arm, where = math.inf, 0, 0.0
     for i in range(K):
@@ -218,7 +218,8 @@ def each_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, ou
 @part
 def left_out_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
     """The evidence against the arms that an answer of AllGood leaves out; `out` is changed where it is less."""
-    K, law, c, d, bottom = len(pulls), numbers[0], numbers[11], numbers[12], numbers[13]
+    K, law = len(pulls), numbers[LAW]
+    c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
     u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
     best, arm, where = out[0], -1, 0.0
     for i in range(K):

@@ -1,0 +1,191 @@
+"""A scale that the results do not bear out: certificates that count on it are withheld, and somebody says why."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import agents
+import bandit_envs as be
+from agents.cli import main
+from bandit_envs.evidence.scale import ALPHA, REPEATS, refutation
+
+pytest.importorskip("sqlalchemy")
+
+ZERO_ONE = np.r_[np.zeros(500), np.ones(499)]  # mean just below .5
+TABLE = be.Resampled([ZERO_ONE, ZERO_ONE])
+CAP = {"threshold": 0.5, "delta": 0.1, "max_pulls": 1500}
+FACTS = {"problem": "Threshold", "threshold": 0.5, "arms": 2, "delta": 0.05}
+
+
+def twin(sigma: float, pulls: Any, variance: Any) -> float:
+    """The mean of the e(u) as the head of the module writes it; variance (K, D)."""
+    K, D = variance.shape
+    found = []
+    for u in 0.7 ** np.arange(1, 25):
+        e = np.exp((1 - u) * pulls[:, None] * variance / (2 * sigma**2)) * u ** (pulls[:, None] / 2)
+        found.append(0.5 * e.mean() + 0.5 * e.prod(axis=0).mean())
+    return float(np.mean(found))
+
+
+def doubtful(sigma: float, K: int, known: float = math.inf, D: int = 1) -> be.Certifier:
+    problem = be.Threshold(0.0) if D == 1 else be.Feasible(A=np.eye(D), b=np.zeros(D))
+    return problem.certifier(K, D, sigma=sigma).doubting(sigma, known)
+
+
+def test_by_hand() -> None:
+    """Two results 0 and 1, of sigma .25: N v / (2 sigma^2) = .5 / .125 = 4, so that e(.7) = exp(1.2) .7."""
+    numbers, pulls, variance = doubtful(0.25, 1).numbers, np.array([2]), np.array([0.25])
+    e = [math.exp(4 * (1 - 0.7**j)) * 0.7**j for j in range(1, 25)]
+    assert e[0] == pytest.approx(0.7 * math.exp(1.2))
+    assert refutation(numbers, pulls, variance) == pytest.approx(np.mean(e), rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("D", [1, 3])
+def test_twin(D: int) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(100):
+        K, sigma = int(rng.integers(2, 6)), rng.uniform(0.2, 2)
+        pulls, variance = rng.integers(0, 30, K), rng.exponential(0.5, (K, D))
+        variance[pulls < 2] = 0.0
+        found = refutation(doubtful(sigma, K, D=D).numbers, pulls, variance.reshape(-1))
+        assert found == pytest.approx(twin(sigma, pulls, variance), rel=1e-9, abs=0)
+
+
+def refuted(sd: float, episodes: int, K: int = 3, pulls: int = 200) -> int:
+    """Of how many episodes of Gaussian arms the scale 1 is ever refuted; the arm that varies most is pulled most."""
+    rng, E = np.random.default_rng(8), np.arange(episodes)
+    n, total, square = np.zeros((3, episodes, K))
+    u = (0.7 ** np.arange(1, 25))[:, None, None]
+    over = np.zeros(episodes, bool)
+    for t in range(pulls):
+        spread = square - total**2 / np.maximum(n, 1)  # N v
+        k = np.full(episodes, t) if t < K else np.where(rng.random(episodes) < 0.7, spread.argmax(1), n.argmin(1))
+        sample = sd * rng.standard_normal(episodes)
+        n[E, k], total[E, k], square[E, k] = n[E, k] + 1, total[E, k] + sample, square[E, k] + sample**2
+        spread = np.maximum(square - total**2 / np.maximum(n, 1), 0)
+        e = 0.5 * (1 - u) * spread + 0.5 * n * np.log(u)  # its logarithm, (steps, episodes, K)
+        over |= 0.5 * (np.exp(e).mean(axis=2) + np.exp(e.sum(axis=2))).mean(axis=0) >= 1 / ALPHA
+    return int(over.sum())
+
+
+EPISODES = 4000
+LIMIT = int(binom.isf(1e-6, EPISODES, ALPHA))
+
+
+@pytest.mark.parametrize("K", [1, 3])
+def test_a_true_scale_is_refuted_in_one_of_a_thousand_episodes_at_most(K: int) -> None:
+    """At sigma exactly; false alarm 1e-6. A standard deviation that is two fifths larger breaks the limit."""
+    assert refuted(1.0, EPISODES, K) <= LIMIT
+    assert refuted(1.4, EPISODES, K) > LIMIT
+
+
+def test_a_sigma_below_that_of_samples_that_are_0_or_1_is_an_error() -> None:
+    for name in ("evidence", "top-two", "track-and-stop"):
+        for law in ("", ", law='gaussian'"):
+            with pytest.raises(
+                ValueError, match=r"sigma must be at least 0\.5 where samples are 0 or 1, got 0\.2: leave"
+            ):
+                agents.evaluate([f"{name}(sigma=0.2{law})"], "Threshold", episodes=2, env_kwargs=CAP)
+    agents.make("evidence(sigma=0.5, law='gaussian')", be.PureExplorationEnv("Threshold", **CAP))
+
+
+@pytest.mark.parametrize("name", ["evidence", "top-two", "track-and-stop"])
+@pytest.mark.parametrize("sigma", [0.2, 0.05])
+def test_no_answer_is_certified_by_a_scale_that_the_results_refute(name: str, sigma: float) -> None:
+    """2,000 episodes in all; before, more than half of those of `evidence` stopped wrong."""
+    result = agents.evaluate(
+        [f"{name}(sigma={sigma})"], "Threshold", episodes=334, env_kwargs={"instance": TABLE, **CAP}
+    )
+    stopped = ~result.episodes.truncated
+    assert not (stopped & ~result.episodes.correct).any()
+
+
+def test_the_known_scale_counts_in_its_place() -> None:
+    """Episodes end: as soon as without sigma, or little later."""
+    apart = be.Resampled([np.r_[np.zeros(8), np.ones(2)], np.r_[np.zeros(3), np.ones(7)]])
+    kwargs = {"instance": apart, "threshold": 0.5, "delta": 0.1}
+    result = agents.evaluate(
+        ["evidence(sigma=0.1)", "evidence(law='gaussian')"], "Threshold", episodes=100, env_kwargs=kwargs
+    )
+    pulls = result.summary().set_index("agent")["total_pulls"]
+    assert result.episodes.correct.all()
+    assert pulls["evidence(sigma=0.1)"] < 1.2 * pulls["evidence(law='gaussian')"]
+
+
+def test_the_levels_are_those_of_the_known_scale() -> None:
+    pulls, mean, variance = np.array([[20, 30]]), np.array([[1.4, -1.7]]), np.array([[1.0, 1.0]])
+    inside = np.array([[1, 0]], np.int8)
+    level = [one.levels(pulls, mean, variance, inside)[0] for one in (doubtful(0.2, 2, 1.5), doubtful(1.5, 2, 1.5))]
+    assert level[0] == pytest.approx(level[1], rel=1e-12, abs=0)
+    assert level[0] < 0.01
+    assert doubtful(0.2, 2).levels(pulls, mean, variance, inside) == [1.0]
+    assert doubtful(0.2, 2).levels(pulls, mean, variance * 0.03, inside)[0] < 1e-6
+    few = doubtful(0.2, 2).trial(np.array([20, 10]), np.array([0.03, 0.03]))
+    assert few == (False, 28, REPEATS)
+    assert doubtful(1.5, 2, 1.5).trial(pulls[0], variance[0]) is None
+
+
+def test_a_true_sigma_makes_agents_certain_sooner() -> None:
+    rows = [np.random.default_rng(k).uniform(0.4 + 0.1 * k, 0.5 + 0.1 * k, 500) for k in range(2)]
+    kwargs = {"instance": be.Resampled(rows), "delta": 0.1}
+    result = agents.evaluate(["evidence(sigma=0.05)", "evidence"], "BestArm", episodes=100, env_kwargs=kwargs)
+    pulls = result.summary().set_index("agent")["total_pulls"]
+    assert result.episodes.correct.all()
+    assert pulls["evidence(sigma=0.05)"] < 0.1 * pulls["evidence"]
+
+
+@pytest.mark.parametrize("known", [{"range": (0, 1), "sigma": 0.05}, {"sigma": 0.05}])
+def test_sessions(known: dict[str, Any], tmp_path: Path) -> None:
+    """20 sessions with a sigma of .05, whose results are 0 or 1: none ends wrong, and each says why."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with agents.Session("evidence", {**FACTS, **known}, store=tmp_path / f"{seed}.db") as session:
+                for _ in range(60):
+                    if not session.done:
+                        session.ask()
+                        session.tell(session.pending[0].arm, int(rng.random() < 0.5 - 1e-9))
+                assert not (session.done and session.answer().any())
+                assert not session.certificate
+                sentence = session.doubts[0]
+        told = [str(one.message) for one in said if "is refuted" in str(one.message)]
+        assert len(told) == 1
+        for text in (told[0], sentence):
+            assert text.startswith("sigma=0.05 is refuted: results of one arm vary by about 0.")
+            assert "begin another one" in text
+    with agents.Session(store=tmp_path / "0.db") as again:  # as the store says nothing of it
+        assert again.doubts == session.doubts or again.doubts[0].startswith("sigma=0.05 is refuted")
+
+
+def test_sessions_say_so_on_the_command_line_and_on_the_page(tmp_path: Path, capsys: Any) -> None:
+    from agents.session.page import state
+
+    with agents.Session("evidence", {**FACTS, "sigma": 0.05}, store=tmp_path / "s.db") as session:
+        session.tell_all([(0, 0.51), (1, 0.53)])
+        assert session.doubts == []
+        session.tell_all([(0, 0.52), (1, 0.5)])
+        assert "once 32 repeated results bear it out, 2 so far" in session.doubts[0]
+        with pytest.warns(UserWarning, match="refuted"):
+            session.tell_all([(0, 0.0), (1, 1.0)])
+        assert state(session)["doubts"] == session.doubts
+    main(["session", "show", str(tmp_path / "s.db")])
+    assert "sigma=0.05 is refuted: results of one arm vary by about" in capsys.readouterr().err
+
+
+def test_little_noise_is_named_early_in_python_too(tmp_path: Path) -> None:
+    """It stood on the command line alone, after ten repeated results."""
+    with agents.Session("evidence", {**FACTS, "range": (0, 1)}, store=tmp_path / "s.db") as session:
+        session.tell_all([(k % 2, 0.5 + 0.01 * (k // 2)) for k in range(6)])
+        assert session.doubts == []
+        session.tell_all([(0, 0.5), (1, 0.51)])
+        (sentence,) = session.doubts
+    assert sentence.startswith("results of one arm vary by about 0.0")
+    assert "counts on 0.5: where a smaller sigma is known" in sentence
