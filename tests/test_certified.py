@@ -119,6 +119,18 @@ def test_a_plain_loop_stops_where_evaluate_does(name: str) -> None:
             assert (info["answer"] == agent.recommend(observation)).all()
 
 
+@pytest.mark.parametrize("option", [{"law": "student"}, {"boundary": "kaufmann-koolen"}, {"rho": 3.0}])
+def test_copies_and_pickles_judge_by_the_same_certificate(option: dict[str, Any]) -> None:
+    env = gym.make("bandit_envs/BestArm-v0", instance=gaussian(0.0, 1.0), delta=0.1, max_pulls=2000)
+    plain, agent = (agents.make("uniform", env, stop="certificate", **given) for given in ({}, option))
+    seen = np.array([[100, 100]]), np.array([[0.0, 1.5]]), np.ones((1, 2)), np.array([[0, 1]], np.int8)
+    level = float(agent.certifier.levels(*seen)[0])
+    assert 0 < level < 1
+    assert level != float(plain.certifier.levels(*seen)[0])
+    for again in (pickle.loads(pickle.dumps(agent)), copy.deepcopy(agent)):
+        assert float(again.certifier.levels(*seen)[0]) == level
+
+
 @pytest.mark.parametrize("boundary", ["mixture", "kaufmann-koolen"])
 def test_it_stops_at_the_first_look_at_which_the_level_is_delta(boundary: str) -> None:
     env = gym.make("bandit_envs/Threshold-v0", actions="arm", **SETTINGS["Threshold"], delta=0.1, max_pulls=2000)

@@ -144,14 +144,28 @@ def test_the_limit_can_be_passed() -> None:
     assert ended > 53
 
 
+class Rows(be.Resampled):
+    """Resampled rows under a name of one's own."""
+
+    law = "rows"
+
+
+class Normal(be.Gaussian):
+    """Gaussian arms under a name of one's own."""
+
+    law = "normal"
+
+
 def test_who_says_what_of_dependence() -> None:
     def task(instance: Any) -> Any:
         return gym.make("bandit_envs/Feasible-v0", instance=instance, A=[[1.0, 1.0]], b=[1.0]).unwrapped.task
 
-    independent = [be.Gaussian([[0.1, 0.2], [0.3, 0.4]]), be.Bernoulli([[0.1, 0.2], [0.3, 0.4]])]
+    means = [[0.1, 0.2], [0.3, 0.4]]
+    independent = [be.Gaussian(means), be.Bernoulli(means), Normal(means)]
     for arms in independent:
         assert task(arms).dependent is False
-    assert task(be.Resampled([np.eye(2), np.ones((3, 2)) - np.eye(3)[:, :2]])).dependent is True
+    for kind in (be.Resampled, Rows):  # by how samples are drawn, whatever that is called
+        assert task(kind([np.eye(2), np.ones((3, 2)) - np.eye(3)[:, :2]])).dependent is True
     facts = {"problem": "Feasible", "arms": 3, "A": [[1.0, 1.0]], "b": [1.0]}
     for known in ({"range": (0, 1)}, {"sigma": 1.0}, {"binary": True}):
         assert task_from_facts(facts | known)[0].dependent is True

@@ -78,11 +78,14 @@ class Contrary(Agent):
         return ~super().recommend(observation, state, slots)
 
 
-def test_the_certificate_is_of_the_answer_that_is_given() -> None:
+@pytest.mark.parametrize("budget", [None, 90])
+def test_the_certificate_is_of_the_answer_that_is_given(budget: int | None) -> None:
+    """As of now, and of the final answer."""
     results = [(arm, value) for _ in range(30) for arm, value in (("a", 1), ("b", 0), ("c", 1))]
-    sure, wrong = session_of(budget=None), session_of(Contrary, budget=None)
+    sure, wrong = session_of(budget=budget), session_of(Contrary, budget=budget)
     for session in (sure, wrong):
         session.tell_all(results)
+        assert session.done == (budget is not None)
     assert sure.answer().tolist() == [True, False, True]
     assert wrong.answer().tolist() == [False, True, False]
     assert sure.certificate > 0.999

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,21 +79,47 @@ def test_damaged_events_are_named(statement: str, told: str, tmp_path: Path) -> 
         agents.Session(store=damaged(tmp_path / "a.db", statement))
 
 
+@contextlib.contextmanager
+def rewritten(place: Path) -> Iterator[dict[str, Any]]:
+    """The facts of a store, to be changed."""
+    with contextlib.closing(sqlite3.connect(place)) as connection:
+        (text,) = connection.execute("select facts from session").fetchone()
+        facts = json.loads(text)
+        yield facts
+        connection.execute("update session set facts = ?", (json.dumps(facts),))
+        connection.commit()
+
+
 @pytest.mark.parametrize("name", ["agent", "parameters", "task", "names", "public_seed"])
 @pytest.mark.parametrize("value", ["missing", 1.5])
 def test_damaged_facts_are_named(name: str, value: Any, tmp_path: Path) -> None:
     place = damaged(tmp_path / "a.db")
-    with contextlib.closing(sqlite3.connect(place)) as connection:
-        (text,) = connection.execute("select facts from session").fetchone()
-        facts = json.loads(text)
+    with rewritten(place) as facts:
         if value == "missing":
             del facts[name]
         else:
             facts[name] = value
-        connection.execute("update session set facts = ?", (json.dumps(facts),))
-        connection.commit()
     with pytest.raises(ValueError, match=f"damaged: the fact '{name}'|holds no session"):
         agents.Session(store=place)
+
+
+def test_a_store_from_before_dependence_was_said_counts_on_it(tmp_path: Path) -> None:
+    """Gaussian coordinates, of which nothing is known: opened by its place, and described anew."""
+    facts = {"problem": "Feasible", "A": [[1.0, 1.0]], "b": [1.0], "arms": 2, "sigma": 1.0, "delta": 0.1}
+    place = tmp_path / "a.db"
+    with agents.Session("evidence", facts, store=place, public_seed=0) as session:
+        session.tell_all([(arm, (value, value)) for arm, value in ((0, 0.0), (1, 2.0)) for _ in range(9)])
+        certificate = session.certificate
+    with rewritten(place) as stored:
+        task = json.loads(stored["task"])
+        assert task.pop("dependent") is True
+        stored["task"] = json.dumps(task)
+    for given in ((), ("evidence", facts)):
+        with agents.Session(*given, store=place) as session:
+            assert session.task.dependent is True
+            assert session.certificate == certificate
+    with pytest.raises(ValueError, match="dependent is True there, False asked for"):
+        agents.Session("evidence", facts | {"independent": True}, store=place)
 
 
 def test_a_task_in_json_lacks_nothing_and_has_nothing_more() -> None:

@@ -312,6 +312,29 @@ def test_the_delta_of_an_agent_that_only_a_function_names() -> None:
     assert 0.6 <= session.certificate < 0.8  # 1 - 2 delta
 
 
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("evidence", "evidence(delta=0.1)"),
+        ("uniform(stop='certificate')", "uniform(stop='certificate', delta=0.1)"),
+    ],
+)
+def test_an_own_delta_of_the_agent_is_shared_as_that_of_the_task(name: str, own: str) -> None:
+    """Three arms and one more, which has 1/20 of delta: the agent on four arms stops at 4/20 of its own, .1, too."""
+    facts = {"problem": "Threshold", "threshold": 0.5, "arms": 3, "binary": True, "reserve": 0.1}
+    needed = []
+    for text, delta in ((name, 0.1), (own, 0.01)):
+        session = agents.Session(text, facts | {"delta": delta}, store="sqlite://", public_seed=0)
+        session.add_arm()
+        while not session.done:
+            (arm,) = session.ask()
+            session.tell(arm, arm % 2)
+        assert session.delta == 0.1
+        assert session.certificate >= 0.9
+        needed.append(len(session))
+    assert needed[0] == needed[1]
+
+
 def test_what_a_change_may_have_cost_is_not_passed_over() -> None:
     facts = {"problem": "BestArm", "arms": 3, "binary": True, "budget": 60}
     for reserve, known in ((0.0, False), (0.3, True)):

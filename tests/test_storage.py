@@ -120,6 +120,21 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
     assert [path.read_text() for path in foreign.iterdir()] == ['{"a": 1}']
 
 
+@pytest.mark.parametrize("rows", ["all", "none"])
+def test_blocks_of_another_evaluation_do_not_count(tmp_path: Path, rows: str) -> None:
+    """A block that is copied from the folder of another seed fills no gap: its name says of what it is."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    whole = evaluate("lsa", out=one, rows=rows)
+    evaluate("lsa", out=other, rows=rows, seed=1)
+    inside = "episodes.parquet" if rows == "all" else "sums.parquet"
+    lost, foreign = (min((folder / inside).iterdir()) for folder in (one, other))
+    lost.unlink()
+    (one / inside / foreign.name).write_bytes(foreign.read_bytes())
+    with pytest.raises(ValueError, match="is not complete: 1 of 8 blocks"):
+        agents.results(one)
+    same(evaluate("lsa", out=one, rows=rows), whole)
+
+
 def test_a_complete_folder_is_read_without_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = evaluate("lsa", out=tmp_path)
     monkeypatch.setattr(Place, "write", lambda *some, **more: pytest.fail("something is written"))

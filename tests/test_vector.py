@@ -364,10 +364,12 @@ def test_copies_are_independent_and_views_are_live(observation: str) -> None:
         assert same(outputs, kept) == copies
 
 
-def test_rewards_flags_and_infos_are_never_views() -> None:
+@pytest.mark.parametrize("last", [2, 3])
+def test_rewards_flags_and_infos_are_never_views(last: int) -> None:
+    """Of a step in which every slot pulls, and of one in which one of them stops."""
     env = made(3, instance=THREE, copy=False)
     env.reset(seed=0)
-    first = env.step(np.array([0, 1, 3]))
+    first = env.step(np.array([0, 1, last]))
     kept = copy.deepcopy(first[1:])
     env.step(np.array([3, 3, 3]))
     assert same(first[1:], kept)

@@ -92,6 +92,7 @@ def test_histograms_are_exact_or_coarse_whatever_the_order() -> None:
         assert merged.shift == whole.shift > 0
         assert (merged.keys == whole.keys).all()
         assert (merged.counts == whole.counts).all()
+        assert (merged.low, merged.high) == (values.min(), values.max())
     for q in (0, 0.05, 0.5, 0.95, 1):
         assert whole.quantile(q) == pytest.approx(np.quantile(values, q), abs=2**whole.shift)
         assert parts[0].quantile(q) == np.quantile(values[:10], q)
