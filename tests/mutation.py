@@ -48,6 +48,11 @@ COLUMNS = ("id", "file", "line", "change", "code", "verdict", "by", "seconds")
 NUMBERS, EXACTLY = "test_constants.py test_mixtures.py", "test_evidence.py"
 AGENTS = "test_constants_agents.py"
 SESSIONS = ["test_session_constants.py", "test_session_shares.py", "test_session_faults.py", "test_session.py"]
+CERTIFIED = [
+    f"{AGENTS} -k 'certificate or nominal'",
+    "test_certified_agents.py test_dependent.py",
+    "test_golden.py -k 'evidence or top-two or track-and-stop'",
+]
 AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entry is one call of pytest
     "bandit_envs/evidence/asking.py": ["test_own_problems.py", EXACTLY],
     "bandit_envs/evidence/authors.py": ["test_own_problems.py test_own_evidence.py", EXACTLY],
@@ -68,11 +73,8 @@ AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entr
     "bandit_envs/problems/[!_]*.py": ["test_problems.py", "test_constants.py", "test_own_problems.py", EXACTLY],
     "agents/core/certified.py": [f"{AGENTS} -k certificate", "test_certified.py"],
     "agents/core/confidence.py": [AGENTS, "test_all_good_agents.py"],
-    "agents/certified/[!_]*.py": [
-        f"{AGENTS} -k 'certificate or nominal'",
-        "test_certified_agents.py test_dependent.py",
-        "test_golden.py -k 'evidence or top-two or track-and-stop'",
-    ],
+    "agents/certified/leaning.py": ["test_evolved_certified.py -k lean", *CERTIFIED],
+    "agents/certified/[!_]*.py": CERTIFIED,
     "agents/session/book.py": SESSIONS,
     "agents/session/ledger.py": SESSIONS,
     "agents/session/promise.py": SESSIONS,
