@@ -15,6 +15,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 from agents.learned import EquivariantPolicy, Trained, make_vec_env
+from agents.learned.policy import ArmNetwork
 from bandit_envs import FEATURES
 
 
@@ -22,6 +23,27 @@ from bandit_envs import FEATURES
 def ten() -> PPO:
     """An untrained policy for 10 arms."""
     return untrained(make_vec_env(THRESHOLD, 4, observation="features"))
+
+
+def test_logits_by_hand():
+    """Two arms, 3 and 0 pulls, errors of 1/(2 e^2) and 1/2, layers of zeros but for the last bias, .5.
+
+    Of 9 pulls, so that ln((1 + scale) / K) = ln 5 and nu = e^(ln 5 - ln 100) = 1/20 where p = 0 and q = 1: the evidence
+    2 counts with (3 / 3.05)^2. The logits are 4 (.5 - 2 (3 / 3.05)^2 - ln 4), and 4 (.5) of the arm without pulls.
+    """
+    made = ArmNetwork(len(FEATURES), 4, False, True, 4.0).double()
+    with torch.no_grad():
+        for weight in made.parameters():
+            weight.zero_()
+        made.arm_logit.bias.fill_(0.5)
+        made.prior[1] = 1.0
+    x = torch.zeros(1, 2, len(FEATURES), dtype=torch.float64)
+    x[..., FEATURES.index("pulls")] = torch.tensor([math.log(4) / math.log(10), 0.0])
+    x[..., FEATURES.index("width")] = torch.tensor([0.5, 1.0], dtype=torch.float64)
+    x[..., FEATURES.index("doubt")] = torch.tensor([4 / 6, 1.0], dtype=torch.float64)
+    logits, latent = made(x.flatten(1))
+    assert logits.tolist()[0] == pytest.approx([4 * (0.5 - 2 * (3 / 3.05) ** 2 - math.log(4)), 2.0, -1e8], rel=1e-6)
+    assert latent.tolist() == [[0.0] * 4]  # SiLU of 0
 
 
 @pytest.mark.parametrize("arms", [10, 7, 100])

@@ -2,7 +2,7 @@
 
 Whether LLVM turns a loop into vector instructions depends on its length, on what it may alias and on the version. Here
 vectors are written down: a value of the type `Lanes` is LANES numbers in single or in double precision, one beside the
-other, which kernels read with `load`, write with `store` and compute with by `+ - * /`, `muladd`, `least` and `most`.
+other, which kernels read with `load`, write with `store` and compute with by `+ - * /`, `muladd` and `most`.
 A number beside such a vector stands for LANES equal ones. Each operation is one of IEEE 754, rounded once, and
 `muladd` too, so that results are the same on every machine.
 
@@ -26,17 +26,12 @@ __all__ = [
     "LANES",
     "dense",
     "dense_pair",
-    "equal",
     "exponential",
-    "four",
     "further",
-    "least",
     "load",
     "most",
     "muladd",
-    "one",
     "padded",
-    "sigmoid",
     "silu",
     "spread",
     "store",
@@ -218,31 +213,15 @@ def muladd(typing: Any, a: Any, b: Any, c: Any) -> Any:
     return _told((a, b, c), generate)
 
 
-def _chosen(sign: str) -> Any:
-    """An operation that takes the first of two where `first sign second`, else the second."""
-
-    def operation(typing: Any, a: Any, b: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            one, two = _cast(context, builder, signature.args, values, signature.return_type)
-            return builder.select(builder.fcmp_ordered(sign, one, two), one, two)
-
-        return _told((a, b), generate)
-
-    return operation
-
-
 @intrinsic
-def equal(typing: Any, a: Any, b: Any) -> Any:
-    """1 where two vectors are equal, else 0."""
+def most(typing: Any, a: Any, b: Any) -> Any:
+    """The larger number of each two."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        one, zero = (ir.Constant(_vector(signature.return_type), [value] * LANES) for value in (1.0, 0.0))
-        return builder.select(builder.fcmp_ordered("==", *values), one, zero)
+        one, two = _cast(context, builder, signature.args, values, signature.return_type)
+        return builder.select(builder.fcmp_ordered(">", one, two), one, two)
 
     return _told((a, b), generate)
-
-
-least, most = intrinsic(_chosen("<")), intrinsic(_chosen(">"))
 
 
 @intrinsic
@@ -312,12 +291,6 @@ def exponential(typing: Any, x: Any) -> Any:
 
 
 @inlined
-def sigmoid(x: Any) -> Any:
-    """1 / (1 + e^-x)."""
-    return 1.0 / (1.0 + exponential(0.0 - x))
-
-
-@inlined
 def silu(x: Any) -> Any:
     """x / (1 + e^-x)."""
     return x / (1.0 + exponential(0.0 - x))
@@ -362,15 +335,3 @@ def further(x: Any, row: Any, weights: Any, at: Any, s: Any) -> Any:
     for j in range(LANES):
         s = muladd(_row_of(x, j), load(weights, (row + j) * outputs + at), s)
     return s
-
-
-@inlined
-def four(x: Any, begin: Any, inputs: Any, weights: Any, at: Any, start: Any) -> Any:
-    """`dense` of four rows x (rows, inputs) from `begin` on: side by side, as no sum needs to wait for another."""
-    outputs = weights.shape[1]
-    s0 = s1 = s2 = s3 = start
-    for j in range(inputs):
-        row, place = load(weights, j * outputs + at), begin + j
-        s0, s1 = muladd(one(x, place), row, s0), muladd(one(x, place + inputs), row, s1)
-        s2, s3 = muladd(one(x, place + 2 * inputs), row, s2), muladd(one(x, place + 3 * inputs), row, s3)
-    return s0, s1, s2, s3

@@ -28,24 +28,19 @@ __all__ = [
     "LN_100",
     "LOCAL",
     "MOST",
-    "NAMES",
     "NEVER",
     "OPENED",
     "OWN",
     "TIE",
     "Known",
     "Network",
-    "Weights",
     "alone",
-    "closed",
     "first_sums",
     "network_of",
     "numbers_of",
     "opened_doubt",
     "opened_pulls",
     "single",
-    "unbounded",
-    "weights_of",
 ]
 
 LN_100, MOST = math.log(100.0), 3.0  # from e^MOST * 100 pulls per arm on, nu grows no more
@@ -59,48 +54,6 @@ LOCAL = OWN[1:]
 COMMON = [FEATURES.index(name) for name in ("share", "left", "horizon")]
 OPENED = 3  # inputs that are features without upper bounds, closed
 INPUTS = len(OWN) + OPENED  # kernel constants: of the first layer, but for the common ones
-
-# The names of the parameters of `policy.ArmNetwork`, in the order of `Weights`.
-NAMES = (
-    *("encoder.0.weight", "encoder.0.bias", "encoder.2.weight", "encoder.2.bias"),
-    *("context.0.weight", "context.0.bias", "arm.weight", "arm.bias", "arm_logit.weight", "arm_logit.bias"),
-    *("slopes.weight", "prior", "own.0.weight", "own.0.bias", "surroundings.weight"),
-)
-
-
-class Weights(NamedTuple):
-    """The weights of a network, or their slopes, as PyTorch has them: those of a layer are (outputs, inputs)."""
-
-    first: Any  # (H, F + 3), and its bias (H,): the encoder
-    first_bias: Any
-    second: Any  # (H, H)
-    second_bias: Any
-    pooled: Any  # (H, 2 H): the context, of the means and the maxima of the codes
-    pooled_bias: Any
-    arm: Any  # (H, H)
-    arm_bias: Any
-    logit: Any  # (1, H)
-    logit_bias: Any
-    slopes: Any  # (1, 3)
-    prior: Any  # (2,)
-    own: Any  # (H, 8): what an arm tells to a network without context, else (0, 8)
-    own_bias: Any
-    around: Any  # (H, H): what the context tells an arm; without context (0, H)
-
-
-def weights_of(weights: Any) -> Weights:
-    """The weights of a network: tensors by the names of `NAMES`; layers that it does not have are empty.
-
-    Raises:
-        ValueError: for weights that are neither in single nor in double precision.
-    """
-    H, dtype = weights["arm.weight"].shape[0], weights["arm.weight"].detach().numpy().dtype
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"the weights of a network must be in single or in double precision, got {dtype}")
-    empty = {"own.0.weight": (0, len(LOCAL) + OPENED), "own.0.bias": (0,), "surroundings.weight": (0, H)}
-    return Weights(
-        *(weights[name].detach().numpy() if name in weights else np.zeros(empty[name], dtype) for name in NAMES)
-    )
 
 
 class Network(NamedTuple):
@@ -136,22 +89,25 @@ def network_of(network: Any, kind: Any) -> Network:
     Raises:
         ValueError: for weights that are neither in single nor in double precision.
     """
-    told = weights_of(dict(network.named_parameters()))
-    H, context = len(told.arm), told.pooled.T
-    if len(told.around) == 0:
-        first, common, none = np.pad(told.own.T, [(1, 0), (0, 0)]), np.zeros((3, H)), np.zeros((0, H))
-        bias, second, around = told.own_bias, none, none
+    told = {name: weight.detach().numpy() for name, weight in network.named_parameters()}
+    dtype = told["arm.weight"].dtype
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"the weights of a network must be in single or in double precision, got {dtype}")
+    H, context = len(told["arm.weight"]), told["context.0.weight"].T
+    if "own.0.weight" in told:
+        first, common, none = np.pad(told["own.0.weight"].T, [(1, 0), (0, 0)]), np.zeros((3, H)), np.zeros((0, H))
+        bias, second, around = told["own.0.bias"], none, none
     else:
-        encoder = told.first.T
+        encoder = told["encoder.0.weight"].T
         first, common = np.concatenate([encoder[OWN], encoder[len(FEATURES) :]]), encoder[COMMON]
-        bias, second, around = told.first_bias, told.second.T, told.around.T
-    stop, stop_bias = (part.detach().numpy()[0] for part in (network.stop_logit.weight, network.stop_logit.bias))
-    squares = second, context[:H], context[H:], around, told.arm.T
-    rows = first, common, bias, told.second_bias, told.pooled_bias, told.arm_bias, told.logit[0], stop
+        bias, second, around = told["encoder.0.bias"], told["encoder.2.weight"].T, told["surroundings.weight"].T
+    squares = second, context[:H], context[H:], around, told["arm.weight"].T
+    biases = bias, told["encoder.2.bias"], told["context.0.bias"], told["arm.bias"]
+    rows = first, common, *biases, told["arm_logit.weight"][0], told["stop_logit.weight"][0]
     arrays = [padded(weights.astype(kind), rows=True) for weights in squares] + [padded(w.astype(kind)) for w in rows]
-    biases = float(told.logit_bias[0]), float(stop_bias)
-    slopes, prior = told.slopes[0].astype(np.float64), told.prior.astype(np.float64)
-    return Network._make([*arrays, *biases, bool(network.stop), slopes, prior, float(network.steep)])
+    ends = float(told["arm_logit.bias"][0]), float(told["stop_logit.bias"][0]), bool(network.stop)
+    slopes, prior = told["slopes.weight"][0].astype(np.float64), told["prior"].astype(np.float64)
+    return Network._make([*arrays, *ends, slopes, prior, float(network.steep)])
 
 
 class Known:

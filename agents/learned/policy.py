@@ -32,6 +32,7 @@ Saved models name the classes of this module: they must stay here.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,16 +41,16 @@ from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor, nn
 
-from bandit_envs import flag, integer, number
+from bandit_envs import FEATURES, flag, integer, number
 
-from .networks import CLOSE, LOCAL, NAMES, NEVER, OPENED, TIE
-from .passes import Passes
+from .networks import CLOSE, HALF_EVIDENCE, HALF_FAIR, HALF_PULLS, LN_100, LOCAL, MOST, NEVER, OPENED, TIE
 
 __all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
 
 # The layers whose weights `decay` makes smaller: those that serve the logits of the arms alone, and not the value. The
 # numbers a, b, c, p and q are not among them.
 FADING = tuple(f"mlp_extractor.{part}." for part in ("own", "arm", "surroundings", "arm_logit"))
+PULLS, WIDTH, DOUBT = FEATURES.index("pulls"), FEATURES.index("width"), FEATURES.index("doubt")
 
 
 class ArmNetwork(nn.Module):
@@ -66,6 +67,7 @@ class ArmNetwork(nn.Module):
     def __init__(self, features: int, hidden: int, stop: bool, context: bool, steep: float) -> None:
         super().__init__()
         self.features, self.stop, self.steep = features, stop, steep
+        self.local = [*LOCAL, *range(features, features + OPENED)]  # the inputs of a network without context
         self.latent_dim_pi, self.latent_dim_vf = 1, hidden  # what SB3 asks for to build its heads
         inputs = features + OPENED
         self.encoder = nn.Sequential(nn.Linear(inputs, hidden), nn.SiLU(), nn.Linear(hidden, hidden), nn.SiLU())
@@ -79,17 +81,27 @@ class ArmNetwork(nn.Module):
         nn.init.zeros_(self.slopes.weight)
         self.prior = nn.Parameter(torch.tensor([0.0, 1.5]))  # p and q
         self.value = nn.Sequential(nn.Linear(hidden, hidden), nn.SiLU())
-        held = dict(self.named_modules())
-        places = {name: (held[name.rpartition(".")[0]], name.rpartition(".")[2]) for name, _ in self.named_parameters()}
-        self.names = tuple(name for name in NAMES if name in places)  # the weights of the arms and of the context
-        self._places = tuple(places[name] for name in self.names)
 
     def _arms(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits of the arms (n, K), and the context (n, hidden)."""
-        weights = [layer._parameters[name] for layer, name in self._places]
-        inputs = x.flatten(1).to(weights[0].dtype)
-        arms: tuple[Tensor, Tensor] = Passes.apply(inputs, self.steep, self.names, *weights)  # type: ignore[no-untyped-call]
-        return arms
+        x = x.reshape(len(x), -1, self.features)
+        width, evidence = x[..., WIDTH], 4 / x[..., DOUBT] - 4
+        ln_n = -2 * width.log()  # ln(1 + n)
+        fair = (ln_n / x[..., PULLS].clamp_min(1e-6) - math.log(x.shape[1])).clamp_min(0)  # ln((1 + scale) / K)
+        opened = (evidence / (evidence + HALF_EVIDENCE), ln_n / (ln_n + HALF_PULLS), fair / (fair + HALF_FAIR))
+        seen = torch.cat([x, torch.stack(opened, -1)], -1)
+        codes = self.encoder(seen)
+        context = self.context(torch.cat([codes.mean(1), codes.amax(1)], 1))
+        if self.surroundings is None:
+            hidden = self.arm(self.own(seen[..., self.local]))
+        else:
+            hidden = self.arm(codes) + self.surroundings(context)[:, None]
+        n, rich = 1 / width.square() - 1, fair - LN_100
+        p, q = self.prior
+        shrunk = evidence * (n / (n + torch.exp(p + q * rich.clamp_max(MOST)))).square()
+        a, b, c = self.slopes.weight[0]
+        index = self.arm_logit(nn.functional.silu(hidden))[..., 0] + (a - 1) * shrunk + (b - 1 + c * rich) * ln_n
+        return self.steep * index, context
 
     def _logits(self, arms: Tensor, context: Tensor) -> Tensor:
         """Logits of the arms and of stopping (n, K + 1)."""

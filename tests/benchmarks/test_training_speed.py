@@ -1,12 +1,10 @@
 """SB3's PPO in one run with what it is compared with: frames per second, and stepping alone.
 
-The native VecEnv against DummyVecEnv; `EquivariantPolicy` against the same network with SB3's own methods; and the
-compiled passes of its network against those of PyTorch.
+The native VecEnv against DummyVecEnv, and `EquivariantPolicy` against the same network with SB3's own methods.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import gymnasium as gym
@@ -20,12 +18,9 @@ import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import DummyVecEnv
-from twins_network import logits_and_context
 
 from agents.learned import EquivariantPolicy, make_vec_env
-from agents.learned.networks import NAMES
-from agents.learned.policy import ArmNetwork, Equivariant
-from bandit_envs import FEATURES
+from agents.learned.policy import Equivariant
 
 THRESHOLD, KWARGS = "bandit_envs/Threshold-v0", {"budget": 200, "observation": "features"}
 STEPS = 32
@@ -58,23 +53,6 @@ def test_policy(race: Race) -> None:
     settings["policy_kwargs"] = {"hidden": 16, "stop": False}
     own, usual = (PPO(kind, make_vec_env(THRESHOLD, 256, **KWARGS), **settings) for kind in (EquivariantPolicy, Usual))
     race(lambda: own.learn(STEPS * 256), lambda: usual.learn(STEPS * 256), against="SB3's", at_least=1.0, rounds=5)
-
-
-@pytest.mark.benchmark(timer=clock)
-@pytest.mark.parametrize("context", [True, False])
-def test_passes(race: Race, context: bool) -> None:
-    """Forward and backward pass of a minibatch, against PyTorch's own of the same network."""
-    torch.set_num_threads(1)
-    network = ArmNetwork(len(FEATURES), 16, False, context, 4.0)
-    x = torch.rand((1024, 10 * len(FEATURES)), generator=torch.Generator().manual_seed(0)) * 0.9 + 0.05
-    weights = [weight for name, weight in network.named_parameters() if name in NAMES]
-
-    def run(passes: Any) -> None:
-        logits, context = passes(x)
-        torch.autograd.grad(logits.sum() + context.sum(), weights)
-
-    own, other = network._arms, functools.partial(logits_and_context, network)
-    race(lambda: run(own), lambda: run(other), against="PyTorch", at_least=1.0, rounds=15)
 
 
 @pytest.mark.benchmark(timer=clock)
