@@ -1,18 +1,10 @@
-"""Checkpoints: which is kept, means of weights, the clock, what is told on the way; resumed trainings."""
+"""Checkpoints: which is kept, means of weights, the clock, what is told on the way; full disks."""
 
 from __future__ import annotations
 
 import itertools
-import pickle
 import re
-import shutil
-import signal
-import subprocess
-import sys
-import textwrap
 import time
-import types
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -24,7 +16,7 @@ pytest.importorskip("stable_baselines3")
 import torch
 from disks import full_disk
 from gymnasium.vector import AutoresetMode
-from learning import FOUR, MIX, THRESHOLD, TINY, weights
+from learning import FOUR, THRESHOLD, TINY, weights
 
 import agents
 from agents.core.compile_time import CompileTime
@@ -33,7 +25,6 @@ from agents.evaluation.statistics import latest_of_the_best
 from agents.learned import Trained
 from agents.learned.checkpoints import Checkpoints
 from agents.learned.clock import Clock, FallingRate
-from agents.learned.resuming import ResumeFile
 
 
 @pytest.fixture(scope="module")
@@ -119,151 +110,27 @@ def test_curves_go_to_tensorboard(tmp_path):
     assert {"held_out/return", "held_out/loss_over_lsa", "rollout/ep_rew_mean"} <= set(curves)
 
 
-# --- resumption -------------------------------------------------------------------------------------------------------
-
-
-class Killed(Exception):
-    """Stands for a kill."""
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "extra"),
-    [
-        ("ppo", {}),
-        ("ppo", {"mix": MIX, "curriculum": 0.5}),
-        pytest.param("ppo", {"siblings": 4}, marks=pytest.mark.slow),
-        pytest.param("a2c", {"n_steps": 8}, marks=pytest.mark.slow),
-        ("dqn", {"learning_starts": 100}),
-        pytest.param("maskable-ppo", {}, marks=pytest.mark.slow),
-        pytest.param("recurrent-ppo", {}, marks=pytest.mark.slow),
-    ],
-)
-def test_a_killed_training_resumes_to_the_same_model(algorithm, extra, tmp_path, monkeypatch):
-    call = TINY | {"steps": 4096} | extra
-    whole = agents.train(algorithm, **call)
-    monkeypatch.setattr("agents.learned.checkpoints.SAVE_EVERY", 0.0)
-    write, written = ResumeFile.write, []
-
-    def write_and_die(self: ResumeFile, model: Any, callback: Any) -> None:
-        write(self, model, callback)
-        written.append(model.num_timesteps)
-        if written[-1] >= 2500:
-            raise Killed
-
-    monkeypatch.setattr(ResumeFile, "write", write_and_die)
-    with pytest.raises(Killed):
-        agents.train(algorithm, **call, out=tmp_path / "model")
-    assert [file.name for file in tmp_path.iterdir()] == ["model.resume"]
-    monkeypatch.setattr(ResumeFile, "write", write)
-    with pytest.raises(ValueError, match="belongs to another call"):
-        agents.train(algorithm, **call | {"seed": 5}, out=tmp_path / "model", resume=True)
-    torch.rand(5)
-    resumed = agents.train(algorithm, **call, out=tmp_path / "model", resume=True)
-    assert all(torch.equal(weight, weights(resumed)[name]) for name, weight in weights(whole).items())
-    assert [look["return"] for look in resumed.card["checkpoints"]] == [
-        look["return"] for look in whole.card["checkpoints"]
-    ]
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["model.json", "model.zip"]
-    with pytest.raises(ValueError, match="resume needs out"):
-        agents.train(**TINY, resume=True)
-
-
-@pytest.mark.parametrize("moments", [8, pytest.param(50, marks=pytest.mark.slow)])
-def test_a_full_disk_leaves_what_can_be_resumed(moments, tmp_path, monkeypatch):
-    """At so many limits on files: the old model, and a training that goes on to the same bits."""
-    monkeypatch.setattr("agents.learned.checkpoints.SAVE_EVERY", 0.0)
-    model, largest = tmp_path / "model", 0
-    old, new = agents.train(**TINY, seed=1, out=model), agents.train(**TINY)
-    wanted = weights(new)
-    write = ResumeFile.write
-
-    def noting(self: ResumeFile, *given: Any) -> None:
-        nonlocal largest
-        write(self, *given)
-        largest = max(largest, self.path.stat().st_size)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ResumeFile, "write", noting)
-        agents.train(**TINY, out=tmp_path / "other")
-    largest = max(largest, *(file.stat().st_size for file in tmp_path.iterdir()))
-    for left in np.random.default_rng(moments).integers(0, largest, moments).tolist():
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # SB3 leaves its file open
+def test_a_full_disk_leaves_the_model_that_was_there(tmp_path):
+    """At so many limits on files: the training fails, and names the file."""
+    model = tmp_path / "model"
+    old = weights(agents.train(**TINY, out=model))
+    largest = max(file.stat().st_size for file in tmp_path.iterdir())
+    for left in np.random.default_rng(0).integers(0, largest, 4).tolist():
         with full_disk(left), pytest.raises(OSError, match="model"):
-            agents.train(**TINY, out=model)
-        assert {file.name for file in tmp_path.iterdir()} <= {
-            *("model.json", "model.zip", "model.resume", "other.json", "other.zip")
-        }
+            agents.train(**TINY, seed=1, out=model)
+        assert {file.name for file in tmp_path.iterdir()} == {"model.json", "model.zip"}
         kept = weights(agents.load(model))
-        assert all(torch.equal(weight, kept[name]) for name, weight in weights(old).items())
-        copy = shutil.copytree(tmp_path, tmp_path.with_name(f"{tmp_path.name}-copy"))
-        went_on = agents.train(**TINY, out=copy / "model", resume=True)
-        assert all(torch.equal(weight, weights(went_on)[name]) for name, weight in wanted.items())
-        assert not (copy / "model.resume").exists()
-        shutil.rmtree(copy)
+        assert all(torch.equal(weight, kept[name]) for name, weight in old.items())
 
 
-@pytest.mark.slow
-def test_kills_of_a_training_at_random_moments(tmp_path):
-    """50 SIGKILLs, resumed each time: the model is that of a training without any, bit for bit."""
-    script = """
-        import agents, sys
-        from agents.learned import checkpoints
-        sys.path.insert(0, sys.argv[2])
-        from learning import TINY
-        checkpoints.SAVE_EVERY = 0.0
-        print("ready", flush=True)
-        agents.train(**TINY | {"steps": 16384, "checkpoints": 16}, out=sys.argv[1], resume=True)
-    """
-    call = TINY | {"steps": 16384, "checkpoints": 16}
-    wanted, rng = weights(agents.train(**call)), np.random.default_rng(0)
-    killed = finished = 0
-    while killed < 50:
-        run = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(script), str(tmp_path / "model"), str(Path(__file__).parent)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert run.stdout is not None
-        run.stdout.readline()
-        try:
-            run.wait(rng.uniform(0.1, 9.0))
-        except subprocess.TimeoutExpired:
-            run.send_signal(signal.SIGKILL)
-            killed += 1
-        run.communicate()
-        if run.returncode == 0:
-            finished += 1
-            found = weights(agents.load(tmp_path / "model"))
-            assert all(torch.equal(weight, found[name]) for name, weight in wanted.items())
-    assert finished > 0
-
-
-@pytest.mark.parametrize("content", [{"call": "..."}, {"format": 7, "call": "...", "state": b""}, "gone"])
-def test_a_resume_file_of_another_version_is_refused(content, tmp_path, monkeypatch):
-    path = tmp_path / "model.resume"
-    if content == "gone":
-        module = types.ModuleType("gone_tomorrow")
-        module.Run = type("Run", (), {"__module__": "gone_tomorrow"})  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "gone_tomorrow", module)
-        path.write_bytes(pickle.dumps({"call": "...", "run": module.Run()}))
-        monkeypatch.delitem(sys.modules, "gone_tomorrow")
-    else:
-        path.write_bytes(pickle.dumps(content))
-    with pytest.raises(
-        ValueError, match=r"model\.resume was written by another version .*: delete it, and train again"
-    ):
-        agents.train(**TINY, out=tmp_path / "model", resume=True)
-
-
-def test_a_resumed_clock_knows_how_much_time_has_passed():
+def test_the_learning_rate_falls_with_the_share_of_the_run():
     clock = Clock(100, 50.0, time.perf_counter() - 10.0, CompileTime())
     clock.steps_taken = 30
     assert clock.share() == pytest.approx(0.3, abs=0.01)
-    again = Clock(100, 50.0, time.perf_counter() - 20.0, CompileTime())
-    again.restore(clock.state())
-    assert again.seconds() == pytest.approx(30.0, abs=1.0)
-    assert again.share() == pytest.approx(0.6, abs=0.05)
-    assert FallingRate(2.0, again)(1.0) == pytest.approx(0.8, abs=0.1)
-    again.evaluation_seconds = 10.0  # so that only half of the time is for learning
-    assert again.time_share() == 1.0
-    assert FallingRate(2.0, again)(1.0) == pytest.approx(0.04)
+    later = Clock(100, 50.0, time.perf_counter() - 30.0, CompileTime())
+    assert later.share() == pytest.approx(0.6, abs=0.05)
+    assert FallingRate(2.0, later)(1.0) == pytest.approx(0.8, abs=0.1)
+    later.evaluation_seconds = 10.0  # so that only half of the time is for learning
+    assert later.time_share() == 1.0
+    assert FallingRate(2.0, later)(1.0) == pytest.approx(0.04)

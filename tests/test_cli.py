@@ -416,10 +416,9 @@ def test_train_calls_the_function(capsys: Output, tmp_path: Path, monkeypatch: p
         f"train Threshold --budget 50 --instance 'sampler(arms=3)' --steps 9 --num-envs 4 --out {out}.zip"
         " --force --no-progress --hyperparameters learning_rate=1e-3 policy=big",
     )
-    usual = {"steps": None, "resume": False, "seconds": 60.0, "seed": 3, "env_kwargs": {}, "out": out, "progress": True}
+    usual = {"steps": None, "seconds": 60.0, "seed": 3, "env_kwargs": {}, "out": out, "progress": True}
     special = {
         "steps": 9,
-        "resume": False,
         "seconds": None,
         "seed": 0,
         "env_kwargs": {"budget": 50, "instance": "sampler(arms=3)"},

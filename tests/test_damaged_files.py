@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import agents
-from agents.core.compile_time import CompileTime
 from agents.models import cards
 from bandit_envs import Task
 
@@ -300,41 +299,3 @@ def test_damaged_evaluations(tmp_path):
 @pytest.mark.slow
 def test_damaged_evaluations_often(tmp_path):
     check_evaluations(tmp_path, range(1000, 4000))
-
-
-# --- resume files -----------------------------------------------------------------------------------------------------
-
-
-def test_damaged_resume_files(tmp_path):
-    pytest.importorskip("stable_baselines3")
-    from learning import untrained
-
-    from agents.learned import make_vec_env
-    from agents.learned.checkpoints import Checkpoints
-    from agents.learned.clock import Clock
-    from agents.learned.comparison import HeldOut
-    from agents.learned.resuming import ResumeFile
-
-    model = untrained(make_vec_env(THRESHOLD, 4, observation="features", **FOUR)).learn(32)
-    callback = Checkpoints(HeldOut((), 2, 0, ()), Clock(10, None, 0.0, CompileTime()), 2, None, False)
-    file = ResumeFile(tmp_path / "m.resume", {"seed": 0})
-    file.write(model, callback)
-    content = file.path.read_bytes()
-    with np.load(file.path) as archive:
-        arrays = dict(archive)
-    header = json.loads(arrays.pop("header").tobytes())
-
-    def right() -> bool:
-        file.go_on(model, callback, file.read())
-        return True
-
-    seen = [outcome(right, tmp_path, "no damage")]
-    for seed in range(80):
-        random = np.random.default_rng(seed)
-        if random.integers(2):
-            file.path.write_bytes(broken(content, random))
-        else:
-            with file.path.open("wb") as out:
-                np.savez(out, header=np.frombuffer(text(altered(header, random)), np.uint8), **arrays)
-        seen.append(outcome(right, tmp_path, f"seed {seed}"))
-    assert {"read", "refused"} <= set(seen)

@@ -28,7 +28,6 @@ from agents.cli import main
 from agents.learned import EquivariantPolicy, Trained, make_vec_env
 from agents.learned.algorithms import ALGORITHMS
 from agents.learned.buffer import RelativeBuffer
-from agents.learned.resuming import ResumeFile
 from bandit_envs import Task
 
 NEEDS_TRUST = r"trust=True, or --trust"
@@ -196,48 +195,6 @@ def test_a_model_that_is_read_learns_on(tmp_path):
     assert str(loaded.policy.optimizer.state_dict()) == str(model.policy.optimizer.state_dict())
     loaded.set_env(envs)
     loaded.learn(32)
-
-
-# --- resume files ----------------------------------------------------------------------------------------------------
-
-
-class Killed(Exception):
-    """Stands for a kill."""
-
-
-def test_a_resume_file_holds_no_pickle(tmp_path, monkeypatch):
-    monkeypatch.setattr("agents.learned.checkpoints.SAVE_EVERY", 0.0)
-    write = ResumeFile.write
-
-    def write_and_die(self: ResumeFile, model: Any, callback: Any) -> None:
-        write(self, model, callback)
-        raise Killed
-
-    monkeypatch.setattr(ResumeFile, "write", write_and_die)
-    with pytest.raises(Killed):
-        agents.train(**TINY, out=tmp_path / "model")
-    with np.load(tmp_path / "model.resume", allow_pickle=False) as archive:
-        assert {array.dtype.kind for array in dict(archive).values()} <= set("biuf")
-        assert json.loads(archive["header"].tobytes())["format"] == 1
-
-
-@pytest.mark.parametrize("form", ["pickle", "object array", "torch"])
-def test_a_resume_file_runs_nothing(form, trace, tmp_path):
-    path = tmp_path / "model.resume"
-    mine: Any = Mine(trace)
-    if form == "pickle":
-        path.write_bytes(pickle.dumps({"format": 1, "call": mine}))
-    elif form == "torch":
-        torch.save({"header": mine}, path)
-    else:
-        with path.open("wb") as file:
-            np.savez(file, header=np.array([mine], object))
-    with pytest.raises(ValueError, match=r"model\.resume was written by another version .*delete it, and train again"):
-        agents.train(**TINY, out=tmp_path / "model", resume=True)
-    assert not trace.exists()
-    if form == "pickle":
-        pickle.loads(path.read_bytes())
-        assert trace.exists()
 
 
 # --- modules that evaluations and tasks name -------------------------------------------------------------------------

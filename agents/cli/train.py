@@ -37,7 +37,7 @@ class Train(EnvironmentCommand[Options]):
       bandit-envs train Threshold --algorithm ppo --instance "sampler(arms=20)" --budget 400 --steps 1000000 \
           --hyperparameters learning_rate=0.001
       bandit-envs train TopK --algorithm evolved --instance "sampler(arms=20)" --k 5 --budget 1000 --seconds 120
-      bandit-envs train Threshold --mix '[{"budget": 200}, {"budget": 1000, "pulls_per_action": 8}]' --resume
+      bandit-envs train Threshold --mix '[{"budget": 200}, {"budget": 1000, "pulls_per_action": 8}]'
     """
 
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]] = "bandit_envs/Threshold-v0"
@@ -56,8 +56,6 @@ class Train(EnvironmentCommand[Options]):
     """Episodes side by side."""
     mix: Json = None
     """Environments to learn on side by side: a list of what each adds to the options below."""
-    resume: Switch = False
-    """Go on where an earlier call with this --out was killed."""
     hyperparameters: Annotated[tuple[str, ...], arg(metavar="KEY=VALUE ...", help_behavior_hint="")] = ()
     """Of the algorithm."""
     out: Place = None
@@ -87,16 +85,15 @@ class Train(EnvironmentCommand[Options]):
         }
         if self.algorithm == "evolved":
             refuse_to_overwrite([card], self.force)
-            if self.resume or self.num_envs is not None:
-                raise ValueError("evolved takes neither --resume nor --num-envs")
+            if self.num_envs is not None:
+                raise ValueError("evolved does not take --num-envs")
             made = _evolve(env_id, generations=self.steps, **common, **given)
             print(f"{_losses(made)}\n\nwrote {card}")
             return
-        begun = self.resume and out.with_name(out.name + ".resume").is_file()  # a kill may come when both are there
-        refuse_to_overwrite([model, card], self.force or begun)
+        refuse_to_overwrite([model, card], self.force)
         if self.num_envs is not None:
             given["num_envs"] = self.num_envs
-        trained = agents.train(self.algorithm, env_id, steps=self.steps, resume=self.resume, **common, **given)
+        trained = agents.train(self.algorithm, env_id, steps=self.steps, **common, **given)
         print(f"{_comparisons(self.algorithm, trained.card)}\n\nwrote {model} and {card}")
 
 

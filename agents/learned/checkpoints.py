@@ -1,4 +1,4 @@
-"""`Checkpoints`: SB3's callback of a training. It evaluates checkpoints, keeps the best, and stores how to go on.
+"""`Checkpoints`: SB3's callback of a training. It evaluates checkpoints, and keeps the best.
 
 Checkpoints lie in the later part of a run, at equal distances. The weights of a checkpoint are the mean of the weights
 after each rollout since the checkpoint before, for that mean has less noise than any of them. It is evaluated on the
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,46 +22,29 @@ from ..evaluation.statistics import latest_of_the_best
 from .clock import Clock
 from .comparison import HeldOut
 from .model import Trained
-from .resuming import ResumeFile
 
 __all__ = ["Checkpoints"]
 
-SAVE_EVERY = 30.0  # seconds between two states for a resumption
 TELL_EVERY = 10.0  # seconds between two lines that tell how far the run is, at least
 TELL_SHARE = 0.05  # share of the run between two such lines, at least, so that a long run has no endless list of them
-# What of the callback changes, and is stored for a resumption.
-MOVING = (
-    "stage",
-    "stage_end",
-    "changed",
-    "due",
-    "rows",
-    "values",
-    "weights",
-    "mean",
-    "averaged",
-    "n_calls",
-    "num_timesteps",
-)
 EARLIEST = 0.4  # share of the run before which there is no checkpoint, and no weights enter a mean
 
 
 class Checkpoints(BaseCallback):
-    """Evaluates checkpoints during SB3's `learn`, ends it when its time is over, and writes the resume file.
+    """Evaluates checkpoints during SB3's `learn`, and ends it when its time is over.
 
     Args:
         held_out: the episodes on which checkpoints are compared. clock: how much of the run is over.
         checkpoints: how many, the one at the end of the run included.
-        file: where to store what a resumed run needs, or None.
         show: lines on standard error, for each checkpoint and in between; never one that is written over another.
 
     Attributes:
         stage: of the curriculum. kept: what the card says of each checkpoint so far.
     """
 
-    def __init__(self, held_out: HeldOut, clock: Clock, checkpoints: int, file: ResumeFile | None, show: bool) -> None:
+    def __init__(self, held_out: HeldOut, clock: Clock, checkpoints: int, show: bool) -> None:
         super().__init__()
-        self.held_out, self.clock, self.file, self.show = held_out, clock, file, show
+        self.held_out, self.clock, self.show = held_out, clock, show
         self.due = [EARLIEST + (1 - EARLIEST) * k / checkpoints for k in range(1, checkpoints)]  # the last is the end
         self.stage, self.stage_end = 0, 1.0
         self.changed = False  # whether the policy has learned since the last checkpoint
@@ -71,23 +53,11 @@ class Checkpoints(BaseCallback):
         self.weights: list[dict[str, torch.Tensor]] = []  # of each checkpoint
         self.mean: dict[str, torch.Tensor] = {}  # of the weights since the last checkpoint was due
         self.averaged = 0  # how many weights are in the mean
-        self.written = time.perf_counter()
         self.told, self.told_share = -math.inf, -math.inf  # when the last line was printed, and the share of the run
 
     def begin_stage(self, stage: int, end: float) -> None:
         """Tell that a stage of the curriculum begins, which ends at this share of the run."""
         self.stage, self.stage_end = stage, end
-
-    def state(self) -> dict[str, Any]:
-        """What has changed since the callback was made: numbers and arrays, for `restore`."""
-        own = {name: getattr(self, name) for name in MOVING}
-        return own | {"clock": self.clock.state(), "references": list(self.held_out.references)}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where another callback of the same run was, in a new process."""
-        for name in MOVING:
-            setattr(self, name, state[name])
-        self.clock.restore(state["clock"])
 
     # --- what SB3 calls -----------------------------------------------------------------------------------------------
 
@@ -106,10 +76,6 @@ class Checkpoints(BaseCallback):
         self.changed = True
 
     def _on_rollout_start(self) -> None:
-        # The file is written first, for a resumed run begins with this rollout.
-        if self.file is not None and time.perf_counter() - self.written >= SAVE_EVERY:
-            self.file.write(self.model, self)
-            self.written = time.perf_counter()
         share = self.clock.share()
         if time.perf_counter() - self.told >= TELL_EVERY and share - self.told_share >= TELL_SHARE:
             self._print("learning")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from ..core.compile_time import CompileTime
 
@@ -29,16 +27,15 @@ class Clock:
     def __init__(self, steps: int | None, seconds: float | None, began: float, compiling: CompileTime) -> None:
         self.steps, self.limit, self._compiling = steps, seconds, compiling
         self.steps_taken, self.evaluation_seconds = 0, 0.0
-        self._wall, self._processor = 0.0, 0.0  # seconds of an earlier process, see `restore`
         self._began, self._processor_began = began, time.process_time()
 
     def seconds(self) -> float:
         """Wall time so far."""
-        return self._wall + time.perf_counter() - self._began
+        return time.perf_counter() - self._began
 
     def processor_seconds(self) -> float:
         """Processor time so far."""
-        return self._processor + time.process_time() - self._processor_began
+        return time.process_time() - self._processor_began
 
     def share(self) -> float:
         """The share of the training that is over, from 0 to about 1."""
@@ -53,20 +50,6 @@ class Clock:
         # reference agents.
         learning = max(self.limit - 5.5 * self.evaluation_seconds, self.limit / 2)
         return min(1.0, (self.seconds() - self._compiling.seconds) / learning)
-
-    def state(self) -> dict[str, Any]:
-        """How far the run is, for `restore` in another process."""
-        return {
-            "steps_taken": self.steps_taken,
-            "evaluation_seconds": self.evaluation_seconds,
-            "wall": self.seconds(),
-            "processor": self.processor_seconds(),
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Add the time that had passed when this `state` was told to what has passed since the clock was made."""
-        self.steps_taken, self.evaluation_seconds = state["steps_taken"], state["evaluation_seconds"]
-        self._wall, self._processor = state["wall"], state["processor"]
 
 
 class FallingRate:

@@ -7,6 +7,7 @@ runs whatever code its maker put there, and is done only where a user says that 
 from __future__ import annotations
 
 import functools
+import random
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -26,7 +27,6 @@ from ..core.agent import task_of
 from ..core.files import finish, write_together
 from ..core.index_policy import margin_told
 from ..models.formats import FORMAT, check_format, read_card, train_again
-from .generators import untouched_generators
 from .network_context import ContextMemory
 from .network_index import LogitMemory, NetworkIndex
 from .networks import numbers_of
@@ -48,6 +48,18 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+@contextmanager
+def _untouched_generators() -> Iterator[None]:
+    """Leave the random number generators that SB3 seeds as they were: those of PyTorch, NumPy and Python."""
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002 (SB3 uses this generator)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+        random.setstate(states[2])
 
 
 def as_features(name: str, observation: Any) -> None:
@@ -366,7 +378,7 @@ def load(path: str | Path, env_or_task: Any = None, *, trust: bool = False) -> T
         raise _untrusted(file, foreign)
 
     def read(arms: int | None = None) -> Any:
-        with untouched_generators():  # SB3 seeds them where a model is made
+        with _untouched_generators():  # SB3 seeds them where a model is made
             return _unpickled(archive, card, arms) if foreign else _plain(archive, card, arms, trust)
 
     model = read()

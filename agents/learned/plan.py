@@ -51,15 +51,11 @@ class Plan:
         return ALGORITHMS[self.algorithm]
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of `train` that lead to the same model, by name, defaults included."""
-        first = {"steps": self.steps, "seconds": self.seconds, "seed": self.seed, "env_kwargs": self.env_kwargs or None}
-        return {**first, **self.own, **self.given}
-
-    @property
     def call(self) -> str:
         """The call of `train` that leads to the same model, as text."""
-        listed = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items() if value is not None)
+        first = {"steps": self.steps, "seconds": self.seconds, "seed": self.seed, "env_kwargs": self.env_kwargs or None}
+        arguments = {**first, **self.own, **self.given}
+        listed = ", ".join(f"{name}={value!r}" for name, value in arguments.items() if value is not None)
         return f"agents.train({self.algorithm!r}, {self.env_id!r}, {listed})"
 
 

@@ -7,7 +7,7 @@ The path of a training, in six sentences:
 2. `hold_out` lets the reference agents play the episodes on which checkpoints will be compared.
 3. `Mix.vec_env` makes SB3's vector environment: a `NativeVecEnv` for each environment, joined in a `JoinedVecEnv`.
 4. SB3's `learn` runs on it, once for each stage of the curriculum, with the callback `Checkpoints`, which keeps the
-   clock, evaluates checkpoints on the held-out episodes and writes the file from which a killed training goes on.
+   clock and evaluates checkpoints on the held-out episodes.
 5. The weights of the latest checkpoint that is at most one standard error worse than the best are put into the model,
    and `report` compares it with its untrained start and the reference agents on episodes that nothing has seen before.
 6. `Trained.save` writes the model and its card.
@@ -47,7 +47,6 @@ from .mix import PULLS_PER_ARM
 from .model import Trained, one_thread, paths_of
 from .plain import check_finite
 from .plan import Plan, make_plan, roots_of
-from .resuming import ResumeFile
 
 __all__ = ["train"]
 
@@ -64,7 +63,6 @@ def train(
     mix: Sequence[Mapping[str, Any]] | None = None,
     curriculum: float = 0.0,
     out: str | Path | None = None,
-    resume: bool = False,
     progress: bool | None = None,
     shaping: bool | None = None,
     expected: bool | None = None,
@@ -101,8 +99,7 @@ def train(
             the last reference agent.
         curriculum: share of the run, in [0, 1), in which the environments of the mix come in one after the other, as
             listed.
-        out: write the model `<out>.zip` and its card `<out>.json`. Meanwhile `<out>.resume` is kept.
-        resume: go on from `<out>.resume`, if it is there, to the model that an undisturbed run would have reached.
+        out: write the model `<out>.zip` and its card `<out>.json`.
         progress: lines on standard error, for each checkpoint and for each twentieth of the run, ten seconds apart or
             more; None: if that is a terminal.
         shaping, expected, pulls_per_action: of the training environment, see `NativeVecEnv`; None: where defined.
@@ -117,7 +114,7 @@ def train(
         The learned agent, with its card.
 
     Raises:
-        ValueError: naming the value and what is allowed; if `<out>.resume` is of another call or version.
+        ValueError: naming the value and what is allowed.
         ImportError: for an algorithm of sb3-contrib where that is not installed.
     """
     began = time.perf_counter()
@@ -139,12 +136,9 @@ def train(
         siblings=siblings,
         hyperparameters=hyperparameters,
     )
-    if resume and out is None:
-        raise ValueError("resume needs out, whose <out>.resume it reads")
     if out is not None and not Path(out).name.removesuffix(".zip"):
         raise ValueError(f"out must name a file, got {str(out)!r:.200}")
-    file = None if out is None else ResumeFile(Path(str(out).removesuffix(".zip") + ".resume"), plan.arguments)
-    for path in () if out is None or file is None else (*paths_of(out), file.path):
+    for path in () if out is None else paths_of(out):
         try_out(path)
     show = shown(progress)
     if show:
@@ -155,23 +149,12 @@ def train(
                 file=sys.stderr,
             )
     with one_thread(), CompileTime() as compiling:
-        stored = file.read() if resume and file is not None and file.path.exists() else None
-        if resume and stored is None and file is not None and progress is not False:
-            print(f"note: there is no {file.path}: the training begins from the start", file=sys.stderr)
         clock = Clock(plan.steps, plan.seconds, began, compiling)
-        environments, root = plan.mix.environments, plan.roots["choosing"]
-        if file is None or stored is None:
-            episodes, stage = hold_out(environments, plan.held_out, root), 0
-        else:
-            with file.reading():
-                episodes = HeldOut(environments, plan.held_out, root, tuple(stored["callback"]["references"]))
-                stage = stored["callback"]["stage"]
-        callback = Checkpoints(episodes, clock, plan.checkpoints, file, show)
-        model = _new_model(plan, episodes, clock, stage)
+        episodes = hold_out(plan.mix.environments, plan.held_out, plan.roots["choosing"])
+        callback = Checkpoints(episodes, clock, plan.checkpoints, show)
+        model = _new_model(plan, episodes, clock)
         start = copy.copy(model)
         start.policy = copy.deepcopy(model.policy)
-        if file is not None and stored is not None:
-            file.go_on(model, callback, stored)
         _learn(model, callback, plan)
         told = callback.keep_best()
         try:
@@ -190,8 +173,6 @@ def train(
     trained = Trained(model, _card(plan, told, result, callback.clock))
     if out is not None:
         trained.save(out)
-    if file is not None:
-        file.remove()
     return trained
 
 
@@ -205,12 +186,12 @@ def _vec_env(plan: Plan, held_out: HeldOut, slots: Sequence[int]) -> Any:
     return plan.mix.vec_env(slots, [1.0 / held_out.unit(i) if scaled else 1.0 for i in range(count)])
 
 
-def _new_model(plan: Plan, held_out: HeldOut, clock: Clock, stage: int) -> Any:
-    """SB3's model with fresh weights, on the environments of a stage."""
+def _new_model(plan: Plan, held_out: HeldOut, clock: Clock) -> Any:
+    """SB3's model with fresh weights, on the environments of the first stage."""
     kind, policy = plan.row.classes()
     rate = plan.settings["learning_rate"]
     falling = rate if callable(rate) else FallingRate(float(rate), clock)
-    envs = _vec_env(plan, held_out, plan.mix.slots(stage))
+    envs = _vec_env(plan, held_out, plan.mix.slots(0))
     seed = plan.roots["learning"] % 2**32
     model = kind(policy, envs, seed=seed, device="cpu", **{**plan.settings, "learning_rate": falling})
     envs.seed(plan.roots["learning"])  # SB3 has given the environments its own seed, of 32 bits
@@ -218,14 +199,11 @@ def _new_model(plan: Plan, held_out: HeldOut, clock: Clock, stage: int) -> Any:
 
 
 def _learn(model: Any, callback: Checkpoints, plan: Plan) -> None:
-    """Run SB3's `learn` for each stage of the curriculum, from the stage that the callback is in.
-
-    The model comes with the environments of that stage.
-    """
-    ends, first = plan.mix.stage_ends(), callback.stage
-    for stage in range(first, len(ends)):
+    """Run SB3's `learn` for each stage of the curriculum; the model comes with the environments of the first."""
+    ends = plan.mix.stage_ends()
+    for stage in range(len(ends)):
         slots = plan.mix.slots(stage)
-        if stage > first:
+        if stage > 0:
             envs = _vec_env(plan, callback.held_out, slots)
             envs.seed(roots_of(plan.roots["learning"] + stage)["learning"])
             model.set_env(envs)
@@ -234,7 +212,7 @@ def _learn(model: Any, callback: Checkpoints, plan: Plan) -> None:
         callback.begin_stage(stage, ends[stage])
         steps = sys.maxsize if plan.steps is None else math.ceil(plan.steps * ends[stage])
         if steps > model.num_timesteps:
-            fresh = model.num_timesteps == 0 and model._last_obs is None  # one that is resumed has seen something
+            fresh = model.num_timesteps == 0
             model.learn(steps if fresh else steps - model.num_timesteps, callback=callback, reset_num_timesteps=fresh)
 
 
