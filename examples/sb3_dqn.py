@@ -1,7 +1,4 @@
-"""DQN of Stable-Baselines3 as it is, which ends ahead of uniform sampling (the first argument: steps).
-
-Rewards are shaped: each pull is paid what it adds to the expected score.
-"""
+"""DQN of Stable-Baselines3 as it is (the first argument: steps). The episode is paid once, at its end."""
 
 import sys
 import time
@@ -15,7 +12,7 @@ from agents.learned import make_vec_env
 torch.set_num_threads(1)  # the fastest for nets as small as these
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
 kwargs = {"budget": 50, "instance": "sampler(arms=5)"}
-envs = make_vec_env("bandit_envs/Threshold-v0", 64, shaping=True, observation="features", **kwargs)
+envs = make_vec_env("bandit_envs/Threshold-v0", 64, observation="features", **kwargs)
 model = DQN(
     "MlpPolicy",
     envs,

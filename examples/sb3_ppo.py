@@ -1,8 +1,7 @@
-"""PPO of Stable-Baselines3 with its own MLP policy, which ends ahead of uniform sampling (the first argument: steps).
+"""PPO of Stable-Baselines3 with its own MLP policy (the first argument: steps).
 
-Two things make the difference. Shaped rewards pay for every pull what it adds to the expected score, in place of one
-reward at the end; and with gamma = 0.9 a pull is credited with what follows within some ten pulls, which is far less
-noisy than the rest of the episode. With gamma = 1, or without shaping, the same MLP ends behind uniform sampling.
+With gamma = 0.9 a pull is credited with what follows within some ten pulls, which is far less noisy than the rest of
+the episode. The episode is paid once, at its end: with this the MLP ends behind uniform sampling.
 """
 
 import sys
@@ -17,7 +16,7 @@ from agents.learned import make_vec_env
 torch.set_num_threads(1)  # the fastest for nets as small as these
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 400_000
 kwargs = {"budget": 50, "instance": "sampler(arms=10)"}
-envs = make_vec_env("bandit_envs/Threshold-v0", 128, shaping=True, observation="features", **kwargs)
+envs = make_vec_env("bandit_envs/Threshold-v0", 128, observation="features", **kwargs)
 model = PPO(
     "MlpPolicy",
     envs,

@@ -1,4 +1,4 @@
-"""RecurrentPPO of sb3-contrib, an LSTM, which ends ahead of uniform sampling (the first argument: steps).
+"""RecurrentPPO of sb3-contrib, an LSTM (the first argument: steps).
 
 It reads the same features as the other examples. An LSTM that was shown single samples, and had to add them up itself,
 learned to pull the arms in turn within 400,000 steps, and no more: what is not given must be learned first.
@@ -16,7 +16,7 @@ from agents.learned import make_vec_env
 torch.set_num_threads(1)  # the fastest for nets as small as these
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
 kwargs = {"budget": 50, "instance": "sampler(arms=5)"}
-envs = make_vec_env("bandit_envs/Threshold-v0", 64, shaping=True, observation="features", **kwargs)
+envs = make_vec_env("bandit_envs/Threshold-v0", 64, observation="features", **kwargs)
 model = RecurrentPPO(
     "MlpLstmPolicy",
     envs,

@@ -202,7 +202,7 @@ def test_a_mask_keeps_actions_away(ten):
 
 
 def test_an_update_reaches_every_weight():
-    model = untrained(make_vec_env(THRESHOLD, 8, observation="features", shaping=True, delta=0.1, budget=20))
+    model = untrained(make_vec_env(THRESHOLD, 8, observation="features", delta=0.1, budget=20))
     before = {name: weight.clone() for name, weight in model.policy.named_parameters()}
     model.learn(64)
     unmoved = [name for name, weight in model.policy.named_parameters() if torch.equal(weight, before[name])]

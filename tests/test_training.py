@@ -134,7 +134,6 @@ def test_baselines_of_sb3_contrib(algorithm, tmp_path):
 @pytest.mark.parametrize("row", ENVIRONMENTS.values(), ids=lambda row: row.problem)
 def test_every_problem_can_be_trained_on(row):
     trained = agents.train(env_id=row.id, **TINY | {"env_kwargs": {"budget": 20}})
-    assert trained.card["hyperparameters"]["shaping"] is (row.problem in ("Threshold", "Feasible"))
     assert "uniform" in trained.card["result"]["agents"]
     assert not trained.stops
 
@@ -159,7 +158,7 @@ class Bare(Problem):
 
 
 class Apart(SetProblem):
-    """All arms at least .2 away from a half; `local` and scored by arms, so that rewards are shaped."""
+    """All arms at least .2 away from a half; `local` and scored by arms."""
 
     name, local = "Apart", True
 
@@ -195,12 +194,10 @@ def test_the_short_name_of_a_problem_is_that_of_its_environment(own_problems):
 
 
 @pytest.mark.parametrize("mix", [None, MIX])
-@pytest.mark.parametrize(("kind", "shaped"), [(Bare, False), (Apart, True)])
-def test_a_problem_of_ones_own_can_be_trained_on(own_problems, kind, shaped, mix):
+@pytest.mark.parametrize("kind", [Bare, Apart])
+def test_a_problem_of_ones_own_can_be_trained_on(own_problems, kind, mix):
     """No agent of this package need know it: without lsa, losses are in units of uniform's."""
-    trained = agents.train(env_id=f"bandit_envs/{kind.name}-v0", **TINY, mix=mix, siblings=4)
-    assert trained.card["hyperparameters"]["shaping"] is shaped
-    assert trained.card["hyperparameters"]["expected"] is False
+    trained = agents.train(env_id=f"bandit_envs/{kind.name}-v0", **TINY, mix=mix)
     for result in trained.card["result"] if mix else [trained.card["result"]]:
         assert {"ppo", "untrained", "uniform"} <= set(result["agents"]) <= {"ppo", "untrained", "uniform", "lsa"}
         assert set(result["differences"]["uniform"]) == {"score", *kind.metric_names[:1]}
@@ -235,12 +232,11 @@ def test_a_mix_of_polyhedra_can_be_trained_on():
     assert len(trained.card["result"]) == 2
 
 
-def test_where_a_delta_is_asked_stopping_is_learned_with_and_without_shaping():
-    for env_id, shaping in ((THRESHOLD, True), ("bandit_envs/AllGood-v0", False)):
+def test_where_a_delta_is_asked_stopping_is_learned():
+    for env_id in (THRESHOLD, "bandit_envs/AllGood-v0"):
         kwargs = {"instance": {"sampler": {"arms": 3}}, "delta": 0.1, "max_pulls": 40, "pull_cost": 0.02}
         trained = agents.train(env_id=env_id, **TINY | {"steps": 30_000, "num_envs": 64, "env_kwargs": kwargs})
         assert trained.stops
-        assert trained.card["hyperparameters"]["shaping"] is shaping
         assert 0 < trained.card["result"]["agents"]["ppo"]["total_pulls"] < 20
 
 
@@ -258,22 +254,11 @@ def test_where_a_delta_is_asked_stopping_is_learned_with_and_without_shaping():
         ({"held_out": 1}, "held_out must be an integer"),
         ({"env_kwargs": {"observation": "features"}}, "train chooses 'observation' itself"),
         ({"env_id": "CartPole-v1", "env_kwargs": None}, "an environment of bandit_envs is needed"),
-        ({"env_id": "bandit_envs/TopK-v0", "shaping": True, "env_kwargs": {"k": 2}}, "shaping is defined for"),
     ],
 )
 def test_refused_trainings(change, message):
     with pytest.raises(ValueError, match=message):
         agents.train(**TINY | change)
-
-
-def test_siblings_in_training():
-    trained = agents.train(**TINY | {"num_envs": 24}, mix=MIX, siblings=4)
-    assert trained.card["hyperparameters"]["siblings"] == 4
-    assert "siblings=4" in trained.card["call"]
-    with pytest.raises(ValueError, match="siblings must divide num_envs = 30"):
-        agents.train(**TINY | {"num_envs": 30}, siblings=4)
-    with pytest.raises(ValueError, match="are for ppo, a2c, got 2 for maskable-ppo"):
-        agents.train("maskable-ppo", **TINY | {"num_envs": 30}, siblings=2)
 
 
 def test_one_policy_for_a_mix_of_budgets():

@@ -22,12 +22,12 @@ pytest.importorskip("stable_baselines3")
 import torch
 from learning import FOUR, THRESHOLD, TINY, observations, untrained
 from stable_baselines3 import PPO
+from stable_baselines3.common.buffers import RolloutBuffer
 
 import agents
 from agents.cli import main
 from agents.learned import EquivariantPolicy, Trained, make_vec_env
 from agents.learned.algorithms import ALGORITHMS
-from agents.learned.buffer import RelativeBuffer
 from bandit_envs import Task
 
 NEEDS_TRUST = r"trust=True, or --trust"
@@ -180,18 +180,26 @@ def test_models_of_every_algorithm_are_read_as_plain_weights(algorithm, tmp_path
     assert np.array_equal(loaded.predict(x)[0], actions)
 
 
+class Buffer(RolloutBuffer):
+    """A buffer of one's own."""
+
+    def __init__(self, *given: Any, power: float, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.power = power
+
+
 def test_a_model_that_is_read_learns_on(tmp_path):
-    """Hyperparameters are read too, as far as they are numbers."""
+    """Hyperparameters are read too, as far as they are numbers; not the class of the buffer."""
     envs = make_vec_env(THRESHOLD, 4, observation="features", **FOUR)
     own = {"n_steps": 8, "batch_size": 32, "gamma": 0.9, "clip_range": 0.3, "learning_rate": 2e-3}
-    buffer = {"rollout_buffer_class": RelativeBuffer, "rollout_buffer_kwargs": {"power": 0.0}}
+    buffer = {"rollout_buffer_class": Buffer, "rollout_buffer_kwargs": {"power": 0.0}}
     model = PPO(EquivariantPolicy, envs, device="cpu", **own, **buffer).learn(32)
     loaded = agents.load(Trained(model).save(tmp_path / "model")).model
     assert loaded.gamma == 0.9
     assert loaded.clip_range(1.0) == 0.3
     assert loaded.lr_schedule(1.0) == 2e-3
     assert loaded.num_timesteps == 32
-    assert type(loaded.rollout_buffer) is RelativeBuffer
+    assert type(loaded.rollout_buffer) is RolloutBuffer
     assert str(loaded.policy.optimizer.state_dict()) == str(model.policy.optimizer.state_dict())
     loaded.set_env(envs)
     loaded.learn(32)

@@ -1,9 +1,6 @@
-"""The native VecEnv: slots, seeds, infos, what SB3 asks for; shaping, expected scores, several as one."""
+"""The native VecEnv: slots, seeds, infos, what SB3 asks for; several as one."""
 
 from __future__ import annotations
-
-import math
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -95,43 +92,6 @@ def test_infos_are_nobody_elses():
             info["mine"] = True
 
 
-def test_siblings_play_the_same_episode_with_the_same_samples():
-    envs = make_vec_env(THRESHOLD, 12, observation="features", siblings=4, **FOUR)
-    envs.seed(5)
-    envs.reset()
-    random, following = np.random.default_rng(0), 0
-    for _ in range(3):
-        assert envs.episodes.tolist() == np.repeat(np.arange(following, following + 3), 4).tolist()
-        following += 3
-        orders = [random.permutation(np.repeat(np.arange(4), 3)) for _ in range(12)]
-        for t in range(12):
-            _, _, dones, infos = envs.step(np.array([order[t] for order in orders]))
-        assert dones.all()
-        last = np.stack([info["terminal_observation"] for info in infos]).reshape(3, 4, -1)
-        assert (last == last[:, :1]).all()  # each arm has had three pulls, in whatever order
-        assert (last != last[:1]).any()
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"siblings": 5}, "siblings must divide the number of slots, 12, got 5"),
-        ({"siblings": 0}, "siblings"),
-        ({"siblings": 4, "delta": 0.1}, "siblings end together: they need a budget"),
-    ],
-)
-def test_refused_siblings(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        make_vec_env(THRESHOLD, 12, observation="features", **FOUR, **kwargs)
-
-
-def test_siblings_that_come_apart_are_refused():
-    envs = make_vec_env(THRESHOLD, 4, observation="features", siblings=2, **FOUR)
-    envs.reset()
-    with pytest.raises(ValueError, match="none may stop before"):
-        envs.step(np.array([4, 0, 0, 0]))
-
-
 def test_truncation_is_told():
     envs = make_vec_env(THRESHOLD, 2, observation="features", max_pulls=3, delta=0.1, instance=FOUR["instance"])
     envs.reset()
@@ -188,8 +148,7 @@ def test_what_sb3_asks_of_a_vecenv():
     ("change", "message"),
     [
         ({"actions": "full"}, "actions='arm'"),
-        ({"shaping": True}, "observation='features'"),
-        ({"shaping": True, "observation": "features", "gamma": 0.0}, r"gamma must be a number in \(0, 1\]"),
+        ({"reward_scale": 0.0}, "reward_scale must be a number"),
         ({"pulls_per_action": 0}, "pulls_per_action must be an integer"),
     ],
 )
@@ -199,72 +158,10 @@ def test_refused(change, message):
 
 
 def test_refused_environments():
-    with pytest.raises(ValueError, match="Threshold and Feasible, not for TopK"):
-        make_vec_env("bandit_envs/TopK-v0", 2, shaping=True, observation="features", k=2)
     with pytest.raises(ValueError, match="an environment of bandit_envs is needed"):
         make_vec_env("CartPole-v1", 2)
     with pytest.raises(ValueError, match="DISABLED"):
         NativeVecEnv(gym.make_vec(THRESHOLD, num_envs=2))
-
-
-# --- shaping ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("gamma", [1.0, 0.9])
-@pytest.mark.parametrize("reward", ["score", "correct"])
-def test_shaped_rewards_telescope(gamma, reward):
-    envs = make_vec_env(THRESHOLD, 6, shaping=True, gamma=gamma, observation="features", reward=reward, **FOUR)
-    for episode in played(envs, 40):
-        shaped = sum(gamma**t * step["reward"] for t, step in enumerate(episode))
-        prize = episode[-1]["info"]["episode"]["r"]
-        assert prize == episode[-1]["info"][reward]
-        start = envs.potential(episode[0]["before"][None])[0]
-        assert start == pytest.approx(0.5 if reward == "score" else 0.5**4)
-        assert shaped == pytest.approx(gamma ** (len(episode) - 1) * prize - start, abs=1e-6)
-
-
-def test_a_truncated_episode_keeps_its_last_potential():
-    envs = make_vec_env(
-        THRESHOLD, 2, shaping=True, gamma=0.9, observation="features", max_pulls=5, delta=0.1, instance=FOUR["instance"]
-    )
-    for episode in played(envs, 20):
-        first, last = (envs.potential(x[None])[0] for x in (episode[0]["before"], episode[-1]["after"]))
-        shaped = sum(0.9**t * step["reward"] for t, step in enumerate(episode))
-        assert shaped == pytest.approx(0.9**5 * last - first, abs=1e-6)
-
-
-def surplus(problem: dict[str, Any]) -> float:
-    """How far the mean of score - Phi at the end lies from 0, in standard errors, over 3000 random episodes."""
-    envs = make_vec_env(THRESHOLD, 1000, observation="features", **FOUR, **problem)
-    envs.seed(5)
-    ends = [episode[-1] for episode in played(envs, 36)]
-    gap = np.array([end["info"]["score"] for end in ends]) - envs.potential(np.stack([end["after"] for end in ends]))
-    return abs(gap.mean()) / (gap.std() / math.sqrt(len(gap)))
-
-
-def test_the_potential_is_the_expected_score():
-    assert surplus({}) < 5.0  # a correct potential fails with probability 6e-7
-    assert surplus({"threshold": 0.7}) < 5.0
-
-
-def test_the_limit_on_the_potential_has_teeth(monkeypatch):
-    envs_potential = NativeVecEnv.potential
-    monkeypatch.setattr(NativeVecEnv, "potential", lambda self, x: 1 - 0.8 * (1 - envs_potential(self, x)))
-    assert surplus({}) > 5.0
-
-
-def test_expected_scores_have_the_mean_of_the_scores_and_less_noise():
-    """3000 random episodes; |z| > 5 happens by chance with probability 6e-7."""
-    rewards = {}
-    for expected in (False, True):
-        envs = make_vec_env(THRESHOLD, 500, observation="features", expected=expected, **FOUR)
-        envs.seed(8)
-        rewards[expected] = np.array([episode[-1]["reward"] for episode in played(envs, 72)])
-    difference = rewards[True] - rewards[False]
-    assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference))
-    assert rewards[True].std() < 0.8 * rewards[False].std()
-    with pytest.raises(ValueError, match="expected scores are defined for .* not for this environment of TopK"):
-        make_vec_env("bandit_envs/TopK-v0", 1, observation="features", expected=True)
 
 
 # --- several as one ---------------------------------------------------------------------------------------------------
@@ -273,8 +170,7 @@ def test_expected_scores_have_the_mean_of_the_scores_and_less_noise():
 def test_a_joined_environment_is_its_parts_side_by_side():
     def parts() -> list[NativeVecEnv]:
         return [
-            make_vec_env(THRESHOLD, n, observation="features", shaping=True, **FOUR | {"budget": T})
-            for n, T in ((3, 12), (5, 20))
+            make_vec_env(THRESHOLD, n, observation="features", **FOUR | {"budget": T}) for n, T in ((3, 12), (5, 20))
         ]
 
     joined, (one, other) = JoinedVecEnv(parts()), parts()

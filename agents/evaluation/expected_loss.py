@@ -2,7 +2,7 @@
 
 Where instances are drawn from a known law, the number of misclassified arms of an episode may be replaced by its
 expectation given all samples of the episode: the mean over episodes is the same for every policy, whatever it does, and
-the noise is far less (Rao & Blackwell). The evolution of an index and the rewards of a policy that learns use this.
+the noise is far less (Rao & Blackwell). The evolution of an index and the comparison of checkpoints use this.
 
 For n samples of a Bernoulli arm, s of them ones, a boundary b, and a mean p that was drawn from a law F,
 
@@ -26,7 +26,7 @@ from ..core.optional import require
 from .pairing import most_pulls, plays
 from .posterior import drawable, drawn_losses, pieces
 
-__all__ = ["ExpectedScores", "expectable", "losses", "wrong"]
+__all__ = ["expectable", "losses", "wrong"]
 
 Floats = NDArray[np.float64]
 FAINT = 1e-280  # where all likelihoods are below this, those at the ends of the intervals are compared instead
@@ -83,33 +83,6 @@ def wrong(sampler: Sampler, boundary: float, pulls: NDArray[np.int64], mean: Flo
     total = (below + above)[where].reshape(pulls.shape)
     lost = np.where(answered, below[where].reshape(pulls.shape), above[where].reshape(pulls.shape))
     return np.where(total > 0, lost / np.where(total > 0, total, 1.0), 0.5)
-
-
-class ExpectedScores:
-    """The expected scores of the plug-in answers of all slots of an environment, as often as they are asked for.
-
-    Only arms whose statistics have changed since the last time are looked at anew.
-
-    Args:
-        envs: an environment that is `expectable`.
-    """
-
-    def __init__(self, envs: PureExplorationVectorEnv) -> None:
-        self._envs = envs
-        shape = (envs.num_envs, envs.task.K)
-        self._seen = np.full((2, *shape), -1.0)  # the pulls and means of the last time
-        self._wrong = np.zeros(shape)
-
-    def now(self) -> Floats:
-        """The expected score of each slot if its episode ended now, (N,), in [0, 1]."""
-        seen = np.stack([self._envs.pulls, np.nan_to_num(self._envs.means())])
-        changed = (seen != self._seen).any(0)
-        pulls, means = seen[0][changed].astype(np.int64), seen[1][changed]
-        source: Any = self._envs.setting.source
-        self._wrong[changed] = wrong(source, self._envs.problem.boundary, pulls, means)  # type: ignore[arg-type]
-        self._seen = seen
-        score: Floats = 1 - self._wrong.mean(1)
-        return score
 
 
 def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDArray[np.int64]) -> Floats:

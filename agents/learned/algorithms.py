@@ -12,7 +12,6 @@ from stable_baselines3 import A2C, DQN, PPO
 from bandit_envs import unknown
 
 from ..core.optional import require
-from .buffer import RelativeBuffer
 from .mix import Mix
 from .policy import Equivariant, EquivariantPolicy
 
@@ -27,14 +26,12 @@ class Algorithm:
         classes: returns its class and its policy, as SB3 takes it; sb3-contrib is imported when this is called.
         defaults: hyperparameters that differ from SB3's own.
         num_envs: episodes side by side, unless `train` is given another number.
-        relative: whether it can take `RelativeBuffer` for its rollout buffer.
         needs_steps: whether it must know beforehand how many steps it will be trained for.
     """
 
     classes: Callable[[], tuple[Any, Any]]
     defaults: Mapping[str, Any]
     num_envs: int = 256
-    relative: bool = False
     needs_steps: bool = False
 
     def hyperparameters(self) -> list[str]:
@@ -62,16 +59,11 @@ class Algorithm:
         chosen, policy = {**self.defaults, **given}, self.classes()[1]
         equivariant = isinstance(policy, type) and issubclass(policy, Equivariant)
         if "n_epochs" in self.hyperparameters():
-            rollout, paid = mix.num_envs * chosen["n_steps"], not equivariant or (mix.shaping and not mix.stops)
-            parts = PARTS_PAID if paid else PARTS
-            chosen.setdefault("batch_size", rollout // parts if rollout % parts == 0 else rollout)
+            rollout = mix.num_envs * chosen["n_steps"]
+            chosen.setdefault("batch_size", rollout // PARTS if rollout % PARTS == 0 else rollout)
         if equivariant:
             own = {"stop": mix.stops, "hidden": HIDDEN_STOPPING if mix.stops else HIDDEN}
             chosen["policy_kwargs"] = own | chosen.get("policy_kwargs", {})
-        if self.relative and not mix.stops and (mix.shaping or mix.siblings > 1):
-            chosen.setdefault("rollout_buffer_class", RelativeBuffer)
-            units = {"power": 1.0 if mix.shaping else 0.0, "siblings": mix.siblings}
-            chosen["rollout_buffer_kwargs"] = units | chosen.get("rollout_buffer_kwargs", {})
         return chosen
 
 
@@ -86,18 +78,16 @@ def _recurrent_ppo() -> tuple[Any, Any]:
     return require("sb3_contrib", "RecurrentPPO", "training").RecurrentPPO, "MlpLstmPolicy"
 
 
-# Width of the layers of the equivariant policy, and the number of minibatches of a rollout. Where it is paid for each
-# pull, the untrained policy is hard to improve, and few steps with little noise are best; elsewhere more is to be
-# learned. Most is where it must learn to stop: narrow layers take too long to get there.
+# Width of the layers of the equivariant policy, where narrow ones take too long to learn to stop; and the number of
+# minibatches of a rollout.
 HIDDEN, HIDDEN_STOPPING = 16, 32
-PARTS, PARTS_PAID = 8, 4
+PARTS = 8
 _COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
 ALGORITHMS: dict[str, Algorithm] = {
-    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _COMMON | {"n_steps": 32, "n_epochs": 2}, relative=True),
+    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _COMMON | {"n_steps": 32, "n_epochs": 2}),
     "a2c": Algorithm(
         lambda: (A2C, EquivariantPolicy),
         _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True},
-        relative=True,
     ),
     "maskable-ppo": Algorithm(_maskable_ppo, _COMMON | {"n_steps": 32, "n_epochs": 2}),
     "recurrent-ppo": Algorithm(_recurrent_ppo, _COMMON | {"n_steps": 64, "n_epochs": 4}, num_envs=32),

@@ -27,7 +27,6 @@ class TrainingEnvironment:
         pulls_per_action: how often each action is repeated while the policy learns.
         slots: share of the episodes side by side that are episodes of this environment, relative to the others' shares.
         task: what an agent may know of it. reward: what the end of an episode pays, "score" or "correct".
-        scores_arms: whether its score is the share of arms that are classified correctly.
         expectable: whether its score can be replaced by the score that is expected given all samples.
         title: its budget and the law of its means in words, for the names of curves.
         capped: whether `kwargs` name a `max_pulls` that the user has not given.
@@ -39,7 +38,6 @@ class TrainingEnvironment:
     slots: float
     task: Task
     reward: str
-    scores_arms: bool
     expectable: bool
     title: str
     capped: bool = False
@@ -59,16 +57,12 @@ class Mix:
 
     Attributes:
         environments: at least one, all of the same problem and number of arms.
-        num_envs: episodes side by side. siblings: so many of them in a row are the same episode with the same samples.
-        shaping, expected: see `NativeVecEnv`.
+        num_envs: episodes side by side.
         curriculum: the share of the run after which all environments are there; 0: from the beginning.
     """
 
     environments: tuple[TrainingEnvironment, ...]
     num_envs: int
-    siblings: int
-    shaping: bool
-    expected: bool
     curriculum: float
 
     @property
@@ -87,9 +81,8 @@ class Mix:
         """How many episodes of each environment run side by side in a stage."""
         here = self.environments[: stage + 1] if self.curriculum else self.environments
         shares = [one.slots for one in here]
-        families = self.num_envs // self.siblings  # siblings stay in one environment
-        bounds = [round(families * sum(shares[:i]) / sum(shares)) for i in range(len(here) + 1)]
-        return [self.siblings * max(bounds[i + 1] - bounds[i], 1) for i in range(len(here))]
+        bounds = [round(self.num_envs * sum(shares[:i]) / sum(shares)) for i in range(len(here) + 1)]
+        return [max(bounds[i + 1] - bounds[i], 1) for i in range(len(here))]
 
     def vec_env(self, slots: Sequence[int], reward_scales: Sequence[float]) -> NativeVecEnv | JoinedVecEnv:
         """The environments of a stage, as one vector environment of SB3.
@@ -102,9 +95,6 @@ class Mix:
             make_vec_env(
                 one.env_id,
                 count,
-                shaping=self.shaping,
-                siblings=self.siblings,
-                expected=self.expected,
                 pulls_per_action=one.pulls_per_action,
                 observation="features",
                 reward_scale=scale,
@@ -121,9 +111,6 @@ def make_mix(
     mix: Sequence[Mapping[str, Any]] | None,
     *,
     num_envs: int,
-    siblings: int,
-    shaping: bool | None,
-    expected: bool | None,
     pulls_per_action: int,
     curriculum: float,
 ) -> Mix:
@@ -148,12 +135,9 @@ def make_mix(
         raise ValueError("a mix needs at least one environment")
     if num_envs < len(environments):
         raise ValueError(f"num_envs must be at least {len(environments)}, the length of the mix, got {num_envs}")
-    shaping = environments[0].scores_arms if shaping is None else bool(shaping)
-    if expected is None:
-        expected = shaping and all(one.expectable for one in environments)
-    made = Mix(environments, num_envs, siblings, shaping, bool(expected), curriculum)
+    made = Mix(environments, num_envs, curriculum)
     ones = [1] * len(environments)
-    made.vec_env([siblings * one for one in ones], ones).close()  # refuses what does not go together
+    made.vec_env(ones, ones).close()  # refuses what does not go together
     return made
 
 
@@ -178,7 +162,6 @@ def _environment(env_id: str, kwargs: dict[str, Any], pulls_per_action: int, slo
         slots,
         envs.task,
         envs.setting.reward,
-        envs.problem.scores_arms,
         expectable(envs),
         f"budget {envs.task.budget} {_law_of_means(envs.setting.source)}".strip(),
     )

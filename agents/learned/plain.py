@@ -26,7 +26,6 @@ from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 from bandit_envs import FEATURES, flag, integer, number
 
 from ..core.optional import require
-from .buffer import RelativeBuffer
 from .policy import EquivariantPolicy
 
 __all__ = [
@@ -65,8 +64,12 @@ COUNTERS = (
     "num_timesteps", "_total_timesteps", "_num_timesteps_at_start", "_n_updates", "_episode_num", "_n_calls",
     "_current_progress_remaining", "exploration_rate",
 )  # fmt: skip
-# Arguments that do not come from the file: those that are given here, and where a run writes what it tells.
-NOT_READ = ("policy", "env", "device", "tensorboard_log", "verbose", "_init_setup_model")
+# Arguments that do not come from the file: those that are given here, where a run writes what it tells, and classes of
+# rollout buffers, which change how a model learns and not what it decides.
+NOT_READ = (
+    "policy", "env", "device", "tensorboard_log", "verbose", "_init_setup_model", "rollout_buffer_class",
+    "rollout_buffer_kwargs",
+)  # fmt: skip
 SIZES = ("net_arch", "lstm_hidden_size", "n_lstm_layers")  # of SB3's networks, numbers that make them large
 MOST_ARMS = 10**6
 
@@ -123,7 +126,7 @@ class Archive:
         module = self._module("policy_class")
         if module not in (*OURS, *NAMED):
             return f"its policy is of the module {module or 'of nothing'!s:.200}"
-        for name in ("policy_kwargs", "rollout_buffer_kwargs", "replay_buffer_kwargs"):
+        for name in ("policy_kwargs", "replay_buffer_kwargs"):
             told = name == "policy_kwargs" and self.data.get(NETWORK_NAME) is not None
             if not told and ":serialized:" in json.dumps(self.data.get(name)):
                 return f"its {name} hold Python objects"
@@ -205,8 +208,6 @@ class Archive:
                 constant = re.fullmatch(r"ConstantSchedule\(val=([-+.0-9e]+)\)", str(value.get("value_schedule")))
                 if constant:
                     found[name] = float(constant[1])
-                elif name == "rollout_buffer_class" and value.get("__module__") == RelativeBuffer.__module__:
-                    found[name] = RelativeBuffer
             else:
                 found[name] = value
         if (network := self.data.get(NETWORK_NAME)) is not None:

@@ -82,12 +82,9 @@ def make_plan(
     env_kwargs: Mapping[str, Any] | None,
     mix: Sequence[Mapping[str, Any]] | None,
     curriculum: float,
-    shaping: bool | None,
-    expected: bool | None,
     pulls_per_action: int,
     checkpoints: int,
     held_out: int,
-    siblings: int,
     hyperparameters: Mapping[str, Any],
 ) -> Plan:
     """The plan that the arguments of `train` ask for, after all checks that can be made before a run.
@@ -107,12 +104,6 @@ def make_plan(
     steps = None if steps is None else integer("steps", steps, 1, 2**53)
     seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
     num_envs = row.num_envs if num_envs is None else integer("num_envs", num_envs, 1, 2**31)
-    siblings = integer("siblings", siblings, 1, num_envs)
-    if siblings > 1 and (num_envs % siblings or not row.relative):
-        able = ", ".join(name for name, one in ALGORITHMS.items() if one.relative)
-        raise ValueError(
-            f"siblings must divide num_envs = {num_envs} and are for {able}, got {siblings} for {algorithm}"
-        )
     checkpoints, held_out = integer("checkpoints", checkpoints, 1, 10**6), integer("held_out", held_out, 2, 10**9)
     curriculum = number("curriculum", curriculum, 0, 1, below=True)
     roots = roots_of(seed)
@@ -121,9 +112,6 @@ def make_plan(
         kwargs,
         mix,
         num_envs=num_envs,
-        siblings=siblings,
-        shaping=shaping,
-        expected=expected,
         pulls_per_action=pulls_per_action,
         curriculum=curriculum,
     )
@@ -132,12 +120,9 @@ def make_plan(
         number("learning_rate", settings["learning_rate"], 0, above=True)
     own = {
         "num_envs": num_envs,
-        "shaping": made.shaping,
-        "expected": made.expected,
         "pulls_per_action": pulls_per_action,
         "mix": mix,
         "curriculum": curriculum or None,
-        "siblings": siblings if siblings > 1 else None,
         "checkpoints": checkpoints,
         "held_out": held_out,
     }

@@ -39,7 +39,6 @@ from ..core.compile_time import CompileTime
 from ..core.files import try_out
 from ..evaluation.progress import shown
 from ..models.formats import FORMAT
-from .buffer import RelativeBuffer
 from .checkpoints import Checkpoints
 from .clock import Clock, FallingRate
 from .comparison import HeldOut, hold_out, report
@@ -64,12 +63,9 @@ def train(
     curriculum: float = 0.0,
     out: str | Path | None = None,
     progress: bool | None = None,
-    shaping: bool | None = None,
-    expected: bool | None = None,
     pulls_per_action: int = 1,
     checkpoints: int = 5,
     held_out: int = 2000,
-    siblings: int = 1,
     **hyperparameters: Any,
 ) -> Trained:
     """Train an agent. Every episode has a fresh instance, where `env_kwargs` do not fix one.
@@ -95,18 +91,16 @@ def train(
             budget nor `max_pulls`, as those of a task with `delta`, episodes are cut after 100 pulls per arm.
         mix: several environments with one K, to learn on side by side: for each the keyword arguments that it adds to
             `env_kwargs`, and `pulls_per_action` and `slots` (its share of the episodes, a number, 1 by default) where
-            wanted. Where rewards are not shaped, those of each environment are divided by the mean loss, 1 - return, of
-            the last reference agent.
+            wanted. The rewards of each environment are divided by the mean loss, 1 - return, of the last reference
+            agent.
         curriculum: share of the run, in [0, 1), in which the environments of the mix come in one after the other, as
             listed.
         out: write the model `<out>.zip` and its card `<out>.json`.
         progress: lines on standard error, for each checkpoint and for each twentieth of the run, ten seconds apart or
             more; None: if that is a terminal.
-        shaping, expected, pulls_per_action: of the training environment, see `NativeVecEnv`; None: where defined.
+        pulls_per_action: of the training environment, see `NativeVecEnv`.
         checkpoints: how many, in the later part of the run, >= 1.
         held_out: number of the episodes by which a checkpoint is chosen, >= 2.
-        siblings: so many episodes side by side share their samples, so that advantages are compared among them, see
-            `RelativeBuffer`; for ppo and a2c with a budget.
         **hyperparameters: of SB3's class: `n_steps`, `gamma`, `ent_coef`, `policy_kwargs={"hidden": 64}`,
             `tensorboard_log="runs"`, ... A number as `learning_rate` falls linearly to 2 % of itself.
 
@@ -128,12 +122,9 @@ def train(
         env_kwargs=env_kwargs,
         mix=mix,
         curriculum=curriculum,
-        shaping=shaping,
-        expected=expected,
         pulls_per_action=pulls_per_action,
         checkpoints=checkpoints,
         held_out=held_out,
-        siblings=siblings,
         hyperparameters=hyperparameters,
     )
     if out is not None and not Path(out).name.removesuffix(".zip"):
@@ -179,10 +170,10 @@ def train(
 def _vec_env(plan: Plan, held_out: HeldOut, slots: Sequence[int]) -> Any:
     """The vector environment of a stage; slots: episodes side by side of each of its environments.
 
-    Shaped rewards are brought to one scale by `RelativeBuffer`, and a single environment needs no scale.
+    Rewards of a mix are brought to one scale.
     """
     count = len(plan.mix.environments)
-    scaled = count > 1 and not plan.mix.shaping
+    scaled = count > 1
     return plan.mix.vec_env(slots, [1.0 / held_out.unit(i) if scaled else 1.0 for i in range(count)])
 
 
@@ -207,8 +198,6 @@ def _learn(model: Any, callback: Checkpoints, plan: Plan) -> None:
             envs = _vec_env(plan, callback.held_out, slots)
             envs.seed(roots_of(plan.roots["learning"] + stage)["learning"])
             model.set_env(envs)
-        if isinstance(getattr(model, "rollout_buffer", None), RelativeBuffer):
-            model.rollout_buffer.parts = slots
         callback.begin_stage(stage, ends[stage])
         steps = sys.maxsize if plan.steps is None else math.ceil(plan.steps * ends[stage])
         if steps > model.num_timesteps:

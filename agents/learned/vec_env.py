@@ -1,13 +1,7 @@
-"""`NativeVecEnv`: a vector environment of `bandit_envs` as a Stable-Baselines3 `VecEnv`, if wanted with shaped rewards.
+"""`NativeVecEnv`: a vector environment of `bandit_envs` as a Stable-Baselines3 `VecEnv`.
 
 One root seed serves all slots: a slot whose episode ends takes the next episode number of the root. So no two slots
-play the same episode, unless they are siblings, and no episode is played twice.
-
-Shaping adds gamma Phi(s') - Phi(s) to the reward of a step from state s to s'. The potential Phi(s) is the score to be
-expected if the answer were given in s, and 0 once the episode has ended; in an episode that is only cut short
-(truncated), Phi(s') stays, since the algorithm adds the value of s' itself. Shaping does not change which policy is
-optimal, whatever Phi (Ng, Harada & Russell, ICML 1999). With gamma = 1 the shaped rewards of an ended episode sum to
-its return less Phi of its first state.
+play the same episode, and no episode is played twice.
 """
 
 from __future__ import annotations
@@ -23,23 +17,11 @@ from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
-from bandit_envs import (
-    FEATURES,
-    PROBLEMS,
-    PureExplorationVectorEnv,
-    Task,
-    fresh_root,
-    integer,
-    number,
-    root_number,
-)
+from bandit_envs import PureExplorationVectorEnv, Task, fresh_root, integer, number, root_number
 
 from ..evaluation.environment import environment_id
-from ..evaluation.expected_loss import ExpectedScores, expectable
 
 __all__ = ["NativeVecEnv", "make_vec_env"]
-
-_ERROR = FEATURES.index("error")
 
 
 class NativeVecEnv(VecEnv):
@@ -47,70 +29,32 @@ class NativeVecEnv(VecEnv):
 
     `infos[i]` is empty until the episode of slot i ends. Then it holds what the environment tells of the end (`answer`,
     `correct`, `is_success`, `score`, `total_pulls`, the problem's metrics), `terminal_observation`,
-    `TimeLimit.truncated`, and `episode` with the return `r` (not shaped, not scaled), the number of actions `l` and the
+    `TimeLimit.truncated`, and `episode` with the return `r` (not scaled), the number of actions `l` and the
     seconds `t` since this object was made, as SB3's Monitor writes it.
 
     Args:
         envs: a vector environment of N slots, with `actions="arm"` and autoreset DISABLED.
-        shaping: add the potential-based term to the rewards. This needs `observation="features"` and a problem whose
-            score is the share of arms that are classified correctly. Phi is made of the feature `error`, the posterior
-            probability that the answer is wrong about an arm: exact for Bernoulli arms of Threshold under a uniform
-            prior, else a normal approximation, which costs speed of learning, not the optimum.
-        gamma: of the shaping term, in (0, 1]. With 1 the policy with the largest undiscounted return stays optimal,
-            which is the return that counts here; an algorithm's own discount then only trades bias for variance.
         pulls_per_action: how often each action is repeated, >= 1.
-        expected: pay, at the end, the score that is expected given all samples and the law of the instances, in place
-            of the score: the mean is the same for every policy, the noise is less. With shaping, Phi is that expected
-            score. It is defined where `agents.evaluation.expected_loss.expectable` says so.
         reward_scale: factor of all rewards, > 0.
-        siblings: so many slots in a row play the same episode, with the same samples (see `RelativeBuffer`).
 
     Raises:
         ValueError: naming the value and what is allowed.
     """
 
-    def __init__(
-        self,
-        envs: PureExplorationVectorEnv,
-        *,
-        shaping: bool = False,
-        gamma: float = 1.0,
-        pulls_per_action: int = 1,
-        expected: bool = False,
-        reward_scale: float = 1.0,
-        siblings: int = 1,
-    ) -> None:
+    def __init__(self, envs: PureExplorationVectorEnv, *, pulls_per_action: int = 1, reward_scale: float = 1.0) -> None:
         task = envs.task
         if task.actions != "arm":
             raise ValueError(f"SB3 takes actions='arm', not {task.actions!r}")
         if envs.autoreset_mode != AutoresetMode.DISABLED:
             raise ValueError(f"autoreset_mode must be DISABLED, got {envs.autoreset_mode}")
-        if shaping and not envs.problem.scores_arms:
-            able = " and ".join(name for name in PROBLEMS if PROBLEMS[name].scores_arms)
-            raise ValueError(f"shaping is defined for {able}, not for {task.problem}")
-        if shaping and task.observation != "features":
-            raise ValueError(f"shaping needs observation='features', got {task.observation!r}")
-        if expected and not expectable(envs):
-            raise ValueError(
-                "expected scores are defined for scalar Bernoulli arms of a sampler, classified at a known boundary "
-                f"without tolerance, with reward='score'; not for this environment of {task.problem}"
-            )
-        self.siblings = integer("siblings", siblings, 1, envs.num_envs)
-        if envs.num_envs % self.siblings:
-            raise ValueError(f"siblings must divide the number of slots, {envs.num_envs}, got {siblings}")
-        if self.siblings > 1 and (task.budget is None or task.delta is not None or task.pull_cost > 0):
-            raise ValueError("siblings end together: they need a budget, and no reason to stop before")
-        self.envs, self.shaping, self.expected = envs, bool(shaping), bool(expected)
+        self.envs = envs
         self.reward_scale = number("reward_scale", reward_scale, 0, above=True)
-        self.gamma = number("gamma", gamma, 0, 1, above=True)
         self.pulls_per_action = integer("pulls_per_action", pulls_per_action, 1, 2**31)
-        self._expected_scores = ExpectedScores(envs)
         self._root: int | None = None  # for the next reset; None: the root stays
         self._following = 0  # the number of the next episode that begins
         N = envs.num_envs
         self._number = np.full(N, -1)  # the episode of each slot
         self._length, self._return = np.zeros(N, np.int64), np.zeros(N)  # of the episodes so far
-        self._potential = np.zeros(N)  # Phi of the states shown last
         self._actions = np.zeros(N, np.int64)
         self._begun = time.perf_counter()
         super().__init__(N, envs.single_observation_space, envs.single_action_space)
@@ -125,24 +69,6 @@ class NativeVecEnv(VecEnv):
     def episodes(self) -> NDArray[np.int64]:
         """The number of the episode that each slot plays, (N,)."""
         return self._number.copy()
-
-    def potential(self, observation: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Phi by the feature `error`, (n,), in [0, 1].
-
-        Args:
-            observation: features (n, K * F).
-
-        Returns:
-            The expected score if the answer were given now; the probability that it would be correct where this is what
-            episodes pay.
-        """
-        error = observation.reshape(len(observation), self.task.stop, -1)[:, :, _ERROR].astype(np.float64)
-        phi: NDArray[np.float64] = 1 - error.mean(1) if self.envs.setting.reward == "score" else np.prod(1 - error, 1)
-        return phi
-
-    def _phi(self, observation: Any) -> NDArray[np.float64]:
-        """The potential of all slots, (N,)."""
-        return self._expected_scores.now() if self.expected else self.potential(observation)
 
     # --- SB3's VecEnv -------------------------------------------------------------------------------------------------
 
@@ -178,17 +104,13 @@ class NativeVecEnv(VecEnv):
         return observation
 
     def _begin(self, mask: NDArray[np.bool_], root: int | None = None) -> Any:
-        """Start the next episodes in the slots of `mask` (N,), siblings the same one; returns all observations."""
-        count, each = int(np.count_nonzero(mask)), self.siblings
-        if each > 1 and (mask.reshape(-1, each) != mask[::each, None]).any():
-            raise ValueError("siblings end together: none may stop before the budget is spent")
-        self._number[mask] = self._following + np.arange(count) // each
-        self._following += count // each
+        """Start the next episodes in the slots of `mask` (N,); returns all observations."""
+        count = int(np.count_nonzero(mask))
+        self._number[mask] = self._following + np.arange(count)
+        self._following += count
         self._length[mask], self._return[mask] = 0, 0.0
         options: dict[str, Any] = {"reset_mask": mask, "episode": self._number}
         observation, _ = self.envs.reset(seed=root, options=options)
-        if self.shaping:
-            self._potential[mask] = self._phi(observation)[mask]
         return observation
 
     def step_async(self, actions: NDArray[Any]) -> None:
@@ -213,12 +135,6 @@ class NativeVecEnv(VecEnv):
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for end in ends:
             self._tell(end, observation, truncated, infos)
-        if self.expected and (over := np.flatnonzero(terminated)).size:
-            reward[over] += self._expected_scores.now()[over] - [infos[i]["score"] for i in over]
-        if self.shaping:
-            phi = self._phi(observation)
-            reward += np.where(terminated, 0.0, self.gamma * phi) - self._potential
-            self._potential = phi
         reward *= self.reward_scale
         if done.any():
             observation = self._begin(done)
@@ -274,12 +190,8 @@ def make_vec_env(
     env_id: str,
     num_envs: int,
     *,
-    shaping: bool = False,
-    gamma: float = 1.0,
     pulls_per_action: int = 1,
-    expected: bool = False,
     reward_scale: float = 1.0,
-    siblings: int = 1,
     **env_kwargs: Any,
 ) -> NativeVecEnv:
     """A registered environment as an SB3 VecEnv.
@@ -287,7 +199,7 @@ def make_vec_env(
     Args:
         env_id: the id of the environment, e.g. "bandit_envs/Threshold-v0", or the name of its problem.
         num_envs: the number of slots, N.
-        shaping, gamma, pulls_per_action, expected, reward_scale, siblings: see `NativeVecEnv`.
+        pulls_per_action, reward_scale: see `NativeVecEnv`.
         **env_kwargs: of the environment; SB3's policies want `observation="features"` in most cases.
 
     Raises:
@@ -295,12 +207,4 @@ def make_vec_env(
     """
     env_id = environment_id(env_id)
     envs: Any = gym.make_vec(env_id, num_envs=num_envs, autoreset_mode=AutoresetMode.DISABLED, **env_kwargs)
-    return NativeVecEnv(
-        envs,
-        shaping=shaping,
-        gamma=gamma,
-        pulls_per_action=pulls_per_action,
-        expected=expected,
-        reward_scale=reward_scale,
-        siblings=siblings,
-    )
+    return NativeVecEnv(envs, pulls_per_action=pulls_per_action, reward_scale=reward_scale)
