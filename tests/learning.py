@@ -15,7 +15,6 @@ THRESHOLD = "bandit_envs/Threshold-v0"
 FOUR = {"instance": {"sampler": {"arms": 4}}, "budget": 12}
 ERROR = FEATURES.index("error")
 TINY = {"steps": 2048, "num_envs": 16, "env_kwargs": FOUR, "held_out": 40, "checkpoints": 2, "progress": False}
-MIX = [{"budget": 12}, {"budget": 24, "pulls_per_action": 4, "slots": 3.0}]
 
 
 def part(observation: Any, i: int) -> Any:

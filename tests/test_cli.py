@@ -403,7 +403,7 @@ def test_train_calls_the_function(capsys: Output, tmp_path: Path, monkeypatch: p
         calls.append((algorithm, env_id, arguments))
         for suffix in (".zip", ".json"):
             Path(f"{arguments['out']}{suffix}").touch()
-        return SimpleNamespace(card={"result": RESULT, "hyperparameters": {"mix": None}})
+        return SimpleNamespace(card={"result": RESULT})
 
     monkeypatch.setattr(agents, "train", train, raising=False)
     out = tmp_path / "ppo"
@@ -439,28 +439,25 @@ def test_train_ends_with_a_comparison_and_tells_lines_on_the_way(algorithm: str,
     pytest.importorskip("cmaes" if algorithm == "evolved" else "stable_baselines3")
     out, held = tmp_path / "made", "held_out=40 checkpoints=1" if algorithm == "ppo" else "population=4 episodes=30"
     mix = json.dumps([{"budget": 12}, {"budget": 24}])
-    line = f"train threshold --algorithm {algorithm} --instance 'sampler(arms=4)' --mix '{mix}' --out {out}"
+    where = "--budget 12 --num-envs 16 --steps 2048" if algorithm == "ppo" else f"--mix '{mix}' --steps 5"
+    line = f"train threshold --algorithm {algorithm} --instance 'sampler(arms=4)' {where} --out {out}"
     words = [sys.executable, "-m", "agents", *shlex.split(line), "--hyperparameters", *held.split()]
-    words += ["--steps", "2048" if algorithm == "ppo" else "5"]
-    done = subprocess.run(
-        [*words, *(["--num-envs", "16"] if algorithm == "ppo" else [])], capture_output=True, text=True
-    )
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     lines = told(done.stderr).splitlines()
     assert len(lines) >= 2
     assert all(re.match(r" *\d+ s  ", one) for one in lines)
     assert "\r" not in done.stderr
-    card = json.loads(out.with_suffix(".json").read_text())
-    assert len(card["result"]) == 2
-    for one, budget in zip(card["result"], (12, 24), strict=True):
-        assert f"budget={budget}" in done.stdout
-        if algorithm == "evolved":
+    result = json.loads(out.with_suffix(".json").read_text())["result"]
+    if algorithm == "evolved":
+        for one, budget in zip(result, (12, 24), strict=True):
+            assert f"budget={budget}" in done.stdout
             assert f"{one['ratio']:.4f} [{one['low']:.4f}, {one['high']:.4f}]" in done.stdout
-        else:
-            for agent, row in one["agents"].items():
-                assert f"{agent} " in done.stdout
-                assert f"{row['score']['mean']:.4f} [" in done.stdout
-            assert f"{one['differences']['lsa']['score']['difference']:+.4f} [" in done.stdout
+    else:
+        for agent, row in result["agents"].items():
+            assert f"{agent} " in done.stdout
+            assert f"{row['score']['mean']:.4f} [" in done.stdout
+        assert f"{result['differences']['lsa']['score']['difference']:+.4f} [" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("wrote ")
 
 

@@ -1,4 +1,4 @@
-"""The native VecEnv: slots, seeds, infos, what SB3 asks for; several as one."""
+"""The native VecEnv: slots, seeds, infos, what SB3 asks for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 import agents
 from agents.learned import NativeVecEnv, make_vec_env
-from agents.learned.joined_vec_env import JoinedVecEnv
 from bandit_envs import PureExplorationVectorEnv
 
 
@@ -162,34 +161,3 @@ def test_refused_environments():
         make_vec_env("CartPole-v1", 2)
     with pytest.raises(ValueError, match="DISABLED"):
         NativeVecEnv(gym.make_vec(THRESHOLD, num_envs=2))
-
-
-# --- several as one ---------------------------------------------------------------------------------------------------
-
-
-def test_a_joined_environment_is_its_parts_side_by_side():
-    def parts() -> list[NativeVecEnv]:
-        return [
-            make_vec_env(THRESHOLD, n, observation="features", **FOUR | {"budget": T}) for n, T in ((3, 12), (5, 20))
-        ]
-
-    joined, (one, other) = JoinedVecEnv(parts()), parts()
-    roots = joined.seed(4)
-    assert len(set(roots)) == 2
-    one.seed(roots[0])
-    other.seed(roots[-1])
-    assert same(joined.reset(), np.concatenate([one.reset(), other.reset()]))
-    random = np.random.default_rng(0)
-    for _ in range(30):
-        actions = random.integers(0, 4, 8)
-        together, apart = joined.step(actions), [one.step(actions[:3]), other.step(actions[3:])]
-        for i in range(3):
-            assert same(together[i], np.concatenate([part[i] for part in apart]))
-        assert [bool(info) for info in together[3]] == together[2].tolist()
-    assert joined.num_envs == 8
-    assert len(joined.env_method("action_masks", indices=[0, 7])) == 2
-    assert joined.get_attr("num_envs", indices=[1, 6]) == [3, 5]
-    with pytest.raises(ValueError, match="same K, got 4 and 5"):
-        JoinedVecEnv([one, make_vec_env(THRESHOLD, 2, observation="features", instance="sampler(arms=5)")])
-    with pytest.raises(ValueError, match="at least one environment"):
-        JoinedVecEnv([])

@@ -37,7 +37,7 @@ class Train(EnvironmentCommand[Options]):
       bandit-envs train Threshold --algorithm ppo --instance "sampler(arms=20)" --budget 400 --steps 1000000 \
           --hyperparameters learning_rate=0.001
       bandit-envs train TopK --algorithm evolved --instance "sampler(arms=20)" --k 5 --budget 1000 --seconds 120
-      bandit-envs train Threshold --mix '[{"budget": 200}, {"budget": 1000, "pulls_per_action": 8}]'
+      bandit-envs train Threshold --algorithm evolved --mix '[{"budget": 200}, {"budget": 1000, "episodes": 100}]'
     """
 
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]] = "bandit_envs/Threshold-v0"
@@ -55,7 +55,7 @@ class Train(EnvironmentCommand[Options]):
     num_envs: Count = None
     """Episodes side by side."""
     mix: Json = None
-    """Environments to learn on side by side: a list of what each adds to the options below."""
+    """Of evolved, environments to learn on side by side: a list of what each adds to the options below."""
     hyperparameters: Annotated[tuple[str, ...], arg(metavar="KEY=VALUE ...", help_behavior_hint="")] = ()
     """Of the algorithm."""
     out: Place = None
@@ -90,22 +90,17 @@ class Train(EnvironmentCommand[Options]):
             made = _evolve(env_id, generations=self.steps, **common, **given)
             print(f"{_losses(made)}\n\nwrote {card}")
             return
+        if self.mix is not None:
+            raise ValueError(f"{self.algorithm} does not take --mix")
         refuse_to_overwrite([model, card], self.force)
         if self.num_envs is not None:
             given["num_envs"] = self.num_envs
         trained = agents.train(self.algorithm, env_id, steps=self.steps, **common, **given)
-        print(f"{_comparisons(self.algorithm, trained.card)}\n\nwrote {model} and {card}")
+        print(f"{_comparison(self.algorithm, trained.card['result'])}\n\nwrote {model} and {card}")
 
 
-def _comparisons(name: str, card: Mapping[str, Any]) -> str:
-    """What the card of a training says of the agent beside the reference agents, a part for each environment."""
-    mix = card["hyperparameters"].get("mix") or [{}]
-    results = card["result"] if isinstance(card["result"], list) else [card["result"]]
-    return "\n\n".join(_comparison(name, one, added) for one, added in zip(results, mix, strict=True))
-
-
-def _comparison(name: str, result: Mapping[str, Any], added: Mapping[str, Any]) -> str:
-    """The table of one environment; added: the keyword arguments that the environment adds to those of the mix."""
+def _comparison(name: str, result: Mapping[str, Any]) -> str:
+    """What the card of a training says of the agent beside the reference agents."""
     rows = result["agents"]
     metrics = [metric for metric, value in rows[name].items() if isinstance(value, dict)]
     cut = any(row.get("truncated", 0.0) > 0 for row in rows.values())
@@ -120,10 +115,9 @@ def _comparison(name: str, result: Mapping[str, Any], added: Mapping[str, Any]) 
         for agent, row in rows.items()
     ]
     heads = [f"{metric.replace('_', ' ')} [95 %]" for metric in metrics]
-    where = f" ({', '.join(f'{key}={value!r}' for key, value in added.items())})" if added else ""
     episodes = f"{result['episodes']:,} episodes of seed {result['root']}, which it has not seen"
     most = f"; they are cut after {result['max_pulls']:,} pulls" if cut else ""
-    text = f"{name} on {episodes}{where}{most}:\n\n"
+    text = f"{name} on {episodes}{most}:\n\n"
     shown = ["agent", "pulls", "error rate", *(["truncated"] if cut else []), *heads]
     text += table(shown, measured, right=range(1, len(shown)))
     differences = [

@@ -12,7 +12,7 @@ from stable_baselines3 import A2C, DQN, PPO
 from bandit_envs import unknown
 
 from ..core.optional import require
-from .mix import Mix
+from .environment import TrainingEnvironment
 from .policy import Equivariant, EquivariantPolicy
 
 __all__ = ["ALGORITHMS", "Algorithm"]
@@ -49,20 +49,20 @@ class Algorithm:
         if surplus := sorted(set(given) - set(known)):
             raise unknown(f"hyperparameter of {name}", surplus[0], known)
 
-    def settings(self, mix: Mix, given: Mapping[str, Any]) -> dict[str, Any]:
+    def settings(self, environment: TrainingEnvironment, num_envs: int, given: Mapping[str, Any]) -> dict[str, Any]:
         """All hyperparameters that SB3's class is given: the defaults, what a user has given, what follows from both.
 
         Args:
-            mix: the environments to train on.
+            environment: that to train on. num_envs: episodes side by side.
             given: the user's hyperparameters, which override all others.
         """
         chosen, policy = {**self.defaults, **given}, self.classes()[1]
         equivariant = isinstance(policy, type) and issubclass(policy, Equivariant)
         if "n_epochs" in self.hyperparameters():
-            rollout = mix.num_envs * chosen["n_steps"]
+            rollout = num_envs * chosen["n_steps"]
             chosen.setdefault("batch_size", rollout // PARTS if rollout % PARTS == 0 else rollout)
         if equivariant:
-            own = {"stop": mix.stops, "hidden": HIDDEN_STOPPING if mix.stops else HIDDEN}
+            own = {"stop": environment.stops, "hidden": HIDDEN_STOPPING if environment.stops else HIDDEN}
             chosen["policy_kwargs"] = own | chosen.get("policy_kwargs", {})
         return chosen
 

@@ -39,25 +39,20 @@ class Checkpoints(BaseCallback):
         show: lines on standard error, for each checkpoint and in between; never one that is written over another.
 
     Attributes:
-        stage: of the curriculum. kept: what the card says of each checkpoint so far.
+        rows: what the card says of each checkpoint so far.
     """
 
     def __init__(self, held_out: HeldOut, clock: Clock, checkpoints: int, show: bool) -> None:
         super().__init__()
         self.held_out, self.clock, self.show = held_out, clock, show
         self.due = [EARLIEST + (1 - EARLIEST) * k / checkpoints for k in range(1, checkpoints)]  # the last is the end
-        self.stage, self.stage_end = 0, 1.0
         self.changed = False  # whether the policy has learned since the last checkpoint
-        self.rows: list[dict[str, Any]] = []  # of each checkpoint what the card says
+        self.rows: list[dict[str, Any]] = []
         self.values: list[NDArray[np.float64]] = []  # of each checkpoint a number per held-out episode
         self.weights: list[dict[str, torch.Tensor]] = []  # of each checkpoint
         self.mean: dict[str, torch.Tensor] = {}  # of the weights since the last checkpoint was due
         self.averaged = 0  # how many weights are in the mean
         self.told, self.told_share = -math.inf, -math.inf  # when the last line was printed, and the share of the run
-
-    def begin_stage(self, stage: int, end: float) -> None:
-        """Tell that a stage of the curriculum begins, which ends at this share of the run."""
-        self.stage, self.stage_end = stage, end
 
     # --- what SB3 calls -----------------------------------------------------------------------------------------------
 
@@ -70,7 +65,7 @@ class Checkpoints(BaseCallback):
 
     def _on_step(self) -> bool:
         self.clock.steps_taken = self.num_timesteps
-        return self.clock.limit is None or self.clock.time_share() < self.stage_end
+        return self.clock.limit is None or self.clock.time_share() < 1.0
 
     def _on_rollout_end(self) -> None:
         self.changed = True
@@ -108,31 +103,22 @@ class Checkpoints(BaseCallback):
         returns = self.held_out.returns(Trained(self.model))
         policy.load_state_dict(present)
         self.clock.evaluation_seconds, self.changed = time.perf_counter() - began, False
-        means = [float(own.mean()) for own in returns]
-        losses = [(1 - mean) / self.held_out.unit(i) for i, mean in enumerate(means)]
+        mean = float(returns.mean())
+        loss = (1 - mean) / self.held_out.unit
         self.rows.append(
             {
                 "steps": self.num_timesteps,
                 "seconds": round(self.clock.seconds(), 1),
-                "return": means[0] if len(means) == 1 else means,
-                "loss_over_reference": [round(loss, 5) for loss in losses],
+                "return": mean,
+                "loss_over_reference": round(loss, 5),
             }
         )
-        self.values.append(self.held_out.values(returns))
-        self._tell(means, losses)
-
-    def _tell(self, means: list[float], losses: list[float]) -> None:
-        """Record the mean returns and the losses, in units of the reference agent's, and print a line."""
-        texts = []
-        for one, references, mean, loss in zip(
-            self.held_out.environments, self.held_out.references, means, losses, strict=True
-        ):
-            name = f"held_out/{one.title}" if len(means) > 1 else "held_out"
-            self.logger.record(f"{name}/return", mean)
-            self.logger.record(f"{name}/loss{''.join(f'_over_{last}' for last in list(references)[-1:])}", loss)
-            others = ", ".join(f"{other} {returns.mean():.4f}" for other, returns in references.items())
-            texts.append(f"return {mean:.4f}" + (f" ({others})" if others else ""))
-        self._print("; ".join(texts))
+        self.values.append(returns)
+        references = self.held_out.references
+        self.logger.record("held_out/return", mean)
+        self.logger.record(f"held_out/loss{''.join(f'_over_{last}' for last in list(references)[-1:])}", loss)
+        others = ", ".join(f"{name} {own.mean():.4f}" for name, own in references.items())
+        self._print(f"return {mean:.4f}" + (f" ({others})" if others else ""))
 
     def _print(self, text: str) -> None:
         """Print a line that begins with how far the run is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..catalogue import make
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.expected_loss import losses
 from ..evaluation.statistics import bootstrap_mean
-from .mix import TrainingEnvironment
+from .environment import TrainingEnvironment
 from .model import Repeated
 
 __all__ = ["REFERENCE_AGENTS", "UNTRAINED", "HeldOut", "hold_out", "reference_agents", "report"]
@@ -96,73 +96,51 @@ class HeldOut:
     """The episodes on which checkpoints are compared, and what the reference agents get on them.
 
     Attributes:
-        environments: those of the training. episodes: numbers 0 .. episodes - 1 of each. root: their root seed.
-        references: for each environment the returns of the reference agents by name, (episodes,) each.
+        environment: that of the training. episodes: numbers 0 .. episodes - 1. root: their root seed.
+        references: the returns of the reference agents by name, (episodes,) each.
     """
 
-    environments: tuple[TrainingEnvironment, ...]
+    environment: TrainingEnvironment
     episodes: int
     root: int
-    references: tuple[Mapping[str, Floats], ...]
+    references: Mapping[str, Floats]
 
-    def returns(self, agent: Any, episodes: int | None = None) -> list[Floats]:
-        """The returns of a learned agent on each environment, (episodes,) each; None: on all held-out episodes."""
+    def returns(self, agent: Any, episodes: int | None = None) -> Floats:
+        """The returns of a learned agent, (episodes,); None: on all held-out episodes."""
         count = self.episodes if episodes is None else episodes
-        return [_returns(one, {agent.name: agent}, count, self.root)[agent.name] for one in self.environments]
+        return _returns(self.environment, {agent.name: agent}, count, self.root)[agent.name]
 
-    def unit(self, i: int) -> float:
-        """The mean loss, 1 - return, of the last reference agent on environment i.
+    @property
+    def unit(self) -> float:
+        """The mean loss, 1 - return, of the last reference agent.
 
         It is 1 where that agent loses nothing, and where there is no reference agent.
         """
-        if not self.references[i]:
+        if not self.references:
             return 1.0
-        loss = float(1 - list(self.references[i].values())[-1].mean())
+        loss = float(1 - list(self.references.values())[-1].mean())
         return loss if loss > 0 else 1.0
 
-    def values(self, returns: Sequence[Floats]) -> Floats:
-        """One number per episode, the larger the better, by whose means checkpoints are compared.
 
-        On one environment these are the returns. On a mix they are losses with a minus, in units of the last reference
-        agent's, so that each environment has the same weight.
-
-        Args:
-            returns: for each environment the returns of a checkpoint, (episodes,).
-        """
-        if len(returns) == 1:
-            return returns[0]
-        return np.concatenate([-(1 - own) / self.unit(i) for i, own in enumerate(returns)])
-
-
-def hold_out(environments: tuple[TrainingEnvironment, ...], episodes: int, root: int) -> HeldOut:
+def hold_out(environment: TrainingEnvironment, episodes: int, root: int) -> HeldOut:
     """Let the reference agents play the episodes on which checkpoints will be compared."""
-    names = [reference_agents(one.task) for one in environments]
-    references = [
-        _returns(one, {name: name for name in own}, episodes, root) if own else {}
-        for one, own in zip(environments, names, strict=True)
-    ]
-    return HeldOut(environments, episodes, root, tuple(references))
+    names = reference_agents(environment.task)
+    references = _returns(environment, {name: name for name in names}, episodes, root) if names else {}
+    return HeldOut(environment, episodes, root, references)
 
 
-def report(environments: Sequence[TrainingEnvironment], agent: Any, start: Any, episodes: int, root: int) -> Any:
+def report(environment: TrainingEnvironment, agent: Any, start: Any, episodes: int, root: int) -> dict[str, Any]:
     """The final comparison of a learned agent with what its training began with, and the reference agents, JSON-able.
 
     Args:
-        environments: those of the training. agent, start: the learned agent, and the same before the training.
+        environment: that of the training. agent, start: the learned agent, and the same before the training.
         episodes, root: it is made on episodes 0 .. episodes - 1 of this root.
 
     Returns:
-        A dict, or for a mix a list with one for each environment: `episodes`, `root`, `max_pulls`, `agents` (of each
-        the mean return, pulls, error rate and rate of episodes that were cut, and the score and the problem's first
-        metric with 95 % intervals), `differences` (to each of the others, the paired differences of score and metric
-        with intervals and p-values).
+        `episodes`, `root`, `max_pulls`, `agents` (of each the mean return, pulls, error rate and rate of episodes that
+        were cut, and the score and the problem's first metric with 95 % intervals), `differences` (to each of the
+        others, the paired differences of score and metric with intervals and p-values).
     """
-    reports = [_report(one, agent, start, episodes, root) for one in environments]
-    return reports[0] if len(reports) == 1 else reports
-
-
-def _report(environment: TrainingEnvironment, agent: Any, start: Any, episodes: int, root: int) -> dict[str, Any]:
-    """The comparison on one environment."""
     others = {UNTRAINED: start, **{name: name for name in reference_agents(environment.task)}}
     result, returns = _evaluated(environment, {agent.name: agent, **others}, episodes, root)
     metrics = ["score", *environment.task.make_problem().metric_names[:1]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from bandit_envs import integer, number, root_number, unknown
 
 from ..evaluation.environment import environment_id
 from .algorithms import ALGORITHMS, Algorithm
-from .mix import Mix, make_mix
+from .environment import TrainingEnvironment, training_environment
 
 __all__ = ["Plan", "make_plan", "roots_of"]
 
@@ -24,8 +24,8 @@ class Plan:
     """What a training is: data, made from the arguments of `train`, that nothing changes.
 
     Attributes:
-        algorithm: the name of a row of `ALGORITHMS`. env_id, env_kwargs: what all environments of the mix share.
-        mix: the environments. seed: the user's; roots: see `roots_of`.
+        algorithm: the name of a row of `ALGORITHMS`. env_id, env_kwargs: of the environment, as they were given.
+        environment: that to train on. num_envs: episodes side by side. seed: the user's; roots: see `roots_of`.
         steps, seconds: how long to train, by either or both. checkpoints: how many. held_out: episodes to compare them.
         own: the arguments of `train` that stand beside SB3's hyperparameters in the card, by name.
         given: the hyperparameters that were given. settings: all that SB3's class gets.
@@ -34,7 +34,8 @@ class Plan:
     algorithm: str
     env_id: str
     env_kwargs: Mapping[str, Any]
-    mix: Mix
+    environment: TrainingEnvironment
+    num_envs: int
     seed: int
     roots: Mapping[str, int]
     steps: int | None
@@ -80,8 +81,6 @@ def make_plan(
     seed: int,
     num_envs: int | None,
     env_kwargs: Mapping[str, Any] | None,
-    mix: Sequence[Mapping[str, Any]] | None,
-    curriculum: float,
     pulls_per_action: int,
     checkpoints: int,
     held_out: int,
@@ -105,24 +104,14 @@ def make_plan(
     seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
     num_envs = row.num_envs if num_envs is None else integer("num_envs", num_envs, 1, 2**31)
     checkpoints, held_out = integer("checkpoints", checkpoints, 1, 10**6), integer("held_out", held_out, 2, 10**9)
-    curriculum = number("curriculum", curriculum, 0, 1, below=True)
     roots = roots_of(seed)
-    made = make_mix(
-        env_id,
-        kwargs,
-        mix,
-        num_envs=num_envs,
-        pulls_per_action=pulls_per_action,
-        curriculum=curriculum,
-    )
-    settings = row.settings(made, hyperparameters)
+    environment = training_environment(env_id, kwargs, pulls_per_action)
+    settings = row.settings(environment, num_envs, hyperparameters)
     if not callable(settings["learning_rate"]):
         number("learning_rate", settings["learning_rate"], 0, above=True)
     own = {
         "num_envs": num_envs,
         "pulls_per_action": pulls_per_action,
-        "mix": mix,
-        "curriculum": curriculum or None,
         "checkpoints": checkpoints,
         "held_out": held_out,
     }
@@ -130,7 +119,8 @@ def make_plan(
         algorithm=algorithm,
         env_id=env_id,
         env_kwargs=kwargs,
-        mix=made,
+        environment=environment,
+        num_envs=num_envs,
         seed=seed,
         roots=roots,
         steps=steps,

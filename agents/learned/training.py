@@ -2,12 +2,12 @@
 
 The path of a training, in six sentences:
 
-1. `train` checks its arguments and puts all that they decide into a `Plan`: the environments of the mix, SB3's class
-   with its hyperparameters, and root seeds for the episodes to learn on, to choose by and to judge by.
+1. `train` checks its arguments and puts all that they decide into a `Plan`: the environment, SB3's class with its
+   hyperparameters, and root seeds for the episodes to learn on, to choose by and to judge by.
 2. `hold_out` lets the reference agents play the episodes on which checkpoints will be compared.
-3. `Mix.vec_env` makes SB3's vector environment: a `NativeVecEnv` for each environment, joined in a `JoinedVecEnv`.
-4. SB3's `learn` runs on it, once for each stage of the curriculum, with the callback `Checkpoints`, which keeps the
-   clock and evaluates checkpoints on the held-out episodes.
+3. `TrainingEnvironment.vec_env` makes SB3's vector environment, a `NativeVecEnv`.
+4. SB3's `learn` runs on it, with the callback `Checkpoints`, which keeps the clock and evaluates checkpoints on the
+   held-out episodes.
 5. The weights of the latest checkpoint that is at most one standard error worse than the best are put into the model,
    and `report` compares it with its untrained start and the reference agents on episodes that nothing has seen before.
 6. `Trained.save` writes the model and its card.
@@ -18,11 +18,10 @@ Each of these gets what the ones before have made, and hands nothing back.
 from __future__ import annotations
 
 import copy
-import math
 import platform
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +40,11 @@ from ..evaluation.progress import shown
 from ..models.formats import FORMAT
 from .checkpoints import Checkpoints
 from .clock import Clock, FallingRate
-from .comparison import HeldOut, hold_out, report
-from .mix import PULLS_PER_ARM
+from .comparison import hold_out, report
+from .environment import PULLS_PER_ARM
 from .model import Trained, one_thread, paths_of
 from .plain import check_finite
-from .plan import Plan, make_plan, roots_of
+from .plan import Plan, make_plan
 
 __all__ = ["train"]
 
@@ -59,8 +58,6 @@ def train(
     seed: int = 0,
     num_envs: int | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
-    mix: Sequence[Mapping[str, Any]] | None = None,
-    curriculum: float = 0.0,
     out: str | Path | None = None,
     progress: bool | None = None,
     pulls_per_action: int = 1,
@@ -89,12 +86,6 @@ def train(
         num_envs: episodes side by side; None: 256 (dqn: 16, recurrent-ppo: 32).
         env_kwargs: keyword arguments of the environment, without `actions` and `observation`. Where they name neither
             budget nor `max_pulls`, as those of a task with `delta`, episodes are cut after 100 pulls per arm.
-        mix: several environments with one K, to learn on side by side: for each the keyword arguments that it adds to
-            `env_kwargs`, and `pulls_per_action` and `slots` (its share of the episodes, a number, 1 by default) where
-            wanted. The rewards of each environment are divided by the mean loss, 1 - return, of the last reference
-            agent.
-        curriculum: share of the run, in [0, 1), in which the environments of the mix come in one after the other, as
-            listed.
         out: write the model `<out>.zip` and its card `<out>.json`.
         progress: lines on standard error, for each checkpoint and for each twentieth of the run, ten seconds apart or
             more; None: if that is a terminal.
@@ -120,8 +111,6 @@ def train(
         seed=seed,
         num_envs=num_envs,
         env_kwargs=env_kwargs,
-        mix=mix,
-        curriculum=curriculum,
         pulls_per_action=pulls_per_action,
         checkpoints=checkpoints,
         held_out=held_out,
@@ -132,21 +121,21 @@ def train(
     for path in () if out is None else paths_of(out):
         try_out(path)
     show = shown(progress)
-    if show:
-        for most in sorted({one.task.max_pulls or 0 for one in plan.mix.environments if one.capped}):
-            print(
-                f"note: nothing but the agents themselves ends an episode: each is cut after {most:,} pulls, "
-                f"{PULLS_PER_ARM} per arm; another max_pulls, or a budget, can be given",
-                file=sys.stderr,
-            )
+    if show and plan.environment.capped:
+        print(
+            "note: nothing but the agents themselves ends an episode: each is cut after "
+            f"{plan.environment.task.max_pulls:,} pulls, {PULLS_PER_ARM} per arm; another max_pulls, or a budget, can "
+            "be given",
+            file=sys.stderr,
+        )
     with one_thread(), CompileTime() as compiling:
         clock = Clock(plan.steps, plan.seconds, began, compiling)
-        episodes = hold_out(plan.mix.environments, plan.held_out, plan.roots["choosing"])
+        episodes = hold_out(plan.environment, plan.held_out, plan.roots["choosing"])
         callback = Checkpoints(episodes, clock, plan.checkpoints, show)
-        model = _new_model(plan, episodes, clock)
+        model = _new_model(plan, clock)
         start = copy.copy(model)
         start.policy = copy.deepcopy(model.policy)
-        _learn(model, callback, plan)
+        model.learn(sys.maxsize if plan.steps is None else plan.steps, callback=callback)
         told = callback.keep_best()
         try:
             check_finite(model.policy.state_dict())
@@ -155,7 +144,7 @@ def train(
             raise ValueError(
                 f"the training has diverged, {error}: nothing is written; try a smaller learning_rate, got {rate!r:.80}"
             ) from error
-        result = report(plan.mix.environments, Trained(model), Trained(start), 2 * plan.held_out, plan.roots["judging"])
+        result = report(plan.environment, Trained(model), Trained(start), 2 * plan.held_out, plan.roots["judging"])
     rate = plan.settings["learning_rate"]
     model.learning_rate, model.lr_schedule = (
         rate,
@@ -167,42 +156,16 @@ def train(
     return trained
 
 
-def _vec_env(plan: Plan, held_out: HeldOut, slots: Sequence[int]) -> Any:
-    """The vector environment of a stage; slots: episodes side by side of each of its environments.
-
-    Rewards of a mix are brought to one scale.
-    """
-    count = len(plan.mix.environments)
-    scaled = count > 1
-    return plan.mix.vec_env(slots, [1.0 / held_out.unit(i) if scaled else 1.0 for i in range(count)])
-
-
-def _new_model(plan: Plan, held_out: HeldOut, clock: Clock) -> Any:
-    """SB3's model with fresh weights, on the environments of the first stage."""
+def _new_model(plan: Plan, clock: Clock) -> Any:
+    """SB3's model with fresh weights, on its environment."""
     kind, policy = plan.row.classes()
     rate = plan.settings["learning_rate"]
     falling = rate if callable(rate) else FallingRate(float(rate), clock)
-    envs = _vec_env(plan, held_out, plan.mix.slots(0))
+    envs = plan.environment.vec_env(plan.num_envs)
     seed = plan.roots["learning"] % 2**32
     model = kind(policy, envs, seed=seed, device="cpu", **{**plan.settings, "learning_rate": falling})
     envs.seed(plan.roots["learning"])  # SB3 has given the environments its own seed, of 32 bits
     return model
-
-
-def _learn(model: Any, callback: Checkpoints, plan: Plan) -> None:
-    """Run SB3's `learn` for each stage of the curriculum; the model comes with the environments of the first."""
-    ends = plan.mix.stage_ends()
-    for stage in range(len(ends)):
-        slots = plan.mix.slots(stage)
-        if stage > 0:
-            envs = _vec_env(plan, callback.held_out, slots)
-            envs.seed(roots_of(plan.roots["learning"] + stage)["learning"])
-            model.set_env(envs)
-        callback.begin_stage(stage, ends[stage])
-        steps = sys.maxsize if plan.steps is None else math.ceil(plan.steps * ends[stage])
-        if steps > model.num_timesteps:
-            fresh = model.num_timesteps == 0
-            model.learn(steps if fresh else steps - model.num_timesteps, callback=callback, reset_num_timesteps=fresh)
 
 
 def _card(plan: Plan, told: Mapping[str, Any], result: Any, clock: Clock) -> dict[str, Any]:
