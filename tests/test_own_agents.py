@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import pandas as pd
 import pytest
 
 import agents
-from agents.core import ALL_PROBLEMS, Seen, bulk, following
+from agents.core import ALL_PROBLEMS, RoundMemory, Seen, add, bulk, clear, following
+from agents.core.index_policy import IndexMemory
 from bandit_envs import Measure, SetProblem, carray, episode_kernel
 from bandit_envs.problems import own
 
@@ -267,3 +270,204 @@ def test_the_advice_of_a_network_that_is_not_stored_is_the_training_that_loses_l
     env = gym.make(BEST, delta=0.1, epsilon=0.1)
     with pytest.raises(ValueError, match="ppo has no stored model for BestArm with a delta .*; the agent evolved has"):
         agents.make("ppo", env)
+
+
+# --- memory over episodes ---------------------------------------------------------------------------------------------
+
+K, SLOTS = 3, 3  # as many arms as episodes: which axis is that of the episodes must not be guessed by the length alone
+
+
+@dataclass
+class Led:
+    """The plans of a plan policy, and counts of its own."""
+
+    plans: Any
+    led: Any  # (E, K)
+
+
+@episode_kernel
+def lead(e: int, seen: Seen, led: Any, plans: Any) -> Any:
+    """The leader, and at every other time that it leads its neighbour; the counts tell when to stop."""
+    arm = following(seen, e, plans[e])
+    if arm < 0:
+        K, best, total = seen.pulls.shape[1], 0, 0
+        for i in range(K):
+            best = i if seen.mean[e, i] > seen.mean[e, best] else best
+            total += seen.pulls[e, i]
+        led[e, best] += 1
+        if total > 6 + led[e, 0] % 4:
+            return K
+        clear(plans[e])
+        add(plans[e], (best + led[e, best] % 2) % K)
+        arm = following(seen, e, plans[e])
+    return arm
+
+
+class Plans(agents.PlanPolicy):
+    name, solves, stops = "counts-plans", ("BestArm",), True
+
+    def remember(self, observation: Any) -> Any:
+        return Led(self.new_plans(observation), np.zeros(observation["pulls"].shape, np.int64))
+
+    def rule(self, seen: Any, observation: Any, state: Any, out: Any) -> Any:
+        return lead, (*seen, state.led, state.plans, out)
+
+
+@dataclass
+class Bulk(RoundMemory):
+    made: Any  # (E,)
+
+
+@episode_kernel
+def go_round(e: int, sums: bulk.Sums, made: Any, plans: bulk.Plans, times: bulk.Times) -> Any:
+    """All arms but one, which the count of rounds tells; after three or four rounds the episode ends."""
+    plan = bulk.plan_of(plans, e)
+    bulk.watch(plan, sums.pulls, e)
+    arm = bulk.following(plan, e, times)
+    if arm < 0:
+        bulk.begin(plan)
+        bulk.clear(plan)
+        made[e] += 1
+        if made[e] > 2 + (sums.total[e, 1] > 0):
+            return np.int64(len(plan.arms))
+        for i in range(len(plan.arms)):
+            if i != made[e] % len(plan.arms):
+                bulk.add(plan, i)
+        bulk.repeat(plan, 2)
+        arm = bulk.following(plan, e, times)
+    return arm
+
+
+class Bulks(agents.BulkPolicy):
+    name, solves, stops = "counts-bulk", ("BestArm",), True
+
+    def remember(self, observation: Any) -> Any:
+        return Bulk(**RoundMemory.of(*observation["pulls"].shape), made=np.zeros(len(observation["pulls"]), np.int64))
+
+    def rule(self, sums: Any, observation: Any, state: Any, times: Any, out: Any) -> Any:
+        return go_round, (*sums, state.made, *state.plans, *times, out)
+
+
+class Rounds(agents.RoundPolicy):
+    name, solves, stops = "counts-rounds", ("BestArm",), True
+
+    def remember(self, observation: Any) -> Any:
+        return Bulk(**RoundMemory.of(*observation["pulls"].shape), made=np.zeros(len(observation["pulls"]), np.int64))
+
+    def start(self, observation: Any, state: Any, slots: Any) -> None:
+        self.look(observation, state, slots)
+
+    def look(self, observation: Any, state: Any, slots: Any) -> None:
+        state.made[slots] += 1
+        over = state.made[slots] > 2 + (observation["total"][slots, 1] > 0)
+        state.stop(slots[over], np.arange(K) == 0)
+        left = np.arange(K) != state.made[slots[~over], None] % K
+        state.write_all(slots[~over], left, 2, observation["total"])
+
+
+@dataclass
+class Turns(IndexMemory):
+    turns: Any = None  # (E, K)
+
+
+def by_turns(arms: Any, turns: Any, observation: Any) -> Any:
+    """Every other time the neighbour of the arm; the counts tell when to stop."""
+    rows = np.arange(len(arms))
+    turns[rows, arms] += 1
+    over = observation["pulls"].sum(axis=1) > 6 + turns[:, 0] % 4
+    return np.where(over, K, (arms + turns[rows, arms] % 2) % K)
+
+
+class Index(agents.IndexPolicy):
+    name, solves, stops = "counts-index", ("BestArm",), True
+
+    def index(self, T: Any, D: Any) -> Any:
+        raise NotImplementedError
+
+    def value(self, T: Any, x: Any) -> Any:
+        return T - x
+
+    def remember(self, observation: Any) -> Any:
+        return Turns(**vars(super().remember(observation)), turns=np.zeros(observation["pulls"].shape, np.int64))
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return by_turns(super().choose(observation, state), state.turns, observation)
+
+
+class Free(agents.Agent):
+    name, solves, stops = "counts-free", ("BestArm",), True
+
+    def remember(self, observation: Any) -> Any:
+        E = len(observation["pulls"])
+        return {"turns": np.zeros((K, E), np.int64), "lists": ([[] for _ in range(E)], slots_of(E))}
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        E, (lists, slotted) = len(observation["pulls"]), state["lists"]
+        for e in range(E):
+            lists[e].append(e)
+            slotted.count[e] += 1
+        assert slotted.count.tolist() == [len(one) for one in lists]
+        arms = np.array([len(one) % K for one in lists])
+        return by_turns(arms, state["turns"].T, observation)
+
+
+@dataclass(slots=True)
+class Slotted:
+    count: Any  # (E,)
+
+
+def slots_of(E: int) -> Slotted:
+    return Slotted(np.zeros(E, np.int64))
+
+
+COUNTING = (Free, Index, Plans, Rounds, Bulks)
+UNLIMITED: dict[str, Any] = {"instance": f"sampler(arms={K})", "delta": 0.1, "max_pulls": 100}
+
+
+@pytest.mark.parametrize("stop", [None, "certificate"])
+@pytest.mark.parametrize("kind", COUNTING)
+def test_memory_of_ones_own_begins_anew_with_each_episode(kind: Any, stop: Any) -> None:
+    """Defect: counts of one's own went on in the next episode of a slot."""
+    told = {} if stop is None else {"stop": stop}
+    limits = UNLIMITED | ({} if stop is None else {"max_pulls": 9})
+    envs = gym.make_vec(BEST, SLOTS, **limits)
+    agent = agents.make(kind, envs, **told)
+    observation, _ = envs.reset(seed=5)
+    state, over, played = None, np.zeros(SLOTS, np.bool_), [[[]] for _ in range(SLOTS)]
+    for _ in range(60):
+        action, state = agent.predict(observation, state)
+        for e in range(SLOTS):
+            if not over[e]:
+                played[e][-1].append(int(action[e]))
+            else:  # the action is not read
+                played[e].append([])
+        observation, _, terminated, truncated, _ = envs.step(action)
+        over = terminated | truncated
+    for e, episodes in enumerate(played):
+        assert len(episodes) > 2
+        for number, arms in enumerate(episodes):
+            fresh = agents.make(kind, gym.make(BEST, **limits), **told)
+            assert arms == alone(fresh, limits, 5 + e, number)[: len(arms)]
+
+
+def alone(agent: Any, limits: Any, seed: int, episode: int) -> list[int]:
+    """The arms that an agent pulls in an episode by itself."""
+    env: Any = gym.make(BEST, **limits)
+    observation, _ = env.reset(seed=seed, options={"episode": episode})
+    state, over, arms = None, False, []
+    while not over:
+        arm, state = agent.predict(observation, state)
+        observation, _, terminated, truncated, _ = env.step(arm)
+        over = terminated or truncated
+        arms.append(arm)
+    return arms
+
+
+@pytest.mark.parametrize("kind", COUNTING)
+def test_evaluations_of_few_slots_are_those_of_many(kind: Any) -> None:
+    """In compiled play too, where the slots of a batch take one episode after another."""
+    few, many = (
+        agents.evaluate(kind, BEST, episodes=16, batch=batch, env_kwargs=UNLIMITED, progress=False).episodes
+        for batch in (2, 16)
+    )
+    pd.testing.assert_frame_equal(few, many)

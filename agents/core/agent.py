@@ -148,6 +148,33 @@ def _outside(arms: Any, stop: Any) -> Any:
     return -1
 
 
+def _parts(memory: Any) -> dict[str, Any]:
+    """The parts of a memory by name: those of a dict, or the attributes of an object."""
+    names = getattr(memory, "__dict__", getattr(memory, "__slots__", ()))
+    return memory if isinstance(memory, dict) else {name: getattr(memory, name) for name in names}
+
+
+def _renew(old: Any, new: Any, slots: Ints, E: int) -> None:
+    """Put a memory of the episodes `slots` into the one of all E, in place: arrays and lists with a row for each."""
+    if old is new:
+        return
+    if isinstance(shape := getattr(old, "shape", None), tuple):
+        other, n = tuple(new.shape), len(slots)
+        axis = next((a for a in range(len(shape)) if (*shape[:a], n, *shape[a + 1 :]) == other and shape[a] == E), -1)
+        if axis >= 0:
+            old[(slice(None),) * axis + (slots,)] = new
+    elif isinstance(old, list) and len(old) == E and len(new) == len(slots):
+        for e, one in zip(slots, new, strict=True):
+            old[e] = one
+    elif isinstance(old, (list, tuple)):
+        for one, another in zip(old, new, strict=True):
+            _renew(one, another, slots, E)
+    else:
+        parts, others = _parts(old), _parts(new)
+        for name in parts.keys() & others.keys():
+            _renew(parts[name], others[name], slots, E)
+
+
 def _explaining(recommend: Method) -> Method:
     """The method `recommend`, whose errors tell what is wrong with what it was given."""
 
@@ -443,8 +470,10 @@ class Agent(ABC):
                         "it begin anew from what has been seen"
                     )
                 state = self._made(observation)
-            elif getattr(state, "_made_by", None) != self._mark:
-                self._check_memory(observation, state)
+            else:
+                if getattr(state, "_made_by", None) != self._mark:
+                    self._check_memory(observation, state)
+                state = self.begun(observation, state)
             chosen: Any
             if playing is None:
                 chosen = self.choose(observation, state)
@@ -665,6 +694,18 @@ class Agent(ABC):
             object.__setattr__(state, "_made_by", self._mark)
         except (AttributeError, TypeError):  # a number, an array, a tuple
             self._memories.add(type(state))
+        return state
+
+    def begun(self, observation: Observation, state: Any) -> Any:
+        """The memory of a user's own class, begun anew for the episodes without a pull; our classes see to theirs."""
+        if not self._brought or type(state) is int or type(state).__module__.startswith("agents."):
+            return state
+        seen = observation["pulls" if self.observation == "statistics" else "length"]
+        slots = np.flatnonzero(~seen.reshape(len(seen), -1).any(axis=1))
+        if len(slots) == len(seen):
+            return self._made(observation)
+        if len(slots):
+            _renew(state, self.remember({name: array[slots] for name, array in observation.items()}), slots, len(seen))
         return state
 
     def _check_memory(self, observation: Observation, state: Any) -> None:

@@ -58,7 +58,7 @@ class RoundMemory:
         return self.plans.answer
 
     def write_all(self, slots: Ints, chosen: Bools, times: Any, total: Floats) -> None:
-        """The next plans of these episodes: pull each arm of a row of `chosen`, (S, K), `times` times, in order."""
+        """The next plans: pull each arm of a row of `chosen`, (S, K), `times` times, in order; total: (E, K)."""
         books, arms, base, _ = self.plans
         arms[slots] = np.argsort(~chosen, axis=1, kind="stable")
         books["size"][slots], books["place"][slots] = chosen.sum(axis=1), 0
