@@ -121,7 +121,7 @@ class Task:
         return min((limit for limit in (self.budget, self.max_pulls) if limit is not None), default=0)
 
     def make_problem(self) -> Problem:
-        """The problem itself: margins, plug-in answers.
+        """The problem itself: margins, plug-in answers; what it tells of evidence and bounds is of these arms.
 
         Raises:
             ValueError: for an unknown problem, and for parameters that it does not take or that are missing.
@@ -136,7 +136,9 @@ class Task:
         if missing := [name for name in wanted if name not in self.parameters]:
             raise ValueError(f"{kind.name} needs {' and '.join(missing)}")
         with errors_of(f"the problem {kind.name!r}", kind):
-            return kind(**self.parameters)
+            problem = kind(**self.parameters)
+        object.__setattr__(problem, "_task", self)  # by which evidence and bounds count on these arms
+        return problem
 
     def certifier(self, *, law: str | None = None, boundary: str = "mixture", rho: float | None = RHO) -> Certifier:
         """How much the statistics of an episode certify of an answer, for compiled code; see `Problem.certifier`.

@@ -6,11 +6,12 @@ import itertools
 import math
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
-from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Threshold, TopK, pair_bounds, pair_value
+from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Task, Threshold, TopK, pair_bounds, pair_value
 from bandit_envs.evidence import common, game
 from bandit_envs.evidence.asking import game_of
 
@@ -869,3 +870,52 @@ def test_bad_boundaries_are_named() -> None:
         TopK(2, 0.1).evidence([1] * 4, [0.5] * 4, law="student", variance=[1] * 4)
     with pytest.raises(ValueError, match="exact evidence for law='gaussian'"):
         Feasible([[1.0]], [0.5], tolerance=0.1).evidence([1, 2], [0.5, 0.2], law="bernoulli")
+
+
+# --- the arms of an environment --------------------------------------------------------------------------------------
+
+GAUSSIAN = {"law": "gaussian", "mean": [1.0, 0.0, 0.2], "sd": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("arms", "law", "sigma"),
+    [({"law": "bernoulli", "mean": [0.9, 0.4, 0.6]}, "bernoulli", 0.5), (GAUSSIAN, "gaussian", 3.0)],
+)
+@pytest.mark.parametrize(("problem", "told"), [("BestArm", {}), ("AllGood", {"epsilon": 0.3}), ("Threshold", {})])
+def test_evidence_and_bounds_of_an_environment_are_of_its_arms(
+    problem: str, told: Any, arms: Any, law: str, sigma: float
+) -> None:
+    """Defect: they answered for Gaussian arms of scale 1, whatever the arms."""
+    env: Any = gym.make(f"bandit_envs/{problem}-v0", instance=arms, delta=0.1, **told).unwrapped
+    ours, alone, means = env.problem, type(env.problem)(**env.problem.settings), arms["mean"]
+    given, pulls = {"law": law, "sigma": sigma}, [10, 20, 30]
+    assert ours.lower_bound(means, 0.1) == alone.lower_bound(means, 0.1, **given)
+    assert ours.characteristic_time(means) == alone.characteristic_time(means, **given)
+    assert ours.optimal_proportions(means).tolist() == alone.optimal_proportions(means, **given).tolist()
+    assert ours.evidence(pulls, means) == alone.evidence(pulls, means, **given)
+    assert ours.certified_level(pulls, means) == alone.certified_level(pulls, means, **given)
+    assert ours.certifier(3).numbers.tolist() == alone.certifier(3, **given).numbers.tolist()
+    assert ours.lower_bound(means, 0.1) != alone.lower_bound(means, 0.1)
+    for asked in ({"law": "bernoulli"}, {"law": "gaussian", "sigma": 1.0}):
+        if law == "bernoulli" or asked["law"] == "gaussian":
+            assert ours.lower_bound(means, 0.1, **asked) == alone.lower_bound(means, 0.1, **asked)
+
+
+def test_arms_of_other_laws_must_be_asked_for() -> None:
+    uniform = {"law": "uniform", "mean": [0.6, 0.4], "width": 0.2}
+    problem = gym.make("bandit_envs/BestArm-v0", instance=uniform).unwrapped.problem  # type: ignore[attr-defined]
+    for ask in (problem.characteristic_time, problem.optimal_proportions):
+        with pytest.raises(ValueError, match="no bound is known for arms of the law 'uniform': say law='gaussian' or"):
+            ask([0.6, 0.4])
+    assert math.isnan(problem.lower_bound([0.6, 0.4], 0.1))
+    assert problem.lower_bound([0.6, 0.4], 0.1, law="gaussian", sigma=0.5) > 0
+    assert problem.certifier(2).numbers[1] == pytest.approx(0.1**2)  # half of the width, the scale
+
+
+def test_dependent_coordinates_of_an_environment_count_as_such() -> None:
+    task = Task("Feasible", {"A": [[1.0, 0.0], [0.0, 1.0]], "b": [0.0, 0.0]}, 2, 2, support=None, law="own", sigma=0.5)
+    problem = task.make_problem()
+    given = {"law": "gaussian", "sigma": 0.5, "dependent": True}
+    m = [[1.0, 1.0], [-1.0, -1.0]]
+    alone = Feasible(**problem.settings).certified_level([30, 30], m, **given)
+    assert problem.certified_level([30, 30], m) == alone

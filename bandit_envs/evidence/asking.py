@@ -140,7 +140,7 @@ def game_of(problem: Any, means: ArrayLike, law: str, sigma: float) -> Game:
     answer = problem.plug_in(m)
     if problem.local:
         one = np.ones((len(m), 1), np.int64)
-        return single(problem.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma))
+        return single(problem.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma, dependent=False))
     if of_ones_own(problem, m, law):
         raise ValueError(
             f"the characteristic time of the problem {problem.name!r} is not known, as the alternatives are those of "

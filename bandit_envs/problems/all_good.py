@@ -199,9 +199,11 @@ class AllGood(SetProblem):
             "H_fareast": float(len(m) * boundary[margin < 0].sum()),
         }
 
-    def lower_bound(self, means: ArrayLike, delta: float, *, law: str = "gaussian", sigma: float = 1.0) -> float:
+    def lower_bound(
+        self, means: ArrayLike, delta: float, *, law: str | None = None, sigma: float | None = None
+    ) -> float:
         """See `Problem.lower_bound`; NaN where the slack lets several answers be correct."""
-        margin = self.truth(one_instance(means, law))
+        margin = self.truth(one_instance(means, "gaussian" if law is None else law))
         several = ((margin < 0) & (margin >= -self.slack)).any()
         return math.nan if several else super().lower_bound(means, delta, law=law, sigma=sigma)
 

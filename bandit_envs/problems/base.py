@@ -27,6 +27,7 @@ __all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+BOUNDED = ("gaussian", "bernoulli")  # laws of arms whose characteristic time is known
 SEARCHES = ("pairs", "sets", "exact")
 
 
@@ -136,6 +137,8 @@ class Problem(ABC):
     unit_gaussian_bound: ClassVar[bool] = False
     scores_arms: ClassVar[bool] = False
     local: ClassVar[bool] = False
+
+    _task: Any = None  # where a task has made the problem
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -290,6 +293,26 @@ class Problem(ABC):
         """What copies and pickles keep: the routines are looked up anew."""
         return {name: value for name, value in vars(self).items() if name not in ("measure", "measured_margins")}
 
+    def _arms_of(self, law: str | None, sigma: float | None) -> tuple[str, float]:
+        """The law of the arms and their scale; None: those of the task that has made the problem, else N(mean, 1).
+
+        Raises:
+            ValueError: where the task's arms are of a law of which no bound is known, and none is given.
+        """
+        task = self._task
+        if law is None and task is not None and task.law not in BOUNDED:
+            raise ValueError(f"no bound is known for arms of the law {task.law!r}: say law='gaussian' or 'bernoulli'")
+        law = ("gaussian" if task is None else task.law) if law is None else law
+        return law, (1.0 if task is None else task.sigma) if sigma is None else sigma
+
+    def _counts_on(self, law: str | None, sigma: float | None, dependent: bool | None) -> dict[str, Any]:
+        """What certificates count on, for `common`: None as in `_arms_of`, but by `Task.certified_law`."""
+        task = self._task
+        law, sigma = self._arms_of(task.certified_law() if law is None and task is not None else law, sigma)
+        if dependent is None:
+            dependent = task is not None and bool(task.dependent) and law == "gaussian"
+        return {"law": law, "sigma": sigma, "dependent": dependent}
+
     def _check_batch(self, pulls: NDArray[np.int64], mean: Floats, out: Floats) -> None:
         """Check the arrays of `distances` for a kernel: all are of shape (E, K).
 
@@ -318,13 +341,13 @@ class Problem(ABC):
         K: int,
         D: int = 1,
         *,
-        law: str = "gaussian",
-        sigma: float = 1.0,
+        law: str | None = None,
+        sigma: float | None = None,
         boundary: str = "mixture",
         rho: float | None = RHO,
         centre: float = 0.0,
         search: str = "pairs",
-        dependent: bool = False,
+        dependent: bool | None = None,
     ) -> Certifier:
         """The cheapest way in which an answer can be wrong, for compiled code; see `bandit_envs.nearest_way`.
 
@@ -333,7 +356,7 @@ class Problem(ABC):
         Args:
             K, D: number of arms, and of their dimensions.
             law: "gaussian" (or sub-Gaussian) of scale sigma, "bernoulli" (or any samples in [0, 1]), or "student":
-                Gaussian of unknown variance.
+                Gaussian of unknown variance; None: see `evidence`.
             sigma: known scale of a sample; of "student" a guess that only makes the certificate sharper.
             boundary: "mixture", "kaufmann-koolen", or "none" for the evidence itself; see docs/certificates.md.
             rho: number of pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
@@ -346,10 +369,11 @@ class Problem(ABC):
         Raises:
             ValueError: for a problem that has none, naming it, and for values that are not allowed.
         """
-        numbers = common(law, sigma, boundary, rho, centre, integer("D", D, 1), dependent)
+        given = self._counts_on(law, sigma, dependent)
+        numbers = common(boundary=boundary, rho=rho, centre=centre, D=integer("D", D, 1), **given)
         if choice("search", search, SEARCHES) == "exact" and boundary != "none":
             raise ValueError(f"search='exact' is for boundary='none', got {boundary!r}")
-        return asking.certifier_of(self, integer("K", K, 1), numbers, law, search)
+        return asking.certifier_of(self, integer("K", K, 1), numbers, given["law"], search)
 
     @property
     def fewest_arms(self) -> int:
@@ -362,10 +386,10 @@ class Problem(ABC):
         mean: ArrayLike,
         answer: ArrayLike | None = None,
         *,
-        law: str = "gaussian",
-        sigma: float = 1.0,
+        law: str | None = None,
+        sigma: float | None = None,
         variance: ArrayLike | None = None,
-        dependent: bool = False,
+        dependent: bool | None = None,
     ) -> Floats:
         """Evidence against the nearest instance on which an answer is wrong, (...,), in nats.
 
@@ -377,14 +401,15 @@ class Problem(ABC):
             pulls: (..., K), counts.
             mean: (..., K) or (..., K, D), empirical.
             answer: (..., K) masks; None: the plug-in ones.
-            law, sigma, dependent: see `certifier`.
+            law, sigma, dependent: see `certifier`. None: those of the task, by `Task.certified_law`, where a task or an
+                environment has made the problem; else "gaussian", 1 and False.
             variance: as mean, with divisor N; "student" alone needs it.
 
         Raises:
             ValueError: for a problem that tells no evidence, and for arrays that do not go together.
         """
-        exact = {"law": law, "sigma": sigma, "boundary": "none", "search": "exact", "dependent": dependent}
-        return asking.ways(self, pulls, mean, answer, variance, **exact)
+        given = self._counts_on(law, sigma, dependent)
+        return asking.ways(self, pulls, mean, answer, variance, boundary="none", search="exact", **given)
 
     def certified_level(
         self,
@@ -392,13 +417,13 @@ class Problem(ABC):
         mean: ArrayLike,
         answer: ArrayLike | None = None,
         *,
-        law: str = "gaussian",
-        sigma: float = 1.0,
+        law: str | None = None,
+        sigma: float | None = None,
         variance: ArrayLike | None = None,
         boundary: str = "mixture",
         rho: float | None = RHO,
         centre: float = 0.0,
-        dependent: bool = False,
+        dependent: bool | None = None,
     ) -> Floats:
         """The smallest delta at which an answer is certified now, (...,), in [0, 1]: an anytime-valid error bound.
 
@@ -412,11 +437,12 @@ class Problem(ABC):
         Raises:
             ValueError: as `evidence`.
         """
-        options = {"law": law, "sigma": sigma, "boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
+        options = {"boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
+        options |= self._counts_on(law, sigma, dependent)
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
-        return level_of(asking.ways(self, pulls, mean, answer, variance, dependent=dependent, **options))
+        return level_of(asking.ways(self, pulls, mean, answer, variance, **options))
 
-    def characteristic_time(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> float:
+    def characteristic_time(self, means: ArrayLike, *, law: str | None = None, sigma: float | None = None) -> float:
         """T*, the pulls per nat of evidence at the best proportions, for one instance.
 
         It is inf where the answer is tied with a wrong one, and 0 where no instance makes the answer wrong.
@@ -427,25 +453,28 @@ class Problem(ABC):
 
         Args:
             means: (K,) or (K, D).
-            law: "gaussian" or "bernoulli".
-            sigma: of Gaussian arms.
+            law: "gaussian" or "bernoulli"; None: that of the arms, where a task or an environment has made the problem,
+                else "gaussian".
+            sigma: of Gaussian arms; None: the task's, the largest where they differ, else 1.
 
         Raises:
             ValueError: for values that are not allowed, and for a problem that tells no evidence.
         """
-        most = asking.game_of(self, means, law, sigma).most
+        most = asking.game_of(self, means, *self._arms_of(law, sigma)).most
         return 1 / most if most > 0 else math.inf
 
-    def optimal_proportions(self, means: ArrayLike, *, law: str = "gaussian", sigma: float = 1.0) -> Floats:
+    def optimal_proportions(self, means: ArrayLike, *, law: str | None = None, sigma: float | None = None) -> Floats:
         """The proportions of pulls, (K,), that reach `characteristic_time`; equal ones where it is inf or 0."""
-        return asking.game_of(self, means, law, sigma).proportions
+        return asking.game_of(self, means, *self._arms_of(law, sigma)).proportions
 
     def hardness(self, means: ArrayLike) -> dict[str, Any]:
         """The paper's complexity measures of one instance, means (K,) or (K, D). Here: `H`, the sum of margin^-2."""
         with np.errstate(divide="ignore", over="ignore"):
             return {"H": float((np.abs(self.margin(means)) ** -2.0).sum())}
 
-    def lower_bound(self, means: ArrayLike, delta: float, *, law: str = "gaussian", sigma: float = 1.0) -> float:
+    def lower_bound(
+        self, means: ArrayLike, delta: float, *, law: str | None = None, sigma: float | None = None
+    ) -> float:
         """Pulls that any algorithm correct with probability 1 - delta needs on average; NaN where none is known.
 
         Here: T* kl(delta, 1 - delta), with the `characteristic_time` T* (Garivier & Kaufmann 2016, Theorem 1), for
@@ -461,6 +490,9 @@ class Problem(ABC):
                 `unit_gaussian_bound`, for N(mean, 1) arms.
         """
         delta = number("delta", delta, 0, 1, above=True, below=True)
+        if law is None and self._task is not None and self._task.law not in BOUNDED:
+            return math.nan
+        law, sigma = self._arms_of(law, sigma)
         timed = type(self).characteristic_time is not Problem.characteristic_time
         if not asking.tells_evidence(self) or not timed and asking.of_ones_own(self, means, law):
             return math.nan
