@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -47,6 +48,29 @@ def test_pages_of_environments_are_those_of_the_code():
     assert set(made) == set(ENVIRONMENTS)
     for name, text in made.items():
         assert (ROOT / "docs" / "problems" / f"{name}.md").read_text() == text
+
+
+def headings(page):
+    """The level and the anchor of each heading of a page, as Sphinx makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^(#+) (.*)$", text, re.MULTILINE)
+    return [(len(marks), re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")) for marks, title in found]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES[1:] if page.name != "claims.md"], ids=lambda p: p.stem)
+def test_headings_leave_out_no_level_and_links_find_them(page):
+    """Defect: `sphinx-build -W` failed."""
+    levels = [level for level, _ in headings(page)]
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), levels
+    for file, anchor in re.findall(r"\]\(([\w/.-]*)#([\w-]+)\)", page.read_text()):
+        target = page.parent / file if file else page
+        assert anchor in [name for level, name in headings(target) if level <= 3], f"{file}#{anchor}"
+
+
+def test_nothing_is_installed_by_its_name():
+    """Defect: pages and errors said so, and no index has the package."""
+    files = [*PAGES, *(ROOT / "agents").rglob("*.py"), *(ROOT / "bandit_envs").rglob("*.py")]
+    assert not [file for file in files if re.search(r"pip install \S*bandit-envs", file.read_text())]
 
 
 def test_readme_opens_with_two_commands():
