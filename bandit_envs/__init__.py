@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .arms import LAWS, Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform, register_law
 from .catalogue import ENVIRONMENTS, register_problem
-from .checks import choice, errors_of, flag, integer, integers, interval, mask, number, numbers
+from .checks import choice, errors_of, flag, install_hint, integer, integers, interval, mask, number, numbers
 from .compiled import assemble, episode_kernel, inlined, jit, lean, part, slot_kernel, view
 from .datasets import Captions, captions
 from .drawing import image, limits_of
@@ -66,8 +66,8 @@ __all__ = [
     # measurements in files
     "Measurement", "Measurements", "measurements",
     # checks of what users hand in, and names with parameters
-    "choice", "errors_of", "flag", "integer", "integers", "interval", "mask", "number", "numbers", "parse_call",
-    "unknown",
+    "choice", "errors_of", "flag", "install_hint", "integer", "integers", "interval", "mask", "number", "numbers",
+    "parse_call", "unknown",
     # compilation, and whole episodes in compiled code
     "BLOCK", "BULK", "ENDED", "LIVE", "Block", "Measure", "Quiet", "Simulation", "assemble", "block_of_pulls",
     "call_routine", "carray", "episode_kernel", "inlined", "jit", "lean", "part", "player", "pointer", "pull",

@@ -12,9 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "LARGEST", "array", "choice", "errors_of", "flag", "integer", "integers", "interval", "mask", "number",
-    "numbers", "ours",
+    "LARGEST", "array", "choice", "errors_of", "flag", "install_hint", "integer", "integers", "interval", "mask",
+    "number", "numbers", "ours",
 ]  # fmt: skip
+
+
+def install_hint(extra: str = "evaluation") -> str:
+    """How to install what an extra brings: this package is on no index, a checkout of it is installed."""
+    return f'in a checkout of bandit-envs, pip install ".[{extra}]"'
+
 
 LARGEST = 1e100  # magnitude of a number that can be squared and summed without overflow
 _PRINTED = 10**1000  # Python prints no integers of more than a few thousand digits

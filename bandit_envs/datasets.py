@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arms import Categorical
-from .checks import integer, number
+from .checks import install_hint, integer, number
 from .naming import unknown
 
 __all__ = ["FILES", "Captions", "PublicFile", "captions", "emotions", "inhibitors", "local_folder", "read_captions"]
@@ -137,8 +137,7 @@ def _download(file: PublicFile) -> Path:
     try:
         import pooch  # type: ignore[import-untyped]
     except ImportError as error:
-        hint = 'pip install "bandit-envs[evaluation]"'
-        raise ImportError(f"downloading {file.name} needs pooch: {hint}. Without it, {local}") from error
+        raise ImportError(f"downloading {file.name} needs pooch: {install_hint()}. Without it, {local}") from error
     cache = pooch.os_cache("bandit_envs")
     try:
         expected = f"sha256:{file.sha256}" if file.sha256 else None

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from .checks import install_hint
 from .views import View, Viewer, outline
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _package(name: str, purpose: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise ImportError(f'{purpose} needs matplotlib: pip install "bandit-envs[evaluation]"') from None
+        raise ImportError(f"{purpose} needs matplotlib: {install_hint()}") from None
 
 
 def limits_of(views: list[View], support: Limits | None) -> Limits:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import array, flag
+from .checks import array, flag, install_hint
 from .compiled import inlined, jit, part, view
 
 __all__ = ["Polyhedron"]
@@ -453,5 +453,5 @@ def _scipy_optimize() -> Any:
     try:
         import scipy.optimize
     except ImportError as error:
-        raise ImportError('this polyhedron needs SciPy: pip install "bandit-envs[evaluation]"') from error
+        raise ImportError(f"this polyhedron needs SciPy: {install_hint()}") from error
     return scipy.optimize

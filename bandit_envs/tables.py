@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .checks import integer
+from .checks import install_hint, integer
 
 __all__ = ["Measurement", "Measurements", "measurements"]
 
@@ -28,8 +28,8 @@ ARMS, VALUE, UNDONE = ("name", "arm"), "value", "undone"  # columns of a long ta
 
 AS_WIDE = (
     "The table was read as one with a column for each arm. One with a measurement in each row needs the columns name "
-    "and value, or others named by arm= and value= (--arm, --value); a column of names of rows is named by index= "
-    "(--index of `session import`, elsewhere --instance \"table(path='FILE', index='COLUMN')\")"
+    "and value, or others named by arm= and value=; a column of names of rows is named by index= "
+    "(of an instance, \"table(path='FILE', arm='COLUMN', value='COLUMN')\")"
 )
 
 
@@ -128,7 +128,7 @@ def measurements(
         return _wide(read, index)
     if arm is None or not values:
         of, by = ("the arms' names", "arm") if arm is None else ("the values", "value")
-        raise ValueError(f"{read.of}: the column of {of} must be named by {by}=, one of {heads[:10]} (as --{by})")
+        raise ValueError(f"{read.of}: the column of {of} must be named by {by}=, one of {heads[:10]}")
     return _long(read, read.column(arm), [read.column(one) for one in values])
 
 
@@ -231,8 +231,7 @@ def _parquet(path: str) -> Any:
         reader: Any = importlib.import_module("pandas")
         return reader.read_parquet(path)
     except ImportError as error:
-        hint = 'pip install "bandit-envs[evaluation]"'
-        raise ImportError(f"a Parquet file of measurements needs pandas and pyarrow: {hint}") from error
+        raise ImportError(f"a Parquet file of measurements needs pandas and pyarrow: {install_hint()}") from error
 
 
 def _read_frame(of: str, frame: Any) -> _Table:

@@ -343,5 +343,5 @@ def test_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_pooch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r'pip install "bandit-envs\[evaluation\]".*`folder`.*BANDIT_ENVS_DATA'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[evaluation\]".*`folder`.*BANDIT_ENVS_DATA'):
         captions(651)

@@ -262,9 +262,10 @@ def test_columns_of_a_table_are_named(capsys: Any) -> None:
     for name in ("long", "wide"):
         err = run(capsys, f"import a.db {name}.csv", 2)[1]
         assert "a measurement in each row needs the columns name and value" in err
-        assert "--arm, --value" in err
+        assert "--arm and --value" in err
         assert "--index" in err
-    assert "(as --value)" in run(capsys, "import a.db long.csv --arm drink", 2)[1]
+        assert "instance" not in err
+    assert "must be named by --value, one of" in run(capsys, "import a.db long.csv --arm drink", 2)[1]
     assert run(capsys, "import a.db long.csv --arm drink --value result")[0][0] == "2 results from long.csv" + COUNTS
     assert run(capsys, "import a.db wide.csv --index day")[0][0] == "3 results from wide.csv" + COUNTS
 
@@ -352,4 +353,4 @@ def test_a_module_that_a_session_names_is_imported_where_it_is_trusted(capsys: A
 
 def test_without_sqlalchemy_the_extra_is_named(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    assert 'pip install "bandit-envs[session]"' in run(capsys, NEW, 2)[1]
+    assert 'pip install ".[session]"' in run(capsys, NEW, 2)[1]

@@ -128,7 +128,7 @@ def test_more_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         return real(name, *rest, **more)
 
     monkeypatch.setattr("importlib.import_module", without)
-    with pytest.raises(ImportError, match="a Parquet file of measurements needs pandas and pyarrow: pip install"):
+    with pytest.raises(ImportError, match="a Parquet file of measurements needs pandas and pyarrow: in a checkout"):
         from_table(tmp_path / "t.parquet")
 
 

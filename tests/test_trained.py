@@ -89,7 +89,7 @@ def test_importing_agents_imports_no_torch():
 def test_a_missing_extra_is_named(missing):
     code = f"import sys; sys.modules[{missing!r}] = None; import agents; agents.train()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'pip install "bandit-envs[training]"' in done.stderr.splitlines()[-1]
+    assert 'pip install ".[training]"' in done.stderr.splitlines()[-1]
     assert done.stderr.splitlines()[-1].startswith("ImportError")
 
 

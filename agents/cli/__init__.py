@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 
+from bandit_envs import install_hint
+
 try:
     import tyro  # noqa: F401  # all files of this package need it
 except ImportError:
-    print('bandit-envs: the command line needs tyro: pip install "bandit-envs[evaluation]"', file=sys.stderr)
+    print(f"bandit-envs: the command line needs tyro: {install_hint()}", file=sys.stderr)
     raise SystemExit(2) from None
 
 from .parsing import COMMANDS, main, parse

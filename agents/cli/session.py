@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from abc import ABC, abstractmethod
@@ -182,7 +183,11 @@ class Import(Action):
         with self.opened() as session:
             columns: dict[str, Any] = {"arm": self.arm, "value": self.value or None, "index": self.index}
             was_done = session.done
-            count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
+            try:
+                count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
+            except ValueError as error:  # the names of its arguments are options here
+                told = str(error).partition(" (of an instance")[0]
+                raise ValueError(re.sub(r"\b(arm|value|index)=(?![\w'])", r"--\1", told)) from error
             of = "" if session.remaining is None else ", which count as part of the budget"
             print(f"{count} results from {self.table}{of}")
             if was_done:

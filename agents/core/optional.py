@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from bandit_envs import install_hint
+
 __all__ = ["pandas", "require"]
 
 
@@ -18,7 +20,7 @@ def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
         return importlib.import_module(module)
     except ImportError:
         top = module.partition(".")[0]
-        raise ImportError(f'{purpose} needs {top}: pip install "bandit-envs[{extra}]"') from None
+        raise ImportError(f"{purpose} needs {top}: {install_hint(extra)}") from None
 
 
 def pandas() -> Any:

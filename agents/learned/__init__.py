@@ -1,10 +1,12 @@
 """Learned agents: an SB3 `VecEnv`, an equivariant policy, training, loading. Imported on use: needs PyTorch and SB3."""
 
+from bandit_envs import install_hint
+
 try:
     import stable_baselines3  # noqa: F401
     import torch  # noqa: F401
 except ImportError as error:
-    raise ImportError('learned agents need PyTorch and SB3: pip install "bandit-envs[training]"') from error
+    raise ImportError(f"learned agents need PyTorch and SB3: {install_hint('training')}") from error
 
 from .model import Trained, load
 from .policy import EquivariantPolicy
