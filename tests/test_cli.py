@@ -604,7 +604,7 @@ sys.exit(", ".join(name for name in {heavy} if name in sys.modules) or 0)
     code = 'import sys; sys.modules["tyro"] = None; import agents.cli'
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert 'pip install "bandit-envs[evaluation]"' in done.stderr
+    assert 'pip install ".[evaluation]"' in done.stderr
 
 
 @pytest.mark.parametrize("words", ["list", "evaluate --help"])
@@ -615,3 +615,55 @@ def test_who_reads_the_output_may_stop_reading(words):
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# files and names that a user gives ------------------------------------------------------------------------------------
+
+
+FILES = (
+    "evaluate Threshold --budget 20 --episodes 2 --agents uniform --figure none/x.png",
+    "plot done --figure none/x.png",
+    "report done --out none/x.html",
+    "race Threshold --budget 20 --agents uniform --out none/x.html",
+    "watch Threshold uniform --budget 20 --gif none/x.gif",
+    "train Threshold --algorithm evolved --budget 20 --steps 1 --out none/x",
+    "train Threshold --budget 20 --steps 100 --out none/x",
+    "session export a.db none/x.csv",
+)
+
+
+def test_the_folder_of_a_file_is_never_made(capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Defect: missing folders were made in silence."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("sqlalchemy", "stable_baselines3"):
+        pytest.importorskip(name)
+    run(capsys, "evaluate Threshold --budget 20 --episodes 2 --agents uniform --out done")
+    run(capsys, "session new a.db --problem BestArm --arms a b --binary --budget 4")
+    for line in FILES:
+        assert "there is no folder none" in run(capsys, line, 2)[1], line
+    assert not Path("none").exists()
+
+
+def test_an_unknown_algorithm_is_told_all_that_there_are(capsys: Output) -> None:
+    """Defect: evolved was not among them."""
+    pytest.importorskip("stable_baselines3")
+    assert "evolved" in run(capsys, "train Threshold --algorithm nope", 2)[1]
+
+
+def test_columns_of_a_table_of_evaluate(capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Defect: the error named options that the command does not have."""
+    monkeypatch.chdir(tmp_path)
+    Path("long.csv").write_text("drink,result\na,0\nb,1\n")
+    err = run(capsys, "evaluate BestArm --data long.csv --budget 9 --agents uniform", 2)[1]
+    assert "table(path='FILE', arm='COLUMN', value='COLUMN')" in err
+    assert not re.search("--(arm|value|index)", err)
+
+
+def test_the_level_is_that_of_the_agents_own_certifier(tmp_path: Path) -> None:
+    """Defect: an agent with a sigma of its own was judged by another certifier, and stopped "uncertified"."""
+    rows = ["name,value"] + [f"{name},{mean + 8 * z}" for name, mean in (("a", 50), ("b", 30)) for z in (-1, 0, 1)]
+    (tmp_path / "own.csv").write_text("\n".join(rows))
+    told: Any = {"instance": {"table": {"path": str(tmp_path / "own.csv")}}, "delta": 0.1, "max_pulls": 5000}
+    found = agents.evaluate(["evidence(sigma=6)"], "BestArm", episodes=20, env_kwargs=told, progress=False)
+    assert found.episodes["certified"].all()
+    assert not found.episodes["truncated"].any()

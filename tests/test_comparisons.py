@@ -65,6 +65,9 @@ def test_all_pairs_are_compared() -> None:
         )
     assert table["p_holm"].tolist() == holm(table["p_value"]).tolist()
     assert len(found.compare(NAMES[1:], metric="total_pulls")) == 1
+    for twice in (([NAMES[0], NAMES[1], NAMES[0]],), (NAMES[0], NAMES[0])):  # before, it was compared with itself
+        with pytest.raises(ValueError, match="once, got|twice"):
+            found.compare(*twice)
     with pytest.raises(ValueError, match="two agents or more are compared, got evidence"):
         found.compare("evidence")
     with pytest.raises(ValueError, match="a must be the label of an agent"):
@@ -106,6 +109,8 @@ def test_columns_are_chosen() -> None:
     assert f"{row['total_pulls_low']:,.0f}, {row['total_pulls_high']:,.0f}" in text
     assert r"total pulls {[}95 \%{]}" in text
     assert text.count("&") == 4 * 4
+    with pytest.raises(ValueError, match=r"columns must name one column of summary\(\) or more, got \[\]"):
+        found.to_latex(columns=[])
     with pytest.raises(ValueError, match="unknown column 'pulls'"):
         found.to_latex(columns=["pulls"])
     assert r"pulls {[}95 \%{]}" in found.to_latex()

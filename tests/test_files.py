@@ -124,11 +124,16 @@ def test_files_of_others_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_place_is_tried_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
     try_out(tmp_path / "new" / "file.txt")
     assert list((tmp_path / "new").iterdir()) == []
+    for refused in (try_out, lambda path: write_alone(path, Path.touch)):  # before, the folder was made in silence
+        with pytest.raises(FileNotFoundError, match=r"cannot write .*file.txt: there is no folder .*none"):
+            refused(tmp_path / "none" / "file.txt")
+    assert not (tmp_path / "none").exists()
     (tmp_path / "taken").write_text("")
-    for path in (tmp_path / "taken" / "file.txt", tmp_path / "new", Path("/proc/none/file.txt")):
-        with pytest.raises(OSError, match="cannot write to"):
+    for path in (tmp_path / "taken" / "file.txt", tmp_path / "new", Path("/proc/file.txt")):
+        with pytest.raises(OSError, match="cannot write "):
             try_out(path)
 
 

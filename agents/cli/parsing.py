@@ -44,8 +44,8 @@ DESCRIPTION = """Pure-exploration bandits: run the papers' algorithms and traine
 
 Examples:
   bandit-envs list
-  bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt uniform --figure results/tao.png
-  bandit-envs train Threshold --seconds 60 --out results/ppo
+  bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt uniform --figure tao.png
+  bandit-envs train Threshold --seconds 60 --out ppo
   bandit-envs COMMAND --help
   bandit-envs --version"""
 

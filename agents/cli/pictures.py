@@ -64,7 +64,7 @@ class Watch(EpisodeCommand[Options]):
     Examples:
       bandit-envs watch tao2019-1 lsa
       bandit-envs watch TopK lucb --instance "sampler(arms=20)" --k 5 --delta 0.1 --seed 3
-      bandit-envs watch tao2019-1 apt --gif results/apt.gif
+      bandit-envs watch tao2019-1 apt --gif apt.gif
     """
 
     agent: Positional[Annotated[str, arg(metavar="AGENT")]]
@@ -88,9 +88,9 @@ class Race(EpisodeCommand[Options]):
     r"""Let agents play the same episode, and write a page that plays it in the browser: one HTML file.
 
     Examples:
-      bandit-envs race tao2019-1 --agents lsa uniform --out results/race.html
+      bandit-envs race tao2019-1 --agents lsa uniform --out race.html
       bandit-envs race BestArm --instance "sampler(arms=30)" --budget 900 --agents sequential-halving uniform \
-          --out results/best.html
+          --out best.html
     """
 
     agents: Annotated[tuple[str, ...], arg(metavar="NAME [NAME ...]")]
@@ -114,7 +114,7 @@ class Report(Command):
 
     Examples:
       bandit-envs report results/tao
-      bandit-envs report results/tao2019-figure-1 --out results/figure.html
+      bandit-envs report results/tao2019-figure-1 --out figure.html
     """
 
     folder: Positional[Annotated[Path, arg(metavar="FOLDER")]]

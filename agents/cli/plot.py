@@ -20,9 +20,9 @@ class Plot(Command):
     """Draw what `bandit-envs evaluate --out` has written.
 
     Examples:
-      bandit-envs plot results/tao --metric misclassified --figure results/tao.svg
+      bandit-envs plot results/tao --metric misclassified --figure tao.svg
       bandit-envs plot results/tao --log
-      bandit-envs plot results/tao --size column --figure results/column.pdf
+      bandit-envs plot results/tao --size column --figure column.pdf
     """
 
     folder: Positional[Annotated[Path, arg(metavar="FOLDER")]]

@@ -23,6 +23,7 @@ from .options import Count, Json, Number, Place, Switch, from_json, refuse_to_ov
 __all__ = ["Train"]
 
 
+EVOLVED = "evolved"  # the algorithm that is not Stable-Baselines3's
 WIDEST = 120  # characters of an environment in a table
 
 
@@ -33,7 +34,7 @@ class Train(EnvironmentCommand[Options]):
     What only one algorithm has is given by --hyperparameters: `population` of evolved, `learning_rate` of the others.
 
     Examples:
-      bandit-envs train Threshold --seconds 60 --out results/ppo
+      bandit-envs train Threshold --seconds 60 --out ppo
       bandit-envs train Threshold --algorithm ppo --instance "sampler(arms=20)" --budget 400 --steps 1000000 \
           --hyperparameters learning_rate=0.001
       bandit-envs train TopK --algorithm evolved --instance "sampler(arms=20)" --k 5 --budget 1000 --seconds 120
@@ -67,6 +68,11 @@ class Train(EnvironmentCommand[Options]):
 
     def run(self) -> None:
         """Train; print how the agent does beside the reference agents, and where the model is."""
+        if self.algorithm != EVOLVED:
+            from ..learned.algorithms import ALGORITHMS
+
+            if self.algorithm not in ALGORITHMS:
+                raise unknown("algorithm", self.algorithm, [*ALGORITHMS, EVOLVED])
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         out = Path("results") / self.algorithm if self.out is None else self.out
         out = out.with_suffix("") if out.suffix == ".zip" else out
@@ -83,7 +89,9 @@ class Train(EnvironmentCommand[Options]):
             "out": out,
             "progress": self.progress,  # lines, which a file can take as well as a terminal
         }
-        if self.algorithm == "evolved":
+        if self.out is None:
+            out.parent.mkdir(exist_ok=True)
+        if self.algorithm == EVOLVED:
             refuse_to_overwrite([card], self.force)
             if self.num_envs is not None:
                 raise ValueError("evolved does not take --num-envs")

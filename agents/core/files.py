@@ -18,6 +18,7 @@ from typing import Any
 __all__ = [
     "REPRODUCTION",
     "SETTINGS",
+    "find_folder",
     "finish",
     "json_form",
     "read_json",
@@ -33,19 +34,29 @@ REPRODUCTION = "reproduction"  # the key of an index of a folder in which the fi
 DIGESTS = "digests"  # the key of an index that holds {name of a file: its digest}
 
 
+def find_folder(path: Path) -> None:
+    """Refuse a file that a user names in a folder that is not there; folders of results are made, those of files never.
+
+    Raises:
+        FileNotFoundError: naming the folder.
+    """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
+
+
 def try_out(path: Path) -> None:
     """Write to a path, and take it back: what is to be kept there after hours of work can be.
 
     Args:
-        path: of a file to come. Folders that are missing are made, and stay.
+        path: of a file to come.
 
     Raises:
-        OSError: naming the path.
+        OSError: naming the path. FileNotFoundError: as `find_folder`.
     """
+    find_folder(path)
     partial = _partial(path)
     probe = _partial(partial)  # the longest name that is written to
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         for place in (path, partial, probe):
             if place.is_dir():
                 raise IsADirectoryError(f"{place} is a folder")
@@ -62,8 +73,11 @@ def write_alone(path: Path, write: Callable[[Path], Any]) -> None:
     Args:
         path: of the file.
         write: writes to the path that it is given, of the same suffix.
+
+    Raises:
+        FileNotFoundError: as `find_folder`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    find_folder(path)
     partial = _partial(path)
     try:
         with _naming(path):

@@ -44,6 +44,8 @@ def latex(
     """The table that the command line prints, or some columns of `summary()`, as LaTeX; see `Evaluation.to_latex`."""
     if columns is None:
         shown = columns_of(evaluation, metric, level, most=math.inf)
+    elif not columns:
+        raise ValueError(f"columns must name one column of summary() or more, got {columns!r}")
     else:
         shown = chosen_columns(evaluation, columns, level)
     kept = [i for i, name in enumerate(shown.head) if name not in UNSEEN]

@@ -12,7 +12,7 @@ from bandit_envs import PULLS_LIMIT, Certifier, PureExplorationVectorEnv, Task
 
 from ..catalogue import Recipe, reads
 from ..core.agent import Agent
-from ..core.certified import Certified
+from ..core.certified import own_certifier
 
 __all__ = ["bounds_of", "certifier_of", "check_end", "forms_of", "make_agent", "make_envs", "most_pulls", "plays"]
 
@@ -80,7 +80,7 @@ def plays(agent: Any, slots: int = 1) -> bool:
 
 def certifier_of(policy: Any, task: Task) -> Certifier | None:
     """What tells the level of an agent's certificates: its own; or the default one, of a task with a delta."""
-    own = policy.certifier if isinstance(policy, Certified) else None
+    own = own_certifier(policy)
     return task.level_certifier(own) if own is not None or task.delta is not None else None
 
 

@@ -265,12 +265,14 @@ class Evaluation:
             and `p_holm`, corrected for the number of pairs (`statistics.holm`).
 
         Raises:
-            ValueError: for an unknown agent or metric, and for less than two agents.
+            ValueError: for an unknown agent or metric, and for less than two agents, or one twice.
         """
         if b is None:
             labels = self.agents if a is None else [a] if isinstance(a, str) else list(a)
             if len(labels) < 2:
                 raise ValueError(f"two agents or more are compared, got {', '.join(labels) or 'none'}")
+            if len(set(labels)) < len(labels):
+                raise ValueError(f"each agent is named once, got {', '.join(labels)}")
             pairs = list(combinations(labels, 2))
             found = [self.compare(*pair, metric, budget=budget, at=at, level=level, seed=seed) for pair in pairs]
             rows = [
@@ -281,6 +283,8 @@ class Evaluation:
             return table.assign(p_holm=statistics.holm([d.p_value for d in found]))
         if not isinstance(a, str):
             raise ValueError(f"a must be the label of an agent where b is one, got {a!r:.200}")
+        if a == b:
+            raise ValueError(f"two agents are compared, got {a!r} twice")
         require("scipy.stats", "an interval")
         level = level_at(self.settings.get("look"), level)
         (one, c), (other, d) = (self.cell(name, budget=budget, at=at) for name in (a, b))
@@ -322,7 +326,7 @@ class Evaluation:
             label: for references to the table, as it is; None: there is none.
 
         Raises:
-            ValueError: for a column that is not there, with the nearest names.
+            ValueError: for a column that is not there, with the nearest names, and for no column.
         """
         from .latex import latex
 

@@ -129,6 +129,7 @@ class Reproduction:
             ValueError: if it is not that.
         """
         folder = pages.check_docs(Path(docs)) / "figures" / self.figure.name
+        folder.mkdir(exist_ok=True)
         for name, write in self._files().items():
             write_alone(folder / name, write)
         pages.update_overview(Path(docs))
@@ -157,6 +158,7 @@ def open_folder(out: Path, asked: dict[str, Any], force: bool) -> None:
             raise ValueError(
                 f"{out} is there already, and {held}, not {what}: give another --out, or --force to write into it"
             )
+    out.mkdir(parents=True, exist_ok=True)
     try_out(index)
     if kept != asked:
         write_together(index, {KEPT: asked}, {})

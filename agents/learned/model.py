@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from bandit_envs import FEATURES, Quiet, Simulation, Task, flag
 
 from ..core.agent import task_of
-from ..core.files import finish, write_together
+from ..core.files import find_folder, finish, write_together
 from ..core.index_policy import margin_told
 from ..models.formats import FORMAT, check_format, read_card, train_again
 from .network_context import ContextMemory
@@ -291,6 +291,7 @@ class Trained:
                 f"{self!r} is a network without the algorithm that trained it, and no model of Stable-Baselines3: "
                 "pickle keeps it, and agents.learned.weights.store writes its weights"
             )
+        find_folder(card)
         setattr(self.model, FORMAT_NAME, FORMAT)
         setattr(self.model, NETWORK_NAME, network_told(self.model.policy_kwargs))
         write_together(card, self.card, {model.name: lambda path: self.model.save(path, exclude=_PASSING)})

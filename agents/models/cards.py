@@ -100,9 +100,9 @@ def _instead(name: str, problem: str, task: Task) -> str:
         return "the agent evolved has one"
     limits = {"budget": task.budget, "pull-cost": task.pull_cost or None, "delta": task.delta}
     [limit, value] = next(((one, x) for one, x in limits.items() if x is not None), ("budget", 200))
-    command = f"bandit-envs train {problem} --algorithm evolved --{limit} {value:g} --out results/evolved"
+    command = f"bandit-envs train {problem} --algorithm evolved --{limit} {value:g} --out evolved"
     less = "" if name == "evolved" else f"; where both have been trained, it has lost less than {name}"
-    return f"make one: {command}, which makes the agent results/evolved.json{less}"
+    return f"make one: {command}, which makes the agent evolved.json{less}"
 
 
 def stored_weights(name: str, task: Task) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
