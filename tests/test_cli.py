@@ -106,7 +106,7 @@ def test_evaluate_takes_all_agents_that_can_run_where_none_is_named(capsys: Outp
 
 
 def test_evaluate_writes_results_that_plot_reads(capsys: Output, tmp_path: Path) -> None:
-    out, figure = tmp_path / "new" / "out", tmp_path / "fig" / "a.png"
+    out, figure = tmp_path / "new" / "out", tmp_path / "a.png"
     line = f"evaluate Threshold --instance tao2019-1 --agents lsa uniform --at 20 60 --episodes 9 --out {out}"
     text, _ = run(capsys, f"{line} --figure {figure} --metric misclassified")
     assert text.endswith(f"wrote {out} and {figure}\n")

@@ -255,8 +255,8 @@ def test_what_is_wrong_with_a_report_is_told(folders: dict[str, Path], tmp_path:
     assert (tmp_path / "letter.html").read_text() == "<p>dear all</p>"
     assert main(["report", str(good), "--out", str(tmp_path / "letter.html"), "--force"]) == 0
     assert main(["report", str(good), "--out", str(tmp_path / "letter.html")]) == 0  # a page of ours by now
-    assert main(["report", str(good), "--out", str(tmp_path / "new" / "a.html")]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"wrote {tmp_path / 'new' / 'a.html'}"
+    assert main(["report", str(good), "--out", str(tmp_path / "a.html")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"wrote {tmp_path / 'a.html'}"
 
 
 # For papers -----------------------------------------------------------------------------------------------------------

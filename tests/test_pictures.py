@@ -328,12 +328,12 @@ def test_of_many_arms_the_terminal_shows_those_that_matter() -> None:
 
 
 def test_a_gif_holds_all_frames(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "a.gif"
+    path = tmp_path / "a.gif"
     shown = watch("lsa", "Threshold", env_kwargs=TAO, frames=6, gif=path, speed=20)
     with Image.open(path) as picture:
         assert (picture.size, picture.n_frames, picture.info["duration"]) == ((640, 480), len(shown.views), 50)
     with pytest.raises(ValueError, match=r"must be \.gif, got"):
-        watch("lsa", "Threshold", env_kwargs=TAO, gif=tmp_path / "a.png")
+        watch("lsa", "Threshold", env_kwargs=TAO, gif=tmp_path / "b.png")
 
 
 @pytest.mark.parametrize(

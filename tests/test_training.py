@@ -65,7 +65,9 @@ def test_the_call_in_the_card_makes_the_model_again(tiny):
 
 
 def test_the_card_tells_all(tiny, tmp_path):
-    path = tiny.save(tmp_path / "deep" / "ppo.v1")
+    with pytest.raises(FileNotFoundError, match="there is no folder .*deep"):
+        tiny.save(tmp_path / "deep" / "ppo.v1")
+    path = tiny.save(tmp_path / "ppo.v1")
     assert sorted(file.name for file in path.parent.iterdir()) == ["ppo.v1.json", "ppo.v1.zip"]
     card = json.loads((path.parent / "ppo.v1.json").read_text())
     assert card.pop("digests").keys() == {"ppo.v1.zip"}

@@ -23,7 +23,6 @@ from .options import Count, Json, Number, Place, Switch, from_json, refuse_to_ov
 __all__ = ["Train"]
 
 
-EVOLVED = "evolved"  # the algorithm that is not Stable-Baselines3's
 WIDEST = 120  # characters of an environment in a table
 
 
@@ -68,11 +67,11 @@ class Train(EnvironmentCommand[Options]):
 
     def run(self) -> None:
         """Train; print how the agent does beside the reference agents, and where the model is."""
-        if self.algorithm != EVOLVED:
+        if self.algorithm != "evolved":  # which is not of Stable-Baselines3
             from ..learned.algorithms import ALGORITHMS
 
             if self.algorithm not in ALGORITHMS:
-                raise unknown("algorithm", self.algorithm, [*ALGORITHMS, EVOLVED])
+                raise unknown("algorithm", self.algorithm, [*ALGORITHMS, "evolved"])
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         out = Path("results") / self.algorithm if self.out is None else self.out
         out = out.with_suffix("") if out.suffix == ".zip" else out
@@ -91,7 +90,7 @@ class Train(EnvironmentCommand[Options]):
         }
         if self.out is None:
             out.parent.mkdir(exist_ok=True)
-        if self.algorithm == EVOLVED:
+        if self.algorithm == "evolved":
             refuse_to_overwrite([card], self.force)
             if self.num_envs is not None:
                 raise ValueError("evolved does not take --num-envs")

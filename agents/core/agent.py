@@ -148,31 +148,27 @@ def _outside(arms: Any, stop: Any) -> Any:
     return -1
 
 
-def _parts(memory: Any) -> dict[str, Any]:
-    """The parts of a memory by name: those of a dict, or the attributes of an object."""
-    names = getattr(memory, "__dict__", getattr(memory, "__slots__", ()))
-    return memory if isinstance(memory, dict) else {name: getattr(memory, name) for name in names}
+def _parts(memory: Any) -> dict[Any, Any]:
+    """The parts of a memory: the values of a dict, the members of a tuple or a list, the attributes of an object."""
+    if isinstance(memory, (dict, list, tuple)):
+        return memory if isinstance(memory, dict) else dict(enumerate(memory))
+    return {name: getattr(memory, name) for name in getattr(memory, "__dict__", getattr(memory, "__slots__", ()))}
 
 
 def _renew(old: Any, new: Any, slots: Ints, E: int) -> None:
     """Put a memory of the episodes `slots` into the one of all E, in place: arrays and lists with a row for each."""
-    if old is new:
-        return
-    if isinstance(shape := getattr(old, "shape", None), tuple):
-        other, n = tuple(new.shape), len(slots)
-        axis = next((a for a in range(len(shape)) if (*shape[:a], n, *shape[a + 1 :]) == other and shape[a] == E), -1)
-        if axis >= 0:
-            old[(slice(None),) * axis + (slots,)] = new
-    elif isinstance(old, list) and len(old) == E and len(new) == len(slots):
+    shape, other = (tuple(getattr(x, "shape", (len(x),) if isinstance(x, list) else ())) for x in (old, new))
+    n = len(slots)
+    axes = [a for a in range(len(shape)) if shape[a] == E and (*shape[:a], n, *shape[a + 1 :]) == other]
+    if axes and isinstance(old, list):
         for e, one in zip(slots, new, strict=True):
             old[e] = one
-    elif isinstance(old, (list, tuple)):
-        for one, another in zip(old, new, strict=True):
-            _renew(one, another, slots, E)
-    else:
+    elif axes:
+        old[(slice(None),) * axes[0] + (slots,)] = new
+    elif old is not new:
         parts, others = _parts(old), _parts(new)
-        for name in parts.keys() & others.keys():
-            _renew(parts[name], others[name], slots, E)
+        for part in parts.keys() & others.keys():
+            _renew(parts[part], others[part], slots, E)
 
 
 def _explaining(recommend: Method) -> Method:
@@ -473,7 +469,7 @@ class Agent(ABC):
             else:
                 if getattr(state, "_made_by", None) != self._mark:
                     self._check_memory(observation, state)
-                state = self.begun(observation, state)
+                state = self._begun(observation, state)
             chosen: Any
             if playing is None:
                 chosen = self.choose(observation, state)
@@ -696,7 +692,7 @@ class Agent(ABC):
             self._memories.add(type(state))
         return state
 
-    def begun(self, observation: Observation, state: Any) -> Any:
+    def _begun(self, observation: Observation, state: Any) -> Any:
         """The memory of a user's own class, begun anew for the episodes without a pull; our classes see to theirs."""
         if not self._brought or type(state) is int or type(state).__module__.startswith("agents."):
             return state

@@ -346,7 +346,7 @@ class Certified(Agent):
         spent, out, times = np.empty(E, np.int64), np.empty(E, np.int64), np.empty(E, np.int64)
         _totals(pulls, spent)
         tools = self._tools(pulls, mean, variance)
-        state.inner = self.agent.begun(observation, state.inner)
+        state.inner = self.agent._begun(observation, state.inner)
         if _begin(state.books, spent, *tools, out, times):
             arms, counts = self._asked(self.agent.choose(observation, state.inner), E)
             _resolve(state.books, spent, *tools, arms, counts, out, times)
@@ -364,7 +364,7 @@ class Certified(Agent):
         self, simulation: Simulation, quiet: Quiet, observation: Observation, state: CertifiedMemory
     ) -> tuple[Ints, Ints]:
         E, books = len(state.books), state.books
-        state.inner = self.agent.begun(observation, state.inner)
+        state.inner = self.agent._begun(observation, state.inner)
         out, times = np.full(E, ASK), np.ones(E, np.int64)
         flags = simulation.flags.copy()
         within = simulation._replace(flags=flags)  # where this agent decides, the one within has nothing to play

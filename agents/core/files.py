@@ -35,11 +35,7 @@ DIGESTS = "digests"  # the key of an index that holds {name of a file: its diges
 
 
 def find_folder(path: Path) -> None:
-    """Refuse a file that a user names in a folder that is not there; folders of results are made, those of files never.
-
-    Raises:
-        FileNotFoundError: naming the folder.
-    """
+    """Refuse a file in a folder that is not there, by a FileNotFoundError: only folders of results are made."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
 
@@ -73,9 +69,6 @@ def write_alone(path: Path, write: Callable[[Path], Any]) -> None:
     Args:
         path: of the file.
         write: writes to the path that it is given, of the same suffix.
-
-    Raises:
-        FileNotFoundError: as `find_folder`.
     """
     find_folder(path)
     partial = _partial(path)

@@ -294,11 +294,7 @@ class Problem(ABC):
         return {name: value for name, value in vars(self).items() if name not in ("measure", "measured_margins")}
 
     def _arms_of(self, law: str | None, sigma: float | None) -> tuple[str, float]:
-        """The law of the arms and their scale; None: those of the task that has made the problem, else N(mean, 1).
-
-        Raises:
-            ValueError: where the task's arms are of a law of which no bound is known, and none is given.
-        """
+        """The law of the arms and their scale; None: those of the task that has made the problem, else N(mean, 1)."""
         task = self._task
         if law is None and task is not None and task.law not in BOUNDED:
             raise ValueError(f"no bound is known for arms of the law {task.law!r}: say law='gaussian' or 'bernoulli'")
