@@ -244,7 +244,7 @@ def test_what_is_wrong_with_a_report_is_told(folders: dict[str, Path], tmp_path:
         (f"report {tmp_path / 'empty'}", "empty holds no evaluation"),
         (f"report {good} --out {tmp_path / 'a.pdf'}", "must be .html"),
         (f"report {good} --out {tmp_path / 'letter.html'}", "is there already, and no page of bandit-envs"),
-        (f"report {good} --out {tmp_path / 'file' / 'a.html'}", "cannot write to"),
+        (f"report {good} --out {tmp_path / 'file' / 'a.html'}", "there is no folder"),
         (f"race tao2019-1 --agents lsa --budget 20 --out {tmp_path / 'letter.html'}", "is there already, and no page"),
         (f"plot {good} --size huge", "size must be one of"),
     ):
