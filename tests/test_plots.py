@@ -243,7 +243,7 @@ def test_a_handful_of_episodes_can_be_drawn(episodes: int, tmp_path: Path) -> No
 
 def test_the_suffix_names_the_format(checkpoints: Evaluation, tmp_path: Path) -> None:
     for suffix, magic in {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF", ".PNG": b"\x89PNG"}.items():
-        path = tmp_path / f"new{suffix}" / f"figure{suffix}"
+        path = tmp_path / f"figure{suffix}"
         checkpoints.plot("score", path=path)
         assert path.read_bytes().startswith(magic)
 

@@ -40,19 +40,21 @@ def find_folder(path: Path) -> None:
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
 
 
-def try_out(path: Path) -> None:
+def try_out(path: Path, folder: bool = False) -> None:
     """Write to a path, and take it back: what is to be kept there after hours of work can be.
 
     Args:
-        path: of a file to come.
+        path: of a file to come. folder: make its folder, one of results, where it is missing.
 
     Raises:
         OSError: naming the path. FileNotFoundError: as `find_folder`.
     """
-    find_folder(path)
+    if not folder:
+        find_folder(path)
     partial = _partial(path)
     probe = _partial(partial)  # the longest name that is written to
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         for place in (path, partial, probe):
             if place.is_dir():
                 raise IsADirectoryError(f"{place} is a folder")

@@ -158,8 +158,7 @@ def open_folder(out: Path, asked: dict[str, Any], force: bool) -> None:
             raise ValueError(
                 f"{out} is there already, and {held}, not {what}: give another --out, or --force to write into it"
             )
-    out.mkdir(parents=True, exist_ok=True)
-    try_out(index)
+    try_out(index, folder=True)
     if kept != asked:
         write_together(index, {KEPT: asked}, {})
 
