@@ -36,6 +36,7 @@ from .evidence import (
 from .geometry import Polyhedron
 from .history import History, entries_of, tally
 from .instances import Instance, Sampler, from_table
+from .lookahead import Lookahead, Potential
 from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
 from .observations import FEATURES, arm_features, beta_below, features_by_margin, features_by_pulls
@@ -76,6 +77,8 @@ __all__ = [
     "BERNOULLI", "GAUSSIAN", "STUDENT", "Certifier", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value",
     "divergence", "enough", "nearest_way", "own_numbers", "pair_alternative", "pair_bounds", "pair_cost", "pair_value",
     "report_pair",
+    # beliefs and the look-ahead potential
+    "Lookahead", "Potential",
     # pictures of episodes
     "View", "Viewer", "arms_that_matter", "boundary_of", "image", "limits_of", "outline",
     # random numbers

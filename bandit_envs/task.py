@@ -15,6 +15,7 @@ from typing import Any
 
 from .checks import LARGEST, choice, errors_of, flag, integer, interval, number
 from .evidence import RHO, Certifier
+from .lookahead import Lookahead
 from .problems import PROBLEMS, Problem, kept, own
 from .rng import ARMS_LIMIT, PULLS_LIMIT
 
@@ -192,6 +193,22 @@ class Task:
                 "other: leave it out, or say law='gaussian'"
             )
         return law
+
+    def lookahead(self, asked: str = "the look-ahead potential") -> Lookahead:
+        """The look-ahead potential of the task: expected gains of pulls, and what is believed of the arms.
+
+        Args:
+            asked: what needs it, for errors.
+
+        Raises:
+            ValueError: naming what is asked, for a problem that has no potential, and for pulls of single coordinates.
+        """
+        if self.pull == "coordinate":
+            raise ValueError(f"{asked} is of pulls of whole arms, not of single coordinates (pull='coordinate')")
+        potential = self.make_problem().own_potential
+        if potential is None:
+            raise ValueError(f"{asked} needs a problem with a look-ahead potential, and {self.problem!r:.200} has none")
+        return Lookahead(self, potential)
 
     @property
     def known_sigma(self) -> float:

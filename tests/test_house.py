@@ -27,8 +27,8 @@ ORDER: dict[str, list[str]] = {
     "bandit_envs": [
         "naming checks compiled",
         "rng registry geometry observations routines",
-        "arms evidence tables",
-        "sampling datasets instances",
+        "arms evidence tables belief",
+        "sampling datasets instances lookahead",
         "simulator polyhedra prompts problems",
         "playing papers task catalogue",
         "lookup history",

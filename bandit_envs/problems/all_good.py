@@ -13,6 +13,7 @@ from ..compiled import jit, part
 from ..evidence import LEVELS_ROOM, Certifier
 from ..evidence.statistics import one_instance
 from ..instances import Instance, Sampler
+from ..lookahead import ALL_GOOD, Potential
 from ..routines import carray
 from .base import Floats, Measure, SetProblem, TaskLike
 
@@ -153,6 +154,9 @@ class AllGood(SetProblem):
 
     def margin_routine(self) -> Measure:
         return Measure.of(_margins, self.epsilon, self.multiplicative)
+
+    def potential(self) -> Potential:
+        return Potential(ALL_GOOD, epsilon=self.epsilon, multiplicative=self.multiplicative)
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         none = -math.inf

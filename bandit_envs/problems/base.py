@@ -20,6 +20,7 @@ from ..compiled import jit
 from ..evidence import RHO, Certifier, asking, common, level_of
 from ..geometry import Polyhedron
 from ..instances import Instance, Sampler
+from ..lookahead import Potential
 from ..routines import call_routine, routine
 
 __all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
@@ -282,6 +283,18 @@ class Problem(ABC):
     def measured_margins(self) -> Measure | None:
         """`margin_routine`, unless a subclass has put other margins in the place of those it tells."""
         found: Measure | None = self._latest("margin_routine", "margin", "arm_margin")
+        return found
+
+    def potential(self) -> Potential | None:
+        """The look-ahead potential of the problem's score (`bandit_envs.lookahead`), or None: it has none."""
+        return None
+
+    @property
+    def own_potential(self) -> Potential | None:
+        """`potential`, unless a subclass asks, answers or scores otherwise than the class that it is from."""
+        found: Potential | None = self._latest(
+            "potential", "margin", "arm_margin", "plug_in", "truth", "verdict", "_score"
+        )
         return found
 
     def _latest(self, routine: str, *others: str) -> Any:

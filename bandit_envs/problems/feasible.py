@@ -11,6 +11,7 @@ from ..checks import array, flag, number
 from ..evidence import GAUSSIAN, LAW, STUDENT, Certifier
 from ..geometry import Polyhedron, margin_of, room_of, unpacked
 from ..instances import Instance, Sampler
+from ..lookahead import LOCAL, Potential
 from ..routines import carray
 from .base import Floats, Measure, SetProblem, TaskLike
 from .feasible_measures import hardness, hardness_2
@@ -73,6 +74,9 @@ class Feasible(SetProblem):
 
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, *self.polyhedron.numbers)
+
+    def potential(self) -> Potential:
+        return Potential(LOCAL, self.polyhedron.A, self.polyhedron.b, self.tolerance)
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
         D, M = len(self.A[0]), len(self.A)

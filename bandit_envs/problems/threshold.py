@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from ..checks import number
 from ..evidence import Certifier
 from ..instances import Instance, Sampler
+from ..lookahead import LOCAL, Potential
 from ..routines import carray
 from .base import Floats, Measure, SetProblem, TaskLike
 from .threshold_measures import hardness
@@ -62,6 +63,9 @@ class Threshold(SetProblem):
 
     def margin_routine(self) -> Measure:
         return Measure.of(_margins, self.threshold)
+
+    def potential(self) -> Potential:
+        return Potential(LOCAL, np.array([[-1.0]]), np.array([-self.threshold]), self.tolerance, exact=True)
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         fall, rise = self.threshold - self.tolerance, self.threshold + self.tolerance

@@ -16,6 +16,7 @@ from ..checks import choice, integer, number
 from ..compiled import jit, part
 from ..evidence import LAW, LEVELS_ROOM, STUDENT, Certifier
 from ..instances import Instance, Sampler
+from ..lookahead import TOP_K, Potential
 from ..routines import carray
 from .base import Bools, Floats, Measure, Problem, TaskLike
 from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
@@ -142,6 +143,9 @@ class TopK(Problem):
 
     def margin_routine(self) -> Measure:
         return Measure.of(_measured_margins, self.k)
+
+    def potential(self) -> Potential:
+        return Potential(TOP_K, k=self.k)
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier:
         k, epsilon, kind, room = self.k, self.epsilon, "top-k", 0

@@ -1,0 +1,73 @@
+"""What may be believed of the arms before and after their samples: a prior that follows from the task alone.
+
+BETA: samples in a known range, low to low + scale, count as shares x of it. A mean is low + scale * Beta(a, b) with
+a = 1 + the sum of the x and b = 1 + the sum of the 1 - x: a uniform prior, worth n = 2 samples. The next sample is
+taken for an end of the range. For samples of 0 and 1 all of this is exact.
+
+NORMAL: samples of no known range. A mean is N(low, scale^2) at first, low the centre of the task (`Task.centre`) and
+scale its sigma: a prior worth one sample. Samples are N(mean, sigma^2).
+
+Coordinates of an arm are independent under either prior.
+
+symbols  m, v  posterior mean and variance of a mean     n  pulls + samples that the prior is worth
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from .compiled import inlined
+
+__all__ = ["BETA", "NORMAL", "Prior", "posterior", "prior_of", "sampled", "unit"]
+
+BETA, NORMAL = 0, 1  # kernel constants
+
+
+class Prior(NamedTuple):
+    """The prior of every mean, as kernels take it."""
+
+    kind: int
+    low: float
+    scale: float
+
+
+def prior_of(support: tuple[float, float] | None, centre: float, sigma: float) -> Prior:
+    """The prior for arms of which a task tells this; see `Task`."""
+    if support is None:
+        return Prior(NORMAL, float(centre), float(sigma))
+    return Prior(BETA, float(support[0]), float(support[1] - support[0]))
+
+
+def unit(support: tuple[float, float] | None, sigma: float) -> float:
+    """The length in which a belief is shown to learners: the range of a sample, or 2 sigma where none is known."""
+    return 2.0 * sigma if support is None else support[1] - support[0]
+
+
+@inlined
+def posterior(prior: Any, pulls: Any, total: Any) -> Any:
+    """(m, v, n) of a mean of which so many samples with this sum are known."""
+    if prior.kind == BETA:
+        n = pulls + 2.0
+        share = ((total - pulls * prior.low) / prior.scale + 1.0) / n
+        share = max(min(share, 1.0 - 1.0 / n), 1.0 / n)  # sums of samples are rounded
+        return prior.low + prior.scale * share, prior.scale * prior.scale * share * (1.0 - share) / (n + 1.0), n
+    n = pulls + 1.0
+    return (prior.low + total) / n, prior.scale * prior.scale / n, n
+
+
+@inlined
+def sampled(prior: Any, m: Any, v: Any, n: Any, outcome: Any, node: Any) -> Any:
+    """(m, v) after one more sample, and the probability of the sample where it is one of two.
+
+    Args:
+        prior, m, v, n: what is believed before.
+        outcome: of BETA, 1 for the upper end of the range and 0 for the lower one.
+        node: of NORMAL, how many standard deviations the sample is off.
+    """
+    if prior.kind == BETA:
+        share = (m - prior.low) / prior.scale
+        now = (share * n + outcome) / (n + 1.0)
+        chance = share if outcome > 0.0 else 1.0 - share
+        return prior.low + prior.scale * now, prior.scale * prior.scale * now * (1.0 - now) / (n + 2.0), chance
+    return m + math.sqrt(v / (n + 1.0)) * node, v * n / (n + 1.0), 1.0

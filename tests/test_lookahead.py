@@ -1,0 +1,179 @@
+"""Beliefs and the look-ahead potential: against a slow twin, adaptive integration, and the scores of episodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from twins_lookahead import Slow
+
+from bandit_envs import Task, Threshold
+from bandit_envs.lookahead import Lookahead
+
+BERNOULLI = {"law": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
+RANGE = {"law": "uniform", "support": (-1.0, 3.0), "sigma": 2.0}
+GAUSSIAN = {"law": "gaussian", "support": None, "sigma": 0.7}
+ASKED = {
+    "threshold": ("Threshold", {"threshold": 0.4}, 1),
+    "threshold, tolerance": ("Threshold", {"threshold": 0.5, "tolerance": 0.1}, 1),
+    "top": ("TopK", {"k": 3}, 1),
+    "best": ("BestArm", {}, 1),
+    "good": ("AllGood", {"epsilon": 0.15}, 1),
+    "good, multiplicative": ("AllGood", {"epsilon": 0.2, "multiplicative": True}, 1),
+    "feasible": ("Feasible", {"A": [[1, 1], [-2, 1]], "b": [1, 0.3]}, 2),
+    "feasible, D = 3": ("Feasible", {"A": [[1, 1, 0], [0, -1, 1]], "b": [1, 0.2037], "tolerance": 0.05}, 3),
+}
+BELIEFS = {"bernoulli": BERNOULLI, "range": RANGE, "gaussian": GAUSSIAN}
+every = pytest.mark.parametrize("belief", BELIEFS)
+all_asked = pytest.mark.parametrize("asked", ASKED)
+K, BUDGET = 5, 60
+
+
+def task_of(asked: str, belief: str, K: int = K, budget: int = BUDGET) -> Task:
+    problem, parameters, D = ASKED[asked]
+    return Task(problem, parameters, K=K, D=D, budget=budget, **BELIEFS[belief])
+
+
+def states(task: Task, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Pulls (count, K) from none to all, a twentieth of them one before the end, and sums of samples."""
+    spent = rng.integers(0, task.budget, count)
+    spent[::20] = task.budget - 1
+    pulls = np.array([rng.multinomial(t, rng.dirichlet(np.ones(task.K))) for t in spent])
+    shape = (count, task.K) if task.D == 1 else (count, task.K, task.D)
+    each = pulls if task.D == 1 else np.broadcast_to(pulls[..., None], shape)
+    mean = rng.random(shape)
+    if task.law == "bernoulli":
+        return pulls, rng.binomial(each, mean).astype(float)
+    if task.support is not None:
+        low, high = task.support
+        return pulls, each * (low + (high - low) * rng.beta(1 + each * mean, 1 + each * (1 - mean)))
+    return pulls, each * mean + np.sqrt(each) * task.sigma * rng.standard_normal(shape)
+
+
+@every
+@all_asked
+def test_values_and_gains_are_those_of_the_slow_twin(asked: str, belief: str) -> None:
+    task, rng, count = task_of(asked, belief), np.random.default_rng(1), 340
+    pulls, total = states(task, count, rng)
+    look, arms = task.lookahead(), rng.integers(0, K, count)
+    gain = np.empty(count)
+    look.gain(pulls, total, arms, np.zeros(count, np.uint8), gain)
+    every = look.gains(pulls, total)
+    np.testing.assert_allclose(every[np.arange(count), arms], gain, rtol=0, atol=1e-13)
+    now, then = look.value(pulls, total, np.zeros(count)), look.value(pulls, total)
+    for e in range(count):
+        slow = Slow(task, pulls[e], total[e])
+        wanted = slow.phi(0.0), slow.phi(slow.left), slow.gain(arms[e])
+        np.testing.assert_allclose((now[e], then[e], gain[e]), wanted, rtol=0, atol=1e-9, err_msg=f"state {e}")
+
+
+@every
+@all_asked
+def test_values_and_gains_are_the_integrals(asked: str, belief: str) -> None:
+    task, rng = task_of(asked, belief, K=4, budget=40), np.random.default_rng(2)
+    pulls, total = states(task, 2 if belief == "gaussian" else 6, rng)
+    look = task.lookahead()
+    then, gains = look.value(pulls, total), look.gains(pulls, total)
+    # Of all good arms, 25 cells of normal laws; of a range these stand for Beta laws.
+    limit = {"range": 3e-2, "gaussian": 1e-3}.get(belief, 1e-4) if asked.startswith("good") else 1e-4
+    for e in range(len(pulls)):
+        slow = Slow(task, pulls[e], total[e], exactly=True)
+        assert abs(then[e] - slow.phi(slow.left)) < limit, (e, then[e], slow.phi(slow.left))
+        if task.D == 1 or task.D == 2 and belief != "gaussian":  # else the sample counts along the row
+            assert abs(gains[e, 0] - slow.gain(0)) < limit, (e, gains[e, 0], slow.gain(0))
+
+
+def differences(look: Lookahead, threshold: float = 0.5, episodes: int = 100_000, T: int = 12) -> np.ndarray:
+    """Sum of the gains less (score - phi of the first state), (episodes,), of 3 Bernoulli arms with uniform means.
+
+    Every other pull goes to the arm with the largest gain, which depends on all samples so far.
+    """
+    rng, rows = np.random.default_rng(3), np.arange(episodes)
+    means = rng.random((episodes, 3))
+    pulls, total = np.zeros((episodes, 3), np.int64), np.zeros((episodes, 3))
+    found = look.value(pulls, total)
+    for t in range(T):
+        gains = look.gains(pulls, total)
+        arms = gains.argmax(1) if t % 2 else rng.integers(0, 3, episodes)
+        found += gains[rows, arms]
+        total[rows, arms] += rng.random(episodes) < means[rows, arms]
+        pulls[rows, arms] += 1
+    problem, seen = Threshold(threshold), np.where(pulls > 0, total / np.maximum(pulls, 1), np.nan)
+    return found - problem.score(problem.plug_in(seen), means)
+
+
+def standard_errors(x: np.ndarray) -> float:
+    return float(abs(x.mean()) / (x.std() / np.sqrt(len(x))))
+
+
+LIMIT = 5.0  # standard errors: a false alarm has probability 6e-7
+
+
+def test_gains_of_an_episode_sum_to_its_score_in_the_mean() -> None:
+    task = Task("Threshold", {"threshold": 0.5}, K=3, budget=12)
+    assert standard_errors(differences(task.lookahead())) < LIMIT
+
+
+def test_the_limit_is_broken_by_a_last_value_that_is_not_exact() -> None:
+    task = Task("Threshold", {"threshold": 0.5}, K=3, budget=12)
+    rough = Lookahead(task, task.make_problem().potential()._replace(exact=False))
+    assert standard_errors(differences(rough)) > LIMIT
+
+
+def test_the_normaliser_is_the_expected_range_of_the_score() -> None:
+    """Of 4,000 draws, within 5 standard errors; the best k arms have score 1, the worst 0."""
+    rng = np.random.default_rng(4)
+    for belief, draw in (
+        ("range", lambda n: rng.uniform(-1, 3, n)),
+        ("gaussian", lambda n: 0.7 * rng.standard_normal(n)),
+    ):
+        task = task_of("top", belief, K=9)
+        means = np.sort(draw((4000, 9)), axis=1)
+        gap = means[:, -3:].mean(1) - means[:, :3].mean(1)
+        pulls = np.zeros((1, 9), np.int64)
+        pulls[0, :3] = 10**9  # three arms with the mean m and the rest far below: the mean of the best is m
+        values = [task.lookahead().value(pulls, pulls * m, np.zeros(1))[0] for m in (2.0, 1.0)]
+        assert abs(1 / (values[0] - values[1]) - gap.mean()) < 5 * gap.std() / np.sqrt(4000)
+
+
+def test_by_hand() -> None:
+    """Two arms, threshold 1/2, one pull left: no sample of a fresh arm is lost, and one of a sure arm is worth less."""
+    task = Task("Threshold", {"threshold": 0.5}, K=2, budget=1)
+    look = task.lookahead()
+    none = np.zeros((1, 2), np.int64)
+    assert look.value(none, none + 0.0, np.zeros(1))[0] == pytest.approx(0.5)
+    # After one sample of a uniform mean, Beta(2, 1): P(mean >= 1/2) = 3/4.
+    after = look.gains(none, none + 0.0) + look.value(none, none + 0.0)
+    np.testing.assert_allclose(after, (0.75 + 0.5) / 2, atol=1e-8)
+
+
+def test_what_has_no_potential_is_named() -> None:
+    class Odd(Threshold):
+        name = "Odd"
+
+        def margin(self, means: object) -> np.ndarray:
+            return -super().margin(means)
+
+    assert Threshold(0.5).own_potential is not None
+    assert Odd(0.5).own_potential is None
+    task = task_of("feasible", "bernoulli").replace(pull="coordinate")
+    with pytest.raises(ValueError, match=r"reward='gain'.*pull='coordinate'"):
+        task.lookahead("reward='gain'")
+    look = task_of("top", "bernoulli").lookahead()
+    with pytest.raises(ValueError, match=r"\(2, 5\).*\(2, 4\)"):
+        look.gains(np.zeros((2, 4), np.int64), np.zeros((2, 5)))
+
+
+def test_beliefs_by_hand() -> None:
+    pulls, total = np.array([[2, 0, 8]]), np.array([[2.0, 0.0, 2.0]])  # Beta(3, 1), Beta(1, 1), Beta(3, 7)
+    sd = np.sqrt([0.75 * 0.25 / 5, 0.25 / 3, 0.3 * 0.7 / 11])
+    for problem, parameters, d, spread in (
+        ("Threshold", {"threshold": 0.4}, [0.35, 0.1, -0.1], sd),
+        ("BestArm", {}, [0.125, -0.125, -0.325], sd),
+        ("AllGood", {"epsilon": 0.3}, [0.3, 0.05, -0.15], [sd[0], np.hypot(sd[0], sd[1]), np.hypot(sd[0], sd[2])]),
+    ):
+        told = Task(problem, parameters, K=3, budget=20).lookahead().beliefs(pulls, total)[0]
+        np.testing.assert_allclose(told, np.stack([d, spread, sd, [4, 2, 10]], axis=-1), atol=1e-12)
+    task = Task("Threshold", {"threshold": 1.0}, K=3, budget=20, **GAUSSIAN)  # N(1, .49) worth one sample
+    told = task.lookahead().beliefs(pulls, total)[0]
+    sd = 0.7 / np.sqrt([3, 1, 9])
+    np.testing.assert_allclose(told, np.stack([[0, 0, -6 / 9], sd, sd, [3, 1, 9]], axis=-1), atol=1e-12)
