@@ -77,7 +77,9 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     they are; behind the last one, arms are -1, samples and times 0. Where coordinates are pulled, arms are the actions.
 
     Reward: 0, less `pull_cost` per pull; at the end the answer's score in [0, 1] (or 1 if correct, with
-    `reward="correct"`). Terminated: the agent answered, or the budget is spent. Truncated: `max_pulls` is reached.
+    `reward="correct"`). With `reward="gain"`: of each pull its expected gain in the score at the end, less `pull_cost`,
+    and nothing at the end (`bandit_envs.lookahead`). Terminated: the agent answered, or the budget is spent. Truncated:
+    `max_pulls` is reached.
 
     Info: `sample`, what the pull yielded (the average of a bulk pull). At the end also `answer`, `correct`,
     `is_success`, `score`, `total_pulls` and the problem's metrics.
@@ -89,12 +91,14 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             arms drawn afresh in every episode.
         budget: pulls per episode, or None. delta: allowed error probability, or None.
         max_pulls: safety cap, or None. pull_cost: price of a pull, >= 0.
-        reward: "score" or "correct". actions: "arm" or "full". observation: "statistics", "features" or
+        reward: "score", "correct" or "gain", which needs actions="arm", a budget or max_pulls, and a problem with a
+            look-ahead potential. actions: "arm" or "full". observation: "statistics", "features" or
             "history", which needs a budget or max_pulls.
         shuffle_arms: give the arms in a random order in every episode; None: as the instance has it, which does so
             where the order of its arms tells which are best, else not.
         pull: what a pull samples: an "arm", or one "coordinate" of a D-dimensional arm; then the actions are
             arm * D + coordinate, K * D stops, `pulls` has shape (K, D), and a sample is a number.
+        stop: whether there is an action that stops; without it, arms alone are actions, and a budget is needed.
         render_mode: None, "ansi" (a table), "rgb_array" (a picture), or "human" (a window in which the picture moves);
             pictures need matplotlib.
         **parameters: the problem's own, e.g. `threshold`, `epsilon`, `k`.
@@ -123,7 +127,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         self._row, self._arm = np.zeros(1, np.int64), np.zeros(1, np.int64)
         sim = self._core.simulator
         self._advance, self._sample, self._scalar = self._core.bind(self._arm), sim.sample, sim.D == 1
-        self._last = self.task.stop
+        self._last, self._gains = self.task.last, self.setting.reward == "gain"
         self._paid = 0.0 - self.task.pull_cost  # the reward of a single pull
         self._full, self._plain = self._core.full, self.task.observation == "statistics"
         self._views = tuple(view[0] for view in self._core.observe(copy=False).values()) if self._plain else ()
@@ -160,17 +164,19 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         """
         if self._over:
             raise self._core.need_reset()
+        sim = self._core.simulator
         if self._full:
             ended, answers = self._core.advance(self._batch(action))
-            paid = self._core.simulator.reward.item(0)
+            paid = sim.reward.item(0)
         else:
             answers = None
             if type(action) is not int and type(action) is not int64:
                 action = self._core.plain_arms(action, ()).item()
             if not 0 <= action <= self._last:
-                raise ValueError(self._core.simulator.no_action(action))
+                raise ValueError(sim.no_action(action))
             self._arm[0] = action
-            ended, paid = self._advance(), self._paid
+            ended = self._advance()
+            paid = sim.reward.item(0) if self._gains else self._paid
         if ended:
             return self._end(answers)
         sample = self._sample.item(0) if self._scalar else self._sample[0].copy()
@@ -218,7 +224,10 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         }
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Allowed actions of the arm form, (K + 1,): pulls always, stop only where `delta` or `pull_cost` is set."""
+        """Allowed actions of the arm form: pulls always, and stop only where `delta` or `pull_cost` is set.
+
+        Of shape (K + 1,), or (K,) where no action stops.
+        """
         mask: NDArray[np.bool_] = self._core.masks()[0]
         return mask
 

@@ -125,13 +125,16 @@ class Episodes:
             max_pulls=task.max_pulls,
             full=self.full,
             pull_cost=task.pull_cost,
+            can_stop=task.can_stop,
         )
         sim.pulled = "an arm" if self._split is None else "arm * D + coordinate"
         self.pulls = sim.pulls.reshape(count, *task.shape)
         total, mean, variance = (x.reshape(count, *arms.means.shape) for x in (sim.total, sim.mean, sim.variance))
         self.mean, self.variance = mean, variance
         self._history = History(task, count) if task.observation == "history" else None
-        self._advance = sim.advance if self._history is None else self._advance_and_record
+        self._lookahead = task.lookahead() if setting.reward == "gain" else None
+        self._gain = np.zeros(count) if setting.reward == "gain" else None
+        self._advance = sim.advance if self._history is None and self._gain is None else self._advance_and_more
         statistics = {"pulls": self.pulls, "total": total, "mean": mean, "variance": variance}
         shown = statistics if self._history is None else self._history.shown()
         self._live = {**shown, "remaining": sim.remaining, "public_seed": sim.public_seed}
@@ -264,8 +267,9 @@ class Episodes:
             if cut.any():
                 given[cut] = self._plug_in(rows[cut])
         answer, verdict = self.assess(rows, given)
-        prize = verdict["score"] if self.setting.reward == "score" else verdict["correct"]
-        sim.reward[rows] += np.where(sim.truncated[rows], 0.0, prize)
+        if self._gain is None:
+            prize = verdict["score"] if self.setting.reward == "score" else verdict["correct"]
+            sim.reward[rows] += np.where(sim.truncated[rows], 0.0, prize)
         end = {
             "answer": answer,
             "correct": verdict["correct"],
@@ -294,10 +298,13 @@ class Episodes:
         return self.certifier.levels(sim.pulls[rows], self.mean[rows], self.variance[rows], inside)
 
     def masks(self) -> NDArray[np.bool_]:
-        """Allowed actions, (E, stop + 1): pulls always, stop only where `delta` or `pull_cost` is set."""
+        """Allowed actions, (E, stop + 1): pulls always, stop only where `delta` or `pull_cost` is set.
+
+        Where no action stops, they are (E, stop).
+        """
         task = self.setting.task
-        mask = np.ones((self.E, self.stop + 1), np.bool_)
-        mask[:, self.stop] = task.delta is not None or task.pull_cost > 0
+        mask = np.ones((self.E, task.last + 1), np.bool_)
+        mask[:, self.stop :] = task.delta is not None or task.pull_cost > 0
         return mask
 
     def advance(self, action: Any) -> tuple[int, Any]:
@@ -322,27 +329,28 @@ class Episodes:
         self.check_answers(arms, answers)
         return self._advance(arms, times), answers
 
-    def _advance_and_record(
-        self, arms: NDArray[np.int64], times: NDArray[np.int64], answers_checked: bool = True
-    ) -> int:
-        """`Simulator.advance`, whose pulls go into the histories."""
-        count = self.simulator.advance(arms, times, answers_checked)
-        if count != UNCHECKED and self._history is not None:
-            self._history.record(self.simulator, arms)
+    def _advance_and_more(self, arms: NDArray[np.int64], times: NDArray[np.int64], answers_checked: bool = True) -> int:
+        """`Simulator.advance`, whose pulls go into the histories, and whose gains are paid."""
+        return self._more(arms, functools.partial(self.simulator.advance, arms, times, answers_checked))
+
+    def _more(self, arms: NDArray[np.int64], pull: Callable[[], int]) -> int:
+        """A step of arms (E,) that `pull` makes, and what goes with it."""
+        sim = self.simulator
+        if self._lookahead is not None and self._gain is not None:  # of the state before the step
+            self._lookahead.gain(sim.pulls, sim.total, arms, sim.status, self._gain)
+        count = pull()
+        if count == UNCHECKED:
+            return count
+        if self._history is not None:
+            self._history.record(sim, arms)
+        if self._gain is not None:
+            sim.reward += self._gain
         return count
 
     def bind(self, arms: NDArray[np.int64]) -> Callable[[], int]:
         """A step of single pulls of the arms that this array (E,) holds when it is called; they are not checked."""
-        pull, history, sim = self.simulator.bind(arms, self.once), self._history, self.simulator
-        if history is None:
-            return pull
-
-        def pull_and_record() -> int:
-            count = pull()
-            history.record(sim, arms)
-            return count
-
-        return pull_and_record
+        pull = self.simulator.bind(arms, self.once)
+        return pull if self._advance == self.simulator.advance else functools.partial(self._more, arms, pull)
 
     def _read_answers(self, value: Any) -> NDArray[Any]:
         """Answers as an array (E, K), from any other form in which an action may hold them."""

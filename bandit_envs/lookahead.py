@@ -20,7 +20,7 @@ TOP_K       (TopK, BestArm) phi = expected mean of the k largest future means m'
             expectation of the score's range (the k best less the k worst). With N(x) the number of m'_i > x and any c,
             sum of the k largest = k c + sum (m'_i - c)^+ - int_c^inf (N - k)^+ dx - int_-inf^c (k - N)^+ dx;
             E (k - N)^+ by the Poisson-binomial recursion on 16 Gauss-Legendre points on either side of c, the middle
-            between the k-th mean and the next. It is linear in the law of each m'_i: the next sample takes one recursion.
+            between the k-th mean and the next. It is linear in the law of each m'_i: a sample takes one recursion.
 ALL_GOOD    p_i = P(mean_i is good), phi = 1 - sum (1 - G(z_i, r_i)) / (2 sum p), Phi(z_i) = p_i; phi(0), the F1 of the
             best answer: max over j of 2 (sum of the j largest p) / (j + sum p). Mean x is good while all others are
             below h(x); p_i on 25 Gauss-Legendre points of Beta laws with counts up to LIMIT; beyond, and for all other
@@ -113,7 +113,7 @@ class Room(NamedTuple):
 @inlined
 def _below(normal: Any, u: Any) -> Any:
     """Phi(u), by cubic interpolation: error 2e-10."""
-    x = (max(min(u, FAR), -FAR) + FAR) * FINE
+    x: Any = (max(min(u, FAR), -FAR) + FAR) * FINE
     i = np.uint64(np.int64(x))  # indices that may be negative take longer
     f = x - np.int64(x)
     return normal[i, 0] + f * (normal[i, 1] + f * (normal[i, 2] + f * normal[i, 3]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from .task import Task
 
 __all__ = ["Setting", "check_id", "resolve"]
 
-REWARDS = ("score", "correct")
+REWARDS = ("score", "correct", "gain")
 _INT_MAX = np.iinfo(np.int64).max
 ROUNDING = 1e-6  # more than the relative rounding error of a sum of 10^9 samples
 
@@ -38,7 +39,7 @@ class Setting:
 
     Attributes:
         problem: what is asked. source: where the arms come from. task: what agents may know.
-        reward: "score" or "correct". shuffle_arms: whether the arms come in a random order in every episode.
+        reward: "score", "correct" or "gain". shuffle_arms: whether the arms come in a random order in every episode.
     """
 
     problem: Problem
@@ -96,7 +97,7 @@ class Setting:
 
     def action_space(self) -> spaces.Space[Any]:
         """The space of the actions of one episode."""
-        which = spaces.Discrete(self.task.stop + 1)
+        which = spaces.Discrete(self.task.last + 1)
         if self.task.actions == "arm":
             return which
         K, size = self.task.K, self.problem.answer_size
@@ -189,6 +190,7 @@ def resolve(
     observation: str = "statistics",
     shuffle_arms: bool | None = None,
     pull: str = "arm",
+    stop: bool = True,
     **parameters: Any,
 ) -> Setting:
     """The setting of an environment; see `PureExplorationEnv` for the arguments.
@@ -231,7 +233,13 @@ def resolve(
         actions=actions,
         observation=observation,
         pull=pull,
+        can_stop=flag("stop", stop),
     )
+    if choice("reward", reward, REWARDS) == "gain":
+        if actions != "arm":
+            raise ValueError(f"reward='gain' needs actions='arm', got actions={actions!r:.200}")
+        if math.isnan(task.lookahead("reward='gain'").horizon):
+            raise ValueError("reward='gain' needs a budget or max_pulls, got neither: gains are up to a horizon")
     if budget is None and delta is None and max_pulls is None and pull_cost == 0:
         logger.warn(
             f"no episode of this {kind.name} ever ends: it has neither budget, delta, max_pulls nor pull_cost, and its "
@@ -245,4 +253,4 @@ def resolve(
         own.try_out(question, _some_means(source), task.D, task.delta or 0.1)
     elif isinstance(source, Instance):
         question.truth(source.arms.means)  # refuses an instance on which the question has no answer
-    return Setting(question, source, task, choice("reward", reward, REWARDS), flag("shuffle_arms", shuffle_arms))
+    return Setting(question, source, task, reward, flag("shuffle_arms", shuffle_arms))

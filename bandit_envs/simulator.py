@@ -38,6 +38,7 @@ LIVE, ENDED, SPENT = 0, 1, 2
 UNLOADED = -(2**61)  # `_advance` returns this before the first bulk pull of all
 UNCHECKED = -(2**62)  # `advance` returns this if an episode would end by an answer that has not been checked
 PULLED, STOPPED, SKIPPED = 0, 1, 2  # what an episode did in a step; skipped are slots whose episode had ended before
+LAST = 9  # where in `rules` the largest action is: K, or K - 1 where no episode can be stopped
 BULK = 8  # where in `rules` the address of the routine of bulk pulls is, 0 before the first of them
 MOST_TIMES = 2**31 - 1  # pulls of one action
 
@@ -92,7 +93,7 @@ def _advance(
     pulled in bulk and the routine for it is not loaded.
     """
     law, K, D, full, budget, limit = rules[0], rules[1], rules[2], rules[3], rules[4], rules[5]
-    columns, stride, bulk = rules[6], rules[7], rules[BULK]
+    columns, stride, bulk, last = rules[6], rules[7], rules[BULK], rules[LAST]
     key0, key1, episode = identity[0], identity[1], identity[2]
     total, mean, variance = statistics[0], statistics[1], statistics[2]
     spent, remaining, ended = counts[0], counts[1], counts[2]
@@ -118,9 +119,9 @@ def _advance(
         for i in range(E):
             answering |= (status[i] == SPENT) | ((arms[i] == K) & (status[i] != ENDED))
     pulls_once = highest < K and most == 1  # no episode stops, and none pulls its arm more than once
-    if lowest < 0 or highest > K or least < 1 or most > MOST_TIMES:
+    if lowest < 0 or highest > last or least < 1 or most > MOST_TIMES:
         for e in range(E):
-            if status[e] != ENDED and (arms[e] < 0 or arms[e] > K):
+            if status[e] != ENDED and (arms[e] < 0 or arms[e] > last):
                 return -1 - e
             if status[e] == LIVE and arms[e] < K and (times[e] < 1 or times[e] > MOST_TIMES):
                 return -1 - e
@@ -329,7 +330,7 @@ class Simulator:
         budget: pulls after which an episode ends, or None. max_pulls: pulls after which it is truncated, or None
             (without a budget it is truncated after 2^40 - 1 pulls all the same).
         full: whether an episode stays open for one more action, its answer, when the budget is spent.
-        pull_cost: what a pull takes off the reward.
+        pull_cost: what a pull takes off the reward. can_stop: whether K is an action, which stops.
 
     Raises:
         ValueError: for arms or rows that the kernels cannot read.
@@ -353,6 +354,7 @@ class Simulator:
         max_pulls: int | None,
         full: bool,
         pull_cost: float,
+        can_stop: bool = True,
     ) -> None:
         E, K, D = episodes, arms.K, arms.D
         shape = (E, K) if D == 1 else (E, K, D)
@@ -378,7 +380,7 @@ class Simulator:
         columns = arms.parameters.shape[1]
         if rows is not None and rows.shape != (E, K, columns):
             raise ValueError(f"rows must have shape {(E, K, columns)}, got {rows.shape}")
-        rules = [arms.code, K, D, full, self.budget, limit, columns, rows is not None, 0]
+        rules = [arms.code, K, D, full, self.budget, limit, columns, rows is not None, 0, K if can_stop else K - 1]
         # The arms' own arrays are read-only, for which the kernel would be compiled a second time: copies are not.
         table = arms.parameters.copy() if rows is None else rows
         self.arrays = Simulation(
@@ -424,7 +426,8 @@ class Simulator:
 
     def no_action(self, action: Any) -> str:
         """What is wrong with an action that is out of range."""
-        return f"an action is {self.pulled} 0 .. {self.K - 1}, or {self.K} to stop, got {action}"
+        stop = f"or {self.K} to stop" if self.arrays.rules[LAST] == self.K else "and none stops (stop=False)"
+        return f"an action is {self.pulled} 0 .. {self.K - 1}, {stop}, got {action}"
 
     def advance(self, arms: Ints, times: Ints, answers_checked: bool = True) -> int:
         """One step of all live episodes: pull arms[e] times[e] times, or stop where arms[e] == K.
@@ -450,6 +453,6 @@ class Simulator:
             self.arrays.rules[BULK] = bulk_pulls().address
             return self.advance(arms, times, answers_checked)
         e = -1 - count
-        if not 0 <= arms[e] <= self.K:
+        if not 0 <= arms[e] <= self.arrays.rules[LAST]:
             raise ValueError(f"{self.no_action(arms[e])} (slot {e})")
         raise ValueError(f"times must be in 1 .. {MOST_TIMES}, got {times[e]} (slot {e})")

@@ -44,6 +44,7 @@ class Task:
         sigma: sub-Gaussian scale of a sample, the largest of all arms: half the width of a support, or of Gaussian arms
             the largest standard deviation, also where the scales of the arms differ.
         actions, observation: the forms that the environment takes and gives.
+        can_stop: whether there is an action that stops (the keyword `stop` of environments); else a budget is needed.
         pull: what a pull samples, an "arm" or one "coordinate" of one.
         dependent: whether the coordinates of a sample may depend on each other. None: they may unless the distribution
             is one that draws them independently; False for scalar arms.
@@ -70,6 +71,7 @@ class Task:
     pull: str = "arm"
     dependent: bool | None = None
     claimed: bool = False
+    can_stop: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "problem", kept(self.problem))
@@ -89,6 +91,7 @@ class Task:
             "pull": choice("pull", self.pull, PULLS),
             "dependent": self.D > 1 and self._depends(),
             "claimed": flag("claimed", self.claimed),
+            "can_stop": flag("can_stop", self.can_stop),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -96,6 +99,8 @@ class Task:
             raise ValueError(f"law must be the name of a family of laws, got {self.law!r:.200}")
         if self.pull == "coordinate" and self.D == 1:
             raise ValueError("pull='coordinate' needs arms of 2 dimensions or more, got scalar arms")
+        if not self.can_stop and self.budget is None:
+            raise ValueError("stop=False (can_stop=False) needs a budget, got budget=None: no episode would ever end")
         if self.stop > ARMS_LIMIT:
             raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {self.K} * {self.D}")
         if self.observation == "history" and self.budget is None and self.max_pulls is None:
@@ -110,6 +115,11 @@ class Task:
     def stop(self) -> int:
         """The action that stops: K, or K * D where the actions below it are arm * D + coordinate."""
         return self.K * self.D if self.pull == "coordinate" else self.K
+
+    @cached_property
+    def last(self) -> int:
+        """The largest action: `stop`, or the one before it where no action stops."""
+        return self.stop if self.can_stop else self.stop - 1
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -272,6 +282,8 @@ class Task:
         del form["claimed"]
         if self.D == 1:
             del form["dependent"]
+        if self.can_stop:
+            del form["can_stop"]
         return json.dumps(form)
 
     @classmethod

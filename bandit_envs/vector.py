@@ -310,5 +310,8 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         return self._core.level(slots)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Allowed actions of the arm form, (N, K + 1): pulls always, stop only where `delta` or `pull_cost` is set."""
+        """Allowed actions of the arm form: pulls always, and stop only where `delta` or `pull_cost` is set.
+
+        Of shape (N, K + 1), or (N, K) where no action stops.
+        """
         return self._core.masks()

@@ -1,0 +1,201 @@
+"""Environments for learners: no stop action, gains for rewards, beliefs for observations, ranked arms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from rollouts import batch, same
+from test_vector import DISABLED, NEXT, SAME, twins
+
+import agents
+from agents.learned.vec_env import make_vec_env
+from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv, Task
+
+ALL = ["Threshold", "BestArm", "TopK", "AllGood", "Feasible"]
+problems = pytest.mark.parametrize("problem", ALL)
+modes = pytest.mark.parametrize("mode", [NEXT, SAME, DISABLED])
+
+
+def settings_of(problem: str, **more: Any) -> dict[str, Any]:
+    if problem == "Feasible":
+        more |= {"A": [[-1, 0], [1, 1]], "b": [-0.3, 1.2]}
+    arms = "sampler(arms=4, dimensions=2)" if problem == "Feasible" else "sampler(arms=4)"
+    return {"instance": arms, "budget": 12, **more}
+
+
+def alike(problem: str, mode: Any, steps: int, **settings: Any) -> int:
+    """Assert that three single environments and the native form agree bit for bit; how many episodes ended."""
+    sync, native = twins(problem, 3, mode, **settings)
+    generator, ended, stops = np.random.default_rng(1), 0, native.task.delta is not None
+    assert same(sync.reset(seed=7), native.reset(seed=7))
+    for _ in range(steps):
+        top = native.task.last + (1 if not native.task.can_stop or stops else 0)
+        action = batch([int(generator.integers(top)) for _ in range(3)])
+        one, other = sync.step(action), native.step(action)
+        assert same(one, other)
+        over = one[2] | one[3]
+        ended += int(over.sum())
+        if mode == DISABLED and over.any():
+            again = {"reset_mask": over}
+            assert same(sync.reset(options=dict(again)), native.reset(options=again))
+    return ended
+
+
+# --- no stop action ---------------------------------------------------------------------------------------------------
+
+
+def test_without_stop_arms_alone_are_actions() -> None:
+    env = PureExplorationEnv("Threshold", stop=False, budget=5)
+    assert env.action_space == gym.spaces.Discrete(10)
+    assert not env.task.can_stop
+    assert env.action_masks().tolist() == [True] * 10
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"0 \.\. 9, and none stops \(stop=False\), got 10"):
+        env.step(10)
+    envs = PureExplorationVectorEnv(3, problem="Threshold", stop=False, budget=5)
+    envs.reset(seed=0)
+    assert envs.action_masks().shape == (3, 10)
+    with pytest.raises(ValueError, match="stop=False.*got 10.*slot 1"):
+        envs.step(np.array([0, 10, 3]))
+    with pytest.raises(ValueError, match="stop=False.*budget"):
+        PureExplorationEnv("Threshold", stop=False, delta=0.1)
+    with pytest.raises(ValueError, match="stop must be True or False"):
+        PureExplorationEnv("Threshold", stop=0, budget=5)
+
+
+def test_without_stop_coordinates_and_full_actions() -> None:
+    env = PureExplorationEnv("Feasible", stop=False, pull="coordinate", budget=5)
+    assert env.action_space == gym.spaces.Discrete(20)
+    full = PureExplorationEnv("BestArm", stop=False, actions="full", budget=5)
+    assert full.action_space["arm"] == gym.spaces.Discrete(10)
+    full.reset(seed=0)
+    answer = np.eye(10, dtype=np.int8)[3]
+    with pytest.raises(ValueError, match="stop=False"):
+        full.step({"arm": 10, "times": 1, "answer": answer})
+    assert not full.step({"arm": 0, "times": 5, "answer": answer})[2]
+    _, _, terminated, _, info = full.step({"arm": 0, "times": 1, "answer": answer})
+    assert terminated
+    assert info["answer"].argmax() == 3
+
+
+def test_tasks_with_and_without_stop_in_json() -> None:
+    task = Task("Threshold", {}, K=3, budget=5)
+    assert "can_stop" not in task.to_json()  # as ever
+    assert Task.from_json(task.to_json()) == task != task.replace(can_stop=False)
+    assert Task.from_json(task.replace(can_stop=False).to_json()).can_stop is False
+
+
+# --- gains ------------------------------------------------------------------------------------------------------------
+
+
+@problems
+def test_gains_are_those_of_the_state(problem: str) -> None:
+    """Each pull pays its gain less its price; the score is told and not paid; a stop pays what is lost by it."""
+    settings = settings_of(problem, pull_cost=0.25, delta=0.1, reward="gain")
+    env, g = PureExplorationEnv(problem, **settings), np.random.default_rng(0)
+    look, before = env.task.lookahead(), np.empty(1)
+    for episode in range(6):
+        seen, _ = env.reset(seed=episode)
+        while True:
+            action = 4 if episode % 2 and g.random() < 0.1 else int(g.integers(4))
+            pulls, total = seen["pulls"][None], seen["total"][None]
+            look.gain(pulls, total, np.array([action]), np.zeros(1, np.uint8), before)
+            if action == 4:
+                wanted = look.value(pulls, total, np.zeros(1)) - look.value(pulls, total)
+                np.testing.assert_allclose(before, wanted, atol=1e-12)
+            seen, reward, terminated, truncated, info = env.step(action)
+            assert reward == before[0] - (0.25 if action < 4 else 0.0)
+            if terminated or truncated:
+                break
+        assert 0 <= info["score"] <= 1
+        assert "answer" in info
+
+
+@modes
+@problems
+def test_native_is_sync_with_gains(problem: str, mode: Any) -> None:
+    assert alike(problem, mode, 45, **settings_of(problem, reward="gain", stop=False)) >= 6
+
+
+def test_gains_up_to_max_pulls_and_at_resets() -> None:
+    envs = PureExplorationVectorEnv(2, problem="Threshold", reward="gain", max_pulls=3, delta=0.1)
+    envs.reset(seed=0)
+    rewards = [envs.step(np.array([0, 1]))[1:4] for _ in range(4)]
+    assert rewards[2][2].all()
+    assert not rewards[2][1].any()
+    assert (rewards[3][0] == 0).all()  # NEXT_STEP: the step that resets
+    look = envs.task.lookahead()
+    assert look.horizon == 3
+    none = np.zeros((1, 10), np.int64)
+    assert rewards[0][0][0] == look.gains(none, none + 0.0)[0, 0]
+
+
+def test_delta_changes_no_gain() -> None:
+    paid = []
+    for more in ({}, {"delta": 0.2}):
+        env = PureExplorationEnv("TopK", budget=20, reward="gain", **more)
+        env.reset(seed=1)
+        paid.append([env.step(arm % 7)[1] for arm in range(20)])
+    assert paid[0] == paid[1]
+
+
+class InTurn:
+    """A policy of arm actions: each arm in turn."""
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> Any:
+        return observation.reshape(len(observation), 10, -1)[..., 0].argmin(-1), None
+
+
+def test_evaluations_score_answers_and_not_gains() -> None:
+    scores = [
+        agents.evaluate(
+            {"in turn": InTurn()},
+            "Threshold",
+            episodes=20,
+            progress=False,
+            env_kwargs={"budget": 20, "reward": reward, "stop": False},
+        ).episodes["score"]
+        for reward in ("score", "gain")
+    ]
+    assert scores[0].tolist() == scores[1].tolist()
+
+
+def test_the_native_form_of_sb3_pays_gains() -> None:
+    envs = make_vec_env("Threshold", 3, reward="gain", stop=False, budget=12, reward_scale=100.0)
+    plain = PureExplorationVectorEnv(3, problem="Threshold", reward="gain", stop=False, budget=12)
+    envs.seed(4)
+    envs.reset()
+    plain.reset(seed=4, options={"episode": np.arange(3)})
+    for step in range(12):
+        arms = np.array([0, 1, step % 10])
+        _, reward, done, infos = envs.step(arms)
+        wanted = plain.step(arms)[1]
+        np.testing.assert_allclose(reward, 100 * wanted, rtol=1e-6)
+    assert done.all()
+    assert all(0 <= info["score"] <= 1 for info in infos)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"actions": "full"}, "actions='full'"),
+        ({"problem": "Feasible", "pull": "coordinate"}, "pull='coordinate'"),
+        ({"budget": None, "delta": 0.1}, "budget or max_pulls"),
+        ({"problem": "odd_problem:Odd"}, "odd_problem:Odd"),
+    ],
+)
+def test_settings_without_gains_are_named(
+    settings: dict[str, Any], named: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "odd_problem.py").write_text(
+        "from bandit_envs import Threshold\nclass Odd(Threshold):\n    name = 'Odd'\n"
+        "    def _score(self, verdict, K):\n        return 1.0 * verdict['correct']\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=f"reward='gain'.*{named}"):
+        PureExplorationEnv(**{"problem": "Threshold", "budget": 20, "reward": "gain"} | settings)
