@@ -76,6 +76,10 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     max_pulls, the smaller one. An entry is a pull of an arm, or a bulk pull, with the mean of its samples and how many
     they are; behind the last one, arms are -1, samples and times 0. Where coordinates are pulled, arms are the actions.
 
+    `observation="belief"`: float32 (4 K + 1,), what is believed of the arms (`Lookahead.shown`). With `ranked=True`,
+    arms come in the order of certainty, least sure first, and actions name ranks of the observation last shown; `info`
+    is by arm index, with `order` (K,), the arms by rank.
+
     Reward: 0, less `pull_cost` per pull; at the end the answer's score in [0, 1] (or 1 if correct, with
     `reward="correct"`). With `reward="gain"`: of each pull its expected gain in the score at the end, less `pull_cost`,
     and nothing at the end (`bandit_envs.lookahead`). Terminated: the agent answered, or the budget is spent. Truncated:
@@ -91,14 +95,15 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             arms drawn afresh in every episode.
         budget: pulls per episode, or None. delta: allowed error probability, or None.
         max_pulls: safety cap, or None. pull_cost: price of a pull, >= 0.
-        reward: "score", "correct" or "gain", which needs actions="arm", a budget or max_pulls, and a problem with a
-            look-ahead potential. actions: "arm" or "full". observation: "statistics", "features" or
-            "history", which needs a budget or max_pulls.
+        reward: "score", "correct" or "gain", which needs actions="arm", a budget or max_pulls, and, as `ranked` and
+            beliefs do, a problem with a look-ahead potential. actions: "arm" or "full".
+        observation: "statistics", "features", "belief" or "history", which needs a budget or max_pulls.
         shuffle_arms: give the arms in a random order in every episode; None: as the instance has it, which does so
             where the order of its arms tells which are best, else not.
         pull: what a pull samples: an "arm", or one "coordinate" of a D-dimensional arm; then the actions are
             arm * D + coordinate, K * D stops, `pulls` has shape (K, D), and a sample is a number.
         stop: whether there is an action that stops; without it, arms alone are actions, and a budget is needed.
+        ranked: show the arms, and name them in actions, in the order of |d| / sd of `Lookahead.beliefs`.
         render_mode: None, "ansi" (a table), "rgb_array" (a picture), or "human" (a window in which the picture moves);
             pictures need matplotlib.
         **parameters: the problem's own, e.g. `threshold`, `epsilon`, `k`.
@@ -127,9 +132,10 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         self._row, self._arm = np.zeros(1, np.int64), np.zeros(1, np.int64)
         sim = self._core.simulator
         self._advance, self._sample, self._scalar = self._core.bind(self._arm), sim.sample, sim.D == 1
+        self._is_ranked = self.setting.ranked
         self._last, self._gains = self.task.last, self.setting.reward == "gain"
         self._paid = 0.0 - self.task.pull_cost  # the reward of a single pull
-        self._full, self._plain = self._core.full, self.task.observation == "statistics"
+        self._full, self._plain = self._core.full, self.task.observation == "statistics" and not self._is_ranked
         self._views = tuple(view[0] for view in self._core.observe(copy=False).values()) if self._plain else ()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -153,7 +159,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         self._episode = number
         self._core.begin(self._row, self._key, np.array([self._episode], np.uint64))
         self._over = False
-        return self._observe(), {}
+        return self._observe(), self._ranks()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Pull, or stop and answer.
@@ -174,13 +180,13 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
                 action = self._core.plain_arms(action, ()).item()
             if not 0 <= action <= self._last:
                 raise ValueError(sim.no_action(action))
-            self._arm[0] = action
+            self._arm[0] = self._core.order[0, action] if self._is_ranked and action < self._core.K else action
             ended = self._advance()
             paid = sim.reward.item(0) if self._gains else self._paid
         if ended:
             return self._end(answers)
         sample = self._sample.item(0) if self._scalar else self._sample[0].copy()
-        return self._observe(), paid, False, False, {"sample": sample}
+        return self._observe(), paid, False, False, {"sample": sample, **self._ranks()}
 
     def _end(self, answers: NDArray[Any] | None) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """What `step` returns when the episode has ended; answers: (1, K), or None for the plug-in answer."""
@@ -191,7 +197,12 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         end = self._core.finish(self._row, answers)
         info["answer"] = end.pop("answer")[0]
         info |= {name: value[0].item() for name, value in end.items()}
-        return self._observe(), sim.reward[0].item(), bool(sim.terminated[0]), bool(sim.truncated[0]), info
+        seen = self._observe()
+        return seen, sim.reward[0].item(), bool(sim.terminated[0]), bool(sim.truncated[0]), info | self._ranks()
+
+    def _ranks(self) -> dict[str, Any]:
+        """What the info tells of the order in which arms have just been shown."""
+        return {"order": self._core.order[0].copy()} if self._is_ranked else {}
 
     def _batch(self, action: Any) -> Any:
         """A full action with an axis of length 1 in front."""

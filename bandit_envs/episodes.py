@@ -19,6 +19,7 @@ from .compiled import jit
 from .evidence import Certifier
 from .history import History
 from .instances import Instance, drawn
+from .lookahead import Lookahead
 from .observations import FEATURES, features
 from .problems import Problem, own
 from .setting import Setting, check_id
@@ -132,7 +133,10 @@ class Episodes:
         total, mean, variance = (x.reshape(count, *arms.means.shape) for x in (sim.total, sim.mean, sim.variance))
         self.mean, self.variance = mean, variance
         self._history = History(task, count) if task.observation == "history" else None
-        self._lookahead = task.lookahead() if setting.reward == "gain" else None
+        believes = setting.reward == "gain" or setting.ranked or task.observation == "belief"
+        self._lookahead = task.lookahead() if believes else None
+        # The arms in the order in which they were shown last, (E, K).
+        self.order = np.tile(np.arange(task.K), (count, 1))
         self._gain = np.zeros(count) if setting.reward == "gain" else None
         self._advance = sim.advance if self._history is None and self._gain is None else self._advance_and_more
         statistics = {"pulls": self.pulls, "total": total, "mean": mean, "variance": variance}
@@ -189,6 +193,7 @@ class Episodes:
     def state(self) -> list[NDArray[Any]]:
         """The arrays that change from step to step, for `restore` on other slots of the same setting."""
         moving = [self.means, self.truth] if self._rows is None else [self.means, self.truth, self._rows]
+        moving += [self.order] if self.setting.ranked else []
         return moving + self.simulator.state() + ([] if self._history is None else self._history.state())
 
     def restore(self, state: list[NDArray[Any]]) -> None:
@@ -197,7 +202,38 @@ class Episodes:
             mine[...] = theirs
 
     def observe(self, copy: bool) -> Any:
-        """The observations of all slots: a dict of arrays, or features (E, K F); live views unless `copy`."""
+        """The observations of all slots: a dict of arrays, features (E, K F) or beliefs; live views unless `copy`.
+
+        Where arms are ranked, in an order that holds until the next call.
+        """
+        if self._lookahead is not None and (self.setting.ranked or self.setting.task.observation == "belief"):
+            return self._observe_beliefs(self._lookahead)
+        return self._observe_plainly(copy)
+
+    def _observe_beliefs(self, look: Lookahead) -> Any:
+        """`observe` for beliefs, or in an order that follows from them."""
+        sim, task = self.simulator, self.setting.task
+        told = look.beliefs(sim.pulls, sim.total)
+        if self.setting.ranked:
+            self.order[...] = look.order(told)
+        if task.observation == "belief":
+            return look.shown(told, self.order, sim.spent / task.scale)
+        seen = self._observe_plainly(copy=False)
+        if self._features is not None:
+            rows = seen.reshape(self.E, self.K, -1)
+            return np.take_along_axis(rows, self.order[..., None], axis=1).reshape(self.E, -1)
+        return {name: self._ranked(array) if array.shape[1] == self.K else array.copy() for name, array in seen.items()}
+
+    def _ranked(self, array: NDArray[Any]) -> NDArray[Any]:
+        """An array (E, K) or (E, K, D) in the order of the ranks."""
+        return np.take_along_axis(array, self.order if array.ndim == 2 else self.order[..., None], axis=1)
+
+    def arms_of(self, actions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The arms (E,) that ranks name; what is no rank stays."""
+        ranks = (actions >= 0) & (actions < self.K)
+        return np.where(ranks, self.order[self.slots, np.where(ranks, actions, 0)], actions)
+
+    def _observe_plainly(self, copy: bool) -> Any:
         if self._features is not None:
             sim = self.simulator
             flat = self._features.fill(sim.pulls, self.seen(), sim.variance, sim.remaining)
@@ -314,7 +350,8 @@ class Episodes:
             ValueError: for an action of wrong type, shape or range; no episode has then been touched.
         """
         if not self.full:
-            return self._advance(self.plain_arms(action, self.once.shape), self.once), None
+            arms = self.plain_arms(action, self.once.shape)
+            return self._advance(self.arms_of(arms) if self.setting.ranked else arms, self.once), None
         try:
             arms, times, answers = action["arm"], action["times"], action["answer"]
         except (TypeError, KeyError, IndexError):

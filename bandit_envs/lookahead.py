@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .belief import BETA, NORMAL, Prior, posterior, prior_of, sampled
+from .belief import BETA, NORMAL, Prior, posterior, prior_of, sampled, unit
 from .compiled import inlined, lean, part
 from .observations import EXACT, beta_below
 from .rng import normal_quantile
@@ -586,6 +586,23 @@ def _beliefs(model: Any, room: Any, pulls: Any, total: Any, out: Any) -> None:
             out[e, i, 0], out[e, i, 1], out[e, i, 2], out[e, i, 3] = d, s, own, room.n[i]
 
 
+@lean
+def _show(told: Any, unit: Any, order: Any, out: Any) -> None:
+    """Fill out (E, 4 K + 1) but its last column with `Lookahead.shown` of what `_beliefs` has told."""
+    for e in range(len(out)):
+        for j in range(order.shape[1]):
+            d, s, own, n = (
+                told[e, order[e, j], 0],
+                told[e, order[e, j], 1],
+                told[e, order[e, j], 2],
+                told[e, order[e, j], 3],
+            )
+            out[e, 4 * j] = max(min(d / (0.2 * unit), 8.0), -8.0)
+            out[e, 4 * j + 1] = min(0.5 * math.log(n) - 1.0, 8.0)
+            out[e, 4 * j + 2] = min(5.0 * own / unit, 8.0)
+            out[e, 4 * j + 3] = 0.5 * max(min(d / s, 6.0), -6.0)
+
+
 # --- in Python --------------------------------------------------------------------------------------------------------
 
 
@@ -648,6 +665,7 @@ class Lookahead:
     def __init__(self, task: Any, potential: Potential) -> None:
         K, D, k = task.K, task.D, potential.k
         prior, total = prior_of(task.support, task.centre, task.sigma), task.budget or task.max_pulls
+        self._unit = unit(task.support, task.sigma)
         self.K, self.D, self.horizon = K, D, math.nan if total is None else float(total)
         kind, (normal, owen) = potential.kind, _tables()
         # Kernels are compiled anew for read-only arrays, and for those of other layouts.
@@ -730,4 +748,20 @@ class Lookahead:
         """
         out = np.empty((len(pulls), self.K, 4))
         _beliefs(*self._seen(pulls, total), out)
+        return out
+
+    def order(self, told: Floats) -> NDArray[np.int64]:
+        """The arms (E, K) in the order of |d| / sd of `beliefs`, least sure first, ties by index."""
+        return np.argsort(np.abs(told[..., 0]) / told[..., 1], axis=1, kind="stable")
+
+    def shown(self, told: Floats, order: NDArray[np.int64], share: Floats) -> NDArray[np.float32]:
+        """What learners see of `beliefs`, (E, 4 K + 1) float32, clipped to [-8, 8].
+
+        Four numbers of each arm, in the given order: d / .2, ln(n) / 2 - 1, 5 times the sd of the mean, and half of
+        d / sd, clipped to [-6, 6]; d and the sd of the mean in units of the range of a sample, or of 2 sigma where none
+        is known. The last number is the share (E,) of the pulls that are made.
+        """
+        out = np.empty((len(told), 4 * self.K + 1), np.float32)
+        _show(told, self._unit, order, out)
+        out[:, -1] = share
         return out

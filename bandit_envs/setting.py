@@ -40,6 +40,7 @@ class Setting:
     Attributes:
         problem: what is asked. source: where the arms come from. task: what agents may know.
         reward: "score", "correct" or "gain". shuffle_arms: whether the arms come in a random order in every episode.
+        ranked: whether arms are shown, and named by actions, in the order of certainty.
     """
 
     problem: Problem
@@ -47,6 +48,7 @@ class Setting:
     task: Task
     reward: str
     shuffle_arms: bool
+    ranked: bool = False
 
     @property
     def fixed(self) -> Instance | None:
@@ -65,6 +67,8 @@ class Setting:
         task = self.task
         if task.observation == "features":
             return spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
+        if task.observation == "belief":
+            return spaces.Box(-8.0, 8.0, (4 * task.K + 1,), np.float32)
         shape = (task.K,) if task.D == 1 else (task.K, task.D)
         low, high = (-np.inf, np.inf) if task.support is None else task.support
         data = self.source.arms.data
@@ -177,6 +181,27 @@ def _without_effect(question: Problem, source: Instance | Sampler, given: Mappin
         yield f"spread={source.spread!r} of the sampler has no effect, as Bernoulli arms have none: leave it out"
 
 
+def _check_beliefs(task: Task, reward: str, ranked: bool) -> None:
+    """Refuse what needs a look-ahead potential, where there is none, or beside what it does not go with.
+
+    Raises:
+        ValueError: naming both.
+    """
+    asked = {
+        "reward='gain'": reward == "gain",
+        "ranked=True": ranked,
+        "observation='belief'": task.observation == "belief",
+    }
+    for one in (name for name, given in asked.items() if given):
+        look = task.lookahead(one)
+        if task.actions != "arm" and one != "observation='belief'":
+            raise ValueError(f"{one} needs actions='arm', got actions={task.actions!r:.200}")
+        if one == "reward='gain'" and math.isnan(look.horizon):
+            raise ValueError(f"{one} needs a budget or max_pulls, got neither: gains are up to a horizon")
+        if one == "ranked=True" and task.observation == "history":
+            raise ValueError(f"{one} ranks arms anew at each step, which observation='history' cannot show")
+
+
 def resolve(
     problem: str,
     *,
@@ -191,6 +216,7 @@ def resolve(
     shuffle_arms: bool | None = None,
     pull: str = "arm",
     stop: bool = True,
+    ranked: bool = False,
     **parameters: Any,
 ) -> Setting:
     """The setting of an environment; see `PureExplorationEnv` for the arguments.
@@ -235,11 +261,7 @@ def resolve(
         pull=pull,
         can_stop=flag("stop", stop),
     )
-    if choice("reward", reward, REWARDS) == "gain":
-        if actions != "arm":
-            raise ValueError(f"reward='gain' needs actions='arm', got actions={actions!r:.200}")
-        if math.isnan(task.lookahead("reward='gain'").horizon):
-            raise ValueError("reward='gain' needs a budget or max_pulls, got neither: gains are up to a horizon")
+    _check_beliefs(task, choice("reward", reward, REWARDS), flag("ranked", ranked))
     if budget is None and delta is None and max_pulls is None and pull_cost == 0:
         logger.warn(
             f"no episode of this {kind.name} ever ends: it has neither budget, delta, max_pulls nor pull_cost, and its "
@@ -253,4 +275,4 @@ def resolve(
         own.try_out(question, _some_means(source), task.D, task.delta or 0.1)
     elif isinstance(source, Instance):
         question.truth(source.arms.means)  # refuses an instance on which the question has no answer
-    return Setting(question, source, task, reward, flag("shuffle_arms", shuffle_arms))
+    return Setting(question, source, task, reward, flag("shuffle_arms", shuffle_arms), ranked)

@@ -23,7 +23,7 @@ __all__ = ["Task"]
 
 MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a certificate
 INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
-ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features", "history"), ("arm", "coordinate")
+ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features", "history", "belief"), ("arm", "coordinate")
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,8 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         self._assign_roots(seeds, rows)
         self._episode[rows] = numbers
         self._begin(rows)
-        return self._core.observe(self.copy), {}
+        observation = self._core.observe(self.copy)
+        return observation, self._ranks(self._all if mask is None else mask)
 
     def _seeds(self, seed: Any, shared: bool) -> list[int | None]:
         """The root that is asked for in each slot."""
@@ -192,8 +193,15 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
             ValueError: for an action of wrong type, shape or range; no episode is then touched.
             gymnasium.error.ResetNeeded: before the first reset.
         """
-        outcome = self.advance(actions)
-        return self._core.observe(self.copy), *outcome
+        *outcome, info = self.advance(actions)
+        observation = self._core.observe(self.copy)
+        return observation, *outcome, info | self._ranks(self._all)
+
+    def _ranks(self, slots: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+        """What the info tells of the order in which the arms of some slots (N,) were shown last."""
+        if not self.setting.ranked:
+            return {}
+        return {"order": np.where(slots[:, None], self._core.order, 0), "_order": slots.copy()}
 
     def advance(self, actions: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """`step` without the observations, which take the most time where they are features."""
@@ -242,7 +250,10 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
             The info of the slots that go on, `final_obs` (an array of one observation per slot that has ended, None
             elsewhere) and `final_info` (that of the slots that have ended), each with its mask.
         """
+        before = self._core.order.copy()  # of the slots that go on, as they were shown
         last = self._core.observe(copy=False)
+        info |= self._ranks(over)
+        self._core.order[~over] = before[~over]
         last = {name: array[ended] for name, array in last.items()} if isinstance(last, dict) else last[ended]
         observations = np.full(self.num_envs, None, object)
         for slot, observation in zip(ended, iterate(self.observation_space, last), strict=True):

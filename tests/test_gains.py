@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import gymnasium as gym
@@ -199,3 +201,130 @@ def test_settings_without_gains_are_named(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match=f"reward='gain'.*{named}"):
         PureExplorationEnv(**{"problem": "Threshold", "budget": 20, "reward": "gain"} | settings)
+
+
+# --- beliefs and ranks ------------------------------------------------------------------------------------------------
+
+SHOWN = ["statistics", "features", "belief"]
+shown = pytest.mark.parametrize("observation", SHOWN)
+
+
+def test_beliefs_by_hand() -> None:
+    """Of two arms at threshold .4: Beta(2, 1) after a sample of 1, and Beta(1, 1)."""
+    arms = {"law": "bernoulli", "mean": [1.0, 0.0]}
+    env = PureExplorationEnv("Threshold", threshold=0.4, instance=arms, budget=10, observation="belief")
+    env.reset(seed=0)
+    seen = env.step(0)[0]
+    sd = np.sqrt([1 / 18, 1 / 12])
+    d = np.array([2 / 3, 0.5]) - 0.4
+    wanted = np.stack([d / 0.2, np.log([3, 2]) / 2 - 1, 5 * sd, d / sd / 2], axis=-1).reshape(-1)
+    np.testing.assert_allclose(seen, [*wanted, 0.1], rtol=1e-6)
+    far = {"law": "gaussian", "mean": [90.0, -90.0], "sd": 3.0}
+    env = PureExplorationEnv("Threshold", threshold=0.0, instance=far, budget=9, observation="belief")
+    env.reset(seed=0)
+    seen = env.step(0)[0]  # d = 45 / 6 in units of 2 sigma, more than 6 sds
+    assert seen[0] == 8
+    np.testing.assert_allclose(seen[[1, 2, 3]], [np.log(2) / 2 - 1, 2.5 / np.sqrt(2), 3], rtol=1e-6)
+
+
+@shown
+@modes
+@problems
+def test_native_is_sync_with_ranks(problem: str, mode: Any, observation: str) -> None:
+    settings = settings_of(problem, observation=observation, ranked=True, reward="gain", stop=observation != "features")
+    assert alike(problem, mode, 30, **settings) >= 6
+
+
+def unranked(seen: Any, order: np.ndarray) -> Any:
+    """Observations (N, ...) with the arms by index again."""
+    back = np.argsort(order, axis=1)
+    if isinstance(seen, dict):
+        return {
+            name: np.take_along_axis(x, back if x.ndim == 2 else back[..., None], axis=1) if x.shape[1] > 1 else x
+            for name, x in seen.items()
+        }
+    K = order.shape[1]
+    last = seen[:, seen.shape[1] - seen.shape[1] % K :]
+    rows = seen[:, : seen.shape[1] - last.shape[1]].reshape(len(seen), K, -1)
+    return np.concatenate([np.take_along_axis(rows, back[..., None], axis=1).reshape(len(seen), -1), last], axis=1)
+
+
+@shown
+@problems
+def test_ranks_undone_are_the_plain_environment(problem: str, observation: str) -> None:
+    """Bit for bit; the first rank is the arm that is least sure, ties by index, and info is by index."""
+    settings = settings_of(problem, observation=observation, reward="gain", budget=9)
+    settings = {"problem": problem, "autoreset_mode": SAME, **settings}
+    plain, ranked = PureExplorationVectorEnv(5, **settings), PureExplorationVectorEnv(5, ranked=True, **settings)
+    (seen, _), (other, told) = plain.reset(seed=3), ranked.reset(seed=3)
+    # Of all good arms the first one is taken for the best, whose own distance is the surest.
+    assert told["order"].tolist() == [[1, 2, 3, 0] if problem == "AllGood" else [0, 1, 2, 3]] * 5
+    g, rows, moved = np.random.default_rng(5), np.arange(5), 0
+    for _ in range(25):
+        assert same(unranked(other, told["order"]), seen)
+        moved += int((told["order"] != np.arange(4)).sum())
+        ranks = g.integers(0, 4, 5)
+        seen, *outcome, info = plain.step(told["order"][rows, ranks])
+        other, *outcomes, told = ranked.step(ranks)
+        assert same(outcome, outcomes)
+        if "final_info" in told:
+            last = np.stack(told["final_obs"]) if observation != "statistics" else None
+            orders = told["final_info"].pop("order")
+            assert told["final_info"].pop("_order").all()
+            if last is not None:
+                assert same(unranked(last, orders), np.stack(info["final_obs"]))
+            told = {**told, "final_obs": None}
+            info["final_obs"] = None
+        assert same({name: x for name, x in told.items() if name not in ("order", "_order")}, info)
+    assert moved > 50
+
+
+def test_actions_name_ranks_of_what_was_shown_last() -> None:
+    """With several pulls for an action, all of the same arm."""
+    envs = make_vec_env("TopK", 3, k=3, budget=40, stop=False, ranked=True, observation="belief", pulls_per_action=4)
+    envs.seed(0)
+    envs.reset()
+    for _ in range(9):
+        before = envs.envs.pulls.copy()
+        envs.step(np.array([0, 3, 9]))
+        assert (np.sort(envs.envs.pulls - before, axis=1)[:, -1] == 4).all()
+
+
+def test_ranked_environments_are_copied_as_they_stand() -> None:
+    env = PureExplorationEnv("TopK", budget=20, ranked=True, reward="gain", observation="belief")
+    env.reset(seed=0)
+    for rank in (3, 5, 0, 2, 9):
+        env.step(rank)
+    for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        twin = copy.deepcopy(env)
+        for rank in (7, 1, 1, 4):
+            assert same(other.step(rank), twin.step(rank))
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"ranked": True, "actions": "full"}, "ranked=True.*actions='full'"),
+        ({"ranked": True, "observation": "history"}, "ranked=True.*observation='history'"),
+        ({"ranked": True, "problem": "Feasible", "pull": "coordinate"}, "ranked=True.*pull='coordinate'"),
+        ({"observation": "belief", "problem": "Feasible", "pull": "coordinate"}, "'belief'.*pull='coordinate'"),
+        ({"ranked": 1}, "ranked must be True or False"),
+    ],
+)
+def test_settings_without_ranks_are_named(settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        PureExplorationEnv(**{"problem": "Threshold", "budget": 20} | settings)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("observation", ["features", "belief"])  # statistics have no bounds, which is warned of
+@problems
+def test_checkers_find_nothing(problem: str, observation: str) -> None:
+    from gymnasium.utils.env_checker import check_env
+    from stable_baselines3.common.env_checker import check_env as check_for_sb3
+
+    settings = settings_of(problem, observation=observation, stop=False, ranked=True, reward="gain")
+    env = gym.make(f"bandit_envs/{problem}-v0", **settings)
+    assert gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json())).spec == env.spec
+    check_env(env.unwrapped, skip_render_check=True)
+    check_for_sb3(env.unwrapped)
