@@ -113,7 +113,7 @@ class Room(NamedTuple):
 @inlined
 def _below(normal: Any, u: Any) -> Any:
     """Phi(u), by cubic interpolation: error 2e-10."""
-    x: Any = (max(min(u, FAR), -FAR) + FAR) * FINE
+    x = (max(min(u, FAR), -FAR) + FAR) * FINE
     i = np.uint64(np.int64(x))  # indices that may be negative take longer
     f = x - np.int64(x)
     return normal[i, 0] + f * (normal[i, 1] + f * (normal[i, 2] + f * normal[i, 3]))
@@ -132,8 +132,12 @@ def _part_above(normal: Any, d: Any, s: Any) -> Any:
 def _owen(owen: Any, h: Any, a: Any) -> Any:
     """T(h, a) for h >= 0 and a in [0, 1], by linear interpolation: error 2e-5."""
     u, v = min(h * STEPS, 160.0), a * COLUMNS
-    row, column = min(np.int64(u), 159), min(np.int64(v), COLUMNS - 1)
-    u, v, i, j, one = u - row, v - column, np.uint64(row), np.uint64(column), np.uint64(1)
+    i, j, one = (
+        np.uint64(min(np.int64(u), np.int64(159))),
+        np.uint64(min(np.int64(v), np.int64(COLUMNS - 1))),
+        np.uint64(1),
+    )
+    u, v = u - np.int64(i), v - np.int64(j)
     low = (1.0 - v) * owen[i, j] + v * owen[i, j + one]
     high = (1.0 - v) * owen[i + one, j] + v * owen[i + one, j + one]
     return (1.0 - u) * low + u * high

@@ -66,12 +66,16 @@ class EnvironmentOptions:
     pull_cost: Number = None
     """Price of a pull, in units of the score."""
     reward: Word = None
-    """What the end of an episode is worth: score or correct."""
+    """What is paid: the score at the end, 1 if it is correct, or the gain of each pull: score, correct or gain."""
     shuffle_arms: Flag = None
     """Put the arms in a random order in each episode, as instances do by themselves whose order tells which arms are
     best."""
     pull: Word = None
     """What a pull samples: an arm, or one coordinate of an arm of several dimensions."""
+    stop: Flag = None
+    """Whether there is an action that stops; without it a budget is needed."""
+    ranked: Flag = None
+    """Show the arms, and name them in actions, in the order of certainty."""
 
     def env_kwargs(self) -> dict[str, Any]:
         """Keyword arguments of the environment: those that were given.
