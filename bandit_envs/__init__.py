@@ -36,7 +36,7 @@ from .evidence import (
 from .geometry import Polyhedron
 from .history import History, entries_of, tally
 from .instances import Instance, Sampler, from_table
-from .lookahead import Lookahead, Potential
+from .lookahead import Lookahead, LookaheadModel, LookaheadRoom, Potential, relative_gains
 from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
 from .observations import FEATURES, arm_features, beta_below, features_by_margin, features_by_pulls
@@ -78,7 +78,7 @@ __all__ = [
     "divergence", "enough", "nearest_way", "own_numbers", "pair_alternative", "pair_bounds", "pair_cost", "pair_value",
     "report_pair",
     # beliefs and the look-ahead potential
-    "Lookahead", "Potential",
+    "Lookahead", "LookaheadModel", "LookaheadRoom", "Potential", "relative_gains",
     # pictures of episodes
     "View", "Viewer", "arms_that_matter", "boundary_of", "image", "limits_of", "outline",
     # random numbers

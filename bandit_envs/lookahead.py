@@ -41,7 +41,9 @@ from .compiled import inlined, lean, part
 from .observations import EXACT, beta_below
 from .rng import normal_quantile
 
-__all__ = ["ALL_GOOD", "LOCAL", "TOP_K", "Lookahead", "Potential"]
+__all__ = [
+    "ALL_GOOD", "LOCAL", "TOP_K", "Lookahead", "LookaheadModel", "LookaheadRoom", "Potential", "relative_gains",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 
@@ -75,7 +77,7 @@ class Potential(NamedTuple):
     multiplicative: bool = False
 
 
-class Model(NamedTuple):
+class LookaheadModel(NamedTuple):
     """A potential, a prior and the tables, as kernels take them."""
 
     potential: Potential
@@ -90,7 +92,7 @@ class Model(NamedTuple):
     points: Floats  # (3, CELLS), of [0, 1]: points, weights, h(points)
 
 
-class Room(NamedTuple):
+class LookaheadRoom(NamedTuple):
     """Scratch for one episode."""
 
     m: Floats  # (K * D,), and v
@@ -102,9 +104,12 @@ class Room(NamedTuple):
     best: Floats  # (K + 1,)
     layers: Floats  # (k, 2 POINTS): P(N = j); q, EN, x: (2 POINTS,)
     points: Floats  # (3, 2 POINTS)
+    chances: Floats  # (K, 2 POINTS): q of each arm
+    prefix: Floats  # (K, k, 2 POINTS): P(j of the arms before this one are above)
     rows: Floats  # (K + 1, 2 CELLS + 1), ALL_GOOD: of each arm its law and chances; the last one is that of the trial
     before: Floats  # (K + 1, CELLS), products of chances
     p: Floats  # (K,)
+    gains: Floats  # (K,): see `relative_gains`
 
 
 # --- the normal law ---------------------------------------------------------------------------------------------------
@@ -256,14 +261,18 @@ def _largest(x: Any, K: Any, count: Any, out: Any, without: Any) -> None:
 
 
 @part
-def _look_around(model: Any, room: Any, R: Any) -> None:
-    """Set c, and how far from it future means can matter, if R pulls are to come, one of them at once."""
+def _look_around(model: Any, room: Any, R: Any, shares: Any) -> None:
+    """Set c, and how far from it future means can matter, if R pulls are to come, one of them at once.
+
+    Args:
+        shares: whether a pull is a larger share for either prior.
+    """
     K, k, prior = len(room.n), model.potential.k, model.prior
     for i in range(K):
         m, n = room.m[i], room.n[i]
         s = REACH * math.sqrt(room.v[i] * R / (R + n))
         low, high = m - s, m + s
-        if prior.kind == NORMAL:
+        if prior.kind == NORMAL or shares:
             s = REACH * math.sqrt(room.v[i] * (R + 1.0) / (R + 1.0 + n))
             low, high = m - s, m + s
         else:
@@ -282,55 +291,78 @@ def _look_around(model: Any, room: Any, R: Any) -> None:
 
 
 @part
+def _exceeds(model: Any, room: Any, i: Any, R: Any, pulled: Any, q: Any) -> Any:
+    """E (m'_i - c)^+ after R pulls, and one before if it is `pulled`; fill q (2 POINTS,) with P(m'_i > x)."""
+    x, points, prior, normal, c = room.points[0], 2 * POINTS, model.prior, model.normal, room.state[0]
+    m, v, n, total = room.m[i], room.v[i], room.n[i], 0.0
+    tried = pulled and prior.kind == BETA
+    pulls = R + 1.0 if pulled and not tried else R
+    if tried:
+        for g in range(points):
+            q[g] = 0.0
+    for outcome in range(2 if tried else 1):
+        chance, at, s = 1.0, m, math.sqrt(v * pulls / (pulls + n))
+        if tried:
+            at, spread, chance = sampled(prior, m, v, n, float(outcome), 0.0)
+            s = math.sqrt(spread * R / (R + n + 1.0))
+        total += chance * _part_above(normal, at - c, s)
+        inverse = 1.0 / max(s, 1e-300)
+        if tried:
+            for g in range(points):
+                q[g] += chance * _below(normal, (at - x[g]) * inverse)
+        else:
+            for g in range(points):
+                q[g] = _below(normal, (at - x[g]) * inverse)
+    return total
+
+
+@inlined
+def _set_points(model: Any, room: Any) -> Any:
+    """Set the points x; how many places of the answer are open to the arms that may be on either side of them."""
+    c, above, below = room.state[0], room.state[1], room.state[2]
+    for g in range(POINTS):
+        room.points[0, g] = c + above * model.legendre[2, g]
+        room.points[0, POINTS + g] = c - below * model.legendre[2, g]
+    rest = model.potential.k
+    for i in range(len(room.n)):
+        rest -= room.span[0, i] >= c + above
+    return rest
+
+
+@inlined
+def _one_more(layers: Any, q: Any, rest: Any) -> Any:
+    """Take one more arm, which is above with the chances q, into the law of how many are."""
+    for j in range(rest - 1, 0, -1):
+        for g in range(2 * POINTS):
+            layers[j, g] += q[g] * (layers[j - 1, g] - layers[j, g])
+    if rest > 0:
+        for g in range(2 * POINTS):
+            layers[0, g] -= q[g] * layers[0, g]
+    return 0
+
+
+@part
 def _top(model: Any, room: Any, R: Any, arm: Any) -> Any:
     """phi(R), the arm (unless it is -1) being pulled once before."""
-    K, k, prior, normal = len(room.n), model.potential.k, model.prior, model.normal
+    K, k = len(room.n), model.potential.k
     c, above, below = room.state[0], room.state[1], room.state[2]
-    x, q, many = room.points[0], room.points[1], room.points[2]
-    layers, points = room.layers, 2 * POINTS
-    for g in range(POINTS):
-        x[g], x[POINTS + g] = c + above * model.legendre[2, g], c - below * model.legendre[2, g]
-    rest = k  # places of the answer that are open
-    for i in range(K):
-        rest -= room.span[0, i] >= c + above
+    q, many, layers, points = room.points[1], room.points[2], room.layers, 2 * POINTS
+    rest = _set_points(model, room)
     for g in range(points):
         many[g] = 0.0
         for j in range(rest):
             layers[j, g] = 1.0 if j == 0 else 0.0
     total = k * c
     for i in range(K):
-        m, v, n = room.m[i], room.v[i], room.n[i]
         if room.span[0, i] >= c + above:
-            total += m - c
+            total += room.m[i] - c
             continue
         if room.span[1, i] <= c - below:
             continue
-        tried = i == arm and prior.kind == BETA
-        pulls = R + 1.0 if i == arm and not tried else R
-        if tried:
-            for g in range(points):
-                q[g] = 0.0
-        for outcome in range(2 if tried else 1):
-            chance, at, s = 1.0, m, math.sqrt(v * pulls / (pulls + n))
-            if tried:
-                at, spread, chance = sampled(prior, m, v, n, float(outcome), 0.0)
-                s = math.sqrt(spread * R / (R + n + 1.0))
-            total += chance * _part_above(normal, at - c, s)
-            inverse = 1.0 / max(s, 1e-300)
-            if tried:
-                for g in range(points):
-                    q[g] += chance * _below(normal, (at - x[g]) * inverse)
-            else:
-                for g in range(points):
-                    q[g] = _below(normal, (at - x[g]) * inverse)
+        total += _exceeds(model, room, i, R, i == arm, q)
         for g in range(points):
             many[g] += q[g]
-        for j in range(rest - 1, 0, -1):
-            for g in range(points):
-                layers[j, g] += q[g] * (layers[j - 1, g] - layers[j, g])
-        if rest > 0:
-            for g in range(points):
-                layers[0, g] -= q[g] * layers[0, g]
+        _one_more(layers, q, rest)
     for g in range(points):
         short = 0.0  # E (k - N)^+
         for j in range(rest):
@@ -340,6 +372,55 @@ def _top(model: Any, room: Any, R: Any, arm: Any) -> Any:
         else:
             total -= below * model.legendre[3, g - POINTS] * short
     return total / (k * model.scale)
+
+
+@part
+def _top_gains(model: Any, room: Any, R: Any, out: Any) -> None:
+    """phi(R) after one more pull of each arm, as a larger share, less phi(R), in O(K k).
+
+    phi is linear in q_i, and depends on it by the chance that fewer than k others are above.
+    """
+    K, k, layers, points = len(room.n), model.potential.k, room.layers, 2 * POINTS
+    c, above, below, q, fewer = room.state[0], room.state[1], room.state[2], room.points[1], room.points[2]
+    if R <= 0.0:
+        for i in range(K):
+            _largest(room.m, K, k, room.best, i)
+            d, s = room.m[i] - room.best[k - 1], math.sqrt(room.v[i] / (room.n[i] + 1.0))
+            out[i] = (_part_above(model.normal, d, s) - max(d, 0.0)) / (k * model.scale)
+        return
+    rest = _set_points(model, room)
+    for g in range(points):
+        for j in range(rest):
+            layers[j, g] = 1.0 if j == 0 else 0.0
+    for i in range(K):
+        out[i] = 0.0
+        if room.span[0, i] >= c + above or room.span[1, i] <= c - below:
+            continue
+        chance = room.chances[i]
+        out[i] = -_exceeds(model, room, i, R, False, chance)
+        for j in range(rest):
+            for g in range(points):
+                room.prefix[i, j, g] = layers[j, g]
+        _one_more(layers, chance, rest)
+    for g in range(points):
+        for j in range(rest):
+            layers[j, g] = 1.0  # now P(j or fewer of the arms after this one are above)
+    for i in range(K - 1, -1, -1):
+        if room.span[0, i] >= c + above or room.span[1, i] <= c - below:
+            continue
+        chance = room.chances[i]
+        out[i] += _exceeds(model, room, i, R + 1.0, False, q)
+        for g in range(points):
+            fewer[g] = 0.0
+        for j in range(rest):
+            for g in range(points):
+                fewer[g] += room.prefix[i, j, g] * layers[rest - 1 - j, g]
+        for g in range(POINTS):
+            h, weight = POINTS + g, model.legendre[3, g]
+            out[i] -= above * weight * (q[g] - chance[g]) * (1.0 - fewer[g])
+            out[i] += below * weight * (q[h] - chance[h]) * fewer[h]
+        _one_more(layers, chance, rest)
+        out[i] /= k * model.scale
 
 
 @part
@@ -401,7 +482,7 @@ def _law(model: Any, room: Any, m: Any, v: Any, n: Any, out: Any) -> None:
     if room.state[0] != 0.0:
         a = np.int64((m - model.prior.low) / model.prior.scale * n + 0.5)
         b = np.int64(n + 0.5) - a
-        if math.isnan(model.beta[a, b, 0]):
+        if math.isnan(model.beta[a, b, 2 * CELLS]):  # written last, for threads that share the table
             _beta_row(model, a, b)
         for g in range(2 * CELLS + 1):
             out[g] = model.beta[a, b, g]
@@ -509,7 +590,7 @@ def _phi(model: Any, room: Any, R: Any) -> Any:
     if kind == TOP_K:
         if R <= 0.0:
             return _top_now(model, room, -1)
-        _look_around(model, room, R)
+        _look_around(model, room, R, False)
         return _top(model, room, R, -1)
     _open_laws(model, room)
     return _good(model, room, R, -1)
@@ -563,6 +644,32 @@ def _all_gains(model: Any, room: Any, pulls: Any, total: Any, out: Any) -> None:
         phi = _phi(model, room, max(model.horizon - spent, 0.0) / K)
         for i in range(K):
             out[e, i] = _after(model, room, max(model.horizon - spent - 1.0, 0.0) / K, i) - phi
+
+
+@part
+def relative_gains(model: Any, room: Any, pulls: Any, total: Any) -> None:
+    """Fill room.gains (K,) with the gains of all arms of one episode, less what is common to them, for greedy rules.
+
+    That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. Of LOCAL and TOP_K a
+    pull is a larger share for either prior, as the head of this file has it for NORMAL: the outcomes of a sample, with a
+    normal law after each, together make no normal law, and that difference can be larger than the gain.
+    """
+    K, out = len(pulls), room.gains
+    left = max(model.horizon - _read(model, room, pulls, total), 0.0)
+    R = max(left - 1.0, 0.0) / K
+    if model.potential.kind == LOCAL:
+        for i in range(K):
+            d, s = _row(model.potential, room.m, room.v, i * model.potential.A.shape[1])
+            n = room.n[i]
+            out[i] = _sure(model, d, s, (R + 1.0) / (R + 1.0 + n)) - _sure(model, d, s, R / (R + n))
+    elif model.potential.kind == TOP_K:
+        _look_around(model, room, left / K, True)
+        _top_gains(model, room, R, out)
+    else:
+        _open_laws(model, room)
+        now = _good(model, room, R, -1)
+        for i in range(K):
+            out[i] = _good_after(model, room, R, i) - now
 
 
 @lean
@@ -668,6 +775,7 @@ class Lookahead:
 
     def __init__(self, task: Any, potential: Potential) -> None:
         K, D, k = task.K, task.D, potential.k
+        self._given = task, potential
         prior, total = prior_of(task.support, task.centre, task.sigma), task.budget or task.max_pulls
         self._unit = unit(task.support, task.sigma)
         self.K, self.D, self.horizon = K, D, math.nan if total is None else float(total)
@@ -681,9 +789,20 @@ class Lookahead:
         u, weight = _unit_points(POINTS)
         legendre = np.stack([u, weight, u * u, 2 * u * weight])
         hermite = np.stack([nodes, weights / weights.sum()])
-        rows = K + 1 if kind == ALL_GOOD else 1
-        self._model = Model(potential, prior, self.horizon, scale, normal, owen, legendre, hermite, beta, points)
-        self._room = Room(
+        self._model = LookaheadModel(
+            potential, prior, self.horizon, scale, normal, owen, legendre, hermite, beta, points
+        )
+        self._room = self.parts()[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are made anew: tables stay where they are."""
+        return Lookahead, self._given
+
+    def parts(self) -> tuple[LookaheadModel, LookaheadRoom]:
+        """What `relative_gains` takes: the model, and scratch of the caller's own, as threads need it."""
+        K, D, k, kind = self.K, self.D, self._model.potential.k, self._model.potential.kind
+        rows, top = K + 1 if kind == ALL_GOOD else 1, K if kind == TOP_K else 1
+        return self._model, LookaheadRoom(
             np.empty(K * D),
             np.empty(K * D),
             np.empty(K),
@@ -693,12 +812,17 @@ class Lookahead:
             np.empty(K + 1),
             np.empty((k, 2 * POINTS)),
             np.empty((3, 2 * POINTS)),
+            np.empty((top, 2 * POINTS)),
+            np.empty((top, k, 2 * POINTS)),
             np.empty((rows, 2 * CELLS + 1)),
             np.empty((rows, CELLS)),
             np.empty(K),
+            np.empty(K),
         )
 
-    def _seen(self, pulls: NDArray[Any], total: Floats) -> tuple[Model, Room, NDArray[np.int64], Floats]:
+    def _seen(
+        self, pulls: NDArray[Any], total: Floats
+    ) -> tuple[LookaheadModel, LookaheadRoom, NDArray[np.int64], Floats]:
         """What kernels take of pulls (E, K) and sums of samples (E, K) or (E, K, D).
 
         Raises:

@@ -292,15 +292,22 @@ class Problem(ABC):
     @property
     def own_potential(self) -> Potential | None:
         """`potential`, unless a subclass asks, answers or scores otherwise than the class that it is from."""
-        found: Potential | None = self._latest(
-            "potential", "margin", "arm_margin", "plug_in", "truth", "verdict", "_score"
-        )
-        return found
+        return self.potential() if self.has_potential() else None
+
+    @classmethod
+    def has_potential(cls) -> bool:
+        """Whether problems of this class have a potential, see `own_potential`."""
+        found = cls._has_latest("potential", "margin", "arm_margin", "plug_in", "truth", "verdict", "_score")
+        return found and cls.potential is not Problem.potential
 
     def _latest(self, routine: str, *others: str) -> Any:
         """What a routine is, unless a subclass of the class that defines it defines others of these names."""
-        latest = next(kind for kind in type(self).__mro__ if {routine, *others} & vars(kind).keys())
-        return getattr(self, routine)() if routine in vars(latest) else None
+        return getattr(self, routine)() if self._has_latest(routine, *others) else None
+
+    @classmethod
+    def _has_latest(cls, routine: str, *others: str) -> bool:
+        """Whether the latest class that defines any of these names defines the routine."""
+        return routine in vars(next(kind for kind in cls.__mro__ if {routine, *others} & vars(kind).keys()))
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep: the routines are looked up anew."""
