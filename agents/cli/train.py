@@ -103,7 +103,12 @@ class Train(EnvironmentCommand[Options]):
         if self.num_envs is not None:
             given["num_envs"] = self.num_envs
         trained = agents.train(self.algorithm, env_id, steps=self.steps, **common, **given)
-        print(f"{_comparison(self.algorithm, trained.card['result'])}\n\nwrote {model} and {card}")
+        from ..learned.comparison import advice
+
+        print(_comparison(self.algorithm, trained.card["result"]))
+        for sentence in advice(self.algorithm, trained.card["kept"], trained.card["result"]):
+            print(f"\nnote: {sentence}")
+        print(f"\nwrote {model}, {card} and {out.with_name(out.name + '.png')}")
 
 
 def _comparison(name: str, result: Mapping[str, Any]) -> str:

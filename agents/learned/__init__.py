@@ -9,8 +9,8 @@ except ImportError as error:
     raise ImportError(f"learned agents need PyTorch and SB3: {install_hint('training')}") from error
 
 from .model import Trained, load
-from .policy import EquivariantPolicy
+from .policy import ArmExtractor, EquivariantPolicy
 from .training import train
 from .vec_env import NativeVecEnv, make_vec_env
 
-__all__ = ["EquivariantPolicy", "NativeVecEnv", "Trained", "load", "make_vec_env", "train"]
+__all__ = ["ArmExtractor", "EquivariantPolicy", "NativeVecEnv", "Trained", "load", "make_vec_env", "train"]

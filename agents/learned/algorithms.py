@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stable_baselines3 import A2C, DQN, PPO
@@ -24,14 +24,15 @@ class Algorithm:
 
     Attributes:
         classes: returns its class and its policy, as SB3 takes it; sb3-contrib is imported when this is called.
-        defaults: hyperparameters that differ from SB3's own.
+        defaults: hyperparameters that differ from SB3's own. believing: those that differ from these with beliefs.
         num_envs: episodes side by side, unless `train` is given another number.
         needs_steps: whether it must know beforehand how many steps it will be trained for.
     """
 
     classes: Callable[[], tuple[Any, Any]]
     defaults: Mapping[str, Any]
-    num_envs: int = 256
+    believing: Mapping[str, Any] = field(default_factory=dict)
+    num_envs: int = 64
     needs_steps: bool = False
 
     def hyperparameters(self) -> list[str]:
@@ -56,15 +57,23 @@ class Algorithm:
             environment: that to train on. num_envs: episodes side by side.
             given: the user's hyperparameters, which override all others.
         """
-        chosen, policy = {**self.defaults, **given}, self.classes()[1]
-        equivariant = isinstance(policy, type) and issubclass(policy, Equivariant)
+        believes = environment.forms["observation"] == "belief"
+        chosen = {**self.defaults, **(self.believing if believes else {}), **given}
         if "n_epochs" in self.hyperparameters():
             rollout = num_envs * chosen["n_steps"]
             chosen.setdefault("batch_size", rollout // PARTS if rollout % PARTS == 0 else rollout)
-        if equivariant:
-            own = {"stop": environment.stops, "hidden": HIDDEN_STOPPING if environment.stops else HIDDEN}
+        if self.equivariant:
+            own = {"hidden": HIDDEN_BELIEF}
+            if not believes:
+                own = {"stop": environment.stops, "hidden": HIDDEN_STOPPING if environment.stops else HIDDEN}
             chosen["policy_kwargs"] = own | chosen.get("policy_kwargs", {})
         return chosen
+
+    @property
+    def equivariant(self) -> bool:
+        """Whether its policy is one network for all arms."""
+        policy = self.classes()[1]
+        return isinstance(policy, type) and issubclass(policy, Equivariant)
 
 
 def _maskable_ppo() -> tuple[Any, Any]:
@@ -80,20 +89,26 @@ def _recurrent_ppo() -> tuple[Any, Any]:
 
 # Width of the layers of the equivariant policy, where narrow ones take too long to learn to stop; and the number of
 # minibatches of a rollout.
-HIDDEN, HIDDEN_STOPPING = 16, 32
+HIDDEN, HIDDEN_STOPPING, HIDDEN_BELIEF = 16, 32, 32
 PARTS = 8
 _COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
+_PPO = _COMMON | {"n_steps": 32, "n_epochs": 2}
+# With gains for rewards, no discount and a short trace; the episodes of a budget of 100 in one rollout.
+_GAINS = {"gamma": 1.0, "gae_lambda": 0.8, "ent_coef": 1e-3, "learning_rate": 2e-3}
+_PPO_GAINS = _GAINS | {"n_steps": 100, "n_epochs": 6}
 ALGORITHMS: dict[str, Algorithm] = {
-    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _COMMON | {"n_steps": 32, "n_epochs": 2}),
+    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _PPO, _PPO_GAINS),
     "a2c": Algorithm(
         lambda: (A2C, EquivariantPolicy),
         _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True},
+        _GAINS,
     ),
-    "maskable-ppo": Algorithm(_maskable_ppo, _COMMON | {"n_steps": 32, "n_epochs": 2}),
-    "recurrent-ppo": Algorithm(_recurrent_ppo, _COMMON | {"n_steps": 64, "n_epochs": 4}, num_envs=32),
+    "maskable-ppo": Algorithm(_maskable_ppo, _PPO, _PPO_GAINS),
+    "recurrent-ppo": Algorithm(_recurrent_ppo, _COMMON | {"n_steps": 64, "n_epochs": 4}, _GAINS, num_envs=32),
     "dqn": Algorithm(
         lambda: (DQN, "MlpPolicy"),
         {"gamma": 0.97, "learning_rate": 1e-3, "buffer_size": 200_000, "batch_size": 256, "learning_starts": 10_000},
+        {"gamma": 0.99},
         num_envs=16,
         needs_steps=True,
     ),

@@ -3,7 +3,7 @@
 Checkpoints lie in the later part of a run, at equal distances. The weights of a checkpoint are the mean of the weights
 after each rollout since the checkpoint before, for that mean has less noise than any of them. It is evaluated on the
 held-out episodes. The checkpoint that is kept is the latest whose mean return is at most one standard error of the
-paired difference below the best.
+paired difference below the best; where the untrained start is better than that one, the start is kept.
 """
 
 from __future__ import annotations
@@ -57,11 +57,10 @@ class Checkpoints(BaseCallback):
     # --- what SB3 calls -----------------------------------------------------------------------------------------------
 
     def _on_training_start(self) -> None:
-        clock = self.clock
-        if clock.limit is not None and clock.evaluation_seconds == 0.0:
-            began = time.perf_counter()  # a tenth of the episodes takes about a fifth of the time
-            self.held_out.returns(Trained(self.model), max(2, self.held_out.episodes // 10))
-            clock.evaluation_seconds = 5 * (time.perf_counter() - began)
+        self.held_out.returns(Trained(self.model), 2)  # compiles what there is to compile
+        self._average()
+        self._evaluate()  # the start is a candidate, too
+        self.mean, self.averaged = {}, 0
 
     def _on_step(self) -> bool:
         self.clock.steps_taken = self.num_timesteps
@@ -134,9 +133,11 @@ class Checkpoints(BaseCallback):
         Returns:
             For the card: the steps of the run and of the checkpoint that is kept, and a dict for each checkpoint.
         """
-        if self.changed or not self.rows:
+        if self.changed or len(self.rows) < 2:
             self._average()
             self._evaluate()
-        kept = latest_of_the_best(np.stack(self.values))
+        kept = 1 + latest_of_the_best(np.stack(self.values[1:]))
+        if self.rows[kept]["return"] < self.rows[0]["return"]:
+            kept = 0  # the start
         self.model.policy.load_state_dict(self.weights[kept])
         return {"steps": self.num_timesteps, "kept": self.rows[kept]["steps"], "checkpoints": self.rows}

@@ -26,7 +26,7 @@ class Clock:
 
     def __init__(self, steps: int | None, seconds: float | None, began: float, compiling: CompileTime) -> None:
         self.steps, self.limit, self._compiling = steps, seconds, compiling
-        self.steps_taken, self.evaluation_seconds = 0, 0.0
+        self.steps_taken, self.evaluation_seconds, self._most = 0, 0.0, 0.0
         self._began, self._processor_began = began, time.process_time()
 
     def seconds(self) -> float:
@@ -40,7 +40,8 @@ class Clock:
     def share(self) -> float:
         """The share of the training that is over, from 0 to about 1."""
         by_steps = 0.0 if self.steps is None else self.steps_taken / self.steps
-        return max(by_steps, self.time_share())
+        self._most = max(by_steps, self.time_share(), self._most)  # time that went into compiling is given back
+        return self._most
 
     def time_share(self) -> float:
         """The share of the time for learning that has passed, at most 1; 0 where time is not limited."""

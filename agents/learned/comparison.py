@@ -20,11 +20,12 @@ from ..evaluation.statistics import bootstrap_mean
 from .environment import TrainingEnvironment
 from .model import Repeated
 
-__all__ = ["REFERENCE_AGENTS", "UNTRAINED", "HeldOut", "hold_out", "reference_agents", "report"]
+__all__ = ["REFERENCE_AGENTS", "UNTRAINED", "HeldOut", "advice", "hold_out", "reference_agents", "report"]
 
 Floats = NDArray[np.float64]
 UNTRAINED = "untrained"  # how the report names what a training began with
-REFERENCE_AGENTS = ("uniform", "lsa")  # whichever of them can play; losses are in units of the last one's loss
+# Whichever of them can play; losses are in units of the last one's loss.
+REFERENCE_AGENTS = ("uniform", "lsa", "look-ahead")
 
 
 def reference_agents(task: Task) -> list[str]:
@@ -32,7 +33,7 @@ def reference_agents(task: Task) -> list[str]:
     able = []
     for name in REFERENCE_AGENTS:
         try:
-            make(name, task.replace(observation="statistics"))
+            make(name, task.replace(observation="statistics", can_stop=True))
         except ValueError:
             continue
         able.append(name)
@@ -59,7 +60,7 @@ def _evaluated(
         episodes: 0 .. episodes - 1 of the root.
     """
     played = {label: _as_played(agent, environment) for label, agent in agents.items()}
-    kwargs = environment.kwargs
+    kwargs = environment.shown | {"reward": environment.reward}
     result = evaluate(played, environment.env_id, episodes=episodes, seed=root, env_kwargs=kwargs, progress=False)
     returns = {}
     for run in result.runs:
@@ -77,14 +78,14 @@ def _returns(
         return _evaluated(environment, agents, episodes, root)[1]
     returns = {}
     for label, agent in agents.items():
+        shown = environment.kwargs if isinstance(agent, str) else environment.shown
         envs: Any = gym.make_vec(
             environment.env_id,
             num_envs=episodes,
             copy=False,
             actions="arm",
-            observation="statistics" if isinstance(agent, str) else "features",
             autoreset_mode=AutoresetMode.DISABLED,
-            **environment.kwargs,
+            **shown,
         )
         player = make(agent, envs) if isinstance(agent, str) else _as_played(agent, environment)
         returns[label] = 1.0 - losses(envs, player, root, np.arange(episodes))
@@ -168,3 +169,22 @@ def report(environment: TrainingEnvironment, agent: Any, start: Any, episodes: i
             }
     made = {"episodes": episodes, "root": root, "max_pulls": environment.task.max_pulls}
     return made | {"agents": rows, "differences": differences}
+
+
+def advice(name: str, kept: int, result: Mapping[str, Any]) -> list[str]:
+    """What to make of a training that has not helped, or that a reference agent outdoes, in sentences.
+
+    Args:
+        name: of the learned agent. kept: the steps of the checkpoint that is kept, 0 for the start.
+        result: what `report` has returned.
+    """
+    said = []
+    if kept == 0:
+        said.append(
+            "no checkpoint was better than the untrained start, which is kept: train longer (--seconds, --steps), or "
+            "with a smaller learning_rate"
+        )
+    ahead = [agent for agent, one in result["differences"].items() if agent != UNTRAINED and one["score"]["high"] < 0]
+    if ahead:
+        said.append(f"{' and '.join(ahead)} score significantly more than {name} here: train longer, or use them")
+    return said

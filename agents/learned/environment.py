@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import gymnasium as gym
 
 from bandit_envs import Task
 
 from ..evaluation.expected_loss import expectable
 from .vec_env import NativeVecEnv, make_vec_env
 
-__all__ = ["PULLS_PER_ARM", "TrainingEnvironment", "training_environment"]
+__all__ = ["FORMS", "PULLS_PER_ARM", "TrainingEnvironment", "training_environment"]
 
 PULLS_PER_ARM = 100  # an episode that nothing else ends is cut after so many pulls per arm
+
+
+FORMS = ("observation", "reward", "stop", "ranked")  # keywords of an environment that a training may choose itself
 
 
 @dataclass(frozen=True)
@@ -21,7 +27,8 @@ class TrainingEnvironment:
     """The environment of a training, as data: what makes it, and what is known of it.
 
     Attributes:
-        env_id, kwargs: what `gym.make_vec` is given, without `actions` and `observation`.
+        env_id, kwargs: what `gym.make_vec` is given, without `actions` and the keywords of `forms`.
+        forms: what the policy sees, does and is paid while it learns; `FORMS` says which keywords these are.
         pulls_per_action: how often each action is repeated while the policy learns.
         task: what an agent may know of it. reward: what the end of an episode pays, "score" or "correct".
         expectable: whether its score can be replaced by the score that is expected given all samples.
@@ -30,6 +37,7 @@ class TrainingEnvironment:
 
     env_id: str
     kwargs: Mapping[str, Any]
+    forms: Mapping[str, Any]
     pulls_per_action: int
     task: Task
     reward: str
@@ -39,29 +47,69 @@ class TrainingEnvironment:
     @property
     def stops(self) -> bool:
         """Whether stopping before the budget is spent is ever wanted."""
-        return self.task.delta is not None or self.task.pull_cost > 0
+        return _stops(self.task)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What makes the environment in which the learned policy plays: that of the training, but for the reward."""
+        return {**self.kwargs, **{name: value for name, value in self.forms.items() if name != "reward"}}
 
     def vec_env(self, num_envs: int) -> NativeVecEnv:
-        """So many episodes side by side, as a vector environment of SB3."""
+        """So many episodes side by side, as a vector environment of SB3; gains are times the horizon."""
         times = self.pulls_per_action
-        return make_vec_env(self.env_id, num_envs, pulls_per_action=times, observation="features", **self.kwargs)
+        scale = self.task.scale if self.forms["reward"] == "gain" else 1.0
+        return make_vec_env(
+            self.env_id, num_envs, pulls_per_action=times, reward_scale=scale, **{**self.kwargs, **self.forms}
+        )
 
 
-def training_environment(env_id: str, kwargs: Mapping[str, Any], pulls_per_action: int) -> TrainingEnvironment:
+def _stops(task: Task) -> bool:
+    """Whether an episode has a reason to end before its budget is spent, or no budget."""
+    return task.delta is not None or task.pull_cost > 0 or task.budget is None
+
+
+def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, Any]:
+    """The forms of a training: those that are given, else beliefs, gains and no stop, where these are defined.
+
+    Args:
+        task: as it is without them. kwargs: as given. ranked: whether the policy wants ranked arms.
+    """
+    stop = kwargs.get("stop", _stops(task))
+    try:
+        believed = task.pull == "arm" and not math.isnan(task.lookahead("observation='belief'").horizon)
+    except ValueError:  # a problem without a look-ahead potential
+        believed = False
+    observation = kwargs.get("observation", "belief" if believed else "features")
+    reward = kwargs.get("reward", "gain" if believed and observation == "belief" else "score")
+    ranked = kwargs.get("ranked", ranked and believed)
+    return {"observation": observation, "reward": reward, "stop": stop, "ranked": ranked}
+
+
+def training_environment(
+    env_id: str, given: Mapping[str, Any], pulls_per_action: int, ranked: bool = False
+) -> TrainingEnvironment:
     """What is known of an environment, read off a single episode of it.
 
     Without a budget nothing makes an agent stop that has not learned it yet, nor a reference agent that never does:
     such episodes are cut, at `max_pulls` or else after `PULLS_PER_ARM` pulls per arm.
 
+    Args:
+        env_id, given: of the environment; `FORMS` among the keywords are kept. pulls_per_action: see `NativeVecEnv`.
+        ranked: whether arms are to be ranked, where nothing is given.
+
     Raises:
         ValueError: naming the value and what is allowed.
     """
-    if taken := sorted({"actions", "observation"} & set(kwargs)):
-        raise ValueError(f"train chooses {taken[0]!r} itself; take it out of env_kwargs")
-    one = make_vec_env(env_id, 1, observation="features", pulls_per_action=pulls_per_action, **kwargs)
-    envs = one.envs
-    one.close()
-    if envs.task.budget is None and envs.task.max_pulls is None:
-        cap = {"max_pulls": PULLS_PER_ARM * envs.task.stop}
-        return replace(training_environment(env_id, {**kwargs, **cap}, pulls_per_action), capped=True)
-    return TrainingEnvironment(env_id, kwargs, pulls_per_action, envs.task, envs.setting.reward, expectable(envs))
+    if "actions" in given:
+        raise ValueError("train chooses 'actions' itself; take it out of env_kwargs")
+    kwargs = {name: value for name, value in given.items() if name not in FORMS}
+    pays = "correct" if given.get("reward") == "correct" else "score"
+    one: Any = gym.make(env_id, disable_env_checker=True, reward=pays, **kwargs).unwrapped
+    capped = one.task.budget is None and one.task.max_pulls is None
+    if capped:
+        kwargs |= {"max_pulls": PULLS_PER_ARM * one.task.stop}
+        one = gym.make(env_id, disable_env_checker=True, reward=pays, **kwargs).unwrapped
+    forms = _forms(one.task, given, ranked)
+    vec = make_vec_env(env_id, 1, pulls_per_action=pulls_per_action, **{**kwargs, **forms})
+    vec.close()
+    return TrainingEnvironment(env_id, kwargs, forms, pulls_per_action, vec.envs.task, pays, expectable(one), capped)

@@ -105,7 +105,7 @@ def make_plan(
     num_envs = row.num_envs if num_envs is None else integer("num_envs", num_envs, 1, 2**31)
     checkpoints, held_out = integer("checkpoints", checkpoints, 1, 10**6), integer("held_out", held_out, 2, 10**9)
     roots = roots_of(seed)
-    environment = training_environment(env_id, kwargs, pulls_per_action)
+    environment = training_environment(env_id, kwargs, pulls_per_action, ranked=not row.equivariant)
     settings = row.settings(environment, num_envs, hyperparameters)
     if not callable(settings["learning_rate"]):
         number("learning_rate", settings["learning_rate"], 0, above=True)

@@ -27,6 +27,9 @@ equal features do, all logits are computed again in double precision, and the ar
 of the best is taken. For single precision rounds differently in batches of different sizes, and the decisions in an
 episode must not depend on the batch that it is in.
 
+With `observation="belief"` the same policy has a `BeliefNetwork`: its inputs are made for learning, and it begins from
+no index.
+
 Saved models name the classes of this module: they must stay here.
 """
 
@@ -39,13 +42,14 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
 from bandit_envs import FEATURES, flag, integer, number
 
 from .networks import CLOSE, HALF_EVIDENCE, HALF_FAIR, HALF_PULLS, LN_100, LOCAL, MOST, NEVER, OPENED, TIE
 
-__all__ = ["ArmNetwork", "Equivariant", "EquivariantPolicy"]
+__all__ = ["ArmExtractor", "ArmNetwork", "BeliefNetwork", "Equivariant", "EquivariantPolicy"]
 
 # The layers whose weights `decay` makes smaller: those that serve the logits of the arms alone, and not the value. The
 # numbers a, b, c, p and q are not among them.
@@ -124,6 +128,73 @@ class ArmNetwork(nn.Module):
         return latent
 
 
+class BeliefNetwork(nn.Module):
+    """From beliefs (n, 4 K + 1) to logits (n, K), or (n, K + 1) where an action stops, and inputs of the value.
+
+    A code is made of each arm's four numbers and of the time; the mean and the maximum of the codes over the arms are
+    the context. The logit of an arm is made of its code and the context.
+
+    Args:
+        hidden: width of the layers. stop: whether the last action stops.
+    """
+
+    features = 4
+
+    def __init__(self, hidden: int, stop: bool) -> None:
+        super().__init__()
+        self.stop, self.latent_dim_pi, self.latent_dim_vf = stop, 1, hidden
+        self.encoder = nn.Sequential(nn.Linear(self.features + 1, hidden), nn.Tanh())
+        self.arm, self.context = nn.Linear(hidden, hidden), nn.Linear(2 * hidden, hidden, bias=False)
+        self.arm_logit, self.stop_logit = nn.Linear(hidden, 1), nn.Linear(hidden, 1)
+        self.value = nn.Sequential(nn.Linear(2 * hidden, hidden), nn.Tanh())
+
+    def _codes(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The codes of the arms (n, K, hidden), and their mean and maximum (n, 2 hidden)."""
+        arms = x[:, :-1].reshape(len(x), -1, self.features)
+        codes = self.encoder(torch.cat([arms, x[:, -1:, None].expand(-1, arms.shape[1], 1)], -1))
+        return codes, torch.cat([codes.mean(1), codes.amax(1)], 1)
+
+    def _logits(self, codes: Tensor, pooled: Tensor) -> Tensor:
+        context = self.context(pooled)
+        arms = self.arm_logit(torch.tanh(self.arm(codes) + context[:, None]))[..., 0]
+        return torch.cat([arms, self.stop_logit(torch.tanh(context))], 1) if self.stop else arms
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits, and the inputs of SB3's value (n, hidden)."""
+        codes, pooled = self._codes(x)
+        return self._logits(codes, pooled), self.value(pooled)
+
+    def forward_actor(self, x: Tensor) -> Tensor:
+        """The logits alone."""
+        return self._logits(*self._codes(x))
+
+    def forward_critic(self, x: Tensor) -> Tensor:
+        """The inputs of SB3's value alone, (n, hidden)."""
+        latent: Tensor = self.value(self._codes(x)[1])
+        return latent
+
+
+class ArmExtractor(BaseFeaturesExtractor):
+    """A code of each arm, in their order: for algorithms with policies of SB3's own, as DQN and RecurrentPPO.
+
+    It is used as `DQN("MlpPolicy", env, policy_kwargs={"features_extractor_class": ArmExtractor})`, with
+    `observation="belief"`. One encoder serves all arms; the layers behind it are SB3's, for one K.
+
+    Args:
+        observation_space: of beliefs, (4 K + 1,). hidden: width of a code, of the context too.
+    """
+
+    def __init__(self, observation_space: spaces.Box, hidden: int = 16) -> None:
+        K = (int(observation_space.shape[0]) - 1) // BeliefNetwork.features
+        super().__init__(observation_space, (K + 2) * hidden)
+        self.network = BeliefNetwork(integer("hidden", hidden, 1, 2**12), stop=False)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        """Codes of the arms, their mean and their maximum, (n, (K + 2) hidden)."""
+        codes, pooled = self.network._codes(observations)
+        return torch.cat([codes.flatten(1), pooled], 1)
+
+
 if TYPE_CHECKING:
     _Base = ActorCriticPolicy
 else:
@@ -136,6 +207,7 @@ class Equivariant(_Base):
     Args:
         *args, **kwargs: of the policy class.
         hidden: width of the layers. stop: whether stopping is ever wanted. context: see `ArmNetwork`.
+            With beliefs, `stop` follows from the actions, and `context` and `steep` have no effect.
         steep: factor of all logits. What training improves is the policy that draws its actions, and what is deployed
             takes the one with the largest logit: the steeper the logits, the nearer are the two.
         decay: weight decay of the layers `FADING`, times the learning rate at each step (AdamW). What they have learned
@@ -168,8 +240,12 @@ class Equivariant(_Base):
     def _build_mlp_extractor(self) -> None:
         """Make the network; SB3 calls this and uses `forward`, `forward_actor` and `forward_critic`."""
         space: Any = self.action_space
-        features = self.features_dim // (int(space.n) - 1)
-        self.mlp_extractor: Any = ArmNetwork(features, self.hidden, self.stop, self.context, self.steep)
+        actions, inputs = int(space.n), self.features_dim
+        self.mlp_extractor: Any
+        if inputs in (4 * actions + 1, 4 * actions - 3):
+            self.mlp_extractor = BeliefNetwork(self.hidden, stop=inputs == 4 * actions - 3)
+        else:
+            self.mlp_extractor = ArmNetwork(inputs // (actions - 1), self.hidden, self.stop, self.context, self.steep)
 
     def _build(self, lr_schedule: Any) -> None:
         """Make the network and the optimizer, with weight decay for the layers `FADING` alone."""
@@ -194,9 +270,11 @@ class Equivariant(_Base):
     def obs_to_tensor(self, observation: Any) -> Any:
         """As SB3's; the spaces of the policy are changed to the number of arms in the observation (..., K * F)."""
         shape, features = getattr(observation, "shape", ()), self.mlp_extractor.features
-        if shape and shape[-1:] != self.observation_space.shape and shape[-1] % features == 0:
-            self.observation_space = spaces.Box(-1.0, 1.0, shape[-1:], np.float32)
-            self.action_space = spaces.Discrete(shape[-1] // features + 1)
+        believes = isinstance(self.mlp_extractor, BeliefNetwork)
+        if shape and shape[-1:] != self.observation_space.shape and shape[-1] % features == believes:
+            reach = 8.0 if believes else 1.0
+            self.observation_space = spaces.Box(-reach, reach, shape[-1:], np.float32)
+            self.action_space = spaces.Discrete(shape[-1] // features + (not believes or self.mlp_extractor.stop))
         return super().obs_to_tensor(observation)
 
     def _predict(self, observation: Any, deterministic: bool = False, **masks: Any) -> Tensor:

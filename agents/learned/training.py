@@ -41,6 +41,7 @@ from ..models.formats import FORMAT
 from .checkpoints import Checkpoints
 from .clock import Clock, FallingRate
 from .comparison import hold_out, report
+from .curve import draw_curve
 from .environment import PULLS_PER_ARM
 from .model import Trained, one_thread, paths_of
 from .plain import check_finite
@@ -68,7 +69,8 @@ def train(
     """Train an agent. Every episode has a fresh instance, where `env_kwargs` do not fix one.
 
     Checkpoints are compared by their returns on the same `held_out` episodes of a second root seed. The latest that is
-    at most one standard error (of the paired difference) worse than the best is kept. It is compared with what the
+    at most one standard error (of the paired difference) worse than the best is kept, or the untrained start where that
+    is better. It is compared with what the
     training began with, and with the reference agents, whichever of `comparison.REFERENCE_AGENTS` can play, on twice as
     many episodes of a third root.
 
@@ -83,10 +85,12 @@ def train(
         seconds: wall time of the whole call, evaluations included, but for compiling what is not in the cache yet; kept
             roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
-        num_envs: episodes side by side; None: 256 (dqn: 16, recurrent-ppo: 32).
-        env_kwargs: keyword arguments of the environment, without `actions` and `observation`. Where they name neither
-            budget nor `max_pulls`, as those of a task with `delta`, episodes are cut after 100 pulls per arm.
-        out: write the model `<out>.zip` and its card `<out>.json`.
+        num_envs: episodes side by side; None: 64 (dqn: 16, recurrent-ppo: 32).
+        env_kwargs: keyword arguments of the environment, without `actions`. What they do not say of `observation`,
+            `reward` and `stop` is chosen: beliefs, gains and no stop, where these are defined and to stop is
+            pointless; dqn and recurrent-ppo see ranked arms. Where they name neither budget nor `max_pulls`, as with
+            `delta`, episodes are cut after 100 pulls per arm.
+        out: write the model `<out>.zip`, its card `<out>.json`, and its learning curve `<out>.png`.
         progress: lines on standard error, for each checkpoint and for each twentieth of the run, ten seconds apart or
             more; None: if that is a terminal.
         pulls_per_action: of the training environment, see `NativeVecEnv`.
@@ -152,7 +156,7 @@ def train(
     )  # the falling one would be pickled with its clock
     trained = Trained(model, _card(plan, told, result, callback.clock))
     if out is not None:
-        trained.save(out)
+        draw_curve(trained.card, trained.save(out).with_suffix(".png"))
     return trained
 
 
@@ -176,7 +180,7 @@ def _card(plan: Plan, told: Mapping[str, Any], result: Any, clock: Clock) -> dic
         "call": plan.call,
         "algorithm": plan.algorithm,
         "env_id": plan.env_id,
-        "env_kwargs": plan.env_kwargs,
+        "env_kwargs": {**plan.env_kwargs, **plan.environment.forms},
         "features": list(FEATURES),
         "seed": plan.seed,
         "roots": plan.roots,
