@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import agents
-from agents.evaluation import Evaluation
+from agents.evaluation import Evaluation, report
 from agents.evaluation.statistics import holm
 from bandit_envs import Threshold
 
@@ -116,11 +116,33 @@ def test_columns_are_chosen() -> None:
     assert r"pulls {[}95 \%{]}" in found.to_latex()
 
 
+@pytest.mark.parametrize("rows", ["all", "none"])
+def test_a_single_episode_is_shown_without_intervals(rows: str) -> None:
+    """In the summary, its text, LaTeX, comparisons and plots; error rates have the exact one."""
+    how = {"instance": SETTING["instance"], "threshold": 0.5, "budget": 12, "delta": None}
+    found = agents.evaluate(["uniform", "random"], "Threshold", episodes=1, rows=rows, env_kwargs=how)
+    table = found.summary()
+    assert table[["score_low", "score_high", "total_pulls_low", "total_pulls_high"]].isna().all(axis=None)
+    assert (table["error_high"] - table["error_low"]).tolist() == pytest.approx([0.975, 0.975], rel=1e-9)
+    d = found.compare("uniform", "random", "f1")
+    assert np.isnan([d.low, d.high]).all() or d.method.startswith("McNemar")
+    assert np.isnan(found.compare("uniform", "uniform", "total_pulls").low)
+    texts = report.summary(found), found.to_latex(), str(report.differences(found, "total_pulls").rows)
+    assert not any("nan" in text for text in texts)
+    if rows == "all":
+        found.runs[0].columns["score"][:] = 0.1  # so far from the other one that bars are drawn
+        (ax,) = found.plot("score").axes
+        ends = [line.get_xdata() for line in ax.lines if line.get_marker() == "|"]
+        assert len(ends) == 2
+        assert np.isnan(ends).all()
+        assert ax.get_xlim()[0] == 0
+
+
 def test_no_interval_leaves_what_is_possible() -> None:
     """An agent that errs once in 200 episodes: a normal interval of its score goes beyond 1."""
     table = evaluation("none").summary()
     for name in ("score", "error"):
-        assert ((table[f"{name}_low"] >= 0) & (table[f"{name}_high"] <= 1)).all()
+        assert not ((table[f"{name}_low"] < 0) | (table[f"{name}_high"] > 1)).any()  # NaN: no spread, no interval
     assert (table["total_pulls_low"] >= 0).all()
     few = agents.evaluate(
         ["uniform"],

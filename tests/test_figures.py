@@ -12,7 +12,28 @@ from test_datasets import GOOD
 
 from agents import figures
 from agents.cli import main
-from agents.figures import Alike, Claim, Conduct, Extremes, Figure, Growth, Lead, Line, Panel, Printed, Sweep, reproduce
+from agents.evaluation.statistics import ALIKE
+from agents.figures import (
+    Alike,
+    Allocation,
+    Claim,
+    Conduct,
+    Extremes,
+    Figure,
+    Growth,
+    Lead,
+    Level,
+    Line,
+    Near,
+    Panel,
+    Peaks,
+    Printed,
+    Pulled,
+    Share,
+    Sweep,
+    Within,
+    reproduce,
+)
 from agents.figures.mason2020 import Ratings
 from bandit_envs import datasets
 
@@ -58,7 +79,10 @@ def test_growth_of_a_known_power() -> None:
     """Every episode spends its budget, so that pulls grow as T ** 1, without chance."""
     panel = sweep(metric="total_pulls")
     claims = [Growth("swept", "good", 0.9, 1.1), Growth("swept", "good", 1.5, 2), Growth("swept", "poor", -1, 0.5)]
-    rows = verdicts(panel, *claims)
+    few = verdicts(panel, *claims)
+    assert few["verdict"].tolist() == ["open"] * 3
+    assert few[["low", "high"]].isna().all(axis=None)
+    rows = verdicts(panel, *claims, episodes=ALIKE)
     assert rows["estimate"].tolist() == pytest.approx([1, 1, 1])
     assert rows["verdict"].tolist() == ["yes", "no", "no"]
     assert math.isnan(rows["x"][0])
@@ -118,10 +142,10 @@ def test_a_lead_that_is_larger_at_one_end_only() -> None:
 
     class Known:
         def __init__(self, pulls: int) -> None:
-            self.errors = {"a": np.zeros(8), "b": np.full(8, pulls / 10)}
+            self.errors = {"a": np.zeros(ALIKE), "b": np.full(ALIKE, pulls / 10)}
 
         def column(self, agent: str, metric: str, budget: int) -> Any:
-            return self.errors[agent] if budget == 10 else np.zeros(8)
+            return self.errors[agent] if budget == 10 else np.zeros(ALIKE)
 
     budgets = dict.fromkeys((1.0, 2.0, 3.0), (10, 20))
     panel = Lead("p", ENV, {}, {"a": "", "b": ""}, 8, "error_rate", "", "", budgets=budgets, rival="b")
@@ -136,10 +160,33 @@ def test_a_lead_that_is_larger_at_one_end_only() -> None:
     assert found == {1.0: [(2.0, 10.0, "yes"), (3.0, -10.0, "no")], 3.0: [(1.0, 10.0, "yes"), (2.0, 20.0, "yes")]}
 
 
+def test_one_episode_decides_nothing() -> None:
+    """Whatever kind of claim it is, also where no interval is made."""
+    kwargs = {"instance": {"law": "bernoulli", "mean": [0.9, 0.1]}, "threshold": 0.5}
+    lines = Panel("p", ENV, kwargs, [20, 40], AGENTS, 200, "total_pulls", "pulls")
+    ranks = Allocation("r", ENV, kwargs, [40], AGENTS, 200)
+    claims: list[Any] = [
+        *(Growth("p", "good", 0.5, most) for most in (0.8, 2.0)),
+        *(Near("p", "good", value, 5.0, 40) for value in (40.0, 60.0)),
+        *(Level("p", "good", value, 40) for value in (30.0, 50.0)),
+        *(Within("p", "good", "poor", 1.0), Claim("p", "good", "poor"), Alike("p", "good", "poor", 40)),
+        *(Pulled("p", "poor", 0, value) for value in (20.0, 30.0)),
+        *(Peaks("r", "poor", (1, 2)), Share("r", "good", "poor", (1, 1))),
+    ]
+    figure = Figure("f", "here", [lines, ranks], [*claims])
+    found = reproduce(figure, episodes=1, progress=False).verdicts
+    assert set(found["verdict"]) == set(found["alone"]) == {"open"}
+    assert found[["low", "high"]].isna().all(axis=None)
+    many = reproduce(figure, episodes=ALIKE, progress=False).verdicts
+    assert {"yes", "no"} <= set(many["verdict"])
+
+
 def test_lines_by_hand() -> None:
     """Pulls are T itself, a line through 0; its square is 4 times as steep at 200 as at 50, and 1000 - T falls."""
     panel = sweep(metric="total_pulls")
-    result = panel.run(QUIETLY)
+    (row,) = Line("swept", "good").test(panel, panel.run(QUIETLY), 0.95)
+    assert (row["verdict"], math.isnan(row["low"])) == ("open", True)
+    result = panel.run(Conduct(ALIKE, progress=False))
     rows = [Line("swept", "good", bend).test(panel, result, 0.95)[0] for bend in (1.5, 3.0)]
     assert [row["estimate"] for row in rows] == pytest.approx([1, 1])
     assert [row["verdict"] for row in rows] == ["yes", "yes"]

@@ -16,12 +16,15 @@ from scipy import stats
 
 from agents.evaluation import statistics
 from agents.evaluation.statistics import (
+    ALIKE,
     LARGE,
     PairedDifference,
     bootstrap_mean,
     clopper_pearson,
     mcnemar_midp,
+    normal_mean,
     paired_difference,
+    paired_sums,
     verdict,
 )
 
@@ -208,12 +211,28 @@ def test_bootstrap_matches_the_binomial_law_on_a_rate() -> None:
 
 
 def test_degenerate_means() -> None:
-    assert bootstrap_mean(np.full(10, 0.1)) == (0.1, 0.1)
-    assert bootstrap_mean(np.full(LARGE + 1, 0.1)) == (0.1, 0.1)
+    for n in (ALIKE, LARGE + 1):
+        assert bootstrap_mean(np.full(n, 0.1)) == (0.1, 0.1)
     assert np.isnan(bootstrap_mean([3.0])).all()
     low, high = bootstrap_mean([[3.0, 4.0]])
     assert low.shape == high.shape == (2,)
     assert np.isnan([low, high]).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, ALIKE - 1])
+def test_a_mean_of_equal_values_has_no_interval(n: int) -> None:
+    """A column that has spread keeps its interval, and 0-1 data have one for every n."""
+    values = np.full((n, 2), 0.1)
+    values[: n // 2, 1] = 0.7
+    one, other = (np.array(part)[1] for part in (bootstrap_mean(values), normal_mean([0.1, 0.1], [1e-30, n], n)))
+    assert np.isnan([*np.array(bootstrap_mean(values))[:, 0], *np.array(normal_mean(0.1, 1e-30, n))]).all()
+    assert np.isfinite([one[1], other[1]]).all() == (n > 1)
+    apart = paired_difference(np.full(n, 7.0), np.full(n, 3.0))
+    assert np.isnan([apart.low, apart.high]).all()
+    same = paired_sums(4.0, 0.0, n, 0, n, binary=False)
+    assert np.isnan([same.low, same.high]).all()
+    rates = paired_difference(np.ones(n), np.zeros(n))
+    assert rates.low < rates.high
 
 
 def test_columns_are_separate_means() -> None:
@@ -384,8 +403,10 @@ def test_identical_arrays_do_not_differ(n: int) -> None:
         assert (d.difference, d.p_value, d.episodes) == (0, 1, n)
         if a.dtype == bool:
             assert d.low < 0 < d.high  # agreement on n episodes does not prove agreement
-        elif n > 1:
+        elif n >= ALIKE:
             assert d.low == d.high == 0
+        else:
+            assert np.isnan([d.low, d.high]).all()
 
 
 def test_one_episode_shows_nothing() -> None:

@@ -300,7 +300,7 @@ def _draw_bars(ax: Axes, series: Sequence[Series], log: bool, transformed: bool,
         ax.set_xscale("log")
         _log_ticks(ax.xaxis, bottom, top)
     elif bars:
-        bottom = 0.0 if low.min() >= 0 else bottom
+        bottom = bottom if (np.fmin(low, mean) < 0).any() else 0.0
     low = np.where(np.isneginf(low), bottom, np.maximum(low, bottom))  # no interval (NaN) stays none
     for i, one in enumerate(series):
         (values, floors), look = _shown(one, log), style(one.style)

@@ -25,7 +25,6 @@ __all__ = ["Ending", "Precision", "level_at", "looks", "precision_of"]
 
 LEVEL = 0.95  # of the intervals that are to be narrow
 GROWTH = 1.25  # blocks at a look, over those at the look before
-ALIKE = 1000  # episodes in which a mean has been made of equal values, from which on it is precise
 
 
 def level_at(look: int | None, level: float) -> float:
@@ -45,8 +44,7 @@ def looks(blocks: int) -> Iterator[int]:
 class Precision:
     """What is to be reached by all agents, at all budgets and numbers of pulls.
 
-    A mean of values that are all equal has an interval of width 0, which says nothing of values that have not come yet.
-    So it is precise after `ALIKE` episodes only: then other values come in 0.3 % of the episodes at most (level 95 %).
+    A mean of values that are all equal has no interval in fewer than `statistics.ALIKE` episodes, and is precise then.
 
     Attributes:
         widths: half of the width of an interval, by metric. verdict: whether one on delta is wanted, at the end.
@@ -62,10 +60,11 @@ class Precision:
             for metric, width in self.widths.items():
                 _, low, high = run.estimate(metric, level)
                 found = np.asarray(high) - low
-                if not np.all(found / 2 <= width):  # NaN is not narrow
+                if np.isnan(found).any():
+                    told = f"has been the same in {run.episodes} episodes, fewer than {statistics.ALIKE}"
+                    return f"{metric} of {run.agent} {told}"
+                if not np.all(found / 2 <= width):
                     return f"{metric} of {run.agent} is known to {found.max() / 2:.2g} to either side, not {width:g}"
-                if run.episodes < ALIKE and np.any(found == 0):
-                    return f"{metric} of {run.agent} has been the same in {run.episodes} episodes, fewer than {ALIKE}"
             if self.verdict:
                 stopped, wrong = run.stopped(len(run.cells) - 1)
                 n = run.episodes

@@ -65,13 +65,13 @@ def _short(x: float) -> str:
 
 
 def interval(mean: float, low: float, high: float) -> str:
-    """A mean with its interval."""
-    return f"{mean:.4f} [{low:.4f}, {high:.4f}]"
+    """A mean with its interval, if it has one."""
+    return f"{mean:.4f}" + (f" [{low:.4f}, {high:.4f}]" if low <= high else "")
 
 
 def counted(mean: float, low: float, high: float) -> str:
-    """A mean number of pulls with its interval."""
-    return f"{_count(mean)} [{low:,.0f}, {high:,.0f}]"
+    """A mean number of pulls with its interval, if it has one."""
+    return _count(mean) + (f" [{low:,.0f}, {high:,.0f}]" if low <= high else "")
 
 
 def p_text(p: float) -> str:
@@ -85,8 +85,8 @@ def signed(x: float) -> str:
 
 
 def signed_interval(difference: float, low: float, high: float, p: float) -> str:
-    """A difference with its interval and p-value."""
-    return f"{difference:+.4f} [{low:+.4f}, {high:+.4f}] (p {p_text(p)})"
+    """A difference with its interval, if it has one, and p-value."""
+    return f"{difference:+.4f}" + (f" [{low:+.4f}, {high:+.4f}]" if low <= high else "") + f" (p {p_text(p)})"
 
 
 def headline(evaluation: Reported) -> str:
@@ -254,7 +254,8 @@ def differences(
     for agent in evaluation.agents:
         if agent != first:
             d = evaluation.compare(agent, first, metric, level=level)
-            rows.append([agent, signed(d.difference), f"[{signed(d.low)}, {signed(d.high)}]", p_text(d.p_value)])
+            limits = f"[{signed(d.low)}, {signed(d.high)}]" if d.low <= d.high else ""
+            rows.append([agent, signed(d.difference), limits, p_text(d.p_value)])
     budget, at = [run for run in evaluation.runs if run.agent == first][-1].cells[-1] if rows else (None, None)
     pulls = f" at {at:,} pulls" if at is not None else f" at budget {budget:,}" if budget is not None else ""
     head = ["agent", f"{metric.replace('_', ' ')} less that of {first}", f"[{100 * level:.4g} %]", "p"]

@@ -104,6 +104,8 @@ class Evaluation:
     def summary(self, level: float = 0.95, *, columns: Sequence[str] | None = None) -> DataFrame:
         """Per agent, budget and at: what happened, with intervals.
 
+        A mean of equal values has no interval (NaN) in fewer than `statistics.ALIKE` episodes; rates always have one.
+
         Columns: agent, budget, at, episodes, total_pulls (mean) with the bootstrap interval total_pulls_low,
         total_pulls_high, and its quantiles total_pulls_50, _95 and _99 (of episodes that are truncated, the pulls until
         then count: where there are any, these are bounds from below of what the agent would have needed);

@@ -5,6 +5,10 @@ Error rates    exact binomial limits (Clopper & Pearson 1934): right also for ra
 Means          percentile bootstrap; beyond LARGE episodes the normal interval, with which it then coincides
 Comparisons    paired, since all agents meet the same episodes: McNemar's mid-p test for correct / incorrect, random
                signs of the differences otherwise (McNemar's is the same test on differences of -1, 0, 1)
+No spread      a single value, or equal ones in fewer than ALIKE episodes, say nothing of values that have not come yet:
+               their mean has no interval, but NaN. From ALIKE episodes on, when other values come in 0.3 % of the
+               episodes at most (level 95 %), it has one of width 0, so that what is equal by construction can be shown.
+               Intervals of rates, and of differences of 0-1 data, have a width for every n
 
 These intervals take episodes for independent draws, as are those of one fixed instance, or of one sampler of instances.
 """
@@ -37,6 +41,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Verdict = Literal["met", "not met", "undecided", "none stopped"]
 
+ALIKE = 1000  # episodes from which on the mean of equal values has an interval, of width 0
 LARGE = 10_000  # episodes beyond which a mean is as good as normal
 BLOCK = 2**18  # random numbers drawn at a time: what bounds the memory of a resampling, whatever the number of episodes
 
@@ -47,7 +52,7 @@ class PairedDifference:
 
     Attributes:
         difference: mean of a - b, in units of the metric.
-        low: lower confidence limit of that mean; NaN for a single episode.
+        low: lower confidence limit of that mean; NaN where there is none, as all differences are equal (see above).
         high: upper confidence limit, likewise.
         p_value: of the test that there is no difference, two-sided, in (0, 1].
         episodes: their number.
@@ -184,8 +189,8 @@ def bootstrap_mean(x: ArrayLike, level: float = 0.95, resamples: int = 2000, see
         seed: of the resampling; the same seed gives the same limits. Columns of `x` are resampled together.
 
     Returns:
-        (low, high): two floats for (n,), two arrays of shape x.shape[1:] otherwise. Zero width for constant data,
-        (nan, nan) for n = 1.
+        (low, high): two floats for (n,), two arrays of shape x.shape[1:] otherwise. For equal values NaN, and zero
+        width from ALIKE episodes on.
 
     Raises:
         ValueError: no episode, a value that is not finite, a level outside (0, 1), resamples < 1.
@@ -193,9 +198,9 @@ def bootstrap_mean(x: ArrayLike, level: float = 0.95, resamples: int = 2000, see
     tail, rows = _tail(level), _finite("x", x)
     _check_resamples(resamples)
     n, origin = len(rows), rows[0]
-    if n == 1:
-        return origin * np.nan, origin * np.nan
     rows = rows - origin  # so that constant data stay exactly constant
+    if n < ALIKE:
+        origin = np.where(rows.any(axis=0), origin, np.nan)
     if n > LARGE:
         from scipy.special import ndtri
 
@@ -262,12 +267,14 @@ def normal_mean(mean: ArrayLike, spread: ArrayLike, n: int, level: float = 0.95)
         level: confidence level, in (0, 1).
 
     Returns:
-        (low, high): NaN for n = 1.
+        (low, high): NaN for n = 1, and without spread for n < ALIKE.
     """
     from scipy.special import ndtri
 
     z, centre = ndtri(1 - _tail(level)), np.asarray(mean, np.float64)
-    half = z * np.sqrt(np.asarray(spread, np.float64) / (n - 1) / n) if n > 1 else np.full_like(centre, np.nan)
+    half = z * np.sqrt(np.asarray(spread, np.float64) / max(n - 1, 1) / n)
+    if n < ALIKE:
+        half = np.where(half > 1e-12 * np.abs(centre), half, np.nan)  # the sums of equal values have rounding errors
     return centre - half, centre + half
 
 

@@ -36,7 +36,7 @@ from ..core.optional import require
 from ..evaluation.environment import environment_id
 from ..evaluation.execution import jobs_number
 from ..evaluation.progress import shown
-from ..evaluation.statistics import latest_of_the_best
+from ..evaluation.statistics import latest_of_the_best, normal_mean
 from ..models.formats import FORMAT
 from .candidates import CommonEpisodes
 from .search import MirroredSearch
@@ -152,7 +152,7 @@ class Evolution:
         """How genes do on episodes that nothing has seen before: a JSON-able dict for each environment.
 
         It holds the mean losses of the genes, of those that the search began with, and of the reference (`start`), and
-        the ratio of the first to the last with its 95 % interval.
+        the ratio of the first to the last with its 95 % interval, NaN where the losses have no spread.
         """
         rows = []
         for one in self.mix:
@@ -161,8 +161,8 @@ class Evolution:
             start, own, before = all_losses
             base = max(float(start.mean()), LEAST)
             ratio = float(own.mean()) / base
-            apart = own - ratio * start  # of a ratio, by linearisation
-            error = float(apart.std(ddof=1)) / math.sqrt(len(own)) / base
+            apart = (own - ratio * start) / base  # of a ratio, by linearisation
+            low, high = normal_mean(ratio, float(apart.var()) * len(own), len(own))
             rows.append(
                 {
                     "env_kwargs": one.kwargs,
@@ -172,8 +172,8 @@ class Evolution:
                     "start": float(start.mean()),
                     "untrained": float(before.mean()),
                     "ratio": round(ratio, 5),
-                    "low": round(ratio - 1.96 * error, 5),
-                    "high": round(ratio + 1.96 * error, 5),
+                    "low": round(float(low), 5),
+                    "high": round(float(high), 5),
                 }
             )
         return rows

@@ -1,7 +1,8 @@
 """What papers claim of their figures, and how it is tested: an interval and a verdict for each claim and point.
 
-A verdict is "yes" where the interval lies within what the paper claims, "no" where it lies outside, else "open". What
-is decided by an interval has a method `judge`, so that it can be judged by a wider one as well; see `verdicts.py`.
+A verdict is "yes" where the interval lies within what the paper claims, "no" where it lies outside, else "open", also
+where values without spread have no interval (`evaluation/statistics.py` says when). What is decided by an interval has
+a method `judge`, so that it can be judged by a wider one as well; see `verdicts.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..evaluation.statistics import bootstrap_mean, clopper_pearson, paired_difference
+from ..evaluation.statistics import ALIKE, bootstrap_mean, clopper_pearson, paired_difference
 from .panels import Allocation, AnyPanel, Lead, Panel, Result, Sweep
 
 __all__ = [
@@ -50,14 +51,24 @@ def _row(
 
 def _resampled(
     panel: Panel | Sweep, result: Any, agent: str, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The points (P,), and an agent's means there, (P, 1001): first of all episodes, then of resampled ones."""
-    rng, x, means = np.random.default_rng(seed), [], []
+) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+    """The points (P,), and an agent's means there, (P, 1001): first of all episodes, then of resampled ones.
+
+    Also whether there is an interval: not where the values at a point are all equal in fewer than `ALIKE` episodes.
+    """
+    rng, x, means, spread = np.random.default_rng(seed), [], [], True
     for point, evaluation, place in panel.points(result):
         values = evaluation.column(agent, panel.metric, **place).astype(np.float64)
         x.append(float(point))
         means.append(np.append(values.mean(), rng.choice(values, (1000, len(values))).mean(axis=1)))
-    return np.array(x), np.array(means)
+        spread &= len(values) >= ALIKE or bool(np.ptp(values) > 0)
+    return np.array(x), np.array(means), spread
+
+
+def _limits(resampled: NDArray[np.float64], level: float, spread: bool, **how: Any) -> tuple[float, float]:
+    """The interval of what follows from resampled means, (1000,); NaN where there is none."""
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], **how)
+    return (float(low), float(high)) if spread else (math.nan, math.nan)
 
 
 def _between(low: float, high: float, least: float, most: float) -> str:
@@ -227,10 +238,10 @@ class Growth:
 
     def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
         """One row: the exponent over all points."""
-        x, means = _resampled(panel, result, self.agent, self.seed)
+        x, means, spread = _resampled(panel, result, self.agent, self.seed)
         design = np.log(x) - np.log(x).mean()
         slopes = design @ np.log(means) / (design @ design)
-        low, high = np.quantile(slopes[1:], [(1 - level) / 2, (1 + level) / 2])
+        low, high = _limits(slopes[1:], level, spread)
         return [_row(self.judge(low, high), slopes[0], low, high)]
 
 
@@ -265,14 +276,14 @@ class Line:
 
     def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
         """One row: the slope at the last point over that at the first."""
-        x, means = _resampled(panel, result, self.agent, self.seed)
+        x, means, spread = _resampled(panel, result, self.agent, self.seed)
         if len(x) < 3:
             raise ValueError(f"a curvature needs at least 3 points, got {len(x)}")
         _, slope, curve = np.linalg.lstsq(np.vander(x, 3, increasing=True), means, rcond=None)[0]
         first, last = slope + 2 * curve * x.min(), slope + 2 * curve * x.max()
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where((first > 0) & (last > 0), last / first, math.inf)
-        low, high = np.quantile(ratio[1:], [(1 - level) / 2, (1 + level) / 2], method="nearest")
+        low, high = _limits(ratio[1:], level, spread, method="nearest")
         return [_row(self.judge(low, high), ratio[0], low, high)]
 
 

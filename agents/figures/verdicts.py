@@ -6,6 +6,8 @@ whatever depends on what). A verdict is decided where the wide interval decides 
 one is: its limits move away from the estimate by the ratio of the normal quantiles. The verdict by the interval alone
 is kept beside it. What tests several sentences is counted once; numbers without chance, and a paper's own tests, are
 not counted.
+
+Where there is no interval the verdict is "open", and in a single episode also that of claims which have none.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95)
             panel, result = panels[claim.panel], results[claim.panel]
             head: dict[str, Any] = {"quote": quote.name, "panel": claim.panel, "claim": claim.text}
             head |= {"episodes": _episodes(result), "trials": getattr(panel, "episodes", math.nan)}
-            found += [(claim, head | row) for row in claim.test(panel, result, level)]
+            blind = {"verdict": "open"} if head["episodes"] < 2 and not hasattr(claim, "judge") else {}
+            found += [(claim, head | row | blind) for row in claim.test(panel, result, level)]
     table: pd.DataFrame = pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
     tail = (1 - level) / 2
     factor = float(ndtri(tail / max(1, compared(figure, table))) / ndtri(tail))
