@@ -3,11 +3,24 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import pytest
 
 from bandit_envs import INSTANCES, LAWS, PROBLEMS, datasets
+
+BY_DEFAULT = pytest.approx
+
+
+def approx(expected: Any, rel: Any = None, abs: Any = None, nan_ok: bool = False) -> Any:
+    """`pytest.approx` without its absolute tolerance of 1e-12, within which 0 would pass for anything that small."""
+    if abs is None:
+        rel, abs = 1e-6 if rel is None else rel, 0.0
+    return BY_DEFAULT(expected, rel, abs, nan_ok)
+
+
+pytest.approx = approx
 
 
 @pytest.fixture(scope="session")

@@ -101,7 +101,7 @@ def test_delta_c_by_hand() -> None:
     g, W = 0.25, 10.0
     found = problem.certificate([5000, 5000], [0.9, 0.5], [1e-6, 1e-6], width=W)["delta_c"]
     one = 3 * math.exp(-((2 * g / (math.sqrt(2e-6 / 5000) + math.sqrt(2e-6 / 5000 + 4 * 3 * W / 5000 * g))) ** 2))
-    assert found == pytest.approx(1 - (1 - one) ** 2, rel=1e-9)
+    assert found == pytest.approx(one * (2 - one), rel=1e-9)
     assert one < 0.1 * math.exp(-2 * 5000 * g**2 / W**2)
     assert problem.certificate([50, 50, 0], [0.9, 0.5, 0.0], [0.0] * 3)["delta_c"] == 1.0
     assert problem.certificate(np.ones((4, 2, 3)), np.zeros((4, 2, 3)), np.zeros((4, 2, 3)))["delta_c"].shape == (4, 2)

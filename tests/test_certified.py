@@ -83,11 +83,11 @@ def test_every_agent_certified(problem: str, name: str, monkeypatch: pytest.Monk
         agents.evaluate, f"{name}{CERTIFIED}", problem, episodes=7, env_kwargs=kwargs, progress=False
     )
     whole = evaluate()
-    assert_frame_equal(rows(evaluate(batch=2)), rows(whole))
+    assert_frame_equal(rows(evaluate(batch=2)), rows(whole), atol=0)
     for module in (lockstep, plan):
         monkeypatch.setattr(module, "plays", lambda *_: False)
-    assert_frame_equal(rows(evaluate()), rows(whole))
-    assert_frame_equal(rows(evaluate(batch=1)), rows(whole))
+    assert_frame_equal(rows(evaluate()), rows(whole), atol=0)
+    assert_frame_equal(rows(evaluate(batch=1)), rows(whole), atol=0)
     if name not in LATE:
         assert (whole.episodes["total_pulls"] < 900).all()  # all have been certified
         assert whole.episodes["correct"].all()
@@ -285,7 +285,7 @@ def test_for_another_task_and_as_an_object() -> None:
     )
     made = agents.evaluate([agent, "lsa(alpha=2)"], "Threshold", episodes=4, env_kwargs=kwargs, progress=False)
     assert made.agents == ["lsa(stop='certificate')", "lsa(alpha=2)"]
-    assert_frame_equal(rows(made)[:4], rows(named))
+    assert_frame_equal(rows(made)[:4], rows(named), atol=0)
     other = agent.for_task(agent.task.replace(delta=0.01))
     assert (other.delta, other.agent.task.delta, other.agent.alpha) == (0.01, 0.01, 2.0)
     assert agent.for_task(agent.task) is agent
@@ -311,7 +311,7 @@ def test_a_network_reads_what_the_environment_would_show_it() -> None:
             agents.evaluate(name, problem, episodes=6, env_kwargs=kwargs | more, progress=False)
             for name in ("ppo", "ppo" + CERTIFIED)
         )
-        assert_frame_equal(plain.pulls.drop(columns="agent"), sure.pulls.drop(columns="agent"))
+        assert_frame_equal(plain.pulls.drop(columns="agent"), sure.pulls.drop(columns="agent"), atol=0)
 
 
 def test_a_policy_that_remembers_is_told_where_an_episode_begins() -> None:

@@ -206,7 +206,7 @@ def test_an_index_policy_needs_margins_of_single_arms() -> None:
         with pytest.raises(ValueError, match=f"and {problem} has none:.*agents.PlanPolicy"):
             evaluate(Recalling, env_id, env_kwargs={})
         assert len(rows(evaluate(ByMeans, env_id, env_kwargs={}))) == 6
-    assert_frame_equal(rows(evaluate(Sure)), rows(evaluate("apt")))
+    assert_frame_equal(rows(evaluate(Sure)), rows(evaluate("apt")), atol=0)
 
 
 # --- register ---------------------------------------------------------------------------------------------------------
@@ -226,8 +226,8 @@ def test_a_registered_agent_has_a_name_like_all_others(registry: Any) -> None:
     result = evaluate(["lsa", "my-lsa", "late", "made", "lsa(alpha=2.0)"])
     assert result.agents == ["lsa", "my-lsa", "late", "made", "lsa(alpha=2.0)"]
     for twin in ("my-lsa", "late"):
-        assert_frame_equal(rows(result, "lsa"), rows(result, twin))
-    assert_frame_equal(rows(result, "made"), rows(result, "lsa(alpha=2.0)"))
+        assert_frame_equal(rows(result, "lsa"), rows(result, twin), atol=0)
+    assert_frame_equal(rows(result, "made"), rows(result, "lsa(alpha=2.0)"), atol=0)
     agents.register("my-lsa", Uniform)  # one's own name may be given to another agent
     assert type(agents.make("my-lsa", env)) is Uniform
 
@@ -310,7 +310,7 @@ def test_every_form_of_an_agent_decides_as_its_name(form: Any, label: str, name:
         for several in (form, [form], {"it": form}):
             result = evaluate(several, **settings)
             assert result.agents == ["it" if isinstance(several, dict) else label]
-            assert_frame_equal(rows(result), wanted)
+            assert_frame_equal(rows(result), wanted, atol=0)
     env = gym.make(THRESHOLD, **TAO)
     assert vars(agents.make(form, env)).keys() | {"_told"} >= vars(agents.make(name, env)).keys()
 
@@ -335,7 +335,7 @@ def test_make_takes_parameters_beside_a_class() -> None:
 def test_a_function_may_make_a_policy_that_reads_features() -> None:
     for form in (Model, "test_doors:Model", lambda task: Model(task), functools.partial(Model)):
         result = evaluate(form)
-        assert_frame_equal(rows(result), rows(evaluate("uniform")))
+        assert_frame_equal(rows(result), rows(evaluate("uniform")), atol=0)
     seen = []
     evaluate(lambda task: seen.append(task.observation) or Model(task))
     assert seen == ["statistics", "features"]  # once for a look
@@ -456,10 +456,10 @@ def test_an_oracle_that_is_made_anew_learns_the_truth_of_the_instance_that_it_me
     there = TAO | {"instance": {"law": "bernoulli", "mean": [0.1, 0.2, 0.3, 0.4, 0.45, 0.55, 0.6, 0.7, 0.8, 0.9]}}
     env = gym.make(THRESHOLD, **TAO)
     assert_frame_equal(
-        rows(evaluate(agents.make("ucbe", env), env_kwargs=there)), rows(evaluate("ucbe", env_kwargs=there))
+        rows(evaluate(agents.make("ucbe", env), env_kwargs=there)), rows(evaluate("ucbe", env_kwargs=there)), atol=0
     )
     own = agents.make("ucbe(H=50)", env)  # a choice of the user is kept
-    assert_frame_equal(rows(evaluate(own, env_kwargs=there)), rows(evaluate("ucbe(H=50)", env_kwargs=there)))
+    assert_frame_equal(rows(evaluate(own, env_kwargs=there)), rows(evaluate("ucbe(H=50)", env_kwargs=there)), atol=0)
 
 
 def test_parameters_are_copies() -> None:
@@ -536,7 +536,7 @@ def test_an_agent_made_for_other_rules_decides_as_its_name(
                     evaluate(agent, env_id, env_kwargs=settings[j], episodes=3)
                 continue
             found = evaluate(agent, env_id, env_kwargs=settings[j], episodes=3)
-            assert_frame_equal(rows(found), rows(wanted))
+            assert_frame_equal(rows(found), rows(wanted), atol=0)
             assert found.pulls["pulls"].tolist() == wanted.pulls["pulls"].tolist()
             crossed += 1
     assert crossed >= 1
@@ -634,7 +634,7 @@ def test_what_an_agent_chooses_is_checked(choose: Any, said: str | None) -> None
                 with pytest.raises(ValueError, match=said):
                     agent.predict(seen)
     if said is None:
-        assert_frame_equal(rows(evaluate(kind, at=[7, 30])), wanted)
+        assert_frame_equal(rows(evaluate(kind, at=[7, 30])), wanted, atol=0)
     else:
         with pytest.raises(ValueError, match=said):
             evaluate(kind, at=[7, 30])

@@ -666,11 +666,15 @@ class Disk(SetProblem):
 
 
 def test_margins_of_arms_of_two_dimensions_pay_for_both() -> None:
-    """The mixture's penalty is D/2 ln(1 + N / rho) for an arm, as a mean may be anywhere beside its margin."""
+    """The mixture's penalty is D/2 ln(1 + N / rho) for an arm, as a mean may be anywhere beside its margin.
+
+    Of all rhos that of these pulls, 300, has .3 of the weight.
+    """
     N, mean = np.array([4000, 3000]), np.array([[0.1, 0.0], [0.9, 0.3]])
     w, gap = N**2 / (N + 300), np.abs(Disk().margin(mean))
     value = (w * gap**2 / 2 - np.log1p(N / 300)).min() - math.log(2)
-    assert Disk().certified_level(N, mean) == pytest.approx(math.exp(-value), rel=1e-9)
+    assert Disk().certified_level(N, mean, rho=300.0) == pytest.approx(math.exp(-value), rel=1e-9)
+    assert Disk().certified_level(N, mean) == pytest.approx(math.exp(-value) / 0.3, rel=1e-9)
     assert Disk().evidence(N, mean) == pytest.approx((N * gap**2 / 2).min())
 
 

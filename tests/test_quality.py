@@ -13,6 +13,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import agents
@@ -120,3 +121,46 @@ def test_an_article_before_a_name_is_found() -> None:
         "an ",
         " or a ",
     ]
+
+
+LOOSE = ("allclose", "isclose", "assert_frame_equal", "assert_series_equal")  # of NumPy, torch and pandas: 1e-8
+
+
+def loose(source: str) -> list[int]:
+    """Lines that compare within an absolute tolerance which they do not name, so that 0 passes for a small number."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [
+        call.lineno
+        for call in calls
+        if ast.unparse(call.func).rpartition(".")[2] in LOOSE
+        and not ast.unparse(call.func).startswith("math.")
+        and not {"atol", "check_exact"} & {keyword.arg for keyword in call.keywords}
+    ]
+
+
+def test_no_absolute_tolerance_is_hidden() -> None:
+    found = {str(path): lines for path in (ROOT / "tests").rglob("*.py") if (lines := loose(path.read_text()))}
+    assert found == {}
+
+
+def test_hidden_absolute_tolerances_are_found() -> None:
+    assert loose(
+        "np.allclose(a, b)\nmath.isclose(a, b)\nnp.allclose(a, b, atol=0)\nassert_frame_equal(a, b, rtol=1)"
+    ) == [
+        1,
+        4,
+    ]
+
+
+def test_small_numbers_differ_from_zero_and_from_each_other() -> None:
+    """As `conftest` has it: a tolerance is relative, unless an absolute one is named."""
+    for small in (6.5e-20, np.array([6.5e-20]), [6.5e-20], {"a": 6.5e-20}):
+        zero = {"a": 0.0} if isinstance(small, dict) else np.zeros(1) if isinstance(small, np.ndarray) else [0.0]
+        for how in ({}, {"rel": 1e-12}):
+            assert (0.0 if isinstance(small, float) else zero) != pytest.approx(small, **how)
+            assert small == pytest.approx(small, **how)
+    assert pytest.approx(1e-20) != 2e-20
+    assert pytest.approx(1.0 + 1e-7) == 1.0
+    assert pytest.approx(1.0 + 1e-5) != 1.0
+    assert pytest.approx(6.5e-20, abs=1e-12) == 0.0
+    assert pytest.approx(1.0 + 1e-7, abs=1e-12) != 1.0  # as it was: no relative tolerance beside one that is named
