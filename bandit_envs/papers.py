@@ -1,4 +1,4 @@
-"""The instances of the papers, by name. Each brings the values that its paper uses as defaults of the problem."""
+"""The instances of the papers, and an example, by name. Each brings its source's values as defaults of the problem."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import datasets, polyhedra, rng
 from .arms import Arms, Bernoulli, Gaussian, Resampled, Uniform
 from .checks import flag, integer, number
-from .instances import Instance, NamedInstance
+from .instances import Instance, NamedInstance, Sampler
 
 __all__ = ["PAPERS"]
 
@@ -217,7 +217,17 @@ def _ladder(K: int = 10, alpha: float = 0.3, sd: float = 0.5) -> Instance:
     return Instance(Gaussian(means, sd), f"jamieson2014-ladder(K={K}, alpha={alpha:g}, sd={sd:g})", defaults)
 
 
+def _banners(arms: int = 20) -> Sampler:
+    """Banners with click rates uniform on [0, .1], drawn afresh in each episode: which have 5 %, from 50 views each?"""
+    made = Sampler(arms=arms, mean={"uniform": [0.0, 0.1]})
+    made.defaults = {"Threshold": {"threshold": 0.05, "budget": 50 * made.K}}
+    return made
+
+
 PAPERS: dict[str, NamedInstance] = {
+    "banners": NamedInstance(
+        _banners, "Threshold", "fresh banners in each episode, click rates uniform on [0, .1]; parameter arms"
+    ),
     "tao2019-1": NamedInstance(_tao(1), "Threshold", f"{_TAO}, set-up 1: arithmetic progression I, 10 arms"),
     "tao2019-2": NamedInstance(_tao(2), "Threshold", f"{_TAO}, set-up 2: arithmetic progression II, 20 arms"),
     "tao2019-3": NamedInstance(_tao(3), "Threshold", f"{_TAO}, set-up 3: two groups, 10 arms"),

@@ -62,7 +62,8 @@ class Evaluate(EnvironmentCommand[Options]):
     stochastic: Switch = False
     """Saved models draw their actions from their policy, instead of taking the most probable one."""
     metric: Word = None
-    """What is shown, compared and drawn: error_rate, score, total_pulls, or a metric of the problem."""
+    """What is shown, compared and drawn: error_rate, score, total_pulls, or a metric of the problem. Left out: the
+    score; where there is a delta, the error rate, or the pulls of agents that stop by themselves."""
     reference: Word = None
     """The agent that the others are compared with; left out: the first."""
     out: Address = None
@@ -126,7 +127,7 @@ class Evaluate(EnvironmentCommand[Options]):
         print(report(result, self.metric, self.reference))
         written: list[Any] = [] if self.out is None else [storage.add_tables(self.out, result)]
         if self.figure is not None:
-            result.plot(self.metric or "error_rate", path=self.figure)
+            result.plot(self.metric, path=self.figure)
             written.append(self.figure)
         if written:
             print(f"\nwrote {' and '.join(map(str, written))}")

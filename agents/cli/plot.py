@@ -10,7 +10,7 @@ from tyro.conf import Positional, arg
 
 import agents
 
-from .options import Command, Place, Switch
+from .options import Command, Place, Switch, Word
 
 __all__ = ["Plot"]
 
@@ -27,8 +27,8 @@ class Plot(Command):
 
     folder: Positional[Annotated[Path, arg(metavar="FOLDER")]]
     """The folder."""
-    metric: Annotated[str, arg(metavar="NAME")] = "error_rate"
-    """error_rate, score, total_pulls, or a metric of the problem."""
+    metric: Word = None
+    """error_rate, score, total_pulls, or a metric of the problem; left out: what `evaluate` compares."""
     figure: Place = None
     """File for the figure: .png, .svg or .pdf; left out: METRIC.png in the folder."""
     log: Switch = False
@@ -45,8 +45,11 @@ class Plot(Command):
     def run(self) -> None:
         """Write the figure."""
         from ..evaluation.plots import check_path
+        from ..evaluation.rows import main_metric
 
-        path = self.folder / f"{self.metric}.png" if self.figure is None else check_path(self.figure)
+        given = None if self.figure is None else check_path(self.figure)
         result = agents.results(self.folder, trust=self.trust)
-        result.plot(self.metric, path=path, log=self.log, title=self.title, level=self.level, size=self.size)
+        metric = self.metric or main_metric(result.runs)
+        path = given or self.folder / f"{metric}.png"
+        result.plot(metric, path=path, log=self.log, title=self.title, level=self.level, size=self.size)
         print(f"wrote {path}")

@@ -21,6 +21,7 @@ from bandit_envs import choice
 
 from ..core.files import write_alone
 from .precision import level_at
+from .rows import main_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -451,7 +452,7 @@ def _draw_own(
 
 def plot(
     evaluation: Evaluated,
-    metric: str = "error_rate",
+    metric: str | None = None,
     *,
     path: str | Path | None = None,
     log: bool = False,
@@ -466,7 +467,7 @@ def plot(
 
     Args:
         evaluation: what to draw.
-        metric: "error_rate", "score", "total_pulls" or one of the problem's metrics.
+        metric: "error_rate", "score", "total_pulls" or one of the problem's metrics; None: that of `main_metric`.
         path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
         log: logarithmic axis of the metric. A mean of 0 over n episodes has no place there: it is drawn as a hollow
             marker at 1 / (2 n), with the words "0 of n"; so it is where `transform` makes it infinite or NaN.
@@ -487,10 +488,11 @@ def plot(
     if path is not None:
         check_path(path)
     form = SIZES[choice("size", size, tuple(SIZES))]
+    chosen = main_metric(evaluation.runs) if metric is None else metric
     import matplotlib
 
     def drawing(into: Axes, share: float, wrap: int | None) -> bool:
-        return _draw(into, evaluation, metric, level, log, transform, label, share, wrap)
+        return _draw(into, evaluation, chosen, level, log, transform, label, share, wrap)
 
     letters = 3 * form.letters // 2  # of a line of the title
     with matplotlib.rc_context({} if form.font is None else {"font.size": form.font, "legend.fontsize": form.font}):

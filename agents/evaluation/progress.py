@@ -16,9 +16,12 @@ from typing import Any
 
 from bandit_envs import flag
 
+from ..core.compile_time import CompileTime
+
 __all__ = ["COMPILING", "Progress", "compilation_noted", "duration", "now_at", "shown", "told_in_lines"]
 
 PATIENCE, BETWEEN = 2.0, 0.1  # seconds before a bar appears, and between two updates of it
+RENEWED = 5.0  # seconds between two lines on what is being compiled
 FIRST_LINE, NEXT_LINE = 10.0, 30.0  # seconds before the first line where there is no terminal, and between two lines
 COMPILING = (
     "note: compiling kernels before the first episode, at first use ten seconds or more for each kind of agent; later "
@@ -36,19 +39,35 @@ def shown(progress: bool | None) -> bool:
 
 
 class _Note(logging.Handler):
-    """Prints `COMPILING` on standard error when the first kernel is compiled."""
+    """Prints `COMPILING` on standard error when the first kernel is compiled, and then which one is, now and then."""
 
-    printed = False
+    def __init__(self) -> None:
+        super().__init__()
+        self.compiling, self.ended = CompileTime(), Event()
+        self.thread: Thread | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        if not self.printed:
-            self.printed = True
+        if self.thread is None:
             print(COMPILING, file=sys.stderr, flush=True)
+            self.thread = Thread(target=self._renew, daemon=True)
+            self.thread.start()
+
+    def _renew(self) -> None:
+        while not self.ended.wait(RENEWED):
+            for name in self.compiling.names[-1:]:
+                kernel = f"kernel {self.compiling.kernels}, {name}"
+                print(f"compiling {kernel} ({duration(self.compiling.seconds)} so far)", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        self.ended.set()
+        if self.thread is not None:
+            self.thread.join()
+        super().close()
 
 
 @contextlib.contextmanager
 def compilation_noted(show: bool) -> Iterator[None]:
-    """Meanwhile print a note when the first kernel is compiled, if there is one that no cache has.
+    """Meanwhile print a note when the first kernel is compiled, if there is one that no cache has, and how far that is.
 
     Within another such block nothing is printed twice.
 
@@ -65,9 +84,11 @@ def compilation_noted(show: bool) -> Iterator[None]:
         logger.propagate = False
     logger.addHandler(note)
     try:
-        yield
+        with note.compiling:
+            yield
     finally:
         logger.removeHandler(note)
+        note.close()
         logger.setLevel(level)
         logger.propagate = propagate
 

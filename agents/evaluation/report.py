@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .plots import Evaluated
+from .rows import main_metric
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -112,7 +113,7 @@ class Reported(Evaluated, Protocol):
         """Per agent, budget and at: what happened, with intervals."""
         ...
 
-    def compare(self, a: str, b: str, metric: str = "score", *, level: float = 0.95) -> PairedDifference:
+    def compare(self, a: str, b: str, metric: str | None = None, *, level: float = 0.95) -> PairedDifference:
         """The paired difference a - b over the common episodes."""
         ...
 
@@ -136,11 +137,11 @@ class Columns(NamedTuple):
 def columns_of(
     evaluation: Reported, metric: str | None = None, level: float = 0.95, most: float = MOST_ROWS
 ) -> Columns:
-    """The columns that matter of an evaluation.
+    """The columns that matter of an evaluation; without a delta not the error rate, unless that is the metric.
 
     Args:
         evaluation: what to show.
-        metric: a mean to show besides error rate and score; None: the problem's first.
+        metric: a mean to show besides the score, and the error rate; None: the problem's first.
         level: of the intervals.
         most: rows, at most: where there are more, the last one of each agent.
     """
@@ -160,13 +161,9 @@ def columns_of(
         columns.append((f"pulls [{per_cent}]", True, lambda row: counted(*(row[name] for name in pulls))))
     elif "at" not in several or any(row["at"] != row["total_pulls"] for row in rows):
         columns.append(("pulls", True, lambda row: _count(row["total_pulls"])))
-    columns.append(
-        (
-            f"error rate [{per_cent}]",
-            True,
-            lambda row: interval(row["error_rate"], row["error_low"], row["error_high"]),
-        )
-    )
+    if metric in ("error_rate", "error", "correct") or "verdict" in rows[0]:
+        rate = "error_rate", "error_low", "error_high"
+        columns.append((f"error rate [{per_cent}]", True, lambda row: interval(*(row[name] for name in rate))))
     if "verdict" in rows[0]:
         columns.append(("verdict", False, lambda row: row["verdict"]))
     columns.append(
@@ -235,13 +232,13 @@ def summary(evaluation: Reported, metric: str | None = None, level: float = 0.95
 
 
 def differences(
-    evaluation: Reported, metric: str = "score", reference: str | None = None, level: float = 0.95
+    evaluation: Reported, metric: str | None = None, reference: str | None = None, level: float = 0.95
 ) -> Columns:
     """The paired differences of all other agents to one of them, at the last row of each; without rows for one agent.
 
     Args:
         evaluation: what to show.
-        metric: what is compared.
+        metric: what is compared; None: that of `main_metric`.
         reference: an agent; None: the first, whatever its result, since one chosen by its result would look better
             than it is.
         level: of the intervals.
@@ -250,6 +247,7 @@ def differences(
         ValueError: for an unknown metric or agent.
     """
     first = evaluation.agents[0] if reference is None else reference
+    metric = main_metric(evaluation.runs) if metric is None else metric
     rows = []
     for agent in evaluation.agents:
         if agent != first:
@@ -262,7 +260,9 @@ def differences(
     return Columns(head, rows, [1, 2, 3], [f"Paired differences on the same episodes{pulls}"])
 
 
-def comparison(evaluation: Reported, metric: str = "score", reference: str | None = None, level: float = 0.95) -> str:
+def comparison(
+    evaluation: Reported, metric: str | None = None, reference: str | None = None, level: float = 0.95
+) -> str:
     """The table of `differences` as text; empty for a single agent.
 
     Args:
@@ -281,12 +281,9 @@ def report(evaluation: Reported, metric: str | None = None, reference: str | Non
     Args:
         evaluation: what to show.
         metric: what is shown and compared; None: the table shows the problem's first metric, and what is compared is
-            the score; where all stop by a rule of their own at a delta, without a budget, it is the number of pulls.
+            that of `main_metric`.
         reference: the agent that the others are compared with; None: the first.
         level: of the intervals.
     """
-    tasks = [run.task for run in evaluation.runs]
-    stopping = all(task.budget is None and task.delta is not None for task in tasks)
-    compared = metric or ("total_pulls" if stopping else "score")
-    parts = [summary(evaluation, metric, level), comparison(evaluation, compared, reference, level)]
+    parts = [summary(evaluation, metric, level), comparison(evaluation, metric, reference, level)]
     return "\n\n".join(part for part in parts if part)

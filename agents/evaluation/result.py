@@ -22,7 +22,7 @@ from . import statistics
 from .environment import make_known
 from .moments import SummedRun
 from .precision import level_at
-from .rows import CERTIFIED, LEVEL, Run, score_names
+from .rows import CERTIFIED, LEVEL, Run, main_metric, score_names
 from .storage import holds, opened
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class Evaluation:
         self,
         a: str,
         b: str,
-        metric: str = ...,
+        metric: str | None = ...,
         *,
         budget: int | None = ...,
         at: int | None = ...,
@@ -235,7 +235,7 @@ class Evaluation:
         self,
         a: Sequence[str] | None = ...,
         b: None = ...,
-        metric: str = ...,
+        metric: str | None = ...,
         *,
         budget: int | None = ...,
         at: int | None = ...,
@@ -246,7 +246,7 @@ class Evaluation:
         self,
         a: str | Sequence[str] | None = None,
         b: str | None = None,
-        metric: str = "score",
+        metric: str | None = None,
         *,
         budget: int | None = None,
         at: int | None = None,
@@ -257,7 +257,8 @@ class Evaluation:
 
         Args:
             a, b: labels of two agents. Without b: `a` is a list of agents, None: all, and each pair is compared.
-            metric: "score", "error_rate", "total_pulls" or a metric of the problem.
+            metric: "score", "error_rate", "total_pulls" or a metric of the problem; None: "score"; where there is a
+                delta, "error_rate", or "total_pulls" where neither a budget nor `at` ends or cuts the episodes.
             budget, at: which rows; None: the largest.
             level: of each interval by itself.
             seed: of the resampling.
@@ -269,6 +270,7 @@ class Evaluation:
         Raises:
             ValueError: for an unknown agent or metric, and for less than two agents, or one twice.
         """
+        metric = main_metric(self.runs) if metric is None else metric
         if b is None:
             labels = self.agents if a is None else [a] if isinstance(a, str) else list(a)
             if len(labels) < 2:
@@ -295,11 +297,11 @@ class Evaluation:
         first, second = (self.column(name, metric, budget=budget, at=at) for name in (a, b))
         return statistics.paired_difference(first, second, level=level, seed=seed)
 
-    def plot(self, metric: str = "error_rate", *, path: str | Path | None = None, **style: Any) -> Figure:
+    def plot(self, metric: str | None = None, *, path: str | Path | None = None, **style: Any) -> Figure:
         """The metric of each agent with its confidence band, against pulls (or budget); bars for a single one.
 
         Args:
-            metric: a mean of `summary()`, e.g. "error_rate", "score", "misclassified", "f1".
+            metric: a mean of `summary()`, e.g. "error_rate", "score", "misclassified", "f1"; None: that of `compare`.
             path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
             **style: `size="column"` or "page" for a paper, and others: see `agents.evaluation.plots.plot`.
         """
@@ -320,7 +322,7 @@ class Evaluation:
         r"""The table of results for a paper, as LaTeX with the rules of booktabs: `\usepackage{booktabs}`.
 
         Args:
-            metric: a mean to show besides error rate and score; None: the problem's first.
+            metric: a mean to show besides the score, and the error rate; None: the problem's first.
             level: of the intervals.
             columns: of `summary()`, in this order, each quantity with its interval where it has one; None: those that
                 `bandit-envs evaluate` prints, without the speed.

@@ -16,7 +16,7 @@ from bandit_envs import PROBLEMS, Task
 
 from . import statistics
 
-__all__ = ["CERTIFIED", "LEVEL", "ROUNDING", "Run", "check_metric", "score_names", "within"]
+__all__ = ["CERTIFIED", "LEVEL", "ROUNDING", "Run", "check_metric", "main_metric", "score_names", "within"]
 
 LEVEL = "level"  # the column of the smallest delta at which the plug-in answer is certified; 1 where nothing is told
 CERTIFIED = "certified"  # the column of whether that is the task's delta or less
@@ -182,6 +182,17 @@ class Run:
             "task": json.loads(self.task.to_json()),
             **{name: None if array is None else array.tolist() for name, array in numbers.items()},
         }
+
+
+def main_metric(runs: Sequence[Run]) -> str:
+    """What tells agents apart, which is compared and drawn where no metric is named.
+
+    Without a delta nothing promises a correct answer: the score. With one, the pulls of agents that stop by
+    themselves, else, with a budget or at checkpoints, the error rate.
+    """
+    if any(run.task.delta is None for run in runs):
+        return "score"
+    return "total_pulls" if all(run.cells == [(None, None)] for run in runs) else "error_rate"
 
 
 def within(metric: str, low: Any, high: Any) -> tuple[Any, Any]:

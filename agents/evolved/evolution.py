@@ -35,7 +35,7 @@ from ..core.files import try_out, write_alone
 from ..core.optional import require
 from ..evaluation.environment import environment_id
 from ..evaluation.execution import jobs_number
-from ..evaluation.progress import shown
+from ..evaluation.progress import compilation_noted, shown
 from ..evaluation.statistics import latest_of_the_best, normal_mean
 from ..models.formats import FORMAT
 from .candidates import CommonEpisodes
@@ -257,7 +257,7 @@ def evolve(
         mean=np.zeros(len(space.searched)), sigma=STEP, seed=search_seed % 2**32, population_size=population
     )
     end = None if seconds is None else SEARCHING * seconds
-    with CompileTime() as compiling:
+    with compilation_noted(shown(progress)), CompileTime() as compiling:
         evolution = Evolution(
             mix=environments,
             space=space,

@@ -36,7 +36,7 @@ from bandit_envs import FEATURES
 
 from ..core.compile_time import CompileTime
 from ..core.files import try_out
-from ..evaluation.progress import shown
+from ..evaluation.progress import compilation_noted, shown
 from ..models.formats import FORMAT
 from .checkpoints import Checkpoints
 from .clock import Clock, FallingRate
@@ -132,7 +132,7 @@ def train(
             "be given",
             file=sys.stderr,
         )
-    with one_thread(), CompileTime() as compiling:
+    with one_thread(), compilation_noted(show), CompileTime() as compiling:
         clock = Clock(plan.steps, plan.seconds, began, compiling)
         episodes = hold_out(plan.environment, plan.held_out, plan.roots["choosing"])
         callback = Checkpoints(episodes, clock, plan.checkpoints, show)

@@ -86,10 +86,10 @@ def _of_evaluation(evaluation: Evaluation, folder: Path) -> tuple[str, str, list
 
 
 def _metrics(evaluation: Evaluation) -> list[str]:
-    """What is drawn: errors, scores, the problem's first metric, and pulls where agents stop by themselves."""
+    """What is drawn: scores, the problem's first metric, and, where there is a delta, errors before them and pulls."""
     run = evaluation.runs[0]
-    names = ["error_rate", "score", *run.names[2:3]]
-    return names + ["total_pulls"] * (run.task.delta is not None)
+    names = ["score", *run.names[2:3]]
+    return names if run.task.delta is None else ["error_rate", *names, "total_pulls"]
 
 
 def command_of(evaluation: Evaluation, folder: Path) -> str:
