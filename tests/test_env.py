@@ -780,6 +780,19 @@ def test_named_instances_bring_the_values_of_their_paper(number: int, K: int, bu
     assert made("bandit_envs/BestArm-v0", instance=f"tao2019-{number}").unwrapped.task.budget is None
 
 
+def test_banners_bring_their_threshold_and_budget() -> None:
+    for name, arms in (("banners", 20), ("banners(arms=30)", 30)):
+        envs = gym.make_vec("bandit_envs/Threshold-v0", 300, instance=name)
+        envs.reset(seed=0)
+        task, means = envs.unwrapped.task, envs.unwrapped._core.means
+        assert (task.K, task.budget, task.delta, task.parameters["threshold"]) == (arms, 50 * arms, None, 0.05)
+        assert means.shape == (300, arms)
+        assert 0 <= means.min() < 0.001 < 0.099 < means.max() <= 0.1
+    assert made("bandit_envs/Threshold-v0", instance="banners", budget=7).unwrapped.task.budget == 7
+    with pytest.raises(ValueError, match="arms must be an integer"):
+        made("bandit_envs/Threshold-v0", instance="banners(arms=1)")
+
+
 @pytest.mark.parametrize("problem", ["TopK", "BestArm"])
 def test_instances_whose_order_tells_the_best_are_shuffled(problem: str) -> None:
     """By default the arms of chen2017-* come in a random order; others, and with shuffle_arms=False, as listed."""

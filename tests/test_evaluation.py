@@ -691,6 +691,23 @@ class Compiling(Agent):
         return (two - one) % self.task.K
 
 
+def test_it_is_told_which_kernel_is_compiled_and_since_when(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defect: there was one note, and then nothing for a minute."""
+    monkeypatch.setattr(progress, "RENEWED", 0.02)
+    evaluate(Compiling, episodes=2, progress=True)
+    note, *lines = capsys.readouterr().err.splitlines()
+    assert note == progress.COMPILING
+    found = [re.fullmatch(r"compiling kernel (\d+), (.+) \(\d+ s so far\)", line) for line in lines]
+    assert [match[2] for match in found if match and match[2] in ("one", "two")]
+    assert all(found)
+    numbers = [int(match[1]) for match in found if match]
+    assert numbers == sorted(numbers)
+    evaluate(Compiling, episodes=2, progress=False)
+    assert capsys.readouterr().err == ""
+
+
 def test_it_is_said_once_that_kernels_are_compiled(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -85,7 +85,7 @@ def test_runs_at_several_budgets_are_lines_against_the_budget() -> None:
 def test_a_mean_of_zero_is_drawn_hollow_at_half_an_error_on_a_logarithmic_axis() -> None:
     result = evaluate(["lsa"], at=[20, 400, 3000], episodes=20, env_kwargs={"instance": "tao2019-1", "budget": 3000})
     assert result.summary()["error_rate"].tolist()[-1] == 0
-    (ax,) = plot(result, log=True).axes
+    (ax,) = plot(result, "error_rate", log=True).axes
     y = ax.lines[0].get_ydata()
     rates = result.summary()["error_rate"].tolist()
     assert y.tolist() == pytest.approx([rate or 1 / 40 for rate in rates])
@@ -111,12 +111,13 @@ def test_transforms_apply_to_means_and_limits(checkpoints: Evaluation) -> None:
         assert (a.min(), a.max()) == (-b.max(), -b.min())
     assert ax.get_ylabel() == "minus (95 % interval)"
     zero = evaluate(["lsa"], at=[20, 3000], episodes=20, env_kwargs={"instance": "tao2019-1", "budget": 3000})
-    (logs,) = plot(zero, transform=np.log).axes
+    (logs,) = plot(zero, "error_rate", transform=np.log).axes
     assert logs.lines[0].get_ydata()[-1] == pytest.approx(np.log(1 / 40))  # no error in 20 episodes
     assert [text.get_text() for text in logs.texts] == ["0 of 20"]
-    assert plot(zero).axes[0].lines[0].get_ydata()[-1] == 0  # which this axis can show
-    assert not plot(zero).axes[0].texts
-    (bar,) = plot(evaluate(["lsa"], episodes=20, env_kwargs=zero.settings["env_kwargs"]), log=True).axes
+    assert plot(zero, "error_rate").axes[0].lines[0].get_ydata()[-1] == 0  # which this axis can show
+    assert not plot(zero, "error_rate").axes[0].texts
+    end = evaluate(["lsa"], episodes=20, env_kwargs=zero.settings["env_kwargs"])
+    (bar,) = plot(end, "error_rate", log=True).axes
     assert [text.get_text() for text in bar.texts] == ["0 of 20"]
     (logs,) = plot(checkpoints, "error_rate", transform=np.log).axes
     assert logs.get_ylabel() == "log(error rate) (95 % interval)"
@@ -305,7 +306,7 @@ def test_panels_of_a_figure(tmp_path: Path) -> None:
 
 
 def test_report_tells_what_the_summary_holds(checkpoints: Evaluation, single: Evaluation) -> None:
-    text = report.report(checkpoints)
+    text = report.report(checkpoints, "error_rate")
     head, _, names, rule, *rows = text.splitlines()
     assert head == "Threshold(threshold=0.5, tolerance=0.0) · 10 arms of tao2019-1 · budget 400 · 60 episodes of seed 0"
     assert names.split()[:2] == ["agent", "at"]
@@ -318,6 +319,29 @@ def test_report_tells_what_the_summary_holds(checkpoints: Evaluation, single: Ev
     assert "  at  " not in report.report(single)
     assert "misclassified" in names
     assert "f1" in report.summary(single, "f1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "metric", "column"),
+    [
+        ({"budget": 30}, "score", False),
+        ({"budget": 30, "delta": 0.2}, "error_rate", True),
+        ({"delta": 0.2, "tolerance": 0.4, "max_pulls": 5000}, "total_pulls", True),
+    ],
+)
+def test_what_tells_agents_apart_is_shown_compared_and_drawn(
+    arguments: dict[str, Any], metric: str, column: bool
+) -> None:
+    """Defect: with 20 arms and a budget, a table and a figure of error rates of 98 % for all agents."""
+    names = ["evidence", "uniform(stop='certificate')" if "delta" in arguments else "uniform"]
+    result = agents.evaluate(names, "Threshold", episodes=20, env_kwargs={"instance": "tao2019-3"} | arguments)
+    assert result.plot().axes[0].get_xlabel().startswith(plots.metric_label(metric))
+    assert result.compare(*names) == result.compare(*names, metric)
+    text = report.report(result)
+    assert f"{metric.replace('_', ' ')} less that of evidence" in text
+    assert ("error rate [" in text) == column
+    assert "error rate [" in report.report(result, "error_rate")
+    assert "misclassified" in text
 
 
 def test_comparison_has_a_line_for_every_other_agent(checkpoints: Evaluation) -> None:
