@@ -189,7 +189,7 @@ def test_the_numbers_of_a_report_are_those_of_the_summary(kind: str, folders: di
     difference = agents.results(folders[kind]).compare("uniform", "lsa")
     assert [row[0] for row in rows] == ["uniform"]
     assert float(rows[0][1]) == pytest.approx(difference.difference, rel=1e-3)
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 2
     assert len(set(re.findall(r'\bid="(.*?)"', page))) == len(re.findall(r'\bid="(.*?)"', page))
     for name in re.findall(r'href="#(.*?)"', page):
         assert f'id="{name}"' in page
@@ -278,7 +278,7 @@ def test_latex_is_escaped_and_has_the_numbers_of_the_summary(tmp_path: Path) -> 
     assert len(rows) == 1 + len(summary)
     for line, (_, row) in zip([line for line in lines if line.endswith(r"\\")][1:], summary.iterrows(), strict=True):
         assert line.startswith({"a_b & 50 %": r"a\_b \& 50 \% &", "[x]": "{[}x{]} &"}[row["agent"]])
-        assert f"{row['error_rate']:.4f} {{[}}{row['error_low']:.4f}, {row['error_high']:.4f}{{]}}" in line
+        assert f"{row['score']:.4f} {{[}}{row['score_low']:.4f}, {row['score_high']:.4f}{{]}}" in line
     assert result.to_latex().splitlines()[0].startswith(r"\begin{tabular}")
     assert escaped("\\~^<>|{}$") == (
         r"\textbackslash{}\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}\{\}\$"
