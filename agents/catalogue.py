@@ -18,8 +18,6 @@ from gymnasium import spaces
 
 from bandit_envs import (
     PROBLEMS,
-    PureExplorationEnv,
-    PureExplorationVectorEnv,
     Registry,
     Task,
     choice,
@@ -30,10 +28,11 @@ from bandit_envs import (
 )
 
 from .core.agent import Agent, task_of
-from .core.certified import CERTIFICATE, OPTIONS, certified, forms, level_of
+from .core.certified import CERTIFICATE, OPTIONS, certified, level_of
+from .core.forms import Forms, asked, forms_of
 from .core.parameters import check_values, misfit, taken
 
-__all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "reads", "recipe_of", "register"]
+__all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "recipe_of", "register"]
 
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 SAVED = "agents.learned:load"  # what reads a model from its file
@@ -193,12 +192,14 @@ class Recipe:
     target: Callable[..., Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def observation(self) -> str:
-        """The form of observations that the agent reads, as far as this is known before one is made."""
+    def forms(self, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
+        """The forms that the agent takes part in, see `forms_of`, as far as they are known before one is made."""
         if "stop" in self.parameters and self.parameters["stop"] is not None:  # certified agents read the statistics
-            return "statistics"
-        return str(getattr(self.target, "observation", "statistics"))
+            return Forms("full", "statistics")
+        if isinstance(self.target, (_Saved, _Anew, _Given)):
+            return forms_of(self.target.agent, env_kwargs)
+        observation = str(getattr(self.target, "observation", "statistics"))
+        return Forms("arm" if observation == "features" else "full", observation)
 
     @property
     def solves(self) -> Collection[str]:
@@ -282,13 +283,15 @@ class Recipe:
         if delta is not None and "delta" in (taken(self.target) or ()):
             given["delta"] = delta
         recipe = replace(self, parameters=given)
-        if recipe.observation == "history":
+        within = recipe.forms()
+        if within.observation == "history":
             raise ValueError(
                 f"stop={CERTIFICATE!r} needs an agent that reads statistics or features, and {self.name} reads "
                 "observation='history'"
             )
-        agent = recipe.make(forms(task) if recipe.observation == "features" else env_or_task)
-        made = certified(task, agent, reads(agent), options)
+        reader = within.actions == "arm" and within.observation != "statistics"
+        agent = recipe.make(within._replace(stop=True).of(task) if reader else env_or_task)
+        made = certified(task, agent, options)
         for said in made.cautions():
             warnings.warn(said, UserWarning, stacklevel=4)
         return made
@@ -301,20 +304,18 @@ class _Saved:
         FileNotFoundError: if there is no such file.
     """
 
-    observation = "features"
-
     def __init__(self, path: str, trust: bool) -> None:
         if not Path(path).is_file():
             raise FileNotFoundError(f"there is no saved model {path}")
         self.path, self.trust = path, flag("trust", trust)
 
     @functools.cached_property
-    def model(self) -> Any:
+    def agent(self) -> Any:
         module, _, function = SAVED.partition(":")
         return getattr(importlib.import_module(module), function)(self.path, trust=self.trust)
 
     def __call__(self, task: Any) -> Any:
-        return fitted(self.model, task)
+        return fitted(self.agent, task)
 
 
 class _Evolved:
@@ -351,7 +352,6 @@ class _Anew:
     """What makes an agent anew for another task, and an oracle with the truth of the instance that it meets there."""
 
     def __init__(self, agent: Agent) -> None:
-        self.observation = agent.observation
         self.agent, self.solves, self.source, self.anytime = agent, agent.solves, agent.source, agent.anytime
         self.oracles = {name: tell for name, tell in agent.oracles.items() if name in agent.told}
         self.by_place = agent.by_place
@@ -364,7 +364,7 @@ class _Given:
     """What makes an agent of an object that is one: it is taken as it is, and told of the task where it wants to be."""
 
     def __init__(self, agent: Any) -> None:
-        self.agent, self.observation = agent, reads(agent)
+        self.agent = agent
 
     def __call__(self, task: Any) -> Any:
         return fitted(self.agent, task)
@@ -383,7 +383,7 @@ def _is_ours(target: Any) -> bool:
 
 
 def _refuse_other_arms(name: str, agent: Any, task: Task) -> None:
-    """Refuse a model that was trained with another number of arms: its space of actions is 0 .. K - 1, and to stop.
+    """Refuse a model that was trained with another number of arms: of actions 0 .. K - 1, maybe one to stop.
 
     A policy with the attribute `any_arms` takes any number.
 
@@ -392,22 +392,14 @@ def _refuse_other_arms(name: str, agent: Any, task: Task) -> None:
     """
     model = getattr(agent, "model", agent)  # of Stable-Baselines3, which an agent that has learned holds
     space, able = getattr(model, "action_space", None), getattr(getattr(model, "policy", None), "any_arms", False)
-    if not able and isinstance(space, spaces.Discrete) and space.n != task.stop + 1 and task.pull == "arm":
+    if able or not isinstance(space, spaces.Discrete) or task.pull != "arm":
+        return
+    if (arms := int(space.n) - forms_of(agent, {"stop": task.can_stop}).stop) != task.K:
         raise ValueError(
-            f"{name} was trained with K = {space.n - 1} arms, and the task has K = {task.K}: evaluate it with "
-            f"{space.n - 1} arms, train it with {task.K}, or use a policy that takes any K, "
+            f"{name} was trained with K = {arms} arms, and the task has K = {task.K}: evaluate it with "
+            f"{arms} arms, train it with {task.K}, or use a policy that takes any K, "
             "as agents.learned.EquivariantPolicy, with which `bandit-envs train` trains"
         )
-
-
-def reads(agent: Any) -> str:
-    """The form of observations that an agent, or any other object with a method `predict`, reads.
-
-    It is what its attribute `observation` says; else "statistics" for an `Agent` and for a model of SB3 on a space of
-    dicts, "features" for all others.
-    """
-    by_space = isinstance(getattr(agent, "observation_space", None), spaces.Dict)
-    return str(getattr(agent, "observation", "statistics" if by_space or isinstance(agent, Agent) else "features"))
 
 
 def recipe_of(agent: Any, trust: bool = False) -> Recipe:
@@ -476,24 +468,12 @@ def make(name: Any, env_or_task: Any, *, trust: bool = False, **parameters: Any)
     return recipe_of(name, trust).make(env_or_task, **parameters)
 
 
-def _asked(source: Any, name: str) -> Any:
-    """An attribute of the environment that a source is, or wraps, or the first one of several; else the source."""
-    layers: tuple[Any, ...] = (source, getattr(source, "unwrapped", None))
-    for envs in layers:
-        if isinstance(envs, (PureExplorationEnv, PureExplorationVectorEnv)):
-            return getattr(envs, name)
-    for envs in layers:
-        if not isinstance(source, Task) and hasattr(envs, "get_attr"):
-            return _asked(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else name)[0], name)
-    return source
-
-
 def _fixed_instance(source: Any) -> Any:
     """The true instance of an environment where all episodes share it, for oracles; else None."""
-    found = _asked(source, "instance")
+    found = asked(source, "instance")
     return found if found is not None and hasattr(found, "arms") else None
 
 
 def _shuffles(source: Any) -> bool:
     """Whether an environment gives its arms in a random order in every episode."""
-    return bool(getattr(_asked(source, "setting"), "shuffle_arms", False))
+    return bool(getattr(asked(source, "setting"), "shuffle_arms", False))

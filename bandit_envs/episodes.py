@@ -213,25 +213,9 @@ class Episodes:
     def _observe_beliefs(self, look: Lookahead) -> Any:
         """`observe` for beliefs, or in an order that follows from them."""
         sim, task = self.simulator, self.setting.task
-        told = look.beliefs(sim.pulls, sim.total)
-        if self.setting.ranked:
-            self.order[...] = look.order(told)
-        if task.observation == "belief":
-            return look.shown(told, self.order, sim.spent / task.scale)
-        seen = self._observe_plainly(copy=False)
-        if self._features is not None:
-            rows = seen.reshape(self.E, self.K, -1)
-            return np.take_along_axis(rows, self.order[..., None], axis=1).reshape(self.E, -1)
-        return {name: self._ranked(array) if array.shape[1] == self.K else array.copy() for name, array in seen.items()}
-
-    def _ranked(self, array: NDArray[Any]) -> NDArray[Any]:
-        """An array (E, K) or (E, K, D) in the order of the ranks."""
-        return np.take_along_axis(array, self.order if array.ndim == 2 else self.order[..., None], axis=1)
-
-    def arms_of(self, actions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The arms (E,) that ranks name; what is no rank stays."""
-        ranks = (actions >= 0) & (actions < self.K)
-        return np.where(ranks, self.order[self.slots, np.where(ranks, actions, 0)], actions)
+        plain = None if task.observation == "belief" else self._observe_plainly(copy=False)
+        seen, self.order[...] = look.view(sim.pulls, sim.total, sim.spent / task.scale, plain, self.setting.ranked)
+        return seen
 
     def _observe_plainly(self, copy: bool) -> Any:
         if self._features is not None:
@@ -351,7 +335,9 @@ class Episodes:
         """
         if not self.full:
             arms = self.plain_arms(action, self.once.shape)
-            return self._advance(self.arms_of(arms) if self.setting.ranked else arms, self.once), None
+            if self.setting.ranked and self._lookahead is not None:
+                arms = self._lookahead.arms(self.order, arms)
+            return self._advance(arms, self.once), None
         try:
             arms, times, answers = action["arm"], action["times"], action["answer"]
         except (TypeError, KeyError, IndexError):

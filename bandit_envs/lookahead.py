@@ -893,3 +893,30 @@ class Lookahead:
         _show(told, self._unit, order, out)
         out[:, -1] = share
         return out
+
+    def view(
+        self, pulls: NDArray[np.int64], total: Floats, share: Floats, seen: Any = None, ranked: bool = False
+    ) -> tuple[Any, NDArray[np.int64]]:
+        """What a learner sees, and the arms (E, K) in the order in which it sees them: by index, or by `order`.
+
+        Args:
+            pulls, total: see `value`. share: see `shown`.
+            seen: statistics, or features (E, K F), by arm, to be put in order; None: beliefs.
+            ranked: whether they come in the order of certainty.
+        """
+        told, E = self.beliefs(pulls, total), len(pulls)
+        order = self.order(told) if ranked else np.tile(np.arange(self.K), (E, 1))
+        if seen is None:
+            return self.shown(told, order, share), order
+        if not isinstance(seen, dict):
+            return np.take_along_axis(seen.reshape(E, self.K, -1), order[..., None], axis=1).reshape(E, -1), order
+        found = {}
+        for name, array in seen.items():
+            places = order if array.ndim == 2 else order[..., None]
+            found[name] = np.take_along_axis(array, places, axis=1) if array.shape[1] == self.K else array.copy()
+        return found, order
+
+    def arms(self, order: NDArray[np.int64], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The arms (E,) that ranks (E,) name; what is no rank stays."""
+        valid = (ranks >= 0) & (ranks < self.K)
+        return np.where(valid, order[np.arange(len(order)), np.where(valid, ranks, 0)], ranks)

@@ -45,6 +45,7 @@ from bandit_envs import (
 
 from . import parameters
 from .agent import Agent, Bools, Ints, Observation, seen_means, task_of
+from .forms import forms_of
 
 __all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified", "own_certifier"]
 
@@ -417,7 +418,7 @@ class FeaturedMemory:
 
 
 class Featured(Agent):
-    """A policy that reads features and pulls one arm at a time, as an `Agent` that reads statistics.
+    """A policy that reads features or beliefs and pulls one arm at a time, as an `Agent` that reads statistics.
 
     Args:
         task: a task or an environment, with observation="statistics".
@@ -431,7 +432,9 @@ class Featured(Agent):
         task = task_of(task)
         vars(self).update(solves=(task.problem,), name=str(getattr(policy, "name", type(policy).__name__.lower())))
         super().__init__(task)
-        self.policy = policy
+        self.policy, self.forms = policy, forms_of(policy)._replace(stop=True)
+        believes = self.forms.ranked or self.forms.observation == "belief"
+        self._lookahead = self.task.lookahead(f"{self.name}, which was trained with beliefs,") if believes else None
 
     @cached_property
     def _mark(self) -> str:
@@ -440,7 +443,7 @@ class Featured(Agent):
     def for_task(self, task: Task, **changed: Any) -> Agent:
         policy: Any = self.policy
         ours = type(policy).__module__.startswith("agents.") and hasattr(policy, "for_task")
-        return Featured(task, policy.for_task(forms(task)) if ours else policy)
+        return Featured(task, policy.for_task(self.forms.of(task)) if ours else policy)
 
     def remember(self, observation: Observation) -> FeaturedMemory:
         return FeaturedMemory(FeatureTable(self.task, self.problem, len(observation["pulls"])))
@@ -449,14 +452,21 @@ class Featured(Agent):
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean, variance = (np.ascontiguousarray(observation[name], np.float64) for name in ("mean", "variance"))
         seen = seen_means({"pulls": pulls, "mean": mean})
-        x = state.table.fill(pulls, seen, variance, np.ascontiguousarray(observation["remaining"], np.int64))
-        begins = pulls.sum(axis=1) == 0
-        arms, state.state = self.policy.predict(x, state.state, begins, deterministic=True)
-        return np.ascontiguousarray(arms, np.int64)
+        x: Any = None
+        if self.forms.observation == "features":
+            x = state.table.fill(pulls, seen, variance, np.ascontiguousarray(observation["remaining"], np.int64))
+        spent, look = pulls.sum(axis=1), self._lookahead
+        if look is not None:
+            total = np.ascontiguousarray(observation["total"], np.float64)
+            x, order = look.view(pulls, total, spent / self.task.scale, x, self.forms.ranked)
+        arms, state.state = self.policy.predict(x, state.state, spent == 0, deterministic=True)
+        arms = np.ascontiguousarray(arms, np.int64)
+        return arms if look is None else look.arms(order, arms)
 
     @property
     def plays(self) -> bool:
-        return hasattr(self.policy, "play") and getattr(self.policy, "plays", False) is True
+        able = hasattr(self.policy, "play") and getattr(self.policy, "plays", False) is True
+        return able and self._lookahead is None
 
     @property
     def most_played(self) -> float:
@@ -467,22 +477,16 @@ class Featured(Agent):
         return arms
 
 
-def forms(task: Task) -> Task:
-    """The task of a policy that reads features."""
-    return task.replace(actions="arm", observation="features")
-
-
-def certified(task: Task, agent: Any, observation: str, options: Mapping[str, Any]) -> Certified:
+def certified(task: Task, agent: Any, options: Mapping[str, Any]) -> Certified:
     """Any agent, certified.
 
     Args:
         task: of the certified agent.
         agent: an `Agent`, or another object with a method `predict`.
-        observation: the form of observations that it reads.
         options: of `Certified`.
     """
     if not isinstance(agent, Agent):
-        if observation != "features":
+        if forms_of(agent).observation not in ("features", "belief"):
             raise ValueError(f"stop={CERTIFICATE!r} needs an Agent or a policy that reads features, got {agent!r:.200}")
         agent = Featured(task, agent)
     return Certified(task, agent, **options)

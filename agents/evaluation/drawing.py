@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalogue import reads
+from ..core.forms import forms_of
 from ..core.optional import require
 
 __all__ = ["Drawing"]
@@ -45,7 +45,7 @@ class Drawing:
                 "Stable-Baselines3 with a stochastic policy, as PPO and A2C have it, not for DQN"
             )
         self.policy = policy
-        self.observation = reads(agent)
+        self.observation = forms_of(agent).observation
         self.recurrent = hasattr(policy, "lstm_hidden_state_shape")
         self.masked = "action_masks" in inspect.signature(policy.get_distribution).parameters
 

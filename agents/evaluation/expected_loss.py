@@ -101,7 +101,10 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
     observation, _ = envs.reset(seed=root, options={"episode": episodes})
     begins, state = np.ones(len(episodes), np.bool_), None
     returns, ended = np.zeros(len(episodes)), np.zeros(len(episodes), np.bool_)
-    playing, quiet = plays(agent, len(episodes)), Quiet(np.full(len(episodes), most_pulls(envs.task) - 1), 2**40)
+    playing, quiet = (
+        plays(agent, len(episodes), envs.setting.ranked),
+        Quiet(np.full(len(episodes), most_pulls(envs.task) - 1), 2**40),
+    )
     while not ended.all():
         if playing:  # the pulls up to the last one, whose price no reward tells
             before = envs.total_pulls.copy()

@@ -10,49 +10,44 @@ from gymnasium.vector import AutoresetMode
 
 from bandit_envs import PULLS_LIMIT, Certifier, PureExplorationVectorEnv, Task
 
-from ..catalogue import Recipe, reads
+from ..catalogue import Recipe
 from ..core.agent import Agent
 from ..core.certified import own_certifier
+from ..core.forms import Forms, forms_of
 
-__all__ = ["bounds_of", "certifier_of", "check_end", "forms_of", "make_agent", "make_envs", "most_pulls", "plays"]
+__all__ = ["bounds_of", "certifier_of", "check_end", "make_agent", "make_envs", "most_pulls", "plays"]
 
 
-def make_envs(env_id: str, slots: int, actions: str, observation: str, kwargs: Any) -> PureExplorationVectorEnv:
-    """An environment whose slots are restarted one by one, with observations that are not copied."""
+def make_envs(env_id: str, slots: int, forms: Forms, kwargs: Any) -> PureExplorationVectorEnv:
+    """An environment whose slots are restarted one by one; observations are not copied. Gains score nobody."""
+    reward = kwargs.get("reward", "score")
     envs: Any = gym.make_vec(
         env_id,
         num_envs=slots,
         copy=False,
         autoreset_mode=AutoresetMode.DISABLED,
-        actions=actions,
-        observation=observation,
-        **kwargs,
+        **{**kwargs, **forms._asdict(), "reward": "score" if reward == "gain" else reward},
     )
     return envs  # type: ignore[no-any-return]
 
 
-def forms_of(agent: Any) -> tuple[str, str]:
-    """The forms of actions and observations that an agent takes part in."""
-    return "full" if isinstance(agent, Agent) else "arm", reads(agent)
-
-
-def make_agent(recipe: Recipe, env_id: str, kwargs: Any) -> tuple[Any, PureExplorationVectorEnv]:
-    """The agent, and a single slot of the environment in the forms that go with it.
+def make_agent(recipe: Recipe, env_id: str, kwargs: Any) -> tuple[Any, PureExplorationVectorEnv, Forms]:
+    """The agent, a single slot of the environment in the forms that go with it, and these forms.
 
     What a function makes is known only once it has been made: where the forms were others, it is made again.
     """
-    forms = "arm" if recipe.observation == "features" else "full", recipe.observation
+    forms = recipe.forms(kwargs)
     for _ in range(2):
-        envs = make_envs(env_id, 1, *forms, kwargs)
+        envs = make_envs(env_id, 1, forms, kwargs)
         try:
             agent = recipe.make(envs)
         except BaseException:
             envs.close()
             raise
-        if forms_of(agent) == forms:
-            return agent, envs
+        if (found := forms_of(agent, kwargs)) == forms:
+            return agent, envs, forms
         envs.close()
-        forms = forms_of(agent)
+        forms = found
     raise ValueError(f"{recipe.name} makes agents that take part in other forms than that of the task it is given")
 
 
@@ -72,10 +67,10 @@ def most_pulls(task: Task) -> int:
     return min(task.budget or PULLS_LIMIT - 1, task.max_pulls or PULLS_LIMIT - 1)
 
 
-def plays(agent: Any, slots: int = 1) -> bool:
-    """Whether an agent plays whole episodes in compiled code, which writes no histories, so many side by side."""
-    able = hasattr(agent, "play") and getattr(agent, "plays", False) is True and reads(agent) != "history"
-    return able and slots <= getattr(agent, "most_played", slots)
+def plays(agent: Any, slots: int = 1, ranked: bool = False) -> bool:
+    """Whether an agent plays whole episodes in compiled code, which knows no histories and ranks, so many abreast."""
+    able = hasattr(agent, "play") and getattr(agent, "plays", False) is True and not ranked
+    return able and forms_of(agent).observation != "history" and slots <= getattr(agent, "most_played", slots)
 
 
 def certifier_of(policy: Any, task: Task) -> Certifier | None:

@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import PULLS_LIMIT, PureExplorationVectorEnv, Quiet, Task, integer
+from bandit_envs import PULLS_LIMIT, PureExplorationVectorEnv, Quiet, Task, flag, integer
 
 from ..catalogue import Recipe, recipe_of
 from ..core.agent import Agent
+from ..core.forms import Forms
 from ..core.round_policy import PlansPulls
 from .blocks import Work
 from .drawing import Drawing
 from .execution import Watch
 from .lockstep import Lockstep
 from .lower_bound import lower_bound_of
-from .pairing import bounds_of, certifier_of, check_end, forms_of, make_agent, make_envs, most_pulls, plays
+from .pairing import bounds_of, certifier_of, check_end, make_agent, make_envs, most_pulls, plays
 from .rows import Run
 
 __all__ = ["Plan", "keywords", "labelled", "plans_of", "pull_numbers"]
@@ -34,6 +35,7 @@ class Plan:
 
     label: str
     policy: Any
+    forms: Forms
     env_id: str
     kwargs: dict[str, Any]
     slots: int
@@ -69,18 +71,18 @@ class Plan:
     @property
     def compiled(self) -> bool:
         """Whether the agent plays its episodes in compiled code, which holds no lock."""
-        return plays(self.policy, self.slots)
+        return plays(self.policy, self.slots, self.forms.ranked)
 
     def empty(self, episodes: int) -> Run:
         """Room for the rows of so many episodes."""
         run = Run.empty(self.label, self.task, episodes, self.checks, self.level)
-        run.lower_bound, run.stops = self.lower_bound, bool(getattr(self.policy, "stops", True))
+        run.lower_bound, run.stops = self.lower_bound, self.forms.stop and bool(getattr(self.policy, "stops", True))
         run.deterministic = None if isinstance(self.policy, Agent) else not self.draws
         return run.as_budgets() if self.checks_are_budgets else run
 
     def try_out(self) -> None:
         """A first decision: what the agent cannot read comes out here, and no run pays for the loading of kernels."""
-        envs = make_envs(self.env_id, 1, *forms_of(self.policy), self.kwargs)
+        envs = make_envs(self.env_id, 1, self.forms, self.kwargs)
         try:
             observation, _ = envs.reset(seed=0)
             if self.compiled:
@@ -97,7 +99,7 @@ class Plan:
         """So many episodes from number `first` on, in blocks of this size; given up once `watch` is told to."""
         slots = min(self.slots, episodes)
         slots = math.ceil(episodes / math.ceil(episodes / slots))  # no slot idles in the last batch
-        envs = make_envs(self.env_id, slots, *forms_of(self.policy), self.kwargs)
+        envs = make_envs(self.env_id, slots, self.forms, self.kwargs)
         try:
             lockstep = Lockstep(self.policy, envs, first, episodes, seed, self.empty(episodes), size, watch)
             return lockstep.run()
@@ -146,7 +148,7 @@ def _plan(
     batch: int | None,
 ) -> Plan:
     """The run of one agent at one budget, after all checks that can be made without running it."""
-    policy, envs = make_agent(recipe, env_id, kwargs)
+    policy, envs, forms = make_agent(recipe, env_id, kwargs)
     try:
         task = envs.task
         check_end(label, policy, task)
@@ -155,7 +157,7 @@ def _plan(
     finally:
         envs.close()
     level = certifier_of(policy, task) is not None
-    return Plan(label, policy, env_id, kwargs, slots, checks, bound, task, level=level)
+    return Plan(label, policy, forms, env_id, kwargs, slots, checks, bound, task, level=level)
 
 
 def _share_a_run(agent: Any) -> bool:
@@ -231,4 +233,6 @@ def keywords(env_kwargs: Any) -> dict[str, Any]:
     for name in (*chosen, "vector_kwargs", "wrappers"):
         if name in env_kwargs:
             raise ValueError(f"evaluate chooses {name!r} itself; take it out of env_kwargs")
+    for name in {"stop", "ranked"} & set(env_kwargs):  # which are for models, and may reach no environment
+        flag(name, env_kwargs[name])
     return dict(env_kwargs)

@@ -27,7 +27,7 @@ from .execution import jobs_number
 from .identity import arms_of, described
 from .identity import versions as results_versions
 from .making import Maker
-from .pairing import forms_of, make_envs
+from .pairing import make_envs
 from .plan import Plan, keywords, labelled, plans_of, pull_numbers
 from .precision import Ending, precision_of
 from .progress import compilation_noted, shown, told_in_lines
@@ -68,7 +68,9 @@ def evaluate(
             episode that ended before counts with its final answer. None: one row per episode, at its end.
         budgets: one run per budget, in place of `at`; agents of this package and shapes of `agents` that do not use the
             budget and pull one at a time make one run at the largest, scored at each: the same rows.
-        env_kwargs: keyword arguments of the environment (without actions and observation).
+        env_kwargs: keyword arguments of the environment (without actions and observation). Of them `stop` and `ranked`
+            are for models of which neither their own environment nor their card tells them, and `reward="gain"` changes
+            nothing: all are scored by their final answers.
         batch: episodes side by side; by default as many as memory allows, at most 4096. Results do not depend on it.
         jobs: how many blocks of episodes run at the same time, -1 for as many as there are cores: in threads for agents
             that play whole episodes in compiled code, else in processes. Inside `joblib.parallel_config(backend=...)`
@@ -174,8 +176,11 @@ def _identity(plans: Sequence[Plan], settings: Mapping[str, Any]) -> dict[str, A
     """All that the rows depend on."""
     first = plans[0]
     own = {name: value for name, value in settings.items() if name != "versions"} | {"env_id": first.env_id}
-    with closing(make_envs(first.env_id, 1, *forms_of(first.policy), first.kwargs)) as envs:
+    with closing(make_envs(first.env_id, 1, first.forms, first.kwargs)) as envs:
         arms = arms_of(envs)
-    agents = {plan.label: f"{described(plan.policy)}{', drawn' if plan.draws else ''}" for plan in reversed(plans)}
+    agents = {}
+    for plan in reversed(plans):
+        how = f"{', drawn' * plan.draws}{', ranked' * plan.forms.ranked}"
+        agents[plan.label] = f"{described(plan.policy)}{how}"
     order = list(dict.fromkeys(plan.label for plan in plans))  # that of the rows
     return own | {"agents": agents, "order of the agents": order, "arms": arms, "version": results_versions()}

@@ -107,7 +107,7 @@ def play(
     root, number = root_number(seed), integer("episode", episode, 0, EPISODES_LIMIT - 1)
     checks = np.array(pull_numbers("at", at) or [], np.int64)
     with compilation_noted(shown(None)):
-        policy, envs = make_agent(recipe, env_id, kwargs)
+        policy, envs, _ = make_agent(recipe, env_id, kwargs)
         try:
             check_end(recipe.label, policy, envs.task)
             return _played(policy, envs, root, number, checks)
@@ -120,12 +120,12 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
     most = most_pulls(task)
     width = envs.simulation.rules[2]
     arms, samples = np.empty(ROOM, np.int64), np.empty(ROOM * width)
-    observation, _ = envs.reset(seed=root, options={"episode": np.array([number])})
+    observation, info = envs.reset(seed=root, options={"episode": np.array([number])})
     state, begins, answers, over = None, np.ones(1, np.bool_), list[Any](), False
     seen: list[tuple[NDArray[Any], ...]] = []
     while not over:
         before = int(envs.total_pulls[0])
-        if plays(policy):
+        if plays(policy, ranked=envs.setting.ranked):
             limit = checks[len(answers)] if len(answers) < len(checks) else NEVER
             if before + 1 >= len(arms):
                 arms, samples = _with_room(arms, 2 * len(arms)), _with_room(samples, 2 * len(samples))
@@ -136,6 +136,8 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
         else:
             action, state = policy.predict(observation, state, begins, deterministic=True)
         arm, times = (action["arm"], action["times"]) if handcrafted else (action, np.ones(1, np.int64))
+        if envs.setting.ranked and arm[0] != task.stop:
+            arm = info["order"][0, arm]
         count = 0 if arm[0] == task.stop else min(int(times[0]), most - before)
         while len(answers) < len(checks) and before + count > checks[len(answers)]:
             answers.append(_answer(policy, envs, observation, state, handcrafted))

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from bandit_envs import Task
 
 from ..catalogue import make
+from ..core.forms import Forms, forms_of
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.expected_loss import losses
+from ..evaluation.pairing import make_envs
 from ..evaluation.statistics import bootstrap_mean
 from .environment import TrainingEnvironment
 from .model import Repeated
@@ -43,10 +43,12 @@ def reference_agents(task: Task) -> list[str]:
 def _as_played(agent: Any, environment: TrainingEnvironment) -> Any:
     """The agent as it is compared: a name, or a learned agent.
 
-    A network with context repeats its actions as it did in training, which takes less time; all others pull one by one.
+    A network with context repeats its actions as it did in training, which takes less time; all others pull one by one,
+    and so does what names ranks, which are of other arms after each pull.
     """
     times = environment.pulls_per_action
-    return agent if times == 1 or isinstance(agent, str) or agent.by_index else Repeated(agent, times)
+    alone = times == 1 or isinstance(agent, str) or agent.by_index or forms_of(agent, environment.kwargs).ranked
+    return agent if alone else Repeated(agent, times)
 
 
 def _evaluated(
@@ -65,7 +67,7 @@ def _evaluated(
     returns = {}
     for run in result.runs:
         column = {name: values[:, 0] for name, values in run.columns.items()}
-        prize = np.where(column["truncated"], 0.0, column[environment.reward])
+        prize = np.where(column["truncated"], 0.0, column["correct" if environment.reward == "correct" else "score"])
         returns[run.agent] = prize - environment.task.pull_cost * column["total_pulls"]
     return result, returns
 
@@ -78,15 +80,8 @@ def _returns(
         return _evaluated(environment, agents, episodes, root)[1]
     returns = {}
     for label, agent in agents.items():
-        shown = environment.kwargs if isinstance(agent, str) else environment.shown
-        envs: Any = gym.make_vec(
-            environment.env_id,
-            num_envs=episodes,
-            copy=False,
-            actions="arm",
-            autoreset_mode=AutoresetMode.DISABLED,
-            **shown,
-        )
+        forms = Forms("arm", "statistics") if isinstance(agent, str) else forms_of(agent, environment.shown)
+        envs = make_envs(environment.env_id, episodes, forms, environment.shown)
         player = make(agent, envs) if isinstance(agent, str) else _as_played(agent, environment)
         returns[label] = 1.0 - losses(envs, player, root, np.arange(episodes))
     return returns

@@ -25,6 +25,7 @@ from bandit_envs import FEATURES, Quiet, Simulation, Task, flag
 
 from ..core.agent import task_of
 from ..core.files import find_folder, finish, write_together
+from ..core.forms import forms_of
 from ..core.index_policy import margin_told
 from ..models.formats import FORMAT, check_format, read_card, train_again
 from .network_context import ContextMemory
@@ -62,20 +63,21 @@ def _untouched_generators() -> Iterator[None]:
         random.setstate(states[2])
 
 
-def as_features(name: str, observation: Any) -> None:
+def as_features(name: str, observation: Any, form: str = "features") -> None:
     """Refuse observations in the form of statistics, or of a history.
 
     Args:
-        name: of the agent that is to read the observation.
+        name, form: of the agent that is to read the observation.
 
     Raises:
         ValueError: for a dict, telling which form is wanted.
     """
-    if isinstance(observation, Mapping):
-        F, of = len(FEATURES), "a history" if "times" in observation else "statistics"
+    if isinstance(observation, Mapping) and form in ("features", "belief"):
+        width = f"K * {len(FEATURES)}" if form == "features" else "4 * K + 1"
+        of = "a history" if "times" in observation else "statistics"
         raise ValueError(
-            f"{name} reads observation='features', an array, got a dict of {of}; the array is (E, K * {F}), or "
-            f"(K * {F},) for a single episode"
+            f"{name} reads observation={form!r}, an array, got a dict of {of}; the array is (E, {width}), or "
+            f"({width},) for a single episode"
         )
 
 
@@ -119,8 +121,12 @@ class Trained:
     task: Task | None = None
     _alone: Any = field(default=None, init=False)  # what is kept of the arms of single episodes, see `predict`
 
-    observation: ClassVar[str] = "features"  # the form that it reads
     anytime: ClassVar[bool] = False
+
+    @functools.cached_property
+    def observation(self) -> str:
+        """The form of observations that it reads."""
+        return forms_of(self.model, self.card.get("env_kwargs")).observation
 
     @property
     def name(self) -> str:
@@ -147,7 +153,7 @@ class Trained:
     def _index(self) -> NetworkIndex | None:
         """The same as an index policy for compiled code, where it is one and the task's arms have a margin each."""
         task = self.task
-        if task is None or not self.by_index or margin_told(task, task.make_problem()) is None:
+        if task is None or self._kind is not LogitMemory or margin_told(task, task.make_problem()) is None:
             return None
         return NetworkIndex(task.replace(observation="statistics", actions="full"), self.model.policy.mlp_extractor)
 
@@ -163,6 +169,8 @@ class Trained:
     @property
     def _kind(self) -> Any:
         """The memory of `predict`, by which compiled code decides; None where PyTorch does."""
+        if self.observation != "features":
+            return None
         if self.by_index:
             return LogitMemory
         policy = self.model.policy
@@ -206,7 +214,7 @@ class Trained:
 
         Args:
             observation: features (E, K * F) float32, or (K * F,) of a single episode; F is the number of features. An
-                equivariant policy takes any K.
+                equivariant policy takes any K. Of a model that was trained with others, these.
             state: what the last call returned, None at first; it is not for single episodes.
             episode_start: whether each episode begins, (E,); read by recurrent policies only.
             deterministic: take the action with the largest logit; False: draw one.
@@ -219,7 +227,7 @@ class Trained:
             ValueError: for a dict of statistics, for an observation of another shape, and for numbers that are not
                 finite.
         """
-        as_features(self.name, observation)
+        as_features(self.name, observation, self.observation)
         with one_thread():
             kind, axes = self._kind, _axes_of(observation)
             read = kind is not None and axes in (1, 2)
@@ -251,19 +259,20 @@ class Trained:
         return action, state
 
     def _check_arms(self, observation: Any) -> None:
-        """Refuse features of another number of arms than the policy was trained with.
+        """Refuse features, or beliefs, of another number of arms than the policy was trained with.
 
         Raises:
             ValueError: naming both numbers.
         """
-        F, trained = len(FEATURES), getattr(getattr(self.model, "observation_space", None), "shape", None)
+        F = 4 if self.observation == "belief" else len(FEATURES)
+        trained = getattr(getattr(self.model, "observation_space", None), "shape", None)
         if not trained:  # of a network that takes any number
             return
         given = np.shape(observation)[-1:] if _axes_of(observation) else (0,)
-        if given != trained[-1:] and given[0] % F == 0:
+        if given != trained[-1:] and given[0] % F == trained[-1] % F:
             raise ValueError(
                 f"{self.name} was trained with K = {trained[-1] // F} arms, and the observation is of K = "
-                f"{given[0] // F}: features of shape {np.shape(observation)}"
+                f"{given[0] // F}: {self.observation} of shape {np.shape(observation)}"
             )
 
     def __repr__(self) -> str:
@@ -305,15 +314,16 @@ class Repeated:
         agent: the learned agent. times: pulls per action, >= 1.
     """
 
-    observation, anytime = "features", False
+    anytime = False
 
     def __init__(self, agent: Any, times: int) -> None:
         self.agent, self.times, self.stops = agent, times, getattr(agent, "stops", True)
+        self.observation, self.model, self.card = agent.observation, agent.model, agent.card
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[Any, Any]:
-        """The next action of each episode, for features (E, K * F).
+        """The next action of each episode, for features (E, K * F), or whatever array the agent reads.
 
         Returns:
             The arms (E,); and the state: the arms (E,) and how often each is still to be pulled (E,).
@@ -321,7 +331,7 @@ class Repeated:
         Raises:
             ValueError: for a dict of statistics, and for an observation of another shape.
         """
-        as_features("a learned agent", observation)
+        as_features("a learned agent", observation, self.observation)
         arms, left = (
             (np.zeros(len(observation), np.int64), np.zeros(len(observation), np.int64)) if state is None else state
         )
@@ -341,7 +351,7 @@ def paths_of(out: str | Path) -> tuple[Path, Path]:
 
 
 def load(path: str | Path, env_or_task: Any = None, *, trust: bool = False) -> Trained:
-    """A model that `train`, or SB3's own `save`, has written: PPO, A2C or DQN on `observation="features"`.
+    """A model that `train`, or SB3's own `save`, has written: PPO, A2C or DQN on features or beliefs.
 
     What this package has written is read as plain weights, and so is any model whose policy is of this package: that
     runs no code of the file's maker. Any other file holds pickles, and loading it runs the code in them.
@@ -383,11 +393,13 @@ def load(path: str | Path, env_or_task: Any = None, *, trust: bool = False) -> T
             return _unpickled(archive, card, arms) if foreign else _plain(archive, card, arms, trust)
 
     model = read()
-    arms, F = int(getattr(model.action_space, "n", 1)) - 1, len(FEATURES)
-    if model.observation_space.shape != (arms * F,):
+    forms, F = forms_of(model, card.get("env_kwargs")), len(FEATURES)
+    arms = int(getattr(model.action_space, "n", 1)) - forms.stop
+    width = 4 * arms + 1 if forms.observation == "belief" else arms * F
+    if model.observation_space.shape != (width,):
         raise ValueError(
             f"{file} was trained on other observations: shape {model.observation_space.shape} for {arms} arms, where "
-            f"observation='features' gives {F} numbers for each"
+            f"observation='features' gives {F} numbers for each, and 'belief' 4, and 1 more"
         )
     if env_or_task is not None and (K := task_of(env_or_task).K) != arms:
         if not isinstance(model.policy, Equivariant):

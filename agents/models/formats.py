@@ -19,6 +19,7 @@ ENTRIES = (
     ("call", str, "text"),
     ("features", list, "a list"),
     ("network", dict, "an object"),
+    ("env_kwargs", (dict, type(None)), "an object"),
     ("names", list, "a list"),
     ("genes", list, "a list"),
 )

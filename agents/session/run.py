@@ -31,6 +31,7 @@ from bandit_envs import PULLS_LIMIT, FeatureTable, History, Task
 
 from ..core.agent import Agent
 from ..core.certified import own_certifier
+from ..core.forms import forms_of
 from .promise import Share
 from .statistics import Statistics
 
@@ -75,7 +76,8 @@ class Run:
     ) -> None:
         self.agent, self.task, self.public_seed = agent, task, public_seed
         self.share, self.delta, self.changed = share, delta, changed
-        self.problem = task.make_problem()
+        self.problem, self.ranked = task.make_problem(), forms_of(agent).ranked
+        self._lookahead = task.lookahead() if self.ranked or task.observation == "belief" else None
         self.resumes = bool(getattr(agent, "resumes", True))
         self.seen = Statistics.of(task.K, task.D)
         self.course: list[Result] | None = [] if task.observation == "history" else None
@@ -297,10 +299,15 @@ class Run:
             observation = table.fill(statistics["pulls"], self.seen.seen(), variance, statistics["remaining"])
         elif self.course is not None:
             observation = self._history(self.course)
+        look, order = self._lookahead, np.empty((0, 0), np.int64)
+        if look is not None:
+            share = np.array([self.seen.spent / self.task.scale])
+            plain = None if self.task.observation == "belief" else observation
+            observation, order = look.view(statistics["pulls"], statistics["total"], share, plain, self.ranked)
         begins = np.array([self.memory is None])
         action, self.memory = self.agent.predict(observation, self.memory, begins, deterministic=True)
         if self.task.actions == "arm":
-            return int(action[0]), 1, None
+            return int(action[0] if look is None else look.arms(order, action)[0]), 1, None
         return int(action["arm"][0]), int(action["times"][0]), np.array(action["answer"][0], np.bool_)
 
     def _recommended(self, seen: Statistics) -> Bools:

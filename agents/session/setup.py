@@ -15,9 +15,10 @@ import numpy as np
 
 from bandit_envs import PROBLEMS, Task, flag, fresh_root, integer, interval, number, unknown
 
-from ..catalogue import Recipe, reads, recipe_of
+from ..catalogue import Recipe, recipe_of
 from ..core.agent import Agent, task_of
 from ..core.certified import CERTIFICATE, Certified
+from ..core.forms import forms_of
 from ..models.cards import card_path
 from .facts import FORMAT, refuse_damaged
 
@@ -249,12 +250,11 @@ def _made(recipe: Recipe, parameters: Mapping[str, Any], task: Task) -> Made:
     Raises:
         ValueError: as `agents.make`.
     """
-    forms = {"actions": "arm" if recipe.observation == "features" else "full", "observation": recipe.observation}
+    forms = recipe.forms()
     for _ in range(2):
-        fitting = task.replace(**forms)
+        fitting = forms.of(task)
         agent = recipe.make(fitting, **parameters)
-        wanted = {"actions": "full" if isinstance(agent, Agent) else "arm", "observation": reads(agent)}
-        if wanted == forms:
+        if (wanted := forms_of(agent)) == forms:
             return Made(agent, fitting)
         forms = wanted
     raise ValueError(f"{recipe.name} makes agents that read other observations than those they are made for")
@@ -264,7 +264,7 @@ def _truth(recipe: Recipe, source: Any) -> dict[str, Any]:
     """What an oracle is told of an environment's fixed instance, by the names of its parameters."""
     if isinstance(source, Task) or not getattr(recipe.target, "oracles", {}):
         return {}
-    if task_of(source).observation != recipe.observation:
+    if task_of(source).observation != recipe.forms().observation:
         return {}
     agent = _within(recipe.make(source))
     return {name: value for name, value in agent.parameters.items() if name in agent.told}

@@ -1,0 +1,83 @@
+"""`Forms`: the forms of actions and observations that an agent takes part in; a model is played as it was trained."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from gymnasium import spaces
+
+from bandit_envs import FEATURES, PureExplorationEnv, PureExplorationVectorEnv, Task, flag
+
+from .agent import Agent
+
+__all__ = ["Forms", "asked", "forms_of"]
+
+
+class Forms(NamedTuple):
+    """The forms that an agent takes part in: keywords of environments, with actions="full" of an `Agent` alone."""
+
+    actions: str
+    observation: str
+    stop: bool = True
+    ranked: bool = False
+
+    def of(self, task: Task) -> Task:
+        """The task in these forms; a `ValueError` where nothing would end its episodes."""
+        return task.replace(actions=self.actions, observation=self.observation, can_stop=self.stop)
+
+
+def asked(source: Any, name: str) -> Any:
+    """An attribute of the environment that a source is, or wraps, or the first one of several; else the source."""
+    layers: tuple[Any, ...] = (source, getattr(source, "unwrapped", None))
+    for envs in layers:
+        if isinstance(envs, (PureExplorationEnv, PureExplorationVectorEnv)):
+            return getattr(envs, name)
+    for envs in layers:
+        if not isinstance(source, Task) and hasattr(envs, "get_attr"):
+            return asked(envs.get_attr("unwrapped" if hasattr(envs, "env_is_wrapped") else name)[0], name)
+    return source
+
+
+def forms_of(agent: Any, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
+    """The forms that an agent, or any other object with a method `predict`, takes part in.
+
+    Those of a model are of its own environment, else of its card, else of `env_kwargs`. What these do not tell follows
+    from its spaces: `Discrete(K)` has no action that stops, and a `Box` of 4 K + 1 numbers holds beliefs.
+
+    Args:
+        agent: its attribute `observation`, if it has one, is the form of observations that it reads.
+        env_kwargs: of which `stop` is for what has no spaces that tell it, too.
+
+    Raises:
+        ValueError: for `stop` and `ranked` that are not True or False.
+    """
+    if isinstance(agent, Agent):
+        return Forms("full", agent.observation)
+    model = getattr(agent, "model", agent)  # of Stable-Baselines3, which an agent that has learned holds
+    card, (observation, stop) = (getattr(agent, "card", None) or {}).get("env_kwargs"), _by_spaces(model)
+    told: Mapping[str, Any] | None = card
+    with contextlib.suppress(Exception):  # of environments that are no longer there, or of others than this package
+        setting = asked(model.get_env(), "setting")
+        task = setting.task
+        told = {"stop": task.can_stop, "ranked": setting.ranked, "observation": task.observation}
+    if told is None:
+        told = {**(env_kwargs or {}), **({} if stop is None else {"stop": stop})}
+    observation = getattr(agent, "observation", None) or told.get("observation") or observation
+    stop = flag("stop", told.get("stop", stop is not False))
+    return Forms("arm", str(observation), stop, flag("ranked", told.get("ranked", False)))
+
+
+def _by_spaces(model: Any) -> tuple[str, bool | None]:
+    """The form of observations by the spaces of a model, and whether an action stops, None where they do not tell."""
+    seen, n = getattr(model, "observation_space", None), int(getattr(getattr(model, "action_space", None), "n", 0))
+    if isinstance(seen, spaces.Dict):
+        arms = math.prod(getattr(seen.spaces.get("pulls"), "shape", None) or (0,))
+        return "history" if "times" in seen.spaces else "statistics", {arms: False, arms + 1: True}.get(n)
+    size = math.prod(getattr(seen, "shape", None) or (0,))
+    for arms in (n - 1, n):
+        if arms > 1 and size in (widths := {len(FEATURES) * arms: "features", 4 * arms + 1: "belief"}):
+            return widths[size], arms < n
+    return "features", None

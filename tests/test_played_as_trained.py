@@ -1,0 +1,209 @@
+"""A model is played as it was trained: with or without an action that stops, by ranks or by arms, on what it read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+
+import torch
+from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.env_util import make_vec_env as sb3_make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+
+import agents
+from agents.cli import main
+from agents.core.forms import Forms, forms_of
+from agents.evaluation.lockstep import DRAWS
+from agents.learned import Trained, make_vec_env
+from bandit_envs import agent_uniforms
+
+ID, EPISODES = "bandit_envs/Threshold-v0", 12
+PLAIN = {"instance": {"sampler": {"arms": 4}}, "budget": 20}
+LEARNER = {**PLAIN, "stop": False, "reward": "gain"}
+MODES = [(ranked, observation) for ranked in (False, True) for observation in ("features", "belief")]
+
+
+def settings(ranked: bool, observation: str, **more: Any) -> dict[str, Any]:
+    return {**LEARNER, "ranked": ranked, "observation": observation, **more}
+
+
+def learned(kind: Any = PPO, env: Any = None, seed: int = 3, **given: Any) -> Any:
+    """A model after a short training, whose logits are spread so that its actions vary."""
+    env = make_vec_env(ID, 4, **given) if env is None else env
+    short = {"n_steps": 16, "batch_size": 32, "n_epochs": 1} if kind is PPO else {"learning_starts": 20}
+    model = kind(
+        "MlpPolicy" if given.get("observation") != "statistics" else "MultiInputPolicy", env, seed=seed, **short
+    )
+    model.learn(200)
+    if kind is PPO:
+        with torch.no_grad():
+            for layer in model.policy.mlp_extractor.policy_net[::2]:
+                layer.weight *= 3
+                layer.bias *= 0
+            model.policy.action_net.weight *= 60
+    return model
+
+
+def looped(model: Any, deterministic: bool = True, **given: Any) -> tuple[Any, ...]:
+    """Answers, scores and pulls of episodes 0, 1, ... of root 3 by a plain loop over an environment."""
+    envs = make_vec_env(ID, EPISODES, **given)
+    envs.seed(3)
+    seen, done, pulls = envs.reset(), np.zeros(EPISODES, bool), []
+    while not done.any():
+        actions = model.predict(seen, deterministic=True)[0]
+        if not deterministic:
+            u = agent_uniforms(envs.envs.public_seeds, envs.envs.total_pulls, seed=DRAWS)[:, 0]
+            chances = model.policy.get_distribution(torch.as_tensor(seen)).distribution.probs.detach().numpy()
+            actions = (chances.cumsum(axis=1) <= u[:, None]).sum(axis=1)
+        pulls.append(envs.envs.pulls.copy())
+        seen, _, done, infos = envs.step(actions)
+    assert done.all()
+    return np.array([i["answer"] for i in infos]), np.array([i["score"] for i in infos]), np.array(pulls[-1])
+
+
+def scores(agent: Any, env_kwargs: Any = LEARNER, **more: Any) -> Any:
+    rows = agents.evaluate({"it": agent}, ID, episodes=EPISODES, seed=3, env_kwargs=env_kwargs, progress=False, **more)
+    return rows.episodes["score"].to_numpy()
+
+
+@pytest.mark.parametrize(("ranked", "observation"), MODES)
+def test_evaluate_is_a_plain_loop_over_the_models_own_environment(ranked: bool, observation: str) -> None:
+    given = settings(ranked, observation)
+    model = learned(**given)
+    answers, wanted, pulls = looped(model, **given)
+    assert forms_of(model) == Forms("arm", observation, False, ranked)
+    for kwargs in (PLAIN, LEARNER, {**PLAIN, "ranked": not ranked, "stop": True}):  # its own environment comes first
+        for one in (model, Trained(model)):
+            assert np.array_equal(scores(one, kwargs), wanted)
+    for e in range(3):
+        trace = agents.play(model, ID, env_kwargs=PLAIN, seed=3, episode=e)
+        assert np.array_equal(trace.answer, answers[e])
+        assert (trace.pulls - pulls[e]).sum() == 1  # the last one
+        assert (trace.pulls >= pulls[e]).all()
+    drawn = looped(model, False, **given)[1]
+    assert np.array_equal(scores(model, deterministic=False), drawn)
+    assert not np.array_equal(drawn, wanted)
+
+
+@pytest.mark.parametrize(("ranked", "observation"), [(True, "belief"), (True, "features")])
+def test_a_model_without_environment_is_told_by_env_kwargs(tmp_path: Path, ranked: bool, observation: str) -> None:
+    given = settings(ranked, observation)
+    model = learned(**given)
+    wanted = looped(model, **given)[1]
+    model.save(tmp_path / "model")
+    bare = PPO.load(tmp_path / "model")
+    assert np.array_equal(scores(bare, {**LEARNER, "ranked": True}), wanted)
+    assert forms_of(bare) == Forms("arm", observation, False, False)  # by its spaces
+    assert not np.array_equal(scores(bare, PLAIN), wanted)
+
+
+@pytest.mark.parametrize("observation", ["statistics", "belief"])
+def test_models_of_sb3s_own_wrappers_and_of_other_kinds(observation: str) -> None:
+    given = settings(True, observation)
+    env = sb3_make_vec_env(ID, 2, env_kwargs=given)
+    model = learned(DQN if observation == "belief" else PPO, env, observation=observation)
+    assert forms_of(model) == Forms("arm", observation, False, True)
+    if observation == "belief":
+        assert np.array_equal(scores(model), looped(model, **given)[1])
+    else:
+        assert len(scores(model)) == EPISODES
+    own = gym.make(ID, **given)
+    for one in (model, Trained(model)):
+        reward, _ = evaluate_policy(one, own, n_eval_episodes=2, warn=False)
+        assert np.isfinite(reward)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A saved model with a card, and what a plain loop says of it."""
+    given = settings(True, "belief")
+    model = learned(**given)
+    card = {"env_id": ID, "env_kwargs": {**LEARNER, "ranked": True}}
+    return Trained(model, card).save(tmp_path_factory.mktemp("saved") / "model"), looped(model, **given)
+
+
+def test_a_saved_model_is_played_by_its_card(saved: tuple[Path, Any], tmp_path: Path) -> None:
+    path, (_, wanted, _) = saved
+    loaded = agents.load(path)
+    assert loaded.observation == "belief"
+    for one in (loaded, str(path)):
+        assert np.array_equal(scores(one, PLAIN), wanted)
+        assert np.array_equal(scores(one, {**PLAIN, "ranked": False}), wanted)
+    with pytest.raises(ValueError, match=r"ppo was trained with K = 4 arms, and the observation is of K = 5"):
+        loaded.predict(np.zeros((1, 21), np.float32))
+    with pytest.raises(ValueError, match=r"reads observation='belief', an array.*\(E, 4 \* K \+ 1\)"):
+        loaded.predict({"pulls": np.zeros((1, 4), int)})
+    with pytest.raises(ValueError, match="was trained with K = 4 arms, and the task has K = 5"):
+        scores(str(path), {"instance": {"sampler": {"arms": 5}}, "budget": 20})
+    card = path.with_suffix(".json")
+    (tmp_path / "model.json").write_text(json.dumps({**json.loads(card.read_text()), "env_kwargs": {"ranked": "no"}}))
+    (tmp_path / "model.zip").write_bytes(path.read_bytes())
+    with pytest.raises(ValueError, match="ranked must be True or False"):
+        scores(str(tmp_path / "model.zip"), PLAIN)
+
+
+def test_the_command_line_plays_it_so_too(saved: tuple[Path, Any], tmp_path: Path) -> None:
+    path, (_, wanted, _) = saved
+    line = (
+        f"evaluate Threshold --instance sampler(arms=4) --budget 20 --episodes {EPISODES} --seed 3 --agents {path} lsa"
+    )
+    assert main([*line.split(), "--out", str(tmp_path / "out")]) == 0
+    rows = agents.results(tmp_path / "out").episodes
+    assert np.array_equal(rows[rows["agent"] == str(path)]["score"].to_numpy(), wanted)
+
+
+@pytest.mark.parametrize(("ranked", "observation"), MODES)
+def test_a_session_shows_what_the_environment_shows(ranked: bool, observation: str, tmp_path: Path) -> None:
+    """It asks for the arms of the simulated episode, one by one, and ends with its answer."""
+    model = learned(**settings(ranked, observation))
+    trace = agents.play(model, ID, env_kwargs=PLAIN, seed=3)
+    session = agents.Session(model, gym.make(ID, **PLAIN), store=tmp_path / "session.db")
+    for arm, sample in zip(trace.arms, trace.samples, strict=True):
+        assert session.ask() == [arm]
+        session.tell(arm, sample)
+    assert len(set(trace.arms.tolist())) > 1
+    assert session.done
+    assert np.array_equal(session.answer(), trace.answer)
+
+
+@pytest.mark.parametrize(("ranked", "observation"), MODES)
+def test_certified_it_pulls_the_same_arms(ranked: bool, observation: str) -> None:
+    model = learned(**settings(ranked, observation))
+    wanted = agents.play(model, ID, env_kwargs=PLAIN, seed=3).arms
+
+    def strict(task: Any) -> Any:
+        return agents.make(model, task, stop="certificate", delta=1e-9)
+
+    assert np.array_equal(agents.play(strict, ID, env_kwargs={**PLAIN, "ranked": True}, seed=3).arms, wanted)
+
+
+def test_handcrafted_agents_never_see_these_keywords() -> None:
+    names = ["lsa", "uniform", "evidence"]
+    common = {**PLAIN, "delta": 0.1}
+    plain = agents.evaluate(names, ID, episodes=EPISODES, env_kwargs=common, progress=False)
+    model = learned(**settings(True, "belief"))
+    asked = {**common, "stop": False, "ranked": True, "reward": "gain"}
+    beside = agents.evaluate([*names, model], ID, episodes=EPISODES, env_kwargs=asked, progress=False).episodes
+    beside["agent"] = beside["agent"].astype(str)  # one more category
+    rows = plain.episodes.assign(agent=plain.episodes["agent"].astype(str))
+    assert beside[beside["agent"].isin(names)].reset_index(drop=True).equals(rows)
+    for wrong in ({"stop": 1}, {"ranked": "yes"}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be True or False"):
+            agents.evaluate("lsa", ID, episodes=1, env_kwargs={**PLAIN, **wrong})
+
+
+def test_models_with_and_without_an_action_that_stops_side_by_side() -> None:
+    """The spaces tell which is which, whatever `env_kwargs` say."""
+    stops, never = learned(**{**settings(False, "features"), "stop": True}), learned(**settings(False, "features"))
+    for model in (stops, never):
+        model.env = None
+    assert [forms_of(model, {"stop": False}).stop for model in (stops, never)] == [True, False]
+    result = agents.evaluate({"a": stops, "b": never}, ID, episodes=4, env_kwargs=LEARNER, progress=False)
+    assert (result.episodes["total_pulls"][result.episodes["agent"] == "b"] == 20).all()
