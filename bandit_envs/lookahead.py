@@ -12,15 +12,16 @@ phi of its first state (the tower property), whatever the policy; else the gain 
 symbols     r = R / (R + n), the share of the variance that R pulls resolve; d distance of a mean from its boundary, s
             its sd, z = d / s; G(z, r) the chance that an arm is classified right once the share r is resolved
             T(h, a) Owen's function (Owen 1956): G(z, r) = 1 - 2 T(z, sqrt((1 - r) / r)), normal approximation
-LOCAL       (Threshold, Feasible) phi = mean of G over arms. An arm of several dimensions is judged by the row of A that
-            is least likely to hold. The next sample: its two outcomes, four in two dimensions; in more, and for NORMAL,
-            one more pull is a larger share, E G(z', R / (R + n + 1)) = G(z, (R + 1) / (R + 1 + n)), exact by that row.
-            Of Threshold under BETA, phi(0) is exact.
+LOCAL       (Threshold, Feasible) phi = mean of G over arms. Of several rows of A, Phi(z) is the product of their
+            chances to hold. One more pull is a larger share, E G(z', R / (R + n + 1)) = G(z, (R + 1) / (R + 1 + n)): the
+            expectation over a normal sample. Of Threshold under BETA, phi(0) is exact, and the next sample one of two.
 TOP_K       (TopK, BestArm) phi = expected mean of the k largest future means m'_i ~ N(m_i, r_i v_i), over the prior's
             expectation of the score's range (the k best less the k worst). With N(x) the number of m'_i > x and any c,
             sum of the k largest = k c + sum (m'_i - c)^+ - int_c^inf (N - k)^+ dx - int_-inf^c (k - N)^+ dx;
             E (k - N)^+ by the Poisson-binomial recursion on 16 Gauss-Legendre points on either side of c, the middle
-            between the k-th mean and the next. It is linear in the law of each m'_i: a sample takes one recursion.
+            between the k-th mean and the next. One more pull is a larger share. (Two outcomes of a sample, with a
+            normal law after each, together make no normal law, and that difference is larger than the gain: BestArm
+            learned so ends behind uniform.) At the end, R = 0, it is one of two outcomes.
 ALL_GOOD    p_i = P(mean_i is good), phi = 1 - sum (1 - G(z_i, r_i)) / (2 sum p), Phi(z_i) = p_i; phi(0), the F1 of the
             best answer: max over j of 2 (sum of the j largest p) / (j + sum p). Mean x is good while all others are
             below h(x); p_i on 25 Gauss-Legendre points of Beta laws with counts up to LIMIT; beyond, and for all other
@@ -183,10 +184,13 @@ def _tolerated(model: Any, z: Any, r: Any, t: Any) -> Any:
 # --- LOCAL ------------------------------------------------------------------------------------------------------------
 
 
-@inlined
-def _row(potential: Any, m: Any, v: Any, at: Any) -> Any:
-    """Distance and sd of the row that is least likely to hold; > 0 inside. The arm's m and v begin at `at`."""
-    d, s, least = 0.0, 1.0, math.inf
+@part
+def _row(model: Any, m: Any, v: Any, at: Any) -> Any:
+    """Distance and sd of the boundary, > 0 inside; of several rows, z times the sd of the one least likely to hold.
+
+    Phi(z) is the product of the chances of the rows. The arm's m and v begin at `at`.
+    """
+    potential, d, s, least, chance = model.potential, 0.0, 1.0, math.inf, 1.0
     M, D = potential.A.shape
     for j in range(M):
         slack, square = potential.b[j], 0.0
@@ -195,8 +199,11 @@ def _row(potential: Any, m: Any, v: Any, at: Any) -> Any:
             slack -= a * m[at + i]
             square += a * a * v[at + i]
         sd = math.sqrt(square)
+        chance *= _below(model.normal, slack / sd)
         if slack / sd < least:
             d, s, least = slack, sd, slack / sd
+    if M > 1:
+        d = s * normal_quantile(max(min(chance, 1.0 - 1e-9), 1e-9))
     return d, s
 
 
@@ -221,24 +228,21 @@ def _arm_value(model: Any, m: Any, v: Any, at: Any, n: Any, R: Any) -> Any:
     """The chance that an arm is classified right after R more pulls."""
     if R <= 0.0 and model.potential.exact and model.prior.kind == BETA and n <= EXACT:
         return _beta_sure(model, m[at], n)
-    d, s = _row(model.potential, m, v, at)
+    d, s = _row(model, m, v, at)
     return _sure(model, d, s, R / (R + n))
 
 
 @part
 def _arm_after(model: Any, room: Any, i: Any, R: Any) -> Any:
     """Its expectation over the next sample of arm i."""
-    prior, D, n = model.prior, model.potential.A.shape[1], room.n[i]
-    if prior.kind == NORMAL or D > 2:
-        d, s = _row(model.potential, room.m, room.v, i * D)
+    D, n = model.potential.A.shape[1], room.n[i]
+    if model.prior.kind == NORMAL or not model.potential.exact:
+        d, s = _row(model, room.m, room.v, i * D)
         return _sure(model, d, s, (R + 1.0) / (R + 1.0 + n))
     found = 0.0
-    for outcome in range(1 << D):
-        chance = 1.0
-        for j in range(D):
-            now, spread, one = sampled(prior, room.m[i * D + j], room.v[i * D + j], n, float(outcome >> j & 1), 0.0)
-            room.trial[0, j], room.trial[1, j] = now, spread
-            chance *= one
+    for outcome in range(2):
+        now, spread, chance = sampled(model.prior, room.m[i], room.v[i], n, float(outcome), 0.0)
+        room.trial[0, 0], room.trial[1, 0] = now, spread
         found += chance * _arm_value(model, room.trial[0], room.trial[1], 0, n + 1.0, R)
     return found
 
@@ -261,27 +265,12 @@ def _largest(x: Any, K: Any, count: Any, out: Any, without: Any) -> None:
 
 
 @part
-def _look_around(model: Any, room: Any, R: Any, shares: Any) -> None:
-    """Set c, and how far from it future means can matter, if R pulls are to come, one of them at once.
-
-    Args:
-        shares: whether a pull is a larger share for either prior.
-    """
-    K, k, prior = len(room.n), model.potential.k, model.prior
+def _look_around(model: Any, room: Any, R: Any) -> None:
+    """Set c, and how far from it future means can matter, if R pulls are to come, one of them at once."""
+    K, k = len(room.n), model.potential.k
     for i in range(K):
-        m, n = room.m[i], room.n[i]
-        s = REACH * math.sqrt(room.v[i] * R / (R + n))
-        low, high = m - s, m + s
-        if prior.kind == NORMAL or shares:
-            s = REACH * math.sqrt(room.v[i] * (R + 1.0) / (R + 1.0 + n))
-            low, high = m - s, m + s
-        else:
-            left = max(R - 1.0 / K, 0.0)  # after a pull
-            for outcome in range(2):
-                now, v, _ = sampled(prior, m, room.v[i], n, float(outcome), 0.0)
-                s = REACH * math.sqrt(v * left / (left + n + 1.0))
-                low, high = min(low, now - s), max(high, now + s)
-        room.span[0, i], room.span[1, i] = low, high
+        s = REACH * math.sqrt(room.v[i] * (R + 1.0) / (R + 1.0 + room.n[i]))
+        room.span[0, i], room.span[1, i] = room.m[i] - s, room.m[i] + s
     _largest(room.m, K, k + 1, room.best, -1)
     room.state[0] = c = 0.5 * (room.best[k - 1] + room.best[k])
     _largest(room.span[1], K, k + 1, room.best, -1)
@@ -293,27 +282,13 @@ def _look_around(model: Any, room: Any, R: Any, shares: Any) -> None:
 @part
 def _exceeds(model: Any, room: Any, i: Any, R: Any, pulled: Any, q: Any) -> Any:
     """E (m'_i - c)^+ after R pulls, and one before if it is `pulled`; fill q (2 POINTS,) with P(m'_i > x)."""
-    x, points, prior, normal, c = room.points[0], 2 * POINTS, model.prior, model.normal, room.state[0]
-    m, v, n, total = room.m[i], room.v[i], room.n[i], 0.0
-    tried = pulled and prior.kind == BETA
-    pulls = R + 1.0 if pulled and not tried else R
-    if tried:
-        for g in range(points):
-            q[g] = 0.0
-    for outcome in range(2 if tried else 1):
-        chance, at, s = 1.0, m, math.sqrt(v * pulls / (pulls + n))
-        if tried:
-            at, spread, chance = sampled(prior, m, v, n, float(outcome), 0.0)
-            s = math.sqrt(spread * R / (R + n + 1.0))
-        total += chance * _part_above(normal, at - c, s)
-        inverse = 1.0 / max(s, 1e-300)
-        if tried:
-            for g in range(points):
-                q[g] += chance * _below(normal, (at - x[g]) * inverse)
-        else:
-            for g in range(points):
-                q[g] = _below(normal, (at - x[g]) * inverse)
-    return total
+    x, normal, m, n = room.points[0], model.normal, room.m[i], room.n[i]
+    pulls = R + 1.0 if pulled else R
+    s = math.sqrt(room.v[i] * pulls / (pulls + n))
+    inverse = 1.0 / max(s, 1e-300)
+    for g in range(2 * POINTS):
+        q[g] = _below(normal, (m - x[g]) * inverse)
+    return _part_above(normal, m - room.state[0], s)
 
 
 @inlined
@@ -590,7 +565,7 @@ def _phi(model: Any, room: Any, R: Any) -> Any:
     if kind == TOP_K:
         if R <= 0.0:
             return _top_now(model, room, -1)
-        _look_around(model, room, R, False)
+        _look_around(model, room, R)
         return _top(model, room, R, -1)
     _open_laws(model, room)
     return _good(model, room, R, -1)
@@ -651,19 +626,18 @@ def relative_gains(model: Any, room: Any, pulls: Any, total: Any) -> None:
     """Fill room.gains (K,) with the gains of all arms of one episode, less what is common to them, for greedy rules.
 
     That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. Of LOCAL and TOP_K a
-    pull is a larger share for either prior, as the head of this file has it for NORMAL: the outcomes of a sample, with a
-    normal law after each, together make no normal law, and that difference can be larger than the gain.
+    pull is a larger share throughout, of Threshold and at R = 0 too.
     """
     K, out = len(pulls), room.gains
     left = max(model.horizon - _read(model, room, pulls, total), 0.0)
     R = max(left - 1.0, 0.0) / K
     if model.potential.kind == LOCAL:
         for i in range(K):
-            d, s = _row(model.potential, room.m, room.v, i * model.potential.A.shape[1])
+            d, s = _row(model, room.m, room.v, i * model.potential.A.shape[1])
             n = room.n[i]
             out[i] = _sure(model, d, s, (R + 1.0) / (R + 1.0 + n)) - _sure(model, d, s, R / (R + n))
     elif model.potential.kind == TOP_K:
-        _look_around(model, room, left / K, True)
+        _look_around(model, room, left / K)
         _top_gains(model, room, R, out)
     else:
         _open_laws(model, room)
@@ -689,7 +663,7 @@ def _beliefs(model: Any, room: Any, pulls: Any, total: Any, out: Any) -> None:
             spread = room.v[star] * ((1.0 - potential.epsilon) ** 2 if potential.multiplicative else 1.0)
         for i in range(K):
             if potential.kind == LOCAL:
-                d, s = _row(potential, room.m, room.v, i * potential.A.shape[1])
+                d, s = _row(model, room.m, room.v, i * potential.A.shape[1])
                 own = s
             else:
                 d, own = room.m[i] - edge, math.sqrt(room.v[i])

@@ -80,11 +80,11 @@ def test_what_a_training_chooses_itself(tmp_path: Path) -> None:
     assert trained.card["checkpoints"][0]["steps"] == 0
     assert (tmp_path / "ppo.png").stat().st_size > 5000
     with_delta = agents.train(
-        "ppo", "TopK", steps=300, n_steps=16, num_envs=8, held_out=20, env_kwargs={"k": 2, "delta": 0.1, "max_pulls": 40}
+        "ppo", "TopK", steps=300, num_envs=8, held_out=20, env_kwargs={"k": 2, "delta": 0.1, "max_pulls": 40}
     )
     assert with_delta.card["env_kwargs"]["stop"] is True
     features = agents.train(
-        "ppo", "TopK", steps=300, num_envs=8, held_out=20, env_kwargs={**kwargs, "observation": "features", "stop": True}
+        "ppo", "TopK", steps=300, num_envs=8, held_out=20, env_kwargs={**kwargs, "observation": "features"}
     )
     assert features.card["env_kwargs"]["reward"] == "score"
     with pytest.raises(ValueError, match="train chooses 'actions' itself"):
@@ -108,9 +108,7 @@ def test_advice() -> None:
     one = {"difference": -0.1, "low": -0.2, "high": -0.05, "p": 0.0}
     level = {**one, "high": 0.01}
     result = {"differences": {"untrained": {"score": one}, "uniform": {"score": level}, "lsa": {"score": one}}}
-    assert advice("ppo", 5, result) == [
-        "lsa score significantly more than ppo here: train longer, or use them"
-    ]
+    assert advice("ppo", 5, result) == ["lsa score significantly more than ppo here: train longer, or use them"]
     assert advice("ppo", 5, {"differences": {"uniform": {"score": level}}}) == []
 
 

@@ -116,10 +116,9 @@ class Slow:
 
     def after(self, arm: int, R: float) -> float:
         kind = self.potential.kind
-        if not self.exactly and not self.beta and kind != 2:  # more pulls of Gaussian arms are a larger share
+        shares = not self.beta and not self.exactly or self.beta and (kind == 1 and R > 0)
+        if kind != 2 and shares or kind == 0 and not self.potential.exact:  # one more pull is a larger share
             return [self.local, self.top][kind](self.m, self.v, self.n, R, arm)
-        if kind == 0 and self.task.D > 2 and not self.exactly:  # as Gaussian, along the row
-            return self.local(self.m, self.v, self.n, R, arm)
         see = [self.local, self.top, self.good][kind]
         return sum(chance * see(m, v, n, R) for chance, m, v, n in self.outcomes(arm))
 
@@ -136,8 +135,9 @@ class Slow:
                 continue
             d, s = p.b - p.A @ m[i], np.sqrt(p.A**2 @ v[i])
             j, pulls = (d / s).argmin(), R + (i == arm)
+            z = d[j] / s[j] if len(d) == 1 else special.ndtri(np.clip(ndtr(d / s).prod(), 1e-9, 1 - 1e-9))
             G = right_exactly if self.exactly else right
-            found += G(d[j] / s[j], pulls / (pulls + n[i]), p.tolerance / s[j])
+            found += G(z, pulls / (pulls + n[i]), p.tolerance / s[j])
         return found / len(n)
 
     def normaliser(self) -> float:
@@ -155,14 +155,9 @@ class Slow:
 
     def window(self) -> tuple[float, float, float]:
         """c, and how far above and below it the points reach."""
-        K, k, m, n, v = self.task.K, self.potential.k, self.m[:, 0], self.n, self.v[:, 0]
-        R, after = self.left, self.next
-        reach = REACH * np.sqrt(v * (R + (not self.beta)) / (R + (not self.beta) + n))
+        k, m, R = self.potential.k, self.m[:, 0], self.left
+        reach = REACH * np.sqrt(self.v[:, 0] * (R + 1) / (R + 1 + self.n))
         low, high = m - reach, m + reach
-        for i in range(K) if self.beta else ():
-            for _, mi, vi, ni in self.outcomes(i):
-                s = REACH * np.sqrt(vi[i, 0] * after / (after + ni[i]))
-                low[i], high[i] = min(low[i], mi[i, 0] - s), max(high[i], mi[i, 0] + s)
         c = np.sort(m)[::-1][k - 1 : k + 1].mean()
         self.low_high = low, high
         return c, max(np.sort(high)[::-1][k] - c, 0.0), max(c - np.sort(low)[::-1][k - 1], 0.0)
