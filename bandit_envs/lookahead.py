@@ -13,8 +13,8 @@ symbols     r = R / (R + n), the share of the variance that R pulls resolve; d d
             its sd, z = d / s; G(z, r) the chance that an arm is classified right once the share r is resolved
             T(h, a) Owen's function (Owen 1956): G(z, r) = 1 - 2 T(z, sqrt((1 - r) / r)), normal approximation
 LOCAL       (Threshold, Feasible) phi = mean of G over arms. Of several rows of A, Phi(z) is the product of their
-            chances to hold. One more pull is a larger share, E G(z', R / (R + n + 1)) = G(z, (R + 1) / (R + 1 + n)): the
-            expectation over a normal sample. Of Threshold under BETA, phi(0) is exact, and the next sample one of two.
+            chances to hold. One more pull is a larger share, E G(z', R / (R + n + 1)) = G(z, (R + 1) / (R + 1 + n)),
+            the expectation over a normal sample. Of Threshold under BETA, phi(0) is exact, the next sample one of two.
 TOP_K       (TopK, BestArm) phi = expected mean of the k largest future means m'_i ~ N(m_i, r_i v_i), over the prior's
             expectation of the score's range (the k best less the k worst). With N(x) the number of m'_i > x and any c,
             sum of the k largest = k c + sum (m'_i - c)^+ - int_c^inf (N - k)^+ dx - int_-inf^c (k - N)^+ dx;

