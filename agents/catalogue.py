@@ -114,6 +114,7 @@ AGENTS: Registry[Any] = Registry(
         "evidence": "agents.certified.evidence:Evidence",
         "track-and-stop": "agents.certified.track_and_stop:TrackAndStop",
         "top-two": "agents.certified.top_two:TopTwo",
+        "look-ahead": "agents.look_ahead:LookAhead",
         "evolved": "agents.evolved.agent:Evolved",
         "ppo": "agents.models.cards:PPO",
     },

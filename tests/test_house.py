@@ -41,7 +41,7 @@ ORDER: dict[str, list[str]] = {
     ],
     "agents": [
         "core",
-        "thresholding top_k baselines models certified",
+        "thresholding top_k baselines look_ahead models certified",
         "all_good bounds",
         "evolved.network",
         "evolved.formula",

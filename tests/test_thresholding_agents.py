@@ -57,7 +57,8 @@ def make(name: str, source: Any = None, **parameters: Any) -> Any:
 # --- the catalogue ---------------------------------------------------------------------------------------------------
 
 
-APART = ("sar", "static", "offline", "hdoc", "evidence", "track-and-stop", "top-two")  # their twins are not among TWINS
+# Their twins are not among TWINS.
+APART = ("sar", "static", "offline", "hdoc", "evidence", "track-and-stop", "top-two", "look-ahead")
 
 
 def test_every_thresholding_agent_has_a_twin() -> None:

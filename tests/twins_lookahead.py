@@ -73,6 +73,8 @@ def short_of(q: np.ndarray, k: int) -> float:
 class Slow:
     """One state of a task: phi, and the gain of an arm. `exactly`: by adaptive integration."""
 
+    nodes = 16  # of a Gaussian sample
+
     def __init__(self, task: Task, pulls: np.ndarray, total: np.ndarray, exactly: bool = False) -> None:
         self.task, self.exactly, self.potential = task, exactly, task.make_problem().potential()
         self.beta = task.support is not None
@@ -104,7 +106,7 @@ class Slow:
                 m[arm], v[arm] = self.low + self.scale * now, self.scale**2 * now * (1 - now) / (n[arm] + 1)
                 yield np.where(x == 1, share, 1 - share).prod(), m, v, n
         else:
-            nodes, weights = np.polynomial.hermite_e.hermegauss(30 if self.exactly else 16)
+            nodes, weights = np.polynomial.hermite_e.hermegauss(30 if self.exactly else self.nodes)
             if self.exactly and self.next == 0 and self.potential.kind != 2:  # the answer now has kinks
                 nodes = np.linspace(-8, 8, 4001)
                 weights = np.exp(-(nodes**2) / 2)

@@ -1,0 +1,94 @@
+"""The look-ahead agent: pull the arm that raises most what the score will be if the rest goes to all arms equally.
+
+A knowledge gradient, the one-step greedy rule on the expected value of the answer (Frazier, Powell & Dayanik, SIAM
+Journal on Control and Optimization 2008, section 3), with one change: the value is that after a uniform rollout.
+
+symbols     T the horizon, t pulls so far, R = (T - t - 1) / K pulls of each arm that are left after this one
+            phi(R) the expected score of the answer after R more pulls of each arm (`bandit_envs.lookahead`)
+            gain of an arm: E phi(R) after it was pulled once more, less phi(R)
+departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 where an answer is a set: one sample seldom
+               changes it; phi(R) is phi(0) at the last pull
+            D2 the prior is that of `bandit_envs.belief`, which the task alone tells, in place of one that is given
+            D3 a pull is a larger share of the variance that is resolved, whatever its sample (AllGood: the mean over
+               two outcomes): see `relative_gains`
+            D4 gains that agree to 1e-12 are ties, which go to the lowest index: the rest is rounding
+            D5 of samples without a known range, each arm is pulled once first, in order: the prior takes their sigma
+               for the spread of the means, and where that is wider, arms never pulled would count as known
+            D6 the answer is that of the environment, by the empirical means
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bandit_envs import LookaheadModel, LookaheadRoom, Quiet, Simulation, episode_kernel, player, relative_gains
+
+from .core.agent import Agent, Ints, Observation, Problems, unfit
+
+__all__ = ["TIE", "LookAhead", "largest_gain"]
+
+TIE = 1e-12  # kernel constants: D4
+
+
+@episode_kernel
+def largest_gain(e: int, made: Any, sums: Any, ranged: Any, model: LookaheadModel, room: LookaheadRoom) -> Any:
+    """The arm with the largest gain; pulls made (E, K), sums of samples (E, K D), whether samples have a range."""
+    K, arm = made.shape[1], 0
+    if not ranged:
+        for i in range(K):
+            if made[e, i] == 0:
+                return i  # D5
+    relative_gains(model, room, made[e], sums[e])  # D1, D2, D3
+    for i in range(1, K):
+        arm = i if room.gains[i] > room.gains[arm] else arm
+    least = room.gains[arm] - TIE
+    for i in range(K):
+        if room.gains[i] >= least:
+            return i  # D4
+    return arm
+
+
+class LookAhead(Agent):
+    """The one-step greedy rule of the look-ahead potential.
+
+    Args:
+        task: a task or an environment, with a budget, or else with `max_pulls`, which is then the horizon.
+
+    Raises:
+        ValueError: where there is neither, and for a problem without a potential.
+    """
+
+    name, source = "look-ahead", "this package, after Frazier, Powell & Dayanik, SICON 2008"
+    solves = Problems(lambda kind: kind.has_potential(), "a problem with a look-ahead potential")
+    anytime = False
+    needs = "the budget, or max_pulls"
+
+    def __init__(self, task: Any) -> None:
+        super().__init__(task)
+        self.lookahead = self.task.lookahead(self.name)
+        if math.isnan(self.lookahead.horizon):
+            raise ValueError("look-ahead needs a budget, or else max_pulls, for its horizon; the task has neither")
+
+    @property
+    def plays(self) -> bool:
+        return True
+
+    def choose(self, observation: Observation, state: Any) -> Ints:
+        pulls = np.ascontiguousarray(observation["pulls"], np.int64)
+        total = np.ascontiguousarray(observation["total"], np.float64)
+        if total.size != pulls.size * self.task.D:
+            raise unfit(pulls, total, len(pulls), "total")
+        out = np.empty(len(pulls), np.int64)
+        model, room = self.lookahead.parts()
+        largest_gain(pulls, total.reshape(len(pulls), -1), self.task.support is not None, *model, *room, out)
+        return out
+
+    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
+        out = np.empty(len(observation["pulls"]), np.int64)
+        pulls, total = simulation.pulls.reshape(len(out), -1), simulation.statistics[0].reshape(len(out), -1)
+        model, room = self.lookahead.parts()
+        player(largest_gain)(pulls, total, self.task.support is not None, *model, *room, out, *simulation, *quiet)
+        return out

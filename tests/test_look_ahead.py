@@ -1,0 +1,154 @@
+"""The look-ahead agent: by hand, against a slow twin, on any way through the compiled code, and ahead of uniform."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from plays import copies_decide_alike
+from scipy import stats
+from twins_lookahead import Slow
+
+import agents
+from bandit_envs import Task
+
+GAUSSIAN = {"sampler": {"law": "gaussian", "arms": 4, "spread": 0.7}}
+RANGE = {"sampler": {"law": "uniform", "arms": 4, "spread": 0.3}}
+BERNOULLI = {"sampler": {"arms": 4}}
+POLYHEDRA = {"polyhedra": {"law": "bernoulli", "arms": 4, "dimensions": 2}}
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "threshold": ("Threshold", {"instance": BERNOULLI, "threshold": 0.4}),
+    "threshold, range": ("Threshold", {"instance": RANGE, "tolerance": 0.05}),
+    "threshold, gaussian": ("Threshold", {"instance": GAUSSIAN}),
+    "top": ("TopK", {"instance": BERNOULLI, "k": 2}),
+    "top, range": ("TopK", {"instance": RANGE, "k": 3}),
+    "top, gaussian": ("TopK", {"instance": GAUSSIAN, "k": 2}),
+    "best": ("BestArm", {"instance": BERNOULLI}),
+    "best, gaussian": ("BestArm", {"instance": GAUSSIAN}),
+    "good": ("AllGood", {"instance": BERNOULLI, "epsilon": 0.2}),
+    "good, gaussian": ("AllGood", {"instance": GAUSSIAN, "epsilon": 0.3}),
+    "feasible": ("Feasible", {"instance": POLYHEDRA}),
+    "feasible, gaussian": ("Feasible", {"instance": {"polyhedra": {"arms": 4, "dimensions": 3}}}),
+}
+EPISODES, BUDGET = 25, 14  # 300 instances
+
+
+def chosen(task: Task, pulls: list[int], total: list[float]) -> int:
+    """The arm that the agent pulls in this state, without a memory."""
+    T, x = np.array(pulls), np.array(total)
+    mean = x / np.maximum(T, 1)
+    seen = {"pulls": T, "total": x, "mean": mean, "variance": mean * (1 - mean)}
+    rest = {"remaining": np.array([(task.budget or -1) - T.sum()]), "public_seed": np.array([1])}
+    return int(agents.make("look-ahead", task).predict(seen | rest)[0])
+
+
+def test_by_hand() -> None:
+    threshold = Task("Threshold", {"threshold": 0.5}, K=2, budget=2, actions="arm")
+    assert chosen(threshold, [0, 0], [0, 0]) == 0  # a tie
+    # One pull left: z = 0 and r = 1/3 gain asin(sqrt(1/3)) / pi = .196 (the orthant), z = .707 and r = 1/4 less.
+    assert chosen(threshold, [1, 0], [1, 0]) == 1
+    assert chosen(threshold, [0, 1], [0, 1]) == 0
+    # One pull left. Means .6, .5, .5, which that pull moves by .082, .1 and .167 (sd): the widest is most likely best.
+    best = Task("BestArm", {}, K=3, budget=6, actions="arm")
+    assert chosen(best, [3, 2, 0], [2, 1, 0]) == 2
+    # Without a known range, every arm is pulled once first.
+    gaussian = Task("BestArm", {}, K=3, budget=6, actions="arm", law="gaussian", support=None, sigma=0.01)
+    assert chosen(gaussian, [5, 0, 0], [5.0, 0, 0]) == 1
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_the_slow_twin(case: str) -> None:
+    problem, kwargs = CASES[case]
+    envs: Any = gym.make_vec(
+        f"bandit_envs/{problem}-v0",
+        EPISODES,
+        autoreset_mode="Disabled",
+        budget=BUDGET,
+        actions="full",
+        **kwargs,
+    )
+    agent, state, task = agents.make("look-ahead", envs), None, envs.unwrapped.task
+    observation, _ = envs.reset(seed=3)
+    ties = 0
+    for _ in range(BUDGET):
+        action, state = agent.predict(observation, state)
+        for e in range(EPISODES):
+            pulls, arm = observation["pulls"][e], action["arm"][e]
+            if task.support is None and (pulls == 0).any():
+                assert arm == np.flatnonzero(pulls == 0)[0]
+                continue
+            slow = Slow(task, pulls, observation["total"][e])
+            slow.beta &= problem == "AllGood"  # else a pull is a larger share, as of Gaussian arms
+            slow.nodes = 2
+            gains = np.array([slow.after(i, slow.next) for i in range(task.K)])
+            if arm != gains.argmax():
+                assert gains[arm] > gains.max() - 1e-9, (e, gains)
+                ties += 1
+        observation, *_ = envs.step(action)
+    assert ties < EPISODES * BUDGET / 2  # else nothing is compared
+
+
+def play(case: str, episodes: int = 6, **kwargs: Any) -> Any:
+    problem, own = CASES[case]
+    return agents.evaluate(
+        "look-ahead", f"bandit_envs/{problem}-v0", episodes=episodes, env_kwargs={**own, "budget": 40, **kwargs}
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_alone_in_a_batch_and_compiled_it_pulls_the_same_arms(case: str) -> None:
+    problem, own = CASES[case]
+    rules = {**own, "budget": 40}
+    played, pulls = play(case), np.zeros(4)
+    for e in range(6):
+        env = gym.make(f"bandit_envs/{problem}-v0", **rules)
+        agent = agents.make("look-ahead", env)
+        observation, _ = env.reset(seed=0, options={"episode": e})
+        done, anew = False, False
+        while not done:
+            arm, state = agent.predict(observation, None if anew else 1)
+            anew = not anew
+            observation, _, done, _, info = env.step(arm)
+        pulls += observation["pulls"]
+        row = played.episodes.iloc[e]
+        assert (row["score"], row["total_pulls"]) == (info["score"], 40)
+        assert row["correct"] == info["correct"]
+    np.testing.assert_allclose(played.pulls["pulls"].to_numpy() * 6, pulls, atol=1e-9)
+    copies_decide_alike(agent, gym.make_vec(f"bandit_envs/{problem}-v0", 4, actions="arm", **rules), 25)
+
+
+def test_the_horizon() -> None:
+    capped = Task("Threshold", {"threshold": 0.5}, K=3, delta=0.1, max_pulls=70)
+    assert agents.make("look-ahead", capped).lookahead.horizon == 70
+    with pytest.raises(ValueError, match=r"look-ahead needs a budget, or else max_pulls.*neither"):
+        agents.make("look-ahead", Task("Threshold", {"threshold": 0.5}, K=3, delta=0.1))
+    with pytest.raises(ValueError, match="single coordinates"):
+        agents.make("look-ahead", Task("Feasible", {"A": [[1, 1]], "b": [1]}, K=3, D=2, budget=9, pull="coordinate"))
+    assert all("look-ahead" in agents.names(problem) for problem in ("Threshold", "TopK", "AllGood", "Feasible"))
+
+
+# Paired differences from uniform sampling, in standard errors: with no difference more than this has probability 1e-6.
+LIMIT = float(stats.norm.isf(1e-6))
+COMPARED = {"Threshold": {}, "TopK": {"k": 3}, "AllGood": {"epsilon": 0.2}}
+
+
+def ahead(problem: str, name: str) -> float:
+    """How many standard errors the agent is ahead of `uniform` in 1,000 episodes."""
+    found = agents.evaluate(
+        [name, "uniform"], f"bandit_envs/{problem}-v0", episodes=1000, env_kwargs={**COMPARED[problem], "budget": 100}
+    ).episodes
+    scores = {one: rows["score"].to_numpy() for one, rows in found.groupby("agent")}
+    difference = scores[name] - scores["uniform"]
+    return float(difference.mean() / (difference.std() / np.sqrt(len(difference))))
+
+
+@pytest.mark.parametrize("problem", COMPARED)
+def test_it_is_ahead_of_uniform_sampling(problem: str) -> None:
+    assert ahead(problem, "look-ahead") > LIMIT
+
+
+@pytest.mark.parametrize("problem", COMPARED)
+def test_the_limit_has_teeth(problem: str) -> None:
+    assert ahead(problem, "random") < LIMIT
