@@ -13,10 +13,10 @@ import re
 import sys
 
 import gymnasium as gym
+from bounds import best, reached
 
 import agents
 import bandit_envs  # noqa: F401  (registers the environments)
-from agents.bounds import best, reached
 
 EPISODES = int(sys.argv[1]) if len(sys.argv) > 1 else 400_000
 ROWS = re.compile(sys.argv[2] if len(sys.argv) > 2 else ".")

@@ -11,12 +11,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from bounds import best, reached, relaxed
+from bounds.answers import answers_of
+from bounds.states import Level
 from twins import by_fractions
 
 import agents
-from agents.bounds import best, reached, relaxed
-from agents.bounds.answers import answers_of
-from agents.bounds.states import Level
 
 State = tuple[tuple[int, int], ...]  # (a, b) of each arm: its posterior is Beta(a, b)
 

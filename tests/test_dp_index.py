@@ -8,10 +8,10 @@ from fractions import Fraction
 import gymnasium as gym
 import numpy as np
 import pytest
+from bounds import relaxed
 from twins import by_fractions, by_index, dp_indices, follow, play
 
 import agents
-from agents.bounds import relaxed
 from agents.thresholding.dp_index import BAND, Table, index_table
 
 THRESHOLD = "bandit_envs/Threshold-v0"

@@ -7,7 +7,7 @@ apart into one problem of optimal stopping per arm (Whittle, Journal of Applied 
 
 The index of a state is the price at which pulling once more, and going on as is best, costs as much as stopping; it is
 the largest drop of the error per pull that any stopping rule can bring (Opt-KG looks one pull ahead). The policy pulls
-the arm with the largest index. `agents.bounds.relaxed` is what the relaxation says of any policy.
+the arm with the largest index. `relaxed` of `examples/bounds` is what the relaxation says of any policy.
 
 symbols     Beta(a, b) posterior of an arm's mean, p = a / (a + b), theta threshold, N the horizon: pulls of an arm
             L(a, b) = min(P(mean < theta), P(mean >= theta)) the error of stopping

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.core.agent import Floats, Ints
 from bandit_envs import jit, part
-
-from ..core.agent import Floats, Ints
 
 __all__ = ["Level", "look_back", "next_ones"]
 

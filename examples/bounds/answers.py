@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from agents.core.agent import Bools, Floats
 from bandit_envs import Problem, beta_below, jit
 
-from ..core.agent import Bools, Floats
 from .states import Level, next_ones
 
 __all__ = ["Answers", "answers_of"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from agents.core.agent import Agent, task_of
+from agents.thresholding.prior import prior_of
 from bandit_envs import Task
 
-from ..core.agent import Agent, task_of
-from ..thresholding.prior import prior_of
 from .answers import Answers, answers_of
 from .states import Level, look_back
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..thresholding.dp_index import HORIZON, LEAST, Table, value_of_prior
+from agents.thresholding.dp_index import HORIZON, LEAST, Table, value_of_prior
 
 __all__ = ["relaxed"]
 
