@@ -9,6 +9,9 @@ by importance sampling.
     python tests/hostile.py --list                           the keys of the cells
     python tests/hostile.py --report rows.csv                what has been found
 
+Where an agent stops in no episode nothing can fail: the cell has no power. `powered` finds another instance for it by
+a few episodes, of a root of their own, so that the limits hold for the cells that it has chosen as for all others.
+
 False-alarm level: an agent that errs with a probability of exactly delta in every single cell exceeds any of its limits
 with probability 1e-6 at most, over all cells together.
 """
@@ -22,13 +25,14 @@ import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hostile_cells import CELLS, OUTSIDE, Cell
+from hostile_cells import CELLS, OUTSIDE, Cell, neighbours
 from hostile_tilted import TILTED, TiltedCell, estimate
 from scipy import stats
 
@@ -37,12 +41,14 @@ from agents.core import ALL_PROBLEMS, Agent
 from agents.core.certified import Certified
 from bandit_envs.arms import from_dict
 
-__all__ = ["ALL", "FALSE_ALARM", "Hostile", "Row", "chosen", "limit", "play", "run", "seed_of"]
+__all__ = ["ALL", "FALSE_ALARM", "Hostile", "Row", "chosen", "limit", "play", "powered", "run", "seed_of"]
 
 EPISODES = 10_000
 ALL: tuple[Cell | TiltedCell, ...] = (*CELLS, *TILTED)
 FALSE_ALARM = 1e-6 / len(ALL)  # of each cell
 HOSTILE = "hostile(stop='certificate')"
+NO_POWER = "no power"
+FEWEST, TRIES = 400, 12  # of `powered`: episodes, and instances beside the cell's own
 
 
 class Hostile(Agent):
@@ -81,8 +87,9 @@ class Row:
         stopped: episodes that the agent has ended by itself. wrong: of these, how many wrongly; of a tilted cell, the
             estimate of their share. astray: wrong answers in all, also of episodes that were cut: how hostile it is.
         limit: of `wrong`; of a tilted cell, delta, which the upper confidence limit `high` must not exceed.
-        verdict: "within" or "above" the limit; "none stopped", of which nothing is learned; "undecided" for a tilted
-            cell whose confidence limits are on both sides of delta; `OUTSIDE` where nothing is promised.
+        verdict: "within" or "above" the limit; `NO_POWER` where none stopped, of which nothing is learned; "undecided"
+            for a tilted cell whose confidence limits are on both sides of delta; `OUTSIDE` where nothing is promised.
+        played: the key of the cell that stands for this one, which may be itself.
     """
 
     cell: str
@@ -100,6 +107,7 @@ class Row:
     high: float
     verdict: str
     seconds: float
+    played: str
 
 
 def seed_of(key: str) -> int:
@@ -120,11 +128,11 @@ def _named(cell: Cell) -> Any:
     return {cell.agent: lambda task: Certified(task, Hostile(task, means))}
 
 
-def play(cell: Cell, episodes: int, agent: Any = None) -> Any:
+def play(cell: Cell, episodes: int, agent: Any = None, root: str = "") -> Any:
     """The rows of the episodes of a cell, a DataFrame.
 
     Args:
-        agent: another one in place of the cell's, in a form that `evaluate` takes.
+        agent: another one in place of the cell's, in a form that `evaluate` takes. root: of other episodes.
     """
     place = cell.instance
     kwargs = {"instance": place.arms, "delta": cell.delta, "max_pulls": cell.most, **place.rules}
@@ -132,11 +140,27 @@ def play(cell: Cell, episodes: int, agent: Any = None) -> Any:
         _named(cell) if agent is None else agent,
         place.problem,
         episodes=episodes,
-        seed=seed_of(cell.key),
+        seed=seed_of(cell.key + root),
         env_kwargs=kwargs,
         progress=False,
     )
     return found.episodes
+
+
+def powered(cell: Cell | TiltedCell, episodes: int = EPISODES, taken: Container[str] = ()) -> Cell | TiltedCell:
+    """The first of a cell and of TRIES of its neighbours where the agent stops in any episode; itself if there is none.
+
+    Args:
+        episodes: of the cell; a tenth of them is played, or FEWEST where these are more.
+        taken: keys of cells that stand for others already.
+    """
+    if isinstance(cell, TiltedCell) or cell.promise == OUTSIDE:
+        return cell
+    free = (other for other in neighbours(cell) if other.key not in taken)
+    for one in (cell, *islice(free, TRIES)):
+        if not play(one, max(FEWEST, episodes // 10), root=", power")["truncated"].all():
+            return one
+    return cell
 
 
 def run(cell: Cell | TiltedCell, episodes: int, agent: Any = None, level: float = FALSE_ALARM) -> Row:
@@ -154,13 +178,14 @@ def run(cell: Cell | TiltedCell, episodes: int, agent: Any = None, level: float 
         problem, rules, promise, most = cell.problem, cell.rules, cell.promise, cell.most
         stopped, wrong, astray, high, bound = found.stopped, found.wrong, found.astray, found.high, cell.delta
         verdict = "within" if high <= bound else "above" if found.low > bound else "undecided"
+        verdict = verdict if stopped else NO_POWER
     else:
         rows = play(cell, episodes, agent)
         problem, rules, promise, most = cell.instance.problem, cell.instance.rules, cell.promise, cell.most
         ended = ~rows["truncated"].astype(bool)
         stopped, astray = int(ended.sum()), int((~rows["correct"]).sum())
         wrong, bound = float((ended & ~rows["correct"]).sum()), float(limit(cell.delta, episodes, level))
-        verdict = "above" if wrong > bound else "within" if stopped else "none stopped"
+        verdict = "above" if wrong > bound else "within" if stopped else NO_POWER
         verdict = OUTSIDE if promise == OUTSIDE else verdict
     told = {name: value for name, value in rules.items() if name not in ("A", "b")}  # which the key names
     return Row(
@@ -179,6 +204,7 @@ def run(cell: Cell | TiltedCell, episodes: int, agent: Any = None, level: float 
         high,
         verdict,
         round(time.perf_counter() - begin, 2),
+        cell.key,
     )
 
 
@@ -207,7 +233,7 @@ def _mended(path: Path) -> None:
 
 
 def run_all(cells: Sequence[Cell | TiltedCell], episodes: int, out: Path | None) -> list[Row]:
-    """Play cells that `out` does not have with so many episodes, and append each row to it."""
+    """Play cells that `out` does not have with so many episodes, or what stands for them, and append each row to it."""
     rows: list[Row] = []
     if out is not None:
         _mended(out)
@@ -216,7 +242,9 @@ def run_all(cells: Sequence[Cell | TiltedCell], episodes: int, out: Path | None)
     for i, cell in enumerate(cells):
         if cell.key in done:
             continue
-        row = run(cell, episodes)
+        begin = time.perf_counter()
+        row = run(powered(cell, episodes, {row.played for row in rows}), episodes)
+        row = replace(row, cell=cell.key, seconds=round(time.perf_counter() - begin, 2))
         rows.append(row)
         if out is not None:
             fresh = not out.exists() or not out.stat().st_size
@@ -226,7 +254,7 @@ def run_all(cells: Sequence[Cell | TiltedCell], episodes: int, out: Path | None)
                     writer.writeheader()
                 writer.writerow(asdict(row))
         told = f"{row.wrong:g} of {row.stopped} stopped, limit {row.limit:g}"
-        print(f"{i + 1}/{len(cells)} {row.seconds:6.1f} s  {row.verdict:9} {told}  {row.cell}", flush=True)
+        print(f"{i + 1}/{len(cells)} {row.seconds:6.1f} s  {row.verdict:9} {told}  {row.played}", flush=True)
     return rows
 
 
@@ -234,11 +262,12 @@ def report(rows: Sequence[Row]) -> int:
     """Print what stands out, where nothing is promised too. Returns how many cells are not within their limits."""
     verdicts = Counter(row.verdict for row in rows)
     told = ", ".join(f"{n} {name}" for name, n in verdicts.items())
-    print(f"{len(rows)} cells, {sum(row.seconds for row in rows):.0f} s: {told}")
+    others = sum(row.played != row.cell for row in rows)
+    print(f"{len(rows)} cells, {sum(row.seconds for row in rows):.0f} s: {told}; {others} on another instance")
     for row in sorted(rows, key=lambda row: row.verdict):
         rate = row.wrong if row.high else row.wrong / row.episodes
-        if row.verdict in ("above", "undecided") or row.verdict == OUTSIDE and rate > row.delta:
-            print(f"{row.verdict}: wrong {rate:.3g}, of {row.stopped / row.episodes:.3g} stopped: {row.cell}")
+        if row.verdict in ("above", "undecided", NO_POWER) or row.verdict == OUTSIDE and rate > row.delta:
+            print(f"{row.verdict}: wrong {rate:.3g}, of {row.stopped / row.episodes:.3g} stopped: {row.played}")
     return verdicts["above"] + verdicts["undecided"]
 
 

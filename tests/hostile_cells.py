@@ -16,7 +16,7 @@ from hostile_instances import INSTANCES as SCALAR_INSTANCES
 
 from bandit_envs import Categorical
 
-__all__ = ["CELLS", "DELTAS", "INSTANCES", "OUTSIDE", "Cell", "bare"]
+__all__ = ["CELLS", "DELTAS", "INSTANCES", "OUTSIDE", "Cell", "bare", "neighbours"]
 
 DELTAS = (0.5, 0.3, 0.1, 0.05, 0.01)
 INSTANCES = SCALAR_INSTANCES | {"Feasible": FEASIBLE}
@@ -217,6 +217,21 @@ def _promise(agent: str, instance: Instance) -> str:
     return "nominal" if bernstein and instance.law.startswith("Gaussian") else "proven"  # W is 6 sd there
 
 
+def neighbours(cell: Cell) -> Iterator[Cell]:
+    """The same agent at the same delta on the other instances of the problem, every fifth one first: shapes differ.
+
+    Cells of the catalogue are left out; there is none where nothing is promised.
+    """
+    met = [instance for instance in INSTANCES[cell.instance.problem] if _fits(cell.agent, instance)]
+    at = next((i for i, instance in enumerate(met) if instance is cell.instance), len(met))
+    if cell.promise != OUTSIDE:
+        rest = met[at + 1 :] + met[:at]
+        for instance in (instance for k in range(5) for instance in rest[k::5]):
+            other = Cell(cell.agent, instance, cell.delta, _promise(cell.agent, instance))
+            if other.key not in KEYS:
+                yield other
+
+
 def _paired(problem: str) -> Iterator[Cell]:
     for j, agent in enumerate(AGENTS[problem]):
         met = [instance for instance in INSTANCES[problem] if _fits(agent, instance)]
@@ -244,3 +259,4 @@ def _cells() -> tuple[Cell, ...]:
 
 
 CELLS = _cells()
+KEYS = {cell.key for cell in CELLS}
