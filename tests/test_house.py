@@ -42,7 +42,7 @@ ORDER: dict[str, list[str]] = {
     "agents": [
         "core",
         "thresholding top_k baselines look_ahead models certified",
-        "all_good bounds",
+        "all_good",
         "evolved.network",
         "evolved.formula",
         "evolved.coupled",
