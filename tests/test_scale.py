@@ -14,7 +14,7 @@ from scipy.stats import binom
 import agents
 import bandit_envs as be
 from agents.cli import main
-from bandit_envs.evidence.scale import ALPHA, REPEATS, refutation
+from bandit_envs.evidence.scale import ALPHA, refutation
 
 pytest.importorskip("sqlalchemy")
 
@@ -107,6 +107,24 @@ def test_no_answer_is_certified_by_a_scale_that_the_results_refute(name: str, si
     assert not (stopped & ~result.episodes.correct).any()
 
 
+@pytest.mark.parametrize("name", ["evidence", "top-two", "track-and-stop"])
+def test_each_arm_must_bear_a_scale_out(name: str) -> None:
+    """A quiet arm says nothing of another that was measured once: `top-two` was wrong in two episodes of five."""
+    quiet = np.random.default_rng(0).uniform(0.49, 0.55, 400)
+    arms = be.Resampled([quiet, np.r_[np.zeros(550), np.ones(450)]])
+    kwargs = {"instance": arms, "threshold": 0.5, "delta": 0.1, "max_pulls": 2000}
+    result = agents.evaluate([f"{name}(sigma=0.05)"], "Threshold", episodes=300, env_kwargs=kwargs)
+    assert (~result.episodes.truncated & ~result.episodes.correct).sum() <= binom.isf(1e-6, 300, 0.01)
+
+
+def test_a_scale_beyond_all_ratios(tmp_path: Path) -> None:
+    facts = {"problem": "BestArm", "arms": 2, "delta": 0.1, "sigma": 1e-90, "range": (0, 1e70)}
+    with agents.Session("evidence", facts, store=tmp_path / "s.db") as session:
+        with pytest.warns(UserWarning, match="refuted"):
+            session.tell_all([(i % 2, 0.5 * (i % 2) + 0.1 * (i % 3)) for i in range(80)])
+        assert session.certificate == 0.0
+
+
 def test_the_known_scale_counts_in_its_place() -> None:
     """Episodes end: as soon as without sigma, or little later."""
     apart = be.Resampled([np.r_[np.zeros(8), np.ones(2)], np.r_[np.zeros(3), np.ones(7)]])
@@ -127,8 +145,12 @@ def test_the_levels_are_those_of_the_known_scale() -> None:
     assert level[0] < 0.01
     assert doubtful(0.2, 2).levels(pulls, mean, variance, inside) == [1.0]
     assert doubtful(0.2, 2).levels(pulls, mean, variance * 0.03, inside)[0] < 1e-6
-    few = doubtful(0.2, 2).trial(np.array([20, 10]), np.array([0.03, 0.03]))
-    assert few == (False, 28, REPEATS)
+    for counts, waits in (([20, 13], True), ([20, 14], False), ([40, 7], True), ([40, 8], False)):
+        test = doubtful(0.2, 2).trial(np.array(counts), np.array([0.03, 0.03]))
+        assert test == (False, sum(counts) - 2, min(counts))
+        assert test.waits == waits
+        level = doubtful(0.2, 2).levels(np.array([counts]), mean, variance * 0.03, inside)[0]
+        assert (level == 1.0) == waits
     assert doubtful(1.5, 2, 1.5).trial(pulls[0], variance[0]) is None
 
 
@@ -172,12 +194,14 @@ def test_sessions_say_so_on_the_command_line_and_on_the_page(tmp_path: Path, cap
         session.tell_all([(0, 0.51), (1, 0.53)])
         assert session.doubts == []
         session.tell_all([(0, 0.52), (1, 0.5)])
-        assert "once 32 repeated results bear it out, 2 so far" in session.doubts[0]
+        assert "32 repeated ones in all, bear it out (2 and 2 so far)" in session.doubts[0]
         with pytest.warns(UserWarning, match="refuted"):
             session.tell_all([(0, 0.0), (1, 1.0)])
         assert state(session)["doubts"] == session.doubts
-    main(["session", "show", str(tmp_path / "s.db")])
-    assert "sigma=0.05 is refuted: results of one arm vary by about" in capsys.readouterr().err
+    for line in (["show"], ["tell"]):
+        main(["session", *line, str(tmp_path / "s.db"), *(["0", "0.5"] if line == ["tell"] else [])])
+        said = capsys.readouterr().err
+        assert said.startswith("note: sigma=0.05 is refuted: results of one arm vary by about")
 
 
 def test_little_noise_is_named_early_in_python_too(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import re
 import sys
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic
@@ -45,9 +47,21 @@ class Action(ABC):
     def run(self) -> None:
         """Do it, and print the result."""
 
-    def opened(self) -> Any:
-        """The session in the file."""
-        return agents.Session(store=self.file, trust=self.trust)
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The session in the file; what it warns of is noted."""
+        with _noted(), agents.Session(store=self.file, trust=self.trust) as session:
+            yield session
+
+
+@contextmanager
+def _noted() -> Iterator[None]:
+    """Print warnings as notes, at the end."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for one in said:
+        note(str(one.message))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,15 +102,12 @@ class New(Action, Generic[Options]):
             option, sentence = lacking[0], PROBLEMS[facts["problem"]].parameters[lacking[0]]
             raise ValueError(f"{facts['problem']} needs --{option}: {sentence}")
         task, names = task_from_facts(facts)
-        with warnings.catch_warnings(record=True) as doubts:
-            warnings.simplefilter("always", UserWarning)
+        with _noted():
             store = agents.Session(self.agent or suggested(task), facts, store=self.file, trust=self.trust)
         if store.version:
             raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")
         print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {self.agent or suggested(task)}")
         print(question(task))
-        for doubt in doubts:
-            note(str(doubt.message))
         if task.delta is not None and not getattr(store.agent, "stops", False):
             name, does = self.agent or suggested(task), "never stops by itself"
             does = does if task.budget is None else "spends the whole budget"

@@ -101,10 +101,10 @@ def about_noise(book: Book) -> tuple[str, str] | None:
                 f"sigma={sigma:g} is refuted: results of one arm vary by about {noise:.3g}; {known}. {ANOTHER}, "
                 "without sigma or with one that holds for every arm"
             )
-        if spare and test.repeats < test.needed:
+        if spare and test.waits:
             return "waits", (
-                f"a certificate counts on sigma={sigma:g} once {test.needed} repeated results bear it out, "
-                f"{test.repeats} so far; until then {known}"
+                f"a certificate counts on sigma={sigma:g} once 8 results of each arm, and 32 repeated ones in all, "
+                f"bear it out ({test.fewest} and {test.repeats} so far); until then {known}"
             )
     if spare >= ENOUGH and task.D == 1 and task.law != "bernoulli" and 0 < noise < sigma / LESS:
         return "quiet", (

@@ -128,7 +128,7 @@ class Session:
         Raises:
             ValueError: for an unknown or withdrawn arm, and for what is no number in the support; nothing is recorded.
         """
-        self.tell_all([(arm, value)], who)
+        self._record([("", arm, value)], who)
 
     def tell_all(self, results: Iterable[tuple[int | str, Any]], who: str | None = None) -> int:
         """Record results, all of them or, where one is wrong, none.

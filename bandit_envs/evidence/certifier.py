@@ -136,7 +136,7 @@ class Certifier(NamedTuple):
         if self.numbers[LAW] != GAUSSIAN or sigma >= known * (1.0 - 1e-9):
             return self
         numbers = self.numbers.copy()
-        numbers[DOUBT] = (known / sigma) ** 2
+        numbers[DOUBT] = known / sigma * (known / sigma)  # inf beyond all floats
         return self._replace(numbers=numbers, room=self.room + len(numbers) + 3)  # 3: `needed` of a decider
 
     def trial(self, pulls: NDArray[np.int64], variance: Floats) -> Trial | None:

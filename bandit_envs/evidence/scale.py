@@ -8,8 +8,8 @@ is no larger than a supermartingale begun at 1, whatever rule pulls. So are prod
 arms and over coordinates. By Ville's inequality their mean ever reaches 1 / ALPHA with probability ALPHA at most.
 
 The test is necessary and not sufficient: Bernoulli(.01) has the standard deviation .0995 and the sub-Gaussian scale
-.327. Nor can it refute anything before results are repeated. So a claim counts after `REPEATS` repeated results only:
-those beyond the first of an arm whose results differ, or that has `PLAIN` of them.
+.327. Nor can it refute anything before results are repeated. So a claim counts once every arm has `EACH` results, and
+`REPEATS` results, those beyond the first of each arm, are repeated.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from ..compiled import jit, part
 from .boundaries import D_AT, PRIOR
 
-__all__ = ["Trial", "is_borne_out", "trial"]
+__all__ = ["EACH", "REPEATS", "Trial", "is_borne_out", "trial"]
 
 ALPHA = 1e-3  # kernel constants: with which a scale that is right is refuted in an episode, at most
 STEP, STEPS = 0.7, 24  # kernel constants: u = STEP, STEP^2, ...
-REPEATS, PLAIN = 32, 8  # kernel constants
+REPEATS, EACH = 32, 8  # kernel constants
 
 
 class Trial(NamedTuple):
@@ -35,7 +35,12 @@ class Trial(NamedTuple):
 
     refuted: bool  # they vary too much for it
     repeats: int  # repeated results so far
-    needed: int = REPEATS  # before it counts
+    fewest: int  # results of an arm
+
+    @property
+    def waits(self) -> bool:
+        """Whether there are too few of them."""
+        return self.repeats < REPEATS or self.fewest < EACH
 
 
 @part
@@ -56,27 +61,19 @@ def refutation(numbers: Any, pulls: Any, variance: Any) -> Any:
 
 
 @part
-def repeats(numbers: Any, pulls: Any, variance: Any) -> Any:
-    """How many results have been repeated."""
-    D, found = np.int64(numbers[D_AT]), 0
-    for k in range(len(pulls)):
-        spread = 0.0
-        for d in range(D):
-            spread = max(spread, variance[k * D + d])
-        if spread > 0.0 or pulls[k] >= PLAIN:
-            found += pulls[k] - 1
-    return found
-
-
-@part
 def is_borne_out(numbers: Any, pulls: Any, variance: Any) -> Any:
     """Whether a claimed scale counts: enough results are repeated, and they do not refute it."""
-    return repeats(numbers, pulls, variance) >= REPEATS and refutation(numbers, pulls, variance) < 1.0 / ALPHA
+    total = 0
+    for k in range(len(pulls)):
+        if pulls[k] < EACH:
+            return False
+        total += pulls[k] - 1
+    return total >= REPEATS and refutation(numbers, pulls, variance) < 1.0 / ALPHA
 
 
 @jit
 def _trial(numbers: Any, pulls: Any, variance: Any) -> Any:
-    return refutation(numbers, pulls, variance), repeats(numbers, pulls, variance)
+    return refutation(numbers, pulls, variance)
 
 
 def trial(numbers: NDArray[np.float64], pulls: NDArray[np.int64], variance: NDArray[np.float64]) -> Trial:
@@ -85,5 +82,5 @@ def trial(numbers: NDArray[np.float64], pulls: NDArray[np.int64], variance: NDAr
     Args:
         numbers: of the `Certifier`. pulls: (K,). variance: (K,) or (K, D), empirical, divisor N.
     """
-    against, count = _trial(numbers, pulls, np.ascontiguousarray(variance, np.float64).reshape(-1))
-    return Trial(bool(against >= 1.0 / ALPHA), int(count))
+    against = _trial(numbers, pulls, np.ascontiguousarray(variance, np.float64).reshape(-1))
+    return Trial(bool(against >= 1.0 / ALPHA), int(np.maximum(pulls - 1, 0).sum()), int(pulls.min()))
