@@ -1,4 +1,4 @@
-"""DQN of Stable-Baselines3 as it is (the first argument: steps). The episode is paid once, at its end."""
+"""DQN of Stable-Baselines3 as it is (the first argument: steps), which is paid for each pull what it gains."""
 
 import sys
 import time
@@ -12,7 +12,8 @@ from agents.learned import make_vec_env
 torch.set_num_threads(1)  # the fastest for nets as small as these
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
 kwargs = {"budget": 50, "instance": "sampler(arms=5)"}
-envs = make_vec_env("bandit_envs/Threshold-v0", 64, observation="features", **kwargs)
+forms = {"observation": "belief", "stop": False, "reward": "gain", "ranked": True}
+envs = make_vec_env("bandit_envs/Threshold-v0", 64, reward_scale=50, **kwargs, **forms)
 model = DQN(
     "MlpPolicy",
     envs,
@@ -20,7 +21,7 @@ model = DQN(
     buffer_size=100_000,
     learning_starts=1_000,
     batch_size=256,
-    gamma=0.9,
+    gamma=0.99,
     train_freq=1,
     gradient_steps=4,
     target_update_interval=500,
