@@ -31,6 +31,7 @@ LIMITS = {  # problem: how pulls are limited; generations if none are given, abo
 }
 LEFT_OUT = {"seconds", "generations", "seed"}
 
+OUT.mkdir(parents=True, exist_ok=True)
 for seed in range(SEEDS):
     for problem, (limit, generations) in LIMITS.items():
         out = OUT / f"{problem}-{seed}.json"

@@ -44,7 +44,7 @@ def refused(said: str, problem: Any = "Threshold", error: type[Exception] = Valu
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("tao2019-4", "unknown instance 'tao2019-4'; did you mean 'tao2019-3'.*Known: captions-627"),
+        ("tao2019-4", "unknown instance 'tao2019-4'; did you mean 'tao2019-3'.*Known: banners, captions-627"),
         ("Sampler(arms=3)", "unknown instance 'Sampler'; did you mean 'sampler'"),
         ("xyz", r"unknown instance 'xyz'\. Known: .*sampler"),
         ("", "unknown instance ''"),
@@ -143,9 +143,9 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
         for bad in (-0.1, 1e308, np.inf, np.nan, None, "0")
     ],
     *[("Threshold", {"shuffle_arms": bad}, "shuffle_arms must be True or False, got") for bad in (1, "yes", 0.0)],
-    ("Threshold", {"reward": "f1"}, r"reward must be one of \['score', 'correct'\], got 'f1'"),
+    ("Threshold", {"reward": "f1"}, r"reward must be one of \['score', 'correct', 'gain'\], got 'f1'"),
     ("Threshold", {"actions": None}, r"actions must be one of \['arm', 'full'\], got None"),
-    ("Threshold", {"observation": ["features"]}, r"observation must be one of .*, .features., .history.\], got \["),
+    ("Threshold", {"observation": ["features"]}, r"observation must be one of .*, .history., .belief.\], got \["),
     ("Threshold", {"render_mode": "window"}, "render_mode must be None"),
     ("Threshold", {"threshold": np.nan}, "threshold must be a number.*got nan"),
     ("Threshold", {"threshold": 1.5}, r"threshold must lie in the support \[0.0, 1.0\] of the arms, got 1.5"),

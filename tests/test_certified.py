@@ -178,7 +178,7 @@ class Hasty(Agent):
 
 
 def hasty(task: Any) -> Any:
-    return certified(task, Hasty(task), "statistics", {})
+    return certified(task, Hasty(task), {})
 
 
 def test_what_is_pulled_once_the_agent_within_has_stopped() -> None:
@@ -323,7 +323,7 @@ def test_a_policy_that_remembers_is_told_where_an_episode_begins() -> None:
             return np.full(len(episode_start), len(told) % 4), (state or 0) + 1
 
     env = gym.make("bandit_envs/Threshold-v0", actions="arm", **SETTINGS["Threshold"], delta=1e-9, max_pulls=9)
-    agent = certified(env, Featured(env, Remembers()), "features", {})
+    agent = certified(env, Featured(env, Remembers()), {})
     (observation, _), state = env.reset(seed=1), None
     for _ in range(5):
         arm, state = agent.predict(observation, state)

@@ -126,7 +126,7 @@ def test_a_single_episode_is_shown_without_intervals(rows: str) -> None:
     assert (table["error_high"] - table["error_low"]).tolist() == pytest.approx([0.975, 0.975], rel=1e-9)
     d = found.compare("uniform", "random", "f1")
     assert np.isnan([d.low, d.high]).all() or d.method.startswith("McNemar")
-    assert np.isnan(found.compare("uniform", "uniform", "total_pulls").low)
+    assert np.isnan(found.compare("uniform", "random", "total_pulls").low)
     texts = report.summary(found), found.to_latex(), str(report.differences(found, "total_pulls").rows)
     assert not any("nan" in text for text in texts)
     if rows == "all":

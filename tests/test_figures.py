@@ -54,11 +54,11 @@ def verdicts(panel: Any, *claims: Any, episodes: int | None = None) -> Any:
 
 def test_an_order_gets_a_paired_verdict_at_every_point() -> None:
     panel = Panel("p", ENV, {"instance": "tao2019-1"}, [20, 200], AGENTS, 400, "misclassified", "regret")
-    claims = [Claim("p", "good", "poor"), Claim("p", "good", "poor", larger=True), Claim("p", "good", "good")]
+    claims = [Claim("p", "good", "poor"), Claim("p", "good", "poor", larger=True)]
     rows = verdicts(panel, *claims)
-    assert rows["claim"].tolist()[::2] == ["good below poor", "good above poor", "good below good"]
-    assert rows["x"].tolist() == [20, 200] * 3
-    assert rows["verdict"].tolist()[1::2] == ["yes", "no", "open"]
+    assert rows["claim"].tolist()[::2] == ["good below poor", "good above poor"]
+    assert rows["x"].tolist() == [20, 200] * 2
+    assert rows["verdict"].tolist()[1::2] == ["yes", "no"]
     d = panel.run(Conduct(400, progress=False)).compare("good", "poor", "misclassified", budget=200)
     assert (rows["estimate"][1], rows["low"][1], rows["high"][1]) == (d.difference, d.low, d.high)
 
@@ -286,10 +286,10 @@ def test_a_claim_about_a_part_of_the_points() -> None:
 
 def test_agents_that_a_test_does_not_tell_apart() -> None:
     panel = Panel("p", ENV, {"instance": "tao2019-1"}, [20, 200], AGENTS, 400, "misclassified", "regret")
-    claims = [Alike("p", "good", "poor", 200), Alike("p", "good", "good", 20), Alike("p", "good", "poor", 200, 0.0)]
+    claims = [Alike("p", "good", "poor", 200), Alike("p", "good", "poor", 200, 0.0)]
     rows = verdicts(panel, *claims)
-    assert rows["verdict"].tolist() == ["no", "yes", "yes"]
-    assert rows["x"].tolist() == [200, 20, 200]
+    assert rows["verdict"].tolist() == ["no", "yes"]
+    assert rows["x"].tolist() == [200, 200]
     assert rows["p_value"][0] < 0.05
     assert rows["claim"][0] == "good not distinguishable from poor at 200"
 

@@ -470,4 +470,4 @@ def test_evaluations_of_few_slots_are_those_of_many(kind: Any) -> None:
         agents.evaluate(kind, BEST, episodes=16, batch=batch, env_kwargs=UNLIMITED, progress=False).episodes
         for batch in (2, 16)
     )
-    pd.testing.assert_frame_equal(few, many)
+    pd.testing.assert_frame_equal(few, many, check_exact=True)

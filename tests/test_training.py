@@ -212,9 +212,9 @@ def test_reference_agents_are_those_that_can_play():
     def references(env_id: str, **kwargs: Any) -> list[str]:
         return reference_agents(gym.make(env_id, **kwargs).unwrapped.task)
 
-    assert references(THRESHOLD, **FOUR) == ["uniform", "lsa"]
-    assert references("bandit_envs/TopK-v0") == ["uniform"]
-    assert references("bandit_envs/Feasible-v0", observation="features") == ["uniform", "lsa"]
+    assert references(THRESHOLD, **FOUR) == ["uniform", "lsa", "look-ahead"]
+    assert references("bandit_envs/TopK-v0", stop=False) == ["uniform", "look-ahead"]
+    assert references("bandit_envs/Feasible-v0", observation="features") == ["uniform", "lsa", "look-ahead"]
 
 
 def test_without_reference_agents_losses_are_as_they_are(monkeypatch):
@@ -252,7 +252,7 @@ def test_where_a_delta_is_asked_stopping_is_learned():
         ({"seed": -1}, "a seed is an integer >= 0"),
         ({"num_envs": 0}, "num_envs must be an integer"),
         ({"held_out": 1}, "held_out must be an integer"),
-        ({"env_kwargs": {"observation": "features"}}, "train chooses 'observation' itself"),
+        ({"env_kwargs": {"actions": "full"}}, "train chooses 'actions' itself"),
         ({"env_id": "CartPole-v1", "env_kwargs": None}, "an environment of bandit_envs is needed"),
     ],
 )

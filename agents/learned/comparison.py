@@ -62,7 +62,7 @@ def _evaluated(
         episodes: 0 .. episodes - 1 of the root.
     """
     played = {label: _as_played(agent, environment) for label, agent in agents.items()}
-    kwargs = environment.shown | {"reward": environment.reward}
+    kwargs = {**environment.kwargs, "reward": environment.reward}
     result = evaluate(played, environment.env_id, episodes=episodes, seed=root, env_kwargs=kwargs, progress=False)
     returns = {}
     for run in result.runs:
@@ -80,8 +80,8 @@ def _returns(
         return _evaluated(environment, agents, episodes, root)[1]
     returns = {}
     for label, agent in agents.items():
-        forms = Forms("arm", "statistics") if isinstance(agent, str) else forms_of(agent, environment.shown)
-        envs = make_envs(environment.env_id, episodes, forms, environment.shown)
+        forms = Forms("arm", "statistics") if isinstance(agent, str) else forms_of(agent, environment.kwargs)
+        envs = make_envs(environment.env_id, episodes, forms, environment.kwargs)
         player = make(agent, envs) if isinstance(agent, str) else _as_played(agent, environment)
         returns[label] = 1.0 - losses(envs, player, root, np.arange(episodes))
     return returns

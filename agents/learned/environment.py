@@ -49,11 +49,6 @@ class TrainingEnvironment:
         """Whether stopping before the budget is spent is ever wanted."""
         return _stops(self.task)
 
-    @property
-    def shown(self) -> dict[str, Any]:
-        """What makes the environment in which the learned policy plays: that of the training, but for the reward."""
-        return {**self.kwargs, **{name: value for name, value in self.forms.items() if name != "reward"}}
-
     def vec_env(self, num_envs: int) -> NativeVecEnv:
         """So many episodes side by side, as a vector environment of SB3; gains are times the horizon."""
         times = self.pulls_per_action

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import jit, part
+from ..compiled import part
 from .boundaries import D_AT, PRIOR
 
 __all__ = ["EACH", "REPEATS", "Trial", "is_borne_out", "trial"]
@@ -71,16 +71,11 @@ def is_borne_out(numbers: Any, pulls: Any, variance: Any) -> Any:
     return total >= REPEATS and refutation(numbers, pulls, variance) < 1.0 / ALPHA
 
 
-@jit
-def _trial(numbers: Any, pulls: Any, variance: Any) -> Any:
-    return refutation(numbers, pulls, variance)
-
-
 def trial(numbers: NDArray[np.float64], pulls: NDArray[np.int64], variance: NDArray[np.float64]) -> Trial:
     """What the results of an episode say of the scale that a certifier counts on.
 
     Args:
         numbers: of the `Certifier`. pulls: (K,). variance: (K,) or (K, D), empirical, divisor N.
     """
-    against = _trial(numbers, pulls, np.ascontiguousarray(variance, np.float64).reshape(-1))
+    against = refutation(numbers, pulls, np.ascontiguousarray(variance, np.float64).reshape(-1))
     return Trial(bool(against >= 1.0 / ALPHA), int(np.maximum(pulls - 1, 0).sum()), int(pulls.min()))
