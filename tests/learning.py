@@ -14,7 +14,8 @@ from bandit_envs import FEATURES
 THRESHOLD = "bandit_envs/Threshold-v0"
 FOUR = {"instance": {"sampler": {"arms": 4}}, "budget": 12}
 ERROR = FEATURES.index("error")
-TINY = {"steps": 2048, "num_envs": 16, "env_kwargs": FOUR, "held_out": 40, "checkpoints": 2, "progress": False}
+FEATURED = FOUR | {"observation": "features"}
+TINY = {"steps": 2048, "num_envs": 16, "env_kwargs": FEATURED, "held_out": 40, "checkpoints": 2, "progress": False}
 
 
 def part(observation: Any, i: int) -> Any:

@@ -108,7 +108,7 @@ def test_advice() -> None:
     one = {"difference": -0.1, "low": -0.2, "high": -0.05, "p": 0.0}
     level = {**one, "high": 0.01}
     result = {"differences": {"untrained": {"score": one}, "uniform": {"score": level}, "lsa": {"score": one}}}
-    assert advice("ppo", 5, result) == ["lsa score significantly more than ppo here: train longer, or use them"]
+    assert advice("ppo", 5, result) == ["significantly ahead of ppo here: lsa. Train longer, or try evolved"]
     assert advice("ppo", 5, {"differences": {"uniform": {"score": level}}}) == []
 
 

@@ -55,10 +55,11 @@ def test_a_checkpoint_is_the_mean_of_the_weights_since_the_one_before(monkeypatc
 
     monkeypatch.setattr(Checkpoints, "_average", recorded)
     trained = agents.train(**TINY | {"steps": 5120}, n_steps=32)
-    assert len(seen) == 7  # after 4, ..., 10 rollouts
-    kept = seen[:4] if trained.card["kept"] < 5120 else seen[4:]
+    assert len(seen) == 8  # before the first, and after 4, ..., 10 rollouts
+    kept = {0: seen[:1], 5120: seen[5:]}.get(trained.card["kept"], seen[1:5])
     for name, weight in weights(trained).items():
         assert torch.allclose(weight, torch.stack([one[name] for one in kept]).mean(0), atol=1e-6)
+    assert trained.card["kept"] > 0
     assert not torch.allclose(weights(trained)["value_net.weight"], kept[-1]["value_net.weight"], atol=1e-6)
 
 
@@ -82,8 +83,8 @@ def test_time_is_kept():
 def test_progress_is_told_on_standard_error(capsys):
     agents.train(**TINY | {"progress": True})
     first, *lines = capsys.readouterr().err.splitlines()
-    assert first.endswith(" 0 steps    0%  learning")
-    assert len(lines) == 2
+    assert " 0 steps    0%  return 0." in first  # the start
+    assert [line.split()[-1] == "learning" for line in lines] == [False, False]
     assert "2,048 steps" in lines[-1]
     assert "lsa" in lines[-1]
 
@@ -107,7 +108,7 @@ def test_curves_go_to_tensorboard(tmp_path):
     agents.train(**TINY | {"checkpoints": 4}, tensorboard_log=str(tmp_path))
     [run] = tmp_path.iterdir()
     curves = EventAccumulator(str(run)).Reload().Tags()["scalars"]
-    assert {"held_out/return", "held_out/loss_over_lsa", "rollout/ep_rew_mean"} <= set(curves)
+    assert {"held_out/return", "held_out/loss_over_look-ahead", "rollout/ep_rew_mean"} <= set(curves)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # SB3 leaves its file open
@@ -119,7 +120,7 @@ def test_a_full_disk_leaves_the_model_that_was_there(tmp_path):
     for left in np.random.default_rng(0).integers(0, largest, 4).tolist():
         with full_disk(left), pytest.raises(OSError, match="model"):
             agents.train(**TINY, seed=1, out=model)
-        assert {file.name for file in tmp_path.iterdir()} == {"model.json", "model.zip"}
+        assert {file.name for file in tmp_path.iterdir()} == {"model.json", "model.zip", "model.png"}
         kept = weights(agents.load(model))
         assert all(torch.equal(weight, kept[name]) for name, weight in old.items())
 

@@ -243,7 +243,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A saved model whose network has weights for each of 5 arms."""
     pytest.importorskip("stable_baselines3")
     out = tmp_path_factory.mktemp("models") / "dqn"
-    told = {"instance": "sampler(arms=5)", "budget": 10}
+    told = {"instance": "sampler(arms=5)", "budget": 10, "observation": "features"}
     agents.train("dqn", BEST, steps=128, seed=0, held_out=5, checkpoints=1, env_kwargs=told, out=out, progress=False)
     return out.with_suffix(".zip")
 

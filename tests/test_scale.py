@@ -182,7 +182,7 @@ def test_sessions(known: dict[str, Any], tmp_path: Path) -> None:
         assert len(told) == 1
         for text in (told[0], sentence):
             assert text.startswith("sigma=0.05 is refuted: results of one arm vary by about 0.")
-            assert "begin another one" in text
+            assert "begin another session" in text
     with agents.Session(store=tmp_path / "0.db") as again:  # as the store says nothing of it
         assert again.doubts == session.doubts or again.doubts[0].startswith("sigma=0.05 is refuted")
 

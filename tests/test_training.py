@@ -74,7 +74,8 @@ def test_the_card_tells_all(tiny, tmp_path):
     assert card == json.loads(json.dumps(tiny.card)) == agents.load(path).card
     assert card["algorithm"] == "ppo"
     assert card["env_id"] == THRESHOLD
-    assert card["env_kwargs"] == FOUR
+    chosen = {"observation": "features", "reward": "score", "stop": True, "ranked": False}
+    assert card["env_kwargs"] == FOUR | chosen
     assert card["features"] == list(FEATURES)
     assert card["steps"] == 2048
     assert card["kept"] in [look["steps"] for look in card["checkpoints"]]
@@ -83,10 +84,10 @@ def test_the_card_tells_all(tiny, tmp_path):
     assert card["seconds"] > 0
     result = card["result"]
     assert result["episodes"] == 80
-    assert set(result["agents"]) == {"ppo", "untrained", "uniform", "lsa"}
+    assert set(result["agents"]) == {"ppo", "untrained", "uniform", "lsa", "look-ahead"}
     for row in result["agents"].values():
         assert row["misclassified"]["low"] <= row["misclassified"]["mean"] <= row["misclassified"]["high"]
-    assert set(result["differences"]) == {"untrained", "uniform", "lsa"}
+    assert set(result["differences"]) == {"untrained", "uniform", "lsa", "look-ahead"}
     # The result is what evaluate says of the kept model.
     again = agents.evaluate({"ppo": str(path)}, THRESHOLD, episodes=80, seed=result["root"], env_kwargs=FOUR)
     assert again.episodes["misclassified"].mean() == result["agents"]["ppo"]["misclassified"]["mean"]

@@ -181,5 +181,5 @@ def advice(name: str, kept: int, result: Mapping[str, Any]) -> list[str]:
         )
     ahead = [agent for agent, one in result["differences"].items() if agent != UNTRAINED and one["score"]["high"] < 0]
     if ahead:
-        said.append(f"{' and '.join(ahead)} score significantly more than {name} here: train longer, or use them")
+        said.append(f"significantly ahead of {name} here: {', '.join(ahead)}. Train longer, or try evolved")
     return said

@@ -69,13 +69,13 @@ def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, Any
     Args:
         task: as it is without them. kwargs: as given. ranked: whether the policy wants ranked arms.
     """
-    stop = kwargs.get("stop", _stops(task))
     try:
         believed = task.pull == "arm" and not math.isnan(task.lookahead("observation='belief'").horizon)
     except ValueError:  # a problem without a look-ahead potential
         believed = False
     observation = kwargs.get("observation", "belief" if believed else "features")
     reward = kwargs.get("reward", "gain" if believed and observation == "belief" else "score")
+    stop = kwargs.get("stop", _stops(task) or observation != "belief")  # the network of features has one
     ranked = kwargs.get("ranked", ranked and believed)
     return {"observation": observation, "reward": reward, "stop": stop, "ranked": ranked}
 

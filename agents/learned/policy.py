@@ -243,7 +243,10 @@ class Equivariant(_Base):
         actions, inputs = int(space.n), self.features_dim
         self.mlp_extractor: Any
         if inputs in (4 * actions + 1, 4 * actions - 3):
-            self.mlp_extractor = BeliefNetwork(self.hidden, stop=inputs == 4 * actions - 3)
+            self.stop = inputs == 4 * actions - 3
+            self.mlp_extractor = BeliefNetwork(self.hidden, self.stop)
+        elif inputs % (actions - 1):
+            raise ValueError(f"features need an action that stops, got {actions} actions: leave out stop=False")
         else:
             self.mlp_extractor = ArmNetwork(inputs // (actions - 1), self.hidden, self.stop, self.context, self.steep)
 

@@ -140,7 +140,6 @@ def train(
         start = copy.copy(model)
         start.policy = copy.deepcopy(model.policy)
         model.learn(sys.maxsize if plan.steps is None else plan.steps, callback=callback)
-        told = callback.keep_best()
         try:
             check_finite(model.policy.state_dict())
         except ValueError as error:
@@ -148,6 +147,7 @@ def train(
             raise ValueError(
                 f"the training has diverged, {error}: nothing is written; try a smaller learning_rate, got {rate!r:.80}"
             ) from error
+        told = callback.keep_best()
         result = report(plan.environment, Trained(model), Trained(start), 2 * plan.held_out, plan.roots["judging"])
     rate = plan.settings["learning_rate"]
     model.learning_rate, model.lr_schedule = (

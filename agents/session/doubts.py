@@ -15,7 +15,7 @@ __all__ = ["about_noise", "doubts", "needs_no_results", "rounded", "smallest_dif
 
 ENOUGH = 5  # results beyond the first of each arm, from which on it is said that they vary little
 LESS = 3.0  # how many times less than the session counts on
-ANOTHER = "sigma cannot change in a session: begin another one, and import what this one exports"
+ANOTHER = "sigma cannot change in a session: export the results, begin another session"
 
 LEVELS = 9  # of the means that are tried
 MANY = 10_000  # arms
@@ -98,8 +98,8 @@ def about_noise(book: Book) -> tuple[str, str] | None:
         known = "half the range counts in its place" if task.support else "nothing is certified by it"
         if test.refuted:
             return "refuted", (
-                f"sigma={sigma:g} is refuted: results of one arm vary by about {noise:.3g}; {known}. {ANOTHER}, "
-                "without sigma or with one that holds for every arm"
+                f"sigma={sigma:g} is refuted: results of one arm vary by about {noise:.3g}; {known}. {ANOTHER} "
+                "without sigma, or with one that holds for every arm, and import them there"
             )
         if spare and test.waits:
             return "waits", (
@@ -109,7 +109,8 @@ def about_noise(book: Book) -> tuple[str, str] | None:
     if spare >= ENOUGH and task.D == 1 and task.law != "bernoulli" and 0 < noise < sigma / LESS:
         return "quiet", (
             f"results of one arm vary by about {noise:.3g}, and this session counts on {sigma:g}: where a smaller "
-            f"sigma is known from other measurements, a session with it is sure much sooner. {ANOTHER}"
+            "sigma is known from other measurements, not from these, a session with it is sure sooner. "
+            f"{ANOTHER} with it, and import them there"
         )
     return None
 

@@ -13,6 +13,7 @@ from bandit_envs import boundary_of
 
 from ..core.optional import pandas
 from .book import Book
+from .doubts import about_noise
 from .store import Event
 
 if TYPE_CHECKING:
@@ -53,12 +54,14 @@ def history_table(events: Sequence[Event], undone: Collection[int], names: Seque
 def arms_table(book: Book) -> DataFrame:
     """The table of the arms; see `Session.arms`."""
     task, seen, answer = book.setup.task, book.statistics, book.answer()
+    found = about_noise(book)
+    sigma = task.known_sigma if found is not None and found[0] == "refuted" else task.sigma
     waiting = np.bincount([arm for arm, _ in book.asks.values()], minlength=len(book.names))
     columns: dict[str, Any] = {"name": list(book.names), "pulls": seen.pulls}
     for d in range(task.D):
         tail = "" if task.D == 1 else f"_{d}"
         with np.errstate(divide="ignore"):
-            radius = task.sigma * np.sqrt(2 * math.log(2 / 0.05) / seen.pulls)
+            radius = sigma * np.sqrt(2 * math.log(2 / 0.05) / seen.pulls)
         mean = np.where(seen.pulls > 0, seen.mean[:, d], np.nan)
         low, high = mean - radius, mean + radius
         if task.support is not None and task.law != "gaussian":
