@@ -67,6 +67,7 @@ def test_evaluate_real_ratings(capsys: Output, data_folder: Path, monkeypatch: p
     out, err = run(capsys, "evaluate Threshold --instance captions-651 --threshold 1.5 --budget 9300 --episodes 1")
     assert set(agents_in(out)) == {
         *("uniform", "random", "lsa", "apt", "sar", "evolved", "evidence", "hdoc", "top-two", "track-and-stop"),
+        "look-ahead",
     }
     assert "note: left out: ucbe needs a finite H, got inf" in err
     assert "note: left out: opt-kg needs Bernoulli arms, got categorical" in err
@@ -405,12 +406,12 @@ def test_train_calls_the_function(capsys: Output, tmp_path: Path, monkeypatch: p
         calls.append((algorithm, env_id, arguments))
         for suffix in (".zip", ".json"):
             Path(f"{arguments['out']}{suffix}").touch()
-        return SimpleNamespace(card={"result": RESULT})
+        return SimpleNamespace(card={"result": RESULT, "kept": 9})
 
     monkeypatch.setattr(agents, "train", train, raising=False)
     out = tmp_path / "ppo"
     text, _ = run(capsys, f"train bandit_envs/Threshold-v0 --algorithm ppo --seconds 60 --seed 3 --out {out}")
-    assert text == f"{COMPARED}\nwrote {out}.zip and {out}.json\n"
+    assert text == f"{COMPARED}\nwrote {out}.zip, {out}.json and {out}.png\n"
     _, err = run(capsys, f"train --seconds 60 --out {out}.zip", 2)
     assert err == f"bandit-envs: {out}.zip is there already: give another --out, or --force to overwrite it\n"
     run(

@@ -160,7 +160,8 @@ def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """All of a page in one folder, each with few episodes."""
     monkeypatch.chdir(tmp_path)
     write_files(page, tmp_path)
-    (tmp_path / "docs" / "races").mkdir(parents=True)  # as in a checkout
+    for folder in ("races", "pictures"):
+        (tmp_path / "docs" / folder).mkdir(parents=True)  # as in a checkout
     modules = set(sys.modules)
     try:
         for line in OWN[page]:

@@ -411,6 +411,15 @@ def test_a_report_in_the_browser(width: int, scheme: str, browser: Any, pages: d
 DOCS = Path(__file__).parent.parent / "docs"
 
 
+def shortened(value: Any) -> Any:
+    """With numbers of twelve digits: libraries of linear algebra differ in the last ones."""
+    if isinstance(value, dict):
+        return {name: shortened(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [shortened(one) for one in value]
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
 def test_the_races_of_the_documentation_are_written_by_its_commands(tmp_path: Path, data_folder: Path) -> None:
     text = (DOCS / "pictures.md").read_text().replace("\\\n", " ")
     lines = re.findall(r"^    bandit-envs (race .*)$", text, re.MULTILINE)
@@ -423,4 +432,4 @@ def test_the_races_of_the_documentation_are_written_by_its_commands(tmp_path: Pa
         assert kept.stat().st_size < 2_000_000
         words[-1] = str(tmp_path / kept.name)
         assert main(words) == 0
-        assert data_of(Path(words[-1]).read_text()) == data_of(kept.read_text())
+        assert shortened(data_of(Path(words[-1]).read_text())) == shortened(data_of(kept.read_text()))
