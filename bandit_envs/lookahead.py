@@ -100,7 +100,7 @@ class LookaheadRoom(NamedTuple):
     v: Floats
     n: Floats  # (K,)
     state: Floats  # (8,): TOP_K: c, width above, width below; ALL_GOOD: whether Beta laws are in the table, L, U
-    trial: Floats  # (2, D): m and v of the arm that is tried
+    trial: Floats  # (2, 1): m and v of the arm that is tried, of Threshold
     span: Floats  # (2, K), TOP_K: lowest and highest future mean of each arm
     best: Floats  # (K + 1,)
     layers: Floats  # (k, 2 POINTS): P(N = j); q, EN, x: (2 POINTS,)
@@ -782,7 +782,7 @@ class Lookahead:
             np.empty(K * D),
             np.empty(K),
             np.empty(8),
-            np.empty((2, D)),
+            np.empty((2, 1)),
             np.empty((2, K)),
             np.empty(K + 1),
             np.empty((k, 2 * POINTS)),

@@ -67,7 +67,7 @@ def _evaluated(
     returns = {}
     for run in result.runs:
         column = {name: values[:, 0] for name, values in run.columns.items()}
-        prize = np.where(column["truncated"], 0.0, column["correct" if environment.reward == "correct" else "score"])
+        prize = np.where(column["truncated"], 0.0, column[environment.reward])
         returns[run.agent] = prize - environment.task.pull_cost * column["total_pulls"]
     return result, returns
 

@@ -103,8 +103,8 @@ def about_noise(book: Book) -> tuple[str, str] | None:
             )
         if spare and test.waits:
             return "waits", (
-                f"a certificate counts on sigma={sigma:g} once 8 results of each arm, and 32 repeated ones in all, "
-                f"bear it out ({test.fewest} and {test.repeats} so far); until then {known}"
+                f"a certificate counts on sigma={sigma:g} once {test.each} results of each arm, and {test.every} "
+                f"repeated ones in all, bear it out ({test.fewest} and {test.repeats} so far); until then {known}"
             )
     if spare >= ENOUGH and task.D == 1 and task.law != "bernoulli" and 0 < noise < sigma / LESS:
         return "quiet", (

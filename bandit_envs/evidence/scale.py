@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..compiled import part
 from .boundaries import D_AT, PRIOR
 
-__all__ = ["EACH", "REPEATS", "Trial", "is_borne_out", "trial"]
+__all__ = ["Trial", "is_borne_out", "trial"]
 
 ALPHA = 1e-3  # kernel constants: with which a scale that is right is refuted in an episode, at most
 STEP, STEPS = 0.7, 24  # kernel constants: u = STEP, STEP^2, ...
@@ -38,9 +38,19 @@ class Trial(NamedTuple):
     fewest: int  # results of an arm
 
     @property
+    def each(self) -> int:
+        """How many results are needed of each arm."""
+        return EACH
+
+    @property
+    def every(self) -> int:
+        """How many repeated results are needed in all."""
+        return REPEATS
+
+    @property
     def waits(self) -> bool:
         """Whether there are too few of them."""
-        return self.repeats < REPEATS or self.fewest < EACH
+        return self.repeats < self.every or self.fewest < self.each
 
 
 @part
