@@ -191,7 +191,7 @@ class Recipe:
         if isinstance(self.target, (_Saved, _Anew, _Given)):
             return forms_of(self.target.agent, env_kwargs)
         observation = str(getattr(self.target, "observation", "statistics"))
-        return Forms("arm" if observation == "features" else "full", observation)
+        return Forms("arm" if observation in ("features", "belief") else "full", observation)
 
     @property
     def solves(self) -> Collection[str]:

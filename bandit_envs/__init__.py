@@ -39,7 +39,7 @@ from .instances import Instance, Sampler, from_table
 from .lookahead import Lookahead, LookaheadModel, LookaheadRoom, Potential, relative_gains
 from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
-from .observations import FEATURES, arm_features, beta_below, features_by_margin, features_by_pulls
+from .observations import FEATURES, beta_below
 from .playing import BLOCK, Block, Quiet, block_of_pulls, player, pull, pull_once, spend
 from .polyhedra import Polyhedra
 from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Threshold, TopK
@@ -85,6 +85,5 @@ __all__ = [
     "agent_uniform", "agent_uniforms", "fresh_root", "root_number",
     # limits, statistics, features and histories, and what statistics tell of the k best arms
     "EPISODES_LIMIT", "FEATURES", "FeatureTable", "History", "MOST_TIMES", "PULLS_LIMIT", "Deviation", "Samples",
-    "arm_features", "at_boundary", "beta_below", "cutoff", "deviations", "entries_of", "features_by_margin",
-    "features_by_pulls", "tally", "updated",
+    "at_boundary", "beta_below", "cutoff", "deviations", "entries_of", "tally", "updated",
 ]  # fmt: skip

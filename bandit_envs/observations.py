@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .compiled import inlined, jit
 
-__all__ = ["FEATURES", "arm_features", "beta_below", "features", "features_by_margin", "features_by_pulls"]
+__all__ = ["FEATURES", "beta_below", "features"]
 
 TINY, HUGE = 1e-300, 1e300  # so that no feature is 0/0 or inf/inf
 
@@ -60,28 +60,19 @@ def beta_below(x: Any, a: Any, b: Any) -> Any:
 
 
 @inlined
-def arm_features(n: Any, m: Any, v: Any, unit: Any, sigma: Any, theta: Any, tolerance: Any) -> Any:
-    """The features pulls, width, margin, score, error and doubt of an arm.
+def _by_pulls(n: Any, v: Any, unit: Any, sigma: Any) -> Any:
+    """The features that only a pull of an arm changes, pulls and width, and 1 / standard error.
 
     Args:
-        n, m, v: its pulls, a float; the margin of its empirical mean; its variance.
-        unit: 1 / ln(1 + scale). sigma, theta, tolerance: as for `features`.
+        n, v: its pulls, a float; its variance. unit: 1 / ln(1 + scale). sigma: as for `features`.
     """
-    pulls, width, precision = features_by_pulls(n, v, unit, sigma)
-    margin, score, error, doubt = features_by_margin(n, m, precision, sigma, theta, tolerance)
-    return pulls, width, margin, score, error, doubt
-
-
-@inlined
-def features_by_pulls(n: Any, v: Any, unit: Any, sigma: Any) -> Any:
-    """Of `arm_features` those that only a pull of the arm changes, pulls and width; and 1 / standard error."""
     precision = math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY))
     return min(math.log1p(n) * unit, 1.0), 1.0 / math.sqrt(1.0 + n), precision
 
 
 @inlined
-def features_by_margin(n: Any, m: Any, precision: Any, sigma: Any, theta: Any, tolerance: Any) -> Any:
-    """Of `arm_features` those that a new margin changes: margin, score, error and doubt."""
+def _by_margin(n: Any, m: Any, precision: Any, sigma: Any, theta: Any, tolerance: Any) -> Any:
+    """The features that a new margin m of the empirical mean changes: margin, score, error and doubt."""
     m = max(min(m, HUGE), -HUGE)
     z = max(min(m * precision, HUGE), -HUGE)
     if math.isnan(theta) or n > EXACT:
@@ -128,10 +119,10 @@ def _features(
                 known[e, k, 0], known[e, k, 1], v = n, math.nan, 0.0
                 for d in range(D):
                     v += variance[e, k * D + d] / D
-                f[0], f[2], known[e, k, 2] = features_by_pulls(n, v, unit, sigma)
+                f[0], f[2], known[e, k, 2] = _by_pulls(n, v, unit, sigma)
             if known[e, k, 1] != m:
                 known[e, k, 1] = m
-                f[3], f[4], f[5], f[6] = features_by_margin(n, m, known[e, k, 2], sigma, theta, tolerance)
+                f[3], f[4], f[5], f[6] = _by_margin(n, m, known[e, k, 2], sigma, theta, tolerance)
 
 
 def features(

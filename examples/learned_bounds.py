@@ -23,7 +23,6 @@ ROWS = re.compile(sys.argv[2] if len(sys.argv) > 2 else ".")
 EXACT = {"Threshold": ["dp-index", "lsa", "opt-kg", "apt"]}
 BOTH = ["top-two", "kl-lucb"]
 PLAYED = {
-    "Threshold": ["ppo"],
     "BestArm": [*BOTH, "successive-rejects", "sequential-halving", "sequential-halving(reuse=True)"],
     "TopK": [*BOTH, "adapt", "lucb(delta=0.1)"],
 }
@@ -48,7 +47,7 @@ for problem, K, k, T in CASES:
     kwargs = {"instance": f"sampler(arms={K})", "budget": T} | ({"k": k} if problem == "TopK" else {})
     env = gym.make(f"bandit_envs/{problem}-v0", **kwargs)
     played = agents.evaluate(
-        {name: name for name in ("evolved", *PLAYED[problem])},
+        {name: name for name in ("evolved", *PLAYED.get(problem, []))},
         problem,
         episodes=EPISODES,
         seed=2026,

@@ -1,4 +1,4 @@
-"""The tables of docs/learned.md on the papers' instances: the stored `evolved` and `ppo` against handcrafted agents.
+"""The tables of docs/learned.md on the papers' instances: the stored `evolved` against handcrafted agents.
 
 All play the same episodes. The best handcrafted agent is the best on these very episodes, which favours it. The first
 argument is the number of episodes (default 1000), the second, if any, a regular expression for rows.
@@ -12,7 +12,7 @@ import bandit_envs  # noqa: F401  (registers the environments)
 
 EPISODES = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
 ROWS = re.compile(sys.argv[2] if len(sys.argv) > 2 else ".")
-LEARNED = ["evolved", "ppo"]
+LEARNED = ["evolved"]
 TOP_K = [
     "adapt",
     "ocba-m(n0=5)",

@@ -28,7 +28,6 @@ CELLS = [
 ]
 AGENTS = {
     "evolved": "evolved",
-    "ppo": "ppo",
     "dp-index": "dp-index",
     "LSA, alpha = 1": "lsa(alpha=1.0)",
     "APT 0": "apt(tolerance=0.0)",

@@ -85,11 +85,11 @@ def set_up(number: int, name: str, actions: str) -> Setup | None:
     """Make the agent and let it play; None if it does not solve this task."""
     problem, kwargs = SETTINGS[number]
     made = Setup(f"{name} on {problem} {kwargs}, {actions}", None)
-    features = name == "ppo"
+    believes = name == "ppo"
     for E in (1, 3):
         envs: Any = gym.make_vec(
-            f"bandit_envs/{problem}-v0", E, actions="arm" if features else actions, autoreset_mode="Disabled",
-            observation="features" if features else "statistics", **kwargs,
+            f"bandit_envs/{problem}-v0", E, actions="arm" if believes else actions, autoreset_mode="Disabled",
+            observation="belief" if believes else "statistics", **kwargs,
         )  # fmt: skip
         for one in (name, NEEDS.get(name, name)):
             with contextlib.suppress(ValueError, ImportError):

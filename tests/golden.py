@@ -36,7 +36,7 @@ import bandit_envs  # noqa: F401  registers the environments
 __all__ = ["NETWORKS", "SETTINGS", "VARIANTS", "bare", "digest", "incomparable", "make", "play", "read", "split"]
 
 RECORD = Path(__file__).with_name("golden.json")
-NETWORKS = ("ppo",)  # they read features, and need PyTorch
+NETWORKS = ("ppo",)  # they read beliefs, and need PyTorch
 EPISODES = 10  # side by side
 LIVES = 3  # episodes of each slot, one after the other, unless the steps end first
 LOOKS = (2, 9, 40, 150, 450)  # steps at which recommendations are recorded, and decisions without a memory
@@ -418,7 +418,7 @@ _TABLE = [
         "epsilon=.75 gaussian K=10 price",
         {"instance": {"sampler": {"law": "gaussian", "mean": {"uniform": [0.0, 2.4]}}}},
         500,
-        only=("evolved", "ppo", "st2"),
+        only=("evolved", "st2"),
         epsilon=0.75,
         pull_cost=0.001,
         max_pulls=300,
@@ -429,7 +429,7 @@ _TABLE = [
         "multiplicative epsilon=.3 bernoulli K=60 price, arms",
         bernoulli(60),
         400,
-        only=("evolved", "ppo", "st2"),
+        only=("evolved", "st2"),
         epsilon=0.3,
         multiplicative=True,
         pull_cost=0.001,
@@ -658,7 +658,7 @@ def make(name: str, setting: Setting) -> tuple[Any, Any]:
     """
     kwargs = dict(setting.kwargs)
     if name in NETWORKS:
-        kwargs |= {"observation": "features", "actions": "arm"}
+        kwargs |= {"observation": "belief", "actions": "arm"}
     live_views = setting.autoreset == "Disabled"  # copies of the observations in the other form, so that both are met
     envs: Any = gym.make_vec(
         f"bandit_envs/{setting.problem}-v0", EPISODES, autoreset_mode=setting.autoreset, copy=not live_views, **kwargs

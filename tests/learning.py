@@ -9,11 +9,9 @@ import torch
 from stable_baselines3 import PPO
 
 from agents.learned import EquivariantPolicy, NativeVecEnv, Trained, make_vec_env
-from bandit_envs import FEATURES
 
 THRESHOLD = "bandit_envs/Threshold-v0"
 FOUR = {"instance": {"sampler": {"arms": 4}}, "budget": 12}
-ERROR = FEATURES.index("error")
 FEATURED = FOUR | {"observation": "features"}
 TINY = {"steps": 2048, "num_envs": 16, "env_kwargs": FEATURED, "held_out": 40, "checkpoints": 2, "progress": False}
 
@@ -47,16 +45,9 @@ def played(envs: NativeVecEnv, rounds: int, seed: int = 0) -> list[list[dict[str
     return ended
 
 
-def untrained(envs: NativeVecEnv, stop: bool = True, context: bool = True, hidden: int = 16) -> PPO:
-    return PPO(
-        EquivariantPolicy,
-        envs,
-        n_steps=8,
-        batch_size=32,
-        seed=3,
-        device="cpu",
-        policy_kwargs={"hidden": hidden, "stop": stop, "context": context},
-    )
+def untrained(envs: NativeVecEnv, hidden: int = 16) -> PPO:
+    kwargs = {"hidden": hidden}
+    return PPO(EquivariantPolicy, envs, n_steps=8, batch_size=32, seed=3, device="cpu", policy_kwargs=kwargs)
 
 
 def observations(arms: int, count: int = 32) -> np.ndarray:

@@ -43,7 +43,7 @@ CERTIFIED = "(stop='certificate')"
 # Agents that need a budget, or whose stored models do; those whose stored models need a price; and those that are not
 # certified by then.
 BUDGET = {"evolved", "ppo", "ucbe", "sar", "opt-mai", "successive-rejects", "sequential-halving"}
-PRICED = {("AllGood", "evolved"), ("AllGood", "ppo")}
+PRICED = {("AllGood", "evolved")}
 LATE = {"fareast", "incremental", "halving", "median-elimination", "direct", "ucb", "adaptive-top-k", "improved-top-k"}
 LATE |= {"two-step"}
 

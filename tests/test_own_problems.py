@@ -924,13 +924,6 @@ class WrongOutside(Outside):
         return Measure.of(half_routine, 1.0)
 
 
-class WrongMargins(Threshold):
-    name = "WrongMargins"
-
-    def margin_routine(self) -> Measure:
-        return Measure.of(half_routine, 1.0)
-
-
 class Shifted(Threshold):
     name = "Shifted"
 
@@ -945,8 +938,5 @@ def test_routines_and_boundaries_are_compared_with_margins() -> None:
         ValueError, match="distance_routine of the problem 'WrongOutside' must tell what arm_margin does"
     ):
         PureExplorationEnv("test_own_problems:WrongOutside", instance="sampler(arms=6)", budget=40)
-    with pytest.raises(ValueError, match="margin_routine of the problem 'WrongMargins' must tell what margin does"):
-        PureExplorationEnv("test_own_problems:WrongMargins", instance="sampler(arms=6)", budget=40)
-    assert Shifted().measured_margins is None
     with pytest.raises(ValueError, match="'Shifted' has the boundary 0.5, so that the margin of the mean"):
         PureExplorationEnv("test_own_problems:Shifted", instance="sampler(arms=6)", budget=40)

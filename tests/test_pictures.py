@@ -227,7 +227,7 @@ def test_moments_are_spread_evenly_and_reach_the_end() -> None:
     ("agent", "env_id", "kwargs"),
     [
         ("lsa", "Threshold", TAO),
-        ("ppo", "Threshold", TAO),  # reads features
+        ("ppo", "Threshold", TAO),  # reads beliefs
         ("md-apt", "Feasible", PLANE),
         ("sequential-halving", "BestArm", {"budget": 300}),  # pulls in bulk
         ("lucb", "TopK", {"delta": 0.1, "epsilon": 0.3, "max_pulls": 4000, "k": 2}),  # stops by itself

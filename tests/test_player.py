@@ -53,12 +53,10 @@ PLAYERS = [
     *(
         (name, FEASIBLE, {"budget": 300, "instance": instance})
         for instance in ("katz-samuels2018-1", "katz-samuels2018-4", "katz-samuels2018-5")
-        for name in ("apt(tolerance=0.05)", "ucbe(a=2)", "evolved", "ppo")
+        for name in ("apt(tolerance=0.05)", "ucbe(a=2)", "evolved")
     ),
     ("lsa", FEASIBLE, {**PLANE, "instance": {"sampler": {"law": "bernoulli", "arms": 60, "dimensions": 2}}}),
     ("apt", FEASIBLE, {"budget": 300, "A": [[1.0], [-1.0]], "b": [0.6, -0.3], "instance": {"sampler": SMALL}}),
-    ("ppo", THRESHOLD, {"budget": 400}),
-    ("ppo", THRESHOLD, {"budget": 400, "instance": {"sampler": MANY}}),
 ]
 
 
@@ -83,8 +81,6 @@ def same(one: Evaluation, two: Evaluation) -> None:
 def test_episodes_are_those_of_lockstep(name: str, env: str, kwargs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     instance = {} if "instance" in kwargs else {"instance": {"sampler": SMALL}}
     kwargs = kwargs | instance
-    if name == "ppo":
-        pytest.importorskip("torch")
     assert agents.make(name, gym.make(env, actions="full", **kwargs)).plays
     for more in ({}, {"at": [3, 50, 333, 10**7]}, {"batch": 5}):
         wanted = lockstep(monkeypatch, name, env, episodes=11, seed=3, env_kwargs=kwargs, **more)

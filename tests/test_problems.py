@@ -633,18 +633,3 @@ def test_settings_are_the_problem(problem: Problem, shape: tuple[int, ...]) -> N
 def test_bad_parameters_are_refused(make: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         make()
-
-
-@pytest.mark.parametrize("k", [1, 2, 5])
-def test_margins_for_compiled_code_are_the_margins(k: int) -> None:
-    """With ties, and with arms never pulled, whose margins, and those that are NaN, count as 0."""
-    random = np.random.default_rng(k)
-    for problem in (TopK(k), Threshold(0.4), AllGood(0.2), AllGood(0.3, multiplicative=True)):
-        routine = problem.measured_margins
-        assert routine is not None
-        for _ in range(200):
-            mean, pulls = random.integers(0, 6, 6) / 5.0, random.integers(0, 4, 6)
-            found, seen = np.empty(6), np.where(pulls > 0, mean, np.nan)
-            routine.tell(pulls, mean, found)
-            found[pulls == 0] = 0.0
-            assert np.array_equal(np.nan_to_num(found), np.nan_to_num(problem.margin(seen)))

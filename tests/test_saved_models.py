@@ -24,6 +24,7 @@ from stable_baselines3 import PPO
 import agents
 from agents.evolved.evolution import evolve
 from agents.learned import EquivariantPolicy, Trained, make_vec_env
+from agents.learned.environment import FORMS
 from agents.learned.weights import store
 from agents.models.cards import FOLDER, card_path
 from agents.models.formats import FORMAT
@@ -187,7 +188,7 @@ def test_models_whose_classes_are_gone_are_refused(lost, tmp_path, monkeypatch):
 def test_models_of_another_network_are_refused(ten, tmp_path):
     path = Trained(ten, {"call": "agents.train()"}).save(tmp_path / "model")
     state = ten.policy.state_dict()
-    del state["mlp_extractor.prior"]
+    del state["mlp_extractor.arm.bias"]
     content = io.BytesIO()
     torch.save(state, content)
     with zipfile.ZipFile(path) as archive:
@@ -197,8 +198,15 @@ def test_models_of_another_network_are_refused(ten, tmp_path):
             archive.writestr(name, content.getvalue() if name == "policy.pth" else old)
     changed(path, lambda data: None)
     with pytest.raises(
-        ValueError, match=r"another version .*mlp_extractor\.prior.*: train it again: agents\.train\(\)"
+        ValueError, match=r"another version .*mlp_extractor\.arm\.bias.*: train it again: agents\.train\(\)"
     ):
+        agents.load(path)
+
+
+def test_networks_of_earlier_versions_are_refused(ten, tmp_path):
+    path = Trained(ten, {"call": "agents.train()"}).save(tmp_path / "model")
+    changed(path, lambda data: data.update(bandit_envs_network={"hidden": 16, "stop": False}))
+    with pytest.raises(ValueError, match=r"another version .*the argument 'stop', which .*: train it again: agents"):
         agents.load(path)
 
 
@@ -211,13 +219,12 @@ def test_stored_networks_run(path):
     assert path.with_suffix(".npz").stat().st_size < 300_000
     assert card["call"].startswith("agents.train('ppo'")
     assert card["cpu_seconds"] <= 600
-    kwargs = {**card["env_kwargs"], **((card["hyperparameters"]["mix"] or [{}])[0])}
-    kwargs = {name: value for name, value in kwargs.items() if name not in ("pulls_per_action", "slots")}
+    kwargs = {name: value for name, value in card["env_kwargs"].items() if name not in FORMS}
     env = gym.make(card["env_id"], **kwargs)
     agent = agents.make("ppo", env)
     assert agent.name == "ppo"
     assert path == card_path("ppo", env.unwrapped.task)
-    result = agents.evaluate(["ppo", "uniform"], card["env_id"], episodes=20, env_kwargs=kwargs | {"max_pulls": 50})
+    result = agents.evaluate(["ppo", "uniform"], card["env_id"], episodes=20, env_kwargs=kwargs)
     assert len(result.episodes) == 40
 
 

@@ -175,7 +175,7 @@ def test_statistics_without_the_word_for_randomness_suit_a_network() -> None:
 
 
 def test_the_table_of_stacks_names_examples_that_are_there() -> None:
-    table = (ROOT / "docs" / "training.md").read_text().partition("## Other libraries")[2]
+    table = (ROOT / "docs" / "environments.md").read_text().partition("## Other libraries")[2]
     named = set(re.findall(r"`examples/(\w+)\.py", table))
     assert {"torchrl_ppo", "skrl_ppo", "tianshou_ppo", "rllib_ppo", "rl_zoo", "own_ids"} <= named
     assert named <= {path.stem for path in (ROOT / "examples").glob("*.py")}

@@ -286,8 +286,6 @@ def test_a_minute_of_training_beats_uniform_and_comes_near_lsa(seed):
     [
         ("hidden", 0, r"hidden must be an integer in \[1, 4096\], got 0"),
         ("steep", 0.0, "steep must be a number in .*, got 0.0"),
-        ("decay", -1.0, "decay must be a number in .*, got -1.0"),
-        ("context", "false", "context must be True or False, got 'false'"),
         ("stop", None, "stop must be True or False, got None"),
     ],
 )

@@ -414,7 +414,6 @@ class FeaturedMemory:
 
     table: FeatureTable
     state: Any = None  # of `predict`
-    playing: Any = None  # of `play`
 
 
 class Featured(Agent):
@@ -462,19 +461,6 @@ class Featured(Agent):
         arms, state.state = self.policy.predict(x, state.state, spent == 0, deterministic=True)
         arms = np.ascontiguousarray(arms, np.int64)
         return arms if look is None else look.arms(order, arms)
-
-    @property
-    def plays(self) -> bool:
-        able = hasattr(self.policy, "play") and getattr(self.policy, "plays", False) is True
-        return able and self._lookahead is None
-
-    @property
-    def most_played(self) -> float:
-        return float(getattr(self.policy, "most_played", math.inf))
-
-    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: FeaturedMemory) -> Any:
-        arms, state.playing = self.policy.play(simulation, quiet, observation["pulls"], state.playing)
-        return arms
 
 
 def certified(task: Task, agent: Any, options: Mapping[str, Any]) -> Certified:

@@ -63,10 +63,7 @@ class Algorithm:
             rollout = num_envs * chosen["n_steps"]
             chosen.setdefault("batch_size", rollout // PARTS if rollout % PARTS == 0 else rollout)
         if self.equivariant:
-            own = {"hidden": HIDDEN_BELIEF}
-            if not believes:
-                own = {"stop": environment.stops, "hidden": HIDDEN_STOPPING if environment.stops else HIDDEN}
-            chosen["policy_kwargs"] = own | chosen.get("policy_kwargs", {})
+            chosen["policy_kwargs"] = {"hidden": HIDDEN} | chosen.get("policy_kwargs", {})
         return chosen
 
     @property
@@ -87,23 +84,21 @@ def _recurrent_ppo() -> tuple[Any, Any]:
     return require("sb3_contrib", "RecurrentPPO", "training").RecurrentPPO, "MlpLstmPolicy"
 
 
-# Width of the layers of the equivariant policy, where narrow ones take too long to learn to stop; and the number of
-# minibatches of a rollout.
-HIDDEN, HIDDEN_STOPPING, HIDDEN_BELIEF = 16, 32, 32
-PARTS = 8
+HIDDEN, PARTS = 16, 8  # width of the layers of the equivariant policy, and the number of minibatches of a rollout
 _COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
 _PPO = _COMMON | {"n_steps": 32, "n_epochs": 2}
-# With gains for rewards, no discount and a short trace; the episodes of a budget of 100 in one rollout.
+# With gains for rewards, no discount; the episodes of a budget of 100 in one rollout. PPO takes large rollouts, whose
+# advantages have little noise: what it has to tell apart are arms of nearly the same gain.
 _GAINS = {"gamma": 1.0, "gae_lambda": 0.8, "ent_coef": 1e-3, "learning_rate": 2e-3}
-_PPO_GAINS = _GAINS | {"n_steps": 100, "n_epochs": 6}
+_PPO_GAINS = {"gamma": 1.0, "gae_lambda": 0.95, "ent_coef": 0.0, "learning_rate": 4e-3, "n_steps": 100, "n_epochs": 3}
 ALGORITHMS: dict[str, Algorithm] = {
-    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _PPO, _PPO_GAINS),
+    "ppo": Algorithm(lambda: (PPO, EquivariantPolicy), _PPO, _PPO_GAINS, num_envs=256),
     "a2c": Algorithm(
         lambda: (A2C, EquivariantPolicy),
         _COMMON | {"n_steps": 16, "use_rms_prop": False, "normalize_advantage": True},
         _GAINS,
     ),
-    "maskable-ppo": Algorithm(_maskable_ppo, _PPO, _PPO_GAINS),
+    "maskable-ppo": Algorithm(_maskable_ppo, _PPO, _PPO_GAINS, num_envs=256),
     "recurrent-ppo": Algorithm(_recurrent_ppo, _COMMON | {"n_steps": 64, "n_epochs": 4}, _GAINS, num_envs=32),
     "dqn": Algorithm(
         lambda: (DQN, "MlpPolicy"),

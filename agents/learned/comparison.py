@@ -43,11 +43,10 @@ def reference_agents(task: Task) -> list[str]:
 def _as_played(agent: Any, environment: TrainingEnvironment) -> Any:
     """The agent as it is compared: a name, or a learned agent.
 
-    A network with context repeats its actions as it did in training, which takes less time; all others pull one by one,
-    and so does what names ranks, which are of other arms after each pull.
+    It repeats its actions as it did in training, but for one that names ranks, which are of other arms after each pull.
     """
     times = environment.pulls_per_action
-    alone = times == 1 or isinstance(agent, str) or agent.by_index or forms_of(agent, environment.kwargs).ranked
+    alone = times == 1 or isinstance(agent, str) or forms_of(agent, environment.kwargs).ranked
     return agent if alone else Repeated(agent, times)
 
 

@@ -75,7 +75,7 @@ def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, Any
         believed = False
     observation = kwargs.get("observation", "belief" if believed else "features")
     reward = kwargs.get("reward", "gain" if believed and observation == "belief" else "score")
-    stop = kwargs.get("stop", _stops(task) or observation != "belief")  # the network of features has one
+    stop = kwargs.get("stop", _stops(task))
     ranked = kwargs.get("ranked", ranked and believed)
     return {"observation": observation, "reward": reward, "stop": stop, "ranked": ranked}
 

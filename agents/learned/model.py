@@ -18,20 +18,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from gymnasium import spaces
-from numpy.typing import NDArray
 
-from bandit_envs import FEATURES, Quiet, Simulation, Task, flag
+from bandit_envs import FEATURES, Task, flag
 
 from ..core.agent import task_of
 from ..core.files import find_folder, finish, write_together
 from ..core.forms import forms_of
-from ..core.index_policy import margin_told
 from ..models.formats import FORMAT, check_format, read_card, train_again
-from .network_context import ContextMemory
-from .network_index import LogitMemory, NetworkIndex
-from .networks import numbers_of
-from .plain import CONTRIB, FORMAT_NAME, MARKS, NETWORK_NAME, Archive, NotPlainError, network_told
+from .plain import CONTRIB, FORMAT_NAME, MARKS, NETWORK_NAME, Archive, NotPlainError, OtherVersionError, network_told
 from .policy import Equivariant
 
 __all__ = ["Repeated", "Trained", "load", "one_thread", "paths_of"]
@@ -89,24 +83,6 @@ def _axes_of(observation: Any) -> int:
         return 0
 
 
-def _features_of(observation: Any) -> NDArray[np.float32]:
-    """Features (E, K * F) as (E, K, F).
-
-    Raises:
-        ValueError: for what is no such array.
-    """
-    F = len(FEATURES)
-    try:
-        x = np.ascontiguousarray(observation, np.float32)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"the observation must be an array of features, got {observation!r:.200}") from error
-    if x.size == 0 or x.shape[1] % F:
-        raise ValueError(f"the observation must be features of shape (E, K * {F}), got the shape {x.shape}")
-    if not np.isfinite(x).all():
-        raise ValueError(f"features must be finite numbers, got {x[~np.isfinite(x)][0]}")
-    return x.reshape(len(x), -1, F)
-
-
 @dataclass(eq=False, repr=False)
 class Trained:
     """A learned agent, usable in `evaluate`, in SB3's `evaluate_policy` and in a plain Gymnasium loop.
@@ -119,7 +95,6 @@ class Trained:
     model: Any
     card: dict[str, Any] = field(default_factory=dict)
     task: Task | None = None
-    _alone: Any = field(default=None, init=False)  # what is kept of the arms of single episodes, see `predict`
 
     anytime: ClassVar[bool] = False
 
@@ -139,73 +114,9 @@ class Trained:
         """Whether it was trained where stopping is wanted."""
         return bool(getattr(self.model.policy, "stop", True))
 
-    @property
-    def by_index(self) -> bool:
-        """Whether it is an index policy: the logit of an arm depends on that arm alone, and it never stops."""
-        policy = self.model.policy
-        return isinstance(policy, Equivariant) and not policy.context and not policy.stop
-
     def for_task(self, task: Task) -> Trained:
         """The same agent, which is to run on this task."""
         return replace(self, task=task)
-
-    @functools.cached_property
-    def _index(self) -> NetworkIndex | None:
-        """The same as an index policy for compiled code, where it is one and the task's arms have a margin each."""
-        task = self.task
-        if task is None or self._kind is not LogitMemory or margin_told(task, task.make_problem()) is None:
-            return None
-        return NetworkIndex(task.replace(observation="statistics", actions="full"), self.model.policy.mlp_extractor)
-
-    @functools.cached_property
-    def _margins(self) -> Any:
-        """Where the network reads all arms: the problem's routine of margins, and how features are made; else None."""
-        task = self.task
-        if task is None or self._kind is not ContextMemory or task.D > 1 or task.pull == "coordinate":
-            return None
-        problem = task.make_problem()
-        return None if problem.measured_margins is None else (problem.measured_margins, numbers_of(task, problem))
-
-    @property
-    def _kind(self) -> Any:
-        """The memory of `predict`, by which compiled code decides; None where PyTorch does."""
-        if self.observation != "features":
-            return None
-        if self.by_index:
-            return LogitMemory
-        policy = self.model.policy
-        return ContextMemory if isinstance(policy, Equivariant) and policy.context else None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: the weights may have changed since the index was made."""
-        return {name: value for name, value in vars(self).items() if name not in ("_index", "_margins", "_alone")}
-
-    @property
-    def plays(self) -> bool:
-        """Whether it plays whole episodes in compiled code, see `play`."""
-        return self._index is not None or self._margins is not None
-
-    def play(self, simulation: Simulation, quiet: Quiet, observation: Any, state: Any) -> tuple[Any, Any]:
-        """The next action of each episode, as `Agent.play` tells it; the first call is at the beginning of episodes.
-
-        Args:
-            simulation, quiet, observation: as for `Agent.play`.
-            state: what the last call has returned, None at first; it is not that of `predict`.
-        """
-        index: Any = self._index
-        E = len(observation)
-        if index is None:
-            memory = ContextMemory(self._network, E, self.task.K) if state is None else state  # type: ignore[union-attr]
-            return memory.play(simulation, quiet, *self._margins), memory
-        if state is None:
-            K, D = index.task.K, index.task.D
-            mean = simulation.statistics[1].reshape((E, K) if D == 1 else (E, K, D))
-            state = index.remember({"pulls": simulation.pulls.reshape(E, K), "mean": mean})
-        return index.played(simulation, quiet, observation, state), state
-
-    @property
-    def _network(self) -> Any:
-        return self.model.policy.mlp_extractor
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
@@ -213,49 +124,34 @@ class Trained:
         """The next action of each episode, as SB3's `predict`.
 
         Args:
-            observation: features (E, K * F) float32, or (K * F,) of a single episode; F is the number of features. An
-                equivariant policy takes any K. Of a model that was trained with others, these.
-            state: what the last call returned, None at first; it is not for single episodes.
+            observation: in the form `observation` of this agent: beliefs (E, 4 K + 1) or features (E, K * F), float32,
+                or one row of a single episode. An equivariant policy takes any K. Of a model that was trained with
+                others, these.
+            state: what the last call returned, None at first; read by recurrent policies only.
             episode_start: whether each episode begins, (E,); read by recurrent policies only.
             deterministic: take the action with the largest logit; False: draw one.
 
         Returns:
-            The arms (E,), or (), K to stop; and the state. It is None, or of an `EquivariantPolicy` what is kept of
-            the arms, so that less is computed anew.
+            The arms (E,), or (), K to stop; and the state, None but of recurrent policies.
 
         Raises:
             ValueError: for a dict of statistics, for an observation of another shape, and for numbers that are not
                 finite.
         """
         as_features(self.name, observation, self.observation)
-        with one_thread():
-            kind, axes = self._kind, _axes_of(observation)
-            read = kind is not None and axes in (1, 2)
-            x = _features_of([observation] if axes == 1 else observation) if read else None
-            if deterministic and x is not None:
-                if axes == 1:
-                    memory = self._alone
-                    if type(memory) is not kind or memory.shape != x.shape[:2] or not memory.is_of(self._network):
-                        self._alone = memory = kind(self._network, *x.shape[:2])
-                    return memory.choose(x)[0], None
-                memory = kind(self._network, *x.shape[:2]) if state is None else state
-                if type(memory) is kind and not memory.is_of(self._network):
-                    raise ValueError(
-                        "the state is of another network, or of this one before its weights have changed: hand predict "
-                        "None in its place"
-                    )
-                if type(memory) is not kind or memory.shape != x.shape[:2]:
-                    raise ValueError(
-                        f"state must be None or what predict has returned for {len(x)} episodes of {x.shape[1]} arms, "
-                        f"got {state!r:.200}"
-                    )
-                return memory.choose(x), memory
-            try:
-                action, state = self.model.predict(observation, state, episode_start, deterministic)
-            except Exception as error:  # of PyTorch, for the most part, which tells nothing of features
-                self._check_arms(observation)
-                said = f"{self.name} cannot read the observation, or the state: {type(error).__name__}: {error}"
-                raise ValueError(" ".join(said.split())) from error
+        try:
+            x = np.asarray(observation, np.float32)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the observation must be an array of numbers, got {observation!r:.200}") from error
+        if not np.isfinite(x).all():
+            raise ValueError(f"observations must be finite numbers, got {x[~np.isfinite(x)][0]}")
+        try:
+            with one_thread():
+                action, state = self.model.predict(x, state, episode_start, deterministic)
+        except Exception as error:  # of PyTorch, for the most part, which tells nothing of arms
+            self._check_arms(x)
+            said = f"{self.name} cannot read the observation, or the state: {type(error).__name__}: {error}"
+            raise ValueError(" ".join(said.split())) from error
         return action, state
 
     def _check_arms(self, observation: Any) -> None:
@@ -424,6 +320,8 @@ def _plain(archive: Archive, card: Mapping[str, Any], arms: int | None, trust: b
         if not trust:
             raise _untrusted(archive.path, error) from error
         return _unpickled(archive, card, arms)
+    except OtherVersionError as error:
+        raise _other_version(archive.path, error, card) from error
     except RuntimeError as error:
         if "state_dict" in str(error):
             raise _other_version(archive.path, error, card) from error
@@ -447,8 +345,7 @@ def _unpickled(archive: Archive, card: Mapping[str, Any], arms: int | None) -> A
     """
     file, own = archive.path, None
     if arms is not None:
-        box = spaces.Box(-1.0, 1.0, (arms * len(FEATURES),), np.float32)
-        own = {"observation_space": box, "action_space": spaces.Discrete(arms + 1)}
+        own = dict(zip(("observation_space", "action_space"), archive.spaces(arms), strict=True))
     with warnings.catch_warnings(record=True) as caught:  # SB3 only warns of classes that have lost a name
         warnings.simplefilter("always")
         try:

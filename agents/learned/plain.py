@@ -23,10 +23,10 @@ from gymnasium import spaces
 from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
-from bandit_envs import FEATURES, flag, integer, number
+from bandit_envs import FEATURES, integer
 
 from ..core.optional import require
-from .policy import EquivariantPolicy
+from .policy import EquivariantPolicy, box_of
 
 __all__ = [
     "CONTRIB",
@@ -35,6 +35,7 @@ __all__ = [
     "NETWORK_NAME",
     "Archive",
     "NotPlainError",
+    "OtherVersionError",
     "check_network",
     "network_told",
 ]
@@ -70,6 +71,7 @@ NOT_READ = (
     "policy", "env", "device", "tensorboard_log", "verbose", "_init_setup_model", "rollout_buffer_class",
     "rollout_buffer_kwargs",
 )  # fmt: skip
+LOST = ("stop", "context", "steep", "decay")  # arguments of networks of earlier versions
 SIZES = ("net_arch", "lstm_hidden_size", "n_lstm_layers")  # of SB3's networks, numbers that make them large
 MOST_ARMS = 10**6
 
@@ -148,6 +150,21 @@ class Archive:
             raise ValueError(f"its spaces are of {count} actions and shape {sizes}")
         return count, sizes
 
+    def spaces(self, arms: int | None = None) -> tuple[spaces.Box, spaces.Discrete]:
+        """The spaces of observations and actions of a model; arms: as of `model`.
+
+        Raises:
+            ValueError: for other arms than it was trained with, where it reads neither beliefs nor features.
+        """
+        count, shape = self.space()
+        if arms is None:
+            return spaces.Box(-1.0, 1.0, shape, np.float32), spaces.Discrete(count)
+        for believes in (True, False):
+            for stop in (True, False):
+                if box_of(count - stop, believes).shape == shape:
+                    return box_of(arms, believes), spaces.Discrete(arms + stop)
+        raise ValueError(f"its observations of shape {shape} are neither beliefs nor features")
+
     def model(self, arms: int | None = None) -> Any:
         """The model, made anew and given the weights of the file.
 
@@ -157,9 +174,7 @@ class Archive:
         Raises:
             NotPlainError: if weights hold anything but numbers. Others, if the file is damaged.
         """
-        kind, (count, shape) = self.kind, self.space()
-        if arms is not None:
-            count, shape = arms + 1, (arms * len(FEATURES),)
+        kind, (box, actions) = self.kind, self.spaces(arms)
         weights = {name: self._weights(f"{name}.pth") for name in ("policy", "policy.optimizer")}
         check_finite(weights["policy"])
         given = self._arguments(kind, weights["policy"])
@@ -170,8 +185,7 @@ class Archive:
                 setattr(model, name, value)
         if type(model.n_envs) is not int or model.n_envs < 1:
             raise ValueError(f"n_envs must be an integer >= 1, got {model.n_envs!r:.80}")
-        model.observation_space = spaces.Box(-1.0, 1.0, shape, np.float32)
-        model.action_space = spaces.Discrete(count)
+        model.observation_space, model.action_space = box, actions
         for name in (FORMAT_NAME, NETWORK_NAME):
             if name in self.data:
                 setattr(model, name, self.data[name])
@@ -246,10 +260,8 @@ def check_network(asked: Any, weights: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in found.items():
         if name == "hidden":
             integer(name, value, 1, widest)
-        elif name in ("stop", "context"):
-            flag(name, value)
-        elif name in ("steep", "decay"):
-            number(name, value)
+        elif name in LOST:
+            raise OtherVersionError(f"its network has the argument {name!r}, which there is no more")
         elif isinstance(value, dict) and value.keys() == {"class"}:
             if value["class"] not in CLASSES:
                 raise ValueError(f"its {name} is no optimizer or activation of PyTorch, {value['class']!r:.80}")
@@ -274,6 +286,10 @@ def check_finite(weights: Any) -> None:
         found = torch.as_tensor(one)
         if found.is_complex() or not bool(torch.isfinite(found).all()):
             raise ValueError(f"its weights {name!r} must be finite real numbers")
+
+
+class OtherVersionError(ValueError):
+    """A network of an earlier version, which this one has no more."""
 
 
 class NotPlainError(ValueError):

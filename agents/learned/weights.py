@@ -13,14 +13,15 @@ import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from bandit_envs import FEATURES, Task
+from bandit_envs import Task
 
 from ..core.files import reading, write_together
+from ..core.forms import forms_of
 from ..models.cards import card_path, stored_weights
 from ..models.formats import FORMAT
 from .model import Trained
 from .plain import check_finite, check_network
-from .policy import Equivariant, EquivariantPolicy
+from .policy import Equivariant, EquivariantPolicy, box_of
 
 __all__ = ["PolicyOnly", "load_stored", "store"]
 
@@ -38,7 +39,7 @@ class PolicyOnly:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[Any, Any]:
-        """The actions (E,), and None, for features (E, K * F), as SB3's `predict`."""
+        """The actions (E,), and None, as SB3's `predict`."""
         return self.policy.predict(observation, state, episode_start, deterministic)
 
 
@@ -53,13 +54,14 @@ def load_stored(name: str, task: Task) -> Trained:
         ValueError: if there is none, telling how to train one, or if it is of another format.
     """
     card, weights = stored_weights(name, task)
-    box = spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
     path = card_path(name, task)
     with reading(path.with_suffix(".npz")):
         check_finite(weights)
     with reading(path):
         network = check_network(card["network"], weights)
-        policy = EquivariantPolicy(box, spaces.Discrete(task.stop + 1), lambda _: 0.0, **network)
+        forms = forms_of(None, card["env_kwargs"])
+        box, actions = box_of(task.stop, forms.observation == "belief"), spaces.Discrete(task.stop + forms.stop)
+        policy = EquivariantPolicy(box, actions, lambda _: 0.0, **network)
         policy.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})
     return Trained(PolicyOnly(policy, name), card, task)
 
@@ -80,8 +82,7 @@ def store(trained: Trained, path: str | Path) -> Path:
     weights: dict[str, NDArray[np.float32]] = {
         key: value.detach().numpy() for key, value in policy.state_dict().items()
     }
-    network = {name: getattr(policy, name) for name in ("hidden", "stop", "context", "steep")}
-    card = {"format": FORMAT, **trained.card, "network": network}
+    card = {"format": FORMAT, **trained.card, "network": {"hidden": policy.hidden}}
     file = out.with_name(out.name + ".npz")
     files = {file.name: lambda place: np.savez_compressed(place, **weights)}  # type: ignore[arg-type]
     write_together(out.with_name(out.name + ".json"), card, files)

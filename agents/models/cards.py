@@ -148,9 +148,9 @@ class Network:
     source: str
     loader: str = "agents.learned.weights:load_stored"
 
-    observation: ClassVar[str] = "features"
+    observation: ClassVar[str] = "belief"
     anytime: ClassVar[bool] = False
-    needs: ClassVar[str] = "the budget or a price"
+    needs: ClassVar[str] = "the budget"
     coordinates: ClassVar[bool] = True
     oracles: ClassVar[dict[str, Any]] = {}
 

@@ -65,17 +65,6 @@ def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
     _distances_of(carray(pulls, K), carray(mean, K), told[0], told[1] != 0.0, carray(out, K))
 
 
-def _margins(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
-    """`AllGood.margin` as a routine; numbers: as for `_measure`."""
-    times, means, told, margins = carray(pulls, K), carray(mean, K), carray(numbers, 2), carray(out, K)
-    best = -math.inf
-    for i in range(K):
-        best = means[i] if times[i] != 0 and means[i] > best else best
-    boundary = min((1.0 - told[0]) * best, best) if told[1] != 0.0 else best - told[0]
-    for i in range(K):
-        margins[i] = means[i] - boundary
-
-
 class AllGood(SetProblem):
     """All arms within epsilon of the best mean m: mean >= m - epsilon, or mean >= (1 - epsilon) m.
 
@@ -151,9 +140,6 @@ class AllGood(SetProblem):
 
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, self.epsilon, self.multiplicative)
-
-    def margin_routine(self) -> Measure:
-        return Measure.of(_margins, self.epsilon, self.multiplicative)
 
     def potential(self) -> Potential:
         return Potential(ALL_GOOD, epsilon=self.epsilon, multiplicative=self.multiplicative)

@@ -275,16 +275,6 @@ class Problem(ABC):
         found: Measure | None = self._latest("distance_routine", "margin", "arm_margin", "distances")
         return found
 
-    def margin_routine(self) -> Measure | None:
-        """`margin` of one episode for compiled code, or None. Margins of arms never pulled, and NaN, count as 0."""
-        return None
-
-    @functools.cached_property
-    def measured_margins(self) -> Measure | None:
-        """`margin_routine`, unless a subclass has put other margins in the place of those it tells."""
-        found: Measure | None = self._latest("margin_routine", "margin", "arm_margin")
-        return found
-
     def potential(self) -> Potential | None:
         """The look-ahead potential of the problem's score (`bandit_envs.lookahead`), or None: it has none."""
         return None
@@ -310,8 +300,8 @@ class Problem(ABC):
         return routine in vars(next(kind for kind in cls.__mro__ if {routine, *others} & vars(kind).keys()))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles keep: the routines are looked up anew."""
-        return {name: value for name, value in vars(self).items() if name not in ("measure", "measured_margins")}
+        """What copies and pickles keep: the routine is looked up anew."""
+        return {name: value for name, value in vars(self).items() if name != "measure"}
 
     def _arms_of(self, law: str | None, sigma: float | None) -> tuple[str, float]:
         """The law of the arms and their scale; None: those of the task that has made the problem, else N(mean, 1)."""

@@ -162,8 +162,6 @@ def _check_boundary(problem: Problem, means: Floats, margins: Floats) -> None:
 def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
     """Refuse a `distance_routine` that tells other distances than `distances`, or than `arm_margin` of single arms.
 
-    And a `margin_routine` that tells other margins than `margin`.
-
     Args:
         problem: whose routines they are. means: (n, K) or (n, K, D). margins: (n, K).
     """
@@ -178,9 +176,6 @@ def _check_measures(problem: Problem, means: Floats, margins: Floats) -> None:
     elif found is not None:
         wanted = _ask(problem, "distances", pulls, rows.copy(), np.empty(found.shape))
         _check_measured(problem, "distance_routine", "distances", rows, found, wanted)
-    found = _measured(problem, "measured_margins", "margin_routine", np.ones(means.shape[:2], np.int64), means)
-    if found is not None:
-        _check_measured(problem, "margin_routine", "margin", means, found, margins)
 
 
 def _measured(problem: Problem, attribute: str, routine: str, pulls: NDArray[np.int64], means: Floats) -> Floats | None:

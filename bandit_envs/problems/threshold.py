@@ -15,18 +15,10 @@ from ..checks import number
 from ..evidence import Certifier
 from ..instances import Instance, Sampler
 from ..lookahead import LOCAL, Potential
-from ..routines import carray
-from .base import Floats, Measure, SetProblem, TaskLike
+from .base import Floats, SetProblem, TaskLike
 from .threshold_measures import hardness
 
 __all__ = ["Threshold"]
-
-
-def _margins(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
-    """`margin` as a routine; numbers: the threshold."""
-    means, margins, threshold = carray(mean, K), carray(out, K), carray(numbers, 1)[0]
-    for i in range(K):
-        margins[i] = means[i] - threshold
 
 
 class Threshold(SetProblem):
@@ -60,9 +52,6 @@ class Threshold(SetProblem):
     def margin(self, means: ArrayLike) -> Floats:
         """mean - threshold."""
         return np.asarray(means, np.float64) - self.threshold
-
-    def margin_routine(self) -> Measure:
-        return Measure.of(_margins, self.threshold)
 
     def potential(self) -> Potential:
         return Potential(LOCAL, np.array([[-1.0]]), np.array([-self.threshold]), self.tolerance, exact=True)

@@ -69,11 +69,6 @@ def _measure(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
     _distances_of(carray(pulls, K), carray(mean, K), np.int64(carray(numbers, 1)[0]), carray(out, K))
 
 
-def _measured_margins(pulls: Any, mean: Any, K: Any, numbers: Any, out: Any) -> None:
-    """`_margins_of` as a routine; numbers: k."""
-    _margins_of(carray(pulls, K), carray(mean, K), np.int64(carray(numbers, 1)[0]), carray(out, K))
-
-
 class TopK(Problem):
     """k arms with the largest means.
 
@@ -140,9 +135,6 @@ class TopK(Problem):
 
     def distance_routine(self) -> Measure:
         return Measure.of(_measure, self.k)
-
-    def margin_routine(self) -> Measure:
-        return Measure.of(_measured_margins, self.k)
 
     def potential(self) -> Potential:
         return Potential(TOP_K, k=self.k)
