@@ -151,7 +151,7 @@ class Network:
     observation: ClassVar[str] = "belief"
     anytime: ClassVar[bool] = False
     needs: ClassVar[str] = "the budget"
-    coordinates: ClassVar[bool] = True
+    coordinates: ClassVar[bool] = False
     oracles: ClassVar[dict[str, Any]] = {}
 
     @property
