@@ -245,6 +245,7 @@ EXAMPLES = {
     "learned_dpt": ["1", "2", "40"],
     "learned_icpe": ["1", "3", "40", "4"],
     "learned_laws": ["20", "Feasible, corner, B|AllGood, K = 10, price 0.001"],
+    "learned_ppo": ["20", "TopK, K = 10, T = 100"],
     "learned_rgo": ["1", "20", "20"],
     "learned_seeds": ["seeds", "AllGood", "1", "1"],
     "learned_table": ["0.0004", "evolved|dp-index"],
