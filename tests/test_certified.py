@@ -45,7 +45,7 @@ CERTIFIED = "(stop='certificate')"
 BUDGET = {"evolved", "ppo", "ucbe", "sar", "opt-mai", "successive-rejects", "sequential-halving"}
 PRICED = {("AllGood", "evolved")}
 LATE = {"fareast", "incremental", "halving", "median-elimination", "direct", "ucb", "adaptive-top-k", "improved-top-k"}
-LATE |= {"two-step"}
+LATE |= {"two-step", "ppo"}
 
 
 def rows(result: Any) -> Any:

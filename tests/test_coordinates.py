@@ -231,7 +231,7 @@ def test_bad_actions(action: Any) -> None:
 
 def test_agents_for_whole_arms_refuse() -> None:
     refused = {name for name, kind in AGENTS.items() if "Feasible" in kind.solves and not kind.coordinates}
-    assert refused == {"sar", "static", "evidence", "track-and-stop", "look-ahead"}
+    assert refused == {"sar", "static", "evidence", "track-and-stop", "look-ahead", "ppo"}
     with pytest.raises(ValueError, match=r"sar pulls whole arms, not single coordinates"):
         agents.make("sar", made())
     with pytest.raises(ValueError, match=r"ucbe needs a budget > K \* D = 6, got 6"):

@@ -208,7 +208,7 @@ def test_other_files_in_the_place_of_a_model(model, tmp_path):
 
 
 def check_stored(name: str, folder: Path, seeds: range) -> None:
-    env = gym.make(THRESHOLD, observation="features" if name == "ppo" else "statistics", **FOUR)
+    env = gym.make(THRESHOLD, observation="belief" if name == "ppo" else "statistics", **FOUR)
     task: Task = env.unwrapped.task.replace(observation="statistics")
     x, _ = env.reset(seed=0)
 

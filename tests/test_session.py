@@ -132,10 +132,8 @@ def notes_of(name: str, **facts: Any) -> Notes:
     return Notes(Setup.of(name, {**FACTS, **facts}, None, 0))
 
 
-@pytest.mark.parametrize("name", ["lsa", "uniform", "ppo"])
+@pytest.mark.parametrize("name", ["lsa", "uniform"])
 def test_three_raters_get_three_arms(name: str) -> None:
-    if name == "ppo":
-        pytest.importorskip("stable_baselines3")
     notes = notes_of(name)
     assert sorted(notes.ask() + notes.ask() + notes.ask()) == [0, 1, 2]
     assert sorted(notes_of(name).ask(3)) == [0, 1, 2]

@@ -74,7 +74,7 @@ def test_the_card_tells_all(tiny, tmp_path):
     assert card == json.loads(json.dumps(tiny.card)) == agents.load(path).card
     assert card["algorithm"] == "ppo"
     assert card["env_id"] == THRESHOLD
-    chosen = {"observation": "features", "reward": "score", "stop": True, "ranked": False}
+    chosen = {"observation": "features", "reward": "gain", "stop": False, "ranked": False}
     assert card["env_kwargs"] == FOUR | chosen
     assert card["features"] == list(FEATURES)
     assert card["steps"] == 2048
@@ -184,7 +184,10 @@ def own_problems() -> Any:
 
 def test_the_short_name_of_a_problem_is_that_of_its_environment(own_problems):
     """Defect: it was so on the command line only."""
-    cards = [agents.train(env_id=name, **TINY).card for name in ("Apart", "apart", "bandit_envs/Apart-v0")]
+    cards = [
+        agents.train(env_id=name, **TINY | {"env_kwargs": FOUR}).card
+        for name in ("Apart", "apart", "bandit_envs/Apart-v0")
+    ]
     for card in cards:
         assert card["env_id"] == "bandit_envs/Apart-v0"
         assert "agents.train('ppo', 'bandit_envs/Apart-v0'" in card["call"]
@@ -200,7 +203,7 @@ def test_the_short_name_of_a_problem_is_that_of_its_environment(own_problems):
 @pytest.mark.parametrize("kind", [Bare, Apart])
 def test_a_problem_of_ones_own_can_be_trained_on(own_problems, kind, mix):
     """No agent of this package need know it: without lsa, losses are in units of uniform's."""
-    result = agents.train(env_id=f"bandit_envs/{kind.name}-v0", **TINY).card["result"]
+    result = agents.train(env_id=f"bandit_envs/{kind.name}-v0", **TINY | {"env_kwargs": FOUR}).card["result"]
     assert {"ppo", "untrained", "uniform"} <= set(result["agents"]) <= {"ppo", "untrained", "uniform", "lsa"}
     assert set(result["differences"]["uniform"]) == {"score", *kind.metric_names[:1]}
     evolution = {"generations": 2, "population": 4, "episodes": 20, "env_kwargs": FOUR, "progress": False}
@@ -285,8 +288,7 @@ def test_a_minute_of_training_beats_uniform_and_comes_near_lsa(seed):
     ("name", "value", "allowed"),
     [
         ("hidden", 0, r"hidden must be an integer in \[1, 4096\], got 0"),
-        ("steep", 0.0, "steep must be a number in .*, got 0.0"),
-        ("stop", None, "stop must be True or False, got None"),
+        ("hidden", "wide", r"hidden must be an integer in \[1, 4096\], got 'wide'"),
     ],
 )
 def test_networks_that_there_cannot_be(name, value, allowed):
@@ -296,5 +298,5 @@ def test_networks_that_there_cannot_be(name, value, allowed):
 
 def test_a_training_that_diverges_says_so_and_writes_nothing(tmp_path):
     with pytest.raises(ValueError, match=r"diverged.*learning_rate"):
-        agents.train("ppo", THRESHOLD, learning_rate=1e10, out=tmp_path / "model", **TINY)
+        agents.train("ppo", THRESHOLD, learning_rate=1e38, out=tmp_path / "model", **TINY)
     assert not (tmp_path / "model.zip").exists()

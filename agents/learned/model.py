@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from bandit_envs import FEATURES, Task, flag
 
@@ -83,6 +84,21 @@ def _axes_of(observation: Any) -> int:
         return 0
 
 
+def _numbers_of(observation: Any) -> NDArray[np.float32]:
+    """An observation as an array.
+
+    Raises:
+        ValueError: for what is none, or holds numbers that are not finite.
+    """
+    try:
+        x = np.asarray(observation, np.float32)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the observation must be an array of numbers, got {observation!r:.200}") from error
+    if not np.isfinite(x).all():
+        raise ValueError(f"observations must be finite numbers, got {x[~np.isfinite(x)][0]}")
+    return x
+
+
 @dataclass(eq=False, repr=False)
 class Trained:
     """A learned agent, usable in `evaluate`, in SB3's `evaluate_policy` and in a plain Gymnasium loop.
@@ -139,12 +155,7 @@ class Trained:
                 finite.
         """
         as_features(self.name, observation, self.observation)
-        try:
-            x = np.asarray(observation, np.float32)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"the observation must be an array of numbers, got {observation!r:.200}") from error
-        if not np.isfinite(x).all():
-            raise ValueError(f"observations must be finite numbers, got {x[~np.isfinite(x)][0]}")
+        x = observation if isinstance(observation, Mapping) else _numbers_of(observation)
         try:
             with one_thread():
                 action, state = self.model.predict(x, state, episode_start, deterministic)
