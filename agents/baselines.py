@@ -25,13 +25,13 @@ def _spent(agent: Agent, observation: Observation) -> Ints:
 
 
 @episode_kernel
-def next_in_turn(e: int, spent: Any, stop: Any) -> Any:
+def next_in_turn(e: int, spent, stop):
     """The arm, or coordinate, that is next in turn."""
     return spent[e] % stop
 
 
 @episode_kernel
-def next_at_random(e: int, spent: Any, stop: Any, public_seed: Any, seed: Any) -> Any:
+def next_at_random(e: int, spent, stop, public_seed, seed):
     """A uniformly random arm, or coordinate."""
     u = agent_uniform(public_seed[e, 0], spent[e], seed)
     return min(np.int64(u * stop), stop - 1)

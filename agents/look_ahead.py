@@ -34,7 +34,7 @@ TIE = 1e-12  # kernel constants: D4
 
 
 @episode_kernel
-def largest_gain(e: int, made: Any, sums: Any, ranged: Any, model: LookaheadModel, room: LookaheadRoom) -> Any:
+def largest_gain(e: int, made, sums, ranged, model: LookaheadModel, room: LookaheadRoom):
     """The arm with the largest gain; pulls made (E, K), sums of samples (E, K D), whether samples have a range."""
     K, arm = made.shape[1], 0
     if not ranged:

@@ -15,7 +15,7 @@ symbols  m, v  posterior mean and variance of a mean     n  pulls + samples that
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .compiled import inlined
 
@@ -45,7 +45,7 @@ def unit(support: tuple[float, float] | None, sigma: float) -> float:
 
 
 @inlined
-def posterior(prior: Any, pulls: Any, total: Any) -> Any:
+def posterior(prior, pulls, total):
     """(m, v, n) of a mean of which so many samples with this sum are known."""
     if prior.kind == BETA:
         n = pulls + 2.0
@@ -57,7 +57,7 @@ def posterior(prior: Any, pulls: Any, total: Any) -> Any:
 
 
 @inlined
-def sampled(prior: Any, m: Any, v: Any, n: Any, outcome: Any, node: Any) -> Any:
+def sampled(prior, m, v, n, outcome, node):
     """(m, v) after one more sample, and the probability of the sample where it is one of two.
 
     Args:

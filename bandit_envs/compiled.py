@@ -187,7 +187,7 @@ def keep(kernel: Any, function: Callable[..., Any]) -> None:
     """Let a kernel that Numba makes of a function be kept on disk, where there is any place to write to."""
     kernel._cache = _Nowhere()
     with contextlib.suppress(RuntimeError, OSError):  # no place at all: it is compiled in every process
-        kernel._cache = cache = _Cache(function)  # type: ignore[no-untyped-call]
+        kernel._cache = cache = _Cache(function)
         # Of an index that other sources have written not even the signatures are read: their types may be gone.
         cache._cache_file._version += f" {cache._cache_file._source_stamp}"
     kernel._cache._kernel = f"{function.__module__}.{function.__qualname__}"

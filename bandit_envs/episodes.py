@@ -30,7 +30,7 @@ __all__ = ["Environment", "Episodes", "FeatureTable"]
 
 
 @jit
-def _seen(rows: Any, pulls: Any, mean: Any, out: Any) -> Any:
+def _seen(rows, pulls, mean, out):
     """Fill `out` with the means of the episodes `rows`, NaN for arms never pulled."""
     K, D = np.uint64(pulls.shape[1]), np.uint64(mean.shape[1] // pulls.shape[1])
     for i in range(len(rows)):

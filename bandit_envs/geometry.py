@@ -37,7 +37,7 @@ THIN = 1e-9  # inscribed radius, relative to max |b|, below which a volume count
 
 
 @inlined
-def _slacks(x: Floats, rows: Floats, b: Floats, slack: Floats) -> Any:
+def _slacks(x: Floats, rows: Floats, b: Floats, slack: Floats):
     """Fill slack (M,) with b - A x; the smallest, NaN where x is not finite. `rows` is A transposed, (D, M)."""
     D, M = rows.shape
     least, nothing = np.inf, 0.0
@@ -54,7 +54,7 @@ def _slacks(x: Floats, rows: Floats, b: Floats, slack: Floats) -> Any:
 
 
 @inlined
-def _box_slack(x: Floats, bounds: Floats) -> Any:
+def _box_slack(x: Floats, bounds: Floats):
     """The smallest of b - A x for a box whose rows have norm 1, NaN where x is not finite."""
     least, nothing = np.inf, 0.0
     for d in range(len(x)):
@@ -64,7 +64,7 @@ def _box_slack(x: Floats, bounds: Floats) -> Any:
 
 
 @inlined
-def _drop(i: int, n: int, multiplier: Floats, R: Floats, Q: Floats) -> None:
+def _drop(i: int, n: int, multiplier: Floats, R: Floats, Q: Floats):
     """Take row i out of the n active ones; column n of R moves along, and the freed direction is left in Q[n - 1]."""
     for k in range(i, n - 1):
         multiplier[k] = multiplier[k + 1]
@@ -93,7 +93,7 @@ def _active_set(
     w: Floats,
     R: Floats,
     Q: Floats,
-) -> Any:
+):
     """Project x, slack being b - A x, onto y; False if undecided after `limit` steps. [Goldfarb & Idnani 1983, sec. 3]
 
     Of the n active rows, Q[:n] is an orthonormal basis and R[:n, :n] the coordinates in it; z is in Q[n], its norm
@@ -169,14 +169,14 @@ def _active_set(
 
 
 @jit
-def _contains(points: Floats, rows: Floats, b: Floats, out: NDArray[np.bool_]) -> None:
+def _contains(points: Floats, rows: Floats, b: Floats, out: NDArray[np.bool_]):
     slack = np.empty(len(b))
     for i in range(len(points)):
         out[i] = _slacks(points[i], rows, b, slack) >= 0.0
 
 
 @inlined
-def room_of(D: Any, M: Any) -> Any:
+def room_of(D, M):
     """How many floats `margin_of` needs as room, in D dimensions and with M rows."""
     return M + 2 * (D + 1) + (D + 1) * (D + 1) + (D + 1) * D
 
@@ -184,7 +184,7 @@ def room_of(D: Any, M: Any) -> Any:
 @part
 def margin_of(
     x: Floats, rows: Floats, b: Floats, unit: Floats, bounds: Floats, kind: int, limit: int, room: Floats, y: Floats
-) -> Any:
+):
     """The margin of x (D,), and its projection in y; UNDECIDED where the active-set method has come to no end."""
     D, M = rows.shape
     slack, used = room[:M], M
@@ -240,7 +240,7 @@ def _measure(
     limit: int,
     margins: Floats,
     nearest: Floats,
-) -> int:
+):
     """Margins (N,) and projections of points[start:]; the first point left undecided, -1 if there is none.
 
     `nearest` may be shorter than `points`: its last row is then overwritten by point after point.
@@ -256,7 +256,7 @@ def _measure(
 
 
 @view
-def unpacked(numbers: Any) -> Any:
+def unpacked(numbers):
     """The arguments of `margin_of` between x and room, of the numbers (n,) that `Polyhedron.numbers` tells."""
     D, M = np.int64(numbers[0]), np.int64(numbers[1])
     b, bounds = numbers[4 + D * M :], numbers[4 + (D + 2) * M :]

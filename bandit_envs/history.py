@@ -26,9 +26,7 @@ NOTHING = -1  # in place of an arm
 
 
 @jit
-def _record(
-    did: Any, chosen: Any, outcome: Any, spent: Any, arms: Any, samples: Any, times: Any, made: Any, length: Any
-) -> None:
+def _record(did, chosen, outcome, spent, arms, samples, times, made, length):
     """Write down the pulls of a step, of the arms `chosen` (E,).
 
     Args:
@@ -45,7 +43,7 @@ def _record(
 
 
 @jit
-def _clear(rows: Any, arms: Any, samples: Any, times: Any, made: Any, length: Any) -> None:
+def _clear(rows, arms, samples, times, made, length):
     """Take out all entries of the episodes `rows`."""
     for row in range(len(rows)):
         e = rows[row]
@@ -57,7 +55,7 @@ def _clear(rows: Any, arms: Any, samples: Any, times: Any, made: Any, length: An
 
 
 @jit
-def _tally(arms: Any, samples: Any, times: Any, length: Any, pulls: Any, means: Any) -> None:
+def _tally(arms, samples, times, length, pulls, means):
     """Fill pulls (E, A) and means (E, A, D), NaN for arms never pulled, from histories whose samples are (E, H, D)."""
     for e in range(len(arms)):
         for i in range(length[e, 0]):

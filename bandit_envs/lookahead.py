@@ -117,7 +117,7 @@ class LookaheadRoom(NamedTuple):
 
 
 @inlined
-def _below(normal: Any, u: Any) -> Any:
+def _below(normal, u):
     """Phi(u), by cubic interpolation: error 2e-10."""
     x = (max(min(u, FAR), -FAR) + FAR) * FINE
     i = np.uint64(np.int64(x))  # indices that may be negative take longer
@@ -126,7 +126,7 @@ def _below(normal: Any, u: Any) -> Any:
 
 
 @inlined
-def _part_above(normal: Any, d: Any, s: Any) -> Any:
+def _part_above(normal, d, s):
     """E (X)^+ of X ~ N(d, s^2)."""
     if s <= 0.0:
         return max(d, 0.0)
@@ -135,7 +135,7 @@ def _part_above(normal: Any, d: Any, s: Any) -> Any:
 
 
 @inlined
-def _owen(owen: Any, h: Any, a: Any) -> Any:
+def _owen(owen, h, a):
     """T(h, a) for h >= 0 and a in [0, 1], by linear interpolation: error 2e-5."""
     u, v = min(h * STEPS, 160.0), a * COLUMNS
     i, j, one = (
@@ -150,7 +150,7 @@ def _owen(owen: Any, h: Any, a: Any) -> Any:
 
 
 @inlined
-def _resolved(model: Any, z: Any, r: Any) -> Any:
+def _resolved(model, z, r):
     """G(z, r)."""
     z = abs(z)
     if r <= 0.0:
@@ -163,7 +163,7 @@ def _resolved(model: Any, z: Any, r: Any) -> Any:
 
 
 @part
-def _tolerated(model: Any, z: Any, r: Any, t: Any) -> Any:
+def _tolerated(model, z, r, t):
     """The same where arms within t sds of the boundary may be classified either way; Plackett's integral (1954)."""
     z, normal = abs(z), model.normal
     if r <= 0.0:
@@ -185,7 +185,7 @@ def _tolerated(model: Any, z: Any, r: Any, t: Any) -> Any:
 
 
 @part
-def _row(model: Any, m: Any, v: Any, at: Any) -> Any:
+def _row(model, m, v, at):
     """Distance and sd of the boundary, > 0 inside; of several rows, z times the sd of the one least likely to hold.
 
     Phi(z) is the product of the chances of the rows. The arm's m and v begin at `at`.
@@ -208,13 +208,13 @@ def _row(model: Any, m: Any, v: Any, at: Any) -> Any:
 
 
 @inlined
-def _sure(model: Any, d: Any, s: Any, r: Any) -> Any:
+def _sure(model, d, s, r):
     t = model.potential.tolerance
     return _resolved(model, d / s, r) if t == 0.0 else _tolerated(model, d / s, r, t / s)
 
 
 @part
-def _beta_sure(model: Any, m: Any, n: Any) -> Any:
+def _beta_sure(model, m, n):
     """The chance that the answer now is right about an arm with a Beta law, in one dimension."""
     prior, potential = model.prior, model.potential
     share = (m - prior.low) / prior.scale
@@ -224,7 +224,7 @@ def _beta_sure(model: Any, m: Any, n: Any) -> Any:
 
 
 @inlined
-def _arm_value(model: Any, m: Any, v: Any, at: Any, n: Any, R: Any) -> Any:
+def _arm_value(model, m, v, at, n, R):
     """The chance that an arm is classified right after R more pulls."""
     if R <= 0.0 and model.potential.exact and model.prior.kind == BETA and n <= EXACT:
         return _beta_sure(model, m[at], n)
@@ -233,7 +233,7 @@ def _arm_value(model: Any, m: Any, v: Any, at: Any, n: Any, R: Any) -> Any:
 
 
 @part
-def _arm_after(model: Any, room: Any, i: Any, R: Any) -> Any:
+def _arm_after(model, room, i, R):
     """Its expectation over the next sample of arm i."""
     D, n = model.potential.A.shape[1], room.n[i]
     if model.prior.kind == NORMAL or not model.potential.exact:
@@ -251,7 +251,7 @@ def _arm_after(model: Any, room: Any, i: Any, R: Any) -> Any:
 
 
 @part
-def _largest(x: Any, K: Any, count: Any, out: Any, without: Any) -> None:
+def _largest(x, K, count, out, without):
     """Fill out[:count] with the largest of x[:K], in falling order, without one of them (-1: of all)."""
     found = 0
     for i in range(K):
@@ -265,7 +265,7 @@ def _largest(x: Any, K: Any, count: Any, out: Any, without: Any) -> None:
 
 
 @part
-def _look_around(model: Any, room: Any, R: Any) -> None:
+def _look_around(model, room, R):
     """Set c, and how far from it future means can matter, if R pulls are to come, one of them at once."""
     K, k = len(room.n), model.potential.k
     for i in range(K):
@@ -280,7 +280,7 @@ def _look_around(model: Any, room: Any, R: Any) -> None:
 
 
 @part
-def _exceeds(model: Any, room: Any, i: Any, R: Any, pulled: Any, q: Any) -> Any:
+def _exceeds(model, room, i, R, pulled, q):
     """E (m'_i - c)^+ after R pulls, and one before if it is `pulled`; fill q (2 POINTS,) with P(m'_i > x)."""
     x, normal, m, n = room.points[0], model.normal, room.m[i], room.n[i]
     pulls = R + 1.0 if pulled else R
@@ -292,7 +292,7 @@ def _exceeds(model: Any, room: Any, i: Any, R: Any, pulled: Any, q: Any) -> Any:
 
 
 @inlined
-def _set_points(model: Any, room: Any) -> Any:
+def _set_points(model, room):
     """Set the points x; how many places of the answer are open to the arms that may be on either side of them."""
     c, above, below = room.state[0], room.state[1], room.state[2]
     for g in range(POINTS):
@@ -305,7 +305,7 @@ def _set_points(model: Any, room: Any) -> Any:
 
 
 @inlined
-def _one_more(layers: Any, q: Any, rest: Any) -> Any:
+def _one_more(layers, q, rest):
     """Take one more arm, which is above with the chances q, into the law of how many are."""
     for j in range(rest - 1, 0, -1):
         for g in range(2 * POINTS):
@@ -317,7 +317,7 @@ def _one_more(layers: Any, q: Any, rest: Any) -> Any:
 
 
 @part
-def _top(model: Any, room: Any, R: Any, arm: Any) -> Any:
+def _top(model, room, R, arm):
     """phi(R), the arm (unless it is -1) being pulled once before."""
     K, k = len(room.n), model.potential.k
     c, above, below = room.state[0], room.state[1], room.state[2]
@@ -350,7 +350,7 @@ def _top(model: Any, room: Any, R: Any, arm: Any) -> Any:
 
 
 @part
-def _top_gains(model: Any, room: Any, R: Any, out: Any) -> None:
+def _top_gains(model, room, R, out):
     """phi(R) after one more pull of each arm, as a larger share, less phi(R), in O(K k).
 
     phi is linear in q_i, and depends on it by the chance that fewer than k others are above.
@@ -399,7 +399,7 @@ def _top_gains(model: Any, room: Any, R: Any, out: Any) -> None:
 
 
 @part
-def _top_now(model: Any, room: Any, arm: Any) -> Any:
+def _top_now(model, room, arm):
     """phi(0), the arm (unless it is -1) being pulled once before: sharp future means need no points."""
     K, k, prior = len(room.n), model.potential.k, model.prior
     _largest(room.m, K, k, room.best, arm)
@@ -421,7 +421,7 @@ def _top_now(model: Any, room: Any, arm: Any) -> Any:
 
 
 @inlined
-def _boundary_of(potential: Any, x: Any) -> Any:
+def _boundary_of(potential, x):
     """Means at or above this are good where the best one is x."""
     if potential.multiplicative:
         return min((1.0 - potential.epsilon) * x, x)
@@ -429,7 +429,7 @@ def _boundary_of(potential: Any, x: Any) -> Any:
 
 
 @inlined
-def _highest(potential: Any, x: Any) -> Any:
+def _highest(potential, x):
     """h(x): a mean x is good while no other one is above this."""
     if potential.multiplicative:
         return max(x / (1.0 - potential.epsilon), x)
@@ -437,7 +437,7 @@ def _highest(potential: Any, x: Any) -> Any:
 
 
 @part
-def _beta_row(model: Any, a: Any, b: Any) -> Any:
+def _beta_row(model, a, b):
     """Make the row of the table for a Beta(a, b) law: weights at the points, chances of h(points), mass above all."""
     out = model.beta[a, b]
     ends = model.prior.low + model.prior.scale
@@ -452,7 +452,7 @@ def _beta_row(model: Any, a: Any, b: Any) -> Any:
 
 
 @part
-def _law(model: Any, room: Any, m: Any, v: Any, n: Any, out: Any) -> None:
+def _law(model, room, m, v, n, out):
     """Fill out (2 CELLS + 1,): the law of a mean, its chances to be below h, and its mass above all cells."""
     if room.state[0] != 0.0:
         a = np.int64((m - model.prior.low) / model.prior.scale * n + 0.5)
@@ -474,7 +474,7 @@ def _law(model: Any, room: Any, m: Any, v: Any, n: Any, out: Any) -> None:
 
 
 @part
-def _open_laws(model: Any, room: Any) -> None:
+def _open_laws(model, room):
     """Choose between Beta laws and normal ones, and set the laws of all arms."""
     K, prior = len(room.n), model.prior
     known, lowest, highest = prior.kind == BETA, -math.inf, -math.inf
@@ -491,7 +491,7 @@ def _open_laws(model: Any, room: Any) -> None:
 
 
 @part
-def _good(model: Any, room: Any, R: Any, arm: Any) -> Any:
+def _good(model, room, R, arm):
     """phi(R) by the laws of the arms; that of the trial in place of an arm's own (-1: of none)."""
     K, before, p = len(room.n), room.before, room.p
     for g in range(CELLS):
@@ -525,7 +525,7 @@ def _good(model: Any, room: Any, R: Any, arm: Any) -> Any:
 
 
 @part
-def _good_after(model: Any, room: Any, R: Any, arm: Any, few: Any) -> Any:
+def _good_after(model, room, R, arm, few):
     """E phi(R) over the next sample of an arm; `few`: of NORMAL, over two nodes, a standard deviation off."""
     prior, K, found = model.prior, len(room.n), 0.0
     m, v, n = room.m[arm], room.v[arm], room.n[arm]
@@ -542,7 +542,7 @@ def _good_after(model: Any, room: Any, R: Any, arm: Any, few: Any) -> Any:
 
 
 @part
-def _read(model: Any, room: Any, pulls: Any, total: Any) -> Any:
+def _read(model, room, pulls, total):
     """Set what is believed of the arms; returns the number of pulls."""
     K, spent = len(pulls), 0
     D = len(room.m) // K
@@ -554,7 +554,7 @@ def _read(model: Any, room: Any, pulls: Any, total: Any) -> Any:
 
 
 @part
-def _phi(model: Any, room: Any, R: Any) -> Any:
+def _phi(model, room, R):
     """phi(R) of the state that was read; called before `_gain`, whose points and laws it sets."""
     kind, K = model.potential.kind, len(room.n)
     if kind == LOCAL:
@@ -572,7 +572,7 @@ def _phi(model: Any, room: Any, R: Any) -> Any:
 
 
 @part
-def _after(model: Any, room: Any, R: Any, arm: Any) -> Any:
+def _after(model, room, R, arm):
     """E phi(R) over the next sample of an arm."""
     kind, K = model.potential.kind, len(room.n)
     if kind == LOCAL:
@@ -587,7 +587,7 @@ def _after(model: Any, room: Any, R: Any, arm: Any) -> Any:
 
 
 @lean
-def _potentials(model: Any, room: Any, pulls: Any, total: Any, left: Any, out: Any) -> None:
+def _potentials(model, room, pulls, total, left, out):
     """Fill out (E,) with phi(R), for R = left[e] more pulls of each arm."""
     for e in range(len(out)):
         _read(model, room, pulls[e], total[e])
@@ -595,7 +595,7 @@ def _potentials(model: Any, room: Any, pulls: Any, total: Any, left: Any, out: A
 
 
 @lean
-def _gains(model: Any, room: Any, pulls: Any, total: Any, arms: Any, skipped: Any, out: Any) -> None:
+def _gains(model, room, pulls, total, arms, skipped, out):
     """Fill out (E,) with the gains of arms (E,); K stops: phi(0) less phi. Those of episodes that are skipped are 0."""
     K = pulls.shape[1]
     for e in range(len(out)):
@@ -611,7 +611,7 @@ def _gains(model: Any, room: Any, pulls: Any, total: Any, arms: Any, skipped: An
 
 
 @lean
-def _all_gains(model: Any, room: Any, pulls: Any, total: Any, out: Any) -> None:
+def _all_gains(model, room, pulls, total, out):
     """Fill out (E, K) with the gains of all arms."""
     K = pulls.shape[1]
     for e in range(len(out)):
@@ -622,7 +622,7 @@ def _all_gains(model: Any, room: Any, pulls: Any, total: Any, out: Any) -> None:
 
 
 @part
-def relative_gains(model: Any, room: Any, pulls: Any, total: Any) -> None:
+def relative_gains(model, room, pulls, total):
     """Fill room.gains (K,) with the gains of all arms of one episode, less what is common to them, for greedy rules.
 
     That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. Of LOCAL and TOP_K a
@@ -648,7 +648,7 @@ def relative_gains(model: Any, room: Any, pulls: Any, total: Any) -> None:
 
 
 @lean
-def _beliefs(model: Any, room: Any, pulls: Any, total: Any, out: Any) -> None:
+def _beliefs(model, room, pulls, total, out):
     """Fill out (E, K, 4) with d, its sd, the sd of the mean, and n."""
     potential, K = model.potential, pulls.shape[1]
     for e in range(len(out)):
@@ -673,7 +673,7 @@ def _beliefs(model: Any, room: Any, pulls: Any, total: Any, out: Any) -> None:
 
 
 @lean
-def _show(told: Any, unit: Any, order: Any, out: Any) -> None:
+def _show(told, unit, order, out):
     """Fill out (E, 4 K + 1) but its last column with `Lookahead.shown` of what `_beliefs` has told."""
     for e in range(len(out)):
         for j in range(order.shape[1]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,7 @@ EXACT = 10_000
 
 
 @jit
-def beta_below(x: Any, a: Any, b: Any) -> Any:
+def beta_below(x, a, b):
     """P(Beta(a, b) <= x), by the continued fraction of the incomplete beta function (DLMF 8.17.22, Lentz's method)."""
     if x <= 0.0:
         return 0.0
@@ -60,7 +59,7 @@ def beta_below(x: Any, a: Any, b: Any) -> Any:
 
 
 @inlined
-def _by_pulls(n: Any, v: Any, unit: Any, sigma: Any) -> Any:
+def _by_pulls(n, v, unit, sigma):
     """The features that only a pull of an arm changes, pulls and width, and 1 / standard error.
 
     Args:
@@ -71,7 +70,7 @@ def _by_pulls(n: Any, v: Any, unit: Any, sigma: Any) -> Any:
 
 
 @inlined
-def _by_margin(n: Any, m: Any, precision: Any, sigma: Any, theta: Any, tolerance: Any) -> Any:
+def _by_margin(n, m, precision, sigma, theta, tolerance):
     """The features that a new margin m of the empirical mean changes: margin, score, error and doubt."""
     m = max(min(m, HUGE), -HUGE)
     z = max(min(m * precision, HUGE), -HUGE)
@@ -88,19 +87,7 @@ def _by_margin(n: Any, m: Any, precision: Any, sigma: Any, theta: Any, tolerance
 
 
 @jit
-def _features(
-    pulls: Any,
-    margin: Any,
-    variance: Any,
-    remaining: Any,
-    sigma: Any,
-    scale: Any,
-    theta: Any,
-    tolerance: Any,
-    D: Any,
-    known: Any,
-    out: Any,
-) -> Any:
+def _features(pulls, margin, variance, remaining, sigma, scale, theta, tolerance, D, known, out):
     """Fill out (E, K, F), see `features`. An arm's own features are computed only where it differs from `known`."""
     E, K = pulls.shape
     unit = 1.0 / math.log1p(scale)

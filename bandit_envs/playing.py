@@ -45,7 +45,7 @@ class Quiet(NamedTuple):
 
 
 @part
-def _pull_coordinates(sim: Any, e: Any, a: Any, o: Any, at: Any) -> None:
+def _pull_coordinates(sim, e, a, o, at):
     """One pull of an arm of several dimensions, whose entry is o and whose parameters start at `at`."""
     law, D, columns = sim.rules[0], sim.rules[2], sim.rules[6]
     m = sim.pulls[o]
@@ -65,7 +65,7 @@ def _pull_coordinates(sim: Any, e: Any, a: Any, o: Any, at: Any) -> None:
 
 
 @inlined
-def spend(sim: Any, e: Any, pulls: Any) -> None:
+def spend(sim, e, pulls):
     """Count pulls of episode e."""
     sim.counts[0, e] += pulls
     if sim.rules[4] >= 0:
@@ -73,7 +73,7 @@ def spend(sim: Any, e: Any, pulls: Any) -> None:
 
 
 @part
-def _pull_many(sim: Any, e: Any, a: Any, times: Any) -> None:
+def _pull_many(sim, e, a, times):
     """A bulk pull of arm a."""
     if sim.rules[BULK] == 0:
         raise ValueError("the routine of bulk pulls is not loaded; Simulator.advance loads it")
@@ -110,7 +110,7 @@ def _pull_many(sim: Any, e: Any, a: Any, times: Any) -> None:
 
 
 @part
-def _record(sim: Any, e: Any, a: Any, times: Any) -> None:
+def _record(sim, e, a, times):
     """Write down a pull, or a bulk pull, whose samples are told by their mean."""
     D, E, begin = sim.rules[2], len(sim.pulls) // sim.rules[1], sim.counts[0, e]
     for t in range(begin, min(begin + times, len(sim.arms))):
@@ -120,13 +120,13 @@ def _record(sim: Any, e: Any, a: Any, times: Any) -> None:
 
 
 @part
-def _draw(law: Any, parameters: Any, data: Any, at: Any, columns: Any, u: Any) -> Any:
+def _draw(law, parameters, data, at, columns, u):
     """`from_uniform` for a scalar arm, as a function that is compiled once for all players."""
     return from_uniform(law, u, parameters, at, columns, data, 0, 1)
 
 
 @inlined
-def pull_once(sim: Any, e: Any, arm: Any) -> None:
+def pull_once(sim, e, arm):
     """Pull an arm of episode e, which neither ends the episode nor is beyond its budget."""
     K, columns = np.uint64(sim.rules[1]), np.uint64(sim.rules[6])
     a = np.uint64(arm)
@@ -154,7 +154,7 @@ def pull_once(sim: Any, e: Any, arm: Any) -> None:
 
 
 @inlined
-def pull(sim: Any, e: Any, arm: Any, times: Any) -> None:
+def pull(sim, e, arm, times):
     """Pull an arm of episode e so many times, which neither ends the episode nor is beyond its budget.
 
     Raises:
@@ -181,7 +181,7 @@ class Block(NamedTuple):
 
 
 @part
-def block_of_pulls(sim: Any, start: Any, n: Any, arm: Any, pulls: Any, mean: Any, variance: Any, room: Any) -> None:
+def block_of_pulls(sim, start, n, arm, pulls, mean, variance, room):
     """Pull scalar arms once, in n episodes from `start` on, in loops over all of them; `spend` is left to the caller.
 
     Args:

@@ -81,7 +81,7 @@ def root_key(seed: int) -> NDArray[np.uint64]:
 
 
 @inlined
-def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
+def philox(c0, c1, c2, c3, k0, k1):
     """Four random words, each 32 bits in a 64-bit lane, of a counter and a key given likewise."""
     for _ in range(10):
         p0, p1 = _M0 * (c0 & _LOW), _M1 * (c2 & _LOW)
@@ -91,25 +91,25 @@ def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
 
 
 @inlined
-def to_uniform(w0: Any, w1: Any) -> Any:
+def to_uniform(w0, w1):
     """A number in [0, 1), from 53 bits of two words."""
     return np.float64(np.int64(((w0 >> _5) << _26) | (w1 >> _6))) * _UNIT
 
 
 @inlined
-def arm_word(arm: Any, index: Any) -> Any:
+def arm_word(arm, index):
     """Word 1 of the counter: the arm, and the bits of the index above the lowest 32."""
     return np.uint64(arm) | ((np.uint64(index) >> _32) << _24)
 
 
 @inlined
-def _centre(u: Any) -> Any:
+def _centre(u):
     """u + 2^-54 - 1/2, in (-1/2, 1/2)."""
     return (u - 0.5) + _HALF
 
 
 @inlined
-def _central_quantile(q: Any) -> Any:
+def _central_quantile(q):
     """Quantile of the standard normal law at 1/2 + q, for |q| <= CENTRAL."""
     r = 0.180625 - q * q
     above = 2509.0809287301226727 * r + 33430.575583588128105
@@ -130,7 +130,7 @@ def _central_quantile(q: Any) -> Any:
 
 
 @jit
-def normal_quantile(u: Any) -> Any:
+def normal_quantile(u):
     """Quantile of the standard normal law at u + 2^-54 for u in [0, 1) (Wichura 1988, AS 241, PPND16; error 1e-16)."""
     q = _centre(u)
     if abs(q) <= CENTRAL:
@@ -173,7 +173,7 @@ def normal_quantile(u: Any) -> Any:
 
 
 @inlined
-def block_of_quantiles(u: Any, n: Any, tail: Any, out: Any) -> Any:
+def block_of_quantiles(u, n, tail, out):
     """Fill out[:n] with `normal_quantile` of u[:n].
 
     All are computed as if they were central, in a loop that LLVM vectorises; then those that are not, once more.
@@ -192,7 +192,7 @@ def block_of_quantiles(u: Any, n: Any, tail: Any, out: Any) -> Any:
 
 
 @jit
-def _normal_quantiles(u: Any, out: Any) -> Any:
+def _normal_quantiles(u, out):
     """Fill out (n,) with the quantiles of u (n,)."""
     block_of_quantiles(u, len(u), np.empty(len(u), np.int64), out)
 
@@ -209,7 +209,7 @@ def normal_quantiles(u: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @part
-def open_counter(counter: Any, k0: Any, k1: Any, episode: Any, arm: Any, index: Any) -> Any:
+def open_counter(counter, k0, k1, episode, arm, index):
     """Set `counter` (6,) uint64 to the bulk stream of (episode, arm, first index)."""
     counter[0], counter[1] = k0, k1
     counter[2], counter[3], counter[4] = np.uint64(index) & _LOW, arm_word(arm, index), episode
@@ -217,7 +217,7 @@ def open_counter(counter: Any, k0: Any, k1: Any, episode: Any, arm: Any, index: 
 
 
 @part
-def next_uniform(counter: Any) -> Any:
+def next_uniform(counter):
     """The next uniform number in [0, 1) of an opened counter."""
     w0, w1, _, _ = philox(counter[2], counter[3], counter[4], counter[5], counter[0], counter[1])
     counter[5] += _BLOCK
@@ -225,7 +225,7 @@ def next_uniform(counter: Any) -> Any:
 
 
 @part
-def _stirling_tail(k: Any) -> Any:
+def _stirling_tail(k):
     """ln k! minus Stirling's (k + 1/2) ln(k + 1) - (k + 1) + ln sqrt(2 pi), for real k >= 0."""
     if k < 10.0:
         return (math.lgamma(k + 1.0) - (k + 0.5) * math.log(k + 1.0)) + (k + 1.0) - 0.9189385332046727
@@ -235,7 +235,7 @@ def _stirling_tail(k: Any) -> Any:
 
 
 @part
-def binomial(counter: Any, n: Any, p: Any) -> Any:
+def binomial(counter, n, p):
     """A Binomial(n, p) draw: inversion for n min(p, 1-p) < 10, else Hoermann's BTRS (JSCS 1993). Exact in law."""
     if n <= 0 or p <= 0.0:
         return 0
@@ -288,7 +288,7 @@ def binomial(counter: Any, n: Any, p: Any) -> Any:
 
 
 @part
-def gamma(counter: Any, shape: Any) -> Any:
+def gamma(counter, shape):
     """A Gamma(shape, 1) draw for shape > 0 (Marsaglia & Tsang, ACM TOMS 2000). Exact in law."""
     boost = 1.0
     if shape < 1.0:
@@ -310,7 +310,7 @@ def gamma(counter: Any, shape: Any) -> Any:
 
 
 @inlined
-def agent_uniform(public_seed: Any, draw: Any, seed: Any) -> Any:
+def agent_uniform(public_seed, draw, seed):
     """`agent_uniforms` of one episode, inside a kernel."""
     word, t = np.uint64(public_seed), np.uint64(draw)
     w0, w1, _, _ = philox(t & _LOW, (t >> _32) << _24, np.uint64(seed), _AGENT, word & _LOW, word >> _32)
@@ -318,7 +318,7 @@ def agent_uniform(public_seed: Any, draw: Any, seed: Any) -> Any:
 
 
 @jit
-def _fill_uniforms(out: Any, arms: Any, draws: Any, k0: Any, k1: Any, episode: Any, index: Any, stream: Any) -> Any:
+def _fill_uniforms(out, arms, draws, k0, k1, episode, index, stream):
     """Fill out[i, a, j], flat, for arm a of episode[i] at draw index[i]; a block of random words yields two numbers."""
     arms, draws, stream = np.uint64(arms), np.uint64(draws), np.uint64(stream)
     for i in range(len(episode)):

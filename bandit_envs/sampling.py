@@ -35,7 +35,7 @@ NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bit
 
 
 @inlined
-def from_table(u: Any, parameters: Any, at: Any, cells: Any, d: Any, D: Any) -> Any:
+def from_table(u, parameters, at, cells, d, D):
     """Coordinate d of the sample of an arm with a table of quantiles, which divides [0, 1] into `cells` equal parts."""
     level = u * cells
     j = min(np.int64(level), cells - 1)
@@ -44,7 +44,7 @@ def from_table(u: Any, parameters: Any, at: Any, cells: Any, d: Any, D: Any) -> 
 
 
 @inlined
-def from_uniform(law: Any, u: Any, parameters: Any, at: Any, columns: Any, data: Any, d: Any, D: Any) -> Any:
+def from_uniform(law, u, parameters, at, columns, data, d, D):
     """Coordinate d of the sample that the uniform number u yields, for the arm whose parameters start at `at`."""
     if law == BERNOULLI:
         return 1.0 if u < parameters[at + d] else 0.0
@@ -73,9 +73,7 @@ def from_uniform(law: Any, u: Any, parameters: Any, at: Any, columns: Any, data:
 
 
 @inlined
-def block_of_samples(
-    law: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, spare: Any, x: Any
-) -> None:
+def block_of_samples(law, u, n, at, columns, parameters, data, spare, x):
     """Fill x[:n] with the samples of scalar arms that the uniform numbers u[:n] yield, in loops over all of them.
 
     Args:
@@ -99,7 +97,7 @@ def block_of_samples(
 
 
 @part
-def _merge(o: Any, n: Any, times: Any, s: Any, m2: Any, total: Any, mean: Any, variance: Any) -> Any:
+def _merge(o, n, times, s, m2, total, mean, variance):
     """Add `times` samples with sum s and centred sum of squares m2 to the n samples behind entry o (Chan et al.)."""
     count = n + times
     gap = s / times - mean[o]

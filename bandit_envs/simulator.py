@@ -62,7 +62,7 @@ class Simulation(NamedTuple):
 
 
 @inlined
-def updated(n: Any, total: Any, mean: Any, variance: Any, y: Any) -> Any:
+def updated(n, total, mean, variance, y):
     """Sum, mean and variance of n samples and one more, y."""
     count, sum_ = n + 1.0, total + y
     now = sum_ / count
@@ -72,20 +72,8 @@ def updated(n: Any, total: Any, mean: Any, variance: Any, y: Any) -> Any:
 
 @jit
 def _advance(
-    rules: Any,
-    cost: Any,
-    identity: Any,
-    parameters: Any,
-    data: Any,
-    pulls: Any,
-    statistics: Any,
-    counts: Any,
-    flags: Any,
-    outcome: Any,
-    arms: Any,
-    times: Any,
-    answers_checked: Any,
-) -> Any:
+    rules, cost, identity, parameters, data, pulls, statistics, counts, flags, outcome, arms, times, answers_checked
+):
     """One step of every live episode. Returns how many ended; their slots are in `ended`, the third row of `counts`.
 
     It changes nothing and returns -1 - e where the action of a live episode e is out of range, UNCHECKED where an
@@ -287,19 +275,7 @@ def _advance(
 
 
 @jit
-def _begin(
-    rows: Any,
-    budget: Any,
-    key0: Any,
-    key1: Any,
-    episode: Any,
-    identity: Any,
-    pulls: Any,
-    statistics: Any,
-    counts: Any,
-    flags: Any,
-    public: Any,
-) -> Any:
+def _begin(rows, budget, key0, key1, episode, identity, pulls, statistics, counts, flags, public):
     """Clear the statistics of the given slots, and set their keys and episodes."""
     E = len(public)
     K, width = np.uint64(len(pulls) // E), np.uint64(statistics.shape[1] // E)

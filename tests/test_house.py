@@ -236,6 +236,32 @@ def test_private_names_stay_in_their_file(tree: Tree) -> None:
     assert private(tree) == []
 
 
+KERNELS = {"jit", "lean", "part", "inlined", "view", "kernel", "episode_kernel", "slot_kernel", "sampling_rule"}
+
+
+def unannotated(tree: ast.AST) -> Iterator[str]:
+    """Functions that lack an annotation and are no kernels, whose types Numba infers; lambdas and those inside kernels
+    are passed over."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            if any(getattr(mark, "id", None) in KERNELS for mark in node.decorator_list):
+                continue
+            own = node.args
+            told = [*own.posonlyargs, *own.args, *own.kwonlyargs, *filter(None, (own.vararg, own.kwarg))]
+            told = told[1:] if told and told[0].arg in ("self", "cls", "kind") else told
+            if node.returns is None or any(one.annotation is None for one in told):
+                yield f"{node.name}, line {node.lineno}"
+        yield from unannotated(node)
+
+
+def test_all_but_kernels_is_annotated() -> None:
+    paths = [path for top in ("bandit_envs", "agents") for path in (ROOT / top).rglob("*.py")]
+    found = [f"{path}: {one}" for path in paths for one in unannotated(ast.parse(path.read_text()))]
+    assert not found
+    wrong = "@part\ndef f(x): return x\ndef g(x): return x\nclass A:\n    def h(self, x: int): return x"
+    assert list(unannotated(ast.parse(wrong))) == ["g, line 3", "h, line 5"]
+
+
 def test_the_formatter_lays_out_nearly_every_line() -> None:
     mark = "# fmt: " + "skip"
     paths = [path for top in ("bandit_envs", "agents", "tests", "examples") for path in (ROOT / top).rglob("*.py")]

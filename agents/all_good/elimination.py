@@ -40,7 +40,7 @@ class Rules(NamedTuple):
 
 
 @part
-def activate_all(plan: Any) -> Any:
+def activate_all(plan):
     """All arms are active, and none is declared good: A is the plan, and G its answer.   [lines 3, 4]"""
     bulk.clear(plan)
     for i in range(len(plan.arms)):
@@ -49,13 +49,13 @@ def activate_all(plan: Any) -> Any:
 
 
 @inlined
-def threshold(best: Any, gamma: Any, rules: Any) -> Any:
+def threshold(best, gamma, rules):
     """The threshold that goes with a bound on the best mean, lowered by the slack.   D2"""
     return (1.0 - rules.epsilon - gamma) * best if rules.multiplicative else best - rules.epsilon - gamma
 
 
 @inlined
-def sort_out(plan: Any, total: Any, t: Any, rules: Any) -> Any:
+def sort_out(plan, total, t, rules):
     """Lines 17 to 22, after t samples of each active arm beyond the base: update G and A. Returns U and L."""
     G, C, top, left = plan.answer, lil_width(t, rules.level, rules.factor), -math.inf, 0
     for j in range(plan.book.size):
@@ -75,7 +75,7 @@ def sort_out(plan: Any, total: Any, t: Any, rules: Any) -> Any:
 
 
 @inlined
-def all_decided(plan: Any) -> Any:
+def all_decided(plan):
     """Whether A is a subset of G; then every arm is known to be good or bad.   [line 23]"""
     j = 0
     while j < plan.book.size and plan.answer[bulk.arm_at(plan, j)]:
@@ -84,7 +84,7 @@ def all_decided(plan: Any) -> Any:
 
 
 @part
-def all_known(plan: Any, total: Any, t: Any, rules: Any) -> Any:
+def all_known(plan, total, t, rules):
     """Whether every arm is known to be good, as those of G, or bad, after t samples of each: (ST)^2's test."""
     G, known = plan.answer, True
     C, top = lil_width(t, rules.level, rules.factor), -math.inf
@@ -99,7 +99,7 @@ def all_known(plan: Any, total: Any, t: Any, rules: Any) -> Any:
 
 
 @part
-def level(plan: Any, pulls: Any) -> Any:
+def level(plan, pulls):
     """Plan a pull of each arm with the fewest pulls; no arm where all have equally many, at least one."""
     least = most = pulls[0]
     for i in range(len(pulls)):
@@ -111,7 +111,7 @@ def level(plan: Any, pulls: Any) -> Any:
 
 
 @part
-def look(plan: Any, pulls: Any, total: Any, rules: Any) -> Any:
+def look(plan, pulls, total, rules):
     """Test where all active arms have equally many pulls; stop, or plan to pull the active arms once more."""
     if plan.book.beginning:
         level(plan, pulls)
@@ -133,7 +133,7 @@ def look(plan: Any, pulls: Any, total: Any, rules: Any) -> Any:
 
 
 @episode_kernel
-def next_pull(e: int, sums: Sums, rules: Rules, plans: Plans, times: Times) -> Any:
+def next_pull(e: int, sums: Sums, rules: Rules, plans: Plans, times: Times):
     """The next arm of episode e, K to stop."""
     plan = bulk.plan_of(plans, e)
     bulk.watch(plan, sums.pulls, e)

@@ -98,13 +98,13 @@ class Episode(NamedTuple):
 
 
 @jit
-def bad_filter_pulls(r: Any, n: Any, delta: Any, sigma: Any = 1.0, factor: Any = 8.0) -> Any:
+def bad_filter_pulls(r, n, delta, sigma=1.0, factor=8.0):
     """tau_r = ceil(factor 4^r sigma^2 ln(8 n / delta_r)), delta_r = delta / (2 r^2).   [line 7] D1"""
     return bulk.whole(factor * 4.0**r * sigma**2 * math.log(8 * n / (delta / (2 * r**2))))
 
 
 @part
-def begin_episode(episode: Any) -> Any:
+def begin_episode(episode):
     """All arms are active, none is known, and the good filter has no samples.   [lines 3 to 5]"""
     state = episode.state
     activate_all(episode.plan)
@@ -113,7 +113,7 @@ def begin_episode(episode: Any) -> Any:
 
 
 @part
-def begin_round(episode: Any, r: Any) -> Any:
+def begin_round(episode, r):
     """The bad filter begins; A and the sums of samples are kept until it ends."""
     state, plan = episode.state, episode.plan
     for i in range(len(episode.total)):
@@ -125,7 +125,7 @@ def begin_round(episode: Any, r: Any) -> Any:
 
 
 @part
-def median_elimination(episode: Any, r: Any, rules: Any) -> Any:
+def median_elimination(episode, r, rules):
     """Median Elimination(nu, 2^-r, kappa) over all arms. Returns i_r, -1 where it has planned pulls to find it."""
     episode.state.H = elimination_pulls(len(episode.total), 2.0**-r, rules.kappa, rules.constant)
     accuracy = Accuracy(2.0**-r, rules.kappa, rules.constant)
@@ -133,7 +133,7 @@ def median_elimination(episode: Any, r: Any, rules: Any) -> Any:
 
 
 @part
-def lucb(episode: Any, r: Any, rules: Any) -> Any:
+def lucb(episode, r, rules):
     """LUCB1 over the arms of G, or all. Returns i_r, -1 where it has planned pulls to find it.   D5"""
     plan, tree, marks = episode.plan, episode.tree, episode.marks
     if plan.book.made == 0:  # pull each arm once
@@ -167,7 +167,7 @@ def lucb(episode: Any, r: Any, rules: Any) -> Any:
 
 
 @inlined
-def is_bad(m_best: Any, m: Any, accuracy: Any, rules: Any) -> Any:
+def is_bad(m_best, m, accuracy, rules):
     """Whether an arm is bad by its fresh mean and that of i_r.   [line 12] D4"""
     if rules.multiplicative:
         return (1.0 - rules.epsilon) * m_best - m >= (2.0 - rules.epsilon) * accuracy
@@ -175,7 +175,7 @@ def is_bad(m_best: Any, m: Any, accuracy: Any, rules: Any) -> Any:
 
 
 @part
-def end_bad_filter(episode: Any, r: Any, rules: Any) -> Any:
+def end_bad_filter(episode, r, rules):
     """A without the bad arms is the plan again, and the samples of the good filter count.   [line 12] D2"""
     state, plan, marks, ahead = episode.state, episode.plan, episode.marks, 0
     bulk.clear(plan)
@@ -192,7 +192,7 @@ def end_bad_filter(episode: Any, r: Any, rules: Any) -> Any:
 
 
 @part
-def bad_filter(episode: Any, r: Any, rules: Any) -> Any:
+def bad_filter(episode, r, rules):
     """Lines 8 to 12, from where the episode stands. Returns whether they are over; if not, it has planned pulls."""
     state, plan, marks, total = episode.state, episode.plan, episode.marks, episode.total
     tau = bad_filter_pulls(r, len(total), rules.delta, rules.sigma, rules.tau)  # line 7
@@ -220,7 +220,7 @@ def bad_filter(episode: Any, r: Any, rules: Any) -> Any:
 
 
 @inlined
-def test(episode: Any, rules: Any) -> Any:
+def test(episode, rules):
     """Lines 17 to 23. Returns whether the answer is known."""
     state, plan, gamma = episode.state, episode.plan, rules.gamma
     state.t, state.ahead = state.t + 1, 0
@@ -231,7 +231,7 @@ def test(episode: Any, rules: Any) -> Any:
 
 
 @inlined
-def good_filter(episode: Any, rules: Any) -> Any:
+def good_filter(episode, rules):
     """Lines 13 to 23, from where the episode stands. Returns whether they are over.
 
     If not, it has planned pulls, at most one of each active arm, or stopped.
@@ -255,7 +255,7 @@ def good_filter(episode: Any, rules: Any) -> Any:
 
 
 @inlined
-def run(episode: Any, rules: Any) -> Any:
+def run(episode, rules):
     """Algorithm 4.1, from where the episode stands until pulls are planned or the answer is known."""
     state = episode.state
     if episode.plan.book.beginning:
@@ -271,7 +271,7 @@ def run(episode: Any, rules: Any) -> Any:
 
 
 @episode_kernel
-def next_pull(e: int, sums: Sums, rules: Rules, plans: Plans, kept: Kept, times: Times) -> Any:
+def next_pull(e: int, sums: Sums, rules: Rules, plans: Plans, kept: Kept, times: Times):
     """The next arm of episode e, K to stop."""
     plan = bulk.plan_of(plans, e)
     bulk.watch(plan, sums.pulls, e)

@@ -63,7 +63,7 @@ class Memory:
 
 
 @part
-def measure(seen: Any, e: Any, i: Any, tree: Any, rules: Any) -> Any:
+def measure(seen, e, i, tree, rules):
     """Put m_i and its bounds m_i -+ C into the tree."""
     m, C = seen.mean[e, i], tabulated(seen.pulls[e, i], rules.level, rules.factor, rules.table)
     low, high = m - C, m + C
@@ -73,13 +73,13 @@ def measure(seen: Any, e: Any, i: Any, tree: Any, rules: Any) -> Any:
 
 
 @inlined
-def threshold_of(best: Any, gamma: Any, rules: Any) -> Any:
+def threshold_of(best, gamma, rules):
     """The threshold that goes with a best mean (or a bound on it), lowered by the slack.   D2"""
     return (1.0 - rules.epsilon - gamma) * best if rules.multiplicative else best - rules.epsilon - gamma
 
 
 @part
-def scan(tree: Any, K: Any, U: Any, L: Any, inside: Any) -> Any:
+def scan(tree, K, U, L, inside):
     """The unknown arm inside with the least lower bound, or outside with the largest upper bound; -1 if none."""
     best, which = math.inf, -1
     for i in range(K):
@@ -90,7 +90,7 @@ def scan(tree: Any, K: Any, U: Any, L: Any, inside: Any) -> Any:
 
 
 @part
-def plan_unknown(tree: Any, K: Any, U: Any, L: Any, plan: Any) -> Any:
+def plan_unknown(tree, K, U, L, plan):
     """Plan to pull the unknown arm inside with the least lower bound, and the one outside with the largest upper."""
     i = trees.argmin_lower_inside(tree)  # line 7
     if i >= 0 and upper(tree, i) < L:
@@ -105,7 +105,7 @@ def plan_unknown(tree: Any, K: Any, U: Any, L: Any, plan: Any) -> Any:
 
 
 @part
-def plan_round(seen: Any, e: Any, tree: Any, plan: Any, rules: Any) -> Any:
+def plan_round(seen, e, tree, plan, rules):
     """Take in the samples of the last round, and plan the next one; nothing if all arms are known. Returns U."""
     n = seen.pulls.shape[1]
     if plan.beginning:  # line 1 is over: each arm has been pulled once
@@ -129,7 +129,7 @@ def plan_round(seen: Any, e: Any, tree: Any, plan: Any, rules: Any) -> Any:
 
 
 @episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans: Any, threshold: Any) -> Any:
+def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans, threshold):
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     threshold[e] = math.nan

@@ -49,7 +49,7 @@ class Memory:
 
 
 @part
-def measure_best(seen: Any, e: Any, found: Any, rules: Any) -> Any:
+def measure_best(seen, e, found, rules):
     """The mean of h and its bounds."""
     m, C = seen.mean[e, found.best], tabulated(seen.pulls[e, found.best], rules.level, rules.factor, rules.table)
     low, high = m - C, m + C
@@ -59,7 +59,7 @@ def measure_best(seen: Any, e: Any, found: Any, rules: Any) -> Any:
 
 
 @part
-def plan_first(tree: Any, plan: Any, found: Any) -> Any:
+def plan_first(tree, plan, found):
     """Plan a round of step 1; nothing if it is over, and then h leaves the tree."""
     trees.settle_best(tree)
     h, rival = trees.argmin_lower_inside(tree), trees.argmax_upper_outside(tree)  # one arm is inside
@@ -75,7 +75,7 @@ def plan_first(tree: Any, plan: Any, found: Any) -> Any:
 
 
 @part
-def plan_round(seen: Any, e: Any, tree: Any, plan: Any, found: Any, rules: Any) -> Any:
+def plan_round(seen, e, tree, plan, found, rules):
     """Take in the samples of the last round, and plan the next; nothing if all arms are known. Returns U, or NaN."""
     n = seen.pulls.shape[1]
     if plan.beginning:  # each arm has been pulled once
@@ -105,7 +105,7 @@ def plan_round(seen: Any, e: Any, tree: Any, plan: Any, found: Any, rules: Any) 
 
 
 @episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans: Any, finds: Any, threshold: Any) -> Any:
+def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans, finds, threshold):
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     threshold[e] = math.nan

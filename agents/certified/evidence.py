@@ -42,7 +42,7 @@ CLOSE = 1.0 + 1e-9  # divergences within this ratio are equal
 
 
 @inlined
-def steeper(way: Any, pulls: Any) -> Any:
+def steeper(way, pulls):
     """R3."""
     if way.down > CLOSE * way.up or way.lowered == way.raised:
         return way.lowered
@@ -55,9 +55,7 @@ def steeper(way: Any, pulls: Any) -> Any:
 
 
 @part
-def plan_pull(
-    e: Any, shown: Any, D: Any, sides: Any, habits: Any, book: Any, alone: Any, certificate: Any, plan: Any, round: Any
-) -> None:
+def plan_pull(e, shown, D, sides, habits, book, alone, certificate, plan, round):
     """Plan the next pulls; nothing if the answer is certified."""
     pulls, row = shown.pulls[e], np.int64(e) // habits.per_row
     take_in(shown, e, D, sides, book, alone, BOUNDARY, plan, round)
@@ -84,9 +82,9 @@ def next_arm(
     book: Book,
     alone: Alone,
     certificate: Certificate,
-    plans: Any,
-    rounds: Any,
-) -> Any:
+    plans,
+    rounds,
+):
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(shown, e, plan)

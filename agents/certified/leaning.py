@@ -66,7 +66,7 @@ class Habits(NamedTuple):
 
 
 @part
-def _crowd(way: Any, i: Any, pulls: Any, sides: Any, book: Any) -> Any:
+def _crowd(way, i, pulls, sides, book):
     """c of the way of the row of arm i."""
     lowered, raised = float(pulls[way.lowered]), float(pulls[way.raised])
     inside, outside = 1e-9, 1e-9
@@ -84,7 +84,7 @@ def _crowd(way: Any, i: Any, pulls: Any, sides: Any, book: Any) -> Any:
 
 
 @part
-def lean(way: Any, i: Any, pulls: Any, t: Any, sides: Any, book: Any, habits: Any, row: Any) -> Any:
+def lean(way, i, pulls, t, sides, book, habits, row):
     """l [1] for the way of the row of arm i."""
     own, nets = habits.own, habits.nets
     if way.lowered == way.raised or (own[row, CROWD] == 0.0 and len(nets) == 0):

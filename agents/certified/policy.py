@@ -90,7 +90,7 @@ class Certificate(NamedTuple):
 
 
 @inlined
-def is_certified(shown: Any, e: Any, round: Any, certificate: Any) -> Any:
+def is_certified(shown, e, round, certificate):
     """Whether the plug-in answer of episode e is right with probability 1 - delta."""
     need, numbers, out = certificate.need, certificate.numbers, certificate.out
     if need == math.inf:
@@ -118,7 +118,7 @@ def is_certified(shown: Any, e: Any, round: Any, certificate: Any) -> Any:
 
 
 @inlined
-def is_due(shown: Any, e: Any, round: Any, certificate: Any) -> Any:
+def is_due(shown, e, round, certificate):
     """Whether the answer is certified, looked at now and then: after another 1/200 of the pulls."""
     if round.t < round.look:
         return False
@@ -134,7 +134,7 @@ ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name i
 
 
 @inlined
-def held(N: Any, K: Any, sides: Any, length: Any = 1.0) -> Any:
+def held(N, K, sides, length=1.0):
     """How often an arm of N pulls is pulled before all K are looked at again: a share of N that goes to 0 as N grows.
 
     A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than `MANY`, nothing changes. `length`:
@@ -145,7 +145,7 @@ def held(N: Any, K: Any, sides: Any, length: Any = 1.0) -> Any:
 
 
 @inlined
-def _measure(shown: Any, e: Any, i: Any, sides: Any, book: Any, alone: Any, D: Any, weighed: Any, first: Any) -> None:
+def _measure(shown, e, i, sides, book, alone, D, weighed, first):
     """Take in what arm i has shown; `weighed`: see `take_in`; `first`: the rows are not computed yet."""
     N = float(shown.pulls[e, i])
     bonus = math.log(N) if weighed == BONUS and N > 0.0 else 0.0
@@ -167,7 +167,7 @@ def _measure(shown: Any, e: Any, i: Any, sides: Any, book: Any, alone: Any, D: A
 
 
 @inlined
-def take_in(shown: Any, e: Any, D: Any, sides: Any, book: Any, alone: Any, weighed: Any, plan: Any, round: Any) -> Any:
+def take_in(shown, e, D, sides, book, alone, weighed, plan, round):
     """Take in what the planned pulls have shown, and clear the plan. Returns whether this was the first time.
 
     Args:
@@ -193,7 +193,7 @@ def take_in(shown: Any, e: Any, D: Any, sides: Any, book: Any, alone: Any, weigh
 
 
 @part
-def lacking(pulls: Any, round: Any, force: Any = 1.0) -> Any:
+def lacking(pulls, round, force=1.0):
     """The arm with the fewest pulls, where they are fewer than sqrt(t) - K / 2, or than this times `force`; else -1.
 
     [Garivier & Kaufmann 2016]

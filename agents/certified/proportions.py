@@ -11,7 +11,6 @@ PAIRS   At the optimum, w_a is the sum over the cheapest ways of lambda_way w_a 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from bandit_envs import GAUSSIAN, divergence, part
 
@@ -21,7 +20,7 @@ __all__ = ["best_arm_proportions", "step"]
 
 
 @part
-def _ratio(G: Any, b: Any, m: Any, y: Any, x: Any) -> Any:
+def _ratio(G, b, m, y, x):
     """x with g(x) = y, by Newton's method from x, and d(m_b, mu) / d(m_a, mu) there: of Bernoulli arms.
 
     Args:
@@ -41,7 +40,7 @@ def _ratio(G: Any, b: Any, m: Any, y: Any, x: Any) -> Any:
 
 
 @part
-def _excess(law: Any, best: Any, y: Any, mean: Any, cost: Any, x: Any) -> Any:
+def _excess(law, best, y, mean, cost, x):
     """F(y) - 1, and its derivative for Gaussian arms; fills in the ratios x."""
     total, rise = -1.0, 0.0
     for a in range(len(mean)):
@@ -58,7 +57,7 @@ def _excess(law: Any, best: Any, y: Any, mean: Any, cost: Any, x: Any) -> Any:
 
 
 @part
-def best_arm_proportions(law: Any, epsilon: Any, variance: Any, mean: Any, y: Any, cost: Any, x: Any, w: Any) -> Any:
+def best_arm_proportions(law, epsilon, variance, mean, y, cost, x, w):
     """Fill in the optimal proportions w (K,) for the best arm of these means; returns y, a guess for the next call.
 
     Args:
@@ -121,7 +120,7 @@ def best_arm_proportions(law: Any, epsilon: Any, variance: Any, mean: Any, y: An
 
 
 @part
-def step(sides: Any, book: Any, mass: Any) -> None:
+def step(sides, book, mass):
     """Add so much to the weights of the arms of the cheapest way."""
     i = cheapest(sides, book)
     if i < 0:

@@ -76,21 +76,21 @@ class Sampled(NamedTuple):
 
 
 @inlined
-def uniform(public_seed: Any, e: Any, round: Any, seed: Any) -> Any:
+def uniform(public_seed, e, round, seed):
     """The next random number in [0, 1) of episode e."""
     round.draws += 1
     return agent_uniform(public_seed[e, 0], round.draws - 1, seed)
 
 
 @inlined
-def normal(public_seed: Any, e: Any, round: Any, seed: Any) -> Any:
+def normal(public_seed, e, round, seed):
     """A standard normal number (Box & Muller 1958)."""
     u, angle = uniform(public_seed, e, round, seed), uniform(public_seed, e, round, seed)
     return math.sqrt(-2.0 * math.log1p(-u)) * math.cos(2.0 * math.pi * angle)
 
 
 @part
-def gamma(shape: Any, public_seed: Any, e: Any, round: Any, seed: Any) -> Any:
+def gamma(shape, public_seed, e, round, seed):
     """A number of the Gamma law of this shape, >= 1, and scale 1 (Marsaglia & Tsang 2000)."""
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
@@ -104,9 +104,7 @@ def gamma(shape: Any, public_seed: Any, e: Any, round: Any, seed: Any) -> Any:
 
 
 @part
-def answer_of_sample(
-    shown: Any, e: Any, sides: Any, rules: Any, public_seed: Any, round: Any, theta: Any, answer: Any
-) -> None:
+def answer_of_sample(shown, e, sides, rules, public_seed, round, theta, answer):
     """Fill in a sample theta of the posterior, and the answer that is right for it."""
     K = len(theta)
     for i in range(K):
@@ -123,7 +121,7 @@ def answer_of_sample(
 
 
 @part
-def one_of(first: Any, second: Any, u: Any, either: Any) -> Any:
+def one_of(first, second, u, either):
     """One of the arms of the first answer that the second has not, or of all that only one of them has: the u-th."""
     size = 0
     for i in range(len(first)):
@@ -137,7 +135,7 @@ def one_of(first: Any, second: Any, u: Any, either: Any) -> Any:
 
 
 @part
-def thompson(shown: Any, e: Any, sides: Any, rules: Any, public_seed: Any, round: Any, sampled: Any) -> Any:
+def thompson(shown, e, sides, rules, public_seed, round, sampled):
     """TTTS: leader and challenger, or -1 twice."""
     answer_of_sample(shown, e, sides, rules, public_seed, round, sampled.theta, sampled.first)
     for _ in range(TRIES):
@@ -157,20 +155,7 @@ def thompson(shown: Any, e: Any, sides: Any, rules: Any, public_seed: Any, round
 
 
 @part
-def plan_pull(
-    e: Any,
-    shown: Any,
-    D: Any,
-    sides: Any,
-    rules: Any,
-    public_seed: Any,
-    book: Any,
-    alone: Any,
-    certificate: Any,
-    sampled: Any,
-    plan: Any,
-    round: Any,
-) -> None:
+def plan_pull(e, shown, D, sides, rules, public_seed, book, alone, certificate, sampled, plan, round):
     """Plan the next pulls, of the leader and the challenger; nothing if the answer is certified."""
     pulls = shown.pulls[e]
     if take_in(shown, e, D, sides, book, alone, BONUS if rules.rule == EB_TCI else PULLS, plan, round):
@@ -211,14 +196,14 @@ def next_arm(
     D: int,
     sides: Sides,
     rules: Rules,
-    public_seed: Any,
+    public_seed,
     book: Book,
     alone: Alone,
     certificate: Certificate,
     sampled: Sampled,
-    plans: Any,
-    rounds: Any,
-) -> Any:
+    plans,
+    rounds,
+):
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(shown, e, plan)

@@ -64,7 +64,7 @@ class Game(NamedTuple):
 
 
 @part
-def solve(e: Any, sides: Any, rules: Any, book: Any, round: Any, game: Any) -> None:
+def solve(e, sides, rules, book, round, game):
     """Bring the proportions up to date."""
     K, w = len(book.mean), game.w[e]
     if rules.exact:
@@ -85,7 +85,7 @@ def solve(e: Any, sides: Any, rules: Any, book: Any, round: Any, game: Any) -> N
 
 
 @part
-def behind(e: Any, pulls: Any, cumulative: Any, round: Any, game: Any) -> Any:
+def behind(e, pulls, cumulative, round, game):
     """The arm that is furthest behind its share."""
     K, found, most, wanted = len(pulls), 0, -math.inf, game.sums[e]
     for a in range(K):
@@ -96,7 +96,7 @@ def behind(e: Any, pulls: Any, cumulative: Any, round: Any, game: Any) -> Any:
 
 
 @part
-def count_on(e: Any, times: Any, round: Any, game: Any) -> None:
+def count_on(e, times, round, game):
     """Add w^eps to the sums of C-tracking, so many times."""
     w, sums, above, K = game.w[e], game.sums[e], 0.0, game.w.shape[1]
     epsilon = 0.5 / math.sqrt(float(K * K) + round.t)
@@ -107,19 +107,7 @@ def count_on(e: Any, times: Any, round: Any, game: Any) -> None:
 
 
 @part
-def plan_pull(
-    e: Any,
-    shown: Any,
-    D: Any,
-    sides: Any,
-    rules: Any,
-    book: Any,
-    alone: Any,
-    certificate: Any,
-    game: Any,
-    plan: Any,
-    round: Any,
-) -> None:
+def plan_pull(e, shown, D, sides, rules, book, alone, certificate, game, plan, round):
     """Plan the next pulls; nothing if the answer is certified."""
     pulls = shown.pulls[e]
     if take_in(shown, e, D, sides, book, alone, MEANS if rules.exact else KEPT, plan, round):
@@ -150,9 +138,9 @@ def next_arm(
     alone: Alone,
     certificate: Certificate,
     game: Game,
-    plans: Any,
-    rounds: Any,
-) -> Any:
+    plans,
+    rounds,
+):
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(shown, e, plan)

@@ -146,7 +146,7 @@ class Way(NamedTuple):
 
 
 @view
-def book_of(book: Any, e: Any) -> Any:
+def book_of(book, e):
     """The book of episode e."""
     return Book(
         book.mean[e],
@@ -165,13 +165,13 @@ def book_of(book: Any, e: Any) -> Any:
 
 
 @inlined
-def _weight(sides: Any, book: Any, i: Any) -> Any:
+def _weight(sides, book, i):
     """The weight of arm i; 0 as long as its variance is unknown."""
     return book.weight[i] if sides.law != STUDENT or book.scale[i] > 0.0 else 0.0
 
 
 @part
-def _value(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> Any:
+def _value(sides, book, i, j, a, b, floor):
     """The value of moving arm i down and arm j up until mu_i <= a mu_j + b and mu_j >= floor."""
     m, x, u, p = book.mean[i], _weight(sides, book, i), book.scale[i], book.penalty[i]
     n, w, v, q = book.mean[j], _weight(sides, book, j), book.scale[j], book.penalty[j]
@@ -186,7 +186,7 @@ def _value(sides: Any, book: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) ->
 
 
 @part
-def _pair(sides: Any, book: Any, i: Any, j: Any) -> Any:
+def _pair(sides, book, i, j):
     """The value of the pair by which arm i is wrong beside j: i is in the answer, or left out though j is no better."""
     if book.inside[i]:
         lowered, raised, a, b, floor, need = i, j, sides.a, sides.b, sides.floor, sides.need_in
@@ -198,7 +198,7 @@ def _pair(sides: Any, book: Any, i: Any, j: Any) -> Any:
 
 
 @part
-def _below(sides: Any, book: Any, i: Any, is_lowered: Any) -> None:
+def _below(sides, book, i, is_lowered):
     """Fill in bounds from below of the pairs of arm i, in the answer, and all others, or the other way round."""
     numbers, mean, weight, penalty = sides.numbers, book.mean, book.weight, book.penalty
     a, b, floor = sides.a, sides.b, sides.floor
@@ -206,7 +206,7 @@ def _below(sides: Any, book: Any, i: Any, is_lowered: Any) -> None:
 
 
 @part
-def _aside(sides: Any, book: Any, i: Any, is_lowered: Any, is_above: Any) -> None:
+def _aside(sides, book, i, is_lowered, is_above):
     """Fill in bounds of the pairs of arm i, left out, and all others, or the other way round."""
     numbers, mean, weight, penalty = sides.numbers, book.mean, book.weight, book.penalty
     c, d, bottom, need = sides.c, sides.d, sides.bottom, sides.need_out
@@ -214,14 +214,14 @@ def _aside(sides: Any, book: Any, i: Any, is_lowered: Any, is_above: Any) -> Non
 
 
 @inlined
-def _alike(book: Any, i: Any, j: Any) -> Any:
+def _alike(book, i, j):
     """Whether two arms have shown the same."""
     same = book.mean[i] == book.mean[j] and book.weight[i] == book.weight[j]
     return same and book.penalty[i] == book.penalty[j] and book.scale[i] == book.scale[j]
 
 
 @inlined
-def _repeats(book: Any, other: Any) -> Any:
+def _repeats(book, other):
     """Whether an arm before this one has shown the same, and is remembered: in a row, its pair is worth the same.
 
     If not, this one is remembered.
@@ -238,7 +238,7 @@ def _repeats(book: Any, other: Any) -> Any:
 
 
 @part
-def row(sides: Any, book: Any, arm: Any) -> None:
+def row(sides, book, arm):
     """Compute the row of an arm anew: only the pairs whose bounds do not tell that they are not what is looked for.
 
     The pair that was the row's own comes first, as it hardly changes, and then the one of the best bound. Of arms that
@@ -281,7 +281,7 @@ def row(sides: Any, book: Any, arm: Any) -> None:
 
 
 @part
-def column(sides: Any, book: Any, arm: Any) -> None:
+def column(sides, book, arm):
     """Arm `arm` has changed, or changed sides: bring its pair in all other rows up to date.
 
     Rows that stay above the least one get a bound, and what is to be looked at should they come to be the least.
@@ -327,7 +327,7 @@ def column(sides: Any, book: Any, arm: Any) -> None:
 
 
 @part
-def _beside(sides: Any, book: Any, arm: Any, least: Any) -> Any:
+def _beside(sides, book, arm, least):
     """Arm `arm` has changed: bring its pair with each arm that ALL_GOOD leaves out up to date, but where it is the own.
 
     Returns whether it is for any.
@@ -357,7 +357,7 @@ def _beside(sides: Any, book: Any, arm: Any, least: Any) -> Any:
 
 
 @part
-def change_sides(sides: Any, book: Any, arm: Any) -> None:
+def change_sides(sides, book, arm):
     """Let arm `arm`, whose mean has changed, or another one, enter or leave the plug-in answer."""
     K, mean, inside = len(book.mean), book.mean, book.inside
     if sides.kind == TOP_K:
@@ -386,7 +386,7 @@ def change_sides(sides: Any, book: Any, arm: Any) -> None:
 
 
 @part
-def put(sides: Any, book: Any, arm: Any, m: Any, weight: Any, penalty: Any, v: Any) -> None:
+def put(sides, book, arm, m, weight, penalty, v):
     """Write down what is known of an arm."""
     a = np.uint64(arm)
     book.mean[a], book.weight[a], book.penalty[a], book.scale[a] = m, weight, penalty, v
@@ -397,7 +397,7 @@ def put(sides: Any, book: Any, arm: Any, m: Any, weight: Any, penalty: Any, v: A
 
 
 @part
-def tell(sides: Any, book: Any, arm: Any, m: Any, weight: Any, penalty: Any, v: Any) -> None:
+def tell(sides, book, arm, m, weight, penalty, v):
     """Write down what is now known of an arm, and bring the rows up to date."""
     put(sides, book, arm, m, weight, penalty, v)
     change_sides(sides, book, arm)
@@ -406,7 +406,7 @@ def tell(sides: Any, book: Any, arm: Any, m: Any, weight: Any, penalty: Any, v: 
 
 
 @part
-def grow(sides: Any, book: Any, arm: Any, weight: Any) -> None:
+def grow(sides, book, arm, weight):
     """Let an arm weigh more, where there are no penalties: no pair becomes cheaper, so that all values stay bounds."""
     a, least = np.uint64(arm), math.inf
     for other in range(len(book.value)):
@@ -428,7 +428,7 @@ def grow(sides: Any, book: Any, arm: Any, weight: Any) -> None:
 
 
 @part
-def mark_largest(values: Any, k: Any, marks: Any) -> None:
+def mark_largest(values, k, marks):
     """Fill marks (K,) with 1 for the k largest values, ties to the lowest index, and else 0."""
     for i in range(len(values)):
         marks[i] = 0
@@ -440,7 +440,7 @@ def mark_largest(values: Any, k: Any, marks: Any) -> None:
 
 
 @part
-def fill(sides: Any, book: Any) -> None:
+def fill(sides, book):
     """Compute the plug-in answer and all rows anew, of arms that have been `put`."""
     K, mean, inside = len(book.mean), book.mean, book.inside
     if sides.kind == TOP_K:
@@ -460,7 +460,7 @@ def fill(sides: Any, book: Any) -> None:
 
 
 @part
-def _look(sides: Any, book: Any, i: Any) -> None:
+def _look(sides, book, i):
     """Compute the value of a row by its own pair and the one that waits: exact, or a bound from below."""
     which, second, sign = book.partner[i], book.second[i], 1.0 if book.inside[i] else -1.0
     value = _pair(sides, book, i, np.uint64(which))
@@ -473,7 +473,7 @@ def _look(sides: Any, book: Any, i: Any) -> None:
 
 
 @part
-def cheapest(sides: Any, book: Any) -> Any:
+def cheapest(sides, book):
     """The arm whose row is the least of all, the first of equals; -1 if no instance makes the answer wrong."""
     K, value = len(book.value), book.value
     while True:
@@ -496,7 +496,7 @@ def cheapest(sides: Any, book: Any) -> Any:
 
 
 @part
-def _share(sides: Any, book: Any, arm: Any) -> None:
+def _share(sides, book, arm):
     """Let the rows of arms that have shown the same as an arm be what its row, which is exact, is."""
     a, sign = np.uint64(arm), 1.0 if book.inside[arm] else -1.0
     for other in range(len(book.value)):
@@ -509,7 +509,7 @@ def _share(sides: Any, book: Any, arm: Any) -> None:
 
 
 @part
-def way_of(sides: Any, book: Any, lowered: Any, raised: Any, a: Any, b: Any, floor: Any) -> Any:
+def way_of(sides, book, lowered, raised, a, b, floor):
     """The cheapest move of a pair of arms until mu_i <= a mu_j + b and mu_j >= floor, a `Way`."""
     m, x, u = book.mean[lowered], _weight(sides, book, lowered), book.scale[lowered]
     n, w, v = book.mean[raised], _weight(sides, book, raised), book.scale[raised]
@@ -522,7 +522,7 @@ def way_of(sides: Any, book: Any, lowered: Any, raised: Any, a: Any, b: Any, flo
 
 
 @part
-def moved(sides: Any, book: Any, arm: Any) -> Any:
+def moved(sides, book, arm):
     """The way of the row of an arm, a `Way`."""
     i, j = arm, book.partner[arm]
     if sides.kind == LOCAL:
@@ -533,7 +533,7 @@ def moved(sides: Any, book: Any, arm: Any) -> Any:
 
 
 @part
-def tell_alone(book: Any, arm: Any, D: Any, pulls: Any, mean: Any, variance: Any, alone: Any, need: Any) -> None:
+def tell_alone(book, arm, D, pulls, mean, variance, alone, need):
     """LOCAL: ask the certifier of one arm for the value of its way; `scale` gets the divergence.
 
     Args:

@@ -129,7 +129,7 @@ def _constants(E: int, K: int) -> tuple[Ints, NDArray[np.int8]]:
 
 
 @jit
-def _any_ends(arms: Any, remaining: Any, stop: Any) -> Any:
+def _any_ends(arms, remaining, stop):
     """Whether any episode ends with this action: it stops, or has no budget left."""
     ends = False
     if remaining.size < len(arms):
@@ -140,7 +140,7 @@ def _any_ends(arms: Any, remaining: Any, stop: Any) -> Any:
 
 
 @jit
-def _outside(arms: Any, stop: Any) -> Any:
+def _outside(arms, stop):
     """The first episode whose action is no arm 0 .. stop - 1 and not `stop`; -1 if there is none."""
     for e in range(len(arms)):
         if arms[e] < 0 or arms[e] > stop:

@@ -61,51 +61,51 @@ class Plan(NamedTuple):
 
 
 @view
-def plan_of(plans: Any, e: Any) -> Any:
+def plan_of(plans, e):
     """The plan of episode e."""
     return Plan(plans.books[e], plans.arms[e], plans.base[e], plans.answer[e])
 
 
 @view
-def planned(plan: Any) -> Any:
+def planned(plan):
     """The arms of the plan."""
     return plan.arms[: plan.book.size]
 
 
 @part
-def arm_at(plan: Any, j: Any) -> Any:
+def arm_at(plan, j):
     """The arm at place j of the plan, signed as the integers of a rule are: Numba makes a float of both kinds."""
     return plan.arms[np.uint64(j)]
 
 
 @part
-def put_at(plan: Any, j: Any, i: Any) -> Any:
+def put_at(plan, j, i):
     """Put arm i at place j of the plan."""
     plan.arms[np.uint64(j)] = i
 
 
 @part
-def begin(plan: Any) -> Any:
+def begin(plan):
     """No plan has been made yet."""
     plan.book.size = plan.book.place = plan.book.made = 0
     plan.book.beginning = False
 
 
 @part
-def clear(plan: Any) -> Any:
+def clear(plan):
     """Plan no arm."""
     plan.book.size = 0
 
 
 @part
-def add(plan: Any, i: Any) -> Any:
+def add(plan, i):
     """Plan to pull arm i too, after the arms planned so far."""
     put_at(plan, plan.book.size, i)
     plan.book.size += 1
 
 
 @part
-def repeat(plan: Any, times: Any, first: Any = 0) -> Any:
+def repeat(plan, times, first=0):
     """The plan is made: pull its arms `times` times each, beginning at place `first`."""
     plan.book.place = first
     plan.book.times = plan.book.left = times
@@ -113,32 +113,32 @@ def repeat(plan: Any, times: Any, first: Any = 0) -> Any:
 
 
 @part
-def stop(plan: Any) -> Any:
+def stop(plan):
     """Stop with the answer of the plan."""
     plan.book.stopped = True
 
 
 @jit
-def whole(pulls: Any) -> Any:
+def whole(pulls):
     """A number of pulls, rounded up; at most `PULLS_LIMIT`, which no arm reaches."""
     return math.ceil(pulls) if pulls < PULLS_LIMIT else PULLS_LIMIT
 
 
 @part
-def mark(plan: Any, total: Any) -> Any:
+def mark(plan, total):
     """Only samples from now on are fresh. total (K,): sums of all samples."""
     for i in range(len(total)):
         plan.base[i] = total[i]
 
 
 @part
-def fresh_mean(plan: Any, total: Any, i: Any) -> Any:
+def fresh_mean(plan, total, i):
     """The mean of the fresh samples of arm i, which are those of the plan that is over. total (K,): as above."""
     return (total[i] - plan.base[i]) / plan.book.times
 
 
 @inlined
-def watch(plan: Any, pulls: Any, e: Any) -> Any:
+def watch(plan, pulls, e):
     """Notice where a new episode has begun: the arm chosen last has no pulls. To be called once at every choice."""
     if pulls[e, np.uint64(plan.book.last)] == 0:
         plan.book.size = plan.book.place = 0
@@ -146,7 +146,7 @@ def watch(plan: Any, pulls: Any, e: Any) -> Any:
 
 
 @inlined
-def following(plan: Any, e: Any, times: Any) -> Any:
+def following(plan, e, times):
     """The next arm of episode e, K if it has stopped, -1 where its plan is over; fills in how often to pull it."""
     book = plan.book
     times.out[e] = 1

@@ -64,7 +64,7 @@ ASK = -1  # in place of an arm: the agent within is to choose
 
 
 @inlined
-def after(due: Any, t: Any, K: Any) -> Any:
+def after(due, t, K):
     """The number of pulls at the first look after t pulls, where `due` is that at an earlier look."""
     while due <= t:
         due += max(FEWEST, PER_ARM * K, due // SHARE)
@@ -72,13 +72,13 @@ def after(due: Any, t: Any, K: Any) -> Any:
 
 
 @inlined
-def ahead(book: Any, t: Any, K: Any) -> None:
+def ahead(book, t, K):
     """Set the next look after one at t pulls; looks are closer where this agent chooses the arms."""
     book.due = t + max(K // FEW, t // SHARE, 1) if book.over else after(book.due, t, K)
 
 
 @inlined
-def look(book: Any, e: Any, t: Any, seen: Any, judge: Any, room: Any) -> Any:
+def look(book, e, t, seen, judge, room):
     """Look whether the answer of episode e, of t pulls, is certified.
 
     Args:
@@ -103,7 +103,7 @@ def look(book: Any, e: Any, t: Any, seen: Any, judge: Any, room: Any) -> Any:
 
 
 @inlined
-def begins(book: Any, e: Any, t: Any, seen: Any, judge: Any, room: Any) -> Any:
+def begins(book, e, t, seen, judge, room):
     """What is decided before the agent within is asked: K to stop, an arm where it is not asked any more, else ASK."""
     K = len(room[1])
     if t == 0:
@@ -117,7 +117,7 @@ def begins(book: Any, e: Any, t: Any, seen: Any, judge: Any, room: Any) -> Any:
 
 
 @inlined
-def resolved(book: Any, e: Any, t: Any, arm: Any, times: Any, seen: Any, judge: Any, room: Any) -> Any:
+def resolved(book, e, t, arm, times, seen, judge, room):
     """Arm and times of what the agent within has chosen: where it stops, what a certificate lacks."""
     K = len(room[1])
     if arm != K:
@@ -132,7 +132,7 @@ def resolved(book: Any, e: Any, t: Any, arm: Any, times: Any, seen: Any, judge: 
 
 
 @jit
-def _totals(pulls: Any, out: Any) -> None:
+def _totals(pulls, out):
     """The pulls of each episode, (E,)."""
     for e in range(len(pulls)):
         t = 0
@@ -142,7 +142,7 @@ def _totals(pulls: Any, out: Any) -> None:
 
 
 @jit
-def _begin(books: Any, spent: Any, seen: Any, judge: Any, room: Any, out: Any, times: Any) -> Any:
+def _begin(books, spent, seen, judge, room, out, times):
     """`begins` of all episodes, into out (E,) and times (E,). Returns how many the agent within is to be asked of."""
     asked = 0
     for e in range(len(out)):
@@ -154,9 +154,7 @@ def _begin(books: Any, spent: Any, seen: Any, judge: Any, room: Any, out: Any, t
 
 
 @jit
-def _resolve(
-    books: Any, spent: Any, seen: Any, judge: Any, room: Any, arms: Any, counts: Any, out: Any, times: Any
-) -> None:
+def _resolve(books, spent, seen, judge, room, arms, counts, out, times):
     """Fill in what the agent within has chosen, arms (E,) and counts (E,), where it was asked."""
     for e in range(len(out)):
         if out[e] == ASK:
@@ -164,9 +162,7 @@ def _resolve(
 
 
 @jit
-def _begin_play(
-    books: Any, sim: Any, flags: Any, limit: Any, seen: Any, judge: Any, room: Any, out: Any, times: Any, most: Any
-) -> Any:
+def _begin_play(books, sim, flags, limit, seen, judge, room, out, times, most):
     """`begins` of all episodes whose decision `out` is ASK, and how far the agent within may play each.
 
     Episodes that it must not play are marked as ended in `flags`. Returns how many it may play.
@@ -192,7 +188,7 @@ def _begin_play(
 
 
 @inlined
-def _made(sim: Any, e: Any, arm: Any, times: Any, limit: Any) -> Any:
+def _made(sim, e, arm, times, limit):
     """Pull an arm so many times, unless it is for somebody else to look at. Returns whether it was pulled."""
     allowed = sim.flags[0, e] == LIVE and 0 <= arm < sim.rules[1] and 1 <= times <= limit - sim.counts[0, e]
     if allowed and (times == 1 or sim.rules[BULK] != 0):
@@ -202,9 +198,7 @@ def _made(sim: Any, e: Any, arm: Any, times: Any, limit: Any) -> Any:
 
 
 @jit
-def _go_on(
-    books: Any, sim: Any, limit: Any, seen: Any, judge: Any, room: Any, arms: Any, counts: Any, out: Any, times: Any
-) -> None:
+def _go_on(books, sim, limit, seen, judge, room, arms, counts, out, times):
     """Make the pulls that the agent within has chosen, arms (E,) and counts (E,), as far as nobody must see them."""
     for e in range(len(out)):
         if out[e] == ASK:
@@ -384,7 +378,7 @@ class Certified(Agent):
 
 
 @jit
-def _first(books: Any, spent: Any, K: Any) -> None:
+def _first(books, spent, K):
     """Set the next looks of episodes that have begun: the first number of pulls from now on that is one of a look."""
     for e in range(len(spent)):
         books[e].due = after(K, spent[e] - 1, K)

@@ -35,13 +35,13 @@ LEAST, MOST = 1e-100, 1e100  # of deltas, epsilons and scales: their squares and
 
 
 @jit
-def lil_width(t: Any, level: Any, factor: Any) -> Any:
+def lil_width(t, level, factor):
     """sqrt(factor ln(log2(2t) / level) / t), the width after t pulls; factor = c sigma^2. [Mason et al. 2020]"""
     return math.sqrt(factor * math.log(math.log2(2.0 * t) / level) / t)
 
 
 @jit
-def _tabulate(level: Any, factor: Any, table: Any) -> Any:
+def _tabulate(level, factor, table):
     for t in range(1, len(table)):
         table[t] = lil_width(float(t), level, factor)
 
@@ -54,7 +54,7 @@ def lil_table(level: float, factor: float, length: int = TABULATED) -> NDArray[n
 
 
 @inlined
-def tabulated(t: Any, level: Any, factor: Any, table: Any) -> Any:
+def tabulated(t, level, factor, table):
     """`lil_width` after t pulls, an integer: from its table, or computed where t lies beyond the table."""
     return table[np.uint64(t)] if 0 <= t < len(table) else lil_width(float(max(t, 1)), level, factor)
 

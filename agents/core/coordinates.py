@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,7 @@ class CoordinateMemory:
 
 
 @jit
-def _directions(x: Any, y: Any, n: Any, A: Any, b: Any, T: Any, D: Any) -> None:
+def _directions(x, y, n, A, b, T, D):
     """T(u) and margin along each row of A, and along x - y in the last column; NaN where the arm is not judged so."""
     M, width = A.shape
     for e in range(len(x)):
@@ -63,7 +62,7 @@ def _directions(x: Any, y: Any, n: Any, A: Any, b: Any, T: Any, D: Any) -> None:
 
 
 @jit
-def _decide(value: Any, x: Any, y: Any, n: Any, A: Any, index: Any, turn: Any) -> None:
+def _decide(value, x, y, n, A, index, turn):
     """The least of the values (E, M + 1) as index, and the coordinate to pull next, by its direction."""
     M, width = A.shape
     for e in range(len(x)):

@@ -94,7 +94,7 @@ class Board(NamedTuple):
 
 
 @inlined
-def scan(flat: Any, uE: Any, start: Any, n: Any, K: Any, least: Any, arm: Any) -> None:
+def scan(flat, uE, start, n, K, least, arm):
     """The least index, and the lowest arm that has it, of n episodes from `start` on.
 
     Args:
@@ -128,7 +128,7 @@ def scan(flat: Any, uE: Any, start: Any, n: Any, K: Any, least: Any, arm: Any) -
 
 
 @inlined
-def put(table: Any, levels: Any, e: Any, i: Any, v: Any) -> None:
+def put(table, levels, e, i, v):
     """Give arm i of episode e the index v, and bring the nodes above it up to date."""
     j = np.int64(i)
     for level in range(len(levels) - 1):
@@ -141,7 +141,7 @@ def put(table: Any, levels: Any, e: Any, i: Any, v: Any) -> None:
 
 
 @inlined
-def find(table: Any, levels: Any, e: Any) -> Any:
+def find(table, levels, e):
     """The arm of episode e with the least index, the lowest of those."""
     j = np.int64(0)
     for level in range(len(levels) - 2, -1, -1):
@@ -157,7 +157,7 @@ def find(table: Any, levels: Any, e: Any) -> Any:
 
 
 @jit
-def clear(table: Any, levels: Any, e: Any, K: Any, first: Any) -> None:
+def clear(table, levels, e, K, first):
     """All arms of episode e have the index `first`."""
     for j in range(table.shape[1]):
         table[e, j] = np.inf
@@ -172,19 +172,19 @@ def clear(table: Any, levels: Any, e: Any, K: Any, first: Any) -> None:
 
 
 @inlined
-def call_rule(rule: Any, T: Any, x: Any, v: Any, n: Any) -> None:
+def call_rule(rule, T, x, v, n):
     """Replace the means x (n,) of arms by their indices; T, v: (n,) floats, their pulls and variances."""
     call_routine(rule.address, rule.words, rule.numbers, rule.centre, T, x, v, n)
 
 
 @jit
-def all_values(address: Any, words: Any, numbers: Any, centre: Any, T: Any, x: Any, v: Any) -> None:
+def all_values(address, words, numbers, centre, T, x, v):
     """`call_rule` for callers in Python."""
     call_routine(address, words, numbers, centre, T, x, v, len(T))
 
 
 @inlined
-def play_block(rule: Any, board: Any, sim: Any, begin: Any, n: Any, steps: Any, room: Any) -> Any:
+def play_block(rule, board, sim, begin, n, steps, room):
     """Make so many steps of the n <= 64 episodes from `begin` on, all live and at least so far from their next look.
 
     Returns whether all indices were numbers; they are looked at only where they are doubted.
@@ -215,7 +215,7 @@ def play_block(rule: Any, board: Any, sim: Any, begin: Any, n: Any, steps: Any, 
 
 
 @inlined
-def look(rule: Any, board: Any, sim: Any, e: Any, room: Any) -> Any:
+def look(rule, board, sim, e, room):
     """Take in what the arm chosen last has shown in episode e; where it has no pulls, the episode has just begun.
 
     Returns 0, or what stands in place of the next arm: the index of that arm is then not taken in.
@@ -255,7 +255,7 @@ def look(rule: Any, board: Any, sim: Any, e: Any, room: Any) -> Any:
 
 
 @inlined
-def choose(board: Any, e: Any) -> Any:
+def choose(board, e):
     """The arm of episode e with the least index."""
     arm = np.int64(0)
     if len(board.levels) == 0:

@@ -67,7 +67,7 @@ class IndexMemory:
 
 
 @jit
-def _gather(pulls: Any, mean: Any, K: Any, D: Any, last: Any, T: Any, x: Any, fresh: Any) -> Any:
+def _gather(pulls, mean, K, D, last, T, x, fresh):
     """Pulls and mean of the arm chosen last; an arm with no pulls tells that a new episode has begun (how many)."""
     uK, uD, begun = np.uint64(K), np.uint64(D), 0
     for i in range(len(last)):
@@ -88,7 +88,7 @@ def _gather(pulls: Any, mean: Any, K: Any, D: Any, last: Any, T: Any, x: Any, fr
 
 
 @jit
-def _scan(table: Any, last: Any, value: Any, fresh: Any, begun: Any, first: Any) -> Any:
+def _scan(table, last, value, fresh, begun, first):
     """Give the arm chosen last its new index, and choose the least, ties to the lowest arm. table (K, E)."""
     K, E = table.shape
     flat, uE = table.reshape(-1), np.uint64(E)
@@ -110,7 +110,7 @@ def _scan(table: Any, last: Any, value: Any, fresh: Any, begun: Any, first: Any)
 
 
 @jit
-def _tree(table: Any, levels: Any, last: Any, value: Any, fresh: Any, first: Any, K: Any) -> Any:
+def _tree(table, levels, last, value, fresh, first, K):
     """As `_scan`, by the tree of each episode: table (E, S), levels from the leaves up to a root block."""
     for episode in range(len(table)):
         e = np.uint64(episode)
@@ -122,7 +122,7 @@ def _tree(table: Any, levels: Any, last: Any, value: Any, fresh: Any, first: Any
 
 
 @jit
-def _grow(table: Any, levels: Any, K: Any) -> Any:
+def _grow(table, levels, K):
     """Fill the inner nodes of trees whose leaves are set."""
     for e in range(len(table)):
         for level in range(len(levels) - 2):

@@ -43,19 +43,19 @@ class Seen(NamedTuple):
 
 
 @view
-def planned(plan: Any) -> Any:
+def planned(plan):
     """The arms of the plan; none before the first plan."""
     return plan.arms[: plan.size]
 
 
 @inlined
-def clear(plan: Any) -> Any:
+def clear(plan):
     """Plan nothing; the first passes over the arms are over."""
     plan.size = plan.place = plan.made = plan.beginning = 0
 
 
 @inlined
-def add(plan: Any, i: Any, times: Any = 1) -> Any:
+def add(plan, i, times=1):
     """Plan to pull arm i too, so often, after the arms planned so far: at most 3, and `PlanPolicy` refuses more."""
     if plan.size < MOST_ARMS:
         plan.arms[np.uint64(plan.size)] = i
@@ -66,7 +66,7 @@ def add(plan: Any, i: Any, times: Any = 1) -> Any:
 
 
 @inlined
-def following(seen: Any, e: Any, plan: Any, passes: Any = 1) -> Any:
+def following(seen, e, plan, passes=1):
     """The next arm of episode e, of so many first passes over all arms or of its plan; -1 where the plan is over."""
     arm, K = np.int64(-1), seen.pulls.shape[1]
     if seen.pulls[e, np.uint64(plan.last)] == 0:  # a new episode has begun

@@ -5,8 +5,6 @@ A row has 4 n numbers; one that is shorter is filled up with what does not count
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bandit_envs import inlined
@@ -17,7 +15,7 @@ _1, _2, _3, _4 = (np.uint64(i) for i in range(1, 5))
 
 
 @inlined
-def largest(x: Any) -> Any:
+def largest(x):
     """The largest number of a row."""
     a, b, c, d = x[0], x[1], x[2], x[3]
     for i in range(_4, np.uint64(len(x)), _4):
@@ -30,7 +28,7 @@ def largest(x: Any) -> Any:
 
 
 @inlined
-def sum_of(x: Any) -> Any:
+def sum_of(x):
     """The sum of a row."""
     a = b = c = d = 0.0
     for i in range(np.uint64(0), np.uint64(len(x)), _4):

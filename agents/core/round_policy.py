@@ -24,7 +24,7 @@ __all__ = ["BulkPolicy", "PlansPulls", "RoundMemory", "RoundPolicy"]
 
 
 @slot_kernel
-def deal(e: int, first: bool, pulls: Any, plans: Plans, times: Times, arms: Any) -> None:
+def deal(e: int, first: bool, pulls, plans: Plans, times: Times, arms):
     """Fill in the next arm of episode e, -1 where its plan is over; `first`: at the first call of a choice."""
     plan = plan_of(plans, e)
     if first:

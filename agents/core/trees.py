@@ -68,7 +68,7 @@ class Forest(NamedTuple):
 
 
 @view
-def tree_of(forest: Any, e: Any) -> Any:
+def tree_of(forest, e):
     """The tree of episode e."""
     return Tree(forest.nodes, np.uint64(e) * forest.levels[len(forest.levels) - 1] * np.uint64(8), forest.levels)
 
@@ -106,7 +106,7 @@ _largest: Any = intrinsic(_maxima)
 
 
 @inlined
-def put(tree: Tree, i: Any, estimate: Any, lower: Any, upper: Any, inside: Any) -> Any:
+def put(tree: Tree, i, estimate, lower, upper, inside):
     """Set the leaf of arm i; `refresh` takes it over."""
     o = tree.start + np.uint64(i) * _8
     tree.nodes[o], tree.nodes[o + LOWER], tree.nodes[o + ESTIMATE] = upper, lower, estimate
@@ -115,37 +115,37 @@ def put(tree: Tree, i: Any, estimate: Any, lower: Any, upper: Any, inside: Any) 
 
 
 @inlined
-def leave_out(tree: Tree, i: Any) -> Any:
+def leave_out(tree: Tree, i):
     """Arm i is not in the tree, as in a new one; `refresh` takes it over."""
     put(tree, i, -_INF, -_INF, -_INF, False)
 
 
 @inlined
-def put_spread(tree: Tree, i: Any, spread: Any) -> Any:
+def put_spread(tree: Tree, i, spread):
     """Set the spread of the leaf of arm i, >= 0; `refresh` takes it over."""
     tree.nodes[tree.start + np.uint64(i) * _8 + SPREAD] = spread
 
 
 @inlined
-def upper(tree: Tree, i: Any) -> Any:
+def upper(tree: Tree, i):
     """Upper bound of arm i."""
     return tree.nodes[tree.start + np.uint64(i) * _8]
 
 
 @inlined
-def lower(tree: Tree, i: Any) -> Any:
+def lower(tree: Tree, i):
     """Lower bound of arm i."""
     return tree.nodes[tree.start + np.uint64(i) * _8 + LOWER]
 
 
 @inlined
-def is_inside(tree: Tree, i: Any) -> Any:
+def is_inside(tree: Tree, i):
     """Whether arm i is inside."""
     return tree.nodes[tree.start + np.uint64(i) * _8 + NEG_ESTIMATE_IN] > -_INF
 
 
 @part
-def refresh(tree: Tree, i: Any) -> Any:
+def refresh(tree: Tree, i):
     """Take over what has changed in the leaf of arm i."""
     j = np.uint64(i)
     for level in range(len(tree.levels) - 2):
@@ -155,7 +155,7 @@ def refresh(tree: Tree, i: Any) -> Any:
 
 
 @part
-def build(tree: Tree) -> Any:
+def build(tree: Tree):
     """All nodes from the leaves."""
     for level in range(len(tree.levels) - 2):
         for j in range((tree.levels[level + 1] - tree.levels[level]) // _8):
@@ -164,12 +164,12 @@ def build(tree: Tree) -> Any:
 
 
 @inlined
-def _root(tree: Tree, what: Any) -> Any:
+def _root(tree: Tree, what):
     return tree.nodes[tree.start + tree.levels[len(tree.levels) - 2] * _8 + what]
 
 
 @inlined
-def _first(tree: Tree, what: Any) -> Any:
+def _first(tree: Tree, what):
     """The lowest arm that attains an extreme of the root, which must be finite."""
     target, j = _root(tree, what), np.uint64(0)
     for level in range(len(tree.levels) - 3, -1, -1):
@@ -182,7 +182,7 @@ def _first(tree: Tree, what: Any) -> Any:
 
 
 @inlined
-def _last(tree: Tree, what: Any) -> Any:
+def _last(tree: Tree, what):
     """The highest arm that attains an extreme of the root, which must be finite."""
     target, j = _root(tree, what), np.uint64(0)
     for level in range(len(tree.levels) - 3, -1, -1):
@@ -195,14 +195,14 @@ def _last(tree: Tree, what: Any) -> Any:
 
 
 @inlined
-def _put_on_side(tree: Tree, i: Any, boundary: Any) -> Any:
+def _put_on_side(tree: Tree, i, boundary):
     """Put arm i on the side where the boundary has it."""
     o = tree.start + np.uint64(i) * _8
     put(tree, i, tree.nodes[o + ESTIMATE], tree.nodes[o + LOWER], tree.nodes[o], tree.nodes[o + ESTIMATE] >= boundary)
 
 
 @inlined
-def _move(tree: Tree, i: Any, inside: Any) -> Any:
+def _move(tree: Tree, i, inside):
     """Put arm i on a side."""
     o = tree.start + np.uint64(i) * _8
     put(tree, i, tree.nodes[o + ESTIMATE], tree.nodes[o + LOWER], tree.nodes[o], inside)
@@ -210,13 +210,13 @@ def _move(tree: Tree, i: Any, inside: Any) -> Any:
 
 
 @inlined
-def _crossed(tree: Tree, o: Any, boundary: Any) -> Any:
+def _crossed(tree: Tree, o, boundary):
     """Whether any arm below the node at o is on the wrong side."""
     return -tree.nodes[o + NEG_ESTIMATE_IN] < boundary or tree.nodes[o + ESTIMATE_OUT] >= boundary
 
 
 @part
-def settle(tree: Tree, boundary: Any) -> Any:
+def settle(tree: Tree, boundary):
     """Move the arms that a finite boundary has crossed to their side: inside are those with estimate >= boundary.
 
     Visits only nodes with such arms below, each once: thousands may cross at a time while arms have few pulls.
@@ -247,7 +247,7 @@ def settle(tree: Tree, boundary: Any) -> Any:
 
 
 @part
-def settle_best(tree: Tree) -> Any:
+def settle_best(tree: Tree):
     """Swap arms until those inside are the best by estimate, ties to the lowest; how many are inside stays."""
     while True:
         worst, best = -_root(tree, NEG_ESTIMATE_IN), _root(tree, ESTIMATE_OUT)
@@ -261,43 +261,43 @@ def settle_best(tree: Tree) -> Any:
 
 
 @inlined
-def max_upper(tree: Tree) -> Any:
+def max_upper(tree: Tree):
     """The largest upper bound."""
     return _root(tree, UPPER)
 
 
 @inlined
-def max_lower(tree: Tree) -> Any:
+def max_lower(tree: Tree):
     """The largest lower bound."""
     return _root(tree, LOWER)
 
 
 @inlined
-def max_estimate(tree: Tree) -> Any:
+def max_estimate(tree: Tree):
     """The largest estimate."""
     return _root(tree, ESTIMATE)
 
 
 @part
-def argmax_upper(tree: Tree) -> Any:
+def argmax_upper(tree: Tree):
     """The arm with the largest upper bound."""
     return _first(tree, UPPER)
 
 
 @part
-def argmin_lower_inside(tree: Tree) -> Any:
+def argmin_lower_inside(tree: Tree):
     """The arm inside with the least lower bound; -1 if none is inside."""
     return -1 if _root(tree, NEG_LOWER_IN) == -_INF else _first(tree, NEG_LOWER_IN)
 
 
 @part
-def argmax_upper_outside(tree: Tree) -> Any:
+def argmax_upper_outside(tree: Tree):
     """The arm outside with the largest upper bound; -1 if none is outside."""
     return -1 if _root(tree, UPPER_OUT) == -_INF else _first(tree, UPPER_OUT)
 
 
 @part
-def _grown(tree: Tree, what: Any, growth: Any) -> Any:
+def _grown(tree: Tree, what, growth):
     """The lowest arm that maximises a number + growth * its spread, and the maximum; -1 if no arm has one.
 
     A node's maxima bound those of the arms below it, so that only nodes that could hold a better arm are visited; the
@@ -326,12 +326,12 @@ def _grown(tree: Tree, what: Any, growth: Any) -> Any:
 
 
 @inlined
-def grown_lower_inside(tree: Tree, growth: Any) -> Any:
+def grown_lower_inside(tree: Tree, growth):
     """The arm inside with the least lower bound - growth * spread, and that, negated; -1 if none is inside."""
     return _grown(tree, NEG_LOWER_IN, growth)
 
 
 @inlined
-def grown_upper_outside(tree: Tree, growth: Any) -> Any:
+def grown_upper_outside(tree: Tree, growth):
     """The arm outside with the largest upper bound + growth * spread, and that; -1 if none is outside."""
     return _grown(tree, UPPER_OUT, growth)

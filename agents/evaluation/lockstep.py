@@ -30,7 +30,7 @@ NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
 
 
 @jit
-def _passes(arm: Any, times: Any, stop: Any, most: Any, spent: Any, limit: Any) -> Any:
+def _passes(arm, times, stop, most, spent, limit):
     """Whether the next pulls, clipped as the environment does it, lead any episode beyond its limit."""
     beyond = False
     for e in range(len(arm)):
@@ -40,7 +40,7 @@ def _passes(arm: Any, times: Any, stop: Any, most: Any, spent: Any, limit: Any) 
 
 
 @jit
-def _add_rows(sums: Any, place: Any, rows: Any) -> None:
+def _add_rows(sums, place, rows):
     """Add each row to the sum of its place."""
     for i in range(len(place)):
         for k in range(sums.shape[1]):

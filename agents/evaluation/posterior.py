@@ -12,7 +12,6 @@ of the empirical mean.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +48,7 @@ def pieces(sampler: Sampler) -> list[tuple[float, float]]:
 
 
 @jit
-def _draw(n: Any, mean: Any, variance: Any, low: Any, high: Any, u: Any, out: Any) -> None:
+def _draw(n, mean, variance, low, high, u, out):
     """Draws (E, M, K) from the posterior of means; n, mean: (E, K); variance: of a sample, 0 for Bernoulli arms."""
     P = len(low)
     start, width, mass = np.empty(P), np.empty(P), np.empty(P * CELLS)

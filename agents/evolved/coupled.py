@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class Wide(NamedTuple):
 
 
 @inlined
-def _take_in(e: Any, k: Any, row: Any, seen: Any, wide: Any) -> None:
+def _take_in(e, k, row, seen, wide):
     """Bring what is made of arm k up to date, where its pulls, its distance or its mean have changed."""
     n, distance = float(seen.pulls[e, k]), wide.distances[e, k]
     mean = seen.mean[e, k] if wide.bernoulli else 0.0
@@ -60,7 +60,7 @@ def _take_in(e: Any, k: Any, row: Any, seen: Any, wide: Any) -> None:
 
 
 @inlined
-def _share(e: Any, seen: Any, wide: Any) -> None:
+def _share(e, seen, wide):
     """Fill in what arms have in common, and of each arm its side and whether it leads."""
     K, made, shared, sides, leads = seen.pulls.shape[1], wide.made[e], wide.shared, wide.room[1], wide.room[2]
     spent, open_, leader = 0.0, 0.0, -1
@@ -92,7 +92,7 @@ def _share(e: Any, seen: Any, wide: Any) -> None:
 
 
 @inlined
-def _correct(e: Any, row: Any, wide: Any) -> None:
+def _correct(e, row, wide):
     """Add to the indices what the network corrects, bend by bend, so that the loops over arms are vectorised."""
     made, net, room, shared = wide.made[e], wide.nets[row], wide.room, wide.shared
     K = room.shape[1]
@@ -110,7 +110,7 @@ def _correct(e: Any, row: Any, wide: Any) -> None:
 
 
 @episode_kernel
-def least_index(e: int, seen: Seen, wide: Wide) -> Any:
+def least_index(e: int, seen: Seen, wide: Wide):
     """The arm with the smallest index, arms never pulled first; K to stop."""
     K = seen.pulls.shape[1]
     for k in range(K):

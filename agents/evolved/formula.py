@@ -69,7 +69,7 @@ def at_budget(genes: Floats, fair: float) -> Floats:
 
 
 @inlined
-def _kl(m: Any, b: Any) -> Any:
+def _kl(m, b):
     """kl(m, b) of Bernoulli laws, 0 < b < 1."""
     one = m * math.log(m / b) if m > 0.0 else 0.0
     zero = (1.0 - m) * math.log((1.0 - m) / (1.0 - b)) if m < 1.0 else 0.0
@@ -77,7 +77,7 @@ def _kl(m: Any, b: Any) -> Any:
 
 
 @inlined
-def evidence(n: Any, d: Any, centre: Any, side: Any, sigma2: Any, g: Any, row: Any) -> Any:
+def evidence(n, d, centre, side, sigma2, g, row):
     """The evidence w; centre: of Bernoulli arms the boundary, else NaN; side * d = mean - centre; g: of `at_budget`."""
     drawn = d * n / (n + g[row, 3])
     w = n * drawn * drawn / (2.0 * sigma2)
@@ -89,7 +89,7 @@ def evidence(n: Any, d: Any, centre: Any, side: Any, sigma2: Any, g: Any, row: A
 
 
 @inlined
-def formula(n: Any, w: Any, fair: Any, g: Any, row: Any) -> Any:
+def formula(n, w, fair, g, row):
     """The index [1] of an arm with n pulls and the evidence w."""
     ln_n, ln_w = math.log(n), math.log(1.0 + w)
     index = g[row, 0] * w + g[row, 1] * ln_n
@@ -113,7 +113,7 @@ class Own(NamedTuple):
 
 
 @inlined
-def _index_at(n: Any, margin: Any, own: Any, row: Any) -> Any:
+def _index_at(n, margin, own, row):
     """The index of an arm with n >= 1 pulls whose empirical mean has this margin, by the genes of a row."""
     side = 1.0 if margin >= 0.0 else -1.0
     w = evidence(n, abs(margin), own.centre, side, own.sigma2, own.genes, row)
@@ -130,9 +130,7 @@ def arm_index(own: Any, n: Any, margin: Any) -> Any:
 
 
 @jit
-def _indices(
-    n: Any, margin: Any, centre: Any, sigma2: Any, fair: Any, genes: Any, nets: Any, per_row: Any, out: Any
-) -> None:
+def _indices(n, margin, centre, sigma2, fair, genes, nets, per_row, out):
     for i in range(len(n)):
         out[i] = _index_at(n[i], margin[i], Own(centre, sigma2, fair, genes, nets), i // per_row)
 

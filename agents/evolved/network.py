@@ -17,7 +17,6 @@ symbols     n pulls of the arm, w its evidence, m its mean, K arms, T budget (or
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +59,7 @@ def nets_of(genes: Floats) -> Floats:
 
 
 @inlined
-def own_features(n: Any, w: Any, mean: Any, fair: Any) -> Any:
+def own_features(n, w, mean, fair):
     """What a single arm tells of itself, but for `lead`. mean: of Bernoulli arms, else NaN. fair: ln(T / K)."""
     spread = 0.0
     if not math.isnan(mean):
@@ -70,7 +69,7 @@ def own_features(n: Any, w: Any, mean: Any, fair: Any) -> Any:
 
 
 @inlined
-def single_correction(nets: Any, row: Any, features: Any, side: Any, fair: Any) -> Any:
+def single_correction(nets, row, features, side, fair):
     """The correction [1] of an arm that does not depend on the others."""
     one, two, three, four = features
     rich, total = 0.5 * (fair - HUNDRED), 0.0

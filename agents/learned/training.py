@@ -85,7 +85,7 @@ def train(
         seconds: wall time of the whole call, evaluations included, but for compiling what is not in the cache yet; kept
             roughly.
         seed: of the weights and of all episodes, an integer >= 0; the three roots that come from it are in the card.
-        num_envs: episodes side by side; None: 256 (a2c: 64, dqn: 16, recurrent-ppo: 32).
+        num_envs: episodes side by side; None: 128 (a2c: 64, dqn: 16, recurrent-ppo: 32).
         env_kwargs: keyword arguments of the environment, without `actions`. What they do not say of `observation`,
             `reward` and `stop` is chosen: beliefs, gains and no stop, where these are defined and to stop is
             pointless; dqn and recurrent-ppo see ranked arms. Where they name neither budget nor `max_pulls`, as with

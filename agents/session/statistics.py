@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 
 
 @jit
-def _add(pulls: Any, total: Any, mean: Any, variance: Any, arm: Any, sample: Any) -> Any:
+def _add(pulls, total, mean, variance, arm, sample):
     """Add a sample (D,) of an arm to pulls (K,), and to sums, means and variances (K, D)."""
     n = float(pulls[arm])
     for d in range(len(sample)):

@@ -43,7 +43,7 @@ NEVER = -1e4  # stands for the logarithm of 0
 
 
 @jit
-def _band(theta: Any, N: Any, band: Any, low: Any, start: Any) -> Any:
+def _band(theta, N, band, low, start):
     """Least s of each n in 0 .. N, and where its states start in a table; start[N + 1] is the size."""
     start[0] = 0
     for n in range(N + 1):
@@ -53,7 +53,7 @@ def _band(theta: Any, N: Any, band: Any, low: Any, start: Any) -> Any:
 
 
 @jit
-def _losses(theta: Any, a0: Any, b0: Any, low: Any, start: Any, out: Any) -> Any:
+def _losses(theta, a0, b0, low, start, out):
     """L of all states of the table."""
     for n in range(len(low)):
         for i in range(start[n + 1] - start[n]):
@@ -62,9 +62,7 @@ def _losses(theta: Any, a0: Any, b0: Any, low: Any, start: Any, out: Any) -> Any
 
 
 @jit
-def value_of_prior(
-    losses: Any, a0: Any, b0: Any, low: Any, start: Any, price: Any, row: Any, length: Any, gain: Any, pulls: Any
-) -> Any:
+def value_of_prior(losses, a0, b0, low, start, price, row, length, gain, pulls):
     """V of the prior at this price [1].
 
     Args:
@@ -90,7 +88,7 @@ def value_of_prior(
 
 
 @jit
-def _indices(losses: Any, a0: Any, b0: Any, low: Any, start: Any, prices: Any, out: Any) -> Any:
+def _indices(losses, a0, b0, low, start, prices, out):
     """The index of every state with n < N, NaN below the least price; prices in descending order."""
     states, N = start[len(low) - 1], len(low) - 1
     row, length, gain, pulls = np.zeros(N + 3), np.zeros(N + 3), np.empty(states), np.empty(states)

@@ -54,20 +54,20 @@ class Memory:
 
 
 @inlined
-def half_width(N: Any, rules: Any) -> Any:
+def half_width(N, rules):
     """C_i after N pulls."""
     n = float(N)
     return math.sqrt(rules.factor * (math.log(rules.level) + 2.0 * math.log(n)) / n)
 
 
 @inlined
-def is_open(seen: Any, e: Any, i: Any, rules: Any) -> Any:
+def is_open(seen, e, i, rules):
     """Whether arm i can be neither output nor deleted yet."""
     return half_width(seen.pulls[e, i], rules) >= abs(seen.mean[e, i] - rules.xi) + rules.tolerance
 
 
 @part
-def plan_round(seen: Any, e: Any, plan: Any, undecided: Any, rules: Any) -> Any:
+def plan_round(seen, e, plan, undecided, rules):
     """Plan the pull of the next round; nothing if no arm is left."""
     K, arm, best, log_t = seen.pulls.shape[1], -1, 0.0, 0.0
     if plan.beginning:
@@ -99,7 +99,7 @@ def plan_round(seen: Any, e: Any, plan: Any, undecided: Any, rules: Any) -> Any:
 
 
 @episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, plans: Any, undecided: Any) -> Any:
+def next_arm(e: int, seen: Seen, rules: Rules, plans, undecided):
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan)

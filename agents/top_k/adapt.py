@@ -57,7 +57,7 @@ class Rules(NamedTuple):
 
 
 @part
-def wide(seen: Any, e: Any, chosen: Any, rules: Any) -> Any:
+def wide(seen, e, chosen, rules):
     """Mark the arms whose bounds at d_i = delta / n are wider than epsilon / 2 by 1, others by 0; how many they are."""
     n = 0
     for i in range(len(chosen)):
@@ -68,7 +68,7 @@ def wide(seen: Any, e: Any, chosen: Any, rules: Any) -> Any:
 
 
 @part
-def colliding(seen: Any, e: Any, inside: Any, chosen: Any, rules: Any) -> Any:
+def colliding(seen, e, inside, chosen, rules):
     """Mark the arms below the cap that collide at d_i = delta / n by 1, others by 0; how many they are."""
     K, bound, lowest, highest, n = len(chosen), chosen, math.inf, -math.inf, 0
     for i in range(K):  # LB + epsilon in High, UB in Low
@@ -88,7 +88,7 @@ def colliding(seen: Any, e: Any, inside: Any, chosen: Any, rules: Any) -> Any:
 
 
 @part
-def unsure(seen: Any, e: Any, inside: Any, d: Any, rules: Any) -> Any:
+def unsure(seen, e, inside, d, rules):
     """Fill d (K,) with d_i for arms below the cap, else 0; their sum, or 0 where delta^c <= delta."""
     reach = NEGLIGIBLE if rules.cap == UNLIMITED else math.inf
     bound, total = Deviation(rules.epsilon, rules.W, rules.R, rules.policy == 4, rules.best == 1, reach), 0.0
@@ -102,7 +102,7 @@ def unsure(seen: Any, e: Any, inside: Any, d: Any, rules: Any) -> Any:
 
 
 @part
-def plan_even_draw(seen: Any, e: Any, plan: Any, high: Any, seeds: Any, rules: Any) -> Any:
+def plan_even_draw(seen, e, plan, high, seeds, rules):
     """pi_1, pi_2: plan to pull an arm uniformly randomly; nothing if none is left."""
     if rules.policy == 1:
         n = wide(seen, e, high.room, rules)
@@ -115,7 +115,7 @@ def plan_even_draw(seen: Any, e: Any, plan: Any, high: Any, seeds: Any, rules: A
 
 
 @episode_kernel
-def next_arm_evenly(e: int, seen: Seen, rules: Rules, high: High, plans: Any, seeds: Seeds) -> Any:
+def next_arm_evenly(e: int, seen: Seen, rules: Rules, high: High, plans, seeds: Seeds):
     """pi_1, pi_2: the next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan)
@@ -126,7 +126,7 @@ def next_arm_evenly(e: int, seen: Seen, rules: Rules, high: High, plans: Any, se
 
 
 @part
-def plan_draw(seen: Any, e: Any, plan: Any, high: Any, seeds: Any, rules: Any) -> Any:
+def plan_draw(seen, e, plan, high, seeds, rules):
     """pi_3, pi_4: plan to pull arm i with a probability proportional to d_i; nothing if delta^c <= delta."""
     rank(seen, e, plan, high, rules.k)
     total = unsure(seen, e, high.inside, high.room, rules)
@@ -136,7 +136,7 @@ def plan_draw(seen: Any, e: Any, plan: Any, high: Any, seeds: Any, rules: Any) -
 
 
 @episode_kernel
-def next_arm(e: int, seen: Samples, rules: Rules, high: High, plans: Any, seeds: Seeds) -> Any:
+def next_arm(e: int, seen: Samples, rules: Rules, high: High, plans, seeds: Seeds):
     """pi_3, pi_4: the next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan, 2)  # D1

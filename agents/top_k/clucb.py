@@ -72,7 +72,7 @@ class Memory:
 
 
 @part
-def adjust_means(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
+def adjust_means(seen, e, plan, M, kept, rules):
     """Set the adjusted means w: m_i - rad_i in M, m_i + rad_i outside. Returns a guess of the k-th largest of them."""
     n, w, inverse_root = seen.mean.shape[1], kept.adjusted, kept.inverse_root
     if plan.beginning:
@@ -93,7 +93,7 @@ def adjust_means(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) ->
 
 
 @part
-def kth_largest(w: Any, k: Any, guess: Any, candidates: Any) -> Any:
+def kth_largest(w, k, guess, candidates):
     """The arm with the k-th largest w, where of equal arms the lowest comes first.
 
     From the guess it goes to the next larger or smaller number among the w until it is at the k-th largest: from one
@@ -131,7 +131,7 @@ def kth_largest(w: Any, k: Any, guess: Any, candidates: Any) -> Any:
 
 
 @part
-def compare(e: Any, M: Any, kept: Any, kth: Any) -> Any:
+def compare(e, M, kept, kth):
     """w(M') - w(M), and the arm of the symmetric difference of M and M' with the largest radius, -1 if M' = M.
 
     Args:
@@ -153,7 +153,7 @@ def compare(e: Any, M: Any, kept: Any, kth: Any) -> Any:
 
 
 @part
-def plan_round(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> Any:
+def plan_round(seen, e, plan, M, kept, rules):
     """Plan the pull of the next round; nothing if w(M') - w(M) is within the tolerance."""
     rank(seen, e, plan, M, rules.k)  # M
     guess = adjust_means(seen, e, plan, M, kept, rules)
@@ -166,7 +166,7 @@ def plan_round(seen: Any, e: Any, plan: Any, M: Any, kept: Any, rules: Any) -> A
 
 
 @episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, M: High, plans: Any, kept: Kept) -> Any:
+def next_arm(e: int, seen: Seen, rules: Rules, M: High, plans, kept: Kept):
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan)

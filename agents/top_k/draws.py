@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bandit_envs import agent_uniform, inlined, part
 
@@ -19,13 +19,13 @@ class Seeds(NamedTuple):
 
 
 @inlined
-def uniform(seeds: Any, e: Any, t: Any) -> Any:
+def uniform(seeds, e, t):
     """A uniform number in [0, 1), for the pull of episode e that comes after t others."""
     return agent_uniform(seeds.public_seed[e, 0], t, seeds.seed)
 
 
 @part
-def draw(weight: Any, total: Any, u: Any) -> Any:
+def draw(weight, total, u):
     """An arm with probability proportional to its weight, by a uniform number u.
 
     Args:
@@ -42,7 +42,7 @@ def draw(weight: Any, total: Any, u: Any) -> Any:
 
 
 @part
-def draw_evenly(chosen: Any, size: Any, u: Any) -> Any:
+def draw_evenly(chosen, size, u):
     """One of the arms whose number is not 0, each as likely, by a uniform number u.
 
     Args:

@@ -57,14 +57,14 @@ class Side(NamedTuple):
 
 
 @part
-def kl(p: Any, q: Any) -> Any:
+def kl(p, q):
     """Divergence of Bernoulli(q) from Bernoulli(p)."""
     first = p * math.log(p / q) if p > 0.0 else 0.0
     return first + (1.0 - p) * math.log((1.0 - p) / (1.0 - q)) if p < 1.0 else first
 
 
 @part
-def kl_upper(p: Any, b: Any) -> Any:
+def kl_upper(p, b):
     """The largest q >= p with kl(p, q) <= b."""
     if p >= 1.0:
         return 1.0
@@ -83,13 +83,13 @@ def kl_upper(p: Any, b: Any) -> Any:
 
 
 @inlined
-def rate(N: Any, side: Any, rules: Any) -> Any:
+def rate(N, side, rules):
     """beta_i of an arm with N pulls."""
     return math.log(2.0 * math.log2(2.0 * N) * side.level) if rules.lil else side.beta
 
 
 @inlined
-def extreme(seen: Any, e: Any, J: Any, side: Any, rules: Any) -> Any:
+def extreme(seen, e, J, side, rules):
     """u and U_u, or l and L_l mirrored, 1 - L_l (Gaussian: -L_l)."""
     which, best = side.first, -math.inf
     for step in range(-1, seen.pulls.shape[1]):
@@ -111,7 +111,7 @@ def extreme(seen: Any, e: Any, J: Any, side: Any, rules: Any) -> Any:
 
 
 @part
-def plan_round(seen: Any, e: Any, plan: Any, J: Any, rules: Any) -> Any:
+def plan_round(seen, e, plan, J, rules):
     """Plan the pulls of the next round, l and u; nothing if their bounds are within epsilon."""
     rank(seen, e, plan, J, rules.k)
     K, beta = seen.pulls.shape[1], 0.0
@@ -128,7 +128,7 @@ def plan_round(seen: Any, e: Any, plan: Any, J: Any, rules: Any) -> Any:
 
 
 @episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, J: High, plans: Any) -> Any:
+def next_arm(e: int, seen: Seen, rules: Rules, J: High, plans):
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan)

@@ -63,19 +63,19 @@ ROUND = np.dtype([("t", np.int64), ("scale", np.float64)])
 
 
 @part
-def beta_scale(t: Any, rules: Any) -> Any:
+def beta_scale(t, rules):
     """beta(t, N) sqrt(N), which is the same for all arms."""
     return math.sqrt(2.0 * rules.factor * (math.log(rules.level) + 4.0 * math.log(float(t))))
 
 
 @part
-def put_running(tree: Any, i: Any, m: Any, C: Any) -> Any:
+def put_running(tree, i, m, C):
     """Put the mean m of arm i into the tree, and bounds by the width C, which never widen again.   D3"""
     trees.put(tree, i, m, max(m - C, lower(tree, i)), min(m + C, upper(tree, i)), is_inside(tree, i))
 
 
 @part
-def put_hoeffding(tree: Any, i: Any, m: Any, N: Any, scale: Any) -> Any:
+def put_hoeffding(tree, i, m, N, scale):
     """Put the mean m of N samples of arm i into the tree, and bounds by the width scale / sqrt(N)."""
     spread = 1.0 / math.sqrt(float(N))
     trees.put(tree, i, m, m - scale * spread, m + scale * spread, is_inside(tree, i))
@@ -83,7 +83,7 @@ def put_hoeffding(tree: Any, i: Any, m: Any, N: Any, scale: Any) -> Any:
 
 
 @part
-def measure(episode: Any, i: Any, rules: Any) -> Any:
+def measure(episode, i, rules):
     """Put the mean and the bounds of arm i into the tree."""
     if rules.lil:
         C = tabulated(episode.pulls[i], rules.level, rules.factor, rules.table)
@@ -93,7 +93,7 @@ def measure(episode: Any, i: Any, rules: Any) -> Any:
 
 
 @part
-def begin(episode: Any, rules: Any) -> Any:
+def begin(episode, rules):
     """Every arm has been pulled once: arms 0 .. k - 1 are High until they are ranked.
 
     `growth_of` puts in the means and the Hoeffding bounds.
@@ -112,7 +112,7 @@ def begin(episode: Any, rules: Any) -> Any:
 
 
 @inlined
-def growth_of(episode: Any, t: Any, rules: Any) -> Any:
+def growth_of(episode, t, rules):
     """By how much the scale of the widths of round t exceeds that of the tree; where it is much, it is put in.   D5"""
     wanted = beta_scale(t, rules)
     growth = wanted - episode.round.scale
@@ -125,7 +125,7 @@ def growth_of(episode: Any, t: Any, rules: Any) -> Any:
 
 
 @part
-def rivals(tree: Any) -> Any:
+def rivals(tree):
     """h, in High with the least lower bound; l, in Low with the largest upper bound; and the gap between the bounds."""
     trees.settle_best(tree)
     h, l = trees.argmin_lower_inside(tree), trees.argmax_upper_outside(tree)  # noqa: E741
@@ -133,7 +133,7 @@ def rivals(tree: Any) -> Any:
 
 
 @inlined
-def grown_rivals(tree: Any, growth: Any) -> Any:
+def grown_rivals(tree, growth):
     """As `rivals`, by bounds that have grown since they were put into the tree.   D5"""
     trees.settle_best(tree)
     h, low = trees.grown_lower_inside(tree, growth)
@@ -142,7 +142,7 @@ def grown_rivals(tree: Any, growth: Any) -> Any:
 
 
 @inlined
-def plan_round(episode: Any, rules: Any) -> Any:
+def plan_round(episode, rules):
     """Take in the samples of the last round and plan the next, h and l; nothing if their bounds are within epsilon."""
     if episode.plan.beginning:
         begin(episode, rules)
@@ -163,7 +163,7 @@ def plan_round(episode: Any, rules: Any) -> Any:
 
 
 @episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans: Any, rounds: Any) -> Any:
+def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans, rounds):
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan)

@@ -52,7 +52,7 @@ def pulls_per_arm(l: Any, epsilon: Any, delta: Any, constant: Any) -> Any:  # no
 
 
 @jit
-def elimination_pulls(n: Any, epsilon: Any, delta: Any, constant: Any) -> Any:
+def elimination_pulls(n, epsilon, delta, constant):
     """H_ME: pulls of Median Elimination over n arms, which do not depend on the samples."""
     total = l = 0  # noqa: E741
     while n > 1:
@@ -62,7 +62,7 @@ def elimination_pulls(n: Any, epsilon: Any, delta: Any, constant: Any) -> Any:
 
 
 @part
-def upper_half(plan: Any, total: Any, tree: Any) -> Any:
+def upper_half(plan, total, tree):
     """Keep the ceil(|S| / 2) arms of the plan with the largest fresh means, in order; a tree ranks them.   D1, D2"""
     for i in range(len(total)):
         trees.leave_out(tree, i)
@@ -80,7 +80,7 @@ def upper_half(plan: Any, total: Any, tree: Any) -> Any:
 
 
 @part
-def plan_survivors(plan: Any, total: Any, tree: Any, accuracy: Any) -> Any:
+def plan_survivors(plan, total, tree, accuracy):
     """Plan the next round, of the arms that have survived those before; the arm where one is left, else -1."""
     l = plan.book.made  # noqa: E741
     if l == 0:
@@ -96,7 +96,7 @@ def plan_survivors(plan: Any, total: Any, tree: Any, accuracy: Any) -> Any:
 
 
 @part
-def look(plan: Any, total: Any, tree: Any, accuracy: Any) -> Any:
+def look(plan, total, tree, accuracy):
     """Plan the next round; stop where one arm is left."""
     if plan.book.beginning:
         bulk.begin(plan)
@@ -108,7 +108,7 @@ def look(plan: Any, total: Any, tree: Any, accuracy: Any) -> Any:
 
 
 @episode_kernel
-def next_pull(e: int, sums: Sums, accuracy: Accuracy, plans: Plans, forest: Forest, times: Times) -> Any:
+def next_pull(e: int, sums: Sums, accuracy: Accuracy, plans: Plans, forest: Forest, times: Times):
     """The next arm of episode e, K to stop."""
     plan = bulk.plan_of(plans, e)
     bulk.watch(plan, sums.pulls, e)

@@ -56,7 +56,7 @@ class Memory(SelectionMemory):
 
 
 @part
-def share(seen: Any, e: Any, inside: Any, total: Any, target: Any) -> Any:
+def share(seen, e, inside, total, target):
     """Fill target (K,) with the allotment of `total` pulls, in proportion to s_i^2 / (m_i - c)^2."""
     K, weights = seen.mean.shape[1], 0.0
     for i in range(K):
@@ -75,7 +75,7 @@ def share(seen: Any, e: Any, inside: Any, total: Any, target: Any) -> Any:
 
 
 @part
-def owe(seen: Any, e: Any, allotment: Any, target: Any) -> Any:
+def owe(seen, e, allotment, target):
     """Owe each arm what it lacks of its rounded target."""
     for i in range(len(target)):
         allotment.owed[e, i] = max(int(math.floor(target[i] + 0.5)) - seen.pulls[e, i], 0)  # D3
@@ -83,7 +83,7 @@ def owe(seen: Any, e: Any, allotment: Any, target: Any) -> Any:
 
 
 @part
-def pay(e: Any, allotment: Any) -> Any:
+def pay(e, allotment):
     """The lowest arm that is owed a pull, which it gets."""
     i = 0
     while i < allotment.owed.shape[1] - 1 and allotment.owed[e, i] == 0:
@@ -94,7 +94,7 @@ def pay(e: Any, allotment: Any) -> Any:
 
 
 @part
-def draw_below_target(seen: Any, e: Any, target: Any, u: Any) -> Any:
+def draw_below_target(seen, e, target, u):
     """An arm that has not been pulled as often as its target, with probability proportional to that; -1 if none."""
     total = 0.0
     for i in range(len(target)):
@@ -105,7 +105,7 @@ def draw_below_target(seen: Any, e: Any, target: Any, u: Any) -> Any:
 
 
 @part
-def plan_pull(seen: Any, e: Any, plan: Any, high: Any, allotment: Any, rules: Any) -> Any:
+def plan_pull(seen, e, plan, high, allotment, rules):
     """Plan the next pull."""
     target, t = high.room, count_pulls(seen, e)
     rank(seen, e, plan, high, rules.k)
@@ -125,7 +125,7 @@ def plan_pull(seen: Any, e: Any, plan: Any, high: Any, allotment: Any, rules: An
 
 
 @episode_kernel
-def next_arm(e: int, seen: Samples, rules: Rules, high: High, plans: Any, allotment: Allotment) -> Any:
+def next_arm(e: int, seen: Samples, rules: Rules, high: High, plans, allotment: Allotment):
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan, rules.n0)

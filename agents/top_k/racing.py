@@ -62,7 +62,7 @@ class Race(NamedTuple):
 
 
 @part
-def half_width(t: Any, sd: Any, tests: Any, rules: Any) -> Any:
+def half_width(t, sd, tests, rules):
     """c after t samples with standard deviation sd, where `tests` intervals hold together with 1 - delta."""
     level = tests / (rules.delta / 2.0 if rules.kind == TIGHTEST else rules.delta)
     hoeffding = rules.W * math.sqrt(math.log(2.0 * level) / (2.0 * t))
@@ -74,7 +74,7 @@ def half_width(t: Any, sd: Any, tests: Any, rules: Any) -> Any:
 
 
 @inlined
-def size_of(arms: Any) -> Any:
+def size_of(arms):
     """How many arms a set (K,) has."""
     n = 0
     for i in range(len(arms)):
@@ -83,7 +83,7 @@ def size_of(arms: Any) -> Any:
 
 
 @part
-def count_tests(e: Any, u: Any, race: Any, rules: Any) -> Any:
+def count_tests(e, u, race, rules):
     """Set nb, where u arms are undecided; past R it stays."""
     if race.t[e] <= rules.R:
         race.tests[e] = race.past[e] + (rules.R - race.t[e] + 1) * u
@@ -91,7 +91,7 @@ def count_tests(e: Any, u: Any, race: Any, rules: Any) -> Any:
 
 
 @part
-def measure(seen: Any, e: Any, race: Any, rules: Any) -> Any:
+def measure(seen, e, race, rules):
     """Bounds of the undecided arms, which never widen."""
     for i in range(seen.mean.shape[1]):
         if race.U[e, i]:
@@ -101,7 +101,7 @@ def measure(seen: Any, e: Any, race: Any, rules: Any) -> Any:
 
 
 @part
-def surpasses(x: Any, y: Any, U: Any, need: Any) -> Any:
+def surpasses(x, y, U, need):
     """Whether x is greater than the y of at least `need` arms of U."""
     n = 0
     for j in range(len(U)):
@@ -112,7 +112,7 @@ def surpasses(x: Any, y: Any, U: Any, need: Any) -> Any:
 
 
 @part
-def move(x: Any, minus_y: Any, U: Any, places: Any, need: Any, race: Any) -> Any:
+def move(x, minus_y, U, places, need, race):
     """Take arms out of U, in order, at most `places`, whose x exceeds the y of at least `need` arms of U: `moved`.
 
     An arm is counted out only where it exceeds the need-th smallest y of all, which the counts can only lower.
@@ -138,7 +138,7 @@ def move(x: Any, minus_y: Any, U: Any, places: Any, need: Any, race: Any) -> Any
 
 
 @slot_kernel
-def end_round(e: int, seen: Samples, rules: Rules, race: Race) -> Any:
+def end_round(e: int, seen: Samples, rules: Rules, race: Race):
     """Bounds and sets of episode e after a round."""
     n, m, U, Sel = seen.mean.shape[1], rules.k, race.U[e], race.Sel[e]
     u, selected = size_of(U), size_of(Sel)

@@ -39,7 +39,7 @@ class High(NamedTuple):
 
 
 @part
-def smallest(work: Any, n: Any, q: Any) -> Any:
+def smallest(work, n, q):
     """The q-th smallest, 1 <= q <= n, of work[:n], which is reordered."""
     low, high = 0, n - 1
     while low < high:
@@ -63,7 +63,7 @@ def smallest(work: Any, n: Any, q: Any) -> Any:
 
 
 @part
-def gather(seen: Any, e: Any, high: Any, k: Any) -> Any:
+def gather(seen, e, high, k):
     """Set High of episode e."""
     K, places = seen.mean.shape[1], k
     for i in range(K):
@@ -80,7 +80,7 @@ def gather(seen: Any, e: Any, high: Any, k: Any) -> Any:
 
 
 @part
-def rank(seen: Any, e: Any, plan: Any, high: Any, k: Any) -> Any:
+def rank(seen, e, plan, high, k):
     """Put High right after the pulls of the plan, or of the first passes over the arms, which are over."""
     if plan.beginning:
         gather(seen, e, high, k)
@@ -94,7 +94,7 @@ def rank(seen: Any, e: Any, plan: Any, high: Any, k: Any) -> Any:
 
 
 @part
-def settle(seen: Any, e: Any, high: Any, most: Any) -> Any:
+def settle(seen, e, high, most):
     """Swap the worst arm of High and the best of Low until they are in order, after `most` arms have been pulled."""
     for _ in range(most + 1):
         l, h = at_boundary(seen.mean, e, high.inside)  # noqa: E741
@@ -106,7 +106,7 @@ def settle(seen: Any, e: Any, high: Any, most: Any) -> Any:
 
 
 @inlined
-def count_pulls(seen: Any, e: Any) -> Any:
+def count_pulls(seen, e):
     """The pulls of all arms in episode e so far."""
     t = 0
     for i in range(seen.pulls.shape[1]):
@@ -115,7 +115,7 @@ def count_pulls(seen: Any, e: Any) -> Any:
 
 
 @inlined
-def plan_anew(plan: Any) -> Any:
+def plan_anew(plan):
     """Plan nothing yet; the first passes over the arms are over."""
     plan.beginning = 0
     clear(plan)

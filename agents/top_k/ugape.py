@@ -69,7 +69,7 @@ class Memory:
 
 
 @inlined
-def width(seen: Any, e: Any, rules: Any) -> Any:
+def width(seen, e, rules):
     """beta_i sqrt(T_i), which is the same for all arms."""
     if rules.level == 0.0:
         return math.sqrt(rules.factor)
@@ -80,7 +80,7 @@ def width(seen: Any, e: Any, rules: Any) -> Any:
 
 
 @part
-def gather(seen: Any, e: Any, kept: Any, rules: Any) -> Any:
+def gather(seen, e, kept, rules):
     """Set U, B and J of episode e. Returns B_J."""
     K, m, U, B, room = seen.mean.shape[1], rules.k, kept.U, kept.B, kept.room
     scale = width(seen, e, rules)
@@ -107,7 +107,7 @@ def gather(seen: Any, e: Any, kept: Any, rules: Any) -> Any:
 
 
 @inlined
-def wider(seen: Any, e: Any, kept: Any, rules: Any) -> Any:
+def wider(seen, e, kept, rules):
     """l or u, whichever has the larger beta, which is the one with fewer pulls."""
     l, u = -1, -1  # noqa: E741
     scale, L = width(seen, e, rules), 0.0
@@ -123,7 +123,7 @@ def wider(seen: Any, e: Any, kept: Any, rules: Any) -> Any:
 
 
 @part
-def plan_round(seen: Any, e: Any, plan: Any, kept: Any, rules: Any) -> Any:
+def plan_round(seen, e, plan, kept, rules):
     """Plan the pull of the next round; nothing where B_J is below epsilon."""
     B_J = gather(seen, e, kept, rules)
     if plan.beginning:
@@ -138,7 +138,7 @@ def plan_round(seen: Any, e: Any, plan: Any, kept: Any, rules: Any) -> Any:
 
 
 @episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, plans: Any, kept: Kept) -> Any:
+def next_arm(e: int, seen: Seen, rules: Rules, plans, kept: Kept):
     """The next arm of episode e, K to stop."""
     plan = plans[e]
     arm = following(seen, e, plan)
@@ -149,7 +149,7 @@ def next_arm(e: int, seen: Seen, rules: Rules, plans: Any, kept: Kept) -> Any:
 
 
 @jit
-def answers(seen: Any, rules: Any, kept: Any, least: Any, out: Any) -> Any:
+def answers(seen, rules, kept, least, out):
     """Replace the answers out (E, K) of sets with B_J = least (E,) by J where its B_J is less, all arms being seen."""
     for e in range(len(out)):
         if seen.pulls[e].min() > 0 and gather(seen, e, kept, rules) < least[e]:

@@ -8,7 +8,6 @@ docs/own-problem.md has a routine that is made of these.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..compiled import part, view
 from .boundaries import BOUNDARY, COMMON, LAW, NONE, enough
@@ -21,13 +20,13 @@ __all__ = ["own_numbers", "pair_alternative", "report_pair"]
 
 
 @view
-def own_numbers(numbers: Any) -> Any:
+def own_numbers(numbers):
     """The numbers that a problem has handed to `Certifier.of` itself, behind those of the law and the boundary."""
     return numbers[COMMON:]
 
 
 @part
-def pair_alternative(numbers: Any, pulls: Any, mean: Any, variance: Any, i: Any, j: Any, a: Any, b: Any) -> Any:
+def pair_alternative(numbers, pulls, mean, variance, i, j, a, b):
     """The value of the alternative mu_i <= a mu_j + b, before alternatives are counted.
 
     With boundary="none" it is the evidence (GLR statistic) itself.
@@ -44,19 +43,7 @@ def pair_alternative(numbers: Any, pulls: Any, mean: Any, variance: Any, i: Any,
 
 
 @part
-def report_pair(
-    numbers: Any,
-    pulls: Any,
-    mean: Any,
-    variance: Any,
-    i: Any,
-    j: Any,
-    a: Any,
-    b: Any,
-    value: Any,
-    alternatives: Any,
-    out: Any,
-) -> None:
+def report_pair(numbers, pulls, mean, variance, i, j, a, b, value, alternatives, out):
     """Report the nearest alternative, in the form that `nearest_way` promises: see there for `out`, (2 + 3 K,).
 
     The arm with fewer pulls comes first: it is the one that a certificate lacks, and that is pulled where an agent has

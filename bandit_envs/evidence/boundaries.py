@@ -25,7 +25,6 @@ The level is told as x: the answer is certified at delta where x >= ln(1 / delta
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ KAPPA, SHAPE = 0.01, 0.5  # kernel constants: of the normal-inverse-gamma law: p
 
 
 @part
-def arm_penalty(numbers: Any, N: Any, m: Any, v: Any) -> Any:
+def arm_penalty(numbers, N, m, v):
     """The penalty of an arm of N > 0 pulls, mean m and variance v (divisor N)."""
     law = numbers[LAW]
     if numbers[BOUNDARY] == NONE or numbers[BOUNDARY] == MIXTURE and law == GAUSSIAN:
@@ -69,7 +68,7 @@ def arm_penalty(numbers: Any, N: Any, m: Any, v: Any) -> Any:
 
 
 @part
-def refresh(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any) -> None:
+def refresh(numbers, pulls, mean, variance, room):
     """Bring the weights, penalties and scales in the room up to date: of arms whose statistics have changed.
 
     A new room is all 0.
@@ -87,7 +86,7 @@ def refresh(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any) -> No
 
 
 @part
-def _zeta(s: Any) -> Any:
+def _zeta(s):
     """Riemann's zeta function of s in (1, 4], by the formula of Euler and Maclaurin."""
     found, n = 0.0, 20.0
     for i in range(1, 20):
@@ -97,7 +96,7 @@ def _zeta(s: Any) -> Any:
 
 
 @part
-def _gaussian_level(y: Any) -> Any:
+def _gaussian_level(y):
     """The largest x with C(x) <= y: max over l in (1/2, 1) of l y - g(l), by golden section: g is convex."""
     low, high, ratio = 0.5, 1.0, 0.6180339887498949
     best = -math.inf
@@ -115,7 +114,7 @@ def _gaussian_level(y: Any) -> Any:
 
 
 @part
-def _inverse(x: Any) -> Any:
+def _inverse(x):
     """The u >= 1 with u - ln u = x >= 1."""
     u = x + math.log(x + math.sqrt(2.0 * max(x - 1.0, 0.0)))
     for _ in range(50):
@@ -124,7 +123,7 @@ def _inverse(x: Any) -> Any:
 
 
 @part
-def _exponential_level(y: Any) -> Any:
+def _exponential_level(y):
     """The largest x with T(x) <= y: T is increasing, and found by halvings. [Kaufmann & Koolen 2021, (15) - (17)]"""
     edge = 1.0 / math.log(1.5)
     low, high = 0.0, max(y, 0.0)
@@ -144,7 +143,7 @@ def _exponential_level(y: Any) -> Any:
 
 
 @part
-def enough(numbers: Any, value: Any, arms: Any) -> Any:
+def enough(numbers, value, arms):
     """x of a way that moves so many arms, whose cost less its penalties is `value`, before the number of ways."""
     if numbers[BOUNDARY] != KAUFMANN or value == math.inf:
         return value

@@ -14,7 +14,6 @@ Bernoulli   What it costs to move the raised arm to y, and the other one to a y 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -34,13 +33,13 @@ SQUARE, MIXED, BELOW, ABOVE, BOTH_BELOW, BOTH_ABOVE = range(6)  # kernel constan
 
 
 @inlined
-def chord(z: Any) -> Any:
+def chord(z):
     """The chord of the logarithm at z > 0."""
     return (np.float64(z).view(np.int64) * 2.0**-52 - 1023.0) * LN2
 
 
 @inlined
-def rise_at_least(m: Any, e: Any) -> Any:
+def rise_at_least(m, e):
     """No more than d(m, m + e) of Bernoulli arms; e >= 0."""
     q = 1.0 - m - e
     return 3.0 * (1.0 - m) * e * (2.0 * q + e) / (6.0 * q * (q + e) + e * e + TINY) - e * (6.0 * m + e) / (
@@ -49,7 +48,7 @@ def rise_at_least(m: Any, e: Any) -> Any:
 
 
 @inlined
-def rise_at_most(m: Any, e: Any) -> Any:
+def rise_at_most(m, e):
     """No less than d(m, m + e) of Bernoulli arms; e >= 0."""
     q = 1.0 - m - e
     return (1.0 - m) * e * (6.0 * q + e) / (q * (6.0 * q + 4.0 * e) + TINY) - 3.0 * m * e * (2.0 * m + e) / (
@@ -58,7 +57,7 @@ def rise_at_most(m: Any, e: Any) -> Any:
 
 
 @inlined
-def bernoulli_cost(above: Any, lower: Any, x: Any, raised: Any, w: Any, a: Any, b: Any) -> Any:
+def bernoulli_cost(above, lower, x, raised, w, a, b):
     """A bound of what the cheapest move of two Bernoulli arms costs; there is no floor. NaN: none."""
     low = max(raised, -b / a)
     room = max(min((lower - b) / a, 1.0) - low, 0.0)
@@ -82,9 +81,7 @@ def bernoulli_cost(above: Any, lower: Any, x: Any, raised: Any, w: Any, a: Any, 
 
 
 @inlined
-def bound(
-    kind: Any, rho: Any, v: Any, above: Any, lower: Any, x: Any, p: Any, raised: Any, w: Any, q: Any, a: Any, b: Any
-) -> Any:
+def bound(kind, rho, v, above, lower, x, p, raised, w, q, a, b):
     """A bound of the value of a pair whose floor does not matter; above: 1.0, or 0.0 for one from below."""
     found = 0.0
     if kind == SQUARE:
@@ -101,23 +98,7 @@ def bound(
 
 
 @inlined
-def fill(
-    kind: Any,
-    rho: Any,
-    v: Any,
-    above: Any,
-    mean: Any,
-    weight: Any,
-    penalty: Any,
-    arm: Any,
-    base: Any,
-    sign: Any,
-    a: Any,
-    b: Any,
-    floor: Any,
-    need: Any,
-    out: Any,
-) -> None:
+def fill(kind, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out):
     """`pair_bounds` of one kind: a loop for each, as one with all of them in it takes several times as long.
 
     The arm is lowered, of means base + sign m.
@@ -130,20 +111,7 @@ def fill(
 
 
 @part
-def pair_bounds(
-    numbers: Any,
-    mean: Any,
-    weight: Any,
-    penalty: Any,
-    arm: Any,
-    is_lowered: Any,
-    a: Any,
-    b: Any,
-    floor: Any,
-    need: Any,
-    is_above: Any,
-    out: Any,
-) -> None:
+def pair_bounds(numbers, mean, weight, penalty, arm, is_lowered, a, b, floor, need, is_above, out):
     """Fill out (K,) with bounds of the `pair_value` of an arm and each other one, less `need`.
 
     Args:

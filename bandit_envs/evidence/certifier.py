@@ -45,7 +45,7 @@ class _Later(NamedTuple):
 
 
 @view
-def with_known_scale(numbers: Any, room: Any) -> Any:
+def with_known_scale(numbers, room):
     """The numbers with the known scale, at the end of the room, which forgets what it remembers of the other scale."""
     room[:] = 0.0
     known = room[len(room) - len(numbers) :]
@@ -57,9 +57,7 @@ def with_known_scale(numbers: Any, room: Any) -> Any:
 
 
 @view
-def nearest_way(
-    address: Any, pulls: Any, mean: Any, variance: Any, inside: Any, numbers: Any, room: Any, out: Any
-) -> Any:
+def nearest_way(address, pulls, mean, variance, inside, numbers, room, out):
     """Ask the routine of a `Certifier` for the cheapest way in which an answer can be wrong, from compiled code.
 
     Args:
@@ -87,7 +85,7 @@ def nearest_way(
 
 
 @jit
-def _all(address: Any, pulls: Any, mean: Any, variance: Any, inside: Any, numbers: Any, size: Any, out: Any) -> None:
+def _all(address, pulls, mean, variance, inside, numbers, size, out):
     """`nearest_way` of all episodes, (E, ..)."""
     room = np.zeros(size)
     for e in range(len(pulls)):

@@ -10,7 +10,6 @@ a certificate is valid however soon it is stopped.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..compiled import inlined, part
 from .laws import BERNOULLI, divergence
@@ -23,13 +22,13 @@ CLOSE = 1e-15  # kernel constants: a sweep that changes the cost by a smaller pa
 
 
 @inlined
-def room_of_crossing(D: Any, M: Any) -> Any:
+def room_of_crossing(D, M):
     """How many floats `cost_of_entering` needs as room."""
     return D + M
 
 
 @part
-def excess(x: Any, row: Any, b: Any, sign: Any, tilt: Any, more: Any) -> Any:
+def excess(x, row, b, sign, tilt, more):
     """How far the means that minimise the sum are beyond a row, with so much more of its multiplier."""
     found = -sign * b
     for d in range(len(x)):
@@ -38,7 +37,7 @@ def excess(x: Any, row: Any, b: Any, sign: Any, tilt: Any, more: Any) -> Any:
 
 
 @part
-def cost_of_entering(x: Any, rows: Any, b: Any, sign: Any, first: Any, last: Any, room: Any) -> Any:
+def cost_of_entering(x, rows, b, sign, first, last, room):
     """The least cost, of one pull, of moving the mean x into {sign rows' x <= sign b}, rows first .. last - 1.
 
     Args:

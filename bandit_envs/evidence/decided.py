@@ -28,7 +28,7 @@ AT_MOST = math.log(4.0)  # kernel constants: no value exceeds the cost of its ar
 
 
 @inlined
-def weighed(numbers: Any, pulls: Any, mean: Any, variance: Any, i: Any) -> Any:
+def weighed(numbers, pulls, mean, variance, i):
     """Weight, penalty and scale of arm i, as `refresh` tells them."""
     N, v = float(pulls[i]), variance[i] if numbers[LAW] == STUDENT else numbers[VARIANCE]
     if N > 0.0 and v > 0.0:
@@ -37,13 +37,13 @@ def weighed(numbers: Any, pulls: Any, mean: Any, variance: Any, i: Any) -> Any:
 
 
 @inlined
-def tell(out: Any, pulls: Any, i: Any, j: Any) -> None:
+def tell(out, pulls, i, j):
     """The way of arms i and j is not excluded."""
     out[0], out[1], out[2], out[3] = -math.inf, i, i if pulls[i] <= pulls[j] else j, j
 
 
 @part
-def threshold_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, inside: Any, out: Any) -> None:
+def threshold_decided(numbers, pulls, mean, variance, room, inside, out):
     """Threshold, as `threshold_nearest`."""
     K, needed = len(pulls), numbers[len(numbers) - 1]
     fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
@@ -60,7 +60,7 @@ def threshold_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: 
 
 
 @inlined
-def is_before(pulls: Any, mean: Any, i: Any, j: Any) -> Any:
+def is_before(pulls, mean, i, j):
     """Whether arm i ranks before arm j, as `best_inside` ranks them."""
     if pulls[i] == 0 or pulls[j] == 0:
         return pulls[i] > 0 or (pulls[j] == 0 and i < j)
@@ -68,7 +68,7 @@ def is_before(pulls: Any, mean: Any, i: Any, j: Any) -> Any:
 
 
 @part
-def top_k_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, inside: Any, out: Any) -> None:
+def top_k_decided(numbers, pulls, mean, variance, room, inside, out):
     """TopK by pairs, as `top_k_nearest`."""
     K, needed = len(pulls), numbers[len(numbers) - 1]
     k, epsilon, none = np.int64(numbers[COMMON]), numbers[COMMON + 1], -math.inf
@@ -99,7 +99,7 @@ def top_k_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any,
 
 
 @part
-def all_good_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, inside: Any, out: Any) -> None:
+def all_good_decided(numbers, pulls, mean, variance, room, inside, out):
     """AllGood by pairs, as `all_good_nearest`."""
     K, a, b, floor = len(pulls), numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
     need_in = numbers[len(numbers) - 3]
@@ -131,7 +131,7 @@ def all_good_decided(numbers: Any, pulls: Any, mean: Any, variance: Any, room: A
 
 
 @inlined
-def prepared(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, i: Any) -> Any:
+def prepared(numbers, pulls, mean, variance, room, i):
     """`weighed`, with penalties that are computed once: room[i] is that of arm i, or NaN."""
     N, v = float(pulls[i]), variance[i] if numbers[LAW] == STUDENT else numbers[VARIANCE]
     if not (N > 0.0 and v > 0.0):
@@ -142,9 +142,7 @@ def prepared(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, i: A
 
 
 @part
-def insufficient_inside(
-    numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, i: Any, x: Any, p: Any, u: Any, needed: Any
-) -> Any:
+def insufficient_inside(numbers, pulls, mean, variance, room, i, x, p, u, needed):
     """An arm j with which arm i, in the answer, can be wrong by a way that is not excluded; -1 if there is none."""
     a, b, floor, m = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2], mean[i]
     for j in range(len(pulls)):
@@ -160,9 +158,7 @@ def insufficient_inside(
 
 
 @part
-def excluded_outside(
-    numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, i: Any, x: Any, p: Any, u: Any, best: Any
-) -> Any:
+def excluded_outside(numbers, pulls, mean, variance, room, i, x, p, u, best):
     """Whether one arm, looked for from the best one on, excludes that arm i, which is left out, is good.
 
     A pair costs no more than to move one of its arms alone; so most are told without the cheapest move of both.
@@ -185,9 +181,7 @@ def excluded_outside(
 
 
 @part
-def insufficient_outside(
-    numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, i: Any, x: Any, p: Any, u: Any, best: Any
-) -> Any:
+def insufficient_outside(numbers, pulls, mean, variance, room, i, x, p, u, best):
     """An arm, looked for from the best one on, that neither is clearly better than arm i nor not the best; -1: none."""
     needed, c, d, bottom = numbers[len(numbers) - 1], numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
     m, K = mean[i], len(pulls)

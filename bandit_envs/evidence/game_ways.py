@@ -169,7 +169,7 @@ class _Wide:
 
 
 @inlined
-def _rise(law: Any, v: Any, side: Any, c: Any, d: Any, means: Any, w: Any, i: Any, others: Any, x: Any) -> Any:
+def _rise(law, v, side, c, d, means, w, i, others, x):
     """First and second derivative in x of the cost of a way of `_Levels`."""
     first, second, y = w[i] * slope(law, means[i], v, x), w[i] * curvature(law, means[i], v, x), c * x + d
     for a in range(len(means)):
@@ -180,9 +180,7 @@ def _rise(law: Any, v: Any, side: Any, c: Any, d: Any, means: Any, w: Any, i: An
 
 
 @inlined
-def _level_root(
-    law: Any, v: Any, side: Any, c: Any, d: Any, means: Any, w: Any, i: Any, others: Any, low: Any, high: Any, x: Any
-) -> Any:
+def _level_root(law, v, side, c, d, means, w, i, others, low, high, x):
     """Where in [low, high] the cost of a way of `_Levels` is least; x: where to start, or NaN. See `_roots`."""
     if not low < high or _rise(law, v, side, c, d, means, w, i, others, low)[0] >= 0.0:
         return low
@@ -202,22 +200,7 @@ def _level_root(
 
 
 @jit
-def _measure_levels(
-    law: Any,
-    v: Any,
-    side: Any,
-    c: Any,
-    d: Any,
-    means: Any,
-    w: Any,
-    arms: Any,
-    all_others: Any,
-    lows: Any,
-    highs: Any,
-    xs: Any,
-    G: Any,
-    C: Any,
-) -> None:
+def _measure_levels(law, v, side, c, d, means, w, arms, all_others, lows, highs, xs, G, C):
     """What `_Levels.at` tells: xs (n,), the best x, where to start before; gradients G and C (n, K), 0 before."""
     for n in range(len(xs)):
         i, others = arms[n], all_others[n]
@@ -360,19 +343,7 @@ def listed(
 
 
 @jit
-def _each_sets(
-    law: Any,
-    k: Any,
-    epsilon: Any,
-    mean: Any,
-    room: Any,
-    asked: Any,
-    ends: Any,
-    work: Any,
-    sets: Any,
-    costs: Any,
-    values: Any,
-) -> None:
+def _each_sets(law, k, epsilon, mean, room, asked, ends, work, sets, costs, values):
     """For each arm that is asked for: what it costs to lower it to the best x, and the set of k that is raised.
 
     costs: what it costs to raise each arm so far.

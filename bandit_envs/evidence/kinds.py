@@ -23,9 +23,7 @@ __all__ = ["KINDS", "QUICK"]
 
 
 @view
-def _arrays(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
-) -> Any:
+def _arrays(pulls, mean, variance, inside, K, numbers, size, room, out):
     """The arguments of a routine as arrays, in the order of `decided`: of scalar arms."""
     return (
         carray(numbers, size), carray(pulls, K), carray(mean, K), carray(variance, K), carray(room, 5 * K),
@@ -34,9 +32,7 @@ def _arrays(
 
 
 @view
-def _weighed(
-    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
-) -> Any:
+def _weighed(pulls, mean, variance, inside, K, numbers, size, room, out):
     """The arguments of a routine in the order of `nearest`; the weights in the room are brought up to date."""
     told, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
     refresh(told, T, m, v, work)
@@ -44,7 +40,7 @@ def _weighed(
 
 
 @view
-def _beyond(room: Any, K: Any, size: Any) -> Any:
+def _beyond(room, K, size):
     """The room behind that of the weights."""
     return carray(room, 5 * K + size)[5 * K :]
 

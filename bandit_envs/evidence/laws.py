@@ -15,7 +15,6 @@ An arm of weight 0 moves for nothing. Moves that no instance allows (a Bernoulli
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..compiled import inlined, part
 
@@ -27,7 +26,7 @@ STEPS = 200  # kernel constants: of a root finder, far more than it takes: every
 
 
 @inlined
-def divergence(law: Any, m: Any, v: Any, mu: Any) -> Any:
+def divergence(law, m, v, mu):
     """d(m, mu); inf where no mean mu is possible."""
     if law == GAUSSIAN:
         return (m - mu) * (m - mu) / (2.0 * v)
@@ -44,13 +43,13 @@ def divergence(law: Any, m: Any, v: Any, mu: Any) -> Any:
 
 
 @inlined
-def arm_cost(law: Any, w: Any, m: Any, v: Any, mu: Any) -> Any:
+def arm_cost(law, w, m, v, mu):
     """w d(m, mu), 0 for an arm of weight 0."""
     return w * divergence(law, m, v, mu) if w > 0.0 else 0.0
 
 
 @inlined
-def slope(law: Any, m: Any, v: Any, mu: Any) -> Any:
+def slope(law, m, v, mu):
     """The derivative of d(m, mu) in mu."""
     if law == GAUSSIAN:
         return (mu - m) / v
@@ -60,7 +59,7 @@ def slope(law: Any, m: Any, v: Any, mu: Any) -> Any:
 
 
 @inlined
-def curvature(law: Any, m: Any, v: Any, mu: Any) -> Any:
+def curvature(law, m, v, mu):
     """The second derivative of d(m, mu) in mu."""
     if law == GAUSSIAN:
         return 1.0 / v
@@ -71,7 +70,7 @@ def curvature(law: Any, m: Any, v: Any, mu: Any) -> Any:
 
 
 @part
-def _bernoulli_pair(m: Any, w: Any, n: Any, x: Any, a: Any, b: Any, low: Any, high: Any) -> Any:
+def _bernoulli_pair(m, w, n, x, a, b, low, high):
     """The y in [low, high] where w d(m, y) + x d(n, a y + b), convex, is least, of Bernoulli arms.
 
     The derivative has poles at the ends; times y (1 - y) z (1 - z), z = a y + b, it is a polynomial of degree 3, of
@@ -100,7 +99,7 @@ def _bernoulli_pair(m: Any, w: Any, n: Any, x: Any, a: Any, b: Any, low: Any, hi
 
 
 @part
-def _student_pair(m: Any, w: Any, v: Any, g: Any, x: Any, u: Any, low: Any, high: Any) -> Any:
+def _student_pair(m, w, v, g, x, u, low, high):
     """The y in [low, high] where w/2 ln(1 + (y - m)^2 / v) + x/2 ln(1 + (y - g)^2 / u) is least.
 
     The derivative changes its sign where a polynomial of degree 3 does, at most three times: a root is looked for in
@@ -155,7 +154,7 @@ def _student_pair(m: Any, w: Any, v: Any, g: Any, x: Any, u: Any, low: Any, high
 
 
 @inlined
-def pair_cost(law: Any, lower: Any, x: Any, u: Any, raised: Any, w: Any, v: Any, a: Any, b: Any, floor: Any) -> Any:
+def pair_cost(law, lower, x, u, raised, w, v, a, b, floor):
     """The cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor, where a > 0.
 
     Args:

@@ -33,7 +33,7 @@ CLOSE = 1e-12  # kernel constants: relative error of the least cost
 
 
 @part
-def others_at(law: Any, mode: Any, i: Any, k: Any, y: Any, mean: Any, room: Any, u: Any, chosen: Any) -> Any:
+def others_at(law, mode, i, k, y, mean, room, u, chosen):
     """The cost of the other arms at y: of lowering all to it, or of raising the cheapest k, which are marked."""
     K, total = len(mean), 0.0
     for a in range(K):
@@ -56,7 +56,7 @@ def others_at(law: Any, mode: Any, i: Any, k: Any, y: Any, mean: Any, room: Any,
 
 
 @part
-def _set_holds(law: Any, i: Any, low: Any, high: Any, mean: Any, room: Any, u: Any, chosen: Any) -> Any:
+def _set_holds(law, i, low, high, mean, room, u, chosen):
     """Whether the arms chosen at `high`, where the costs are u, are the cheapest ones on all of [low, high].
 
     Where they cost inf, as Bernoulli arms do at 1, so may others, which cost less just below. `low` is the k-th largest
@@ -78,7 +78,7 @@ def _set_holds(law: Any, i: Any, low: Any, high: Any, mean: Any, room: Any, u: A
 
 
 @part
-def _least_curvature(m: Any, v: Any, low: Any, high: Any, falling: Any) -> Any:
+def _least_curvature(m, v, low, high, falling):
     """A bound from below of the second derivative, for y in [low, high], of the Student cost of a move across y."""
     near, far = (max(low - m, 0.0), max(high - m, 0.0)) if not falling else (max(m - high, 0.0), max(m - low, 0.0))
     if far == 0.0:
@@ -91,7 +91,7 @@ def _least_curvature(m: Any, v: Any, low: Any, high: Any, falling: Any) -> Any:
 
 
 @part
-def _slopes(law: Any, mode: Any, i: Any, c: Any, d: Any, x: Any, mean: Any, room: Any, chosen: Any) -> Any:
+def _slopes(law, mode, i, c, d, x, mean, room, chosen):
     """First and second derivative in x of the cost, with the chosen arms."""
     K = len(mean)
     first = second = 0.0
@@ -108,7 +108,7 @@ def _slopes(law: Any, mode: Any, i: Any, c: Any, d: Any, x: Any, mean: Any, room
 
 
 @part
-def _solve(law: Any, mode: Any, i: Any, c: Any, d: Any, low: Any, high: Any, mean: Any, room: Any, chosen: Any) -> Any:
+def _solve(law, mode, i, c, d, low, high, mean, room, chosen):
     """The x in [low, high] where the cost with the chosen arms, which is convex there, is least."""
     x = 0.5 * (low + high)
     for step in range(400):
@@ -187,7 +187,7 @@ def level(
 
 
 @part
-def each_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
+def each_exactly(numbers, pulls, mean, room, inside, out, work):
     """The evidence for TopK with the criterion "each"; numbers: law, k and epsilon of `TopK.certifier`."""
     K, law, k, epsilon = len(pulls), numbers[LAW], np.int64(numbers[COMMON]), numbers[COMMON + 1]
     u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
@@ -216,7 +216,7 @@ def each_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, ou
 
 
 @part
-def left_out_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
+def left_out_exactly(numbers, pulls, mean, room, inside, out, work):
     """The evidence against the arms that an answer of AllGood leaves out; `out` is changed where it is less."""
     K, law = len(pulls), numbers[LAW]
     c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
@@ -241,7 +241,7 @@ def left_out_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any
 
 
 @part
-def _report(law: Any, mode: Any, i: Any, x: Any, y: Any, mean: Any, room: Any, chosen: Any, out: Any) -> None:
+def _report(law, mode, i, x, y, mean, room, chosen, out):
     """Report arm i, moved to x, and the chosen ones, moved to y."""
     K, n = len(mean), 0
     for a in range(K):

@@ -52,7 +52,7 @@ TWIN = 2  # kernel constants: a mark on top of 0 and 1
 
 
 @inlined
-def report(out: Any, K: Any, place: Any, law: Any, arm: Any, m: Any, v: Any, w: Any, mu: Any) -> None:
+def report(out, K, place, law, arm, m, v, w, mu):
     """Write down the place-th arm of the cheapest way: an arm without weight is reported as one that must be pulled."""
     out[2 + place] = arm
     out[2 + K + place] = divergence(law, m, v, mu) if w > 0.0 else math.inf
@@ -60,7 +60,7 @@ def report(out: Any, K: Any, place: Any, law: Any, arm: Any, m: Any, v: Any, w: 
 
 
 @part
-def best_inside(pulls: Any, mean: Any, k: Any, inside: Any) -> None:
+def best_inside(pulls, mean, k, inside):
     """Fill inside (K,) with 1 for the k largest means, ties to the lowest index, arms never pulled last; else 0."""
     K = len(pulls)
     for i in range(K):
@@ -75,7 +75,7 @@ def best_inside(pulls: Any, mean: Any, k: Any, inside: Any) -> None:
 
 
 @part
-def threshold_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any) -> None:
+def threshold_nearest(numbers, pulls, mean, room, inside, out):
     """Threshold; numbers: the highest mean of an arm left out wrongly .. see `Threshold.certifier`.
 
     COMMON + 0: the mean to which an arm in the answer must fall; + 1: to which one left out must rise; + 2: the
@@ -100,13 +100,13 @@ def threshold_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: An
 
 
 @inlined
-def level(numbers: Any, value: Any, arms: Any, ways: Any) -> Any:
+def level(numbers, value, arms, ways):
     """The value of a way, of its cost less its penalties."""
     return value if numbers[BOUNDARY] == NONE else enough(numbers, value, float(arms)) - math.log(ways)
 
 
 @inlined
-def report_pair(out: Any, law: Any, mean: Any, room: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> None:
+def report_pair(out, law, mean, room, i, j, a, b, floor):
     """Report the pair of arm i, which is lowered to at most a mu_j + b, and arm j, which is raised."""
     K = len(mean)
     _, y = pair_cost(
@@ -118,7 +118,7 @@ def report_pair(out: Any, law: Any, mean: Any, room: Any, i: Any, j: Any, a: Any
 
 
 @inlined
-def paired(numbers: Any, mean: Any, room: Any, i: Any, j: Any, a: Any, b: Any, floor: Any) -> Any:
+def paired(numbers, mean, room, i, j, a, b, floor):
     """`pair_value` of arm i, which is lowered, and arm j, which is raised."""
     K = len(mean)
     return pair_value(
@@ -138,13 +138,13 @@ def paired(numbers: Any, mean: Any, room: Any, i: Any, j: Any, a: Any, b: Any, f
 
 
 @inlined
-def top_k_ways(K: Any, k: Any, epsilon: Any) -> Any:
+def top_k_ways(K, k, epsilon):
     """The number of pairs of TopK."""
     return float(k * (K - k)) if epsilon > 0.0 else K - 1.0
 
 
 @part
-def mark_twins(pulls: Any, mean: Any, room: Any, inside: Any) -> None:
+def mark_twins(pulls, mean, room, inside):
     """Add TWIN to inside (K,) of each arm that has the statistics of an earlier one on the same side.
 
     A pair with it is worth what one with the earlier arm is; many arms with few pulls each are often alike.
@@ -163,7 +163,7 @@ def mark_twins(pulls: Any, mean: Any, room: Any, inside: Any) -> None:
 
 
 @part
-def top_k_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any) -> None:
+def top_k_nearest(numbers, pulls, mean, room, inside, out):
     """TopK by pairs; numbers: COMMON + 0: k; + 1: epsilon, 0 for "exact"; see `TopK.certifier`."""
     K, law, k, epsilon = len(pulls), numbers[LAW], np.int64(numbers[COMMON]), numbers[COMMON + 1]
     if inside[0] < 0:
@@ -177,7 +177,7 @@ def top_k_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, o
 
 
 @part
-def nearest_pair(numbers: Any, mean: Any, room: Any, inside: Any, epsilon: Any) -> Any:
+def nearest_pair(numbers, mean, room, inside, epsilon):
     """The pair of least value by which an arm in the answer, 1, is worse than one left out, 0, by more than epsilon.
 
     Returns:
@@ -195,7 +195,7 @@ def nearest_pair(numbers: Any, mean: Any, room: Any, inside: Any, epsilon: Any) 
 
 
 @part
-def all_good_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, inside_alone: Any) -> None:
+def all_good_nearest(numbers, pulls, mean, room, inside, out, inside_alone):
     """AllGood by pairs; see `AllGood.certifier` for its numbers, the two half-spaces.
 
     COMMON + 0, + 1, + 2: a, b and floor of an i in the answer, bad where mu_i <= a mu_j + b, mu_j >= floor; + 3, + 4,
@@ -251,13 +251,13 @@ def all_good_nearest(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any
 
 
 @inlined
-def all_good_ways(K: Any) -> Any:
+def all_good_ways(K):
     """The number of pairs over their share of delta: of an arm in the answer, left out by one arm, and by all."""
     return 2.0 * (K - 1), 2.0 * K * (K - 1), 4.0 * (K - 1)
 
 
 @inlined
-def best_of(pulls: Any, mean: Any) -> Any:
+def best_of(pulls, mean):
     """The arm with the largest mean of those that have been pulled; 0 if there is none."""
     best: Any = 0
     for j in range(len(mean)):
@@ -266,14 +266,14 @@ def best_of(pulls: Any, mean: Any) -> Any:
 
 
 @inlined
-def fallen(numbers: Any, mean: Any, room: Any, i: Any) -> Any:
+def fallen(numbers, mean, room, i):
     """The value of arm i in the answer, where there is so much slack that it must fall below 0."""
     K = len(mean)
     return arm_value(numbers, room[2 * K + i], mean[i], room[4 * K + i], room[3 * K + i], min(mean[i], 0.0))
 
 
 @part
-def all_of(numbers: Any, mean: Any, room: Any, i: Any, best: Any, enough_already: Any) -> Any:
+def all_of(numbers, mean, room, i, best, enough_already):
     """The value of arm i being left out by all arms: the least over arms j, each clearly better than i or not the best.
 
     Args:
@@ -298,7 +298,7 @@ def all_of(numbers: Any, mean: Any, room: Any, i: Any, best: Any, enough_already
 
 
 @part
-def all_good_inside(pulls: Any, mean: Any, a: Any, b: Any, inside: Any) -> None:
+def all_good_inside(pulls, mean, a, b, inside):
     """Fill inside (K,) with the plug-in answer: means of at least min(a best + b, best)."""
     best = -math.inf
     for i in range(len(pulls)):

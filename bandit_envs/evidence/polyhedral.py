@@ -24,7 +24,6 @@ projection that the active-set method leaves undecided counts as distance 0, whi
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ __all__ = ["polyhedral_nearest"]
 
 
 @part
-def _depth(x: Any, rows: Any, b: Any, unit: Any) -> Any:
+def _depth(x, rows, b, unit):
     """The distance of a point in a polyhedron from its nearest face."""
     D, M = rows.shape
     least = math.inf
@@ -53,7 +52,7 @@ def _depth(x: Any, rows: Any, b: Any, unit: Any) -> Any:
 
 
 @part
-def _scales(x: Any, rows: Any, b: Any, j: Any) -> Any:
+def _scales(x, rows, b, j):
     """How many scales of its direction, each |a|_1 for sigma = 1, a point lies inside row j; negative: beyond it."""
     slack, norm = b[j], 0.0
     for d in range(len(x)):
@@ -63,7 +62,7 @@ def _scales(x: Any, rows: Any, b: Any, j: Any) -> Any:
 
 
 @part
-def _dependent_inside(x: Any, rows: Any, b: Any, margin: Any, tolerance: Any) -> Any:
+def _dependent_inside(x, rows, b, margin, tolerance):
     """How many scales a bad mean is away, at least, from the mean of an arm in the answer, coordinates being dependent.
 
     Args:
@@ -79,7 +78,7 @@ def _dependent_inside(x: Any, rows: Any, b: Any, margin: Any, tolerance: Any) ->
 
 
 @part
-def _dependent_left_out(numbers: Any, N: Any, v: Any, p: Any, x: Any, rows: Any, b: Any) -> Any:
+def _dependent_left_out(numbers, N, v, p, x, rows, b):
     """The value of an arm left out, coordinates being dependent, and how many scales the row that costs most is away.
 
     Args:
@@ -99,7 +98,7 @@ def _dependent_left_out(numbers: Any, N: Any, v: Any, p: Any, x: Any, rows: Any,
 
 
 @part
-def _student_row(x: Any, v: Any, row: Any, b: Any) -> Any:
+def _student_row(x, v, row, b):
     """The cost of crossing a row."""
     slack, scale = b, 0.0
     for d in range(len(x)):
@@ -109,7 +108,7 @@ def _student_row(x: Any, v: Any, row: Any, b: Any) -> Any:
 
 
 @part
-def _leaving(law: Any, x: Any, v: Any, rows: Any, b: Any, room: Any) -> Any:
+def _leaving(law, x, v, rows, b, room):
     """The least cost of one pull to cross a row, of a mean in the polyhedron."""
     least = math.inf
     for j in range(len(b)):
@@ -121,7 +120,7 @@ def _leaving(law: Any, x: Any, v: Any, rows: Any, b: Any, room: Any) -> Any:
 
 
 @part
-def _entering(law: Any, x: Any, v: Any, rows: Any, b: Any, room: Any) -> Any:
+def _entering(law, x, v, rows, b, room):
     """The cost of one pull to move a mean into a polyhedron."""
     if law == BERNOULLI:
         return cost_of_entering(x, rows, b, 1.0, 0, len(b), room)
@@ -136,7 +135,7 @@ def _entering(law: Any, x: Any, v: Any, rows: Any, b: Any, room: Any) -> Any:
 
 
 @part
-def _penalties(numbers: Any, N: Any, x: Any, v: Any) -> Any:
+def _penalties(numbers, N, x, v):
     """The penalty of all coordinates, and whether they are known."""
     found, known = 0.0, N > 0.0
     for d in range(len(x)):
@@ -146,7 +145,7 @@ def _penalties(numbers: Any, N: Any, x: Any, v: Any) -> Any:
 
 
 @part
-def polyhedral_nearest(numbers: Any, pulls: Any, mean: Any, variance: Any, room: Any, inside: Any, out: Any) -> None:
+def polyhedral_nearest(numbers, pulls, mean, variance, room, inside, out):
     """Feasible; numbers: COMMON + 0: tolerance; + 1: whether the smaller polyhedron has any points; + 2 ..: both.
 
     Args:

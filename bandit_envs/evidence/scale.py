@@ -15,7 +15,7 @@ The test is necessary and not sufficient: Bernoulli(.01) has the standard deviat
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ class Trial(NamedTuple):
 
 
 @part
-def refutation(numbers: Any, pulls: Any, variance: Any) -> Any:
+def refutation(numbers, pulls, variance):
     """The mean of the e(u): half of it over arms and coordinates, half over coordinates of the products over arms."""
     K, D, found = len(pulls), np.int64(numbers[D_AT]), 0.0
     for step in range(1, STEPS + 1):
@@ -71,7 +71,7 @@ def refutation(numbers: Any, pulls: Any, variance: Any) -> Any:
 
 
 @part
-def is_borne_out(numbers: Any, pulls: Any, variance: Any) -> Any:
+def is_borne_out(numbers, pulls, variance):
     """Whether a claimed scale counts: enough results are repeated, and they do not refute it."""
     total = 0
     for k in range(len(pulls)):

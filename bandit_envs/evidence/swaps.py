@@ -16,7 +16,6 @@ better may be taken, and their union is delta.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ RHO_OF_SETS = 300.0  # kernel constants: pulls of an arm at which the Gaussian m
 
 
 @part
-def moved(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
+def moved(law, w, m, v, tilt):
     """The mu at which w d(m, mu) + tilt mu is least; tilt of either sign."""
     if law == GAUSSIAN:
         return m - tilt * v / w
@@ -44,14 +43,14 @@ def moved(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
 
 
 @part
-def _lowered(w: Any, m: Any, tilt: Any) -> Any:
+def _lowered(w, m, tilt):
     """As `moved`, of a Bernoulli arm, tilt > 0."""
     both = w + tilt
     return 2.0 * w * m / (both + math.sqrt(max(both * both - 4.0 * tilt * w * m, 0.0)))
 
 
 @part
-def _term(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
+def _term(law, w, m, v, tilt):
     """The least of w d(m, mu) + tilt mu."""
     if w <= 0.0:
         return 0.0 if tilt == 0.0 else -math.inf
@@ -67,9 +66,7 @@ def _term(law: Any, w: Any, m: Any, v: Any, tilt: Any) -> Any:
 
 
 @part
-def _dual(
-    law: Any, s: Any, gap: Any, tilt: Any, mean: Any, room: Any, inside: Any, forced: Any, term: Any, chosen: Any
-) -> Any:
+def _dual(law, s, gap, tilt, mean, room, inside, forced, term, chosen):
     """The bound of sets of size s at tilt, and its slope in tilt; chosen (K,): the sets.
 
     Args:
@@ -109,9 +106,7 @@ def _dual(
 
 
 @part
-def _best_dual(
-    law: Any, s: Any, gap: Any, mean: Any, room: Any, inside: Any, forced: Any, term: Any, chosen: Any
-) -> Any:
+def _best_dual(law, s, gap, mean, room, inside, forced, term, chosen):
     """The largest bound over tilt >= 0, and its tilt, by halvings: the bound is concave."""
     if law == BERNOULLI and gap >= s:
         return math.inf, 0.0
@@ -148,7 +143,7 @@ def _best_dual(
 
 
 @part
-def _search(law: Any, k: Any, gap: Any, mean: Any, room: Any, inside: Any, work: Any, most: Any, steps: Any) -> Any:
+def _search(law, k, gap, mean, room, inside, work, most, steps):
     """The sets of least cost, by branch and bound: their cost, or `most` if none costs less; their tilt, steps left.
 
     Args:
@@ -204,7 +199,7 @@ def _search(law: Any, k: Any, gap: Any, mean: Any, room: Any, inside: Any, work:
 
 
 @part
-def swaps_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
+def swaps_exactly(numbers, pulls, mean, room, inside, out, work):
     """The evidence for TopK with the criterion "aggregate"; numbers: law, k and epsilon of `TopK.certifier`."""
     K, law, k = len(pulls), numbers[LAW], np.int64(numbers[COMMON])
     best, where, _ = _search(law, k, k * numbers[COMMON + 1], mean, room, inside, work, math.inf, 2**62)
@@ -213,14 +208,14 @@ def swaps_exactly(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, o
 
 
 @jit
-def swaps_below(law: Any, k: Any, gap: Any, mean: Any, room: Any, inside: Any, work: Any, most: Any, steps: Any) -> Any:
+def swaps_below(law, k, gap, mean, room, inside, work, most, steps):
     """The least cost of sets, or `most` if none costs less, and whether so many steps were enough; see `_search`."""
     best, _, left = _search(law, k, gap, mean, room, inside, work, most, steps)
     return best, left > 0
 
 
 @part
-def shrink(numbers: Any, pulls: Any, room: Any, is_shrunk: Any) -> None:
+def shrink(numbers, pulls, room, is_shrunk):
     """Put the weights and penalties of the Gaussian mixture of one rho in the place of the pulls, or these again."""
     K, rho = len(pulls), numbers[RHO_AT] if numbers[RHO_AT] > 0.0 else RHO_OF_SETS
     for a in range(K):
@@ -230,7 +225,7 @@ def shrink(numbers: Any, pulls: Any, room: Any, is_shrunk: Any) -> None:
 
 
 @part
-def swaps_level(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out: Any, work: Any) -> None:
+def swaps_level(numbers, pulls, mean, room, inside, out, work):
     """The value of the certificate by sets of any size; `out` holds that by pairs, and is changed where it is less."""
     K, law, k = len(pulls), numbers[LAW], np.int64(numbers[COMMON])
     gap, n, size, where = k * numbers[COMMON + 1], min(k, K - k), 1, 0.0
@@ -266,9 +261,7 @@ def swaps_level(numbers: Any, pulls: Any, mean: Any, room: Any, inside: Any, out
 
 
 @jit
-def swaps_bound(
-    law: Any, k: Any, gap: Any, mean: Any, room: Any, inside: Any, work: Any, sets: Any, values: Any
-) -> None:
+def swaps_bound(law, k, gap, mean, room, inside, work, sets, values):
     """For each number s of swaps: a bound from below of what sets of size s cost, and sets that come close to it.
 
     Args:
@@ -289,12 +282,12 @@ def swaps_bound(
 
 
 @part
-def _log_choose(n: Any, s: Any) -> Any:
+def _log_choose(n, s):
     return math.lgamma(n + 1.0) - math.lgamma(s + 1.0) - math.lgamma(n - s + 1.0)
 
 
 @part
-def _report(law: Any, tilt: Any, mean: Any, room: Any, inside: Any, sets: Any, out: Any) -> None:
+def _report(law, tilt, mean, room, inside, sets, out):
     """Report the arms of the sets, moved as tilt says."""
     K, n = len(mean), 0
     for a in range(K):

@@ -19,7 +19,6 @@ and that of sub-Gaussian arms share the weight, as `LIKELIHOOD` says.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..compiled import inlined
 from .boundaries import BOUNDARY, LAW, MIXTURE, RHO_AT
@@ -35,7 +34,7 @@ LIKELIHOOD = 0.7  # kernel constants: of Bernoulli arms; the rest is for the sub
 
 
 @inlined
-def scale(rho: Any, N: Any) -> Any:
+def scale(rho, N):
     """The rho of a way whose arm with the fewest pulls has N, and its weight; rho itself where it is given, > 0."""
     if rho > 0.0:
         return rho, 1.0
@@ -46,7 +45,7 @@ def scale(rho: Any, N: Any) -> Any:
 
 
 @inlined
-def sub_gaussian_arm(numbers: Any, N: Any, v: Any, gap: Any, D: Any) -> Any:
+def sub_gaussian_arm(numbers, N, v, gap, D):
     """The value of moving an arm of N > 0 pulls so far, D dimensions being free; more than one have no sides."""
     rho, share = scale(numbers[RHO_AT], N)
     cost = 0.5 * gap * gap * N * (N / (N + rho)) / v
@@ -55,7 +54,7 @@ def sub_gaussian_arm(numbers: Any, N: Any, v: Any, gap: Any, D: Any) -> Any:
 
 
 @inlined
-def shared_cost(rho: Any, lower: Any, x: Any, u: Any, raised: Any, w: Any, v: Any, a: Any, b: Any) -> Any:
+def shared_cost(rho, lower, x, u, raised, w, v, a, b):
     """The cost of a pair, as arms weigh in the mixture of one rho, and its two shares; there is no floor."""
     more, most = x + rho, w + rho
     s, t = u * more * w * w, a * a * v * most * x * x  # in proportion to the shares of the two arms
@@ -65,7 +64,7 @@ def shared_cost(rho: Any, lower: Any, x: Any, u: Any, raised: Any, w: Any, v: An
 
 
 @inlined
-def mixed(rho: Any, share: Any, x: Any, w: Any, c: Any, d: Any) -> Any:
+def mixed(rho, share, x, w, c, d):
     """Three numbers f, g, h: the mixture is worth ln(f / (g sqrt(h))) more than the cost; c and d: its shares."""
     soft = (c + SOFT) * (d + SOFT)
     factor = share * max(4.0 * (1.0 - BOTH) * c * d, BOTH * soft)
@@ -73,9 +72,7 @@ def mixed(rho: Any, share: Any, x: Any, w: Any, c: Any, d: Any) -> Any:
 
 
 @inlined
-def sub_gaussian_pair(
-    numbers: Any, lower: Any, x: Any, u: Any, raised: Any, w: Any, v: Any, a: Any, b: Any, floor: Any
-) -> Any:
+def sub_gaussian_pair(numbers, lower, x, u, raised, w, v, a, b, floor):
     """The value of the move of `pair_cost`, of arms of x > 0 and w > 0 pulls."""
     rho, share = scale(numbers[RHO_AT], min(x, w))
     if raised >= floor:
@@ -89,7 +86,7 @@ def sub_gaussian_pair(
 
 
 @inlined
-def arm_value(numbers: Any, w: Any, m: Any, v: Any, p: Any, mu: Any, D: Any = 1.0) -> Any:
+def arm_value(numbers, w, m, v, p, mu, D=1.0):
     """The value of moving an arm of weight w, mean m, scale v and penalty p to mu; m itself: it need not be moved.
 
     D: dimensions of the alternatives, of Gaussian arms.
@@ -104,9 +101,7 @@ def arm_value(numbers: Any, w: Any, m: Any, v: Any, p: Any, mu: Any, D: Any = 1.
 
 
 @inlined
-def bernoulli_value(
-    numbers: Any, value: Any, lower: Any, x: Any, raised: Any, w: Any, a: Any, b: Any, floor: Any
-) -> Any:
+def bernoulli_value(numbers, value, lower, x, raised, w, a, b, floor):
     """The value of two Bernoulli arms, from their cost less their penalties; arguments as of `pair_value`."""
     if numbers[BOUNDARY] != MIXTURE or x <= 0.0 or w <= 0.0:
         return value
@@ -115,20 +110,7 @@ def bernoulli_value(
 
 
 @inlined
-def pair_value(
-    numbers: Any,
-    lower: Any,
-    x: Any,
-    u: Any,
-    p: Any,
-    raised: Any,
-    w: Any,
-    v: Any,
-    q: Any,
-    a: Any,
-    b: Any,
-    floor: Any,
-) -> Any:
+def pair_value(numbers, lower, x, u, p, raised, w, v, q, a, b, floor):
     """The value of the cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor.
 
     Args:

@@ -21,7 +21,7 @@ __all__ = ["AllGood"]
 
 
 @part
-def _distances_of(pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, out: Any) -> None:
+def _distances_of(pulls, mean, epsilon, multiplicative, out):
     """Fill out (K,) with the distances of `AllGood.distances`, of one episode.
 
     An arm's own mean decides on the arm; the best one, and those that may come to be the best, also move the boundary.
@@ -53,7 +53,7 @@ def _distances_of(pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, out:
 
 
 @jit
-def _distances(pulls: Any, mean: Any, epsilon: Any, multiplicative: Any, out: Any) -> None:
+def _distances(pulls, mean, epsilon, multiplicative, out):
     """`_distances_of` all episodes, (E, K)."""
     for e in range(len(pulls)):
         _distances_of(pulls[e], mean[e], epsilon, multiplicative, out[e])

@@ -68,7 +68,7 @@ def _routine_of(function: Callable[..., None]) -> Any:
 
 
 @jit
-def _tell(address: Any, pulls: Any, mean: Any, numbers: Any, out: Any) -> None:
+def _tell(address, pulls, mean, numbers, out):
     call_routine(address, pulls, mean, len(out), numbers, out)
 
 
@@ -519,9 +519,7 @@ class Problem(ABC):
 
 
 @jit
-def _count(
-    answer: Any, truth: Any, stride: Any, K: Any, must_in: Any, must_out: Any, misclassified: Any, ratios: Any
-) -> Any:
+def _count(answer, truth, stride, K, must_in, must_out, misclassified, ratios):
     """Per answer: how many arms are misclassified, and precision, recall, F1."""
     K, stride = np.uint64(K), np.uint64(stride)
     for row in range(len(misclassified)):

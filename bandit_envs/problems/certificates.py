@@ -17,7 +17,7 @@ An exponent is -ln of a bound: exponents of all arms are cheap, and only those t
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,13 +66,13 @@ class Deviation(NamedTuple):
 
 
 @inlined
-def hoeffding(g: Any, t: Any, W: Any) -> Any:
+def hoeffding(g, t, W):
     """-ln of the bound exp(-2 t g^2 / W^2) on a mean of t samples that is off by g >= 0 on one side."""
     return 2.0 * t * (g / W) * (g / W)
 
 
 @inlined
-def bernstein(g: Any, t: Any, variance: Any, R: Any) -> Any:
+def bernstein(g, t, variance, R):
     """-ln of the d that makes g = sd sqrt(2 ln(3/d) / t) + 3 R ln(3/d) / t, for g > 0; negative where d > 1."""
     A, B = math.sqrt(2.0 * variance / t), 3.0 * R / t
     y = 2.0 * g / (A + math.sqrt(A * A + 4.0 * B * g))
@@ -80,20 +80,20 @@ def bernstein(g: Any, t: Any, variance: Any, R: Any) -> Any:
 
 
 @inlined
-def standard_error(variance: Any, t: Any) -> Any:
+def standard_error(variance, t):
     """Of a mean of t samples with that variance (divisor t); 0 for a single one."""
     return math.sqrt(variance / (t - 1.0)) if t > 1.0 else 0.0
 
 
 @inlined
-def cutoff(low: Any, high: Any, error_low: Any, error_high: Any) -> Any:
+def cutoff(low, high, error_low, error_high):
     """c, between the best of Low and the worst of High, closer to the one with the smaller standard error."""
     both = error_low + error_high
     return low + (high - low) * (error_low / both if both > 0.0 else 0.5)
 
 
 @inlined
-def at_boundary(mean: Any, e: Any, inside: Any) -> Any:
+def at_boundary(mean, e, inside):
     """The best arm of Low, ties to the lowest, and the worst of High, ties to the highest."""
     h = l = -1  # noqa: E741
     for i in range(mean.shape[1]):
@@ -107,7 +107,7 @@ def at_boundary(mean: Any, e: Any, inside: Any) -> Any:
 
 
 @inlined
-def cutoff_of(seen: Any, e: Any, inside: Any, epsilon: Any) -> Any:
+def cutoff_of(seen, e, inside, epsilon):
     """c of episode e, between the mean of (m+1) and epsilon above that of (m)."""
     l, h = at_boundary(seen.mean, e, inside)  # noqa: E741
     error_high = standard_error(seen.variance[e, h], float(seen.pulls[e, h]))
@@ -116,7 +116,7 @@ def cutoff_of(seen: Any, e: Any, inside: Any, epsilon: Any) -> Any:
 
 
 @part
-def best_cutoff(seen: Any, e: Any, inside: Any, epsilon: Any, W: Any) -> Any:
+def best_cutoff(seen, e, inside, epsilon, W):
     """c* of episode e: the c between (m+1) and epsilon above (m) at which Hoeffding's delta^c is smallest.
 
     -ln(1 - exp(-a g^2)) is convex in g > 0, and so is -ln(1 - delta^c), the sum over all arms, in c: it is smallest
@@ -154,7 +154,7 @@ def best_cutoff(seen: Any, e: Any, inside: Any, epsilon: Any, W: Any) -> Any:
 
 
 @part
-def exponents(seen: Any, e: Any, inside: Any, bound: Any, x: Any) -> Any:
+def exponents(seen, e, inside, bound, x):
     """Fill x (K,) with -ln d_i of episode e, and find the least of them."""
     K = seen.mean.shape[1]
     if bound.best:
@@ -180,7 +180,7 @@ def exponents(seen: Any, e: Any, inside: Any, bound: Any, x: Any) -> Any:
 
 
 @part
-def deviations(seen: Any, e: Any, inside: Any, bound: Any, d: Any) -> Any:
+def deviations(seen, e, inside, bound, d):
     """Fill d (K,) with the d_i of episode e, all of whose arms have been pulled; returns delta^c = 1 - prod(1 - d_i).
 
     Args:
@@ -201,7 +201,7 @@ def deviations(seen: Any, e: Any, inside: Any, bound: Any, d: Any) -> Any:
 
 
 @jit
-def certify(seen: Any, inside: Any, bound: Any, out: Any) -> Any:
+def certify(seen, inside, bound, out):
     """delta^c of each episode; 1 where an arm has never been pulled."""
     d = np.empty(seen.mean.shape[1])
     for episode in range(len(out)):

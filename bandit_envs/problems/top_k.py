@@ -27,7 +27,7 @@ CRITERIA = ("aggregate", "each", "exact")
 
 
 @part
-def _margins_of(pulls: Any, mean: Any, k: Any, out: Any) -> None:
+def _margins_of(pulls, mean, k, out):
     """Fill out (K,) with the margins of `TopK.margin`, of one episode: from the nearest mean on the other side.
 
     They are NaN where no arm that was ever pulled is on the other side.
@@ -48,7 +48,7 @@ def _margins_of(pulls: Any, mean: Any, k: Any, out: Any) -> None:
 
 
 @part
-def _distances_of(pulls: Any, mean: Any, k: Any, out: Any) -> None:
+def _distances_of(pulls, mean, k, out):
     """Fill out (K,) with the distances of `TopK.distances`, of one episode: the margins, once all arms were pulled."""
     for i in range(len(pulls)):
         if pulls[i] == 0:
@@ -58,7 +58,7 @@ def _distances_of(pulls: Any, mean: Any, k: Any, out: Any) -> None:
 
 
 @jit
-def _distances(pulls: Any, mean: Any, k: Any, out: Any) -> None:
+def _distances(pulls, mean, k, out):
     """`_distances_of` all episodes, (E, K)."""
     for e in range(len(pulls)):
         _distances_of(pulls[e], mean[e], k, out[e])

@@ -46,7 +46,9 @@ class Folder:
 
     inside, form_of = BLOCKS, staticmethod(rows_as_bytes)
 
-    def __init__(self, place: Place | Remote, rooms: Sequence[Run], groups: Sequence[Group], episodes: int, root: str):
+    def __init__(
+        self, place: Place | Remote, rooms: Sequence[Run], groups: Sequence[Group], episodes: int, root: str
+    ) -> None:
         self.place, self.groups, self.episodes, self._rooms = place, groups, episodes, rooms
         self.blocks = cut(groups, episodes)
         self.form: Callable[..., list[bytes]] = functools.partial(self.form_of, root)
