@@ -20,7 +20,7 @@ from bandit_envs import PROBLEMS, Registry, Task, choice, errors_of, flag, parse
 
 from .core.agent import Agent, task_of
 from .core.certified import CERTIFICATE, OPTIONS, certified, level_of
-from .core.forms import Forms, asked, forms_of
+from .core.forms import Forms, asked, forms_of, warn_of_ranks
 from .core.parameters import check_values, misfit, taken
 
 __all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "recipe_of", "register"]
@@ -189,6 +189,7 @@ class Recipe:
         if "stop" in self.parameters and self.parameters["stop"] is not None:  # certified agents read the statistics
             return Forms("full", "statistics")
         if isinstance(self.target, (_Saved, _Anew, _Given)):
+            warn_of_ranks(self.target.agent, env_kwargs or {})
             return forms_of(self.target.agent, env_kwargs)
         observation = str(getattr(self.target, "observation", "statistics"))
         return Forms("arm" if observation in ("features", "belief") else "full", observation)

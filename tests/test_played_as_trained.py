@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +104,11 @@ def test_a_model_without_environment_is_told_by_env_kwargs(tmp_path: Path, ranke
     model.save(tmp_path / "model")
     bare = PPO.load(tmp_path / "model")
     assert np.array_equal(scores(bare, {**LEARNER, "ranked": True}), wanted)
-    assert forms_of(bare) == Forms("arm", observation, False, False)  # by its spaces
-    assert not np.array_equal(scores(bare, PLAIN), wanted)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert forms_of(bare) == Forms("arm", observation, False, False)  # by its spaces
+        assert not np.array_equal(scores(bare, PLAIN), wanted)
+    assert any("ranked" in str(one.message) for one in said) == (observation == "belief")
 
 
 @pytest.mark.parametrize("observation", ["statistics", "belief"])

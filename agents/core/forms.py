@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from bandit_envs import FEATURES, PureExplorationEnv, PureExplorationVectorEnv, 
 
 from .agent import Agent
 
-__all__ = ["Forms", "asked", "forms_of"]
+__all__ = ["Forms", "asked", "forms_of", "warn_of_ranks"]
 
 
 class Forms(NamedTuple):
@@ -65,6 +66,22 @@ def forms_of(agent: Any, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
     observation = getattr(agent, "observation", None) or told.get("observation") or observation
     stop = flag("stop", told.get("stop", stop is not False))
     return Forms("arm", str(observation), stop, flag("ranked", told.get("ranked", False)))
+
+
+def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:
+    """Warn where nothing tells whether a model of Stable-Baselines3 was trained on ranked arms."""
+    known = "ranked" in env_kwargs
+    with contextlib.suppress(Exception):
+        known = known or hasattr(asked(agent.get_env(), "setting"), "ranked")
+    if known or hasattr(getattr(agent, "policy", None), "any_arms") or hasattr(agent, "card"):
+        return
+    if _by_spaces(agent)[0] == "belief":
+        warnings.warn(
+            "a model that was loaded without its environment does not know whether its arms were ranked, and is played "
+            "on arms that are not: say ranked=True or ranked=False in env_kwargs",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _by_spaces(model: Any) -> tuple[str, bool | None]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from stable_baselines3 import A2C, DQN, PPO
 
-from bandit_envs import unknown
+from bandit_envs import integer, number, unknown
 
 from ..core.optional import require
 from .environment import TrainingEnvironment
@@ -41,14 +42,26 @@ class Algorithm:
         return [name for name in inspect.signature(self.classes()[0]).parameters if name not in own and name[0] != "_"]
 
     def check(self, name: str, given: Mapping[str, Any]) -> None:
-        """Refuse hyperparameters that SB3's class does not take; `name` is that of the algorithm.
+        """Refuse hyperparameters that SB3's class does not take, or not with these values; `name`: of the algorithm.
 
         Raises:
-            ValueError: naming the first one that is unknown, and the nearest that are known.
+            ValueError: naming the first one that is unknown, and the nearest that are known; or the value, and what is
+                allowed.
         """
         known = self.hyperparameters()
         if surplus := sorted(set(given) - set(known)):
             raise unknown(f"hyperparameter of {name}", surplus[0], known)
+        for one, value in given.items():
+            check = RANGES.get(one)
+            # A function is a schedule; a pair counts otherwise, as train_freq=(1, "episode") does.
+            if check is None or callable(value) or isinstance(value, tuple) or (one in OPTIONAL and value is None):
+                continue
+            check(one, value)
+        network = given.get("policy_kwargs")
+        if network is not None and not isinstance(network, Mapping):
+            raise ValueError(f"policy_kwargs must be a dict of arguments of the policy, got {network!r:.200}")
+        if self.equivariant and (surplus := sorted(set(network or ()) - set(NETWORK), key=str)):
+            raise unknown(f"entry of policy_kwargs for {name}", str(surplus[0]), NETWORK)
 
     def settings(self, environment: TrainingEnvironment, num_envs: int, given: Mapping[str, Any]) -> dict[str, Any]:
         """All hyperparameters that SB3's class is given: the defaults, what a user has given, what follows from both.
@@ -84,6 +97,27 @@ def _recurrent_ppo() -> tuple[Any, Any]:
     return require("sb3_contrib", "RecurrentPPO", "training").RecurrentPPO, "MlpLstmPolicy"
 
 
+# The check of each hyperparameter. SB3 trains on what is outside them, and says nothing.
+_COUNT, _SHARE = partial(integer, low=1, high=2**31), partial(number, low=0, high=1)
+_WEIGHT, _ABOVE = partial(number, low=0), partial(number, low=0, above=True)
+RANGES: dict[str, Callable[[str, Any], float]] = {
+    **dict.fromkeys(("n_steps", "n_epochs", "batch_size", "buffer_size", "train_freq"), _COUNT),
+    **dict.fromkeys(("gamma", "gae_lambda", "tau", "exploration_fraction"), _SHARE),
+    **dict.fromkeys(("exploration_initial_eps", "exploration_final_eps"), _SHARE),
+    **dict.fromkeys(("ent_coef", "vf_coef"), _WEIGHT),
+    **dict.fromkeys(("max_grad_norm", "clip_range", "clip_range_vf", "target_kl", "learning_rate"), _ABOVE),
+    "rms_prop_eps": _ABOVE,
+    "target_update_interval": _COUNT,
+    "learning_starts": partial(integer, low=0, high=2**53),
+    "gradient_steps": partial(integer, low=-1, high=2**31),
+}
+OPTIONAL = ("clip_range_vf", "target_kl")
+NETWORK = (
+    "hidden",
+    "optimizer_class",
+    "optimizer_kwargs",
+    "ortho_init",
+)  # of `policy_kwargs`, of the equivariant policy
 HIDDEN, PARTS = 16, 8  # width of the layers of the equivariant policy, and the number of minibatches of a rollout
 _COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
 _PPO = _COMMON | {"n_steps": 32, "n_epochs": 2}

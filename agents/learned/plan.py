@@ -94,6 +94,8 @@ def make_plan(
     if algorithm not in ALGORITHMS:
         raise unknown("algorithm", str(algorithm), ALGORITHMS)
     env_id = environment_id(env_id)
+    if not isinstance(env_kwargs, Mapping | None):
+        raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {env_kwargs!r:.200}")
     row, kwargs = ALGORITHMS[algorithm], dict(env_kwargs or {})
     row.check(algorithm, hyperparameters)
     if steps is None and seconds is None:
@@ -107,8 +109,6 @@ def make_plan(
     roots = roots_of(seed)
     environment = training_environment(env_id, kwargs, pulls_per_action, ranked=not row.equivariant)
     settings = row.settings(environment, num_envs, hyperparameters)
-    if not callable(settings["learning_rate"]):
-        number("learning_rate", settings["learning_rate"], 0, above=True)
     own = {
         "num_envs": num_envs,
         "pulls_per_action": pulls_per_action,
