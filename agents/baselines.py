@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import Quiet, Simulation, agent_uniform, episode_kernel, integer, player
+from bandit_envs import Playing, Quiet, Simulation, agent_uniform, episode_kernel, integer, player
 
 from .core.agent import ALL_PROBLEMS, Agent, Ints, Observation
 
@@ -57,7 +57,7 @@ class _Memoryless(Agent):
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(observation["pulls"]), np.int64)
-        self.fill(player, simulation.counts[0], observation, out, *simulation, *quiet)
+        self.fill(player, simulation.spent, observation, out, Playing(simulation, quiet))
         return out
 
 

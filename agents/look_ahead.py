@@ -24,7 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import LookaheadModel, LookaheadRoom, Quiet, Simulation, episode_kernel, player, relative_gains
+from bandit_envs import (
+    LookaheadModel,
+    LookaheadRoom,
+    Playing,
+    Quiet,
+    Simulation,
+    episode_kernel,
+    player,
+    relative_gains,
+)
 
 from .core.agent import Agent, Ints, Observation, Problems, unfit
 
@@ -83,12 +92,13 @@ class LookAhead(Agent):
             raise unfit(pulls, total, len(pulls), "total")
         out = np.empty(len(pulls), np.int64)
         model, room = self.lookahead.parts()
-        largest_gain(pulls, total.reshape(len(pulls), -1), self.task.support is not None, *model, *room, out)
+        largest_gain(pulls, total.reshape(len(pulls), -1), self.task.support is not None, model, room, out)
         return out
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(observation["pulls"]), np.int64)
-        pulls, total = simulation.pulls.reshape(len(out), -1), simulation.statistics[0].reshape(len(out), -1)
+        pulls, total = simulation.pulls.reshape(len(out), -1), simulation.total.reshape(len(out), -1)
         model, room = self.lookahead.parts()
-        player(largest_gain)(pulls, total, self.task.support is not None, *model, *room, out, *simulation, *quiet)
+        playing = Playing(simulation, quiet)
+        player(largest_gain)(pulls, total, self.task.support is not None, model, room, out, playing)
         return out

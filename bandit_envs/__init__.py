@@ -9,7 +9,7 @@ from __future__ import annotations
 from .arms import LAWS, Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform, register_law
 from .catalogue import ENVIRONMENTS, register_problem
 from .checks import choice, errors_of, flag, install_hint, integer, integers, interval, mask, number, numbers
-from .compiled import assemble, episode_kernel, inlined, jit, lean, part, slot_kernel, view
+from .compiled import inlined, jit, lean, part, view
 from .datasets import Captions, captions
 from .drawing import image, limits_of
 from .env import PureExplorationEnv, fresh_root
@@ -36,11 +36,12 @@ from .evidence import (
 from .geometry import Polyhedron
 from .history import History, entries_of, tally
 from .instances import Instance, Sampler, from_table
+from .kernels import Kernel, assemble, episode_kernel, fleeting, kernel, slot_kernel
 from .lookahead import Lookahead, LookaheadModel, LookaheadRoom, Potential, relative_gains
 from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
 from .observations import FEATURES, beta_below
-from .playing import BLOCK, Block, Quiet, block_of_pulls, player, pull, pull_once, spend
+from .playing import BLOCK, Block, Playing, Quiet, block_of_pulls, player, pull, pull_once, spend
 from .polyhedra import Polyhedra
 from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Threshold, TopK
 from .problems.base import Measure
@@ -49,7 +50,7 @@ from .prompts import PromptSelection
 from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
 from .routines import call_routine, carray, pointer, routine
-from .simulator import BULK, ENDED, LIVE, MOST_TIMES, Simulation, updated
+from .simulator import ENDED, LIVE, MOST_TIMES, Simulation, updated
 from .tables import Measurement, Measurements, measurements
 from .task import Task
 from .vector import PureExplorationVectorEnv
@@ -70,9 +71,9 @@ __all__ = [
     "choice", "errors_of", "flag", "install_hint", "integer", "integers", "interval", "mask", "number", "numbers",
     "parse_call", "unknown",
     # compilation, and whole episodes in compiled code
-    "BLOCK", "BULK", "ENDED", "LIVE", "Block", "Measure", "Quiet", "Simulation", "assemble", "block_of_pulls",
-    "call_routine", "carray", "episode_kernel", "inlined", "jit", "lean", "part", "player", "pointer", "pull",
-    "pull_once", "routine", "slot_kernel", "spend", "view",
+    "BLOCK", "ENDED", "LIVE", "Block", "Kernel", "Measure", "Playing", "Quiet", "Simulation", "assemble",
+    "block_of_pulls", "call_routine", "carray", "episode_kernel", "fleeting", "inlined", "jit", "kernel", "lean",
+    "part", "player", "pointer", "pull", "pull_once", "routine", "slot_kernel", "spend", "view",
     # evidence against the nearest instance on which an answer is wrong
     "BERNOULLI", "GAUSSIAN", "STUDENT", "Certifier", "arm_cost", "arm_penalty", "arm_value", "bernoulli_value",
     "divergence", "enough", "nearest_way", "own_numbers", "pair_alternative", "pair_bounds", "pair_cost", "pair_value",

@@ -3,8 +3,7 @@
 `jit` is `numba.njit(cache=True)` with two gaps closed:
 
 * Numba's cache watches only the file of the compiled function, so that a change in a callee of another file would be
-  served stale. Here a cached kernel carries a stamp over the sources of all kernels that it may call: those of this
-  package, and those of its own package (for kernels of other packages also those of `agents`).
+  served stale. Here a cached kernel carries a digest of all that it is compiled from, see `stamps`.
 * Where neither the installation nor a user cache directory can be written to, Numba refuses to import the module; here
   the kernel is cached in a temporary directory of this user instead (`NUMBA_CACHE_DIR` names another place).
 
@@ -13,55 +12,38 @@ An error of Numba bears the function that it could not compile, or that a kernel
 
 Each kernel that is in no cache is told to the logger "bandit_envs.compiled", level INFO, before it is compiled.
 
-`lean` is `jit` for kernels that make no arrays, and `episode_kernel` and `slot_kernel` make the kernel of a batch
-from a function of one episode, so that an algorithm can be written as its paper has it.
+`lean` is `jit` for kernels that make no arrays. `part`, `inlined` and `view` are for functions that kernels call.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import inspect
 import linecache
 import logging
 import os
 import pickle
 import re
 import tempfile
-import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.cpu import CPUTargetOptions
 from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
+from .stamps import stamp_of
+
 if getattr(numba, "config").DISABLE_JIT:  # noqa: B009 (Numba tells type checkers nothing of it)
     raise ImportError("bandit_envs is compiled by Numba, which NUMBA_DISABLE_JIT=1 forbids: unset it")
 
-__all__ = ["episode_kernel", "inlined", "jit", "kernel_stamp", "lean", "part", "slot_kernel", "view"]
+__all__ = ["inlined", "jit", "lean", "part", "view"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LOGGER = logging.getLogger(__name__)
 
-_HERE = Path(__file__).parent
-_SIBLING = _HERE.with_name("agents")  # of the same distribution
-_MARKS = (
-    b"def index(",
-    b"def value(",
-    b"@jit",
-    b"@inlined",
-    b"@lean",
-    b"@part",
-    b"@view",
-    b"@episode_kernel",
-    b"@slot_kernel",
-    b"# kernel constants",
-)
 # What to do about errors of Numba whose own words tell little: a sign of each in its text, and the advice.
 _ADVICE = (
     (
@@ -78,37 +60,20 @@ _ADVICE = (
 _NO_COUNTS: dict[str, Any] = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
 
 
-def _root(file: Path) -> Path:
-    """The top folder of the package that holds a source file; the file itself where it belongs to none."""
-    root = file
-    while (root.parent / "__init__.py").is_file():
-        root = root.parent
-    return root
-
-
-@functools.cache
-def kernel_stamp(root: Path = _HERE) -> str:
-    """A digest over the source files whose kernels, or marked constants, the kernels below `root` may use.
-
-    Args:
-        root: a package's folder, or a single source file.
-    """
-    digest = hashlib.blake2b(digest_size=16)
-    for place in dict.fromkeys((_HERE, root) if root in (_HERE, _SIBLING) else (_HERE, _SIBLING, root)):
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            source = path.read_bytes()
-            if any(mark in source for mark in _MARKS):
-                digest.update(path.relative_to(place.parent).as_posix().encode() + source)
-    return digest.hexdigest()
-
-
 class _Stamped:
-    """Mixin for Numba's cache locators: freshness is the stamp of all kernels, not the time of one file."""
+    """Mixin for Numba's cache locators: freshness is a digest of all that is compiled, not the time of one file."""
 
-    _py_file: str
+    _function: Callable[..., Any]
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        found = super().from_function(py_func, py_file)  # type: ignore[misc]
+        if found is not None:
+            found._function = py_func
+        return found
 
     def get_source_stamp(self) -> str:
-        return kernel_stamp(_root(Path(self._py_file).resolve()))
+        return stamp_of(self._function)
 
 
 class _Temporary:
@@ -148,7 +113,7 @@ class _Checkout:
 def _locators() -> list[type[Any]]:
     """Numba's own locators, stamped, and the temporary directory after them."""
     ours = [
-        type(base.__name__, (*([_Checkout] if "InTree" in base.__name__ else []), _Stamped, base), {})
+        type(base.__name__, (_Stamped, *([_Checkout] if "InTree" in base.__name__ else []), base), {})
         for base in CompileResultCacheImpl._locator_classes
     ]
     user_wide = next(base for base in ours if "UserWide" in base.__name__)
@@ -159,38 +124,58 @@ class _Implementation(CompileResultCacheImpl):
     _locator_classes = _locators()
 
 
-class _Telling:
-    """Mixin for Numba's caches: what is not found is compiled next, which is told to the logger."""
+class _Cache(FunctionCache):
+    """Numba's cache of a function; it knows the fields of structs, by whose places compiled code reads them."""
 
-    _kernel: str
+    _impl_class = _Implementation
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (*super()._index_key(sig, codegen), tuple(_fields(sig)))  # type: ignore[no-untyped-call]
+
+
+def _fields(kind: Any) -> Iterator[Any]:
+    """The names of the fields of all structs in a type."""
+    for one in kind if isinstance(kind, tuple) else getattr(kind, "types", ()):
+        yield from _fields(one)
+    if hasattr(kind, "fields") and hasattr(kind, "types"):
+        yield kind.fields
+
+
+class _Lazy:
+    """The cache of a function, made when it is first looked at: by then all that the function calls is defined.
+
+    What is not found in it is compiled next, which is told to the logger.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    @functools.cached_property
+    def _made(self) -> Any:
+        with contextlib.suppress(RuntimeError, OSError):  # no place at all: it is compiled in every process
+            cache: Any = _Cache(self.function)
+            # Of an index that other sources have written not even the signatures are read: their types may be gone.
+            cache._cache_file._version += f" {cache._cache_file._source_stamp}"
+            return cache
+        return NullCache()
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         try:
-            found = super().load_overload(signature, context)  # type: ignore[misc]
+            found = self._made.load_overload(signature, context)
         except (EOFError, ValueError, AttributeError, ImportError, IndexError, KeyError, TypeError, pickle.PickleError):
-            self.flush()  # type: ignore[attr-defined]
+            self._made.flush()
             found = None  # a file that is damaged is written anew
         if found is None:
-            _LOGGER.info("compiling %s", self._kernel)
+            _LOGGER.info("compiling %s.%s", self.function.__module__, self.function.__qualname__)
         return found
 
-
-class _Cache(_Telling, FunctionCache):
-    _impl_class = _Implementation
-
-
-class _Nowhere(_Telling, NullCache):
-    """The cache of a kernel that is kept nowhere."""
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made, name)
 
 
 def keep(kernel: Any, function: Callable[..., Any]) -> None:
     """Let a kernel that Numba makes of a function be kept on disk, where there is any place to write to."""
-    kernel._cache = _Nowhere()
-    with contextlib.suppress(RuntimeError, OSError):  # no place at all: it is compiled in every process
-        kernel._cache = cache = _Cache(function)
-        # Of an index that other sources have written not even the signatures are read: their types may be gone.
-        cache._cache_file._version += f" {cache._cache_file._source_stamp}"
-    kernel._cache._kernel = f"{function.__module__}.{function.__qualname__}"
+    kernel._cache = _Lazy(function)
 
 
 def telling(compile_it: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
@@ -283,79 +268,3 @@ def _for_kernels(function: Callable[..., Any], **options: Any) -> Any:
 
     kernel.add_overload, kernel._compile_for_args = add_overload, from_python._compile_for_args
     return kernel
-
-
-def _digest(function: Callable[..., Any]) -> str:
-    """A few letters that tell functions of one name in one file apart."""
-    code = function.__code__
-    told = (
-        code.co_code + repr([one for one in code.co_consts if not hasattr(one, "co_code")] + [*code.co_names]).encode()
-    )
-    return hashlib.blake2b(told, digest_size=4).hexdigest()
-
-
-def assemble(
-    function: Callable[..., Any], name: str, arguments: Mapping[str, Any], body: str, **beside: Any
-) -> Callable[..., None]:
-    """The source of a kernel around a function, which the body calls `one`, as a function that can be compiled.
-
-    Args:
-        function: what is called; it is inlined.
-        name: what the kernel is called, after the function.
-        arguments: {argument of the kernel: its class if that is a NamedTuple, else anything}. A NamedTuple is handed
-            over field by field, since a kernel takes half a microsecond to look at a tuple, and put together inside.
-        body: what the kernel does, indented lines.
-        **beside: what else the body may name.
-    """
-    order, built, kinds = list[str](), "", dict[str, Any]()
-    for argument, kind in arguments.items():
-        fields = getattr(kind, "_fields", None)
-        if fields is None:
-            order.append(argument)
-            continue
-        order += [f"{argument}_{field}" for field in fields]
-        built += f"    {argument} = {kind.__name__}({', '.join(f'{argument}_{field}' for field in fields)})\n"
-        kinds[kind.__name__] = kind
-    place = kinds | beside | {"one": view(function), "uint64": np.uint64}
-    place["__name__"] = function.__module__ or "__main__"
-    text = f"def kernel({', '.join(order)}):\n{built}{body}"
-    exec(compile(text, function.__code__.co_filename, "exec"), place)
-    kernel: Callable[..., None] = place["kernel"]
-    kernel.__qualname__ = f"{function.__qualname__}.{name}-{_digest(function)}"
-    kernel.around = function  # type: ignore[attr-defined]
-    return kernel
-
-
-def arguments_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """The arguments of a function of one episode, but the episode: {name: its annotation, or None}."""
-    hints = typing.get_type_hints(function)
-    return {name: hints.get(name) for name in list(inspect.signature(function).parameters)[1:]}
-
-
-def episode_kernel(function: Callable[..., Any]) -> Callable[..., None]:
-    """From a function of one episode, `f(e, ...)`, the kernel of a batch, `f(..., out)`, which sets every out[e].
-
-    The kernel takes the fields of an argument that is annotated as a NamedTuple in its place: `f(*seen, *rules, out)`.
-    The function makes no arrays.
-    """
-    given = arguments_of(function)
-    body = f"""    for episode in range(len(out)):
-        e = uint64(episode)
-        out[e] = one(e, {", ".join(given)})
-"""
-    kernel: Any = lean(assemble(function, "batch", given | {"out": None}, body))
-    kernel.function = function  # for players
-    return kernel  # type: ignore[no-any-return]
-
-
-def slot_kernel(function: Callable[..., Any]) -> Callable[..., None]:
-    """From a function of one episode, `f(e, ...)`, the kernel `f(slots, ...)` that calls it for each e of slots (S,).
-
-    Arguments and limits are those of `episode_kernel`.
-    """
-    given = arguments_of(function)
-    body = f"""    for j in range(len(slots)):
-        e = uint64(slots[j])
-        one(e, {", ".join(given)})
-"""
-    return lean(assemble(function, "batch", {"slots": None} | given, body))

@@ -26,7 +26,7 @@ NOTHING = -1  # in place of an arm
 
 
 @jit
-def _record(did, chosen, outcome, spent, arms, samples, times, made, length):
+def _record(did, chosen, sample, spent, arms, samples, times, made, length):
     """Write down the pulls of a step, of the arms `chosen` (E,).
 
     Args:
@@ -38,7 +38,7 @@ def _record(did, chosen, outcome, spent, arms, samples, times, made, length):
             i = made[0, e]
             arms[e, i], times[e, i] = chosen[e], spent[e] - made[1, e]
             for d in range(D):
-                samples[e, i, d] = outcome[E + e * D + d]
+                samples[e, i, d] = sample[e * D + d]
             made[0, e], made[1, e], length[e, 0] = i + 1, spent[e], i + 1
 
 
@@ -113,8 +113,8 @@ class History:
 
     def record(self, simulator: Simulator, chosen: Ints) -> None:
         """Write down the last step of a simulator, in which the episodes that pulled have pulled the arms `chosen`."""
-        outcome, own = simulator.arrays.outcome, (self.arms, self._samples, self.times, self._made, self.length)
-        _record(simulator.did, chosen, outcome, simulator.spent, *own)
+        own = (self.arms, self._samples, self.times, self._made, self.length)
+        _record(simulator.did, chosen, simulator.arrays.sample, simulator.spent, *own)
 
     def append(self, arm: int, sample: Floats) -> None:
         """Write down a single pull of a history that stands alone, E = 1; beyond its end, nothing is written.

@@ -12,20 +12,20 @@ Players hold no lock: several threads can play, each on a simulator of its own.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .arms import BERNOULLI, CATEGORICAL, RESAMPLED
-from .compiled import arguments_of, assemble, inlined, lean, part
+from .compiled import inlined, part
+from .kernels import Kernel, arguments_of, assemble, fleeting
 from .rng import arm_word, philox, to_uniform
 from .routines import call_routine
 from .sampling import NEXT_BLOCK, block_of_samples, from_uniform
-from .simulator import BULK, ENDED, LIVE, Simulation, updated
+from .simulator import ENDED, LIVE, Simulation, updated
 
-__all__ = ["BLOCK", "Block", "Quiet", "block_of_pulls", "player", "pull", "pull_once", "spend"]
+__all__ = ["BLOCK", "Block", "Playing", "Quiet", "block_of_pulls", "player", "pull", "pull_once", "spend"]
 
 BLOCK = 64  # kernel constants: episodes side by side
 
@@ -47,9 +47,9 @@ class Quiet(NamedTuple):
 @part
 def _pull_coordinates(sim, e, a, o, at):
     """One pull of an arm of several dimensions, whose entry is o and whose parameters start at `at`."""
-    law, D, columns = sim.rules[0], sim.rules[2], sim.rules[6]
+    law, D, columns = sim.rules.law, sim.rules.D, sim.rules.columns
     m = sim.pulls[o]
-    k0, k1, episode, c1 = sim.identity[0, e], sim.identity[1, e], sim.identity[2, e], arm_word(a, m)
+    k0, k1, episode, c1 = sim.key[0, e], sim.key[1, e], sim.episode[e], arm_word(a, m)
     row = law == RESAMPLED or law == CATEGORICAL  # one uniform number picks all coordinates
     w0 = w1 = w2 = w3 = np.uint64(0)
     before = float(m)
@@ -59,52 +59,51 @@ def _pull_coordinates(sim, e, a, o, at):
         u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
         y = from_uniform(law, u, sim.parameters, at, columns, sim.data, d, D)
         i = np.int64(o) * D + d
-        total, mean, variance = sim.statistics[0, i], sim.statistics[1, i], sim.statistics[2, i]
-        sim.statistics[0, i], sim.statistics[1, i], sim.statistics[2, i] = updated(before, total, mean, variance, y)
-        sim.outcome[len(sim.pulls) // sim.rules[1] + np.int64(e) * D + d] = y
+        sim.total[i], sim.mean[i], sim.variance[i] = updated(before, sim.total[i], sim.mean[i], sim.variance[i], y)
+        sim.sample[np.int64(e) * D + d] = y
 
 
 @inlined
 def spend(sim, e, pulls):
     """Count pulls of episode e."""
-    sim.counts[0, e] += pulls
-    if sim.rules[4] >= 0:
-        sim.counts[1, e] = sim.rules[4] - sim.counts[0, e]
+    sim.spent[e] += pulls
+    if sim.rules.budget >= 0:
+        sim.remaining[e] = sim.rules.budget - sim.spent[e]
 
 
 @part
 def _pull_many(sim, e, a, times):
     """A bulk pull of arm a."""
-    if sim.rules[BULK] == 0:
+    if sim.bulk[0] == 0:
         raise ValueError("the routine of bulk pulls is not loaded; Simulator.advance loads it")
-    law, K, D, columns = sim.rules[0], np.uint64(sim.rules[1]), sim.rules[2], np.uint64(sim.rules[6])
+    law, K, D, columns = sim.rules.law, np.uint64(sim.rules.K), sim.rules.D, np.uint64(sim.rules.columns)
     o = e * K + a
     m = sim.pulls[o]
     call_routine(
-        sim.rules[BULK],
+        sim.bulk[0],
         law,
-        sim.identity[0, e],
-        sim.identity[1, e],
-        sim.identity[2, e],
+        sim.key[0, e],
+        sim.key[1, e],
+        sim.episode[e],
         a,
         m,
         times,
         np.int64(o),
-        np.int64((o if sim.rules[7] else a) * columns),
+        np.int64((o if sim.rules.own else a) * columns),
         np.int64(columns),
         sim.parameters,
         sim.data,
-        sim.statistics[0],
-        sim.statistics[1],
-        sim.statistics[2],
-        sim.outcome[len(sim.pulls) // K :],
+        sim.total,
+        sim.mean,
+        sim.variance,
+        sim.sample,
         e,
         D,
-        sim.room,
-        sim.counter,
+        sim.work.room,
+        sim.work.counter,
     )
     sim.pulls[o] = m + times
-    if sim.counts[0, e] < len(sim.arms):
+    if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, times)
     spend(sim, e, times)
 
@@ -112,11 +111,11 @@ def _pull_many(sim, e, a, times):
 @part
 def _record(sim, e, a, times):
     """Write down a pull, or a bulk pull, whose samples are told by their mean."""
-    D, E, begin = sim.rules[2], len(sim.pulls) // sim.rules[1], sim.counts[0, e]
+    D, begin = sim.rules.D, sim.spent[e]
     for t in range(begin, min(begin + times, len(sim.arms))):
         sim.arms[t] = a
         for d in range(D):
-            sim.samples[t * D + d] = sim.outcome[E + np.int64(e) * D + d]
+            sim.samples[t * D + d] = sim.sample[np.int64(e) * D + d]
 
 
 @part
@@ -128,27 +127,24 @@ def _draw(law, parameters, data, at, columns, u):
 @inlined
 def pull_once(sim, e, arm):
     """Pull an arm of episode e, which neither ends the episode nor is beyond its budget."""
-    K, columns = np.uint64(sim.rules[1]), np.uint64(sim.rules[6])
+    K, columns = np.uint64(sim.rules.K), np.uint64(sim.rules.columns)
     a = np.uint64(arm)
     o = e * K + a
-    at = np.int64((o if sim.rules[7] else a) * columns)
+    at = np.int64((o if sim.rules.own else a) * columns)
     m = sim.pulls[o]
-    if sim.rules[2] > 1:
+    if sim.rules.D > 1:
         _pull_coordinates(sim, e, a, o, at)
     else:
-        w0, w1, _, _ = philox(
-            np.uint64(m), arm_word(a, m), sim.identity[2, e], np.uint64(0), sim.identity[0, e], sim.identity[1, e]
-        )
+        w0, w1, _, _ = philox(np.uint64(m), arm_word(a, m), sim.episode[e], np.uint64(0), sim.key[0, e], sim.key[1, e])
         u = to_uniform(w0, w1)
-        if sim.rules[0] == BERNOULLI:
+        if sim.rules.law == BERNOULLI:
             y = 1.0 if u < sim.parameters[at] else 0.0
         else:
-            y = _draw(sim.rules[0], sim.parameters, sim.data, at, np.int64(columns), u)
-        sim.outcome[len(sim.pulls) // K + e] = y
-        total, mean, variance = sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o]
-        sim.statistics[0, o], sim.statistics[1, o], sim.statistics[2, o] = updated(float(m), total, mean, variance, y)
+            y = _draw(sim.rules.law, sim.parameters, sim.data, at, np.int64(columns), u)
+        sim.sample[e] = y
+        sim.total[o], sim.mean[o], sim.variance[o] = updated(float(m), sim.total[o], sim.mean[o], sim.variance[o], y)
     sim.pulls[o] = m + 1
-    if sim.counts[0, e] < len(sim.arms):
+    if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, 1)
     spend(sim, e, 1)
 
@@ -158,7 +154,7 @@ def pull(sim, e, arm, times):
     """Pull an arm of episode e so many times, which neither ends the episode nor is beyond its budget.
 
     Raises:
-        ValueError: where it is pulled more than once and the routine for that, whose address is in rules[BULK], has
+        ValueError: where it is pulled more than once and the routine for that has
             not been loaded by `Simulator.advance`.
     """
     if times > 1:
@@ -189,7 +185,7 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, room):
         pulls, mean, variance: (n,) floats, which get the statistics of each arm, with the new sample.
         room: a `Block`.
     """
-    law, K, columns, stride = sim.rules[0], np.uint64(sim.rules[1]), np.uint64(sim.rules[6]), sim.rules[7] != 0
+    law, K, columns, own = sim.rules.law, np.uint64(sim.rules.K), np.uint64(sim.rules.columns), sim.rules.own
     offset, at, count, u, y = room.words[0], room.words[1], room.words[2], room.numbers[0], room.numbers[1]
     total = room.numbers[2]
     for i in range(n):
@@ -197,15 +193,15 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, room):
         m = sim.pulls[o]
         sim.pulls[o] = m + 1
         offset[i], count[i] = o, m
-    key0, key1, episode = sim.identity[0], sim.identity[1], sim.identity[2]
+    key0, key1, episode = sim.key[0], sim.key[1], sim.episode
     for i in range(n):
         j = start + np.uint64(i)
         w0, w1, _, _ = philox(count[i], arm_word(arm[i], count[i]), episode[j], np.uint64(0), key0[j], key1[j])
         u[i] = to_uniform(w0, w1)
     for i in range(n):
-        at[i] = (offset[i] if stride else arm[i]) * columns
+        at[i] = (offset[i] if own else arm[i]) * columns
     block_of_samples(law, u, n, at, np.int64(columns), sim.parameters, sim.data, room.places, y)
-    totals, means, variances = sim.statistics[0], sim.statistics[1], sim.statistics[2]
+    totals, means, variances = sim.total, sim.mean, sim.variance
     for i in range(n):
         total[i] = totals[offset[i]]
     for i in range(n):
@@ -221,14 +217,23 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, room):
         totals[o], means[o], variances[o] = total[i], mean[i], variance[i]
 
 
-_PLAY = """    K = sim.rules[1]
+@fleeting
+class Playing(NamedTuple):
+    """What a player plays, and how far."""
+
+    sim: Simulation
+    quiet: Quiet
+
+
+_PLAY = """    sim, quiet = playing.sim, playing.quiet
+    K = sim.rules.K
     for episode in range(len(out)):
         e = uint64(episode)
         out[e], left = K, quiet.steps
-        while sim.flags[0, e] != ENDED:
+        while sim.status[e] != ENDED:
             arm = one(e, {given})
             pulls = {pulls}
-            due = left == 0 or sim.flags[0, e] != LIVE or pulls > quiet.most[e] - sim.counts[0, e]
+            due = left == 0 or sim.status[e] != LIVE or pulls > quiet.most[e] - sim.spent[e]
             if due or arm < 0 or arm >= K or pulls < 1{unloaded}:
                 out[e] = arm
                 break
@@ -238,8 +243,8 @@ _PLAY = """    K = sim.rules[1]
 
 
 @functools.cache
-def player(kernel: Any) -> Callable[..., None]:
-    """The player of a kernel that `episode_kernel` has made: `play(..., out, *simulation, *quiet)`.
+def player(kernel: Kernel) -> Kernel:
+    """The player of a kernel that `episode_kernel` has made: `play(..., out, playing)`, playing a `Playing`.
 
     The arguments in front are those of the kernel. It pulls the chosen arms in each slot whose episode is live, for as
     long as `Quiet` allows, and sets out[e] to the next arm, which it does not pull. Where an argument of the kernel is
@@ -248,9 +253,10 @@ def player(kernel: Any) -> Callable[..., None]:
     given = arguments_of(kernel.function)
     told = {"pulls": "int64(1)", "pull": "pull_once(sim, e, arm)", "unloaded": ""}
     if "times" in given:
-        unloaded = " or pulls > 1 and sim.rules[BULK] == 0"
-        told = {"pulls": "times.out[e]", "pull": "pull(sim, e, arm, pulls)", "unloaded": unloaded}
+        told = {"pulls": "times.out[e]", "pull": "pull(sim, e, arm, pulls)"}
+        told["unloaded"] = " or pulls > 1 and sim.bulk[0] == 0"
     body = _PLAY.format(given=", ".join(given), **told)
-    arguments = given | {"out": None, "sim": Simulation, "quiet": Quiet}
-    names = {"LIVE": LIVE, "ENDED": ENDED, "BULK": BULK, "int64": np.int64, "pull": pull, "pull_once": pull_once}
-    return lean(assemble(kernel.function, "player", arguments, body, **names), nogil=True)
+    kinds = given | {"out": None, "playing": Playing}
+    names = {"LIVE": LIVE, "ENDED": ENDED, "int64": np.int64, "pull": pull, "pull_once": pull_once}
+    function = assemble(kernel.function, "player", kinds, body, **names)
+    return Kernel(function, kernel.function, kinds, player, apart=True, nogil=True)

@@ -10,7 +10,6 @@ have the same mean, so that ties are recognised. The variance (divisor N) follow
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,7 +18,8 @@ from numpy.typing import NDArray
 
 from . import rng
 from .arms import CATEGORICAL, GAUSSIAN, RESAMPLED, Arms, check_table
-from .compiled import inlined, jit
+from .compiled import inlined
+from .kernels import kernel
 from .rng import arm_word, block_of_quantiles, philox, to_uniform
 from .routines import call_routine
 from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform
@@ -38,25 +38,64 @@ LIVE, ENDED, SPENT = 0, 1, 2
 UNLOADED = -(2**61)  # `_advance` returns this before the first bulk pull of all
 UNCHECKED = -(2**62)  # `advance` returns this if an episode would end by an answer that has not been checked
 PULLED, STOPPED, SKIPPED = 0, 1, 2  # what an episode did in a step; skipped are slots whose episode had ended before
-LAST = 9  # where in `rules` the largest action is: K, or K - 1 where no episode can be stopped
-BULK = 8  # where in `rules` the address of the routine of bulk pulls is, 0 before the first of them
 MOST_TIMES = 2**31 - 1  # pulls of one action
 
 
-class Simulation(NamedTuple):
-    """The arrays of a `Simulator`, as kernels take them: rules, arms, and what the episodes have shown."""
+class Work(NamedTuple):
+    """Memory for the pulls of a block of episodes, and for bulk pulls."""
 
-    rules: Ints
-    identity: NDArray[np.uint64]
-    parameters: Floats
+    words: NDArray[np.uint64]  # (7, _BLOCK)
+    places: Ints  # (3, _BLOCK)
+    numbers: Floats  # (D + 3, _BLOCK)
+    room: Floats  # (3, D)
+    counter: NDArray[np.uint64]  # (6,)
+
+    @classmethod
+    def empty(cls, D: int) -> Work:
+        """Such arrays."""
+        words, places = np.empty((7, _BLOCK), np.uint64), np.empty((3, _BLOCK), np.int64)
+        return cls(words, places, np.empty((D + 3, _BLOCK)), np.empty((3, D)), np.empty(6, np.uint64))
+
+
+class Rules(NamedTuple):
+    """What holds in all episodes of a `Simulator`."""
+
+    law: int  # its code, see `arms`
+    K: int
+    D: int
+    full: bool  # an episode stays open for its answer when the budget is spent
+    budget: int  # -1: none
+    limit: int  # pulls after which an episode is cut, -1: none
+    columns: int  # numbers that tell the law of an arm
+    own: bool  # each episode has arms of its own
+    last: int  # the largest action: K, or K - 1 where no episode can be stopped
+    cost: float  # of a pull
+
+
+class Simulation(NamedTuple):
+    """A `Simulator` as kernels take it: rules, arms, what the episodes have shown, and memory to work in."""
+
+    rules: Rules
+    parameters: Floats  # (K * columns,), or (E * K * columns,) where each episode has its own
     data: Floats
-    pulls: Ints
-    statistics: Floats
-    counts: Ints
-    flags: NDArray[np.uint8]
-    outcome: Floats
-    room: Floats  # (3, D), and counter (6,): scratch for bulk pulls
-    counter: NDArray[np.uint64]
+    key: NDArray[np.uint64]  # (2, E)
+    episode: NDArray[np.uint64]  # (E,)
+    public: Ints  # (E,)
+    pulls: Ints  # (E * K,)
+    total: Floats  # (E * K * D,)
+    mean: Floats
+    variance: Floats
+    spent: Ints  # (E,)
+    remaining: Ints
+    ended: Ints
+    status: NDArray[np.uint8]  # (E,)
+    did: NDArray[np.uint8]
+    terminated: NDArray[np.uint8]
+    truncated: NDArray[np.uint8]
+    reward: Floats  # (E,)
+    sample: Floats  # (E * D,)
+    bulk: Ints  # (1,) address of the routine of bulk pulls, 0 before the first of them
+    work: Work
     arms: Ints  # (T,) arms of the first T pulls of each episode, and samples (T * D,): recorded where T > 0
     samples: Floats
 
@@ -70,25 +109,30 @@ def updated(n, total, mean, variance, y):
     return sum_, now, spread if spread > 0.0 else 0.0
 
 
-@jit
-def _advance(
-    rules, cost, identity, parameters, data, pulls, statistics, counts, flags, outcome, arms, times, answers_checked
-):
-    """One step of every live episode. Returns how many ended; their slots are in `ended`, the third row of `counts`.
+@kernel
+def _advance(sim: Simulation, arms, times, answers_checked: bool):
+    """One step of every live episode. Returns how many ended; their slots are in `sim.ended`.
 
     It changes nothing and returns -1 - e where the action of a live episode e is out of range, UNCHECKED where an
     episode ends by an answer of its own although the answers have not been checked, and UNLOADED where arms may be
     pulled in bulk and the routine for it is not loaded.
     """
-    law, K, D, full, budget, limit = rules[0], rules[1], rules[2], rules[3], rules[4], rules[5]
-    columns, stride, bulk, last = rules[6], rules[7], rules[BULK], rules[LAST]
-    key0, key1, episode = identity[0], identity[1], identity[2]
-    total, mean, variance = statistics[0], statistics[1], statistics[2]
-    spent, remaining, ended = counts[0], counts[1], counts[2]
-    reward, sample = outcome[: len(spent)], outcome[len(spent) :]
-    status, did, terminated, truncated = flags[0], flags[1], flags[2], flags[3]
-    words, places = np.empty((7, _BLOCK), np.uint64), np.empty((3, _BLOCK), np.int64)
-    numbers = np.empty((D + 3, _BLOCK))
+    rules, work = sim.rules, sim.work
+    law, K, D, full, budget, limit = rules.law, rules.K, rules.D, rules.full, rules.budget, rules.limit
+    columns, own, bulk, last, cost = rules.columns, rules.own, sim.bulk[0], rules.last, rules.cost
+    parameters, data, pulls, total, mean, variance = (
+        sim.parameters,
+        sim.data,
+        sim.pulls,
+        sim.total,
+        sim.mean,
+        sim.variance,
+    )
+    key0, key1, episode = sim.key[0], sim.key[1], sim.episode
+    spent, remaining, ended = sim.spent, sim.remaining, sim.ended
+    reward, sample = sim.reward, sim.sample
+    status, did, terminated, truncated = sim.status, sim.did, sim.terminated, sim.truncated
+    words, places, numbers = work.words, work.places, work.numbers
     offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
     start_of = words[6]  # where the parameters of an arm start
     slot, place, spare = places[0], places[1], places[2]
@@ -175,7 +219,7 @@ def _advance(
                 spent[e] += count
                 pulls[o] = m + count
                 if count > 1:
-                    at = (stride * e * K + a) * columns
+                    at = ((e * K if own else 0) + a) * columns
                     call_routine(
                         bulk,
                         law,
@@ -196,8 +240,8 @@ def _advance(
                         sample,
                         e,
                         D,
-                        np.empty((3, D)),
-                        np.empty(6, np.uint64),
+                        work.room,
+                        work.counter,
                     )
                     continue
                 slot[n], offset[n] = e, o
@@ -210,7 +254,7 @@ def _advance(
                     u[i] = to_uniform(w0, w1)
         if D == 1:
             for i in range(n):
-                start_of[i] = (offset[i] if stride else c1[i]) * ucolumns
+                start_of[i] = (offset[i] if own else c1[i]) * ucolumns
             block_of_samples(law, u, n, start_of, columns, parameters, data, spare, x)
             for i in range(n):
                 o, before = offset[i], float(np.int64(c0[i]))
@@ -223,7 +267,7 @@ def _advance(
                     sample[np.uint64(slot[i])] = x[i]
         else:
             for i in range(n):
-                place[i] = np.int64((offset[i] if stride else c1[i]) * ucolumns)
+                place[i] = np.int64((offset[i] if own else c1[i]) * ucolumns)
                 c1[i] = arm_word(c1[i], c0[i])
             for pair in range(1 if row else (D + 1) // 2):
                 c3, even, odd = np.uint64(pair) * NEXT_BLOCK, samples[2 * pair], samples[2 * pair + 1]
@@ -274,26 +318,24 @@ def _advance(
     return finished
 
 
-@jit
-def _begin(rows, budget, key0, key1, episode, identity, pulls, statistics, counts, flags, public):
+@kernel
+def _begin(sim: Simulation, rows, key, episode):
     """Clear the statistics of the given slots, and set their keys and episodes."""
-    E = len(public)
-    K, width = np.uint64(len(pulls) // E), np.uint64(statistics.shape[1] // E)
-    total, mean, variance = statistics[0], statistics[1], statistics[2]
+    K, width = np.uint64(sim.rules.K), np.uint64(sim.rules.K * sim.rules.D)
     zero = np.uint64(0)
     for i in range(len(rows)):
         e = np.uint64(rows[i])
         for k in range(K):
-            pulls[e * K + k] = 0
+            sim.pulls[e * K + k] = 0
         for k in range(width):
-            total[e * width + k] = 0.0
-            mean[e * width + k] = 0.0
-            variance[e * width + k] = 0.0
-        identity[0, e], identity[1, e], identity[2, e] = key0[e], key1[e], episode[e]
-        counts[0, e], counts[1, e] = 0, budget
-        flags[0, e], flags[1, e], flags[2, e], flags[3, e] = LIVE, SKIPPED, 0, 0
-        w0, w1, _, _ = philox(zero, zero, episode[e], _PUBLIC, key0[e], key1[e])
-        public[e] = np.int64((w0 << _32 | w1) >> np.uint64(1))
+            sim.total[e * width + k] = 0.0
+            sim.mean[e * width + k] = 0.0
+            sim.variance[e * width + k] = 0.0
+        sim.key[0, e], sim.key[1, e], sim.episode[e] = key[0, e], key[1, e], episode[e]
+        sim.spent[e], sim.remaining[e] = 0, sim.rules.budget
+        sim.status[e], sim.did[e], sim.terminated[e], sim.truncated[e] = LIVE, SKIPPED, 0, 0
+        w0, w1, _, _ = philox(zero, zero, episode[e], _PUBLIC, key[0, e], key[1, e])
+        sim.public[e] = np.int64((w0 << _32 | w1) >> np.uint64(1))
 
 
 class Simulator:
@@ -338,71 +380,73 @@ class Simulator:
         self.budget, limit = -1 if budget is None else budget, -1 if max_pulls is None else max_pulls
         if budget is None and max_pulls is None:  # beyond these pulls the random numbers of an arm would come again
             limit = rng.PULLS_LIMIT - 1
-        self._identity = np.zeros((3, E), np.uint64)  # key (2 words), episode
-        self._pulls, self._statistics = np.zeros(E * K, np.int64), np.zeros((3, E * K * D))
-        self._counts, self._flags = np.zeros((3, E), np.int64), np.zeros((4, E), np.uint8)
-        self._public = np.zeros(E, np.int64)
-        self._flags[0], self._counts[1] = ENDED, self.budget
-        self.pulls = self._pulls.reshape(E, K)
-        self.total, self.mean, self.variance = (table.reshape(shape) for table in self._statistics)
-        self.spent, self.remaining = self._counts[0], self._counts[1].reshape(E, 1)
-        self.status, self.did = self._flags[0], self._flags[1]
-        self.terminated, self.truncated = self._flags[2].view(np.bool_), self._flags[3].view(np.bool_)
-        self.public_seed = self._public.reshape(E, 1)
-        self._outcome = np.zeros(E + E * D)  # reward and samples in one: each array costs a call of the kernel 45 ns
-        self.ended, self.reward = self._counts[2], self._outcome[:E]
-        self.sample = self._outcome[E:] if D == 1 else self._outcome[E:].reshape(E, D)
+        if rows is not None and rows.shape != (E, K, arms.parameters.shape[1]):
+            raise ValueError(f"rows must have shape {(E, K, arms.parameters.shape[1])}, got {rows.shape}")
         check_table(arms, arms.parameters)
-        columns = arms.parameters.shape[1]
-        if rows is not None and rows.shape != (E, K, columns):
-            raise ValueError(f"rows must have shape {(E, K, columns)}, got {rows.shape}")
-        rules = [arms.code, K, D, full, self.budget, limit, columns, rows is not None, 0, K if can_stop else K - 1]
         # The arms' own arrays are read-only, for which the kernel would be compiled a second time: copies are not.
         table = arms.parameters.copy() if rows is None else rows
-        self.arrays = Simulation(
-            np.array(rules, np.int64),
-            self._identity,
-            table.reshape(-1),
-            arms.data.copy().reshape(-1),
-            self._pulls,
-            self._statistics,
-            self._counts,
-            self._flags,
-            self._outcome,
-            np.empty((3, D)),
-            np.empty(6, np.uint64),
-            np.empty(0, np.int64),
-            np.empty(0),
+        self.arrays = sim = Simulation(
+            rules=Rules(
+                law=arms.code,
+                K=K,
+                D=D,
+                full=full,
+                budget=self.budget,
+                limit=limit,
+                columns=arms.parameters.shape[1],
+                own=rows is not None,
+                last=K if can_stop else K - 1,
+                cost=float(pull_cost),
+            ),
+            parameters=table.reshape(-1),
+            data=arms.data.copy().reshape(-1),
+            key=np.zeros((2, E), np.uint64),
+            episode=np.zeros(E, np.uint64),
+            public=np.zeros(E, np.int64),
+            pulls=np.zeros(E * K, np.int64),
+            total=np.zeros(E * K * D),
+            mean=np.zeros(E * K * D),
+            variance=np.zeros(E * K * D),
+            spent=np.zeros(E, np.int64),
+            remaining=np.full(E, self.budget, np.int64),
+            ended=np.zeros(E, np.int64),
+            status=np.full(E, ENDED, np.uint8),
+            did=np.zeros(E, np.uint8),
+            terminated=np.zeros(E, np.uint8),
+            truncated=np.zeros(E, np.uint8),
+            reward=np.zeros(E),
+            sample=np.zeros(E * D),
+            bulk=np.zeros(1, np.int64),
+            work=Work.empty(D),
+            arms=np.empty(0, np.int64),
+            samples=np.empty(0),
         )
-        self._bound = (self.arrays.rules, float(pull_cost), *self.arrays[1:-4])
+        self.pulls = sim.pulls.reshape(E, K)
+        self.total, self.mean, self.variance = (table.reshape(shape) for table in (sim.total, sim.mean, sim.variance))
+        self.spent, self.remaining, self.public_seed = sim.spent, sim.remaining.reshape(E, 1), sim.public.reshape(E, 1)
+        self.status, self.did, self.ended, self.reward = sim.status, sim.did, sim.ended, sim.reward
+        self.terminated, self.truncated = sim.terminated.view(np.bool_), sim.truncated.view(np.bool_)
+        self.sample = sim.sample if D == 1 else sim.sample.reshape(E, D)
 
     def begin(self, rows: Ints, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
         """Start the slots `rows` (n,) afresh, as their `episode` (E,) of the root with their `key` (2, E)."""
-        _begin(
-            rows,
-            self.budget,
-            key[0],
-            key[1],
-            episode,
-            self._identity,
-            self._pulls,
-            self._statistics,
-            self._counts,
-            self._flags,
-            self._public,
-        )
+        _begin(self.arrays, rows, key, episode)
 
     def state(self) -> list[NDArray[Any]]:
         """The arrays that hold all attributes; no copies."""
-        return [self._identity, self._pulls, self._statistics, self._counts, self._flags, self._public, self._outcome]
+        sim = self.arrays
+        return [
+            *(sim.key, sim.episode, sim.public, sim.pulls, sim.total, sim.mean, sim.variance, sim.spent, sim.remaining),
+            *(sim.ended, sim.status, sim.did, sim.terminated, sim.truncated, sim.reward, sim.sample),
+        ]
 
     def bind(self, arms: Ints, times: Ints) -> Callable[[], int]:
         """`advance` on these two arrays, which the caller fills before each call with actions that it has checked."""
-        return functools.partial(_advance, *self._bound, arms, times, True)
+        return _advance.bound(self.arrays, arms, times, True)  # type: ignore[no-any-return]
 
     def no_action(self, action: Any) -> str:
         """What is wrong with an action that is out of range."""
-        stop = f"or {self.K} to stop" if self.arrays.rules[LAST] == self.K else "and none stops (stop=False)"
+        stop = f"or {self.K} to stop" if self.arrays.rules.last == self.K else "and none stops (stop=False)"
         return f"an action is {self.pulled} 0 .. {self.K - 1}, {stop}, got {action}"
 
     def advance(self, arms: Ints, times: Ints, answers_checked: bool = True) -> int:
@@ -422,13 +466,13 @@ class Simulator:
         Raises:
             ValueError: naming the first action that is out of range; no episode has then been touched.
         """
-        count: int = _advance(*self._bound, arms, times, answers_checked)
+        count: int = _advance(self.arrays, arms, times, answers_checked)
         if count >= 0 or count == UNCHECKED:
             return count
         if count == UNLOADED:
-            self.arrays.rules[BULK] = bulk_pulls().address
+            self.arrays.bulk[0] = bulk_pulls().address
             return self.advance(arms, times, answers_checked)
         e = -1 - count
-        if not 0 <= arms[e] <= self.arrays.rules[LAST]:
+        if not 0 <= arms[e] <= self.arrays.rules.last:
             raise ValueError(f"{self.no_action(arms[e])} (slot {e})")
         raise ValueError(f"times must be in 1 .. {MOST_TIMES}, got {times[e]} (slot {e})")

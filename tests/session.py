@@ -10,6 +10,7 @@ import sys
 
 import gymnasium as gym
 import numpy as np
+from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
 from rollouts import FORMS, batch, some_action
 
@@ -102,7 +103,8 @@ def kernels() -> dict[str, Dispatcher]:
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] == bandit_envs.__name__:
             for value in vars(module).values():
-                if isinstance(value, Dispatcher) and hasattr(value._cache, "_impl"):
+                value = getattr(value, "compiled", value)  # of a `Kernel`
+                if isinstance(value, Dispatcher) and not isinstance(value._cache, NullCache):
                     found[f"{value.py_func.__module__}.{value.py_func.__name__}"] = value
     return found
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 from bandit_envs import episode_kernel, inlined, number, part
 
 from ..core import bulk
-from ..core.agent import Fields, Ints, Observation
+from ..core.agent import Ints, Observation
 from ..core.bulk import Plans, Sums, Times
 from ..core.confidence import delta_of, lil_width, scale_of
 from ..core.round_policy import BulkPolicy
@@ -159,8 +159,8 @@ class _Elimination(BulkPolicy):
         epsilon, gamma = float(p["epsilon"]), float(p["slack"])
         self.rules = Rules(epsilon, gamma, p["multiplicative"], level, factor, self.uniform)
 
-    def rule(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> Any:
-        return next_pull, (*sums, *self.rules, *state.plans, *times, out)
+    def rule(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> Any:
+        return next_pull, (sums, self.rules, state.plans, times, out)
 
 
 class East(_Elimination):

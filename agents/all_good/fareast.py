@@ -31,7 +31,7 @@ import numpy as np
 from bandit_envs import choice, episode_kernel, inlined, jit, number, part
 
 from ..core import bulk, trees
-from ..core.agent import Fields, Floats, Ints, Observation
+from ..core.agent import Floats, Ints, Observation
 from ..core.bulk import Plans, Sums, Times
 from ..core.confidence import delta_of, lil_width, scale_of
 from ..core.round_policy import BulkPolicy, RoundMemory
@@ -333,5 +333,5 @@ class Fareast(BulkPolicy):
         kept = Kept(np.zeros(E, STATE), np.zeros((E, K), MARK), *Forest.of(E, K))
         return Memory(**RoundMemory.of(E, K), kept=kept)
 
-    def rule(self, sums: Fields, observation: Observation, state: Memory, times: Fields, out: Ints) -> Any:
-        return next_pull, (*sums, *self.rules, *state.plans, *state.kept, *times, out)
+    def rule(self, sums: Sums, observation: Observation, state: Memory, times: Times, out: Ints) -> Any:
+        return next_pull, (sums, self.rules, state.plans, state.kept, times, out)

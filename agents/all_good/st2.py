@@ -24,7 +24,7 @@ import numpy as np
 from bandit_envs import Task, episode_kernel, inlined, number, part
 
 from ..core import trees
-from ..core.agent import Bools, Fields, Floats, Ints, Observation
+from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import bounds_of, delta_of, lil_table, scale_of, tabulated
 from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
@@ -168,8 +168,8 @@ class ST2(PlanPolicy):
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), Forest.of(E, K), np.full(E, np.nan))
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
-        return next_arm, (*seen, *self.rules, *state.forest, state.plans, state.threshold, out)
+    def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
+        return next_arm, (seen, self.rules, state.forest, state.plans, state.threshold, out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         answer = super().recommend(observation, state, slots)

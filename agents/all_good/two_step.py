@@ -26,7 +26,7 @@ import numpy as np
 from bandit_envs import episode_kernel, part
 
 from ..core import trees
-from ..core.agent import Bools, Fields, Floats, Ints, Observation
+from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of, tabulated
 from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
 from ..core.trees import Forest, lower, tree_of, upper
@@ -145,8 +145,8 @@ class TwoStep(PlanPolicy):
         found["best"] = -1
         return Memory(self.new_plans(observation), Forest.of(E, K), found, np.full(E, np.nan))
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
-        return next_arm, (*seen, *self.rules, *state.forest, state.plans, state.found, state.threshold, out)
+    def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
+        return next_arm, (seen, self.rules, state.forest, state.plans, state.found, state.threshold, out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         answer = super().recommend(observation, state, slots)

@@ -28,13 +28,14 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import episode_kernel, inlined, part
+from bandit_envs import inlined, part
 
-from ..core.agent import Fields, Ints, Observation
-from ..core.plan_policy import add, following
+from ..core.agent import Ints, Observation
+from ..core.plan_policy import add
 from .leaning import FORCE, HOLD, PLAIN, Habits, lean
-from .policy import BOUNDARY, Certificate, CertifiedMemory, CertifiedPolicy, Shown, held, is_due, lacking, take_in
-from .ways import Alone, Book, Sides, Way, book_of, cheapest, moved
+from .policy import BOUNDARY, CertifiedMemory, CertifiedPolicy, held, lacking, sampling_rule
+from .policy import stops as is_due
+from .ways import Way, cheapest, moved
 
 __all__ = ["Evidence"]
 
@@ -55,43 +56,33 @@ def steeper(way, pulls):
 
 
 @part
-def plan_pull(e, shown, D, sides, habits, book, alone, certificate, plan, round):
-    """Plan the next pulls; nothing if the answer is certified."""
-    pulls, row = shown.pulls[e], np.int64(e) // habits.per_row
-    take_in(shown, e, D, sides, book, alone, BOUNDARY, plan, round)
-    i, few = cheapest(sides, book), lacking(pulls, round, habits.own[row, FORCE])
-    if i < 0 or (book.value[i] > 0.0 and certificate.need < math.inf):
-        if is_due(shown, e, round, certificate):  # R1
-            return
-        arm = round.arm  # R4
+def stops(ep):
+    """R1: the value of the cheapest way is positive, and the certificate says so."""
+    ep.round.way = cheapest(ep.batch.sides, ep.book)
+    return excluded(ep) and is_due(ep)
+
+
+@inlined
+def excluded(ep):
+    """Whether the value of the cheapest way is positive, where that can stop the episode; or there is no way."""
+    i = ep.round.way
+    return i < 0 or (ep.book.value[i] > 0.0 and ep.batch.certificate.need < math.inf)
+
+
+@sampling_rule(Habits, stops=stops)
+def evidence(ep, habits):
+    """Of the cheapest way, pull the arm that raises the evidence most, R3; or that which the certificate names, R4."""
+    row = np.int64(ep.e) // habits.per_row
+    few = lacking(ep, habits.own[row, FORCE])
+    if few >= 0:
+        arm = few  # R2
+    elif excluded(ep):
+        arm = ep.round.arm  # R4
     else:
-        way = moved(sides, book, i)
-        down = way.down * math.exp(lean(way, i, pulls, round.t, sides, book, habits, row))
-        arm = steeper(Way(way.lowered, way.raised, down, way.up), pulls)  # R3
-    arm = few if few >= 0 else arm  # R2
-    add(plan, arm, held(pulls[arm], len(pulls), sides, habits.own[row, HOLD]))  # R5
-
-
-@episode_kernel
-def next_arm(
-    e: int,
-    shown: Shown,
-    D: int,
-    sides: Sides,
-    habits: Habits,
-    book: Book,
-    alone: Alone,
-    certificate: Certificate,
-    plans,
-    rounds,
-):
-    """The next arm of episode e, K to stop."""
-    plan = plans[e]
-    arm = following(shown, e, plan)
-    if arm < 0:
-        plan_pull(e, shown, D, sides, habits, book_of(book, e), alone, certificate, plan, rounds[e])
-        arm = following(shown, e, plan)
-    return arm if arm >= 0 else shown.pulls.shape[1]
+        way = moved(ep.batch.sides, ep.book, ep.round.way)
+        down = way.down * math.exp(lean(way, ep.round.way, ep.pulls, ep.round.t, ep.batch.sides, ep.book, habits, row))
+        arm = steeper(Way(way.lowered, way.raised, down, way.up), ep.pulls)  # R3
+    add(ep.plan, arm, held(ep, arm, habits.own[row, HOLD]))  # R5
 
 
 @functools.lru_cache(maxsize=64)
@@ -114,21 +105,11 @@ class Evidence(CertifiedPolicy):
     """
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
-    _follows = True
+    _follows, _weighed = True, BOUNDARY
 
     def habits(self, E: int) -> Habits:
         """The habits of E episodes."""
         return _plain(E)
 
-    def rule(self, seen: Fields, observation: Observation, state: CertifiedMemory, out: Ints) -> Any:
-        return next_arm, (
-            *seen,
-            self.task.D,
-            *self.sides,
-            *self.habits(len(out)),
-            *state.book,
-            *self._certificates(state),
-            state.plans,
-            state.rounds,
-            out,
-        )
+    def rule(self, seen: Any, observation: Observation, state: CertifiedMemory, out: Ints) -> Any:
+        return evidence, (seen, self._batch(state), self.habits(len(out)), out)

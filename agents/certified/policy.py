@@ -15,34 +15,40 @@ from bandit_envs import (
     STUDENT,
     AllGood,
     Certifier,
+    Playing,
     Problem,
     Quiet,
     Simulation,
     TopK,
     arm_penalty,
     choice,
-    inlined,
+    episode_kernel,
+    fleeting,
     nearest_way,
     part,
     player,
+    view,
 )
 
-from ..core.agent import FLOAT, INT, Fields, Floats, Ints, Observation, Problems, unfit
+from ..core.agent import FLOAT, INT, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import certified_scale_of, delta_of
-from ..core.plan_policy import PlanPolicy, clear
-from .ways import ALL_GOOD, LOCAL, TOP_K, Book, Sides, fill, put, tell, tell_alone
+from ..core.plan_policy import PlanPolicy, clear, following
+from .ways import ALL_GOOD, LOCAL, TOP_K, Alone, Book, Sides, book_of, fill, put, tell, tell_alone
 
 __all__ = [
     "CERTIFIED_PROBLEMS",
+    "Batch",
     "Certificate",
     "CertifiedMemory",
     "CertifiedPolicy",
+    "Episode",
     "Shown",
     "held",
     "is_certified",
-    "is_due",
     "lacking",
-    "take_in",
+    "observe",
+    "sampling_rule",
+    "stops",
 ]
 
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
@@ -50,7 +56,7 @@ LOOKS = 200  # kernel constants: between two looks at the certificate, the pulls
 HELD = 0.5  # kernel constants: an arm of N pulls is pulled HELD sqrt(N) times in a row
 MANY = 128  # kernel constants: .. of pairs of arms, (K / MANY)^2 times, but N at most
 ROUTINES = ("certifier", "_decider", "_pairs", "_alone")  # attributes that copies look up anew
-BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # kernel constants: see `take_in`
+BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # kernel constants: see `observe`
 
 
 def _tells(kind: type[Problem]) -> bool:
@@ -68,12 +74,14 @@ CERTIFIED_PROBLEMS = Problems(
 )
 
 
+@fleeting
 class Shown(NamedTuple):
     """What the episodes have shown."""
 
     pulls: Ints  # (E, K)
     mean: Floats  # (E, K * D)
     variance: Floats  # (E, K * D)
+    public_seed: Ints  # (E, 1)
 
 
 class Certificate(NamedTuple):
@@ -89,10 +97,42 @@ class Certificate(NamedTuple):
     quick: bool  # it only decides
 
 
-@inlined
-def is_certified(shown, e, round, certificate):
-    """Whether the plug-in answer of episode e is right with probability 1 - delta."""
-    need, numbers, out = certificate.need, certificate.numbers, certificate.out
+class Batch(NamedTuple):
+    """E episodes, but for what they have shown: what an answer must hold, and what is known and planned."""
+
+    D: int
+    sides: Sides
+    weighed: int  # what an arm counts, see `observe`
+    book: Book
+    alone: Alone
+    certificate: Certificate
+    plans: Any  # (E,) of PLAN
+    rounds: Any  # (E,) of ROUND
+
+
+class Episode(NamedTuple):
+    """One of them. Its number is unsigned."""
+
+    e: int
+    shown: Shown
+    batch: Batch
+    pulls: Ints  # (K,)
+    book: Any  # its rows of the `Book`
+    plan: Any
+    round: Any
+
+
+@view
+def episode_of(shown, batch, e):
+    """Episode e of a batch."""
+    return Episode(e, shown, batch, shown.pulls[e], book_of(batch.book, e), batch.plans[e], batch.rounds[e])
+
+
+@part
+def is_certified(ep):
+    """Whether the plug-in answer is right with probability 1 - delta."""
+    shown, e, round, certificate = ep.shown, ep.e, ep.round, ep.batch.certificate
+    need, out = certificate.need, certificate.out
     if need == math.inf:
         return False
     if certificate.nominal:
@@ -105,7 +145,7 @@ def is_certified(shown, e, round, certificate):
         shown.mean[e],
         shown.variance[e],
         certificate.inside,
-        numbers,
+        certificate.numbers,
         certificate.room,
         out,
     )
@@ -117,40 +157,44 @@ def is_certified(shown, e, round, certificate):
     return out[0] >= need
 
 
-@inlined
-def is_due(shown, e, round, certificate):
-    """Whether the answer is certified, looked at now and then: after another 1/200 of the pulls."""
-    if round.t < round.look:
+@part
+def stops(ep):
+    """The stopping rule: whether the answer is certified, looked at after another 1/200 of the pulls."""
+    if ep.round.t < ep.round.look:
         return False
-    round.look = round.t + max(1, round.t // LOOKS)
-    return is_certified(shown, e, round, certificate)
+    ep.round.look = ep.round.t + max(1, ep.round.t // LOOKS)
+    return is_certified(ep)
 
 
 # How far an episode is. `t`: pulls. `fewest`: of an arm, when this was looked up last: it has no fewer now.
 # `look`: pulls at which the certificate is looked at next. `first`, `second`: the way that it begins with.
 # `arm`: of the way to be wrong that the last look found, the one with fewer pulls. `draws`: random numbers used.
-_INTEGERS, _NUMBERS = ("t", "look", "draws", "arm"), ("fewest", "first", "second")
+# `way`: the row of the cheapest way, where a rule has looked it up.
+_INTEGERS, _NUMBERS = ("t", "look", "draws", "arm", "way"), ("fewest", "first", "second")
 ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name in _NUMBERS], align=True)
 
 
-@inlined
-def held(N, K, sides, length=1.0):
-    """How often an arm of N pulls is pulled before all K are looked at again: a share of N that goes to 0 as N grows.
+@part
+def held(ep, arm, length=1.0):
+    """How often an arm is pulled before all K are looked at again: a share of its N pulls that goes to 0 as N grows.
 
     A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than `MANY`, nothing changes. `length`:
     how many times as often.
     """
-    more = min(N, K * K // MANY**2) if sides.kind != LOCAL else 0
+    N, K = ep.pulls[arm], len(ep.pulls)
+    more = min(N, K * K // MANY**2) if ep.batch.sides.kind != LOCAL else 0
     return max(np.int64(HELD * length * math.sqrt(N)), more, 1)
 
 
-@inlined
-def _measure(shown, e, i, sides, book, alone, D, weighed, first):
-    """Take in what arm i has shown; `weighed`: see `take_in`; `first`: the rows are not computed yet."""
+@part
+def _measure(ep, i, first):
+    """Take in what arm i has shown; `first`: the rows are not computed yet."""
+    shown, e, sides, book, weighed = ep.shown, ep.e, ep.batch.sides, ep.book, ep.batch.weighed
     N = float(shown.pulls[e, i])
     bonus = math.log(N) if weighed == BONUS and N > 0.0 else 0.0
     if sides.kind == LOCAL:
-        tell_alone(book, i, D, shown.pulls[e], shown.mean[e], shown.variance[e], alone, sides.need_in - bonus)
+        alone, need = ep.batch.alone, sides.need_in - bonus
+        tell_alone(book, i, ep.batch.D, shown.pulls[e], shown.mean[e], shown.variance[e], alone, need)
         return
     m = shown.mean[e, i]
     if weighed == MEANS:
@@ -159,46 +203,46 @@ def _measure(shown, e, i, sides, book, alone, D, weighed, first):
     v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
     weight, penalty = N if first or weighed != KEPT else max(book.weight[i], 1e-3), -bonus
     if weighed == BOUNDARY and N > 0.0:
-        penalty = arm_penalty(alone.numbers, N, m, v)
+        penalty = arm_penalty(ep.batch.alone.numbers, N, m, v)
     if first:
         put(sides, book, i, m, weight, penalty, v)
     else:
         tell(sides, book, i, m, weight, penalty, v)
 
 
-@inlined
-def take_in(shown, e, D, sides, book, alone, weighed, plan, round):
+@part
+def observe(ep):
     """Take in what the planned pulls have shown, and clear the plan. Returns whether this was the first time.
 
-    Args:
-        weighed: what an arm counts. BOUNDARY: by the boundary, with its penalty; PULLS: its pulls; BONUS: the same,
-            with ln N on top of the value of its ways; KEPT: its pulls at first, later what the book says; MEANS: only
-            its mean is taken in, as the rows are not needed.
+    `weighed` of the batch says what an arm counts. BOUNDARY: by the boundary, with its penalty; PULLS: its pulls;
+    BONUS: the same, with ln N on top of the value of its ways; KEPT: its pulls at first, later what the book says;
+    MEANS: only its mean is taken in, as the rows are not needed.
     """
-    begins, pulls = plan.beginning, shown.pulls[e]
+    plan, round, pulls, sides = ep.plan, ep.round, ep.pulls, ep.batch.sides
+    begins = plan.beginning != 0
     if begins:
         round.t = round.look = round.draws = round.arm = plan.resumed = 0  # the order within a plan does not matter
         round.fewest = round.first = round.second = 0.0
         for i in range(len(pulls)):
             round.t += pulls[i]
-            _measure(shown, e, i, sides, book, alone, D, weighed, True)
-        if sides.kind != LOCAL and weighed != MEANS:
-            fill(sides, book)
+            _measure(ep, i, True)
+        if sides.kind != LOCAL and ep.batch.weighed != MEANS:
+            fill(sides, ep.book)
     else:
         for place in range(np.uint64(plan.size)):
             round.t += plan.times[place]
-            _measure(shown, e, plan.arms[place], sides, book, alone, D, weighed, False)
+            _measure(ep, plan.arms[place], False)
     clear(plan)
     return begins
 
 
 @part
-def lacking(pulls, round, force=1.0):
+def lacking(ep, force=1.0):
     """The arm with the fewest pulls, where they are fewer than sqrt(t) - K / 2, or than this times `force`; else -1.
 
     [Garivier & Kaufmann 2016]
     """
-    K = len(pulls)
+    pulls, round, K = ep.pulls, ep.round, len(ep.pulls)
     wanted = force * (math.sqrt(float(round.t)) - 0.5 * K)
     if round.fewest >= wanted:
         return -1
@@ -209,6 +253,48 @@ def lacking(pulls, round, force=1.0):
     return least if round.fewest < wanted else -1
 
 
+_NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch, own: Own):
+    ep = episode_of(shown, batch, e)
+    arm = following(shown, e, ep.plan)
+    if arm < 0:
+        if observe(ep):
+            begin(ep, own)
+        if not stops(ep):
+            plan(ep, own)
+        arm = following(shown, e, ep.plan)
+    return arm if arm >= 0 else len(ep.pulls)
+"""
+
+
+@part
+def nothing(ep, own):
+    """What most rules do where an episode begins."""
+
+
+def sampling_rule(own: Any, begin: Any = nothing, stops: Any = stops) -> Callable[[Callable[..., None]], Any]:
+    """From a sampling rule, which plans the next pulls of one episode, the kernel of a batch.
+
+    The kernel is `f(shown, batch, own, out)`. Every arm is pulled once. Then the kernel observes what the planned pulls
+    have shown, stops or plans anew, and pulls.
+
+    Args:
+        own: the struct of the rule's own settings and memory: `plan(ep, own)`, for an `Episode`.
+        begin: `begin(ep, own)`, called where an episode begins, or is resumed. stops: `stops(ep)`, the stopping rule.
+    """
+
+    def make(plan: Callable[..., None]) -> Any:
+        place = {
+            "Own": own, "Shown": Shown, "Batch": Batch, "episode_of": episode_of, "following": following,
+            "observe": observe, "begin": begin, "stops": stops, "plan": part(plan), "__name__": plan.__module__,
+        }  # fmt: skip
+        exec(compile(_NEXT_ARM, plan.__code__.co_filename, "exec"), place)
+        function: Any = place["next_arm"]
+        function.__qualname__, function.__doc__ = plan.__qualname__, plan.__doc__
+        return episode_kernel(function)
+
+    return make
+
+
 @dataclass
 class CertifiedMemory:
     """Memory of E episodes."""
@@ -216,8 +302,12 @@ class CertifiedMemory:
     plans: Any  # (E,)
     rounds: Any  # (E,) of ROUND
     book: Book
-    alone: Fields  # room, inside and out of an `Alone`
-    certificate: Fields  # and of a `Certificate`
+    work: Any  # room, inside and out of an `Alone`; those of a `Certificate`
+    batch: Any = None  # the agent and its `Batch` of all this, with addresses that are good in this process alone
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles keep."""
+        return vars(self) | {"batch": None}
 
 
 class CertifiedPolicy(PlanPolicy):
@@ -242,6 +332,7 @@ class CertifiedPolicy(PlanPolicy):
     solves: ClassVar[Collection[str]] = CERTIFIED_PROBLEMS
     promises = ("aggregate", "each", "exact")
     needs = "delta or budget"
+    _weighed: int = PULLS  # see `observe`
     _follows: ClassVar[bool] = False  # whether it pulls an arm of the nearest way that a look has found
     _sampling_boundary: ClassVar[str | None] = (
         None  # of the numbers by which arms are chosen; None: that of the certificate
@@ -347,44 +438,41 @@ class CertifiedPolicy(PlanPolicy):
             "plans": self.new_plans(observation),
             "rounds": np.zeros(E, ROUND),
             "book": Book.empty(E, K),
-            "alone": (rooms[0], inside[:1], out[:5]),
-            "certificate": (rooms[1], inside[1:], out[5:]),
+            "work": ((rooms[0], inside[:1], out[:5]), rooms[1], inside[1:], out[5:]),
         }
 
-    def _certificates(self, state: Any) -> Fields:
-        """The fields of an `Alone` and of a `Certificate`."""
-        need = math.log(1.0 / self.delta) if self.stops else math.inf
-        alone, whole = self._alone, self._decider
-        return (
-            alone.address,
-            alone.numbers,
-            *state.alone,
-            whole.address,
-            whole.numbers,
-            *state.certificate,
-            need,
-            self._nominal,
-            whole is not self.certifier,
-        )
+    def _batch(self, state: Any) -> Batch:
+        """What kernels read of a memory, beside what the episodes have shown."""
+        if state.batch is None or state.batch[0] is not self:
+            alone, whole, (own, room, inside, out) = self._alone, self._decider, state.work
+            need = math.log(1.0 / self.delta) if self.stops else math.inf
+            quick = whole is not self.certifier
+            certificate = Certificate(whole.address, whole.numbers, room, inside, out, need, self._nominal, quick)
+            own = Alone(alone.address, alone.numbers, *own)
+            batch = Batch(
+                self.task.D, self.sides, self._weighed, state.book, own, certificate, state.plans, state.rounds
+            )
+            state.batch = self, batch
+        found: Batch = state.batch[1]
+        return found
 
     def remember(self, observation: Observation) -> Any:
         return CertifiedMemory(**self._common(observation))
 
     @abstractmethod
-    def rule(
-        self, seen: Fields, observation: Observation, state: Any, out: Ints
-    ) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """As for a `PlanPolicy`, with the fields of a `Shown`."""
+    def rule(self, seen: Any, observation: Observation, state: Any, out: Ints) -> Any:
+        """As for a `PlanPolicy`, seen: a `Shown`."""
 
-    def _shown(self, observation: Observation, state: Any) -> Fields:
-        """The fields of a `Shown`, checked."""
+    def _shown(self, observation: Observation, state: Any) -> Shown:
+        """What the episodes have shown, checked."""
         E, K, D = len(state.plans), self.task.K, self.task.D
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
         variance = np.ascontiguousarray(observation["variance"], FLOAT)
+        seed = np.ascontiguousarray(observation["public_seed"], INT)
         if pulls.shape != (E, K) or mean.size != E * K * D or variance.size != mean.size:
             raise unfit(pulls, mean, E)
-        return pulls, mean.reshape(E, K * D), variance.reshape(E, K * D)
+        return Shown(pulls, mean.reshape(E, K * D), variance.reshape(E, K * D), seed)
 
     def choose(self, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(observation["pulls"]), INT)
@@ -395,5 +483,5 @@ class CertifiedPolicy(PlanPolicy):
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(state.plans), INT)
         kernel, arguments = self.rule(self._shown(observation, state), observation, state, out)
-        player(kernel)(*arguments, *simulation, *quiet)
+        player(kernel)(*arguments, Playing(simulation, quiet))
         return out

@@ -38,17 +38,16 @@ from bandit_envs import (
     STUDENT,
     agent_uniform,
     choice,
-    episode_kernel,
     inlined,
     integer,
     number,
     part,
 )
 
-from ..core.agent import Fields, Floats, Ints, Observation
-from ..core.plan_policy import add, following
-from .policy import BONUS, PULLS, Certificate, CertifiedMemory, CertifiedPolicy, Shown, held, is_due, take_in
-from .ways import LOCAL, TOP_K, Alone, Book, Sides, book_of, cheapest, mark_largest, moved, way_of
+from ..core.agent import Floats, Ints, Observation
+from ..core.plan_policy import add
+from .policy import BONUS, PULLS, CertifiedMemory, CertifiedPolicy, held, sampling_rule
+from .ways import LOCAL, TOP_K, cheapest, mark_largest, moved, way_of
 
 __all__ = ["TopTwo"]
 
@@ -67,55 +66,56 @@ class Rules(NamedTuple):
     threshold: float  # of Threshold
 
 
-class Sampled(NamedTuple):
-    """Room for two samples of the posterior."""
+class Own(NamedTuple):
+    """The settings, and room for two samples of the posterior."""
 
+    rules: Rules
     theta: Floats  # (K,)
     first: Any  # (K,) int8
     second: Any  # (K,) int8
 
 
-@inlined
-def uniform(public_seed, e, round, seed):
-    """The next random number in [0, 1) of episode e."""
-    round.draws += 1
-    return agent_uniform(public_seed[e, 0], round.draws - 1, seed)
+@part
+def uniform(ep, own):
+    """The next random number in [0, 1) of an episode."""
+    ep.round.draws += 1
+    return agent_uniform(ep.shown.public_seed[ep.e, 0], ep.round.draws - 1, own.rules.seed)
 
 
 @inlined
-def normal(public_seed, e, round, seed):
+def normal(ep, own):
     """A standard normal number (Box & Muller 1958)."""
-    u, angle = uniform(public_seed, e, round, seed), uniform(public_seed, e, round, seed)
+    u, angle = uniform(ep, own), uniform(ep, own)
     return math.sqrt(-2.0 * math.log1p(-u)) * math.cos(2.0 * math.pi * angle)
 
 
 @part
-def gamma(shape, public_seed, e, round, seed):
+def gamma(shape, ep, own):
     """A number of the Gamma law of this shape, >= 1, and scale 1 (Marsaglia & Tsang 2000)."""
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
-        x = normal(public_seed, e, round, seed)
+        x = normal(ep, own)
         v = (1.0 + c * x) ** 3
         if v > 0.0:
-            u = uniform(public_seed, e, round, seed)
+            u = uniform(ep, own)
             if math.log1p(-u) < 0.5 * x * x + d - d * v + d * math.log(v):
                 return d * v
 
 
 @part
-def answer_of_sample(shown, e, sides, rules, public_seed, round, theta, answer):
-    """Fill in a sample theta of the posterior, and the answer that is right for it."""
-    K = len(theta)
-    for i in range(K):
-        N, m = float(shown.pulls[e, i]), shown.mean[e, i]
+def sample_answer(ep, own, answer):
+    """Draw theta from the posterior, and fill in the answer that is right for it."""
+    sides, theta = ep.batch.sides, own.theta
+    for i in range(len(theta)):
+        N, m = float(ep.pulls[i]), ep.shown.mean[ep.e, i]
         if sides.law == BERNOULLI:
-            hits = gamma(1.0 + N * m, public_seed, e, round, rules.seed)
-            theta[i] = hits / (hits + gamma(1.0 + N * (1.0 - m), public_seed, e, round, rules.seed))
+            hits = gamma(1.0 + N * m, ep, own)
+            theta[i] = hits / (hits + gamma(1.0 + N * (1.0 - m), ep, own))
         else:
-            v = shown.variance[e, i] if sides.law == STUDENT else sides.variance
-            theta[i] = m + math.sqrt(v / N) * normal(public_seed, e, round, rules.seed)
-        answer[i] = theta[i] >= rules.threshold
+            v = ep.shown.variance[ep.e, i] if sides.law == STUDENT else sides.variance
+            theta[i] = m + math.sqrt(v / N) * normal(ep, own)
+        answer[i] = theta[i] >= own.rules.threshold
     if sides.kind == TOP_K:
         mark_largest(theta, sides.k, answer)
 
@@ -135,91 +135,70 @@ def one_of(first, second, u, either):
 
 
 @part
-def thompson(shown, e, sides, rules, public_seed, round, sampled):
-    """TTTS: leader and challenger, or -1 twice."""
-    answer_of_sample(shown, e, sides, rules, public_seed, round, sampled.theta, sampled.first)
+def thompson_pair(ep, own):
+    """TTTS: an arm of a first sampled answer, and one of a second that differs; -1 twice where TRIES samples agree."""
+    sample_answer(ep, own, own.first)
     for _ in range(TRIES):
-        answer_of_sample(shown, e, sides, rules, public_seed, round, sampled.theta, sampled.second)
+        sample_answer(ep, own, own.second)
         same = True
-        for i in range(len(sampled.first)):
-            same &= sampled.first[i] == sampled.second[i]
+        for i in range(len(own.first)):
+            same &= own.first[i] == own.second[i]
         if not same:
-            u = uniform(public_seed, e, round, rules.seed)
-            if sides.kind == LOCAL:
-                i = one_of(sampled.first, sampled.second, u, True)
-                return i, i
-            i = one_of(sampled.first, sampled.second, u, False)
-            u = uniform(public_seed, e, round, rules.seed) if sides.k > 1 else 0.0
-            return i, one_of(sampled.second, sampled.first, u, False)
+            u, local = uniform(ep, own), ep.batch.sides.kind == LOCAL
+            leader = one_of(own.first, own.second, u, local)
+            if local:
+                return leader, leader
+            u = uniform(ep, own) if ep.batch.sides.k > 1 else 0.0
+            return leader, one_of(own.second, own.first, u, False)
     return -1, -1
 
 
 @part
-def plan_pull(e, shown, D, sides, rules, public_seed, book, alone, certificate, sampled, plan, round):
-    """Plan the next pulls, of the leader and the challenger; nothing if the answer is certified."""
-    pulls = shown.pulls[e]
-    if take_in(shown, e, D, sides, book, alone, BONUS if rules.rule == EB_TCI else PULLS, plan, round):
-        round.draws = round.t
-    if is_due(shown, e, round, certificate):
-        return
-    if rules.rule == TTTS:
-        leader, challenger = thompson(shown, e, sides, rules, public_seed, round, sampled)
-    if rules.rule != TTTS or leader < 0:
-        i = cheapest(sides, book)
-        way = moved(sides, book, max(i, 0))
-        leader, challenger = way.lowered, way.raised
-    share = rules.beta
-    if rules.ids and leader != challenger:
-        if rules.rule == TTTS:
-            way = way_of(sides, book, leader, challenger, sides.a, sides.b, sides.floor)
-        down, up = book.weight[leader] * way.down, book.weight[challenger] * way.up
-        share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
-    times = held(min(pulls[leader], pulls[challenger]), len(pulls), sides)
+def leader_share(ep, own, leader, challenger):
+    """With which probability the leader is pulled: beta, or N_i d_i / (N_i d_i + N_j d_j). [You et al. 2023]"""
+    if not own.rules.ids:
+        return own.rules.beta
+    sides, weight = ep.batch.sides, ep.book.weight
+    way = way_of(sides, ep.book, leader, challenger, sides.a, sides.b, sides.floor)
+    down, up = weight[leader] * way.down, weight[challenger] * way.up
+    return down / (down + up) if 0.0 < down + up < math.inf else 0.5
+
+
+@part
+def begin(ep, own):
+    """The random numbers of an episode go on from its pulls."""
+    ep.round.draws = ep.round.t
+
+
+@sampling_rule(Own, begin)
+def top_two(ep, own):
+    """Pull the leader or the challenger, as chance has it: each of `times` pulls anew, those of one arm together."""
+    rules, sides, book = own.rules, ep.batch.sides, ep.book
+    leader, challenger = thompson_pair(ep, own) if rules.rule == TTTS else (-1, -1)
+    if leader < 0:  # EB-TC, EB-TCI
+        closest = moved(sides, book, max(cheapest(sides, book), 0))
+        leader, challenger = closest.lowered, closest.raised
+    times = held(ep, leader if ep.pulls[leader] <= ep.pulls[challenger] else challenger)
     if leader == challenger:
-        add(plan, leader, times)
+        add(ep.plan, leader, times)
         return
+    share = leader_share(ep, own, leader, challenger)
     first, second = leader, challenger
-    if not uniform(public_seed, e, round, rules.seed) < share:
+    if not uniform(ep, own) < share:
         first, second, share = challenger, leader, 1.0 - share
-    as_first = 1
+    count = 1
     for _ in range(times - 1):
-        as_first += uniform(public_seed, e, round, rules.seed) < share
-    add(plan, first, as_first)
-    if as_first < times:
-        add(plan, second, times - as_first)
-
-
-@episode_kernel
-def next_arm(
-    e: int,
-    shown: Shown,
-    D: int,
-    sides: Sides,
-    rules: Rules,
-    public_seed,
-    book: Book,
-    alone: Alone,
-    certificate: Certificate,
-    sampled: Sampled,
-    plans,
-    rounds,
-):
-    """The next arm of episode e, K to stop."""
-    plan = plans[e]
-    arm = following(shown, e, plan)
-    if arm < 0:
-        plan_pull(
-            e, shown, D, sides, rules, public_seed, book_of(book, e), alone, certificate, sampled, plan, rounds[e]
-        )
-        arm = following(shown, e, plan)
-    return arm if arm >= 0 else shown.pulls.shape[1]
+        count += uniform(ep, own) < share
+    add(ep.plan, first, count)
+    if count < times:
+        add(ep.plan, second, times - count)
 
 
 @dataclass
 class Memory(CertifiedMemory):
     """Memory of a top-two rule for E episodes."""
 
-    sampled: Sampled
+    own: Any = None  # an `Own`
 
 
 class TopTwo(CertifiedPolicy):
@@ -275,21 +254,12 @@ class TopTwo(CertifiedPolicy):
 
     def remember(self, observation: Observation) -> Memory:
         K = self.task.K
-        sampled = Sampled(np.zeros(K), np.zeros(K, np.int8), np.zeros(K, np.int8))
-        return Memory(**self._common(observation), sampled=sampled)
+        own = Own(self.rules, np.zeros(K), np.zeros(K, np.int8), np.zeros(K, np.int8))
+        return Memory(**self._common(observation), own=own)
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
-        public_seed = np.ascontiguousarray(observation["public_seed"], np.int64)
-        return next_arm, (
-            *seen,
-            self.task.D,
-            *self.sides,
-            *self.rules,
-            public_seed,
-            *state.book,
-            *self._certificates(state),
-            *state.sampled,
-            state.plans,
-            state.rounds,
-            out,
-        )
+    @property
+    def _weighed(self) -> int:  # type: ignore[override]
+        return BONUS if self.rules.rule == EB_TCI else PULLS
+
+    def rule(self, seen: Any, observation: Observation, state: Memory, out: Ints) -> Any:
+        return top_two, (seen, self._batch(state), state.own, out)

@@ -29,13 +29,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import BERNOULLI, GAUSSIAN, choice, episode_kernel, part
+from bandit_envs import BERNOULLI, GAUSSIAN, choice, part
 
-from ..core.agent import Fields, Floats, Ints, Observation
-from ..core.plan_policy import add, following
-from .policy import KEPT, MEANS, Certificate, CertifiedMemory, CertifiedPolicy, Shown, held, is_due, lacking, take_in
+from ..core.agent import Floats, Ints, Observation
+from ..core.plan_policy import add
+from .policy import KEPT, MEANS, CertifiedMemory, CertifiedPolicy, held, lacking, sampling_rule
 from .proportions import best_arm_proportions, step
-from .ways import LOCAL, TOP_K, Alone, Book, Sides, book_of
+from .ways import LOCAL, TOP_K
 
 __all__ = ["TrackAndStop"]
 
@@ -52,9 +52,10 @@ class Rules(NamedTuple):
     cumulative: bool  # C-tracking
 
 
-class Game(NamedTuple):
-    """The proportions."""
+class Own(NamedTuple):
+    """The rules, and the proportions."""
 
+    rules: Rules
     w: Floats  # (E, K)
     x: Floats  # (E, K) D2: w_a / w_b
     sums: Floats  # (E, K) C-tracking: of w^eps
@@ -64,42 +65,43 @@ class Game(NamedTuple):
 
 
 @part
-def solve(e, sides, rules, book, round, game):
-    """Bring the proportions up to date."""
-    K, w = len(book.mean), game.w[e]
-    if rules.exact:
-        if round.t >= game.due[e]:
-            game.due[e] = round.t + max(1, round.t // GROWTH)
-            y, cost, x = game.y[e], game.cost, game.x[e]
-            game.y[e] = best_arm_proportions(sides.law, -sides.b, sides.variance, book.mean, y, cost, x, w)
+def solve(ep, own):
+    """Bring the proportions w*(m) up to date."""
+    e, sides, book, round, K = ep.e, ep.batch.sides, ep.book, ep.round, len(ep.pulls)
+    w = own.w[e]
+    if own.rules.exact:  # D2
+        if round.t >= own.due[e]:
+            own.due[e] = round.t + max(1, round.t // GROWTH)
+            y, cost, x = own.y[e], own.cost, own.x[e]
+            own.y[e] = best_arm_proportions(sides.law, -sides.b, sides.variance, book.mean, y, cost, x, w)
         return
-    if sides.kind != LOCAL:
+    if sides.kind != LOCAL:  # D3
         round.draws += 1
         step(sides, book, book.weight.sum() * FORGET / (round.draws + K))
     total = 0.0
     for a in range(K):
-        w[a] = 1.0 / min(max(book.scale[a], 1e-300), 1e300) if sides.kind == LOCAL else book.weight[a]
+        w[a] = 1.0 / min(max(book.scale[a], 1e-300), 1e300) if sides.kind == LOCAL else book.weight[a]  # D4
         total += w[a]
     for a in range(K):
         w[a] /= total
 
 
 @part
-def behind(e, pulls, cumulative, round, game):
-    """The arm that is furthest behind its share."""
-    K, found, most, wanted = len(pulls), 0, -math.inf, game.sums[e]
-    for a in range(K):
-        lag = (wanted[a] if cumulative else round.t * game.w[e, a]) - pulls[a]
+def behind(ep, own):
+    """The arm that is furthest behind its share: argmax t w*_a - N_a, or of the sums of C-tracking."""
+    found, most, wanted = 0, -math.inf, own.sums[ep.e]
+    for a in range(len(ep.pulls)):
+        lag = (wanted[a] if own.rules.cumulative else ep.round.t * own.w[ep.e, a]) - ep.pulls[a]
         if lag > most + TIED:
             found, most = a, lag
     return found
 
 
 @part
-def count_on(e, times, round, game):
-    """Add w^eps to the sums of C-tracking, so many times."""
-    w, sums, above, K = game.w[e], game.sums[e], 0.0, game.w.shape[1]
-    epsilon = 0.5 / math.sqrt(float(K * K) + round.t)
+def count_on(ep, times, own):
+    """Add w^eps to the sums of C-tracking, so many times.   D6"""
+    w, sums, above, K = own.w[ep.e], own.sums[ep.e], 0.0, len(ep.pulls)
+    epsilon = 0.5 / math.sqrt(float(K * K) + ep.round.t)
     for a in range(K):
         above += max(w[a] - epsilon, 0.0)
     for a in range(K):
@@ -107,54 +109,32 @@ def count_on(e, times, round, game):
 
 
 @part
-def plan_pull(e, shown, D, sides, rules, book, alone, certificate, game, plan, round):
-    """Plan the next pulls; nothing if the answer is certified."""
-    pulls = shown.pulls[e]
-    if take_in(shown, e, D, sides, book, alone, MEANS if rules.exact else KEPT, plan, round):
-        game.due[e], game.y[e] = 0, 0.0
-        for i in range(len(pulls)):
-            game.sums[e, i], game.x[e, i] = float(pulls[i]), 0.0
-    if is_due(shown, e, round, certificate):
-        return
-    solve(e, sides, rules, book, round, game)
-    if rules.cumulative:
-        count_on(e, 1, round, game)
-        arm = behind(e, pulls, True, round, game)
-        count_on(e, held(pulls[arm], len(pulls), sides) - 1, round, game)
+def begin(ep, own):
+    """The sums of C-tracking go on from the pulls, and w* is to be solved."""
+    own.due[ep.e], own.y[ep.e] = 0, 0.0
+    for i in range(len(ep.pulls)):
+        own.sums[ep.e, i], own.x[ep.e, i] = float(ep.pulls[i]), 0.0
+
+
+@sampling_rule(Own, begin)
+def track(ep, own):
+    """Pull the arm that is furthest behind its share of w*(m), D8; by D-tracking one that lacks pulls before."""
+    solve(ep, own)
+    if own.rules.cumulative:
+        count_on(ep, 1, own)
+        arm = behind(ep, own)
+        count_on(ep, held(ep, arm) - 1, own)
     else:
-        few = lacking(pulls, round)
-        arm = few if few >= 0 else behind(e, pulls, False, round, game)
-    add(plan, arm, held(pulls[arm], len(pulls), sides))
-
-
-@episode_kernel
-def next_arm(
-    e: int,
-    shown: Shown,
-    D: int,
-    sides: Sides,
-    rules: Rules,
-    book: Book,
-    alone: Alone,
-    certificate: Certificate,
-    game: Game,
-    plans,
-    rounds,
-):
-    """The next arm of episode e, K to stop."""
-    plan = plans[e]
-    arm = following(shown, e, plan)
-    if arm < 0:
-        plan_pull(e, shown, D, sides, rules, book_of(book, e), alone, certificate, game, plan, rounds[e])
-        arm = following(shown, e, plan)
-    return arm if arm >= 0 else shown.pulls.shape[1]
+        few = lacking(ep)
+        arm = few if few >= 0 else behind(ep, own)
+    add(ep.plan, arm, held(ep, arm))
 
 
 @dataclass
 class Memory(CertifiedMemory):
     """Memory of Track-and-Stop for E episodes."""
 
-    game: Game
+    own: Any = None  # an `Own`
 
 
 class TrackAndStop(CertifiedPolicy):
@@ -199,19 +179,12 @@ class TrackAndStop(CertifiedPolicy):
     def remember(self, observation: Observation) -> Memory:
         E, K = len(observation["pulls"]), self.task.K
         w, x, sums = np.zeros((3, E, K))
-        game = Game(w, x, sums, np.zeros(E), np.zeros(E, np.int64), np.zeros(K))
-        return Memory(**self._common(observation), game=game)
+        own = Own(self.rules, w, x, sums, np.zeros(E), np.zeros(E, np.int64), np.zeros(K))
+        return Memory(**self._common(observation), own=own)
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
-        return next_arm, (
-            *seen,
-            self.task.D,
-            *self.sides,
-            *self.rules,
-            *state.book,
-            *self._certificates(state),
-            *state.game,
-            state.plans,
-            state.rounds,
-            out,
-        )
+    @property
+    def _weighed(self) -> int:  # type: ignore[override]
+        return MEANS if self.rules.exact else KEPT
+
+    def rule(self, seen: Any, observation: Observation, state: Memory, out: Ints) -> Any:
+        return track, (seen, self._batch(state), state.own, out)

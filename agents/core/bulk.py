@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import PULLS_LIMIT, inlined, jit, part, view
+from bandit_envs import PULLS_LIMIT, fleeting, inlined, jit, part, view
 
 from .agent import Bools, Floats, Ints
 
@@ -28,6 +28,7 @@ _NUMBERS, _FLAGS = ("size", "times", "place", "left", "made", "last"), ("beginni
 BOOK = np.dtype([*((name, np.int64) for name in _NUMBERS), *((name, np.bool_) for name in _FLAGS)], align=True)
 
 
+@fleeting
 class Sums(NamedTuple):
     """What the episodes have shown."""
 
@@ -35,6 +36,7 @@ class Sums(NamedTuple):
     total: Floats  # (E, K) sums of samples
 
 
+@fleeting
 class Times(NamedTuple):
     """How often the chosen arms are to be pulled."""
 

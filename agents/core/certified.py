@@ -22,12 +22,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from bandit_envs import (
-    BULK,
     ENDED,
     LIVE,
     MOST_TIMES,
@@ -36,10 +35,13 @@ from bandit_envs import (
     Quiet,
     Simulation,
     Task,
+    fleeting,
     inlined,
     jit,
+    kernel,
     nearest_way,
     number,
+    part,
     pull,
 )
 
@@ -77,55 +79,79 @@ def ahead(book, t, K):
     book.due = t + max(K // FEW, t // SHARE, 1) if book.over else after(book.due, t, K)
 
 
-@inlined
-def look(book, e, t, seen, judge, room):
-    """Look whether the answer of episode e, of t pulls, is certified.
+@fleeting
+class Judge(NamedTuple):
+    """What the episodes have shown, the certifier, and room for it."""
 
-    Args:
-        book: of the episode.
-        seen: pulls (E, K), means and variances (E, K) or (E, K * D).
-        judge: address and numbers of the certifier, and what its first result must reach.
-        room: of the certifier; the answer, (K,); its results.
-    """
-    pulls, mean, variance = seen
-    address, numbers, level = judge
-    work, inside, out = room
+    pulls: Ints  # (E, K)
+    mean: Any  # (E, K * D)
+    variance: Any
+    address: int
+    numbers: Any
+    level: float  # what its first result must reach
+    work: Any
+    inside: Any  # (K,) int8, the answer
+    out: Any  # (2 + 3 K,)
+
+
+@fleeting
+class Chosen(NamedTuple):
+    """Arms, and how often to pull each, (E,)."""
+
+    arms: Ints
+    times: Ints
+
+
+@fleeting
+class Going(NamedTuple):
+    """What is played, and how far: of each episode, by this agent and by the one within."""
+
+    sim: Simulation
+    status: Any  # (E,) as the agent within sees it
+    limit: Ints  # (E,) pulls
+    most: Ints  # (E,)
+
+
+@part
+def look(book, e, t, judge):
+    """Look whether the answer of episode e, of t pulls, is certified."""
+    pulls, inside, out = judge.pulls, judge.inside, judge.out
     inside[0] = -1
     out[1], out[3] = book.first, book.second
-    nearest_way(address, pulls[e], mean[e], variance[e], inside, numbers, work, out)
+    nearest_way(judge.address, pulls[e], judge.mean[e], judge.variance[e], inside, judge.numbers, judge.work, out)
     book.first, book.second, book.looked = out[1], out[3], t
     book.arm = min(max(np.int64(out[2]), 0), len(inside) - 1)
-    if out[0] >= level:
+    if out[0] >= judge.level:
         book.held = t
     elif book.over:
         rare = np.argmin(pulls[e])
         book.arm = rare if pulls[e, rare] < max(math.sqrt(t) - 0.5 * len(inside), 1.0) else book.arm
 
 
-@inlined
-def begins(book, e, t, seen, judge, room):
+@part
+def begins(book, e, t, judge):
     """What is decided before the agent within is asked: K to stop, an arm where it is not asked any more, else ASK."""
-    K = len(room[1])
+    K = len(judge.inside)
     if t == 0:
         book.due, book.held, book.over, book.looked, book.first, book.second = K, -1, 0, -1, 0.0, 0.0
     if t >= book.due:
         ahead(book, t, K)
-        look(book, e, t, seen, judge, room)
+        look(book, e, t, judge)
     if book.held == t:
         return np.int64(K)
     return book.arm if book.over else np.int64(ASK)
 
 
-@inlined
-def resolved(book, e, t, arm, times, seen, judge, room):
+@part
+def resolved(book, e, t, arm, times, judge):
     """Arm and times of what the agent within has chosen: where it stops, what a certificate lacks."""
-    K = len(room[1])
+    K = len(judge.inside)
     if arm != K:
         return arm, times
     book.over = 1
     ahead(book, t, K)
     if book.looked != t:
-        look(book, e, t, seen, judge, room)
+        look(book, e, t, judge)
     if book.held == t:
         return arm, times
     return book.arm, min(book.due - t, MOST_TIMES)
@@ -141,78 +167,78 @@ def _totals(pulls, out):
         out[e] = t
 
 
-@jit
-def _begin(books, spent, seen, judge, room, out, times):
-    """`begins` of all episodes, into out (E,) and times (E,). Returns how many the agent within is to be asked of."""
+@kernel
+def _begin(books, spent, judge: Judge, out: Chosen):
+    """`begins` of all episodes, into `out`. Returns how many the agent within is to be asked of."""
     asked = 0
-    for e in range(len(out)):
+    for e in range(len(spent)):
         t = spent[e]
-        out[e] = begins(books[e], e, t, seen, judge, room)
-        times[e] = min(books[e].due - t, MOST_TIMES)
-        asked += out[e] == ASK
+        out.arms[e] = begins(books[e], e, t, judge)
+        out.times[e] = min(books[e].due - t, MOST_TIMES)
+        asked += out.arms[e] == ASK
     return asked
 
 
-@jit
-def _resolve(books, spent, seen, judge, room, arms, counts, out, times):
-    """Fill in what the agent within has chosen, arms (E,) and counts (E,), where it was asked."""
-    for e in range(len(out)):
-        if out[e] == ASK:
-            out[e], times[e] = resolved(books[e], e, spent[e], arms[e], counts[e], seen, judge, room)
+@kernel
+def _resolve(books, spent, judge: Judge, chosen: Chosen, out: Chosen):
+    """Fill in what the agent within has chosen where it was asked."""
+    for e in range(len(spent)):
+        if out.arms[e] == ASK:
+            out.arms[e], out.times[e] = resolved(books[e], e, spent[e], chosen.arms[e], chosen.times[e], judge)
 
 
-@jit
-def _begin_play(books, sim, flags, limit, seen, judge, room, out, times, most):
+@kernel
+def _begin_play(books, going: Going, judge: Judge, out: Chosen):
     """`begins` of all episodes whose decision `out` is ASK, and how far the agent within may play each.
 
-    Episodes that it must not play are marked as ended in `flags`. Returns how many it may play.
+    Episodes that it must not play are marked as ended. Returns how many it may play.
     """
-    asked = 0
-    for e in range(len(out)):
-        if out[e] != ASK:  # it is decided
-            flags[0, e] = ENDED
+    asked, sim = 0, going.sim
+    for e in range(len(books)):
+        if out.arms[e] != ASK:  # it is decided
+            going.status[e] = ENDED
             continue
-        out[e] = len(room[1])
-        while sim.flags[0, e] != ENDED:
-            t, book = sim.counts[0, e], books[e]
-            out[e] = begins(book, e, t, seen, judge, room)
-            if out[e] == ASK:
-                most[e] = min(limit[e], book.due)
+        out.arms[e] = len(judge.inside)
+        while sim.status[e] != ENDED:
+            t, book = sim.spent[e], books[e]
+            out.arms[e] = begins(book, e, t, judge)
+            if out.arms[e] == ASK:
+                going.most[e] = min(going.limit[e], book.due)
                 asked += 1
                 break
-            times[e] = min(book.due - t, MOST_TIMES)
-            if not _made(sim, e, out[e], times[e], limit[e]):
+            out.times[e] = min(book.due - t, MOST_TIMES)
+            if not _made(sim, e, out.arms[e], out.times[e], going.limit[e]):
                 break
-        flags[0, e] = sim.flags[0, e] if out[e] == ASK else ENDED
+        going.status[e] = sim.status[e] if out.arms[e] == ASK else ENDED
     return asked
 
 
 @inlined
 def _made(sim, e, arm, times, limit):
     """Pull an arm so many times, unless it is for somebody else to look at. Returns whether it was pulled."""
-    allowed = sim.flags[0, e] == LIVE and 0 <= arm < sim.rules[1] and 1 <= times <= limit - sim.counts[0, e]
-    if allowed and (times == 1 or sim.rules[BULK] != 0):
+    allowed = sim.status[e] == LIVE and 0 <= arm < sim.rules.K and 1 <= times <= limit - sim.spent[e]
+    if allowed and (times == 1 or sim.bulk[0] != 0):
         pull(sim, np.uint64(e), arm, times)
         return True
     return False
 
 
-@jit
-def _go_on(books, sim, limit, seen, judge, room, arms, counts, out, times):
-    """Make the pulls that the agent within has chosen, arms (E,) and counts (E,), as far as nobody must see them."""
-    for e in range(len(out)):
-        if out[e] == ASK:
-            t, book = sim.counts[0, e], books[e]
-            arm, n = arms[e], counts[e]
-            if sim.flags[0, e] == LIVE:
+@kernel
+def _go_on(books, going: Going, judge: Judge, chosen: Chosen, out: Chosen):
+    """Make the pulls that the agent within has chosen, as far as nobody must see them."""
+    sim = going.sim
+    for e in range(len(books)):
+        if out.arms[e] == ASK:
+            t, book, arm, n = sim.spent[e], books[e], chosen.arms[e], chosen.times[e]
+            if sim.status[e] == LIVE:
                 if t >= book.due:
-                    ahead(book, t, len(room[1]))
-                    look(book, e, t, seen, judge, room)
-                arm, n = (np.int64(len(room[1])), n) if book.held == t else (arm, n)
+                    ahead(book, t, len(judge.inside))
+                    look(book, e, t, judge)
+                arm, n = (np.int64(len(judge.inside)), n) if book.held == t else (arm, n)
                 if book.held != t:
-                    arm, n = resolved(book, e, t, arm, n, seen, judge, room)
-            if not _made(sim, e, arm, n, limit[e]):
-                out[e], times[e] = arm, n
+                    arm, n = resolved(book, e, t, arm, n, judge)
+            if not _made(sim, e, arm, n, going.limit[e]):
+                out.arms[e], out.times[e] = arm, n
 
 
 @dataclass
@@ -317,20 +343,20 @@ class Certified(Agent):
         _first(books, spent, self.task.K)
         return CertifiedMemory(books, self.agent._made(observation))
 
-    def _tools(self, pulls: Ints, mean: Any, variance: Any) -> tuple[Any, Any, Any]:
-        """The statistics, the certifier, and room for it, as kernels take them."""
-        E, decider = len(pulls), self._decider
-        seen = pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1)
-        judge = decider.address, decider.numbers, math.log(1.0 / self.delta)
-        return seen, judge, (np.zeros(decider.room), np.empty(self.task.K, np.int8), np.zeros(2 + 3 * self.task.K))
+    def _judge(self, pulls: Ints, mean: Any, variance: Any) -> Judge:
+        """The statistics, the certifier, and room for it."""
+        E, K, decider = len(pulls), self.task.K, self._decider
+        shown = pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1)
+        rooms = np.zeros(decider.room), np.empty(K, np.int8), np.zeros(2 + 3 * K)
+        return Judge(*shown, decider.address, decider.numbers, math.log(1.0 / self.delta), *rooms)
 
-    def _asked(self, chosen: Any, E: int) -> tuple[Ints, Ints]:
+    def _asked(self, chosen: Any, E: int) -> Chosen:
         """What the agent within has chosen: arms (E,) and how often to pull each (E,)."""
         if self.agent._brought:
             chosen = self.agent._decided(chosen, (E,))
         arms, counts = chosen if isinstance(chosen, tuple) else (chosen, None)
         arms = np.ascontiguousarray(arms, np.int64)
-        return arms, np.ones(E, np.int64) if counts is None else np.ascontiguousarray(counts, np.int64)
+        return Chosen(arms, np.ones(E, np.int64) if counts is None else np.ascontiguousarray(counts, np.int64))
 
     def choose(self, observation: Observation, state: CertifiedMemory) -> tuple[Ints, Ints]:
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
@@ -338,14 +364,13 @@ class Certified(Agent):
         E = len(pulls)
         if len(state.books) != E:
             raise ValueError(f"pulls {pulls.shape} do not fit a memory of {len(state.books)} episodes")
-        spent, out, times = np.empty(E, np.int64), np.empty(E, np.int64), np.empty(E, np.int64)
+        spent, out = np.empty(E, np.int64), Chosen(np.empty(E, np.int64), np.empty(E, np.int64))
         _totals(pulls, spent)
-        tools = self._tools(pulls, mean, variance)
+        judge = self._judge(pulls, mean, variance)
         state.inner = self.agent._begun(observation, state.inner)
-        if _begin(state.books, spent, *tools, out, times):
-            arms, counts = self._asked(self.agent.choose(observation, state.inner), E)
-            _resolve(state.books, spent, *tools, arms, counts, out, times)
-        return out, times
+        if _begin(state.books, spent, judge, out):
+            _resolve(state.books, spent, judge, self._asked(self.agent.choose(observation, state.inner), E), out)
+        return out.arms, out.times
 
     @property
     def plays(self) -> bool:
@@ -360,17 +385,15 @@ class Certified(Agent):
     ) -> tuple[Ints, Ints]:
         E, books = len(state.books), state.books
         state.inner = self.agent._begun(observation, state.inner)
-        out, times = np.full(E, ASK), np.ones(E, np.int64)
-        flags = simulation.flags.copy()
-        within = simulation._replace(flags=flags)  # where this agent decides, the one within has nothing to play
-        steps = np.minimum(quiet.most - simulation.counts[0], quiet.steps)
-        limit, most = simulation.counts[0] + steps, np.zeros(E, np.int64)
-        tools = self._tools(observation["pulls"], observation["mean"], observation["variance"])
-        while _begin_play(books, simulation, flags, limit, *tools, out, times, most):
-            chosen = self.agent.played(within, Quiet(most, quiet.steps), observation, state.inner)
-            arms, counts = self._asked(chosen, E)
-            _go_on(books, simulation, limit, *tools, arms, counts, out, times)
-        return out, times
+        out, status = Chosen(np.full(E, ASK), np.ones(E, np.int64)), simulation.status.copy()
+        within = simulation._replace(status=status)  # where this agent decides, the one within has nothing to play
+        steps = np.minimum(quiet.most - simulation.spent, quiet.steps)
+        going = Going(simulation, status, simulation.spent + steps, np.zeros(E, np.int64))
+        judge = self._judge(observation["pulls"], observation["mean"], observation["variance"])
+        while _begin_play(books, going, judge, out):
+            chosen = self.agent.played(within, Quiet(going.most, quiet.steps), observation, state.inner)
+            _go_on(books, going, judge, self._asked(chosen, E), out)
+        return out.arms, out.times
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The plug-in answer, which is what is certified."""

@@ -23,15 +23,14 @@ from bandit_envs import (
     LIVE,
     Block,
     Measure,
-    Quiet,
-    Simulation,
+    Playing,
     assemble,
     block_of_pulls,
     call_routine,
     carray,
     inlined,
     jit,
-    lean,
+    kernel,
     pointer,
     pull_once,
     routine,
@@ -220,7 +219,7 @@ def look(rule, board, sim, e, room):
 
     Returns 0, or what stands in place of the next arm: the index of that arm is then not taken in.
     """
-    K, D, a = np.uint64(sim.rules[1]), np.uint64(sim.rules[2]), np.uint64(board.last[e])
+    K, D, a = np.uint64(sim.rules.K), np.uint64(sim.rules.D), np.uint64(board.last[e])
     o, scan = e * K + a, len(board.levels) == 0
     pulls = sim.pulls[o]
     if pulls == 0 and scan:
@@ -232,11 +231,11 @@ def look(rule, board, sim, e, room):
         T, x, variance = room.numbers[0], room.numbers[1], room.numbers[2]
         T[0], variance[0] = float(pulls), 0.0
         for d in range(D):
-            variance[0] += sim.statistics[2, o * D + d] / D
+            variance[0] += sim.variance[o * D + d] / D
         if rule.measure == 0:
-            x[0] = sim.statistics[1, o]
+            x[0] = sim.mean[o]
         elif np.isnan(board.given[e]):
-            call_routine(rule.measure, sim.pulls[o:], sim.statistics[1, o * D :], 1, rule.told, x)
+            call_routine(rule.measure, sim.pulls[o:], sim.mean[o * D :], 1, rule.told, x)
             if x[0] == UNDECIDED:
                 return UNPLAYED
         else:
@@ -269,20 +268,22 @@ def choose(board, e):
     return arm
 
 
-def play_all(rule: Any, board: Any, sim: Any, quiet: Any, room: Any, out: Any) -> None:
+@functools.partial(kernel, nogil=True)
+def play(rule: Rule, board: Board, playing: Playing, room: Block, out):
     """Play every episode whose `out` is UNPLAYED, as `player` does.
 
     Where no margin is measured, all episodes are to be played: blocks side by side as far as all are quiet, then each
     on its own. An index that is no number is told by an action NO_NUMBER; an episode whose next margin the problem's
     routine leaves undecided stays UNPLAYED.
     """
-    E, K, sound = len(out), sim.rules[1], True
+    sim, quiet = playing.sim, playing.quiet
+    E, K, sound = len(out), sim.rules.K, True
     for begin in range(0, E, BLOCK):
         end = min(begin + BLOCK, E)
         steps, live = quiet.steps, len(board.levels) == 0 and end - begin >= FEW and rule.measure == 0
         for episode in range(begin, end):
-            live &= sim.flags[0, episode] == LIVE
-            steps = min(steps, quiet.most[episode] - sim.counts[0, episode])
+            live &= sim.status[episode] == LIVE
+            steps = min(steps, quiet.most[episode] - sim.spent[episode])
         steps = steps if live else 0
         if steps > 0:
             for episode in range(begin, end):
@@ -295,13 +296,13 @@ def play_all(rule: Any, board: Any, sim: Any, quiet: Any, room: Any, out: Any) -
             if out[e] != UNPLAYED:
                 continue
             out[e] = K
-            while sim.flags[0, e] != ENDED:
+            while sim.status[e] != ENDED:
                 told = look(rule, board, sim, e, room)
                 if told < 0:
                     out[e] = told
                     break
                 arm = choose(board, e)
-                if left == 0 or sim.flags[0, e] != LIVE or sim.counts[0, e] >= quiet.most[e]:
+                if left == 0 or sim.status[e] != LIVE or sim.spent[e] >= quiet.most[e]:
                     out[e] = arm
                     break
                 pull_once(sim, e, arm)
@@ -309,16 +310,6 @@ def play_all(rule: Any, board: Any, sim: Any, quiet: Any, room: Any, out: Any) -
     if not sound:
         out[0] = NO_NUMBER
 
-
-play: Callable[..., None] = lean(
-    assemble(
-        play_all,
-        "play",
-        {"rule": Rule, "board": Board, "sim": Simulation, "quiet": Quiet, "room": Block, "out": None},
-        "    one(rule, board, sim, quiet, room, out)\n",
-    ),
-    nogil=True,
-)
 
 # --- rules ------------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Block, Measure, Problem, Quiet, Simulation, Task, errors_of, jit, numbers
+from bandit_envs import Block, Measure, Playing, Problem, Quiet, Simulation, Task, errors_of, jit, numbers
 
 from .agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
 from .coordinates import CoordinateMemory, judge
@@ -352,12 +352,13 @@ class IndexPolicy(Agent):
         m, compiled = state, self.compiled
         assert compiled is not None
         out, given = np.full(len(m.last), UNPLAYED), np.full(len(m.last), math.nan)
+        playing = Playing(simulation, quiet)
         board = Board(m.table, m.levels, m.last, float(self.first), bool(self.running), self._brought, given)
-        play(*compiled.rule, *board, *simulation, *quiet, *Block.empty(), out)
+        play(compiled.rule, board, playing, Block.empty(), out)
         while (rows := np.flatnonzero(out == UNPLAYED)).size:  # the problem's routine leaves margins to `arm_margin`
-            x = simulation.statistics[1].reshape(len(out), self.task.K, -1)[rows, m.last[rows]]
+            x = simulation.mean.reshape(len(out), self.task.K, -1)[rows, m.last[rows]]
             given[rows] = self.problem.arm_margin(x if self.task.D > 1 else x[:, 0])
-            play(*compiled.rule, *board, *simulation, *quiet, *Block.empty(), out)
+            play(compiled.rule, board, playing, Block.empty(), out)
         if (out == NO_NUMBER).any():
             raise ValueError(f"the index of {self.name} must be a number, got NaN")
         return out

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bandit_envs import Quiet, Simulation, inlined, player, view
+from bandit_envs import Playing, Quiet, Simulation, fleeting, inlined, player, view
 
-from .agent import FLOAT, INT, Agent, Fields, Floats, Ints, Observation, unfit
+from .agent import FLOAT, INT, Agent, Floats, Ints, Observation, unfit
 
 __all__ = ["PlanMemory", "PlanPolicy", "Seen", "add", "clear", "following", "planned"]
 
@@ -35,6 +35,7 @@ PLAN = np.dtype(
 )
 
 
+@fleeting
 class Seen(NamedTuple):
     """What the episodes have shown."""
 
@@ -121,12 +122,12 @@ class PlanPolicy(Agent):
 
     @abstractmethod
     def rule(
-        self, seen: Fields, observation: Observation, state: Any, out: Ints
+        self, seen: Seen, observation: Observation, state: Any, out: Ints
     ) -> tuple[Callable[..., None], tuple[Any, ...]]:
         """The kernel of the next arm of an episode, made by `episode_kernel`, and its arguments.
 
         Args:
-            seen: pulls and means, the fields of a `Seen`.
+            seen: pulls and means.
             observation: the statistics.
             state: the memory.
             out: (E,), the last of the arguments, which the kernel fills in.
@@ -138,7 +139,7 @@ class PlanPolicy(Agent):
         if len(pulls) != len(state.plans) or mean.shape != pulls.shape:
             raise unfit(pulls, mean, len(state.plans))
         out = np.empty(len(pulls), INT)
-        kernel, arguments = self.rule((pulls, mean), observation, state, out)
+        kernel, arguments = self.rule(Seen(pulls, mean), observation, state, out)
         kernel(*arguments)
         if self._brought:
             self._check_plans(state)
@@ -150,9 +151,9 @@ class PlanPolicy(Agent):
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(state.plans), INT)
-        live = observation["pulls"], observation["mean"]
+        live = Seen(observation["pulls"], observation["mean"])
         kernel, arguments = self.rule(live, observation, state, out)
-        player(kernel)(*arguments, *simulation, *quiet)
+        player(kernel)(*arguments, Playing(simulation, quiet))
         if self._brought:
             self._check_plans(state)
         return out

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bandit_envs import MOST_TIMES, Quiet, Simulation, player, slot_kernel
+from bandit_envs import MOST_TIMES, Playing, Quiet, Simulation, player, slot_kernel
 
-from .agent import FLOAT, INT, Agent, Bools, Fields, Floats, Ints, Observation, unfit
-from .bulk import BOOK, Plans, Times, following, plan_of, watch
+from .agent import FLOAT, INT, Agent, Bools, Floats, Ints, Observation, unfit
+from .bulk import BOOK, Plans, Sums, Times, following, plan_of, watch
 
 __all__ = ["BulkPolicy", "PlansPulls", "RoundMemory", "RoundPolicy"]
 
@@ -83,23 +83,23 @@ class PlansPulls(Agent):
         return RoundMemory(**RoundMemory.of(*observation["pulls"].shape))
 
     @abstractmethod
-    def next_pulls(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> None:
+    def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:
         """Fill in the next arm of each episode, and how often to pull it.
 
         Args:
-            sums: pulls and sums of samples, the fields of a `Sums`.
+            sums: pulls and sums of samples.
             observation: the statistics.
             state: the memory.
-            times: the fields of a `Times`.
+            times: what it fills in.
             out: (E,) arms, K to stop.
         """
 
     def choose(self, observation: Observation, state: Any) -> tuple[Ints, Ints]:
         sums, times, arms = self._arrays(observation, state)
         self.next_pulls(sums, observation, state, times, arms)
-        return arms, times[0]
+        return arms, times.out
 
-    def _arrays(self, observation: Observation, state: Any) -> tuple[Fields, tuple[Ints, int], Ints]:
+    def _arrays(self, observation: Observation, state: Any) -> tuple[Sums, Times, Ints]:
         """Pulls and sums, once they have been found to fit the memory; and room for numbers of pulls, and for arms."""
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         total = np.ascontiguousarray(observation["total"], FLOAT)
@@ -107,7 +107,7 @@ class PlansPulls(Agent):
         if len(pulls) != E or total.shape[:2] != pulls.shape:
             raise unfit(pulls, total, E, "total")
         most = 1 if self.task.actions == "arm" else MOST_TIMES
-        return (pulls, total), (np.empty(E, INT), most), np.empty(E, INT)
+        return Sums(pulls, total), Times(np.empty(E, INT), most), np.empty(E, INT)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The plug-in answer; the algorithm's own once it has stopped."""
@@ -123,19 +123,19 @@ class BulkPolicy(PlansPulls):
 
     @abstractmethod
     def rule(
-        self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints
+        self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints
     ) -> tuple[Callable[..., None], tuple[Any, ...]]:
         """The kernel of the next arm of an episode and its times, made by `episode_kernel`; its arguments.
 
         Args:
-            sums: pulls and sums of samples, the fields of a `Sums`.
+            sums: pulls and sums of samples.
             observation: the statistics.
             state: the memory.
-            times: the fields of a `Times`.
+            times: what it fills in.
             out: (E,), the last of the arguments, which the kernel fills in.
         """
 
-    def next_pulls(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> None:
+    def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:
         kernel, arguments = self.rule(sums, observation, state, times, out)
         kernel(*arguments)
 
@@ -146,8 +146,8 @@ class BulkPolicy(PlansPulls):
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> tuple[Ints, Ints]:
         sums, times, arms = self._arrays(observation, state)
         kernel, arguments = self.rule(sums, observation, state, times, arms)
-        player(kernel)(*arguments, *simulation, *quiet)
-        return arms, times[0]
+        player(kernel)(*arguments, Playing(simulation, quiet))
+        return arms, times.out
 
 
 class RoundPolicy(PlansPulls):
@@ -161,10 +161,10 @@ class RoundPolicy(PlansPulls):
     def look(self, observation: Observation, memory: Any, slots: Ints) -> None:
         """The plans of these episodes are over: update the sets, and write the next plans or stop."""
 
-    def next_pulls(self, sums: Fields, observation: Observation, state: Any, times: Fields, out: Ints) -> None:
-        (pulls, _), slots, first = sums, np.arange(len(out)), True
+    def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:
+        slots, first = np.arange(len(out)), True
         while True:
-            deal(slots, first, pulls, *state.plans, *times, out)
+            deal(slots, first, sums.pulls, state.plans, times, out)
             slots, first = (out < 0).nonzero()[0], False
             if not len(slots):
                 return

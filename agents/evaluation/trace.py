@@ -118,7 +118,7 @@ def play(
 def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.int64]) -> Trace:
     task, handcrafted, first = envs.task, envs.task.actions == "full", np.zeros(1, np.int64)
     most = most_pulls(task)
-    width = envs.simulation.rules[2]
+    width = envs.simulation.rules.D
     arms, samples = np.empty(ROOM, np.int64), np.empty(ROOM * width)
     observation, info = envs.reset(seed=root, options={"episode": np.array([number])})
     state, begins, answers, over = None, np.ones(1, np.bool_), list[Any](), False
@@ -185,7 +185,8 @@ def _answer(policy: Any, envs: Any, observation: Any, state: Any, handcrafted: b
 
 def _seen(envs: Any) -> tuple[NDArray[Any], ...]:
     """The statistics of now: pulls, mean, variance, as an observation has them."""
-    mean, variance = envs.simulation.statistics[1:3].reshape(2, *envs.true_means()[0].shape)
+    shape = envs.true_means()[0].shape
+    mean, variance = (one.reshape(shape) for one in (envs.simulation.mean, envs.simulation.variance))
     return envs.pulls[0].copy(), mean.copy(), variance.copy()
 
 

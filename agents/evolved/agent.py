@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import Quiet, Simulation, number, player
+from bandit_envs import Playing, Quiet, Simulation, number, player
 
 from ..certified.evidence import Evidence
 from ..certified.leaning import GENES, Habits
@@ -25,6 +25,7 @@ from ..certified.leaning import WEIGHTS as LEANING
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, by_certificate, task_of, unfit
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
+from ..core.plan_policy import Seen
 from ..models.cards import stored_for
 from .coupled import KEYS, MADE, Wide, least_index
 from .formula import PARAMETERS, Own, arm_index, at_budget, indices
@@ -131,7 +132,7 @@ class Evolved(IndexPolicy):
         if not self._wide:
             return super().played(simulation, quiet, observation, state)
         out, arguments = self._decide(observation, state)
-        player(least_index)(*arguments, *simulation, *quiet)
+        player(least_index)(*arguments, Playing(simulation, quiet))
         return out
 
     def _per_row(self, E: int) -> int:
@@ -164,7 +165,7 @@ class Evolved(IndexPolicy):
             shared=np.empty((2, len(SHARED))),
             room=np.empty((3, self.task.K)),
         )
-        return out, (pulls, mean.reshape(E, -1), *wide, out)
+        return out, (Seen(pulls, mean.reshape(E, -1)), wide, out)
 
 
 class EvolvedEvidence(Evidence):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import call_routine, episode_kernel, inlined
+from bandit_envs import call_routine, episode_kernel, fleeting, inlined
 
 from ..core.plan_policy import Seen
 from .formula import evidence, formula
@@ -23,6 +23,7 @@ OWNS, SHARES = len(OWN), len(SHARED)
 HUNDRED = math.log(100.0)
 
 
+@fleeting
 class Wide(NamedTuple):
     """What indices are computed from."""
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from bandit_envs import choice, episode_kernel, inlined, part
 
-from ..core.agent import Bools, Fields, Ints, Observation
+from ..core.agent import Bools, Ints, Observation
 from ..core.confidence import delta_of, scale_of
 from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
 
@@ -135,9 +135,9 @@ class HDoC(PlanPolicy):
     def remember(self, observation: Observation) -> Memory:
         return Memory(self.new_plans(observation), np.ones(observation["pulls"].shape, np.bool_))
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
+    def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
         if observation["pulls"].shape != state.undecided.shape:
             raise ValueError(
                 f"pulls {observation['pulls'].shape} do not fit a memory of episodes and arms {state.undecided.shape}"
             )
-        return next_arm, (*seen, *self.rules, state.plans, state.undecided, out)
+        return next_arm, (seen, self.rules, state.plans, state.undecided, out)

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from bandit_envs import Deviation, Samples, choice, deviations, episode_kernel, flag, integer, number, part
 
-from ..core.agent import Fields, Ints, Observation
+from ..core.agent import Ints, Observation
 from ..core.confidence import LEAST, MOST, delta_of, tolerance_of, width_of
 from ..core.plan_policy import Seen, add, following
 from .draws import Seeds, draw, draw_evenly, uniform
@@ -185,9 +185,9 @@ class _Policy(TopKAgent):
             return {"delta": "which is needed to stop, and for the cap: with a budget it does not stop"}
         return {}
 
-    def rule(self, seen: Fields, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
+    def rule(self, seen: Any, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         _, public_seed = self.beside(observation, state.high)
-        return next_arm_evenly, (*seen, *self.rules, *state.high, state.plans, public_seed, self.seed, out)
+        return next_arm_evenly, (seen, self.rules, state.high, state.plans, Seeds(public_seed, self.seed), out)
 
 
 class Pi1(_Policy):
@@ -225,9 +225,10 @@ class Pi2(_Policy):
 class _Drawing(_Policy):
     """What pi_3 and pi_4 share."""
 
-    def rule(self, seen: Fields, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
+    def rule(self, seen: Any, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         variance, public_seed = self.beside(observation, state.high)
-        return next_arm, (*seen, variance, *self.rules, *state.high, state.plans, public_seed, self.seed, out)
+        samples, seeds = Samples(seen.pulls, seen.mean, variance), Seeds(public_seed, self.seed)
+        return next_arm, (samples, self.rules, state.high, state.plans, seeds, out)
 
 
 class Pi3(_Drawing):

@@ -23,7 +23,7 @@ import numpy as np
 
 from bandit_envs import episode_kernel, part
 
-from ..core.agent import Fields, Floats, Ints, Observation
+from ..core.agent import Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of
 from ..core.plan_policy import Seen, add, following, planned
 from ..core.reductions import largest, sum_of
@@ -199,6 +199,6 @@ class CLUCB(TopKAgent):
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), High.of(E, K), Kept.of(E, K))
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
+    def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
         state.high.check(observation["pulls"])
-        return next_arm, (*seen, *self.rules, *state.high, state.plans, *state.kept, out)
+        return next_arm, (seen, self.rules, state.high, state.plans, state.kept, out)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from bandit_envs import choice, episode_kernel, inlined, part
 
-from ..core.agent import Fields, Ints, Observation
+from ..core.agent import Ints, Observation
 from ..core.confidence import delta_of, scale_of, tolerance_of
 from ..core.plan_policy import Seen, add, following
 from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
@@ -163,6 +163,6 @@ class KLLUCB(TopKAgent):
         epsilon = -math.inf if self.budgeted else tolerance_of(self) / width
         self.rules = Rules(self.k, epsilon, lil, level, low, width, gaussian)
 
-    def rule(self, seen: Fields, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
+    def rule(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         state.high.check(observation["pulls"])
-        return next_arm, (*seen, *self.rules, *state.high, state.plans, out)
+        return next_arm, (seen, self.rules, state.high, state.plans, out)

@@ -24,7 +24,7 @@ import numpy as np
 from bandit_envs import choice, episode_kernel, inlined, integer, number, part
 
 from ..core import trees
-from ..core.agent import Bools, Fields, Floats, Ints, Observation, seen_means
+from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulated, tolerance_of
 from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
@@ -244,8 +244,8 @@ class LUCB(PlanPolicy):
         E, K = observation["pulls"].shape
         return Memory(self.new_plans(observation), Forest.of(E, K), np.zeros(E, ROUND))
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
-        return next_arm, (*seen, *self.rules, *state.forest, state.plans, state.rounds, out)
+    def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
+        return next_arm, (seen, self.rules, state.forest, state.plans, state.rounds, out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """High: the k largest empirical means; arms never pulled come last."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from bandit_envs import Task, episode_kernel, jit, part
 
 from ..core import bulk, trees
-from ..core.agent import Fields, Ints, Observation
+from ..core.agent import Ints, Observation
 from ..core.bulk import Plans, Sums, Times
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
 from ..core.round_policy import BulkPolicy, RoundMemory
@@ -148,5 +148,5 @@ class MedianElimination(BulkPolicy):
         E, K = observation["pulls"].shape
         return Memory(**RoundMemory.of(E, K), forest=Forest.of(E, K))
 
-    def rule(self, sums: Fields, observation: Observation, state: Memory, times: Fields, out: Ints) -> Any:
-        return next_pull, (*sums, *self.accuracy, *state.plans, *state.forest, *times, out)
+    def rule(self, sums: Sums, observation: Observation, state: Memory, times: Times, out: Ints) -> Any:
+        return next_pull, (sums, self.accuracy, state.plans, state.forest, times, out)

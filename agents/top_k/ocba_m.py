@@ -20,7 +20,7 @@ import numpy as np
 
 from bandit_envs import Samples, at_boundary, cutoff, episode_kernel, integer, part
 
-from ..core.agent import Fields, Ints, Observation
+from ..core.agent import Ints, Observation
 from ..core.plan_policy import add, following
 from .draws import draw, uniform
 from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
@@ -166,6 +166,7 @@ class OCBAm(TopKAgent):
         owed = np.zeros(observation["pulls"].shape, np.int64)
         return Memory(**self.blank(observation), owed=owed, debt=np.zeros(len(owed), np.int64))
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
+    def rule(self, seen: Any, observation: Observation, state: Memory, out: Ints) -> Any:
         m, (variance, public_seed) = state, self.beside(observation, state.high)
-        return next_arm, (*seen, variance, *self.rules, *m.high, m.plans, m.owed, m.debt, public_seed, self.seed, out)
+        samples, allotment = Samples(seen.pulls, seen.mean, variance), Allotment(m.owed, m.debt, public_seed, self.seed)
+        return next_arm, (samples, self.rules, m.high, m.plans, allotment, out)

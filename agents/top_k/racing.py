@@ -219,6 +219,6 @@ class Racing(SetPolicy):
         if not pulls.shape == mean.shape == variance.shape:
             shapes = pulls.shape, mean.shape, variance.shape
             raise ValueError(f"pulls, mean and variance must be of one shape, got {shapes}")
-        race = m.S, m.A, m.LB, m.minus_UB, m.round, m.past, m.tests, m.moved, m.room
-        end_round(slots, pulls, mean, variance, *self.rules, *race)
+        race = Race(m.S, m.A, m.LB, m.minus_UB, m.round, m.past, m.tests, m.moved, m.room)
+        end_round(slots, Samples(pulls, mean, variance), self.rules, race)
         self.proceed(observation, memory, slots)

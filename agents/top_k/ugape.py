@@ -25,7 +25,7 @@ import numpy as np
 
 from bandit_envs import Problem, episode_kernel, inlined, jit, number, part
 
-from ..core.agent import FLOAT, INT, Bools, Fields, Floats, Ints, Observation, seen_means
+from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import delta_of, scale_of
 from ..core.plan_policy import PlanPolicy, Seen, add, following
 from .selection import plan_anew, smallest
@@ -229,12 +229,12 @@ class UGapE(PlanPolicy):
     def remember(self, observation: Observation) -> Memory:
         return Memory(self.new_plans(observation), Kept.of(*observation["pulls"].shape))
 
-    def rule(self, seen: Fields, observation: Observation, state: Memory, out: Ints) -> Any:
+    def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
         if observation["pulls"].shape != state.kept.best.shape:
             raise ValueError(
                 f"pulls {observation['pulls'].shape} do not fit a memory of episodes and arms {state.kept.best.shape}"
             )
-        return next_arm, (*seen, *self.rules, state.plans, *state.kept, out)
+        return next_arm, (seen, self.rules, state.plans, state.kept, out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """J; with a budget, the J of the least B_J so far. The plug-in answer until all arms have been pulled."""

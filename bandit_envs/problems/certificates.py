@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiled import inlined, jit, part
+from ..kernels import fleeting
 
 __all__ = [
     "BOUNDS",
@@ -46,6 +47,7 @@ _LN3 = math.log(3.0)
 _HALVINGS = 32  # of the interval in which c* is looked for: delta^c is flat there
 
 
+@fleeting
 class Samples(NamedTuple):
     """What the samples of a batch of episodes have shown of each arm."""
 

@@ -1,0 +1,321 @@
+"""`Kernel`: a compiled function that takes structs whole, and what makes one of a function of a single episode.
+
+A struct is a NamedTuple of arrays, numbers and structs. Numba's dispatcher looks at all its fields, one by one, at each
+call. A `Kernel` knows the types of its arguments by their fingerprints, a struct that it has seen
+before by sight unless its class is `fleeting`, and calls the machine code itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import operator
+import pickle
+import sys
+import threading
+import typing
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from numba._dispatcher import compute_fingerprint
+from numba.core import serialize
+
+from .compiled import lean, view
+
+__all__ = ["Kernel", "arguments_of", "assemble", "episode_kernel", "fleeting", "kernel", "slot_kernel"]
+
+Struct = TypeVar("Struct", bound=type[Any])
+HELD, LARGE = 8, 2**20  # so many structs are known by sight, of so many bytes at most
+_NAMED: dict[Any, str] = {float: "a number", int: "an integer", bool: "True or False"}
+ENTRIES = 256  # so many fingerprints are remembered
+
+
+class Kernel:
+    """A compiled function of structs, arrays and numbers.
+
+    It is compiled anew for arrays of another type, number of dimensions or order, and for those that are read-only.
+    Numbers are cast to their declared types, to `int` only integers. In the place of a struct its fields may stand.
+
+    Args:
+        function: what is compiled. one: the function of an algorithm that it was made of, or itself.
+        kinds: {argument: its annotation}. make: makes the kernel of `one`, in another process.
+        apart: whether structs that the cache on disk cannot name are handed over field by field, as `assemble` has it.
+        nogil: whether other threads may run meanwhile.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        one: Callable[..., Any],
+        kinds: Mapping[str, Any],
+        make: Callable[..., Any],
+        apart: bool = False,
+        nogil: bool = False,
+    ) -> None:
+        functools.update_wrapper(self, one, updated=())
+        self.compiled: Any = lean(function, nogil)
+        self.function, self.kinds, self._make = one, dict(kinds), make
+        self._apart = apart and any(_is_apart(kind) for kind in kinds.values())
+        self._entries: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._known: dict[int, tuple[Any, Any]] = {}
+        self._types: list[Any] = []  # of arrays of records: a fingerprint holds their addresses
+        self._lock = threading.Lock()
+
+    def __call__(self, *given: Any) -> Any:
+        if len(given) != len(self.kinds):
+            given = self.whole(given)
+        entry = self._entry(given)
+        return entry(*(self._fields(given) if self._apart else given))
+
+    def bound(self, *given: Any) -> Callable[[], Any]:
+        """The machine code, bound to these arguments: the quickest call where they stay the same."""
+        return functools.partial(self._entry(given), *(self._fields(given) if self._apart else given))
+
+    def whole(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments with a struct wherever its fields were given.
+
+        Raises:
+            TypeError: where there are too many or too few of them.
+        """
+        rest = deque(given)
+        try:
+            found = tuple(_take(kind, rest) for kind in self.kinds.values())
+        except IndexError:
+            rest.append(None)
+        if rest:
+            raise TypeError(f"{self.function.__qualname__} takes {', '.join(self.kinds)}; got {len(given)} arguments")
+        return found
+
+    def _entry(self, given: tuple[Any, ...]) -> Callable[..., Any]:
+        """The machine code for such arguments."""
+        key, known = [], self._known
+        for one in given:
+            key.append(known[id(one)][1] if id(one) in known else self._fingerprint(one))
+        return self._entries.get(tuple(key)) or self._found(given, tuple(key))
+
+    def _fingerprint(self, one: Any) -> Any:
+        """What tells the types of an argument."""
+        try:
+            found = compute_fingerprint(one)
+        except NotImplementedError:  # nothing that Numba knows, as the error will tell
+            return type(one)
+        if (
+            isinstance(one, tuple)
+            and not hasattr(type(one), "_is_fleeting")
+            and sum(array.nbytes for array in _arrays(one)) <= LARGE
+        ):
+            if len(self._known) >= HELD:
+                self._known.clear()
+            self._known[id(one)] = one, found
+        return found
+
+    def _found(self, given: tuple[Any, ...], key: tuple[Any, ...]) -> Callable[..., Any]:
+        """The machine code for arguments of types that are new: compiled, or read from the disk.
+
+        Raises:
+            TypeError: for what is not of its declared type.
+        """
+        kinds = zip(self.kinds.values(), given, strict=True)
+        if any(_kinds_of(kind) and not isinstance(one, tuple) for kind, one in kinds):  # the only field of a struct
+            self._entries[key] = lambda *flat: self(*self.whole(flat))
+            return self._entries[key]
+        cast = tuple(_cast(name, kind, one) for (name, kind), one in zip(self.kinds.items(), given, strict=True))
+        with self._lock:
+            if len(self._entries) >= ENTRIES:
+                self._entries, self._known, self._types = {}, {}, []
+            entry: Callable[..., Any] = self.compiled._compile_for_args(*(self._fields(cast) if self._apart else cast))
+            self._types += [array.dtype for array in _arrays(given) if array.dtype.names]
+            self._entries[key] = entry
+        return entry
+
+    def _fields(self, given: tuple[Any, ...]) -> list[Any]:
+        """The arguments, with the fields of structs that the cache on disk cannot name in their places."""
+        return [x for kind, one in zip(self.kinds.values(), given, strict=True) for x in _taken_apart(kind, one)]
+
+    def __reduce__(self) -> Any:
+        found = getattr(sys.modules.get(self.function.__module__), self.function.__qualname__, None)
+        return self.function.__qualname__ if found is self else (_remade, (self._make, serialize.dumps(self.function)))
+
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Kernel:
+        return self
+
+
+def _remade(make: Callable[..., Any], function: bytes) -> Any:
+    """A kernel that was pickled, made anew."""
+    return make(pickle.loads(function))
+
+
+# --- structs ----------------------------------------------------------------------------------------------------------
+
+
+def fleeting(struct: Struct) -> Struct:
+    """Of the class of a struct: it is made anew for each call, so that no kernel remembers one by sight."""
+    struct._is_fleeting = True
+    return struct
+
+
+@functools.cache
+def _kinds_of(struct: Any) -> dict[str, Any] | None:
+    """{field: its annotation} of a struct's class; None for other annotations."""
+    if not (isinstance(struct, type) and issubclass(struct, tuple) and hasattr(struct, "_fields")):
+        return None
+    try:
+        hints = typing.get_type_hints(struct)
+    except NameError:  # of a class within a function
+        hints = {}
+    return {field: hints.get(field) for field in struct._fields}
+
+
+@functools.cache
+def _is_apart(kind: Any) -> bool:
+    """Whether the cache on disk cannot name a struct's class, or that of one within it."""
+    fields = _kinds_of(kind)
+    if fields is None:
+        return False
+    named = kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__
+    return not named or any(map(_is_apart, fields.values()))
+
+
+def _taken_apart(kind: Any, one: Any) -> Iterator[Any]:
+    """An argument, or the fields of a struct that is handed over field by field."""
+    if _is_apart(kind):
+        for inner, field in zip((_kinds_of(kind) or {}).values(), one, strict=True):
+            yield from _taken_apart(inner, field)
+    else:
+        yield one
+
+
+def _take(kind: Any, rest: deque[Any]) -> Any:
+    """An argument off the list: a struct, or made of its fields."""
+    fields = _kinds_of(kind)
+    if fields is None or isinstance(rest[0], kind):
+        return rest.popleft()
+    return kind(*(_take(inner, rest) for inner in fields.values()))
+
+
+def _cast(name: str, kind: Any, one: Any) -> Any:
+    """An argument as its annotation says.
+
+    Raises:
+        TypeError: for what is none.
+    """
+    fields = _kinds_of(kind)
+    if fields is not None:
+        if not isinstance(one, kind):
+            raise TypeError(f"{name} must be a {kind.__name__}, got {one!r:.200}")
+        return kind(*(_cast(f"{name}.{field}", fields[field], value) for field, value in zip(fields, one, strict=True)))
+    if kind not in _NAMED:
+        return one
+    try:
+        if kind is float and not isinstance(one, str):
+            return float(one)
+        if kind is int or not isinstance(one, np.bool_):
+            return kind(operator.index(one))
+        return bool(one)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be {_NAMED[kind]}, got {one!r:.200}") from None
+
+
+def _arrays(one: Any) -> Iterator[Any]:
+    """All arrays of a struct."""
+    if isinstance(one, np.ndarray):
+        yield one
+    elif isinstance(one, tuple):
+        for field in one:
+            yield from _arrays(field)
+
+
+# --- kernels of a function of one episode -----------------------------------------------------------------------------
+
+
+def arguments_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The arguments of a function of one episode, but the episode: {name: its annotation, or None}."""
+    hints = typing.get_type_hints(function)
+    return {name: hints.get(name) for name in list(inspect.signature(function).parameters)[1:]}
+
+
+def assemble(
+    function: Callable[..., Any], name: str, arguments: Mapping[str, Any], body: str, **beside: Any
+) -> Callable[..., None]:
+    """The source of a kernel around a function, which the body calls `one`, as a function that can be compiled.
+
+    Args:
+        function: what is called; it is inlined.
+        name: what the kernel is called, after the function.
+        arguments: {argument of the kernel: its annotation}. Structs whose classes the cache on disk cannot name, those
+            of a script and of functions, are handed over field by field, and put together inside.
+        body: what the kernel does, indented lines.
+        **beside: what else the body may name.
+    """
+    order, built, kinds = list[str](), "", dict[str, Any]()
+
+    def put(name: str, kind: Any) -> str:
+        if not _is_apart(kind):
+            order.append(name)
+            return name
+        kinds[kind.__name__] = kind
+        inner = (put(f"{name}_{field}", one) for field, one in (_kinds_of(kind) or {}).items())
+        return f"{kind.__name__}({', '.join(inner)})"
+
+    for argument, kind in arguments.items():
+        if (text := put(argument, kind)) != argument:
+            built += f"    {argument} = {text}\n"
+    place = kinds | beside | {"one": view(function), "uint64": np.uint64}
+    place["__name__"] = function.__module__ or "__main__"
+    text = f"def kernel({', '.join(order)}):\n{built}{body}"
+    exec(compile(text, function.__code__.co_filename, "exec"), place)
+    made: Callable[..., None] = place["kernel"]
+    made.__qualname__ = f"{function.__qualname__}.{name}-{_digest(function)}"
+    made.around = function  # type: ignore[attr-defined]
+    return made
+
+
+def _digest(function: Callable[..., Any]) -> str:
+    """A few letters that tell functions of one name in one file apart."""
+    code = function.__code__
+    told = (
+        code.co_code + repr([one for one in code.co_consts if not hasattr(one, "co_code")] + [*code.co_names]).encode()
+    )
+    return hashlib.blake2b(told, digest_size=4).hexdigest()
+
+
+def kernel(function: Callable[..., Any], nogil: bool = False) -> Any:
+    """The kernel of a function as it stands; its structs are classes of modules, and it makes no arrays."""
+    hints = typing.get_type_hints(function)
+    kinds = {name: hints.get(name) for name in inspect.signature(function).parameters}
+    return Kernel(function, function, kinds, kernel, nogil=nogil)
+
+
+def episode_kernel(function: Callable[..., Any]) -> Any:
+    """From a function of one episode, `f(e, ...)`, the kernel of a batch, `f(..., out)`, which sets every out[e].
+
+    Where an argument is annotated as a NamedTuple, the kernel takes one, or its fields one by one. The function makes
+    no arrays.
+    """
+    given = arguments_of(function)
+    body = f"""    for episode in range(len(out)):
+        e = uint64(episode)
+        out[e] = one(e, {", ".join(given)})
+"""
+    kinds = given | {"out": None}
+    return Kernel(assemble(function, "batch", kinds, body), function, kinds, episode_kernel, apart=True)
+
+
+def slot_kernel(function: Callable[..., Any]) -> Any:
+    """From a function of one episode, `f(e, ...)`, the kernel `f(slots, ...)` that calls it for each e of slots (S,).
+
+    Arguments and limits are those of `episode_kernel`.
+    """
+    given = arguments_of(function)
+    body = f"""    for j in range(len(slots)):
+        e = uint64(slots[j])
+        one(e, {", ".join(given)})
+"""
+    kinds = {"slots": None} | given
+    return Kernel(assemble(function, "batch", kinds, body), function, kinds, slot_kernel, apart=True)

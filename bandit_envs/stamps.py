@@ -1,0 +1,87 @@
+"""`stamp_of`: a digest of a compiled function and of all that it is compiled from.
+
+That is its bytecode and its constants, and those of each compiled function that its global names lead to, in whatever
+file or package they are; of other global names the values, which Numba compiles in as constants.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+from types import CodeType, ModuleType
+from typing import Any
+
+import numpy as np
+
+__all__ = ["stamp_of"]
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
+
+
+def stamp_of(function: Callable[..., Any]) -> str:
+    """The digest of a function, which may be called once all names that it uses are defined."""
+    digest, waiting, seen = hashlib.blake2b(digest_size=16), [function], set[Any]()
+    while waiting:
+        one = waiting.pop()
+        if one not in seen:
+            seen.add(one)
+            text, called = _told(one)
+            digest.update(text)
+            waiting += called
+    return digest.hexdigest()
+
+
+@functools.cache
+def _told(function: Callable[..., Any]) -> tuple[bytes, tuple[Callable[..., Any], ...]]:
+    """What a function itself is compiled from, as text; and the functions that it leads to."""
+    parts, called = [function.__module__ or "", function.__qualname__, repr(function.__defaults__)], list[Any]()
+    names = _names(function.__code__)
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    for name, value in (
+        *((name, function.__globals__[name]) for name in names if name in function.__globals__),
+        *zip(function.__code__.co_freevars, cells, strict=True),
+    ):
+        parts += [name, *_values(value, names, called)]
+    parts += _code(function.__code__)
+    return "\0".join(parts).encode(), tuple(called)
+
+
+def _names(code: CodeType) -> list[str]:
+    """The names that code looks up, of functions within it too."""
+    inner = [name for one in code.co_consts if isinstance(one, CodeType) for name in _names(one)]
+    return list(dict.fromkeys([*code.co_names, *inner]))
+
+
+def _code(code: CodeType) -> Iterator[str]:
+    """Code as text, without the places of its lines."""
+    yield code.co_code.hex()
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_argcount))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _code(constant)
+        else:
+            yield repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
+
+
+def _values(value: Any, names: list[str], called: list[Any]) -> Iterator[str]:
+    """A value as text; functions are put into `called`. Of a module, the values of `names` in it."""
+    function = getattr(value, "py_func", None) or getattr(value, "_defn", None)
+    if function is not None:
+        called.append(function)
+        yield type(value).__name__ + repr(sorted(getattr(value, "targetoptions", {}).items()))
+    elif isinstance(value, ModuleType):
+        for name in names:
+            if (one := getattr(value, name, None)) is not None and not isinstance(one, ModuleType):
+                yield name
+                yield from _values(one, names, called)
+    elif isinstance(value, _PLAIN):
+        yield repr(value)
+    elif isinstance(value, np.ndarray):
+        yield f"{value.dtype} {value.shape} {value.tobytes().hex()}"
+    elif isinstance(value, (tuple, list)):
+        for one in value:
+            yield from _values(one, names, called)
+    else:  # a class, whose fields matter if it is a NamedTuple; what Numba knows by itself
+        yield f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
+        yield repr(getattr(value, "_fields", ()))

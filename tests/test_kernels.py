@@ -1,0 +1,341 @@
+"""Kernels of structs: what they are handed, how they are kept, and when they are compiled anew."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agents
+from agents.core.plan_policy import Seen
+from agents.top_k.lucb import next_arm
+from bandit_envs import Kernel, episode_kernel, jit, kernel, player
+from bandit_envs.stamps import stamp_of
+
+ROOT = Path(agents.__file__).parents[1]
+
+
+class Inner(NamedTuple):
+    """Numbers of each type."""
+
+    whole: int
+    real: float
+    yes: bool
+
+
+class Table(NamedTuple):
+    """A table, and a struct within the struct."""
+
+    values: Any  # (E, K)
+    inner: Inner
+
+
+class Only(NamedTuple):
+    """A struct of a single field."""
+
+    values: Any  # (E,)
+
+
+@episode_kernel
+def weighed(e, table: Table, factor: float, out2):
+    """The sum of a row, weighed by its places; half of the factor is written elsewhere."""
+    total = 0.0
+    for k in range(table.values.shape[1]):
+        total += table.values[e, k] * (k + 1)
+    out2[e] = factor / 2
+    return total * table.inner.whole + (table.inner.real if table.inner.yes else 0.0)
+
+
+@kernel
+def first(only: Only, rows):
+    """The value of the first row."""
+    return only.values[rows[0]]
+
+
+def called(values: Any, whole: Any = 2, real: Any = 0.5, yes: Any = True, factor: Any = 3.0) -> list[float]:
+    out, halves = np.zeros(len(values)), np.zeros(len(values))
+    weighed(Table(values, Inner(whole, real, yes)), factor, halves, out)
+    assert halves.tolist() == [1.5] * len(values)
+    return out.tolist()  # type: ignore[no-any-return]
+
+
+VALUES = np.arange(6.0).reshape(2, 3)
+WANTED = [2 * (0 + 2 + 6) + 0.5, 2 * (3 + 8 + 15) + 0.5]
+READ_ONLY = VALUES.copy()
+READ_ONLY.flags.writeable = False
+FORMS = {
+    "C": VALUES,
+    "Fortran": np.asfortranarray(VALUES),
+    "strided": np.repeat(VALUES, 2, axis=1)[:, ::2],
+    "read-only": READ_ONLY,
+    "integers": VALUES.astype(np.int64),
+    "single precision": VALUES.astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_arrays_of_every_form_are_read_as_they_are(form: str) -> None:
+    for one in ("C", form, "C"):  # whatever was there before
+        assert called(FORMS[one]) == WANTED
+
+
+def test_arrays_of_other_dimensions_are_refused() -> None:
+    called(VALUES)
+    with pytest.raises(Exception, match="index"):
+        called(VALUES[0])
+    assert called(VALUES) == WANTED
+
+
+def test_what_is_read_only_is_not_written_to() -> None:
+    out = np.zeros(2)
+    out.flags.writeable = False
+    weighed(Table(VALUES, Inner(2, 0.5, True)), 3.0, np.zeros(2), np.zeros(2))
+    with pytest.raises(Exception, match="readonly"):
+        weighed(Table(VALUES, Inner(2, 0.5, True)), 3.0, np.zeros(2), out)
+    assert out.tolist() == [0, 0]
+
+
+def test_numbers_are_cast_to_their_declared_types() -> None:
+    compiled = len(weighed.compiled.signatures)
+    for given in (
+        {"whole": np.int32(2), "real": np.float32(0.5)},
+        {"yes": np.True_, "factor": 3},
+        {"factor": np.int64(3)},
+        {"whole": np.uint8(2), "yes": 1},
+    ):
+        assert called(VALUES, **given) == WANTED
+    assert called(VALUES, real=1) == [value + 0.5 for value in WANTED]
+    assert len(weighed.compiled.signatures) == max(compiled, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"whole": 0.7}, ["table.inner.whole", "integer", "0.7"]),
+        ({"whole": None}, ["table.inner.whole", "None"]),
+        ({"real": "2"}, ["table.inner.real", "number", "'2'"]),
+        ({"factor": 1j}, ["factor", "number", "1j"]),
+        ({"yes": "no"}, ["table.inner.yes", "'no'"]),
+    ],
+)
+def test_other_values_are_refused_by_name(given: dict[str, Any], named: list[str]) -> None:
+    with pytest.raises(TypeError) as error:
+        called(VALUES, **given)
+    assert all(part in str(error.value) for part in named)
+
+
+def test_fields_may_stand_in_the_place_of_a_struct() -> None:
+    out = np.zeros((4, 2))
+    inner, more = Inner(2, 0.5, True), np.zeros(2)
+    weighed(VALUES, 2, 0.5, True, 3.0, more, out[0])
+    weighed(VALUES, inner, 3.0, more, out[1])
+    weighed(Table(VALUES, inner), 3.0, more, out[2])
+    weighed(*Table(VALUES, inner), 3.0, more, out[3])
+    assert (out == WANTED).all()
+    rows = np.array([1, 0])
+    for _ in range(2):
+        assert first(Only(np.array([4.0, 7.0])), rows) == first(np.array([4.0, 7.0]), rows) == 7.0
+    for wrong in ((Table(VALUES, inner), 3.0, more), (VALUES, 2, 0.5, True, 3.0, more, out[0], 1)):
+        with pytest.raises(TypeError, match="table, factor, out2, out; got"):
+            weighed(*wrong)
+
+
+def test_a_struct_that_is_known_by_sight_is_not_taken_for_another() -> None:
+    made = [Table(np.full((1, 2), float(i)), Inner(1, 0.0, True)) for i in range(40)]
+    for _ in range(2):
+        for i, table in enumerate(made):
+            out = np.zeros(1)
+            weighed(table, 1.0, np.zeros(1), out)
+            assert out[0] == 3 * i
+    for i in range(200):  # structs whose places in memory are used again, of other types
+        values = np.full((1, 2), i, (np.int64, np.float64, np.int32)[i % 3])
+        assert called(values, whole=1, real=0.0) == [3 * i]
+
+
+def test_records_of_equal_types_are_told_apart_by_their_fields() -> None:
+    @kernel
+    def second(books):
+        return books[0].b
+
+    for _ in range(50):  # types whose places in memory are used again
+        for names in (["a", "b"], ["b", "a"]):
+            books = np.zeros(1, np.dtype([(name, np.int64) for name in names]))
+            books["b"] = 5
+            assert second(books) == 5
+
+
+def test_local_structs_and_kernels() -> None:
+    class Local(NamedTuple):
+        values: Any
+        add: float
+
+    def shifted(e, local, out2):
+        return local.values[e] + local.add
+
+    shifted.__annotations__ = {"local": Local}
+    made = episode_kernel(shifted)
+    for again in (made, copy.deepcopy(made), pickle.loads(pickle.dumps(next_arm))):
+        assert isinstance(again, Kernel)
+    out = np.zeros(2)
+    made(Local(np.array([1.0, 2.0]), 0.5), np.zeros(2), out)
+    made(np.array([1.0, 2.0]), 0.5, np.zeros(2), out2 := np.zeros(2))
+    assert out.tolist() == out2.tolist() == [1.5, 2.5]
+
+
+def test_kernels_pickle_without_their_machine_code() -> None:
+    called(VALUES)
+    stored = pickle.dumps((weighed, first))
+    assert pickle.loads(stored) == (weighed, first)
+    code = "import sys, pickle; sys.path.insert(0, sys.argv[1]); k = pickle.load(sys.stdin.buffer); print(len(k))"
+    told = subprocess.run(
+        [sys.executable, "-c", code, str(Path(__file__).parent)],
+        input=stored,
+        capture_output=True,
+        check=True,
+        cwd=ROOT,
+    )
+    assert told.stdout.split() == [b"2"]
+
+
+def test_threads_play_side_by_side() -> None:
+    """Two players of one kernel, which nobody has called before, in two threads at once."""
+    player.cache_clear()
+    kwargs = {"instance": "tao2019-1", "budget": 3000}
+
+    def scores(out: list[Any]) -> None:
+        result = agents.evaluate(["hdoc"], "Threshold", episodes=20, env_kwargs=kwargs, progress=False)
+        out.append(result.episodes["score"].tolist())
+
+    found: list[Any] = []
+    threads = [threading.Thread(target=scores, args=(found,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    scores(found)
+    assert found[0] == found[1] == found[2]
+
+
+# --- what a kernel is compiled from -----------------------------------------------------------------------------------
+
+SOURCE = """
+import numpy as np
+from bandit_envs import jit, part
+CONSTANT, OTHER = 2.0, 3.0
+
+@part
+def callee(x):
+    return x * CONSTANT
+
+@jit
+def caller(x):
+    return callee(x) + 1.0
+"""
+
+
+def stamped(source: str, name: str = "caller") -> str:
+    place: dict[str, Any] = {"__name__": "somewhere"}
+    exec(compile(source, "somewhere.py", "exec"), place)
+    return stamp_of(place[name].py_func)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differs"),
+    [
+        ("+ 1.0", "+ 1.5", True),
+        ("CONSTANT, OTHER = 2.0", "CONSTANT, OTHER = 2.5", True),
+        ("x * CONSTANT", "x / CONSTANT", True),
+        ("OTHER = 2.0, 3.0", "OTHER = 2.0, 4.0", False),
+        ("@part", "# a comment\n@part", False),
+        ("x * CONSTANT", "x * CONSTANT  # a comment", False),
+        ("@jit", "@part\ndef third(x):\n    return x\n\n@jit", False),
+    ],
+)
+def test_the_stamp_is_of_all_that_a_function_is_compiled_from(old: str, new: str, differs: bool) -> None:
+    assert SOURCE.count(old) == 1
+    assert (stamped(SOURCE) != stamped(SOURCE.replace(old, new))) == differs
+
+
+def test_the_stamp_is_the_same_in_every_process() -> None:
+    code = "from agents.certified.top_two import top_two; from bandit_envs.stamps import stamp_of; "
+    code += "print(stamp_of(top_two.compiled.py_func))"
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True, cwd=ROOT
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(told) == 1
+
+
+@jit
+def _recursive(n):
+    return n if n < 2 else _recursive(n - 1) + _recursive(n - 2)
+
+
+def test_functions_that_call_themselves_have_stamps() -> None:
+    assert stamp_of(_recursive.py_func) == stamp_of(_recursive.py_func)  # type: ignore[attr-defined]
+
+
+USED = """
+import logging, sys
+told = []
+logging.getLogger("bandit_envs.compiled").addHandler(type("H", (logging.Handler,), {
+    "emit": lambda self, record: told.append(record.getMessage())})())
+logging.getLogger("bandit_envs.compiled").setLevel("INFO")
+import gymnasium as gym, agents
+for name, env, kwargs in (("lucb", "TopK", {}), ("hdoc", "Threshold", {})):
+    env = gym.make(f"bandit_envs/{env}-v0", delta=0.1, max_pulls=100, actions="full", **kwargs)
+    agents.make(name, env).predict(env.reset(seed=0)[0])
+print(*sorted(line.split()[1] for line in told), sep=chr(10))
+"""
+
+
+def test_an_edited_line_compiles_what_depends_on_it_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("agents", "bandit_envs"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def compiled() -> set[str]:
+        out = subprocess.run([sys.executable, "-c", USED], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return set(out.stdout.split())
+
+    everything = compiled()
+    assert {"agents.top_k.lucb.beta_scale", "bandit_envs.simulator._begin"} <= everything
+    assert compiled() == set()
+    lucb = tmp_path / "agents" / "top_k" / "lucb.py"
+    text = lucb.read_text()
+    assert text.count("4.0 * math.log(float(t))") == 1
+    lucb.write_text(text.replace("4.0 * math.log(float(t))", "4.1 * math.log(float(t))"))
+    again = compiled()
+    assert "agents.top_k.lucb.beta_scale" in again
+    assert all(name.startswith("agents.top_k.lucb.") for name in again)
+    assert len(again) < len(everything) / 2
+
+
+def test_the_whole_form_is_the_flat_form_of_an_agent() -> None:
+    """An agent of this package, by its kernel in both forms."""
+    env = gym.make("bandit_envs/TopK-v0", k=2, delta=0.1, max_pulls=500)
+    agent: Any = agents.make("lucb", env)
+    observation, _ = env.reset(seed=1)
+    state = None
+    for _ in range(40):
+        arm, state = agent.predict(observation, state)
+        observation, *_ = env.step(arm)
+    batch = {name: array[None] for name, array in observation.items()}
+    out, flat = np.empty(1, np.int64), np.empty(1, np.int64)
+    function, (seen, rules, forest, plans, rounds, _) = agent.rule(
+        Seen(batch["pulls"], batch["mean"]), batch, copy.deepcopy(state), out
+    )
+    function(seen, rules, forest, plans, rounds, out)
+    own = copy.deepcopy(state)
+    function(*seen, *rules, *own.forest, own.plans, own.rounds, flat)
+    assert out.tolist() == flat.tolist()
