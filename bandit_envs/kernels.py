@@ -137,7 +137,8 @@ class Kernel:
 
     def __reduce__(self) -> Any:
         found = getattr(sys.modules.get(self.function.__module__), self.function.__qualname__, None)
-        return self.function.__qualname__ if found is self else (_remade, (self._make, serialize.dumps(self.function)))
+        function: Any = serialize.dumps  # which has no types
+        return self.function.__qualname__ if found is self else (_remade, (self._make, function(self.function)))
 
     def __copy__(self) -> Kernel:
         return self
@@ -285,8 +286,14 @@ def _digest(function: Callable[..., Any]) -> str:
     return hashlib.blake2b(told, digest_size=4).hexdigest()
 
 
-def kernel(function: Callable[..., Any], nogil: bool = False) -> Any:
-    """The kernel of a function as it stands; its structs are classes of modules, and it makes no arrays."""
+def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = False) -> Any:
+    """The kernel of a function as it stands; its structs are classes of modules, and it makes no arrays.
+
+    Args:
+        function: the function; None: it is decorated, `@kernel(nogil=True)`. nogil: whether other threads may run.
+    """
+    if function is None:
+        return functools.partial(kernel, nogil=nogil)
     hints = typing.get_type_hints(function)
     kinds = {name: hints.get(name) for name in inspect.signature(function).parameters}
     return Kernel(function, function, kinds, kernel, nogil=nogil)

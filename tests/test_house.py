@@ -25,8 +25,9 @@ ROOT = Path(__file__).parent.parent
 # line do not know each other.
 ORDER: dict[str, list[str]] = {
     "bandit_envs": [
-        "naming checks compiled",
-        "rng registry geometry observations routines",
+        "naming checks stamps",
+        "compiled",
+        "kernels rng registry geometry observations routines",
         "arms evidence tables belief",
         "sampling datasets instances lookahead",
         "simulator polyhedra prompts problems",
@@ -244,7 +245,8 @@ def unannotated(tree: ast.AST) -> Iterator[str]:
     are passed over."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef):
-            if any(getattr(mark, "id", None) in KERNELS for mark in node.decorator_list):
+            marks = [getattr(mark, "func", mark) for mark in node.decorator_list]
+            if any(getattr(mark, "id", None) in KERNELS for mark in marks):
                 continue
             own = node.args
             told = [*own.posonlyargs, *own.args, *own.kwonlyargs, *filter(None, (own.vararg, own.kwarg))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -470,3 +471,43 @@ def test_evaluations_of_few_slots_are_those_of_many(kind: Any) -> None:
         for batch in (2, 16)
     )
     pd.testing.assert_frame_equal(few, many, check_exact=True)
+
+
+# --- the first form ---------------------------------------------------------------------------------------------------
+
+HERE = Path(__file__).parent
+FLAT, WHOLE = (
+    re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    for page in (HERE / "own_agents_flat.md", HERE.parent / "docs" / "own-agent.md")
+)
+KINDS = {"BothSides": ("Threshold", {"budget": 60}), "Nearer": ("Threshold", {"budget": 400})}
+
+
+@pytest.mark.parametrize("block", range(len(FLAT)))
+def test_agents_of_the_first_form_decide_as_those_of_today(block: int, tmp_path: Path) -> None:
+    """The page on own agents as it was when kernels were given the fields of structs, and as it is."""
+    name = re.findall(r"^class (\w+)", FLAT[block], re.M)[-1]
+    today = next(one for one in WHOLE if f"class {name}" in one)
+
+    def rows(number: int, text: str) -> Any:
+        file = tmp_path / f"form_{number}_{name}.py"
+        file.write_text(text)
+        place: dict[str, Any] = {"__name__": file.stem}
+        exec(compile(text, file, "exec"), place)
+        if name not in KINDS:
+            return None
+
+        def made(task: Any) -> Any:
+            agent = place[name](task)
+            agent.problem.epsilon = 0.1
+            return agent
+
+        place[name].solves = ("Threshold",)
+        problem, kwargs = KINDS[name]
+        found = agents.evaluate({"it": made}, problem, episodes=20, env_kwargs=kwargs, progress=False)
+        return found.episodes[["total_pulls", "score"]]
+
+    first, second = rows(0, FLAT[block]), rows(1, today)
+    if name in KINDS:
+        assert FLAT[block] != today
+        pd.testing.assert_frame_equal(first, second)

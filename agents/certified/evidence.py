@@ -24,13 +24,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 
 from bandit_envs import inlined, part
 
-from ..core.agent import Ints, Observation
 from ..core.plan_policy import add
 from .leaning import FORCE, HOLD, PLAIN, Habits, lean
 from .policy import BOUNDARY, CertifiedMemory, CertifiedPolicy, held, lacking, sampling_rule
@@ -105,11 +103,11 @@ class Evidence(CertifiedPolicy):
     """
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
-    _follows, _weighed = True, BOUNDARY
+    sampling, _follows, _weighed = evidence, True, BOUNDARY
 
     def habits(self, E: int) -> Habits:
         """The habits of E episodes."""
         return _plain(E)
 
-    def rule(self, seen: Any, observation: Observation, state: CertifiedMemory, out: Ints) -> Any:
-        return evidence, (seen, self._batch(state), self.habits(len(out)), out)
+    def own(self, state: CertifiedMemory) -> Habits:
+        return self.habits(len(state.plans))

@@ -33,7 +33,7 @@ from bandit_envs import (
 from ..core.agent import FLOAT, INT, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import certified_scale_of, delta_of
 from ..core.plan_policy import PlanPolicy, clear, following
-from .ways import ALL_GOOD, LOCAL, TOP_K, Alone, Book, Sides, book_of, fill, put, tell, tell_alone
+from .ways import ALL_GOOD, LOCAL, TOP_K, Alone, Book, Sides, book_of, cheapest, fill, moved, put, tell, tell_alone
 
 __all__ = [
     "CERTIFIED_PROBLEMS",
@@ -43,6 +43,7 @@ __all__ = [
     "CertifiedPolicy",
     "Episode",
     "Shown",
+    "closest",
     "held",
     "is_certified",
     "lacking",
@@ -117,6 +118,7 @@ class Episode(NamedTuple):
     shown: Shown
     batch: Batch
     pulls: Ints  # (K,)
+    mean: Floats  # (K * D,)
     book: Any  # its rows of the `Book`
     plan: Any
     round: Any
@@ -125,7 +127,8 @@ class Episode(NamedTuple):
 @view
 def episode_of(shown, batch, e):
     """Episode e of a batch."""
-    return Episode(e, shown, batch, shown.pulls[e], book_of(batch.book, e), batch.plans[e], batch.rounds[e])
+    book, plan, round = book_of(batch.book, e), batch.plans[e], batch.rounds[e]
+    return Episode(e, shown, batch, shown.pulls[e], shown.mean[e], book, plan, round)
 
 
 @part
@@ -237,6 +240,12 @@ def observe(ep):
 
 
 @part
+def closest(ep):
+    """The cheapest way in which the plug-in answer can be wrong, a `Way`."""
+    return moved(ep.batch.sides, ep.book, max(cheapest(ep.batch.sides, ep.book), 0))
+
+
+@part
 def lacking(ep, force=1.0):
     """The arm with the fewest pulls, where they are fewer than sqrt(t) - K / 2, or than this times `force`; else -1.
 
@@ -332,6 +341,7 @@ class CertifiedPolicy(PlanPolicy):
     solves: ClassVar[Collection[str]] = CERTIFIED_PROBLEMS
     promises = ("aggregate", "each", "exact")
     needs = "delta or budget"
+    sampling: ClassVar[Any]  # the kernel, made by `sampling_rule`
     _weighed: int = PULLS  # see `observe`
     _follows: ClassVar[bool] = False  # whether it pulls an arm of the nearest way that a look has found
     _sampling_boundary: ClassVar[str | None] = (
@@ -460,8 +470,12 @@ class CertifiedPolicy(PlanPolicy):
         return CertifiedMemory(**self._common(observation))
 
     @abstractmethod
+    def own(self, state: Any) -> Any:
+        """The struct of the sampling rule's settings and memory."""
+
     def rule(self, seen: Any, observation: Observation, state: Any, out: Ints) -> Any:
         """As for a `PlanPolicy`, seen: a `Shown`."""
+        return self.sampling, (seen, self._batch(state), self.own(state), out)
 
     def _shown(self, observation: Observation, state: Any) -> Shown:
         """What the episodes have shown, checked."""

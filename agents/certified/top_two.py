@@ -44,10 +44,10 @@ from bandit_envs import (
     part,
 )
 
-from ..core.agent import Floats, Ints, Observation
+from ..core.agent import Floats, Observation
 from ..core.plan_policy import add
-from .policy import BONUS, PULLS, CertifiedMemory, CertifiedPolicy, held, sampling_rule
-from .ways import LOCAL, TOP_K, cheapest, mark_largest, moved, way_of
+from .policy import BONUS, PULLS, CertifiedMemory, CertifiedPolicy, closest, held, sampling_rule
+from .ways import LOCAL, TOP_K, mark_largest, way_of
 
 __all__ = ["TopTwo"]
 
@@ -108,7 +108,7 @@ def sample_answer(ep, own, answer):
     """Draw theta from the posterior, and fill in the answer that is right for it."""
     sides, theta = ep.batch.sides, own.theta
     for i in range(len(theta)):
-        N, m = float(ep.pulls[i]), ep.shown.mean[ep.e, i]
+        N, m = float(ep.pulls[i]), ep.mean[i]
         if sides.law == BERNOULLI:
             hits = gamma(1.0 + N * m, ep, own)
             theta[i] = hits / (hits + gamma(1.0 + N * (1.0 - m), ep, own))
@@ -173,11 +173,10 @@ def begin(ep, own):
 @sampling_rule(Own, begin)
 def top_two(ep, own):
     """Pull the leader or the challenger, as chance has it: each of `times` pulls anew, those of one arm together."""
-    rules, sides, book = own.rules, ep.batch.sides, ep.book
-    leader, challenger = thompson_pair(ep, own) if rules.rule == TTTS else (-1, -1)
+    leader, challenger = thompson_pair(ep, own) if own.rules.rule == TTTS else (-1, -1)
     if leader < 0:  # EB-TC, EB-TCI
-        closest = moved(sides, book, max(cheapest(sides, book), 0))
-        leader, challenger = closest.lowered, closest.raised
+        way = closest(ep)
+        leader, challenger = way.lowered, way.raised
     times = held(ep, leader if ep.pulls[leader] <= ep.pulls[challenger] else challenger)
     if leader == challenger:
         add(ep.plan, leader, times)
@@ -219,7 +218,7 @@ class TopTwo(CertifiedPolicy):
 
     name, source = "top-two", "Russo, COLT 2016; Jourdan et al., NeurIPS 2022; You et al., COLT 2023"
     solves = ("BestArm", "TopK", "Threshold")
-    _sampling_boundary = "none"
+    sampling, _sampling_boundary = top_two, "none"
 
     def __init__(
         self,
@@ -261,5 +260,5 @@ class TopTwo(CertifiedPolicy):
     def _weighed(self) -> int:  # type: ignore[override]
         return BONUS if self.rules.rule == EB_TCI else PULLS
 
-    def rule(self, seen: Any, observation: Observation, state: Memory, out: Ints) -> Any:
-        return top_two, (seen, self._batch(state), state.own, out)
+    def own(self, state: Memory) -> Own:
+        return state.own  # type: ignore[no-any-return]

@@ -152,7 +152,7 @@ class TrackAndStop(CertifiedPolicy):
     """
 
     name, source = "track-and-stop", "Garivier & Kaufmann, COLT 2016"
-    _sampling_boundary = "none"
+    sampling, _sampling_boundary = track, "none"
 
     def __init__(
         self,
@@ -186,5 +186,5 @@ class TrackAndStop(CertifiedPolicy):
     def _weighed(self) -> int:  # type: ignore[override]
         return MEANS if self.rules.exact else KEPT
 
-    def rule(self, seen: Any, observation: Observation, state: Memory, out: Ints) -> Any:
-        return track, (seen, self._batch(state), state.own, out)
+    def own(self, state: Memory) -> Own:
+        return state.own  # type: ignore[no-any-return]

@@ -268,7 +268,7 @@ def choose(board, e):
     return arm
 
 
-@functools.partial(kernel, nogil=True)
+@kernel(nogil=True)
 def play(rule: Rule, board: Board, playing: Playing, room: Block, out):
     """Play every episode whose `out` is UNPLAYED, as `player` does.
 

@@ -43,4 +43,4 @@ class BothSides(PlanPolicy):
     name, source, solves = "both-sides", "an example", ("FarGood",)
 
     def rule(self, seen, observation, state, out):
-        return next_arm, (*seen, self.problem.threshold, self.problem.epsilon, state.plans, out)
+        return next_arm, (seen, self.problem.threshold, self.problem.epsilon, state.plans, out)
