@@ -48,7 +48,7 @@ class _Memoryless(Agent):
 
     def choose(self, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(observation["pulls"]), np.int64)
-        self.fill(lambda kernel: kernel, np.ascontiguousarray(_spent(self, observation)), observation, out)
+        self.fill(lambda kernel: kernel.quick, np.ascontiguousarray(_spent(self, observation)), observation, out)
         return out
 
     @property

@@ -92,7 +92,7 @@ class LookAhead(Agent):
             raise unfit(pulls, total, len(pulls), "total")
         out = np.empty(len(pulls), np.int64)
         model, room = self.lookahead.parts()
-        largest_gain(pulls, total.reshape(len(pulls), -1), self.task.support is not None, model, room, out)
+        largest_gain.quick(pulls, total.reshape(len(pulls), -1), self.task.support is not None, model, room, out)
         return out
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:

@@ -266,5 +266,9 @@ def _for_kernels(function: Callable[..., Any], **options: Any) -> Any:
     def add_overload(result: Any) -> None:
         kernel.overloads[tuple(result.signature.args)] = result
 
+    def get_call_template(args: Any, kws: Any) -> Any:  # no constant is a type of its own
+        return template(tuple(map(numba.types.unliteral, args)), kws)
+
+    template, kernel.get_call_template = kernel.get_call_template, get_call_template
     kernel.add_overload, kernel._compile_for_args = add_overload, from_python._compile_for_args
     return kernel

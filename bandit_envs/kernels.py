@@ -1,8 +1,8 @@
 """`Kernel`: a compiled function that takes structs whole, and what makes one of a function of a single episode.
 
 A struct is a NamedTuple of arrays, numbers and structs. Numba's dispatcher looks at all its fields, one by one, at each
-call. A `Kernel` knows the types of its arguments by their fingerprints, a struct that it has seen
-before by sight unless its class is `fleeting`, and calls the machine code itself.
+call. A `Kernel` knows the types of its arguments by their fingerprints, structs that it was handed before by sight, and
+calls the machine code itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .compiled import lean, view
 __all__ = ["Kernel", "arguments_of", "assemble", "episode_kernel", "fleeting", "kernel", "slot_kernel"]
 
 Struct = TypeVar("Struct", bound=type[Any])
-HELD, LARGE = 8, 2**20  # so many structs are known by sight, of so many bytes at most
+LARGE = 2**20  # bytes of an argument that is known by sight, at most
 _NAMED: dict[Any, str] = {float: "a number", int: "an integer", bool: "True or False"}
 ENTRIES = 256  # so many fingerprints are remembered
 
@@ -58,21 +58,41 @@ class Kernel:
         functools.update_wrapper(self, one, updated=())
         self.compiled: Any = lean(function, nogil)
         self.function, self.kinds, self._make = one, dict(kinds), make
-        self._apart = apart and any(_is_apart(kind) for kind in kinds.values())
+        self._apart = apart and any(map(_is_apart, kinds.values()))
         self._entries: dict[tuple[Any, ...], Callable[..., Any]] = {}
-        self._known: dict[int, tuple[Any, Any]] = {}
+        self._last: tuple[Any, Any, Any] = (), None, None  # arguments that may come again, fingerprints, machine code
+        self._quick: tuple[Any, Any] = (), None  # structs of the last quick call by their places, and machine code
         self._types: list[Any] = []  # of arrays of records: a fingerprint holds their addresses
         self._lock = threading.Lock()
 
     def __call__(self, *given: Any) -> Any:
-        if len(given) != len(self.kinds):
-            given = self.whole(given)
-        entry = self._entry(given)
-        return entry(*(self._fields(given) if self._apart else given))
+        last, prints, entry = self._last
+        if len(given) != len(last):
+            return self._entry(given)(*given)
+        for one, before, print_ in zip(given, last, prints, strict=True):
+            if one is not before and (before is not None or _fingerprint(one) != print_):
+                return self._entry(given)(*given)
+        return entry(*given)
+
+    def quick(self, *given: Any) -> Any:
+        """As a call, without a look at anything but structs that are not what they were at the last one.
+
+        For callers that make sure of the types of arrays outside of structs, and in structs that are `fleeting`.
+        """
+        structs, entry = self._quick
+        for i, before in structs:
+            if given[i] is not before:
+                entry = None
+        if entry is None:
+            entry, kept = self._entry(given), [i for i, one in enumerate(given) if isinstance(one, tuple)]
+            kept = [i for i in kept if not hasattr(type(given[i]), "_is_fleeting")]
+            if len(given) == len(self.kinds) and all(_lasts(given[i]) for i in kept):
+                self._quick = tuple((i, given[i]) for i in kept), entry
+        return entry(*given)
 
     def bound(self, *given: Any) -> Callable[[], Any]:
         """The machine code, bound to these arguments: the quickest call where they stay the same."""
-        return functools.partial(self._entry(given), *(self._fields(given) if self._apart else given))
+        return functools.partial(self._entry(given), *given)
 
     def whole(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments with a struct wherever its fields were given.
@@ -91,44 +111,31 @@ class Kernel:
 
     def _entry(self, given: tuple[Any, ...]) -> Callable[..., Any]:
         """The machine code for such arguments."""
-        key, known = [], self._known
-        for one in given:
-            key.append(known[id(one)][1] if id(one) in known else self._fingerprint(one))
-        return self._entries.get(tuple(key)) or self._found(given, tuple(key))
+        if len(given) != len(self.kinds):
+            return lambda *flat: self(*self.whole(flat))
+        prints = tuple(map(_fingerprint, given))
+        entry = self._entries.get(prints) or self._found(given, prints)
+        last = (one if _lasts(one) else None for one in given)
+        self._last = tuple(last), prints, entry
+        return entry
 
-    def _fingerprint(self, one: Any) -> Any:
-        """What tells the types of an argument."""
-        try:
-            found = compute_fingerprint(one)
-        except NotImplementedError:  # nothing that Numba knows, as the error will tell
-            return type(one)
-        if (
-            isinstance(one, tuple)
-            and not hasattr(type(one), "_is_fleeting")
-            and sum(array.nbytes for array in _arrays(one)) <= LARGE
-        ):
-            if len(self._known) >= HELD:
-                self._known.clear()
-            self._known[id(one)] = one, found
-        return found
-
-    def _found(self, given: tuple[Any, ...], key: tuple[Any, ...]) -> Callable[..., Any]:
+    def _found(self, given: tuple[Any, ...], prints: tuple[Any, ...]) -> Callable[..., Any]:
         """The machine code for arguments of types that are new: compiled, or read from the disk.
 
         Raises:
             TypeError: for what is not of its declared type.
         """
-        kinds = zip(self.kinds.values(), given, strict=True)
-        if any(_kinds_of(kind) and not isinstance(one, tuple) for kind, one in kinds):  # the only field of a struct
-            self._entries[key] = lambda *flat: self(*self.whole(flat))
-            return self._entries[key]
-        cast = tuple(_cast(name, kind, one) for (name, kind), one in zip(self.kinds.items(), given, strict=True))
+        kinds = list(self.kinds.items())
+        if any(_kinds_of(kind) and not isinstance(one, tuple) for (_, kind), one in zip(kinds, given, strict=True)):
+            return lambda *flat: self(*self.whole(flat))  # the only field of a struct stands in its place
+        cast = tuple(_cast(name, kind, one) for (name, kind), one in zip(kinds, given, strict=True))
         with self._lock:
             if len(self._entries) >= ENTRIES:
-                self._entries, self._known, self._types = {}, {}, []
-            entry: Callable[..., Any] = self.compiled._compile_for_args(*(self._fields(cast) if self._apart else cast))
+                self._entries, self._types = {}, []
+            found: Callable[..., Any] = self.compiled._compile_for_args(*(self._fields(cast) if self._apart else cast))
+            entry = (lambda *whole: found(*self._fields(whole))) if self._apart else found
             self._types += [array.dtype for array in _arrays(given) if array.dtype.names]
-            self._entries[key] = entry
+            self._entries[prints] = entry
         return entry
 
     def _fields(self, given: tuple[Any, ...]) -> list[Any]:
@@ -152,11 +159,26 @@ def _remade(make: Callable[..., Any], function: bytes) -> Any:
     return make(pickle.loads(function))
 
 
+def _fingerprint(one: Any) -> Any:
+    """What tells the type of an argument. Numba takes long over a struct; its fields are quicker, one by one."""
+    try:
+        return (type(one), *map(compute_fingerprint, one)) if isinstance(one, tuple) else compute_fingerprint(one)
+    except NotImplementedError:  # nothing that Numba knows, as its error will tell
+        return type(one)
+
+
+def _lasts(one: Any) -> bool:
+    """Whether an argument is a struct that may be handed over again, and is not too large to be kept until then."""
+    if not isinstance(one, tuple) or hasattr(type(one), "_is_fleeting"):
+        return False
+    return bool(sum(array.nbytes for array in _arrays(one)) <= LARGE)
+
+
 # --- structs ----------------------------------------------------------------------------------------------------------
 
 
 def fleeting(struct: Struct) -> Struct:
-    """Of the class of a struct: it is made anew for each call, so that no kernel remembers one by sight."""
+    """Of the class of a struct: it is made anew for each call, and not kept."""
     struct._is_fleeting = True
     return struct
 

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from .belief import BETA, NORMAL, Prior, posterior, prior_of, sampled, unit
 from .compiled import inlined, lean, part
+from .kernels import fleeting
 from .observations import EXACT, beta_below
 from .rng import normal_quantile
 
@@ -93,6 +94,7 @@ class LookaheadModel(NamedTuple):
     points: Floats  # (3, CELLS), of [0, 1]: points, weights, h(points)
 
 
+@fleeting
 class LookaheadRoom(NamedTuple):
     """Scratch for one episode."""
 

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arms import BERNOULLI, CATEGORICAL, RESAMPLED
+from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED
 from .compiled import inlined, part
 from .kernels import Kernel, arguments_of, assemble, fleeting
-from .rng import arm_word, philox, to_uniform
+from .rng import arm_word, normal_quantile, philox, to_uniform
 from .routines import call_routine
 from .sampling import NEXT_BLOCK, block_of_samples, from_uniform
 from .simulator import ENDED, LIVE, Simulation, updated
@@ -119,9 +119,14 @@ def _record(sim, e, a, times):
 
 
 @part
-def _draw(law, parameters, data, at, columns, u):
-    """`from_uniform` for a scalar arm, as a function that is compiled once for all players."""
-    return from_uniform(law, u, parameters, at, columns, data, 0, 1)
+def _draw(sim, at, u):
+    """The sample that a uniform number yields, of a scalar arm that is not Bernoulli."""
+    rules, words, numbers = sim.rules, sim.work.words, sim.work.numbers
+    if rules.law == GAUSSIAN:
+        return sim.parameters[at] + sim.parameters[at + 1] * normal_quantile(u)
+    numbers[0, 0], words[6, 0] = u, np.uint64(at)
+    call_routine(rules.sampler, rules.law, numbers[0], 1, words[6], rules.columns, sim.parameters, sim.data, numbers[1])
+    return numbers[1, 0]
 
 
 @inlined
@@ -140,7 +145,7 @@ def pull_once(sim, e, arm):
         if sim.rules.law == BERNOULLI:
             y = 1.0 if u < sim.parameters[at] else 0.0
         else:
-            y = _draw(sim.rules.law, sim.parameters, sim.data, at, np.int64(columns), u)
+            y = _draw(sim, at, u)
         sim.sample[e] = y
         sim.total[o], sim.mean[o], sim.variance[o] = updated(float(m), sim.total[o], sim.mean[o], sim.variance[o], y)
     sim.pulls[o] = m + 1
@@ -200,7 +205,7 @@ def block_of_pulls(sim, start, n, arm, pulls, mean, variance, room):
         u[i] = to_uniform(w0, w1)
     for i in range(n):
         at[i] = (offset[i] if own else arm[i]) * columns
-    block_of_samples(law, u, n, at, np.int64(columns), sim.parameters, sim.data, room.places, y)
+    block_of_samples(law, sim.rules.sampler, u, n, at, np.int64(columns), sim.parameters, sim.data, room.places, y)
     totals, means, variances = sim.total, sim.mean, sim.variance
     for i in range(n):
         total[i] = totals[offset[i]]

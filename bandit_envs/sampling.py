@@ -25,9 +25,9 @@ from .rng import (
     philox,
     to_uniform,
 )
-from .routines import carray, routine
+from .routines import call_routine, carray, routine
 
-__all__ = ["block_of_samples", "bulk_pulls", "from_uniform"]
+__all__ = ["block_of_samples", "bulk_pulls", "from_uniform", "sampler_of"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _FAR = 2**40  # more than any array has
@@ -72,11 +72,36 @@ def from_uniform(law, u, parameters, at, columns, data, d, D):
     return data[(np.int64(parameters[at]) + row) * D + d]
 
 
+def _other_samples(law: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, x: Any) -> None:
+    """`block_of_samples` of laws other than Bernoulli's and Gauss's, by pointers."""
+    parameters, data, u, at, x = carray(parameters, _FAR), carray(data, _FAR), carray(u, n), carray(at, n), carray(x, n)
+    if law == TABULATED:
+        for i in range(n):
+            x[i] = from_table(u[i], parameters, np.int64(at[i]), columns - 1, 0, 1)
+    else:
+        for i in range(n):
+            x[i] = from_uniform(law, u[i], parameters, np.int64(at[i]), columns, data, 0, 1)
+
+
+@functools.cache
+def _others() -> Any:
+    """The routine of `_other_samples`."""
+    pointers = "float64*", "float64*", "float64*"
+    return routine(_other_samples, "int64", "float64*", "int64", "uint64*", "int64", *pointers)
+
+
+def sampler_of(law: int) -> int:
+    """The address of the routine that samples scalar arms of a law; 0 for Bernoulli and Gaussian ones."""
+    address: int = 0 if law in (BERNOULLI, GAUSSIAN) else _others().address
+    return address
+
+
 @inlined
-def block_of_samples(law, u, n, at, columns, parameters, data, spare, x):
+def block_of_samples(law, sampler, u, n, at, columns, parameters, data, spare, x):
     """Fill x[:n] with the samples of scalar arms that the uniform numbers u[:n] yield, in loops over all of them.
 
     Args:
+        sampler: by `sampler_of`.
         at: (n,) uint64, where the parameters of each arm start.
         columns: int64.
         spare: (n,) int64, scratch.
@@ -88,12 +113,8 @@ def block_of_samples(law, u, n, at, columns, parameters, data, spare, x):
         block_of_quantiles(u, n, spare, x)
         for i in range(n):
             x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
-    elif law == TABULATED:
-        for i in range(n):
-            x[i] = from_table(u[i], parameters, np.int64(at[i]), columns - 1, 0, 1)
     else:
-        for i in range(n):
-            x[i] = from_uniform(law, u[i], parameters, np.int64(at[i]), columns, data, 0, 1)
+        call_routine(sampler, law, u, n, at, columns, parameters, data, x)
 
 
 @part

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from . import rng
 from .arms import CATEGORICAL, GAUSSIAN, RESAMPLED, Arms, check_table
-from .compiled import inlined
+from .compiled import inlined, part
 from .kernels import kernel
 from .rng import arm_word, block_of_quantiles, philox, to_uniform
 from .routines import call_routine
-from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform
+from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform, sampler_of
 
 __all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "updated"]
 
@@ -61,6 +61,7 @@ class Rules(NamedTuple):
     """What holds in all episodes of a `Simulator`."""
 
     law: int  # its code, see `arms`
+    sampler: int  # see `sampler_of`; 0 of arms of several dimensions
     K: int
     D: int
     full: bool  # an episode stays open for its answer when the budget is spent
@@ -109,68 +110,152 @@ def updated(n, total, mean, variance, y):
     return sum_, now, spread if spread > 0.0 else 0.0
 
 
+@part
+def _refusal(sim, arms, times, answers_checked):
+    """0, or why nothing can be done, as `_advance` returns it; and whether no episode stops or pulls more than once."""
+    K, last, status = sim.rules.K, sim.rules.last, sim.status
+    lowest, highest, least, most = np.int64(0), np.int64(0), np.int64(1), np.int64(1)
+    for i in range(len(status)):
+        lowest, highest = min(lowest, arms[i]), max(highest, arms[i])
+    for i in range(len(status)):
+        least, most = min(least, times[i]), max(most, times[i])
+    answering = False
+    if not answers_checked:
+        for i in range(len(status)):
+            answering |= (status[i] == SPENT) | ((arms[i] == K) & (status[i] != ENDED))
+    if lowest < 0 or highest > last or least < 1 or most > MOST_TIMES:
+        for e in range(len(status)):
+            if status[e] != ENDED and (arms[e] < 0 or arms[e] > last):
+                return np.int64(-1 - e), False
+            if status[e] == LIVE and arms[e] < K and (times[e] < 1 or times[e] > MOST_TIMES):
+                return np.int64(-1 - e), False
+    if answering:
+        return np.int64(UNCHECKED), False
+    if most > 1 and sim.bulk[0] == 0:
+        return np.int64(UNLOADED), False
+    return np.int64(0), highest < K and most == 1
+
+
+@part
+def _stop_and_count(sim, arms, times, start, stop, finished):
+    """End the episodes of a block that stop, make bulk pulls, and count the single ones, whose places are noted.
+
+    Returns how many single pulls are to be made, and how many episodes have ended.
+    """
+    rules, work = sim.rules, sim.work
+    K, D, budget, limit = rules.K, rules.D, rules.budget, rules.limit
+    slot, words, n = work.places[0], work.words, 0
+    for e in range(start, stop):
+        sim.did[e] = SKIPPED
+        for d in range(D):
+            sim.sample[e * D + d] = 0.0
+        if sim.status[e] == ENDED:
+            sim.reward[e] = 0.0
+            continue
+        a = arms[e]
+        if a == K or sim.status[e] == SPENT:
+            sim.reward[e], sim.did[e], sim.status[e], sim.terminated[e] = 0.0, STOPPED, ENDED, 1
+            sim.ended[finished] = e
+            finished += 1
+            continue
+        o = np.uint64(e) * np.uint64(K) + np.uint64(a)
+        m, count = sim.pulls[o], times[e]
+        sim.did[e] = PULLED
+        if budget >= 0:
+            count = min(count, sim.remaining[e])
+        if limit >= 0:
+            count = min(count, limit - sim.spent[e])
+        sim.reward[e] = 0.0 - rules.cost * count
+        sim.spent[e] += count
+        sim.pulls[o] = m + count
+        if count > 1:
+            call_routine(
+                sim.bulk[0],
+                rules.law,
+                sim.key[0, e],
+                sim.key[1, e],
+                sim.episode[e],
+                a,
+                m,
+                count,
+                np.int64(o),
+                ((e * K if rules.own else 0) + a) * rules.columns,
+                rules.columns,
+                sim.parameters,
+                sim.data,
+                sim.total,
+                sim.mean,
+                sim.variance,
+                sim.sample,
+                e,
+                D,
+                work.room,
+                work.counter,
+            )
+            continue
+        slot[n], words[0, n], words[1, n], words[2, n] = e, o, m, a
+        words[3, n], words[4, n], words[5, n] = sim.episode[e], sim.key[0, e], sim.key[1, e]
+        n += 1
+    return n, finished
+
+
+@part
+def _end(sim, start, stop, finished):
+    """Count what remains in a block, and end the episodes that have spent it. Returns how many have ended."""
+    budget, limit, over = sim.rules.budget, sim.rules.limit, False
+    if budget >= 0:
+        least = np.int64(1)
+        for i in range(start, stop):
+            sim.remaining[np.uint64(i)] = budget - sim.spent[np.uint64(i)]
+        for i in range(start, stop):
+            least = min(least, sim.remaining[np.uint64(i)])
+        over = least == 0
+    if limit >= 0:
+        for i in range(start, stop):
+            over |= sim.spent[np.uint64(i)] >= limit
+    if over:
+        for e in range(start, stop):
+            if sim.did[e] != PULLED:
+                continue
+            if sim.remaining[e] == 0 and sim.rules.full:
+                sim.status[e] = SPENT
+            elif sim.remaining[e] == 0 or (limit >= 0 and sim.spent[e] >= limit):
+                sim.status[e] = ENDED
+                sim.terminated[e] = sim.remaining[e] == 0
+                sim.truncated[e] = sim.remaining[e] != 0
+                sim.ended[finished] = e
+                finished += 1
+    return finished
+
+
 @kernel
 def _advance(sim: Simulation, arms, times, answers_checked: bool):
-    """One step of every live episode. Returns how many ended; their slots are in `sim.ended`.
+    """One step of every live episode, of scalar arms. Returns how many ended; their slots are in `sim.ended`.
 
     It changes nothing and returns -1 - e where the action of a live episode e is out of range, UNCHECKED where an
     episode ends by an answer of its own although the answers have not been checked, and UNLOADED where arms may be
     pulled in bulk and the routine for it is not loaded.
     """
-    rules, work = sim.rules, sim.work
-    law, K, D, full, budget, limit = rules.law, rules.K, rules.D, rules.full, rules.budget, rules.limit
-    columns, own, bulk, last, cost = rules.columns, rules.own, sim.bulk[0], rules.last, rules.cost
-    parameters, data, pulls, total, mean, variance = (
-        sim.parameters,
-        sim.data,
-        sim.pulls,
-        sim.total,
-        sim.mean,
-        sim.variance,
-    )
-    key0, key1, episode = sim.key[0], sim.key[1], sim.episode
-    spent, remaining, ended = sim.spent, sim.remaining, sim.ended
-    reward, sample = sim.reward, sim.sample
-    status, did, terminated, truncated = sim.status, sim.did, sim.terminated, sim.truncated
-    words, places, numbers = work.words, work.places, work.numbers
+    rules, words, numbers = sim.rules, sim.work.words, sim.work.numbers
+    pulls, total, mean, variance = sim.pulls, sim.total, sim.mean, sim.variance
+    key0, key1, episode, sample = sim.key[0], sim.key[1], sim.episode, sim.sample
     offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
-    start_of = words[6]  # where the parameters of an arm start
-    slot, place, spare = places[0], places[1], places[2]
-    u, x, samples = numbers[0], numbers[1], numbers[2:]
-    uK, uD, ucolumns = np.uint64(K), np.uint64(D), np.uint64(columns)
-    row = law == RESAMPLED or law == CATEGORICAL  # one uniform number picks all coordinates
-    finished = 0
-    E = len(episode)
-    lowest, highest, least, most = np.int64(0), np.int64(0), np.int64(1), np.int64(1)
-    for i in range(E):
-        lowest, highest = min(lowest, arms[i]), max(highest, arms[i])
-    for i in range(E):
-        least, most = min(least, times[i]), max(most, times[i])
-    answering = False
-    if not answers_checked:
-        for i in range(E):
-            answering |= (status[i] == SPENT) | ((arms[i] == K) & (status[i] != ENDED))
-    pulls_once = highest < K and most == 1  # no episode stops, and none pulls its arm more than once
-    if lowest < 0 or highest > last or least < 1 or most > MOST_TIMES:
-        for e in range(E):
-            if status[e] != ENDED and (arms[e] < 0 or arms[e] > last):
-                return -1 - e
-            if status[e] == LIVE and arms[e] < K and (times[e] < 1 or times[e] > MOST_TIMES):
-                return -1 - e
-    if answering:
-        return UNCHECKED
-    if most > 1 and bulk == 0:
-        return UNLOADED
-    for start in range(0, E, _BLOCK):
-        stop = min(start + _BLOCK, E)
+    at = words[6]  # where the parameters of an arm start
+    slot, spare, u, x = sim.work.places[0], sim.work.places[2], numbers[0], numbers[1]
+    uK, ucolumns, finished = np.uint64(rules.K), np.uint64(rules.columns), 0
+    code, pulls_once = _refusal(sim, arms, times, answers_checked)
+    if code < 0:
+        return code
+    for start in range(0, len(episode), _BLOCK):
+        stop = min(start + _BLOCK, len(episode))
         n, base = stop - start, np.uint64(start)
         other = np.uint8(0)  # than LIVE: the statuses of the block, combined
         for i in range(n):
-            other |= status[base + np.uint64(i)]
-        for i in range(n):
-            reward[base + np.uint64(i)] = 0.0 - cost  # not -0.0
+            other |= sim.status[base + np.uint64(i)]
         plain = pulls_once and other == LIVE
         if plain:  # every episode of the block is live and pulls once, which needs no branches
+            for i in range(n):
+                sim.reward[base + np.uint64(i)] = 0.0 - rules.cost  # not -0.0
             for i in range(n):
                 a = np.uint64(arms[base + np.uint64(i)])
                 o = (base + np.uint64(i)) * uK + a
@@ -178,144 +263,77 @@ def _advance(sim: Simulation, arms, times, answers_checked: bool):
                 pulls[o] = m + 1
                 offset[i], c0[i], c1[i] = o, m, a
             for i in range(n):
-                did[base + np.uint64(i)] = PULLED
-            if D == 1:
-                for i in range(n):
-                    j = base + np.uint64(i)
-                    w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), episode[j], np.uint64(0), key0[j], key1[j])
-                    u[i] = to_uniform(w0, w1)
-            else:
-                for i in range(n):
-                    j = base + np.uint64(i)
-                    slot[i], c2[i], q0[i], q1[i] = start + i, episode[j], key0[j], key1[j]
+                sim.did[base + np.uint64(i)] = PULLED
             for i in range(n):
-                spent[base + np.uint64(i)] += 1
+                j = base + np.uint64(i)
+                w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), episode[j], np.uint64(0), key0[j], key1[j])
+                u[i] = to_uniform(w0, w1)
+            for i in range(n):
+                sim.spent[base + np.uint64(i)] += 1
         else:
-            n = 0
-            for e in range(start, stop):
-                did[e] = SKIPPED
-                for d in range(D):
-                    sample[e * D + d] = 0.0
-                if status[e] == ENDED:
-                    reward[e] = 0.0
-                    continue
-                a = arms[e]
-                if a == K or status[e] == SPENT:
-                    reward[e] = 0.0
-                    did[e] = STOPPED
-                    status[e], terminated[e] = ENDED, 1
-                    ended[finished] = e
-                    finished += 1
-                    continue
-                o = np.uint64(e) * uK + np.uint64(a)
-                m = pulls[o]
-                did[e] = PULLED
-                count = times[e]
-                if budget >= 0:
-                    count = min(count, remaining[e])
-                if limit >= 0:
-                    count = min(count, limit - spent[e])
-                reward[e] = 0.0 - cost * count
-                spent[e] += count
-                pulls[o] = m + count
-                if count > 1:
-                    at = ((e * K if own else 0) + a) * columns
-                    call_routine(
-                        bulk,
-                        law,
-                        key0[e],
-                        key1[e],
-                        episode[e],
-                        a,
-                        m,
-                        count,
-                        np.int64(o),
-                        at,
-                        columns,
-                        parameters,
-                        data,
-                        total,
-                        mean,
-                        variance,
-                        sample,
-                        e,
-                        D,
-                        work.room,
-                        work.counter,
-                    )
-                    continue
-                slot[n], offset[n] = e, o
-                c0[n], c1[n], c2[n] = m, a, episode[e]
-                q0[n], q1[n] = key0[e], key1[e]
-                n += 1
-            if D == 1:
-                for i in range(n):
-                    w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), c2[i], np.uint64(0), q0[i], q1[i])
-                    u[i] = to_uniform(w0, w1)
-        if D == 1:
+            n, finished = _stop_and_count(sim, arms, times, start, stop, finished)
             for i in range(n):
-                start_of[i] = (offset[i] if own else c1[i]) * ucolumns
-            block_of_samples(law, u, n, start_of, columns, parameters, data, spare, x)
+                w0, w1, _, _ = philox(c0[i], arm_word(c1[i], c0[i]), c2[i], np.uint64(0), q0[i], q1[i])
+                u[i] = to_uniform(w0, w1)
+        for i in range(n):
+            at[i] = (offset[i] if rules.own else c1[i]) * ucolumns
+        block_of_samples(rules.law, rules.sampler, u, n, at, rules.columns, sim.parameters, sim.data, spare, x)
+        for i in range(n):
+            o, before = offset[i], float(np.int64(c0[i]))
+            total[o], mean[o], variance[o] = updated(before, total[o], mean[o], variance[o], x[i])
+        if plain:
             for i in range(n):
-                o, before = offset[i], float(np.int64(c0[i]))
-                total[o], mean[o], variance[o] = updated(before, total[o], mean[o], variance[o], x[i])
-            if plain:
-                for i in range(n):
-                    sample[base + np.uint64(i)] = x[i]
-            else:
-                for i in range(n):
-                    sample[np.uint64(slot[i])] = x[i]
+                sample[base + np.uint64(i)] = x[i]
         else:
             for i in range(n):
-                place[i] = np.int64((offset[i] if own else c1[i]) * ucolumns)
-                c1[i] = arm_word(c1[i], c0[i])
-            for pair in range(1 if row else (D + 1) // 2):
-                c3, even, odd = np.uint64(pair) * NEXT_BLOCK, samples[2 * pair], samples[2 * pair + 1]
-                for i in range(n):
-                    w0, w1, w2, w3 = philox(c0[i], c1[i], c2[i], c3, q0[i], q1[i])
-                    even[i], odd[i] = to_uniform(w0, w1), to_uniform(w2, w3)
-            if law == GAUSSIAN:
-                for d in range(D):
-                    y = samples[d]
-                    block_of_quantiles(y, n, spare, x)
-                    for i in range(n):
-                        y[i] = parameters[place[i] + d] + parameters[place[i] + D + d] * x[i]
-            else:
-                for i in range(n):
-                    w = samples[0, i]
-                    for d in range(D):
-                        w = w if row else samples[d, i]
-                        samples[d, i] = from_uniform(law, w, parameters, place[i], columns, data, d, D)
+                sample[np.uint64(slot[i])] = x[i]
+        finished = _end(sim, start, stop, finished)
+    return np.int64(finished)
+
+
+@kernel
+def _advance_rows(sim: Simulation, arms, times, answers_checked: bool):
+    """`_advance` of arms of several dimensions."""
+    rules, words, places = sim.rules, sim.work.words, sim.work.places
+    law, D, parameters, finished = rules.law, rules.D, sim.parameters, 0
+    offset, c0, c1, c2, q0, q1 = words[0], words[1], words[2], words[3], words[4], words[5]
+    slot, place, spare, x, samples = places[0], places[1], places[2], sim.work.numbers[1], sim.work.numbers[2:]
+    row = law == RESAMPLED or law == CATEGORICAL  # one uniform number picks all coordinates
+    code, _ = _refusal(sim, arms, times, answers_checked)
+    if code < 0:
+        return code
+    for start in range(0, len(sim.episode), _BLOCK):
+        stop = min(start + _BLOCK, len(sim.episode))
+        n, finished = _stop_and_count(sim, arms, times, start, stop, finished)
+        for i in range(n):
+            place[i] = np.int64((offset[i] if rules.own else c1[i]) * np.uint64(rules.columns))
+            c1[i] = arm_word(c1[i], c0[i])
+        for pair in range(1 if row else (D + 1) // 2):
+            c3, even, odd = np.uint64(pair) * NEXT_BLOCK, samples[2 * pair], samples[2 * pair + 1]
             for i in range(n):
-                before = float(np.int64(c0[i]))
+                w0, w1, w2, w3 = philox(c0[i], c1[i], c2[i], c3, q0[i], q1[i])
+                even[i], odd[i] = to_uniform(w0, w1), to_uniform(w2, w3)
+        if law == GAUSSIAN:
+            for d in range(D):
+                y = samples[d]
+                block_of_quantiles(y, n, spare, x)
+                for i in range(n):
+                    y[i] = parameters[place[i] + d] + parameters[place[i] + D + d] * x[i]
+        else:
+            for i in range(n):
+                w = samples[0, i]
                 for d in range(D):
-                    o, y_d = offset[i] * uD + np.uint64(d), samples[d, i]
-                    total[o], mean[o], variance[o] = updated(before, total[o], mean[o], variance[o], y_d)
-                    sample[slot[i] * D + d] = y_d
-        over = False
-        if budget >= 0:
-            least = np.int64(1)
-            for i in range(stop - start):
-                remaining[base + np.uint64(i)] = budget - spent[base + np.uint64(i)]
-            for i in range(stop - start):
-                least = min(least, remaining[base + np.uint64(i)])
-            over = least == 0
-        if limit >= 0:
-            for i in range(stop - start):
-                over |= spent[base + np.uint64(i)] >= limit
-        if over:
-            for e in range(start, stop):
-                if did[e] != PULLED:
-                    continue
-                if remaining[e] == 0 and full:
-                    status[e] = SPENT
-                elif remaining[e] == 0 or (limit >= 0 and spent[e] >= limit):
-                    status[e] = ENDED
-                    terminated[e] = remaining[e] == 0
-                    truncated[e] = remaining[e] != 0
-                    ended[finished] = e
-                    finished += 1
-    return finished
+                    w = w if row else samples[d, i]
+                    samples[d, i] = from_uniform(law, w, parameters, place[i], rules.columns, sim.data, d, D)
+        for i in range(n):
+            before = float(np.int64(c0[i]))
+            for d in range(D):
+                o, y_d = offset[i] * np.uint64(D) + np.uint64(d), samples[d, i]
+                total, mean, variance = sim.total[o], sim.mean[o], sim.variance[o]
+                sim.total[o], sim.mean[o], sim.variance[o] = updated(before, total, mean, variance, y_d)
+                sim.sample[slot[i] * D + d] = y_d
+        finished = _end(sim, start, stop, finished)
+    return np.int64(finished)
 
 
 @kernel
@@ -388,6 +406,7 @@ class Simulator:
         self.arrays = sim = Simulation(
             rules=Rules(
                 law=arms.code,
+                sampler=sampler_of(arms.code) if D == 1 else 0,
                 K=K,
                 D=D,
                 full=full,
@@ -421,6 +440,7 @@ class Simulator:
             arms=np.empty(0, np.int64),
             samples=np.empty(0),
         )
+        self._step = _advance if D == 1 else _advance_rows
         self.pulls = sim.pulls.reshape(E, K)
         self.total, self.mean, self.variance = (table.reshape(shape) for table in (sim.total, sim.mean, sim.variance))
         self.spent, self.remaining, self.public_seed = sim.spent, sim.remaining.reshape(E, 1), sim.public.reshape(E, 1)
@@ -442,7 +462,7 @@ class Simulator:
 
     def bind(self, arms: Ints, times: Ints) -> Callable[[], int]:
         """`advance` on these two arrays, which the caller fills before each call with actions that it has checked."""
-        return _advance.bound(self.arrays, arms, times, True)  # type: ignore[no-any-return]
+        return self._step.bound(self.arrays, arms, times, True)  # type: ignore[no-any-return]
 
     def no_action(self, action: Any) -> str:
         """What is wrong with an action that is out of range."""
@@ -466,7 +486,7 @@ class Simulator:
         Raises:
             ValueError: naming the first action that is out of range; no episode has then been touched.
         """
-        count: int = _advance(self.arrays, arms, times, answers_checked)
+        count: int = self._step(self.arrays, arms, times, answers_checked)
         if count >= 0 or count == UNCHECKED:
             return count
         if count == UNLOADED:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -21,7 +22,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtyp
 
 def stamp_of(function: Callable[..., Any]) -> str:
     """The digest of a function, which may be called once all names that it uses are defined."""
-    digest, waiting, seen = hashlib.blake2b(digest_size=16), [function], set[Any]()
+    digest, waiting, seen = hashlib.blake2b(_options(), digest_size=16), [function], set[Any]()
     while waiting:
         one = waiting.pop()
         if one not in seen:
@@ -30,6 +31,12 @@ def stamp_of(function: Callable[..., Any]) -> str:
             digest.update(text)
             waiting += called
     return digest.hexdigest()
+
+
+@functools.cache
+def _options() -> bytes:
+    """How functions are compiled, as text."""
+    return Path(__file__).with_name("compiled.py").read_bytes()
 
 
 @functools.cache

@@ -27,7 +27,7 @@ import math
 
 import numpy as np
 
-from bandit_envs import inlined, part
+from bandit_envs import inlined
 
 from ..core.plan_policy import add
 from .leaning import FORCE, HOLD, PLAIN, Habits, lean
@@ -53,7 +53,7 @@ def steeper(way, pulls):
     return way.lowered if first < second else way.raised
 
 
-@part
+@inlined
 def stops(ep):
     """R1: the value of the cheapest way is positive, and the certificate says so."""
     ep.round.way = cheapest(ep.batch.sides, ep.book)

@@ -24,6 +24,7 @@ from bandit_envs import (
     choice,
     episode_kernel,
     fleeting,
+    inlined,
     nearest_way,
     part,
     player,
@@ -160,7 +161,7 @@ def is_certified(ep):
     return out[0] >= need
 
 
-@part
+@inlined
 def stops(ep):
     """The stopping rule: whether the answer is certified, looked at after another 1/200 of the pulls."""
     if ep.round.t < ep.round.look:
@@ -177,7 +178,7 @@ _INTEGERS, _NUMBERS = ("t", "look", "draws", "arm", "way"), ("fewest", "first", 
 ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name in _NUMBERS], align=True)
 
 
-@part
+@inlined
 def held(ep, arm, length=1.0):
     """How often an arm is pulled before all K are looked at again: a share of its N pulls that goes to 0 as N grows.
 
@@ -189,7 +190,7 @@ def held(ep, arm, length=1.0):
     return max(np.int64(HELD * length * math.sqrt(N)), more, 1)
 
 
-@part
+@inlined
 def _measure(ep, i, first):
     """Take in what arm i has shown; `first`: the rows are not computed yet."""
     shown, e, sides, book, weighed = ep.shown, ep.e, ep.batch.sides, ep.book, ep.batch.weighed
@@ -239,13 +240,13 @@ def observe(ep):
     return begins
 
 
-@part
+@inlined
 def closest(ep):
     """The cheapest way in which the plug-in answer can be wrong, a `Way`."""
     return moved(ep.batch.sides, ep.book, max(cheapest(ep.batch.sides, ep.book), 0))
 
 
-@part
+@inlined
 def lacking(ep, force=1.0):
     """The arm with the fewest pulls, where they are fewer than sqrt(t) - K / 2, or than this times `force`; else -1.
 
@@ -294,7 +295,7 @@ def sampling_rule(own: Any, begin: Any = nothing, stops: Any = stops) -> Callabl
     def make(plan: Callable[..., None]) -> Any:
         place = {
             "Own": own, "Shown": Shown, "Batch": Batch, "episode_of": episode_of, "following": following,
-            "observe": observe, "begin": begin, "stops": stops, "plan": part(plan), "__name__": plan.__module__,
+            "observe": observe, "begin": begin, "stops": stops, "plan": inlined(plan), "__name__": plan.__module__,
         }  # fmt: skip
         exec(compile(_NEXT_ARM, plan.__code__.co_filename, "exec"), place)
         function: Any = place["next_arm"]
@@ -484,14 +485,17 @@ class CertifiedPolicy(PlanPolicy):
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
         variance = np.ascontiguousarray(observation["variance"], FLOAT)
         seed = np.ascontiguousarray(observation["public_seed"], INT)
-        if pulls.shape != (E, K) or mean.size != E * K * D or variance.size != mean.size:
+        shape = (E, K) if D == 1 else (E, K, D)
+        if pulls.shape != (E, K) or mean.shape != shape or variance.shape != shape:
             raise unfit(pulls, mean, E)
-        return Shown(pulls, mean.reshape(E, K * D), variance.reshape(E, K * D), seed)
+        if D > 1:
+            mean, variance = mean.reshape(E, K * D), variance.reshape(E, K * D)
+        return Shown(pulls, mean, variance, seed)
 
     def choose(self, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(observation["pulls"]), INT)
         kernel, arguments = self.rule(self._shown(observation, state), observation, state, out)
-        kernel(*arguments)
+        (kernel if self._brought else kernel.quick)(*arguments)
         return out
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:

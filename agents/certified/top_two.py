@@ -47,7 +47,7 @@ from bandit_envs import (
 from ..core.agent import Floats, Observation
 from ..core.plan_policy import add
 from .policy import BONUS, PULLS, CertifiedMemory, CertifiedPolicy, closest, held, sampling_rule
-from .ways import LOCAL, TOP_K, mark_largest, way_of
+from .ways import LOCAL, TOP_K, Way, mark_largest, way_of
 
 __all__ = ["TopTwo"]
 
@@ -75,7 +75,7 @@ class Own(NamedTuple):
     second: Any  # (K,) int8
 
 
-@part
+@inlined
 def uniform(ep, own):
     """The next random number in [0, 1) of an episode."""
     ep.round.draws += 1
@@ -153,14 +153,15 @@ def thompson_pair(ep, own):
     return -1, -1
 
 
-@part
-def leader_share(ep, own, leader, challenger):
+@inlined
+def leader_share(ep, own, way):
     """With which probability the leader is pulled: beta, or N_i d_i / (N_i d_i + N_j d_j). [You et al. 2023]"""
     if not own.rules.ids:
         return own.rules.beta
     sides, weight = ep.batch.sides, ep.book.weight
-    way = way_of(sides, ep.book, leader, challenger, sides.a, sides.b, sides.floor)
-    down, up = weight[leader] * way.down, weight[challenger] * way.up
+    if own.rules.rule == TTTS:
+        way = way_of(sides, ep.book, way.lowered, way.raised, sides.a, sides.b, sides.floor)
+    down, up = weight[way.lowered] * way.down, weight[way.raised] * way.up
     return down / (down + up) if 0.0 < down + up < math.inf else 0.5
 
 
@@ -174,14 +175,13 @@ def begin(ep, own):
 def top_two(ep, own):
     """Pull the leader or the challenger, as chance has it: each of `times` pulls anew, those of one arm together."""
     leader, challenger = thompson_pair(ep, own) if own.rules.rule == TTTS else (-1, -1)
-    if leader < 0:  # EB-TC, EB-TCI
-        way = closest(ep)
-        leader, challenger = way.lowered, way.raised
+    way = Way(leader, challenger, 0.0, 0.0) if leader >= 0 else closest(ep)  # EB-TC, EB-TCI: the closest pair
+    leader, challenger = way.lowered, way.raised
     times = held(ep, leader if ep.pulls[leader] <= ep.pulls[challenger] else challenger)
     if leader == challenger:
         add(ep.plan, leader, times)
         return
-    share = leader_share(ep, own, leader, challenger)
+    share = leader_share(ep, own, way)
     first, second = leader, challenger
     if not uniform(ep, own) < share:
         first, second, share = challenger, leader, 1.0 - share

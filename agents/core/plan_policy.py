@@ -8,7 +8,6 @@ plan one by one.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -121,9 +120,7 @@ class PlanPolicy(Agent):
         return PlanMemory(self.new_plans(observation))
 
     @abstractmethod
-    def rule(
-        self, seen: Seen, observation: Observation, state: Any, out: Ints
-    ) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    def rule(self, seen: Seen, observation: Observation, state: Any, out: Ints) -> tuple[Any, tuple[Any, ...]]:
         """The kernel of the next arm of an episode, made by `episode_kernel`, and its arguments.
 
         Args:
@@ -140,9 +137,11 @@ class PlanPolicy(Agent):
             raise unfit(pulls, mean, len(state.plans))
         out = np.empty(len(pulls), INT)
         kernel, arguments = self.rule(Seen(pulls, mean), observation, state, out)
-        kernel(*arguments)
         if self._brought:
+            kernel(*arguments)
             self._check_plans(state)
+        else:
+            kernel.quick(*arguments)
         return out
 
     @property

@@ -9,7 +9,6 @@ An algorithm makes its plans in one of two ways:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -124,7 +123,7 @@ class BulkPolicy(PlansPulls):
     @abstractmethod
     def rule(
         self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints
-    ) -> tuple[Callable[..., None], tuple[Any, ...]]:
+    ) -> tuple[Any, tuple[Any, ...]]:
         """The kernel of the next arm of an episode and its times, made by `episode_kernel`; its arguments.
 
         Args:
@@ -137,7 +136,7 @@ class BulkPolicy(PlansPulls):
 
     def next_pulls(self, sums: Sums, observation: Observation, state: Any, times: Times, out: Ints) -> None:
         kernel, arguments = self.rule(sums, observation, state, times, out)
-        kernel(*arguments)
+        (kernel if self._brought else kernel.quick)(*arguments)
 
     @property
     def plays(self) -> bool:

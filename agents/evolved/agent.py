@@ -120,7 +120,7 @@ class Evolved(IndexPolicy):
     def choose(self, observation: Observation, state: Any) -> Ints:
         if self._wide:
             out, arguments = self._decide(observation, state)
-            least_index(*arguments)
+            least_index.quick(*arguments)
             return out
         arm = super().choose(observation, state)
         if self.stops:

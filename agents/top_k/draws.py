@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bandit_envs import agent_uniform, inlined, part
+from bandit_envs import agent_uniform, fleeting, inlined, part
 
 from ..core.agent import Ints
 
 __all__ = ["Seeds", "draw", "draw_evenly", "uniform"]
 
 
+@fleeting
 class Seeds(NamedTuple):
     """What an agent's own random numbers are made from."""
 

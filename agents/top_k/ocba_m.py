@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import Samples, at_boundary, cutoff, episode_kernel, integer, part
+from bandit_envs import Samples, at_boundary, cutoff, episode_kernel, fleeting, integer, part
 
 from ..core.agent import Ints, Observation
 from ..core.plan_policy import add, following
@@ -38,6 +38,7 @@ class Rules(NamedTuple):
     Delta: int
 
 
+@fleeting
 class Allotment(NamedTuple):
     """What is still to be pulled of the current allotment where Delta > 1, and what arms are drawn from."""
 
