@@ -50,7 +50,8 @@ from .prompts import PromptSelection
 from .registry import Registry
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
 from .routines import call_routine, carray, pointer, routine
-from .simulator import ENDED, LIVE, MOST_TIMES, Simulation, updated
+from .sampling import updated
+from .simulator import ENDED, LIVE, MOST_TIMES, Simulation
 from .tables import Measurement, Measurements, measurements
 from .task import Task
 from .vector import PureExplorationVectorEnv

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED
+from .arms import BERNOULLI, GAUSSIAN
 from .compiled import inlined, part
 from .kernels import Kernel, arguments_of, assemble, fleeting
 from .rng import arm_word, normal_quantile, philox, to_uniform
 from .routines import call_routine
-from .sampling import NEXT_BLOCK, block_of_samples, from_uniform
-from .simulator import ENDED, LIVE, Simulation, updated
+from .sampling import block_of_samples, updated
+from .simulator import ENDED, LIVE, Simulation
 
 __all__ = ["BLOCK", "Block", "Playing", "Quiet", "block_of_pulls", "player", "pull", "pull_once", "spend"]
 
@@ -42,25 +42,6 @@ class Quiet(NamedTuple):
 
     most: Ints
     steps: int
-
-
-@part
-def _pull_coordinates(sim, e, a, o, at):
-    """One pull of an arm of several dimensions, whose entry is o and whose parameters start at `at`."""
-    law, D, columns = sim.rules.law, sim.rules.D, sim.rules.columns
-    m = sim.pulls[o]
-    k0, k1, episode, c1 = sim.key[0, e], sim.key[1, e], sim.episode[e], arm_word(a, m)
-    row = law == RESAMPLED or law == CATEGORICAL  # one uniform number picks all coordinates
-    w0 = w1 = w2 = w3 = np.uint64(0)
-    before = float(m)
-    for d in range(D):
-        if d % 2 == 0 and not (row and d > 0):
-            w0, w1, w2, w3 = philox(np.uint64(m), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
-        u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
-        y = from_uniform(law, u, sim.parameters, at, columns, sim.data, d, D)
-        i = np.int64(o) * D + d
-        sim.total[i], sim.mean[i], sim.variance[i] = updated(before, sim.total[i], sim.mean[i], sim.variance[i], y)
-        sim.sample[np.int64(e) * D + d] = y
 
 
 @inlined
@@ -138,7 +119,26 @@ def pull_once(sim, e, arm):
     at = np.int64((o if sim.rules.own else a) * columns)
     m = sim.pulls[o]
     if sim.rules.D > 1:
-        _pull_coordinates(sim, e, a, o, at)
+        call_routine(
+            sim.rules.sampler,
+            sim.rules.law,
+            sim.key[0, e],
+            sim.key[1, e],
+            sim.episode[e],
+            a,
+            m,
+            np.int64(o),
+            at,
+            sim.rules.columns,
+            sim.parameters,
+            sim.data,
+            sim.total,
+            sim.mean,
+            sim.variance,
+            sim.sample,
+            np.int64(e),
+            sim.rules.D,
+        )
     else:
         w0, w1, _, _ = philox(np.uint64(m), arm_word(a, m), sim.episode[e], np.uint64(0), sim.key[0, e], sim.key[1, e])
         u = to_uniform(w0, w1)

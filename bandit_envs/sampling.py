@@ -27,11 +27,20 @@ from .rng import (
 )
 from .routines import call_routine, carray, routine
 
-__all__ = ["block_of_samples", "bulk_pulls", "from_uniform", "sampler_of"]
+__all__ = ["block_of_samples", "bulk_pulls", "from_uniform", "sampler_of", "updated"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 _FAR = 2**40  # more than any array has
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
+
+
+@inlined
+def updated(n, total, mean, variance, y):
+    """Sum, mean and variance of n samples and one more, y."""
+    count, sum_ = n + 1.0, total + y
+    now = sum_ / count
+    spread = (variance * n + (y - mean) * (y - now)) / count
+    return sum_, now, spread if spread > 0.0 else 0.0
 
 
 @inlined
@@ -83,6 +92,39 @@ def _other_samples(law: Any, u: Any, n: Any, at: Any, columns: Any, parameters: 
             x[i] = from_uniform(law, u[i], parameters, np.int64(at[i]), columns, data, 0, 1)
 
 
+def _pull_row(
+    law: Any,
+    k0: Any,
+    k1: Any,
+    episode: Any,
+    arm: Any,
+    n: Any,
+    o: Any,
+    at: Any,
+    columns: Any,
+    parameters: Any,
+    data: Any,
+    total: Any,
+    mean: Any,
+    variance: Any,
+    sample: Any,
+    e: Any,
+    D: Any,
+) -> None:
+    """One pull of an arm of several dimensions, whose entry is o and which has n pulls; pointers as above."""
+    parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
+    total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
+    row, c1, before = law in (RESAMPLED, CATEGORICAL), arm_word(arm, n), float(n)
+    w0 = w1 = w2 = w3 = np.uint64(0)
+    for d in range(D):
+        if d % 2 == 0 and not (row and d > 0):  # one uniform number picks all coordinates of a row
+            w0, w1, w2, w3 = philox(np.uint64(n), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
+        u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
+        y, i = from_uniform(law, u, parameters, at, columns, data, d, D), o * D + d
+        total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y)
+        sample[e * D + d] = y
+
+
 @functools.cache
 def _others() -> Any:
     """The routine of `_other_samples`."""
@@ -90,10 +132,16 @@ def _others() -> Any:
     return routine(_other_samples, "int64", "float64*", "int64", "uint64*", "int64", *pointers)
 
 
-def sampler_of(law: int) -> int:
-    """The address of the routine that samples scalar arms of a law; 0 for Bernoulli and Gaussian ones."""
-    address: int = 0 if law in (BERNOULLI, GAUSSIAN) else _others().address
-    return address
+@functools.cache
+def _rows() -> Any:
+    """The routine of `_pull_row`."""
+    return routine(_pull_row, "int64", *["uint64"] * 4, *["int64"] * 4, *["float64*"] * 6, "int64", "int64")
+
+
+def sampler_of(law: int, D: int) -> int:
+    """The address of the routine that samples arms of a law; 0 for scalar Bernoulli and Gaussian ones."""
+    needed = None if D == 1 and law in (BERNOULLI, GAUSSIAN) else _others() if D == 1 else _rows()
+    return 0 if needed is None else int(needed.address)
 
 
 @inlined

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from . import rng
 from .arms import CATEGORICAL, GAUSSIAN, RESAMPLED, Arms, check_table
-from .compiled import inlined, part
+from .compiled import part
 from .kernels import kernel
 from .rng import arm_word, block_of_quantiles, philox, to_uniform
 from .routines import call_routine
-from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform, sampler_of
+from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform, sampler_of, updated
 
 __all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "updated"]
 
@@ -61,7 +61,7 @@ class Rules(NamedTuple):
     """What holds in all episodes of a `Simulator`."""
 
     law: int  # its code, see `arms`
-    sampler: int  # see `sampler_of`; 0 of arms of several dimensions
+    sampler: int  # see `sampler_of`
     K: int
     D: int
     full: bool  # an episode stays open for its answer when the budget is spent
@@ -99,15 +99,6 @@ class Simulation(NamedTuple):
     work: Work
     arms: Ints  # (T,) arms of the first T pulls of each episode, and samples (T * D,): recorded where T > 0
     samples: Floats
-
-
-@inlined
-def updated(n, total, mean, variance, y):
-    """Sum, mean and variance of n samples and one more, y."""
-    count, sum_ = n + 1.0, total + y
-    now = sum_ / count
-    spread = (variance * n + (y - mean) * (y - now)) / count
-    return sum_, now, spread if spread > 0.0 else 0.0
 
 
 @part
@@ -406,7 +397,7 @@ class Simulator:
         self.arrays = sim = Simulation(
             rules=Rules(
                 law=arms.code,
-                sampler=sampler_of(arms.code) if D == 1 else 0,
+                sampler=sampler_of(arms.code, D),
                 K=K,
                 D=D,
                 full=full,

@@ -266,7 +266,7 @@ def test_the_stamp_is_of_all_that_a_function_is_compiled_from(old: str, new: str
 
 
 def test_the_stamp_is_the_same_in_every_process() -> None:
-    code = "from agents.certified.top_two import top_two; from bandit_envs.stamps import stamp_of; "
+    code = "from agents.certified.top_two import thompson as top_two; from bandit_envs.stamps import stamp_of; "
     code += "print(stamp_of(top_two.compiled.py_func))"
     told = {
         subprocess.run(

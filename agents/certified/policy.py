@@ -24,7 +24,6 @@ from bandit_envs import (
     choice,
     episode_kernel,
     fleeting,
-    inlined,
     nearest_way,
     part,
     player,
@@ -161,7 +160,7 @@ def is_certified(ep):
     return out[0] >= need
 
 
-@inlined
+@view
 def stops(ep):
     """The stopping rule: whether the answer is certified, looked at after another 1/200 of the pulls."""
     if ep.round.t < ep.round.look:
@@ -178,7 +177,7 @@ _INTEGERS, _NUMBERS = ("t", "look", "draws", "arm", "way"), ("fewest", "first", 
 ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name in _NUMBERS], align=True)
 
 
-@inlined
+@view
 def held(ep, arm, length=1.0):
     """How often an arm is pulled before all K are looked at again: a share of its N pulls that goes to 0 as N grows.
 
@@ -190,7 +189,7 @@ def held(ep, arm, length=1.0):
     return max(np.int64(HELD * length * math.sqrt(N)), more, 1)
 
 
-@inlined
+@view
 def _measure(ep, i, first):
     """Take in what arm i has shown; `first`: the rows are not computed yet."""
     shown, e, sides, book, weighed = ep.shown, ep.e, ep.batch.sides, ep.book, ep.batch.weighed
@@ -227,26 +226,23 @@ def observe(ep):
     if begins:
         round.t = round.look = round.draws = round.arm = plan.resumed = 0  # the order within a plan does not matter
         round.fewest = round.first = round.second = 0.0
-        for i in range(len(pulls)):
-            round.t += pulls[i]
-            _measure(ep, i, True)
-        if sides.kind != LOCAL and ep.batch.weighed != MEANS:
-            fill(sides, ep.book)
-    else:
-        for place in range(np.uint64(plan.size)):
-            round.t += plan.times[place]
-            _measure(ep, plan.arms[place], False)
+    for place in range(len(pulls) if begins else plan.size):
+        i = place if begins else plan.arms[np.uint64(place)]
+        round.t += pulls[i] if begins else plan.times[np.uint64(place)]
+        _measure(ep, i, begins)
+    if begins and sides.kind != LOCAL and ep.batch.weighed != MEANS:
+        fill(sides, ep.book)
     clear(plan)
     return begins
 
 
-@inlined
+@view
 def closest(ep):
     """The cheapest way in which the plug-in answer can be wrong, a `Way`."""
     return moved(ep.batch.sides, ep.book, max(cheapest(ep.batch.sides, ep.book), 0))
 
 
-@inlined
+@view
 def lacking(ep, force=1.0):
     """The arm with the fewest pulls, where they are fewer than sqrt(t) - K / 2, or than this times `force`; else -1.
 
@@ -295,7 +291,7 @@ def sampling_rule(own: Any, begin: Any = nothing, stops: Any = stops) -> Callabl
     def make(plan: Callable[..., None]) -> Any:
         place = {
             "Own": own, "Shown": Shown, "Batch": Batch, "episode_of": episode_of, "following": following,
-            "observe": observe, "begin": begin, "stops": stops, "plan": inlined(plan), "__name__": plan.__module__,
+            "observe": observe, "begin": begin, "stops": stops, "plan": view(plan), "__name__": plan.__module__,
         }  # fmt: skip
         exec(compile(_NEXT_ARM, plan.__code__.co_filename, "exec"), place)
         function: Any = place["next_arm"]

@@ -38,10 +38,10 @@ from bandit_envs import (
     STUDENT,
     agent_uniform,
     choice,
-    inlined,
     integer,
     number,
     part,
+    view,
 )
 
 from ..core.agent import Floats, Observation
@@ -75,14 +75,14 @@ class Own(NamedTuple):
     second: Any  # (K,) int8
 
 
-@inlined
+@view
 def uniform(ep, own):
     """The next random number in [0, 1) of an episode."""
     ep.round.draws += 1
     return agent_uniform(ep.shown.public_seed[ep.e, 0], ep.round.draws - 1, own.rules.seed)
 
 
-@inlined
+@view
 def normal(ep, own):
     """A standard normal number (Box & Muller 1958)."""
     u, angle = uniform(ep, own), uniform(ep, own)
@@ -153,35 +153,20 @@ def thompson_pair(ep, own):
     return -1, -1
 
 
-@inlined
-def leader_share(ep, own, way):
-    """With which probability the leader is pulled: beta, or N_i d_i / (N_i d_i + N_j d_j). [You et al. 2023]"""
-    if not own.rules.ids:
-        return own.rules.beta
-    sides, weight = ep.batch.sides, ep.book.weight
-    if own.rules.rule == TTTS:
-        way = way_of(sides, ep.book, way.lowered, way.raised, sides.a, sides.b, sides.floor)
-    down, up = weight[way.lowered] * way.down, weight[way.raised] * way.up
-    return down / (down + up) if 0.0 < down + up < math.inf else 0.5
+@view
+def pull_pair(ep, own, way):
+    """Pull the leader or the challenger, as chance has it: each of `times` pulls anew, those of one arm together.
 
-
-@part
-def begin(ep, own):
-    """The random numbers of an episode go on from its pulls."""
-    ep.round.draws = ep.round.t
-
-
-@sampling_rule(Own, begin)
-def top_two(ep, own):
-    """Pull the leader or the challenger, as chance has it: each of `times` pulls anew, those of one arm together."""
-    leader, challenger = thompson_pair(ep, own) if own.rules.rule == TTTS else (-1, -1)
-    way = Way(leader, challenger, 0.0, 0.0) if leader >= 0 else closest(ep)  # EB-TC, EB-TCI: the closest pair
-    leader, challenger = way.lowered, way.raised
+    The leader is pulled with probability beta, or N_i d_i / (N_i d_i + N_j d_j). [You et al. 2023]
+    """
+    leader, challenger, weight, share = way.lowered, way.raised, ep.book.weight, own.rules.beta
     times = held(ep, leader if ep.pulls[leader] <= ep.pulls[challenger] else challenger)
     if leader == challenger:
         add(ep.plan, leader, times)
         return
-    share = leader_share(ep, own, way)
+    if own.rules.ids:
+        down, up = weight[leader] * way.down, weight[challenger] * way.up
+        share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
     first, second = leader, challenger
     if not uniform(ep, own) < share:
         first, second, share = challenger, leader, 1.0 - share
@@ -191,6 +176,32 @@ def top_two(ep, own):
     add(ep.plan, first, count)
     if count < times:
         add(ep.plan, second, times - count)
+
+
+@part
+def begin(ep, own):
+    """The random numbers of an episode go on from its pulls."""
+    ep.round.draws = ep.round.t
+
+
+@sampling_rule(Own, begin)
+def empirical_best(ep, own):
+    """EB-TC, EB-TCI: leader and challenger are the closest pair."""
+    pull_pair(ep, own, closest(ep))
+
+
+@sampling_rule(Own, begin)
+def thompson(ep, own):
+    """TTTS: leader and challenger are of two samples of the posterior; the closest pair where TRIES samples agree."""
+    leader, challenger = thompson_pair(ep, own)
+    if leader < 0:
+        way = closest(ep)
+        leader, challenger = way.lowered, way.raised
+    way = Way(leader, challenger, 0.0, 0.0)
+    if own.rules.ids and leader != challenger:
+        sides = ep.batch.sides
+        way = way_of(sides, ep.book, leader, challenger, sides.a, sides.b, sides.floor)
+    pull_pair(ep, own, way)
 
 
 @dataclass
@@ -218,7 +229,7 @@ class TopTwo(CertifiedPolicy):
 
     name, source = "top-two", "Russo, COLT 2016; Jourdan et al., NeurIPS 2022; You et al., COLT 2023"
     solves = ("BestArm", "TopK", "Threshold")
-    sampling, _sampling_boundary = top_two, "none"
+    _sampling_boundary = "none"
 
     def __init__(
         self,
@@ -255,6 +266,10 @@ class TopTwo(CertifiedPolicy):
         K = self.task.K
         own = Own(self.rules, np.zeros(K), np.zeros(K, np.int8), np.zeros(K, np.int8))
         return Memory(**self._common(observation), own=own)
+
+    @property
+    def sampling(self) -> Any:
+        return thompson if self.rules.rule == TTTS else empirical_best
 
     @property
     def _weighed(self) -> int:  # type: ignore[override]

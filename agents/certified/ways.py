@@ -30,7 +30,6 @@ from bandit_envs import (
     arm_value,
     bernoulli_value,
     divergence,
-    inlined,
     nearest_way,
     pair_bounds,
     pair_cost,
@@ -164,7 +163,7 @@ def book_of(book, e):
     )
 
 
-@inlined
+@view
 def _weight(sides, book, i):
     """The weight of arm i; 0 as long as its variance is unknown."""
     return book.weight[i] if sides.law != STUDENT or book.scale[i] > 0.0 else 0.0
@@ -213,14 +212,14 @@ def _aside(sides, book, i, is_lowered, is_above):
     pair_bounds(numbers, mean, weight, penalty, np.int64(i), is_lowered, c, d, bottom, need, is_above, book.bound)
 
 
-@inlined
+@view
 def _alike(book, i, j):
     """Whether two arms have shown the same."""
     same = book.mean[i] == book.mean[j] and book.weight[i] == book.weight[j]
     return same and book.penalty[i] == book.penalty[j] and book.scale[i] == book.scale[j]
 
 
-@inlined
+@view
 def _repeats(book, other):
     """Whether an arm before this one has shown the same, and is remembered: in a row, its pair is worth the same.
 
