@@ -16,13 +16,14 @@ departures  D1 the active rows are kept as Q'R, Q orthonormal: their Gram matrix
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .checks import array, flag, install_hint
 from .compiled import inlined, jit, part, view
+from .kernels import kernel
 
 __all__ = ["Polyhedron"]
 
@@ -228,16 +229,22 @@ def margin_of(
     return -max(distance, np.sqrt(square))
 
 
-@jit
+class Shape(NamedTuple):
+    """A polyhedron as kernels take it."""
+
+    rows: Floats  # (D, M)
+    b: Floats  # (M,)
+    unit: Floats  # (M,)
+    bounds: Floats  # (2, D)
+    kind: int
+    limit: int  # steps
+
+
+@kernel(arrays=True)
 def _measure(
     points: Floats,
     start: int,
-    rows: Floats,
-    b: Floats,
-    unit: Floats,
-    bounds: Floats,
-    kind: int,
-    limit: int,
+    shape: Shape,
     margins: Floats,
     nearest: Floats,
 ):
@@ -245,8 +252,8 @@ def _measure(
 
     `nearest` may be shorter than `points`: its last row is then overwritten by point after point.
     """
-    D, M = rows.shape
-    room = np.empty(room_of(D, M))
+    rows, b, unit, bounds, kind, limit = shape
+    room = np.empty(room_of(*rows.shape))
     for i in range(start, len(points)):
         y = nearest[min(i, len(nearest) - 1)]
         margins[i] = margin_of(points[i], rows, b, unit, bounds, kind, limit, room, y)
@@ -280,7 +287,7 @@ class Polyhedron:
     A: Floats
     b: Floats
     normalise: bool
-    _kernel: tuple[Floats, Floats, Floats, Floats, int, int] = field(repr=False)
+    _kernel: Shape = field(repr=False)
 
     def __init__(self, A: ArrayLike, b: ArrayLike, normalise: bool = True) -> None:
         """Check and store the polyhedron of rows A (M, D) and right-hand sides b (M,).
@@ -318,10 +325,10 @@ class Polyhedron:
         A, b, normalise = state
         unit = np.ones(len(b)) if normalise else 1.0 / _norms(A)
         kind, bounds = _closed_form(A, b)
-        kernel = (np.array(A.T, order="C"), b.copy(), unit, bounds, kind, STEPS * sum(A.shape))
+        shape = Shape(np.array(A.T, order="C"), b.copy(), unit, bounds, kind, STEPS * sum(A.shape))
         for x in (A, b):
             x.setflags(write=False)  # not the kernel's copies: it would be compiled a second time for read-only ones
-        for name, value in zip(("A", "b", "normalise", "_kernel"), (A, b, normalise, kernel), strict=True):
+        for name, value in zip(("A", "b", "normalise", "_kernel"), (A, b, normalise, shape), strict=True):
             object.__setattr__(self, name, value)
 
     def _check_volume(self) -> None:
@@ -403,11 +410,11 @@ class Polyhedron:
 
     def _measure(self, points: Floats, nearest: Floats) -> Floats:
         margins = np.empty(len(points))
-        i = _measure(points, 0, *self._kernel, margins, nearest)
+        i = _measure(points, 0, self._kernel, margins, nearest)
         while i >= 0:  # D4
             y = nearest[min(i, len(nearest) - 1)] = self._least_distance(points[i])
             margins[i] = -np.linalg.norm(points[i] - y)
-            i = _measure(points, i + 1, *self._kernel, margins, nearest)
+            i = _measure(points, i + 1, self._kernel, margins, nearest)
         return margins
 
     def _least_distance(self, x: Floats) -> Floats:

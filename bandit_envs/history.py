@@ -7,13 +7,14 @@ tells the mean of its samples and how many they are. Behind the last entry there
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import jit
-from .simulator import PULLED, Simulator
+from .kernels import kernel
+from .simulator import PULLED, Simulation, Simulator
 from .task import Task
 
 __all__ = ["History", "check_room", "entries_of", "tally"]
@@ -25,33 +26,39 @@ MOST_NUMBERS = 2**27  # in the histories of all episodes side by side, which the
 NOTHING = -1  # in place of an arm
 
 
-@jit
-def _record(did, chosen, sample, spent, arms, samples, times, made, length):
-    """Write down the pulls of a step, of the arms `chosen` (E,).
+class Log(NamedTuple):
+    """The arrays of a `History`."""
 
-    Args:
-        made: (2, E), entries, and pulls in them. length: (E, 1), what is shown of it, which others may write to.
-    """
-    E, D = len(did), samples.shape[2]
-    for e in range(E):
-        if did[e] == PULLED:
-            i = made[0, e]
-            arms[e, i], times[e, i] = chosen[e], spent[e] - made[1, e]
+    arms: Ints
+    times: Ints
+    samples: Floats  # (E, H, D)
+    made: Ints  # (2, E), entries, and pulls in them
+    length: Ints  # (E, 1), what is shown of it, which others may write to
+
+
+@kernel
+def _record(sim: Simulation, chosen, log: Log):
+    """Write down the pulls of a step, of the arms `chosen` (E,)."""
+    D = log.samples.shape[2]
+    for e in range(len(sim.did)):
+        if sim.did[e] == PULLED:
+            i = log.made[0, e]
+            log.arms[e, i], log.times[e, i] = chosen[e], sim.spent[e] - log.made[1, e]
             for d in range(D):
-                samples[e, i, d] = sample[e * D + d]
-            made[0, e], made[1, e], length[e, 0] = i + 1, spent[e], i + 1
+                log.samples[e, i, d] = sim.sample[e * D + d]
+            log.made[0, e], log.made[1, e], log.length[e, 0] = i + 1, sim.spent[e], i + 1
 
 
-@jit
-def _clear(rows, arms, samples, times, made, length):
+@kernel
+def _clear(rows, log: Log):
     """Take out all entries of the episodes `rows`."""
     for row in range(len(rows)):
         e = rows[row]
-        for i in range(made[0, e]):
-            arms[e, i], times[e, i] = NOTHING, 0
-            for d in range(samples.shape[2]):
-                samples[e, i, d] = 0.0
-        made[0, e], made[1, e], length[e, 0] = 0, 0, 0
+        for i in range(log.made[0, e]):
+            log.arms[e, i], log.times[e, i] = NOTHING, 0
+            for d in range(log.samples.shape[2]):
+                log.samples[e, i, d] = 0.0
+        log.made[0, e], log.made[1, e], log.length[e, 0] = 0, 0, 0
 
 
 @jit
@@ -106,15 +113,15 @@ class History:
         self._samples, self._made = np.zeros((count, task.entries, D)), np.zeros((2, count), np.int64)
         self.samples: Floats = self._samples if D > 1 else self._samples[:, :, 0]
         self.length = np.zeros((count, 1), np.int64)
+        self._log = Log(self.arms, self.times, self._samples, self._made, self.length)
 
     def clear(self, rows: Ints) -> None:
         """Begin the histories of the episodes `rows` (n,) anew."""
-        _clear(rows, self.arms, self._samples, self.times, self._made, self.length)
+        _clear(rows, self._log)
 
     def record(self, simulator: Simulator, chosen: Ints) -> None:
         """Write down the last step of a simulator, in which the episodes that pulled have pulled the arms `chosen`."""
-        own = (self.arms, self._samples, self.times, self._made, self.length)
-        _record(simulator.did, chosen, simulator.arrays.sample, simulator.spent, *own)
+        _record(simulator.arrays, chosen, self._log)
 
     def append(self, arm: int, sample: Floats) -> None:
         """Write down a single pull of a history that stands alone, E = 1; beyond its end, nothing is written.

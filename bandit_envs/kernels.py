@@ -23,7 +23,7 @@ import numpy as np
 from numba._dispatcher import compute_fingerprint
 from numba.core import serialize
 
-from .compiled import lean, view
+from .compiled import jit, lean, view
 
 __all__ = ["Kernel", "arguments_of", "assemble", "episode_kernel", "fleeting", "kernel", "slot_kernel"]
 
@@ -43,7 +43,7 @@ class Kernel:
         function: what is compiled. one: the function of an algorithm that it was made of, or itself.
         kinds: {argument: its annotation}. make: makes the kernel of `one`, in another process.
         apart: whether structs that the cache on disk cannot name are handed over field by field, as `assemble` has it.
-        nogil: whether other threads may run meanwhile.
+        nogil: whether other threads may run meanwhile. arrays: whether it makes arrays.
     """
 
     def __init__(
@@ -54,9 +54,10 @@ class Kernel:
         make: Callable[..., Any],
         apart: bool = False,
         nogil: bool = False,
+        arrays: bool = False,
     ) -> None:
         functools.update_wrapper(self, one, updated=())
-        self.compiled: Any = lean(function, nogil)
+        self.compiled: Any = (jit if arrays else lean)(function, nogil)
         self.function, self.kinds, self._make = one, dict(kinds), make
         self._apart = apart and any(map(_is_apart, kinds.values()))
         self._entries: dict[tuple[Any, ...], Callable[..., Any]] = {}
@@ -308,17 +309,18 @@ def _digest(function: Callable[..., Any]) -> str:
     return hashlib.blake2b(told, digest_size=4).hexdigest()
 
 
-def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = False) -> Any:
-    """The kernel of a function as it stands; its structs are classes of modules, and it makes no arrays.
+def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = False, arrays: bool = False) -> Any:
+    """The kernel of a function as it stands, whose structs are classes of modules.
 
     Args:
         function: the function; None: it is decorated, `@kernel(nogil=True)`. nogil: whether other threads may run.
+        arrays: whether it makes arrays.
     """
     if function is None:
-        return functools.partial(kernel, nogil=nogil)
+        return functools.partial(kernel, nogil=nogil, arrays=arrays)
     hints = typing.get_type_hints(function)
     kinds = {name: hints.get(name) for name in inspect.signature(function).parameters}
-    return Kernel(function, function, kinds, kernel, nogil=nogil)
+    return Kernel(function, function, kinds, kernel, nogil=nogil, arrays=arrays)
 
 
 def episode_kernel(function: Callable[..., Any]) -> Any:

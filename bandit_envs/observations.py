@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import inlined, jit
+from .kernels import fleeting, kernel
 
 __all__ = ["FEATURES", "beta_below", "features"]
 
@@ -86,10 +88,21 @@ def _by_margin(n, m, precision, sigma, theta, tolerance):
     return m / (abs(m) + sigma), z / (1.0 + abs(z)), min(error, 1.0), doubt
 
 
-@jit
-def _features(pulls, margin, variance, remaining, sigma, scale, theta, tolerance, D, known, out):
+@fleeting
+class Scales(NamedTuple):
+    """Numbers of `features`."""
+
+    sigma: float
+    scale: float
+    theta: float
+    tolerance: float
+
+
+@kernel
+def _features(pulls, margin, variance, remaining, scales: Scales, known, out):
     """Fill out (E, K, F), see `features`. An arm's own features are computed only where it differs from `known`."""
     E, K = pulls.shape
+    (sigma, scale, theta, tolerance), D = scales, variance.shape[1] // K
     unit = 1.0 / math.log1p(scale)
     for e in range(E):
         spent = 0
@@ -140,18 +153,8 @@ def features(
             for all other arms.
         tolerance: an arm nearer to the boundary may be classified either way; 0 where a problem has none.
     """
-    E, K = pulls.shape
+    E = len(pulls)
     spread = np.ascontiguousarray(variance).reshape(E, -1)
     _features(
-        pulls,
-        np.ascontiguousarray(margin),
-        spread,
-        remaining,
-        sigma,
-        scale,
-        theta,
-        tolerance,
-        spread.shape[1] // K,
-        known,
-        out,
+        pulls, np.ascontiguousarray(margin), spread, remaining, Scales(sigma, scale, theta, tolerance), known, out
     )

@@ -27,7 +27,8 @@ ORDER: dict[str, list[str]] = {
     "bandit_envs": [
         "naming checks stamps",
         "compiled",
-        "kernels rng registry geometry observations routines",
+        "kernels",
+        "rng registry geometry observations routines",
         "arms evidence tables belief",
         "sampling datasets instances lookahead",
         "simulator polyhedra prompts problems",

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import inlined, jit
+from bandit_envs import inlined, kernel
 
 from .network import own_features, single_correction
 
@@ -129,10 +129,10 @@ def arm_index(own: Any, n: Any, margin: Any) -> Any:
     return _index_at(n, margin, own, 0)
 
 
-@jit
-def _indices(n, margin, centre, sigma2, fair, genes, nets, per_row, out):
+@kernel
+def _indices(n, margin, own: Own, per_row: int, out):
     for i in range(len(n)):
-        out[i] = _index_at(n[i], margin[i], Own(centre, sigma2, fair, genes, nets), i // per_row)
+        out[i] = _index_at(n[i], margin[i], own, i // per_row)
 
 
 def indices(n: Floats, margin: Floats, own: Own, per_row: int) -> Floats:
@@ -143,5 +143,5 @@ def indices(n: Floats, margin: Floats, own: Own, per_row: int) -> Floats:
         own: of all rows. per_row: how many arms in a row have the same genes.
     """
     out = np.empty(len(n))
-    _indices(n, margin, *own, per_row, out)
+    _indices(n, margin, own, per_row, out)
     return out

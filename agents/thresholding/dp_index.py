@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,13 +61,14 @@ def _losses(theta, a0, b0, low, start, out):
 
 
 @jit
-def value_of_prior(losses, a0, b0, low, start, price, row, length, gain, pulls):
+def value_of_prior(table, a0, b0, price, row, length, gain, pulls):
     """V of the prior at this price [1].
 
     Args:
-        row, length: scratch (N + 3,). gain, pulls: (S,) get, for n < N, what going on saves in each state against
-            stopping, and the pulls that it takes on average.
+        table: a `Table`. row, length: scratch (N + 3,).
+        gain, pulls: (S,) get, for n < N, what going on saves in each state against stopping, and its mean pulls.
     """
+    low, start, losses = table
     N = len(low) - 1
     row[:], length[:] = 0.0, 0.0  # outside the band the loss is taken to be none; row[s + 1] holds s
     for i in range(start[N + 1] - start[N]):
@@ -88,21 +88,21 @@ def value_of_prior(losses, a0, b0, low, start, price, row, length, gain, pulls):
 
 
 @jit
-def _indices(losses, a0, b0, low, start, prices, out):
+def _indices(table, a0, b0, prices, out):
     """The index of every state with n < N, NaN below the least price; prices in descending order."""
-    states, N = start[len(low) - 1], len(low) - 1
+    N = len(table.low) - 1
+    states = table.start[N]
     row, length, gain, pulls = np.zeros(N + 3), np.zeros(N + 3), np.empty(states), np.empty(states)
     above = np.zeros(states)  # the drop per pull of the best rule at the price above
     for j in range(len(prices)):
-        value_of_prior(losses, a0, b0, low, start, prices[j], row, length, gain, pulls)
+        value_of_prior(table, a0, b0, prices[j], row, length, gain, pulls)
         for i in range(states):
             if gain[i] > 0.0 and math.isnan(out[i]):
                 out[i] = max(prices[j] + gain[i] / pulls[i], above[i])
             above[i] = prices[j] + gain[i] / pulls[i]
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
+class Table(NamedTuple):
     """A number for each state with n <= N pulls and s ones, s near theta n; it is at start[n] + s - low[n]."""
 
     low: Ints  # (N + 1,)
@@ -135,7 +135,7 @@ def index_table(threshold: float, prior: tuple[float, float], horizon: int) -> t
     """
     table = Table.of(threshold, prior, horizon)
     index = np.full(len(table.losses), np.nan)
-    _indices(table.losses, *prior, table.low, table.start, _prices(), index)
+    _indices(table, *prior, _prices(), index)
     n = np.repeat(np.arange(horizon + 1), np.diff(table.start))
     with np.errstate(divide="ignore"):
         late = np.maximum(np.log(table.losses) - np.log(n + 1.0), NEVER) + math.log(LEAST)  # D3

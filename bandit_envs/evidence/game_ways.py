@@ -21,7 +21,7 @@ from ..compiled import inlined, jit
 from .boundaries import LEVELS_ROOM
 from .laws import BERNOULLI, GAUSSIAN, curvature, divergence, slope
 from .levels import EACH, level, others_at
-from .swaps import swaps_below, swaps_bound
+from .swaps import Goal, swaps_below, swaps_bound
 
 __all__ = ["Floats", "Ints", "Law", "Measured", "Sets", "listed"]
 
@@ -199,11 +199,30 @@ def _level_root(law, v, side, c, d, means, w, i, others, low, high, x):
     return x
 
 
+class Moves(NamedTuple):
+    """Moves of one arm each, and of others in return."""
+
+    arm: Ints  # (n,)
+    others: Floats  # (n, K)
+    low: Floats  # (n,)
+    high: Floats
+    x: Floats
+
+
+class Line(NamedTuple):
+    """The others go to c x + d; `side`: 1 where arms are raised, -1 where they are lowered."""
+
+    side: float
+    c: float
+    d: float
+
+
 @jit
-def _measure_levels(law, v, side, c, d, means, w, arms, all_others, lows, highs, xs, G, C):
+def _measure_levels(law, v, line, means, w, moves, G, C):
     """What `_Levels.at` tells: xs (n,), the best x, where to start before; gradients G and C (n, K), 0 before."""
+    (side, c, d), lows, highs, xs = line, moves.low, moves.high, moves.x
     for n in range(len(xs)):
-        i, others = arms[n], all_others[n]
+        i, others = moves.arm[n], moves.others[n]
         x = _level_root(law, v, side, c, d, means, w, i, others, lows[n], highs[n], xs[n])
         xs[n], y = x, c * x + d
         G[n, i], C[n, i] = divergence(law, means[i], v, x), slope(law, means[i], v, x)
@@ -242,9 +261,9 @@ class _Levels(_Wide):
         """G and C are (n, K)."""
         law, means, x = self.law, self.means, self.x[some]
         G, C = np.zeros((2, len(some), len(means)))
-        ways = self.i[some], self.others[some], self.low[some], self.high[some], x
+        moves = Moves(self.i[some], self.others[some], self.low[some], self.high[some], x)
         kind = GAUSSIAN if law.gaussian else BERNOULLI
-        _measure_levels(kind, law.v, self.side, self.c, self.d, means, w, *ways, G, C)
+        _measure_levels(kind, law.v, Line(self.side, self.c, self.d), means, w, moves, G, C)
         self.x[some] = x
         return Measured(G @ w, G, C, None, -1.0)
 
@@ -342,20 +361,27 @@ def listed(
     return [_Pairs(law, means, pairs), levels]
 
 
-@jit
-def _each_sets(law, k, epsilon, mean, room, asked, ends, work, sets, costs, values):
-    """For each arm that is asked for: what it costs to lower it to the best x, and the set of k that is raised.
+class Asked(NamedTuple):
+    """What is asked of arms, and what is told."""
 
-    costs: what it costs to raise each arm so far.
-    """
+    arms: Ints  # (n,)
+    ends: Floats  # (n, 2)
+    sets: Floats  # (n, K)
+    costs: Floats  # (n, K) what it costs to raise each arm so far
+    values: Floats  # (n,)
+
+
+@jit
+def _each_sets(law, k, epsilon, mean, room, asked, work):
+    """For each arm that is asked for: what it costs to lower it to the best x, and the set of k that is raised."""
     K = len(mean)
     u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
-    for n in range(len(asked)):
-        i, low, high = asked[n], ends[n, 0], ends[n, 1]
-        values[n], x = level(law, EACH, i, k, 1.0, epsilon, low, high, np.inf, mean, room, u, chosen, stack)
+    for n in range(len(asked.arms)):
+        i, low, high = asked.arms[n], asked.ends[n, 0], asked.ends[n, 1]
+        asked.values[n], x = level(law, EACH, i, k, 1.0, epsilon, low, high, np.inf, mean, room, u, chosen, stack)
         others_at(law, EACH, i, k, x + epsilon, mean, room, u, chosen)
         for a in range(K):
-            sets[n, a], costs[n, a] = chosen[a], u[a] if a != i else np.inf
+            asked.sets[n, a], asked.costs[n, a] = chosen[a], u[a] if a != i else np.inf
 
 
 def _exchanged(chosen: Floats, costs: Floats) -> Floats:
@@ -413,14 +439,14 @@ class Sets:
         K, law = len(self.means), self.law
         self.room[2 * K : 3 * K] = w[self.back]
         if self.each:
-            told = self.asked, self.ends, self.work, self.sets, self.costs, self.values
-            _each_sets(law, self.k, self.epsilon, self.means, self.room, *told)
+            asked = Asked(self.asked, self.ends, self.sets, self.costs, self.values)
+            _each_sets(law, self.k, self.epsilon, self.means, self.room, asked, self.work)
             for i, ends, chosen, costs in zip(self.asked, self.ends, self.sets, self.costs, strict=True):
                 for others in (chosen, *_exchanged(chosen, costs)):
                     self.ways.add(int(self.back[i]), np.bincount(self.back, others, self.G), *ends.tolist())
         else:
             gap = self.k * self.epsilon
-            swaps_bound(law, self.k, gap, self.means, self.room, self.inside, self.work, self.sets, self.values)
+            swaps_bound(Goal(law, self.k, gap), self.means, self.room, self.inside, self.work, self.sets, self.values)
             side = np.where(self.inside != 0, -1.0, 1.0)
             for chosen in self.sets:
                 if (chosen > 0).any():
@@ -437,7 +463,7 @@ class Sets:
             return float(self.values.min()), True
         gap, K = self.k * self.epsilon, len(self.means)
         told = self.means, self.room, self.inside, self.work, most, SEARCHED
-        found, whole = swaps_below(self.law, self.k, gap, *told)
+        found, whole = swaps_below(Goal(self.law, self.k, gap), *told)
         chosen = self.work[4 * K : 5 * K]
         if found < most:
             self.ways.add(np.bincount(self.back, chosen * np.where(self.inside != 0, -1.0, 1.0), self.G))

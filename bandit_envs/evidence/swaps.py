@@ -16,6 +16,7 @@ better may be taken, and their union is delta.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from .boundaries import BOUNDARY, COMMON, LAW, MIXTURE, NONE, RHO_AT, enough
 from .laws import BERNOULLI, GAUSSIAN
 from .nearest import level, nearest_pair, report_pair
 
-__all__ = ["moved", "swaps_below", "swaps_bound", "swaps_exactly", "swaps_level"]
+__all__ = ["Goal", "moved", "swaps_below", "swaps_bound", "swaps_exactly", "swaps_level"]
 
 CLOSE = 1e-13  # kernel constants: relative error of the least cost
 RHO_OF_SETS = 300.0  # kernel constants: pulls of an arm at which the Gaussian mixture of sets is sharpest
@@ -147,7 +148,7 @@ def _search(law, k, gap, mean, room, inside, work, most, steps):
     """The sets of least cost, by branch and bound: their cost, or `most` if none costs less; their tilt, steps left.
 
     Args:
-        law, k, mean, room, inside: as everywhere. gap: k epsilon.
+        goal: its gap is k epsilon. mean, room, inside: as everywhere.
         work: 6 K floats; the sets are left in work[4 K : 5 K], 1 for their arms.
         most: sets that cost as much are of no interest; inf: all are.
         steps: after so many it is given up; none are left then.
@@ -207,10 +208,18 @@ def swaps_exactly(numbers, pulls, mean, room, inside, out, work):
     _report(law, where, mean, room, inside, work[4 * K :], out)
 
 
+class Goal(NamedTuple):
+    """Of which arms, how many are chosen, and by how much the sum of the others must be larger."""
+
+    law: int
+    k: int
+    gap: float
+
+
 @jit
-def swaps_below(law, k, gap, mean, room, inside, work, most, steps):
+def swaps_below(goal, mean, room, inside, work, most, steps):
     """The least cost of sets, or `most` if none costs less, and whether so many steps were enough; see `_search`."""
-    best, _, left = _search(law, k, gap, mean, room, inside, work, most, steps)
+    best, _, left = _search(goal.law, goal.k, goal.gap, mean, room, inside, work, most, steps)
     return best, left > 0
 
 
@@ -261,14 +270,14 @@ def swaps_level(numbers, pulls, mean, room, inside, out, work):
 
 
 @jit
-def swaps_bound(law, k, gap, mean, room, inside, work, sets, values):
+def swaps_bound(goal, mean, room, inside, work, sets, values):
     """For each number s of swaps: a bound from below of what sets of size s cost, and sets that come close to it.
 
     Args:
-        law, k, mean, room, inside: as everywhere. gap: k epsilon.
+        goal: its gap is k epsilon. mean, room, inside: as everywhere.
         work: 3 K floats. values (n,), sets (3 n, K): to be filled; sets of 0 alone are none.
     """
-    K, n = len(mean), len(values)
+    K, n, law, gap = len(mean), len(values), goal.law, goal.gap
     term, chosen, forced = work[:K], work[K : 2 * K], work[2 * K : 3 * K]
     for a in range(K):
         forced[a] = 0.0

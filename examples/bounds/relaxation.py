@@ -31,7 +31,7 @@ def relaxed(arms: int, budget: int, threshold: float = 0.5, prior: tuple[float, 
 
     def dual(log_price: float) -> float:
         price = math.exp(log_price)
-        value = float(value_of_prior(table.losses, *prior, table.low, table.start, price, *row, *states))
+        value = float(value_of_prior(table, *prior, price, *row, *states))
         return arms * value - price * budget
 
     low, high = math.log(LEAST), math.log(0.5)
