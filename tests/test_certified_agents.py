@@ -45,11 +45,15 @@ def seen(pulls: list[int], mean: list[float], variance: float = 1.0) -> dict[str
 
 def test_how_often_an_arm_is_pulled_in_a_row_by_hand() -> None:
     """sqrt(N) / 2 times; of pairs of many arms (K / 128)^2 times, but not more often than it has been pulled."""
-    pairs, alone, times = SimpleNamespace(kind=TOP_K), SimpleNamespace(kind=LOCAL), held.py_func
-    assert [times(N, 50, pairs) for N in (0, 3, 16, 10_000)] == [1, 1, 2, 50]
-    assert [times(N, 640, pairs) for N in (9, 1000, 10_000)] == [9, 25, 50]
-    assert times(1000, 640, alone) == 15
-    assert times(1000, 50, pairs, 2.0) == 31
+
+    def times(N: int, K: int, kind: int, length: float = 1.0) -> int:
+        episode = SimpleNamespace(pulls=[N] * K, batch=SimpleNamespace(sides=SimpleNamespace(kind=kind)))
+        return int(held.py_func(episode, 0, length))
+
+    assert [times(N, 50, TOP_K) for N in (0, 3, 16, 10_000)] == [1, 1, 2, 50]
+    assert [times(N, 640, TOP_K) for N in (9, 1000, 10_000)] == [9, 25, 50]
+    assert times(1000, 640, LOCAL) == 15
+    assert times(1000, 50, TOP_K, 2.0) == 31
 
 
 def test_evidence_by_hand() -> None:
@@ -70,7 +74,7 @@ def test_track_and_stop_by_hand() -> None:
     agent = agents.make("track-and-stop", task(actions="arm", delta=1e-30))
     state = agent.begin_anew(seen([50, 40, 40], [1.0, 0.0, 0.0]))
     assert agent.predict(seen([50, 40, 40], [1.0, 0.0, 0.0]), state)[0] == 0  # 130 w* = (53.8, 38.1, 38.1)
-    assert state.game.w[0] == pytest.approx(np.array([1.0, 0.5**0.5, 0.5**0.5]) / (1 + 2**0.5))
+    assert state.own.w[0] == pytest.approx(np.array([1.0, 0.5**0.5, 0.5**0.5]) / (1 + 2**0.5))
     assert agent.predict(seen([60, 40, 35], [1.0, 0.0, 0.0]))[0] == 2  # 135 w* = (55.9, 39.5, 39.5)
 
 
@@ -217,7 +221,7 @@ def test_steps_come_to_the_optimal_proportions(problem: Any) -> None:
         observation = env.step(action)[0]
     assert state is not None
     best = problem.characteristic_time(means)
-    pulls = np.rint(state.game.w[0] * 1e9).astype(np.int64)
+    pulls = np.rint(state.own.w[0] * 1e9).astype(np.int64)
     assert float(problem.evidence(pulls, means)) / 1e9 * best >= 0.98
 
 
