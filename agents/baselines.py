@@ -48,7 +48,8 @@ class _Memoryless(Agent):
 
     def choose(self, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(observation["pulls"]), np.int64)
-        self.fill(lambda kernel: kernel.quick, np.ascontiguousarray(_spent(self, observation)), observation, out)
+        spent = np.ascontiguousarray(_spent(self, observation), np.int64)
+        self.fill(lambda kernel: kernel.quick, spent, observation, out)
         return out
 
     @property

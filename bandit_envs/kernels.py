@@ -16,7 +16,7 @@ import sys
 import threading
 import typing
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = ["Kernel", "arguments_of", "assemble", "episode_kernel", "fleeting", "
 Struct = TypeVar("Struct", bound=type[Any])
 LARGE = 2**20  # bytes of an argument that is known by sight, at most
 _NAMED: dict[Any, str] = {float: "a number", int: "an integer", bool: "True or False"}
+_UNKEPT = object()
 ENTRIES = 256  # so many fingerprints are remembered
 
 
@@ -41,7 +42,7 @@ class Kernel:
 
     Args:
         function: what is compiled. one: the function of an algorithm that it was made of, or itself.
-        kinds: {argument: its annotation}. make: makes the kernel of `one`, in another process.
+        kinds: of each argument its name and annotation. make: makes the kernel of `one`, in another process.
         apart: whether structs that the cache on disk cannot name are handed over field by field, as `assemble` has it.
         nogil: whether other threads may run meanwhile. arrays: whether it makes arrays.
     """
@@ -50,7 +51,7 @@ class Kernel:
         self,
         function: Callable[..., Any],
         one: Callable[..., Any],
-        kinds: Mapping[str, Any],
+        kinds: Sequence[tuple[str, Any]],
         make: Callable[..., Any],
         apart: bool = False,
         nogil: bool = False,
@@ -58,8 +59,9 @@ class Kernel:
     ) -> None:
         functools.update_wrapper(self, one, updated=())
         self.compiled: Any = (jit if arrays else lean)(function, nogil)
-        self.function, self.kinds, self._make = one, dict(kinds), make
-        self._apart = apart and any(map(_is_apart, kinds.values()))
+        self.function, self.arguments, self._make = one, [name for name, _ in kinds], make
+        self.kinds = [kind for _, kind in kinds]
+        self._apart = apart and any(map(_is_apart, self.kinds))
         self._entries: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._last: tuple[Any, Any, Any] = (), None, None  # arguments that may come again, fingerprints, machine code
         self._quick: tuple[Any, Any] = (), None  # structs of the last quick call by their places, and machine code
@@ -71,7 +73,7 @@ class Kernel:
         if len(given) != len(last):
             return self._entry(given)(*given)
         for one, before, print_ in zip(given, last, prints, strict=True):
-            if one is not before and (before is not None or _fingerprint(one) != print_):
+            if one is not before and (before is not _UNKEPT or _fingerprint(one) != print_):
                 return self._entry(given)(*given)
         return entry(*given)
 
@@ -103,11 +105,12 @@ class Kernel:
         """
         rest = deque(given)
         try:
-            found = tuple(_take(kind, rest) for kind in self.kinds.values())
+            found = tuple(_take(kind, rest) for kind in self.kinds)
         except IndexError:
             rest.append(None)
         if rest:
-            raise TypeError(f"{self.function.__qualname__} takes {', '.join(self.kinds)}; got {len(given)} arguments")
+            takes = f"{self.function.__qualname__} takes {', '.join(self.arguments)}"
+            raise TypeError(f"{takes}; got {len(given)} arguments")
         return found
 
     def _entry(self, given: tuple[Any, ...]) -> Callable[..., Any]:
@@ -116,7 +119,7 @@ class Kernel:
             return lambda *flat: self(*self.whole(flat))
         prints = tuple(map(_fingerprint, given))
         entry = self._entries.get(prints) or self._found(given, prints)
-        last = (one if _lasts(one) else None for one in given)
+        last = (one if _lasts(one) else _UNKEPT for one in given)
         self._last = tuple(last), prints, entry
         return entry
 
@@ -126,9 +129,10 @@ class Kernel:
         Raises:
             TypeError: for what is not of its declared type.
         """
-        kinds = list(self.kinds.items())
-        if any(_kinds_of(kind) and not isinstance(one, tuple) for (_, kind), one in zip(kinds, given, strict=True)):
-            return lambda *flat: self(*self.whole(flat))  # the only field of a struct stands in its place
+        kinds = list(zip(self.arguments, self.kinds, strict=True))
+        flat = any(map(_kinds_of, self.kinds)) and not any(isinstance(one, tuple) for one in given)
+        if flat and len(given) == sum(map(_size, self.kinds)):  # the only field of each struct stands in its place
+            return lambda *fields: self(*self.whole(fields))
         cast = tuple(_cast(name, kind, one) for (name, kind), one in zip(kinds, given, strict=True))
         with self._lock:
             if len(self._entries) >= ENTRIES:
@@ -141,7 +145,7 @@ class Kernel:
 
     def _fields(self, given: tuple[Any, ...]) -> list[Any]:
         """The arguments, with the fields of structs that the cache on disk cannot name in their places."""
-        return [x for kind, one in zip(self.kinds.values(), given, strict=True) for x in _taken_apart(kind, one)]
+        return [x for kind, one in zip(self.kinds, given, strict=True) for x in _taken_apart(kind, one)]
 
     def __reduce__(self) -> Any:
         found = getattr(sys.modules.get(self.function.__module__), self.function.__qualname__, None)
@@ -163,7 +167,9 @@ def _remade(make: Callable[..., Any], function: bytes) -> Any:
 def _fingerprint(one: Any) -> Any:
     """What tells the type of an argument. Numba takes long over a struct; its fields are quicker, one by one."""
     try:
-        return (type(one), *map(compute_fingerprint, one)) if isinstance(one, tuple) else compute_fingerprint(one)
+        if isinstance(one, tuple):
+            return (type(one), *map(compute_fingerprint, one))
+        return compute_fingerprint(one), isinstance(one, np.ndarray) and one.dtype.isnative
     except NotImplementedError:  # nothing that Numba knows, as its error will tell
         return type(one)
 
@@ -204,6 +210,12 @@ def _is_apart(kind: Any) -> bool:
         return False
     named = kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__
     return not named or any(map(_is_apart, fields.values()))
+
+
+def _size(kind: Any) -> int:
+    """How many arguments stand in the place of a struct whose fields are given one by one."""
+    fields = _kinds_of(kind)
+    return 1 if fields is None else sum(map(_size, fields.values()))
 
 
 def _taken_apart(kind: Any, one: Any) -> Iterator[Any]:
@@ -264,6 +276,11 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: hints.get(name) for name in list(inspect.signature(function).parameters)[1:]}
 
 
+def places_of(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """{argument: what `assemble` calls it}, so that no name of a user's is one of the body's."""
+    return {name: f"given{place}" for place, name in enumerate(arguments)}
+
+
 def assemble(
     function: Callable[..., Any], name: str, arguments: Mapping[str, Any], body: str, **beside: Any
 ) -> Callable[..., None]:
@@ -272,25 +289,25 @@ def assemble(
     Args:
         function: what is called; it is inlined.
         name: what the kernel is called, after the function.
-        arguments: {argument of the kernel: its annotation}. Structs whose classes the cache on disk cannot name, those
-            of a script and of functions, are handed over field by field, and put together inside.
+        arguments: {argument of the kernel, by `places_of`: its annotation}. Structs whose classes the cache on disk
+            cannot name, those of a script and of functions, are handed over field by field, and put together inside.
         body: what the kernel does, indented lines.
         **beside: what else the body may name.
     """
-    order, built, kinds = list[str](), "", dict[str, Any]()
+    order, built, kinds = list[str](), "", dict[Any, str]()
 
     def put(name: str, kind: Any) -> str:
         if not _is_apart(kind):
             order.append(name)
             return name
-        kinds[kind.__name__] = kind
+        called = kinds.setdefault(kind, f"Struct{len(kinds)}")
         inner = (put(f"{name}_{field}", one) for field, one in (_kinds_of(kind) or {}).items())
-        return f"{kind.__name__}({', '.join(inner)})"
+        return f"{called}({', '.join(inner)})"
 
     for argument, kind in arguments.items():
         if (text := put(argument, kind)) != argument:
             built += f"    {argument} = {text}\n"
-    place = kinds | beside | {"one": view(function), "uint64": np.uint64}
+    place = {called: kind for kind, called in kinds.items()} | beside | {"one": view(function), "uint64": np.uint64}
     place["__name__"] = function.__module__ or "__main__"
     text = f"def kernel({', '.join(order)}):\n{built}{body}"
     exec(compile(text, function.__code__.co_filename, "exec"), place)
@@ -300,11 +317,23 @@ def assemble(
     return made
 
 
+def _cell(cell: Any) -> str:
+    """What a function that was made by another one has from it, as text."""
+    try:
+        value = cell.cell_contents
+    except ValueError:  # it is not set yet
+        return ""
+    return repr(value) if isinstance(value, (bool, int, float, str)) else getattr(value, "__qualname__", "")
+
+
 def _digest(function: Callable[..., Any]) -> str:
     """A few letters that tell functions of one name in one file apart."""
+    function = getattr(function, "made_of", function)
     code = function.__code__
+    cells = [_cell(cell) for cell in function.__closure__ or ()]
     told = (
-        code.co_code + repr([one for one in code.co_consts if not hasattr(one, "co_code")] + [*code.co_names]).encode()
+        code.co_code
+        + repr([one for one in code.co_consts if not hasattr(one, "co_code")] + [*code.co_names] + cells).encode()
     )
     return hashlib.blake2b(told, digest_size=4).hexdigest()
 
@@ -319,7 +348,7 @@ def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = False, a
     if function is None:
         return functools.partial(kernel, nogil=nogil, arrays=arrays)
     hints = typing.get_type_hints(function)
-    kinds = {name: hints.get(name) for name in inspect.signature(function).parameters}
+    kinds = [(name, hints.get(name)) for name in inspect.signature(function).parameters]
     return Kernel(function, function, kinds, kernel, nogil=nogil, arrays=arrays)
 
 
@@ -330,12 +359,14 @@ def episode_kernel(function: Callable[..., Any]) -> Any:
     no arrays.
     """
     given = arguments_of(function)
+    places = places_of(given)
     body = f"""    for episode in range(len(out)):
         e = uint64(episode)
-        out[e] = one(e, {", ".join(given)})
+        out[e] = one(e, {", ".join(places.values())})
 """
-    kinds = given | {"out": None}
-    return Kernel(assemble(function, "batch", kinds, body), function, kinds, episode_kernel, apart=True)
+    arguments = {places[name]: kind for name, kind in given.items()} | {"out": None}
+    made = assemble(function, "batch", arguments, body)
+    return Kernel(made, function, [*given.items(), ("out", None)], episode_kernel, apart=True)
 
 
 def slot_kernel(function: Callable[..., Any]) -> Any:
@@ -344,9 +375,11 @@ def slot_kernel(function: Callable[..., Any]) -> Any:
     Arguments and limits are those of `episode_kernel`.
     """
     given = arguments_of(function)
+    places = places_of(given)
     body = f"""    for j in range(len(slots)):
         e = uint64(slots[j])
-        one(e, {", ".join(given)})
+        one(e, {", ".join(places.values())})
 """
-    kinds = {"slots": None} | given
-    return Kernel(assemble(function, "batch", kinds, body), function, kinds, slot_kernel, apart=True)
+    arguments = {"slots": None} | {places[name]: kind for name, kind in given.items()}
+    made = assemble(function, "batch", arguments, body)
+    return Kernel(made, function, [("slots", None), *given.items()], slot_kernel, apart=True)

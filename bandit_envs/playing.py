@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .arms import BERNOULLI, GAUSSIAN
 from .compiled import inlined, part
-from .kernels import Kernel, arguments_of, assemble, fleeting
+from .kernels import Kernel, arguments_of, assemble, fleeting, places_of
 from .rng import arm_word, normal_quantile, philox, to_uniform
 from .routines import call_routine
 from .sampling import block_of_samples, updated
@@ -256,12 +256,14 @@ def player(kernel: Kernel) -> Kernel:
     called `times` and holds how often to pull the chosen arms, `times.out`, it is obeyed.
     """
     given = arguments_of(kernel.function)
+    places = places_of(given)
     told = {"pulls": "int64(1)", "pull": "pull_once(sim, e, arm)", "unloaded": ""}
     if "times" in given:
-        told = {"pulls": "times.out[e]", "pull": "pull(sim, e, arm, pulls)"}
+        told = {"pulls": f"{places['times']}.out[e]", "pull": "pull(sim, e, arm, pulls)"}
         told["unloaded"] = " or pulls > 1 and sim.bulk[0] == 0"
-    body = _PLAY.format(given=", ".join(given), **told)
-    kinds = given | {"out": None, "playing": Playing}
+    body = _PLAY.format(given=", ".join(places.values()), **told)
+    beside = [("out", None), ("playing", Playing)]
     names = {"LIVE": LIVE, "ENDED": ENDED, "int64": np.int64, "pull": pull, "pull_once": pull_once}
-    function = assemble(kernel.function, "player", kinds, body, **names)
-    return Kernel(function, kernel.function, kinds, player, apart=True, nogil=True)
+    arguments = {places[name]: kind for name, kind in given.items()} | dict(beside)
+    function = assemble(kernel.function, "player", arguments, body, **names)
+    return Kernel(function, kernel.function, [*given.items(), *beside], player, apart=True, nogil=True)

@@ -14,6 +14,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
+from numba import types
 
 __all__ = ["stamp_of"]
 
@@ -73,22 +74,24 @@ def _code(code: CodeType) -> Iterator[str]:
 
 def _values(value: Any, names: list[str], called: list[Any]) -> Iterator[str]:
     """A value as text; functions are put into `called`. Of a module, the values of `names` in it."""
-    function = getattr(value, "py_func", None) or getattr(value, "_defn", None)
+    function = getattr(getattr(value, "_dispatcher", value), "py_func", None) or getattr(value, "_defn", None)
     if function is not None:
         called.append(function)
         yield type(value).__name__ + repr(sorted(getattr(value, "targetoptions", {}).items()))
     elif isinstance(value, ModuleType):
-        for name in names:
-            if (one := getattr(value, name, None)) is not None and not isinstance(one, ModuleType):
+        for name in names:  # each is looked up but once, so that modules that lead to each other come to an end
+            if (one := getattr(value, name, None)) is not None:
                 yield name
-                yield from _values(one, names, called)
+                yield from _values(one, [other for other in names if other != name], called)
     elif isinstance(value, _PLAIN):
         yield repr(value)
     elif isinstance(value, np.ndarray):
         yield f"{value.dtype} {value.shape} {value.tobytes().hex()}"
     elif isinstance(value, (tuple, list)):
+        yield repr(getattr(value, "_fields", ()))
         for one in value:
             yield from _values(one, names, called)
-    else:  # a class, whose fields matter if it is a NamedTuple; what Numba knows by itself
+    else:  # a type; the class of a struct, or of named constants; what Numba knows by itself
         yield f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
-        yield repr(getattr(value, "_fields", ()))
+        yield repr((getattr(value, "_fields", ()), {**getattr(value, "__members__", {})}))
+        yield repr(value) if isinstance(value, types.Type) else ""

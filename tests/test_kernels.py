@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import enum
 import pickle
 import shutil
 import subprocess
 import sys
 import threading
+from collections import namedtuple
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from numba import types
 
 import agents
 from agents.core.plan_policy import Seen
 from agents.top_k.lucb import next_arm
-from bandit_envs import Kernel, episode_kernel, jit, kernel, player
+from bandit_envs import Kernel, Playing, Quiet, episode_kernel, jit, kernel, player
 from bandit_envs.stamps import stamp_of
 
 ROOT = Path(agents.__file__).parents[1]
@@ -225,6 +230,88 @@ def test_threads_play_side_by_side() -> None:
     assert found[0] == found[1] == found[2]
 
 
+NAMES = ("left", "K", "pulls", "due", "sim", "quiet", "episode", "j", "e2", "uint64", "one", "arm", "slots", "given0")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_may_have_any_name(name: str) -> None:
+    """None is taken for a name of the code around the function, in players neither."""
+    source = f"def arm_of(e, {name}, limit):\n    return {name} + 0 * limit[e]\n"
+    place: dict[str, Any] = {"__name__": __name__}
+    exec(compile(source, __file__, "exec"), place)
+    made, out = episode_kernel(place["arm_of"]), np.zeros(2)
+    made(3, np.zeros(2), out)
+    assert out.tolist() == [3, 3]
+    envs = gym.make_vec("bandit_envs/BestArm-v0", num_envs=2, budget=5, actions="full")
+    envs.reset(seed=0)
+    arms = np.zeros(2, np.int64)
+    most = np.full(2, 5)
+    player(made)(3, np.zeros(2, np.int64), arms, Playing(envs.unwrapped.simulation, Quiet(most, 4)))  # type: ignore[attr-defined]
+    assert arms.tolist() == [3, 3]
+    assert envs.unwrapped.pulls[:, 3].tolist() == [4, 4]  # type: ignore[attr-defined]
+
+
+def test_structs_of_one_name_and_fields_that_are_called_like_arguments() -> None:
+    class P:
+        class Own(NamedTuple):
+            a: float
+            b: float
+
+    class Q:
+        class Own(NamedTuple):
+            b: float
+            a: float
+
+    def digits(e, p, q, p_a):
+        return 1000 * p.a + 100 * p.b + 10 * q.a + q.b + 0 * p_a
+
+    digits.__annotations__ = {"p": P.Own, "q": Q.Own}
+    out = np.zeros(1)
+    episode_kernel(digits)(P.Own(1.0, 2.0), Q.Own(4.0, 3.0), 7.0, out)
+    assert out.tolist() == [1234]
+
+
+def test_arrays_of_another_byte_order_are_refused() -> None:
+    out = np.zeros(2)
+    for _ in range(2):
+        assert called(VALUES) == WANTED
+        with pytest.raises(Exception, match="argument"):
+            weighed(Table(VALUES, Inner(2, 0.5, True)), 3.0, np.zeros(2, ">f8"), out)
+
+
+def test_none_is_refused_whatever_was_there_before() -> None:
+    @kernel
+    def truth(rows, yes: bool):
+        return rows[0] if yes else -1
+
+    rows = np.arange(3)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="yes must be True or False, got None"):
+            truth(rows, None)
+        assert truth(rows, True) == 0
+
+
+def test_an_observation_of_other_integers_spoils_nothing() -> None:
+    env = gym.make("bandit_envs/BestArm-v0", budget=20, actions="full")
+    agent, (observation, _) = agents.make("uniform", env), env.reset(seed=0)
+    odd = observation | {"remaining": observation["remaining"].astype(np.int32)}
+    arms = [agent.predict(one)[0]["arm"] for one in (observation, odd, observation, odd)]
+    assert arms == [arms[0]] * 4
+
+
+def test_a_memory_with_other_plans_is_another_memory() -> None:
+    env = gym.make("bandit_envs/BestArm-v0", delta=0.1, max_pulls=1000)
+    agent: Any = agents.make("top-two", env)
+    observation, _ = env.reset(seed=1)
+    arm, state = agent.predict(observation)
+    other = dataclasses.replace(state, plans=state.plans.copy(), rounds=state.rounds.copy())
+    object.__setattr__(other, "_made_by", state._made_by)
+    before = state.plans.copy()
+    observation, *_ = env.step(arm)
+    agent.predict(observation, other)
+    assert (state.plans == before).all()
+
+
 # --- what a kernel is compiled from -----------------------------------------------------------------------------------
 
 SOURCE = """
@@ -284,6 +371,28 @@ def _recursive(n):
 
 def test_functions_that_call_themselves_have_stamps() -> None:
     assert stamp_of(_recursive.py_func) == stamp_of(_recursive.py_func)  # type: ignore[attr-defined]
+
+
+def test_the_stamp_knows_values_of_every_kind() -> None:
+    """Each pair of values is told apart: in modules of modules, fields of structs, named constants, types."""
+
+    def place(**names: Any) -> str:
+        given: dict[str, Any] = {"__name__": "somewhere", "jit": jit, **names}
+        exec(compile("@jit\ndef f(x):\n    return pk.consts.X, S.a, Color.RED, I(x)\n", "s.py", "exec"), given)
+        return stamp_of(given["f"].py_func)
+
+    def names(X: Any = 1, S: Any = ("a", "b"), red: int = 1, kind: Any = types.int64) -> dict[str, Any]:
+        pk, consts = ModuleType("pk"), ModuleType("pk.consts")
+        consts.X, consts.pk, pk.consts = X, pk, consts  # type: ignore[attr-defined]
+        struct: Any = namedtuple("Set", S)  # type: ignore[misc]
+        return {"pk": pk, "S": struct(2.0, 5.0), "Color": enum.IntEnum("Color", {"RED": red}), "I": kind}
+
+    stamps = [
+        place(**names(**changed))
+        for changed in ({}, {"X": 2}, {"S": ("b", "a")}, {"red": 2}, {"kind": types.int8})  # type: ignore[arg-type]
+    ]
+    assert len(set(stamps)) == 5
+    assert place(**names()) == stamps[0]
 
 
 USED = """

@@ -295,7 +295,7 @@ def sampling_rule(own: Any, begin: Any = nothing, stops: Any = stops) -> Callabl
         }  # fmt: skip
         exec(compile(_NEXT_ARM, plan.__code__.co_filename, "exec"), place)
         function: Any = place["next_arm"]
-        function.__qualname__, function.__doc__ = plan.__qualname__, plan.__doc__
+        function.__qualname__, function.__doc__, function.made_of = plan.__qualname__, plan.__doc__, plan
         return episode_kernel(function)
 
     return make
@@ -450,18 +450,18 @@ class CertifiedPolicy(PlanPolicy):
 
     def _batch(self, state: Any) -> Batch:
         """What kernels read of a memory, beside what the episodes have shown."""
-        if state.batch is None or state.batch[0] is not self:
+        by, made = state.batch or (None, state)
+        if by is not self or made.plans is not state.plans or made.rounds is not state.rounds:
             alone, whole, (own, room, inside, out) = self._alone, self._decider, state.work
             need = math.log(1.0 / self.delta) if self.stops else math.inf
             quick = whole is not self.certifier
             certificate = Certificate(whole.address, whole.numbers, room, inside, out, need, self._nominal, quick)
             own = Alone(alone.address, alone.numbers, *own)
-            batch = Batch(
+            made = Batch(
                 self.task.D, self.sides, self._weighed, state.book, own, certificate, state.plans, state.rounds
             )
-            state.batch = self, batch
-        found: Batch = state.batch[1]
-        return found
+            state.batch = self, made
+        return made  # type: ignore[no-any-return]
 
     def remember(self, observation: Observation) -> Any:
         return CertifiedMemory(**self._common(observation))
