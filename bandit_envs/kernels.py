@@ -244,7 +244,7 @@ def _cast(name: str, kind: Any, one: Any) -> Any:
     fields = _kinds_of(kind)
     if fields is not None:
         if not isinstance(one, kind):
-            raise TypeError(f"{name} must be a {kind.__name__}, got {one!r:.200}")
+            raise TypeError(f"{name} must be of the class {kind.__name__}, got {one!r:.200}")
         return kind(*(_cast(f"{name}.{field}", fields[field], value) for field, value in zip(fields, one, strict=True)))
     if kind not in _NAMED:
         return one

@@ -510,4 +510,4 @@ def test_agents_of_the_first_form_decide_as_those_of_today(block: int, tmp_path:
     first, second = rows(0, FLAT[block]), rows(1, today)
     if name in KINDS:
         assert FLAT[block] != today
-        pd.testing.assert_frame_equal(first, second)
+        assert first.equals(second)

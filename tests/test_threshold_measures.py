@@ -176,7 +176,7 @@ def test_phi_is_the_plain_one(gaps: list[float], budget: float) -> None:
     assert phi(gaps, budget) == pytest.approx(plain_phi(gaps, budget), rel=1e-9, abs=1e-9)
 
 
-@given(any_gaps, st.floats(0, 1e6), any_c)
+@given(any_gaps, st.floats(0, 1e6, allow_subnormal=False), any_c)
 @quick
 def test_allocation_meets_the_conditions_of_an_optimum(gaps: list[float], budget: float, c: float) -> None:
     x = optimal_allocation(gaps, budget, c)

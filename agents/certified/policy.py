@@ -309,11 +309,12 @@ class CertifiedMemory:
     rounds: Any  # (E,) of ROUND
     book: Book
     work: Any  # room, inside and out of an `Alone`; those of a `Certificate`
-    batch: Any = None  # the agent and its `Batch` of all this, with addresses that are good in this process alone
+
+    _batch: ClassVar[Any] = None  # the agent and its `Batch` of all this, with addresses of this process
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep."""
-        return vars(self) | {"batch": None}
+        return {name: value for name, value in vars(self).items() if name != "_batch"}
 
 
 class CertifiedPolicy(PlanPolicy):
@@ -450,7 +451,7 @@ class CertifiedPolicy(PlanPolicy):
 
     def _batch(self, state: Any) -> Batch:
         """What kernels read of a memory, beside what the episodes have shown."""
-        by, made = state.batch or (None, state)
+        by, made = state._batch or (None, state)
         if by is not self or made.plans is not state.plans or made.rounds is not state.rounds:
             alone, whole, (own, room, inside, out) = self._alone, self._decider, state.work
             need = math.log(1.0 / self.delta) if self.stops else math.inf
@@ -460,7 +461,7 @@ class CertifiedPolicy(PlanPolicy):
             made = Batch(
                 self.task.D, self.sides, self._weighed, state.book, own, certificate, state.plans, state.rounds
             )
-            state.batch = self, made
+            state._batch = self, made
         return made  # type: ignore[no-any-return]
 
     def remember(self, observation: Observation) -> Any:
