@@ -254,7 +254,12 @@ def player(kernel: Kernel) -> Kernel:
     The arguments in front are those of the kernel. It pulls the chosen arms in each slot whose episode is live, for as
     long as `Quiet` allows, and sets out[e] to the next arm, which it does not pull. Where an argument of the kernel is
     called `times` and holds how often to pull the chosen arms, `times.out`, it is obeyed.
+
+    Raises:
+        TypeError: for what is no such kernel.
     """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"only kernels that episode_kernel has made are played, got {kernel!r:.200}")
     given = arguments_of(kernel.function)
     places = places_of(given)
     told = {"pulls": "int64(1)", "pull": "pull_once(sim, e, arm)", "unloaded": ""}

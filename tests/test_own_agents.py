@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import agents
+from agents.certified import CertifiedPolicy, sampling_rule
 from agents.core import ALL_PROBLEMS, RoundMemory, Seen, add, bulk, clear, following
 from agents.core.index_policy import IndexMemory
 from bandit_envs import Measure, SetProblem, carray, episode_kernel
@@ -471,6 +472,89 @@ def test_evaluations_of_few_slots_are_those_of_many(kind: Any) -> None:
         for batch in (2, 16)
     )
     pd.testing.assert_frame_equal(few, many, check_exact=True)
+
+
+# --- sampling rules ---------------------------------------------------------------------------------------------------
+
+
+class Own(NamedTuple):
+    """What the rules below are to know."""
+
+    least: int
+
+
+@sampling_rule(Own)
+def plans_nothing(ep: Any, own: Any) -> None:
+    """Forgets to plan."""
+
+
+@sampling_rule(Own)
+def rarest(ep: Any, own: Any) -> None:
+    """Pull the arm with the fewest pulls, the lowest one."""
+    arm = 0
+    for i in range(len(ep.pulls)):
+        arm = i if ep.pulls[i] < ep.pulls[arm] else arm
+    add(ep.plan, arm, own.least)
+
+
+class Forgets(CertifiedPolicy):
+    name, source, sampling = "forgets", "an example", plans_nothing
+
+    def own(self, state: Any) -> Own:
+        return Own(1)
+
+
+class Rarest(Forgets):
+    name, sampling = "rarest", rarest
+
+
+class Wrong(Forgets):
+    name = "wrong"
+
+    def own(self, state: Any) -> Any:
+        return Own(0.5)  # type: ignore[arg-type]
+
+
+class Bare(Forgets):
+    name, sampling = "bare", None
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [(Forgets, "forgets has planned no pull"), (Wrong, "own.least .*0.5"), (Bare, "Bare needs the attribute sampling")],
+)
+@pytest.mark.parametrize("plays", [True, False])
+def test_faults_of_sampling_rules_are_named(kind: Any, named: str, plays: bool) -> None:
+    kwargs = {"delta": 0.1, "max_pulls": 99}
+
+    def evaluated() -> None:
+        agents.evaluate([kind], "BestArm", episodes=3, env_kwargs=kwargs, progress=False)
+
+    def looped() -> None:
+        env = gym.make("bandit_envs/BestArm-v0", **kwargs)
+        agent, observation, state = agents.make(kind, env), env.reset(seed=0)[0], None
+        for _ in range(12):
+            arm, state = agent.predict(observation, state)
+            observation, *_ = env.step(arm)
+
+    with pytest.raises((ValueError, TypeError), match=named):
+        (evaluated if plays else looped)()
+
+
+def test_an_own_rule_is_uniform_sampling_with_a_certificate() -> None:
+    """As `uniform(stop='certificate')`, which pulls in turn too, but for the looks: both stop about as late."""
+    kwargs = {"instance": {"law": "bernoulli", "mean": [0.8, 0.4, 0.3]}, "delta": 0.1, "max_pulls": 10**5}
+    rows = agents.evaluate(
+        [Rarest, "uniform(stop='certificate')"], "BestArm", episodes=200, env_kwargs=kwargs, progress=False
+    ).summary()
+    own, uniform = rows["total_pulls"]
+    assert 0.8 < own / uniform < 1.25
+    assert (rows["error_rate"] < 0.1).all()
+
+
+def test_a_struct_is_needed() -> None:
+    with pytest.raises(TypeError, match="sampling_rule takes the class of a struct"):
+        sampling_rule(lambda ep, own: None)
 
 
 # --- the first form ---------------------------------------------------------------------------------------------------

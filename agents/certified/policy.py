@@ -15,6 +15,7 @@ from bandit_envs import (
     STUDENT,
     AllGood,
     Certifier,
+    Kernel,
     Playing,
     Problem,
     Quiet,
@@ -32,7 +33,7 @@ from bandit_envs import (
 
 from ..core.agent import FLOAT, INT, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import certified_scale_of, delta_of
-from ..core.plan_policy import PlanPolicy, clear, following
+from ..core.plan_policy import NO_PULL, PlanPolicy, clear, following
 from .ways import ALL_GOOD, LOCAL, TOP_K, Alone, Book, Sides, book_of, cheapest, fill, moved, put, tell, tell_alone
 
 __all__ = [
@@ -267,6 +268,8 @@ _NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch, own: Own):
             begin(ep, own)
         if not stops(ep):
             plan(ep, own)
+            if ep.plan.size == 0:
+                ep.plan.overfull = NO_PULL
         arm = following(shown, e, ep.plan)
     return arm if arm >= 0 else len(ep.pulls)
 """
@@ -286,12 +289,18 @@ def sampling_rule(own: Any, begin: Any = nothing, stops: Any = stops) -> Callabl
     Args:
         own: the struct of the rule's own settings and memory: `plan(ep, own)`, for an `Episode`.
         begin: `begin(ep, own)`, called where an episode begins, or is resumed. stops: `stops(ep)`, the stopping rule.
+
+    Raises:
+        TypeError: for another `own`.
     """
+    if not hasattr(own, "_fields"):
+        raise TypeError(f"sampling_rule takes the class of a struct, as in @sampling_rule(Own), got {own!r:.200}")
 
     def make(plan: Callable[..., None]) -> Any:
         place = {
             "Own": own, "Shown": Shown, "Batch": Batch, "episode_of": episode_of, "following": following,
-            "observe": observe, "begin": begin, "stops": stops, "plan": view(plan), "__name__": plan.__module__,
+            "NO_PULL": NO_PULL, "observe": observe, "begin": begin, "stops": stops, "plan": view(plan),
+            "__name__": plan.__module__,
         }  # fmt: skip
         exec(compile(_NEXT_ARM, plan.__code__.co_filename, "exec"), place)
         function: Any = place["next_arm"]
@@ -339,7 +348,7 @@ class CertifiedPolicy(PlanPolicy):
     solves: ClassVar[Collection[str]] = CERTIFIED_PROBLEMS
     promises = ("aggregate", "each", "exact")
     needs = "delta or budget"
-    sampling: ClassVar[Any]  # the kernel, made by `sampling_rule`
+    sampling: Any  # the kernel, made by `sampling_rule`
     _weighed: int = PULLS  # see `observe`
     _follows: ClassVar[bool] = False  # whether it pulls an arm of the nearest way that a look has found
     _sampling_boundary: ClassVar[str | None] = (
@@ -356,6 +365,8 @@ class CertifiedPolicy(PlanPolicy):
         sigma: float | None = None,
     ) -> None:
         super().__init__(task)
+        if not isinstance(getattr(type(self), "sampling", None), (Kernel, property)):
+            raise TypeError(f"the class {type(self).__name__} needs the attribute sampling, made by sampling_rule")
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
         self.stops = self.task.budget is None
         scale = certified_scale_of(self.task, sigma)
@@ -493,10 +504,14 @@ class CertifiedPolicy(PlanPolicy):
         out = np.empty(len(observation["pulls"]), INT)
         kernel, arguments = self.rule(self._shown(observation, state), observation, state, out)
         (kernel if self._brought else kernel.quick)(*arguments)
+        if self._brought:
+            self._check_plans(state)
         return out
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(state.plans), INT)
         kernel, arguments = self.rule(self._shown(observation, state), observation, state, out)
         player(kernel)(*arguments, Playing(simulation, quiet))
+        if self._brought:
+            self._check_plans(state)
         return out

@@ -20,6 +20,7 @@ from .agent import FLOAT, INT, Agent, Floats, Ints, Observation, unfit
 __all__ = ["PlanMemory", "PlanPolicy", "Seen", "add", "clear", "following", "planned"]
 
 MOST_ARMS = 3  # of a plan
+NO_PULL = 2  # in place of `overfull`: a plan that must not be empty is
 # The plan of an episode. `times`: how often each of its arms is pulled. `place`: of the next arm, in the plan, or in
 # the first passes over the arms while those last (`beginning`). `made`: pulls of that arm. `last`: the arm chosen last.
 # `resumed`: whether the memory was made in the middle of the episode and no plan has been begun since. `overfull`:
@@ -152,16 +153,19 @@ class PlanPolicy(Agent):
         out = np.empty(len(state.plans), INT)
         live = Seen(observation["pulls"], observation["mean"])
         kernel, arguments = self.rule(live, observation, state, out)
-        player(kernel)(*arguments, Playing(simulation, quiet))
+        play = player(kernel)
+        play(*(kernel.whole(arguments) if self._brought else arguments), Playing(simulation, quiet))
         if self._brought:
             self._check_plans(state)
         return out
 
     def _check_plans(self, state: Any) -> None:
-        """Refuse plans that were to have more arms than there is room for.
+        """Refuse plans that were to have more arms than there is room for, and those that must not be empty.
 
         Raises:
             ValueError: naming the agent and the limit.
         """
+        if (state.plans["overfull"] == NO_PULL).any():
+            raise ValueError(f"the sampling rule of {self.name} has planned no pull, where the answer is not certified")
         if state.plans["overfull"].any():
             raise ValueError(f"a plan of {self.name} has more than {MOST_ARMS} arms; agents.BulkPolicy plans more")
