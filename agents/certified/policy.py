@@ -214,7 +214,7 @@ def _measure(ep, i, first):
         tell(sides, book, i, m, weight, penalty, v)
 
 
-@part
+@view
 def observe(ep):
     """Take in what the planned pulls have shown, and clear the plan. Returns whether this was the first time.
 

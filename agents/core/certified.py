@@ -128,7 +128,7 @@ def look(book, e, t, judge):
         book.arm = rare if pulls[e, rare] < max(math.sqrt(t) - 0.5 * len(inside), 1.0) else book.arm
 
 
-@part
+@inlined
 def begins(book, e, t, judge):
     """What is decided before the agent within is asked: K to stop, an arm where it is not asked any more, else ASK."""
     K = len(judge.inside)
@@ -142,7 +142,7 @@ def begins(book, e, t, judge):
     return book.arm if book.over else np.int64(ASK)
 
 
-@part
+@inlined
 def resolved(book, e, t, arm, times, judge):
     """Arm and times of what the agent within has chosen: where it stops, what a certificate lacks."""
     K = len(judge.inside)
@@ -368,8 +368,8 @@ class Certified(Agent):
         _totals(pulls, spent)
         judge = self._judge(pulls, mean, variance)
         state.inner = self.agent._begun(observation, state.inner)
-        if _begin(state.books, spent, judge, out):
-            _resolve(state.books, spent, judge, self._asked(self.agent.choose(observation, state.inner), E), out)
+        if _begin.quick(state.books, spent, judge, out):
+            _resolve.quick(state.books, spent, judge, self._asked(self.agent.choose(observation, state.inner), E), out)
         return out.arms, out.times
 
     @property
