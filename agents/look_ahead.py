@@ -39,7 +39,7 @@ from .core.agent import Agent, Ints, Observation, Problems, unfit
 
 __all__ = ["TIE", "LookAhead", "largest_gain"]
 
-TIE = 1e-12  # kernel constants: D4
+TIE = 1e-12  # D4
 
 
 @episode_kernel

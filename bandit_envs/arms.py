@@ -42,7 +42,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED, TABULATED = range(6)  # kernel constants: codes of the laws
+BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED, TABULATED = range(6)  # codes of the laws
 
 
 def _finite(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> Floats:

@@ -21,7 +21,7 @@ from .compiled import inlined
 
 __all__ = ["BETA", "NORMAL", "Prior", "posterior", "prior_of", "sampled", "unit"]
 
-BETA, NORMAL = 0, 1  # kernel constants
+BETA, NORMAL = 0, 1
 
 
 class Prior(NamedTuple):

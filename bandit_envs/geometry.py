@@ -29,7 +29,7 @@ __all__ = ["Polyhedron"]
 
 Floats = NDArray[np.float64]
 
-GENERAL, HALF_SPACE, BOX, UNIT_BOX, SIMPLEX = range(5)  # kernel constants; UNIT_BOX: a box whose rows have norm 1
+GENERAL, HALF_SPACE, BOX, UNIT_BOX, SIMPLEX = range(5)  # UNIT_BOX: a box whose rows have norm 1
 TINY = 1e-12  # a length that is rounding error beside unit normals
 ROUNDING = 4 * 2.0**-52  # relative error allowed to y
 UNDECIDED = -np.inf  # in place of a margin

@@ -49,7 +49,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-LOCAL, TOP_K, ALL_GOOD = 0, 1, 2  # kernel constants
+LOCAL, TOP_K, ALL_GOOD = 0, 1, 2
 POINTS, CELLS, NODES = 16, 25, 16  # on either side of c; of p; of a sample
 LIMIT = 103  # the largest count of a Beta law that is kept in a table
 FAR = 6.5  # standard deviations beyond which a normal law has nothing

@@ -23,11 +23,11 @@ from .kernels import Kernel, arguments_of, assemble, fleeting, places_of
 from .rng import arm_word, normal_quantile, philox, to_uniform
 from .routines import call_routine
 from .sampling import block_of_samples, updated
-from .simulator import ENDED, LIVE, Simulation
+from .simulator import ENDED, LIVE, Simulation, by_routine
 
 __all__ = ["BLOCK", "Block", "Playing", "Quiet", "block_of_pulls", "player", "pull", "pull_once", "spend"]
 
-BLOCK = 64  # kernel constants: episodes side by side
+BLOCK = 64  # episodes side by side
 
 Ints = NDArray[np.int64]
 
@@ -57,32 +57,9 @@ def _pull_many(sim, e, a, times):
     """A bulk pull of arm a."""
     if sim.bulk[0] == 0:
         raise ValueError("the routine of bulk pulls is not loaded; Simulator.advance loads it")
-    law, K, D, columns = sim.rules.law, np.uint64(sim.rules.K), sim.rules.D, np.uint64(sim.rules.columns)
-    o = e * K + a
+    o = e * np.uint64(sim.rules.K) + a
     m = sim.pulls[o]
-    call_routine(
-        sim.bulk[0],
-        law,
-        sim.key[0, e],
-        sim.key[1, e],
-        sim.episode[e],
-        a,
-        m,
-        times,
-        np.int64(o),
-        np.int64((o if sim.rules.own else a) * columns),
-        np.int64(columns),
-        sim.parameters,
-        sim.data,
-        sim.total,
-        sim.mean,
-        sim.variance,
-        sim.sample,
-        e,
-        D,
-        sim.work.room,
-        sim.work.counter,
-    )
+    by_routine(sim.bulk[0], sim, e, a, o, m, times)
     sim.pulls[o] = m + times
     if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, times)
@@ -119,26 +96,7 @@ def pull_once(sim, e, arm):
     at = np.int64((o if sim.rules.own else a) * columns)
     m = sim.pulls[o]
     if sim.rules.D > 1:
-        call_routine(
-            sim.rules.sampler,
-            sim.rules.law,
-            sim.key[0, e],
-            sim.key[1, e],
-            sim.episode[e],
-            a,
-            m,
-            np.int64(o),
-            at,
-            sim.rules.columns,
-            sim.parameters,
-            sim.data,
-            sim.total,
-            sim.mean,
-            sim.variance,
-            sim.sample,
-            np.int64(e),
-            sim.rules.D,
-        )
+        by_routine(sim.rules.sampler, sim, e, a, o, m, 1)
     else:
         w0, w1, _, _ = philox(np.uint64(m), arm_word(a, m), sim.episode[e], np.uint64(0), sim.key[0, e], sim.key[1, e])
         u = to_uniform(w0, w1)

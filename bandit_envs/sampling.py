@@ -31,6 +31,8 @@ __all__ = ["block_of_samples", "bulk_pulls", "from_uniform", "sampler_of", "upda
 
 _LOW = np.uint64(0xFFFFFFFF)
 _FAR = 2**40  # more than any array has
+# What the routines of pulls take: the law, the key, episode and arm; pulls, times and places; arrays; scratch.
+PULLED_BY = ["int64", *["uint64"] * 4, *["int64"] * 5, *["float64*"] * 6, "int64", "int64", "float64*", "uint64*"]
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
 
 
@@ -99,6 +101,7 @@ def _pull_row(
     episode: Any,
     arm: Any,
     n: Any,
+    times: Any,
     o: Any,
     at: Any,
     columns: Any,
@@ -110,8 +113,10 @@ def _pull_row(
     sample: Any,
     e: Any,
     D: Any,
+    room: Any,
+    counter: Any,
 ) -> None:
-    """One pull of an arm of several dimensions, whose entry is o and which has n pulls; pointers as above."""
+    """One pull of an arm of several dimensions; the arguments are those of `_pull_bulk`."""
     parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
     total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
     row, c1, before = law in (RESAMPLED, CATEGORICAL), arm_word(arm, n), float(n)
@@ -135,7 +140,7 @@ def _others() -> Any:
 @functools.cache
 def _rows() -> Any:
     """The routine of `_pull_row`."""
-    return routine(_pull_row, "int64", *["uint64"] * 4, *["int64"] * 4, *["float64*"] * 6, "int64", "int64")
+    return routine(_pull_row, *PULLED_BY)
 
 
 def sampler_of(law: int, D: int) -> int:
@@ -282,5 +287,4 @@ def _pull_bulk(
 @functools.cache
 def bulk_pulls() -> Any:
     """The routine of `_pull_bulk`, which is compiled when an arm is pulled in bulk for the first time."""
-    identity, place = ["int64", *["uint64"] * 4], ["int64"] * 5
-    return routine(_pull_bulk, *identity, *place, *["float64*"] * 6, "int64", "int64", "float64*", "uint64*")
+    return routine(_pull_bulk, *PULLED_BY)

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from . import rng
 from .arms import CATEGORICAL, GAUSSIAN, RESAMPLED, Arms, check_table
-from .compiled import part
+from .compiled import inlined, part
 from .kernels import kernel
 from .rng import arm_word, block_of_quantiles, philox, to_uniform
 from .routines import call_routine
 from .sampling import NEXT_BLOCK, block_of_samples, bulk_pulls, from_uniform, sampler_of, updated
 
-__all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "updated"]
+__all__ = ["ENDED", "LIVE", "SPENT", "UNCHECKED", "Simulation", "Simulator", "by_routine"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -127,6 +127,35 @@ def _refusal(sim, arms, times, answers_checked):
     return np.int64(0), highest < K and most == 1
 
 
+@inlined
+def by_routine(address, sim, e, a, o, m, times):
+    """Pull arm a of episode e, whose entry is o and which has m pulls, by a routine: of bulk pulls, or of a row."""
+    rules, work = sim.rules, sim.work
+    call_routine(
+        address,
+        rules.law,
+        sim.key[0, e],
+        sim.key[1, e],
+        sim.episode[e],
+        a,
+        m,
+        times,
+        np.int64(o),
+        np.int64((o if rules.own else a) * np.uint64(rules.columns)),
+        rules.columns,
+        sim.parameters,
+        sim.data,
+        sim.total,
+        sim.mean,
+        sim.variance,
+        sim.sample,
+        np.int64(e),
+        rules.D,
+        work.room,
+        work.counter,
+    )
+
+
 @part
 def _stop_and_count(sim, arms, times, start, stop, finished):
     """End the episodes of a block that stop, make bulk pulls, and count the single ones, whose places are noted.
@@ -160,29 +189,7 @@ def _stop_and_count(sim, arms, times, start, stop, finished):
         sim.spent[e] += count
         sim.pulls[o] = m + count
         if count > 1:
-            call_routine(
-                sim.bulk[0],
-                rules.law,
-                sim.key[0, e],
-                sim.key[1, e],
-                sim.episode[e],
-                a,
-                m,
-                count,
-                np.int64(o),
-                ((e * K if rules.own else 0) + a) * rules.columns,
-                rules.columns,
-                sim.parameters,
-                sim.data,
-                sim.total,
-                sim.mean,
-                sim.variance,
-                sim.sample,
-                e,
-                D,
-                work.room,
-                work.counter,
-            )
+            by_routine(sim.bulk[0], sim, np.uint64(e), np.uint64(a), o, m, count)
             continue
         slot[n], words[0, n], words[1, n], words[2, n] = e, o, m, a
         words[3, n], words[4, n], words[5, n] = sim.episode[e], sim.key[0, e], sim.key[1, e]

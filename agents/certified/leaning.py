@@ -33,7 +33,7 @@ __all__ = ["FORCE", "GENES", "HIDDEN", "HOLD", "PLAIN", "WEIGHTS", "Habits", "le
 
 Floats = NDArray[np.float64]
 GENES = ("force", "hold", "lean", "crowd")
-FORCE, HOLD, LEAN, CROWD = range(4)  # kernel constants: their places
+FORCE, HOLD, LEAN, CROWD = range(4)  # their places
 HIDDEN = 8
 INPUTS = (
     "bias",  # 1

@@ -16,10 +16,7 @@ from bandit_envs import (
     AllGood,
     Certifier,
     Kernel,
-    Playing,
     Problem,
-    Quiet,
-    Simulation,
     TopK,
     arm_penalty,
     choice,
@@ -27,7 +24,6 @@ from bandit_envs import (
     fleeting,
     nearest_way,
     part,
-    player,
     view,
 )
 
@@ -54,11 +50,11 @@ __all__ = [
 ]
 
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
-LOOKS = 200  # kernel constants: between two looks at the certificate, the pulls grow by 1 / LOOKS at most
-HELD = 0.5  # kernel constants: an arm of N pulls is pulled HELD sqrt(N) times in a row
-MANY = 128  # kernel constants: .. of pairs of arms, (K / MANY)^2 times, but N at most
+LOOKS = 200  # between two looks at the certificate, the pulls grow by 1 / LOOKS at most
+HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
+MANY = 128  # .. of pairs of arms, (K / MANY)^2 times, but N at most
 ROUTINES = ("certifier", "_decider", "_pairs", "_alone")  # attributes that copies look up anew
-BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # kernel constants: see `observe`
+BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # see `observe`
 
 
 def _tells(kind: type[Problem]) -> bool:
@@ -486,7 +482,7 @@ class CertifiedPolicy(PlanPolicy):
         """As for a `PlanPolicy`, seen: a `Shown`."""
         return self.sampling, (seen, self._batch(state), self.own(state), out)
 
-    def _shown(self, observation: Observation, state: Any) -> Shown:
+    def _seen(self, observation: Observation, state: Any) -> Shown:
         """What the episodes have shown, checked."""
         E, K, D = len(state.plans), self.task.K, self.task.D
         pulls = np.ascontiguousarray(observation["pulls"], INT)
@@ -499,19 +495,3 @@ class CertifiedPolicy(PlanPolicy):
         if D > 1:
             mean, variance = mean.reshape(E, K * D), variance.reshape(E, K * D)
         return Shown(pulls, mean, variance, seed)
-
-    def choose(self, observation: Observation, state: Any) -> Ints:
-        out = np.empty(len(observation["pulls"]), INT)
-        kernel, arguments = self.rule(self._shown(observation, state), observation, state, out)
-        (kernel if self._brought else kernel.quick)(*arguments)
-        if self._brought:
-            self._check_plans(state)
-        return out
-
-    def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
-        out = np.empty(len(state.plans), INT)
-        kernel, arguments = self.rule(self._shown(observation, state), observation, state, out)
-        player(kernel)(*arguments, Playing(simulation, quiet))
-        if self._brought:
-            self._check_plans(state)
-        return out

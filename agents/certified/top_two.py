@@ -52,8 +52,8 @@ from .ways import LOCAL, TOP_K, Way, mark_largest, way_of
 __all__ = ["TopTwo"]
 
 RULES, PROPORTIONS = ("eb-tci", "eb-tc", "ttts"), ("ids", "fixed")
-EB_TCI, _EB_TC, TTTS = range(3)  # kernel constants
-TRIES = 20  # kernel constants: samples of the posterior for a challenger
+EB_TCI, _EB_TC, TTTS = range(3)
+TRIES = 20  # samples of the posterior for a challenger
 
 
 class Rules(NamedTuple):

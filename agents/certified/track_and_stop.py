@@ -40,9 +40,9 @@ from .ways import LOCAL, TOP_K
 __all__ = ["TrackAndStop"]
 
 TRACKINGS = ("D", "C")
-GROWTH = 100  # kernel constants: w* is solved anew when the pulls have grown by 1 / GROWTH
-TIED = 1e-9  # kernel constants: arms that are behind by so nearly the same tie
-FORGET = 2.0  # kernel constants: the weights after n steps grow like n^FORGET
+GROWTH = 100  # w* is solved anew when the pulls have grown by 1 / GROWTH
+TIED = 1e-9  # arms that are behind by so nearly the same tie
+FORGET = 2.0  # the weights after n steps grow like n^FORGET
 
 
 class Rules(NamedTuple):

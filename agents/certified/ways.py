@@ -59,12 +59,12 @@ __all__ = [
     "way_of",
 ]
 
-LOCAL, TOP_K, ALL_GOOD = range(3)  # kernel constants
-NO_BETTER = -1e300  # kernel constants
+LOCAL, TOP_K, ALL_GOOD = range(3)
+NO_BETTER = -1e300
 # Of a row, its value is: exact; a bound from below; the same, and its own pair and `second` are not computed; the same,
 # and the row will be exact when they are.
-EXACT, STALE, UNSEEN, PENDING = range(4)  # kernel constants
-TWINS = 64  # kernel constants: arms that are remembered, a power of 2
+EXACT, STALE, UNSEEN, PENDING = range(4)
+TWINS = 64  # arms that are remembered, a power of 2
 
 
 class Sides(NamedTuple):

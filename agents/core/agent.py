@@ -25,7 +25,7 @@ from . import parameters
 from .statistics import READ, arrays, checked
 
 __all__ = [
-    "ALL_PROBLEMS", "FLOAT", "INT", "LOCAL_PROBLEMS", "Agent", "Fields", "Problems", "by_certificate", "seen_means",
+    "ALL_PROBLEMS", "FLOAT", "INT", "LOCAL_PROBLEMS", "Agent", "Problems", "by_certificate", "seen_means",
     "task_of", "unfit",
 ]  # fmt: skip
 
@@ -33,8 +33,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Observation = Mapping[str, NDArray[Any]]
-# The fields of a NamedTuple, as a kernel takes them: it takes a quarter of a microsecond to make the NamedTuple itself.
-Fields = tuple[Any, ...]
 Method = TypeVar("Method", bound=Callable[..., Any])
 # What kernels read. NumPy takes a dtype at once, but looks up the type np.int64 at each call.
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)

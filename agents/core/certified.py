@@ -53,7 +53,7 @@ __all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified", "own_
 
 CERTIFICATE = "certificate"
 OPTIONS = ("boundary", "rho", "law", "delta")  # of `Certified`, beside the agent within
-FEWEST, PER_ARM, SHARE, FEW = 32, 3, 48, 4  # kernel constants: of the looks
+FEWEST, PER_ARM, SHARE, FEW = 32, 3, 48, 4  # of the looks
 # Where an episode stands. `due`: pulls at its next look. `held`: pulls at which its answer was certified, -1: never.
 # `over`: whether the agent within has stopped. `looked`: pulls at the last look. `arm`: what a certificate lacks.
 # `first`, `second`: the way to look at first.

@@ -61,7 +61,7 @@ REDUCTIONS = {"all", "any", "argmax", "argmin", "cumsum", "len", "max", "mean", 
 REDUCTIONS |= {"prod", "size", "sort", "std", "sum", "var"}
 # In place of the next arm: an index that is no number; an episode that is still to be played, for which `Board.given`
 # must be told where a kernel leaves it so.
-NO_NUMBER, UNPLAYED = -1, -2  # kernel constants
+NO_NUMBER, UNPLAYED = -1, -2
 UNDECIDED = -np.inf  # in place of a margin, by `Problem.distance_routine`
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 

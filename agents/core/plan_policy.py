@@ -131,13 +131,17 @@ class PlanPolicy(Agent):
             out: (E,), the last of the arguments, which the kernel fills in.
         """
 
-    def choose(self, observation: Observation, state: Any) -> Ints:
+    def _seen(self, observation: Observation, state: Any) -> Any:
+        """What the episodes have shown, as `rule` takes it, checked."""
         pulls = np.ascontiguousarray(observation["pulls"], INT)
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
         if len(pulls) != len(state.plans) or mean.shape != pulls.shape:
             raise unfit(pulls, mean, len(state.plans))
-        out = np.empty(len(pulls), INT)
-        kernel, arguments = self.rule(Seen(pulls, mean), observation, state, out)
+        return Seen(pulls, mean)
+
+    def choose(self, observation: Observation, state: Any) -> Ints:
+        out = np.empty(len(observation["pulls"]), INT)
+        kernel, arguments = self.rule(self._seen(observation, state), observation, state, out)
         if self._brought:
             kernel(*arguments)
             self._check_plans(state)
@@ -151,8 +155,7 @@ class PlanPolicy(Agent):
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Ints:
         out = np.empty(len(state.plans), INT)
-        live = Seen(observation["pulls"], observation["mean"])
-        kernel, arguments = self.rule(live, observation, state, out)
+        kernel, arguments = self.rule(self._seen(observation, state), observation, state, out)
         play = player(kernel)
         play(*(kernel.whole(arguments) if self._brought else arguments), Playing(simulation, quiet))
         if self._brought:

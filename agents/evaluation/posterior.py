@@ -21,8 +21,8 @@ from bandit_envs import PureExplorationVectorEnv, Sampler, jit
 __all__ = ["drawable", "drawn_losses", "pieces", "posterior_means"]
 
 Floats = NDArray[np.float64]
-CELLS, WIDE = 48, 6.0  # kernel constants
-FAR = -600.0  # kernel constants: the log mass of an interval that the samples lie far away from
+CELLS, WIDE = 48, 6.0
+FAR = -600.0  # the log mass of an interval that the samples lie far away from
 DRAWS = 16  # instances for each episode
 CHUNK = 2000  # episodes whose draws are held at a time
 

@@ -17,7 +17,7 @@ from .network import HIDDEN, LAYERS, OWN, SHARED, own_features
 __all__ = ["KEYS", "MADE", "Wide", "least_index"]
 
 Floats = NDArray[np.float64]
-KEYS = 3  # kernel constants: pulls, distance and mean of an arm, from which follow
+KEYS = 3  # pulls, distance and mean of an arm, from which follow
 MADE = 5  # its index by the formula, and its features but for `lead`
 OWNS, SHARES = len(OWN), len(SHARED)
 HUNDRED = math.log(100.0)

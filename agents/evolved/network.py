@@ -45,7 +45,7 @@ SHARED = (
 )
 SINGLE = (*OWN[:-1], *SHARED[:3])  # the inputs of arms that do not depend on each other
 LAYERS = len(OWN) + len(SHARED) + 1  # the last holds `out`
-BIAS, SIDE, RICH = (len(OWN) + SHARED.index(name) for name in ("bias", "side", "rich"))  # kernel constants
+BIAS, SIDE, RICH = (len(OWN) + SHARED.index(name) for name in ("bias", "side", "rich"))
 WEIGHTS = tuple(f"{layer}_{h}" for layer in (*OWN, *SHARED, "out") for h in range(HIDDEN))  # names of all genes
 HUNDRED = math.log(100.0)
 

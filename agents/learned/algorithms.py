@@ -112,12 +112,8 @@ RANGES: dict[str, Callable[[str, Any], float]] = {
     "gradient_steps": partial(integer, low=-1, high=2**31),
 }
 OPTIONAL = ("clip_range_vf", "target_kl")
-NETWORK = (
-    "hidden",
-    "optimizer_class",
-    "optimizer_kwargs",
-    "ortho_init",
-)  # of `policy_kwargs`, of the equivariant policy
+# Of `policy_kwargs`, of the equivariant policy.
+NETWORK = ("hidden", "optimizer_class", "optimizer_kwargs", "ortho_init")
 HIDDEN, PARTS = 16, 8  # width of the layers of the equivariant policy, and the number of minibatches of a rollout
 _COMMON = {"gamma": 0.97, "gae_lambda": 0.95, "ent_coef": 0.01, "learning_rate": 1e-3}
 _PPO = _COMMON | {"n_steps": 32, "n_epochs": 2}

@@ -34,7 +34,7 @@ from .selection import smallest
 __all__ = ["WIDTHS", "Racing", "half_width"]
 
 WIDTHS = ("hoeffding", "bernstein", "tightest")
-HOEFFDING, BERNSTEIN, TIGHTEST = range(3)  # kernel constants: their codes
+HOEFFDING, BERNSTEIN, TIGHTEST = range(3)  # their codes
 
 
 class Rules(NamedTuple):

@@ -33,13 +33,13 @@ from .laws import BERNOULLI, GAUSSIAN, STUDENT
 
 __all__ = ["BOUNDARIES", "COMMON", "LEVELS_ROOM", "RHO", "arm_penalty", "enough", "refresh"]
 
-NONE, MIXTURE, KAUFMANN = range(3)  # kernel constants
+NONE, MIXTURE, KAUFMANN = range(3)
 BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}
 RHO: float | None = None  # pulls of an arm at which the Gaussian mixture is sharpest; None: those of `values.RHOS`
-LEVELS_ROOM = 2 * 400  # kernel constants: room of `levels`, two numbers for each depth of its stack
-COMMON = 9  # kernel constants: numbers that stand before a problem's own: LAW .. DOUBT
-LAW, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT = range(9)  # kernel constants
-KAPPA, SHAPE = 0.01, 0.5  # kernel constants: of the normal-inverse-gamma law: pulls that the centre is worth; shape
+LEVELS_ROOM = 2 * 400  # room of `levels`, two numbers for each depth of its stack
+COMMON = 9  # numbers that stand before a problem's own: LAW .. DOUBT
+LAW, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT = range(9)
+KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma law: pulls that the centre is worth; shape
 
 
 @part

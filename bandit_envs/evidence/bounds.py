@@ -24,12 +24,12 @@ from .values import LIKELIHOOD, mixed, scale, shared_cost
 
 __all__ = ["pair_bounds"]
 
-LN2, ABOVE_CHORD = math.log(2.0), 0.05967  # kernel constants
-ROUNDED, TINY = 1e-9, 1e-300  # kernel constants: more than rounding errors amount to; to divide by
-INNER = 0.01  # kernel constants: of the interval in which y lies, the share at each end that is left out
+LN2, ABOVE_CHORD = math.log(2.0), 0.05967
+ROUNDED, TINY = 1e-9, 1e-300  # more than rounding errors amount to; to divide by
+INNER = 0.01  # of the interval in which y lies, the share at each end that is left out
 # What a bound is made of: the square of the gap, which is the cost of Gaussian arms; the sub-Gaussian mixture; of
 # Bernoulli arms, the cost from below or above, or the better one of that and the mixture.
-SQUARE, MIXED, BELOW, ABOVE, BOTH_BELOW, BOTH_ABOVE = range(6)  # kernel constants
+SQUARE, MIXED, BELOW, ABOVE, BOTH_BELOW, BOTH_ABOVE = range(6)
 
 
 @inlined

@@ -17,8 +17,8 @@ from .swaps import moved
 
 __all__ = ["cost_of_entering", "room_of_crossing"]
 
-SWEEPS, HALVINGS = 500, 200  # kernel constants
-CLOSE = 1e-15  # kernel constants: a sweep that changes the cost by a smaller part of it is the last
+SWEEPS, HALVINGS = 500, 200
+CLOSE = 1e-15  # a sweep that changes the cost by a smaller part of it is the last
 
 
 @inlined

@@ -24,7 +24,7 @@ from .values import arm_value, pair_value
 
 __all__ = ["all_good_decided", "threshold_decided", "top_k_decided", "wanted"]
 
-AT_MOST = math.log(4.0)  # kernel constants: no value exceeds the cost of its arms by more
+AT_MOST = math.log(4.0)  # no value exceeds the cost of its arms by more
 
 
 @inlined

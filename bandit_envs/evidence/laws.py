@@ -20,9 +20,9 @@ from ..compiled import inlined, part
 
 __all__ = ["BERNOULLI", "GAUSSIAN", "LAWS", "STUDENT", "arm_cost", "curvature", "divergence", "pair_cost", "slope"]
 
-GAUSSIAN, BERNOULLI, STUDENT = range(3)  # kernel constants
+GAUSSIAN, BERNOULLI, STUDENT = range(3)
 LAWS = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "student": STUDENT}
-STEPS = 200  # kernel constants: of a root finder, far more than it takes: every second one halves its interval
+STEPS = 200  # of a root finder, far more than it takes: every second one halves its interval
 
 
 @inlined

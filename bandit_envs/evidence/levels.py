@@ -27,9 +27,9 @@ from .laws import BERNOULLI, STUDENT, arm_cost, curvature, slope
 
 __all__ = ["EACH", "each_exactly", "left_out_exactly", "level", "others_at"]
 
-LEFT_OUT, EACH = range(2)  # kernel constants
-DEPTH = LEVELS_ROOM // 2  # kernel constants: intervals that wait
-CLOSE = 1e-12  # kernel constants: relative error of the least cost
+LEFT_OUT, EACH = range(2)
+DEPTH = LEVELS_ROOM // 2  # intervals that wait
+CLOSE = 1e-12  # relative error of the least cost
 
 
 @part

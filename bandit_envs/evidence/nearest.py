@@ -48,7 +48,7 @@ __all__ = [
     "top_k_nearest",
 ]
 
-TWIN = 2  # kernel constants: a mark on top of 0 and 1
+TWIN = 2  # a mark on top of 0 and 1
 
 
 @inlined

@@ -26,11 +26,11 @@ from .laws import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, pair_cost
 
 __all__ = ["arm_value", "bernoulli_value", "pair_value"]
 
-RHOS = (3.0, 30.0, 300.0, 3000.0, 30000.0)  # kernel constants
-SHARES = (0.15, 0.2, 0.3, 0.2, 0.15)  # kernel constants: they sum to 1
-EDGE = 40.0  # kernel constants: pulls per rho from which on the next rho is taken
-SOFT, BOTH = 0.15, 0.1  # kernel constants
-LIKELIHOOD = 0.7  # kernel constants: of Bernoulli arms; the rest is for the sub-Gaussian mixture
+RHOS = (3.0, 30.0, 300.0, 3000.0, 30000.0)
+SHARES = (0.15, 0.2, 0.3, 0.2, 0.15)  # they sum to 1
+EDGE = 40.0  # pulls per rho from which on the next rho is taken
+SOFT, BOTH = 0.15, 0.1
+LIKELIHOOD = 0.7  # of Bernoulli arms; the rest is for the sub-Gaussian mixture
 
 
 @inlined
