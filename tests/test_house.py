@@ -238,7 +238,18 @@ def test_private_names_stay_in_their_file(tree: Tree) -> None:
     assert private(tree) == []
 
 
-KERNELS = {"jit", "lean", "part", "inlined", "view", "kernel", "episode_kernel", "slot_kernel", "sampling_rule"}
+KERNELS = {
+    "jit",
+    "lean",
+    "part",
+    "inlined",
+    "view",
+    "kernel",
+    "episode_kernel",
+    "slot_kernel",
+    "sampling_rule",
+    "round_rule",
+}
 
 
 def unannotated(tree: ast.AST) -> Iterator[str]:

@@ -22,7 +22,7 @@ from numba import types
 
 import agents
 from agents.core.plan_policy import Seen
-from agents.top_k.lucb import next_arm
+from agents.top_k.lucb import lucb
 from bandit_envs import Kernel, Playing, Quiet, episode_kernel, jit, kernel, player
 from bandit_envs.stamps import stamp_of
 
@@ -188,7 +188,7 @@ def test_local_structs_and_kernels() -> None:
 
     shifted.__annotations__ = {"local": Local}
     made = episode_kernel(shifted)
-    for again in (made, copy.deepcopy(made), pickle.loads(pickle.dumps(next_arm))):
+    for again in (made, copy.deepcopy(made), pickle.loads(pickle.dumps(lucb))):
         assert isinstance(again, Kernel)
     out = np.zeros(2)
     made(Local(np.array([1.0, 2.0]), 0.5), np.zeros(2), out)
@@ -441,10 +441,10 @@ def test_the_whole_form_is_the_flat_form_of_an_agent() -> None:
         observation, *_ = env.step(arm)
     batch = {name: array[None] for name, array in observation.items()}
     out, flat = np.empty(1, np.int64), np.empty(1, np.int64)
-    function, (seen, rules, forest, plans, rounds, _) = agent.rule(
+    function, (seen, plans, whole, _) = agent.rule(
         Seen(batch["pulls"], batch["mean"]), batch, copy.deepcopy(state), out
     )
-    function(seen, rules, forest, plans, rounds, out)
+    function(seen, plans, whole, out)
     own = copy.deepcopy(state)
-    function(*seen, *rules, *own.forest, own.plans, own.rounds, flat)
+    function(*seen, own.plans, *agent.rules, *own.forest, own.rounds, flat)
     assert out.tolist() == flat.tolist()

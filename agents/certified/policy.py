@@ -20,7 +20,6 @@ from bandit_envs import (
     TopK,
     arm_penalty,
     choice,
-    episode_kernel,
     fleeting,
     nearest_way,
     part,
@@ -29,7 +28,7 @@ from bandit_envs import (
 
 from ..core.agent import FLOAT, INT, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import certified_scale_of, delta_of
-from ..core.plan_policy import NO_PULL, PlanPolicy, clear, following
+from ..core.plan_policy import NO_PULL, PlanPolicy, assembled, clear, following
 from .ways import ALL_GOOD, LOCAL, TOP_K, Alone, Book, Sides, book_of, cheapest, fill, moved, put, tell, tell_alone
 
 __all__ = [
@@ -293,15 +292,20 @@ def sampling_rule(own: Any, begin: Any = nothing, stops: Any = stops) -> Callabl
         raise TypeError(f"sampling_rule takes the class of a struct, as in @sampling_rule(Own), got {own!r:.200}")
 
     def make(plan: Callable[..., None]) -> Any:
-        place = {
-            "Own": own, "Shown": Shown, "Batch": Batch, "episode_of": episode_of, "following": following,
-            "NO_PULL": NO_PULL, "observe": observe, "begin": begin, "stops": stops, "plan": view(plan),
-            "__name__": plan.__module__,
-        }  # fmt: skip
-        exec(compile(_NEXT_ARM, plan.__code__.co_filename, "exec"), place)
-        function: Any = place["next_arm"]
-        function.__qualname__, function.__doc__, function.made_of = plan.__qualname__, plan.__doc__, plan
-        return episode_kernel(function)
+        return assembled(
+            _NEXT_ARM,
+            plan,
+            Own=own,
+            Shown=Shown,
+            Batch=Batch,
+            episode_of=episode_of,
+            following=following,
+            NO_PULL=NO_PULL,
+            observe=observe,
+            begin=begin,
+            stops=stops,
+            plan=view(plan),
+        )
 
     return make
 

@@ -1,23 +1,35 @@
 """Plan policies: pull every arm a few times; then plan some pulls, make them, look at what they have shown, plan again.
 
-The algorithm is one compiled function of one episode, `next_arm(e, ...)`, which reads the statistics and its own memory
-and writes the next plan. What all of them share is here: the first pass over the arms, and handing out the arms of a
-plan one by one.
+Here is what all of them share: the first pass over the arms, and handing out the arms of a plan one by one. The
+algorithm is three rules: `round_rule` makes the kernel of its sampling rule and its stopping rule; `recommend` of the
+agent is the third.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bandit_envs import Playing, Quiet, Simulation, fleeting, inlined, player, view
+from bandit_envs import Playing, Quiet, Simulation, episode_kernel, fleeting, inlined, part, player, view
 
 from .agent import FLOAT, INT, Agent, Floats, Ints, Observation, unfit
 
-__all__ = ["PlanMemory", "PlanPolicy", "Seen", "add", "clear", "following", "planned"]
+__all__ = [
+    "Episode",
+    "PlanMemory",
+    "PlanPolicy",
+    "Seen",
+    "add",
+    "assembled",
+    "clear",
+    "following",
+    "planned",
+    "round_rule",
+]
 
 MOST_ARMS = 3  # of a plan
 NO_PULL = 2  # in place of `overfull`: a plan that must not be empty is
@@ -41,6 +53,14 @@ class Seen(NamedTuple):
 
     pulls: Ints  # (E, K)
     mean: Floats  # (E, K)
+
+
+class Episode(NamedTuple):
+    """One episode. Its number is unsigned."""
+
+    e: Any
+    seen: Any  # what all episodes have shown
+    plan: Any
 
 
 @view
@@ -92,6 +112,79 @@ def following(seen, e, plan, passes=1):
             plan.made = 0
     plan.last = arm if arm >= 0 else plan.last
     return arm
+
+
+@part
+def once(own):
+    """How often every arm is pulled first."""
+    return 1
+
+
+@part
+def never(ep, own, found):
+    """The stopping rule of an algorithm that runs on, unless its sampling rule plans nothing."""
+    return False
+
+
+_NEXT_ARM = """def next_arm(e, seen: Samples, plans, own: Own):
+    plan = plans[e]
+    arm = following(seen, e, plan, passes(own))
+    if arm < 0:
+        ep = Episode(e, seen, plan)
+        found = observe(ep, own)
+        clear(plan)
+        if not stops(ep, own, found):
+            sample(ep, own, found)
+        arm = following(seen, e, plan, passes(own))
+    return arm if arm >= 0 else seen.pulls.shape[1]
+"""
+
+
+def round_rule(
+    own: Any, seen: Any = Seen, *, observe: Any, stops: Any = never, passes: Any = once
+) -> Callable[[Callable[..., None]], Any]:
+    """From a sampling rule, which plans the pulls of the next round of one episode, the kernel of a batch.
+
+    The kernel is `f(seen, plans, own, out)`. Every arm is pulled first. Then, round by round, the kernel observes what
+    the planned pulls have shown, stops or plans anew, and pulls. The sampling rule is `f(ep, own, found)`, for an
+    `Episode`; it calls `add`. An episode stops, too, where it plans nothing.
+
+    Args:
+        own: the struct of the algorithm's rules and memory. seen: the struct of the statistics that it reads.
+        observe: `observe(ep, own)`, called before the plan is cleared; what it returns is `found`.
+        stops: `stops(ep, own, found)`, the stopping rule.
+        passes: `passes(own)`, how often every arm is pulled first.
+    """
+
+    def make(sample: Callable[..., None]) -> Any:
+        return assembled(
+            _NEXT_ARM,
+            sample,
+            Own=own,
+            Samples=seen,
+            Episode=Episode,
+            following=following,
+            clear=clear,
+            observe=observe,
+            stops=stops,
+            passes=passes,
+            sample=inlined(sample),
+        )
+
+    return make
+
+
+def assembled(source: str, rule: Callable[..., None], **place: Any) -> Any:
+    """The kernel of the function `next_arm` in a source, under the name of the sampling rule that it calls.
+
+    Args:
+        source: of the function. rule: the sampling rule. **place: what the source names.
+    """
+    place["__name__"] = rule.__module__
+    exec(compile(source, rule.__code__.co_filename, "exec"), place)
+    function: Any = place["next_arm"]
+    function.__qualname__, function.__doc__, function.made_of = rule.__qualname__, rule.__doc__, rule
+    return episode_kernel(function)
 
 
 @dataclass

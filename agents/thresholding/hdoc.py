@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import choice, episode_kernel, inlined, part
+from bandit_envs import choice, fleeting, inlined
 
 from ..core.agent import Bools, Ints, Observation
 from ..core.confidence import delta_of, scale_of
-from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
+from ..core.plan_policy import PlanPolicy, Seen, add, planned, round_rule
 
 __all__ = ["HDoC"]
 
@@ -43,6 +43,14 @@ class Rules(NamedTuple):
     level: float  # 4 K / delta
     factor: float  # W^2 / 2
     sampling: int  # its place in `SAMPLING`
+
+
+@fleeting
+class Own(NamedTuple):
+    """The rules of HDoC and its memory."""
+
+    rules: Rules
+    undecided: Bools  # (E, K)
 
 
 @dataclass
@@ -66,24 +74,37 @@ def is_open(seen, e, i, rules):
     return half_width(seen.pulls[e, i], rules) >= abs(seen.mean[e, i] - rules.xi) + rules.tolerance
 
 
-@part
-def plan_round(seen, e, plan, undecided, rules):
-    """Plan the pull of the next round; nothing if no arm is left."""
-    K, arm, best, log_t = seen.pulls.shape[1], -1, 0.0, 0.0
-    if plan.beginning:
-        for i in range(K):
-            undecided[e, i] = is_open(seen, e, i, rules)
-    for i in planned(plan):
-        undecided[e, i] = is_open(seen, e, i, rules)
-    plan.beginning = 0
-    clear(plan)
+@inlined
+def observe(ep, own):
+    """The arms that are left. Returns how many they are."""
+    seen, e, left = ep.seen, ep.e, 0
+    if ep.plan.beginning:
+        for i in range(seen.pulls.shape[1]):
+            own.undecided[e, i] = is_open(seen, e, i, own.rules)
+    for i in planned(ep.plan):
+        own.undecided[e, i] = is_open(seen, e, i, own.rules)
+    for i in range(seen.pulls.shape[1]):
+        left += own.undecided[e, i]
+    return left
+
+
+@inlined
+def stops(ep, own, left):
+    """The stopping rule: no arm is left."""
+    return left == 0
+
+
+@round_rule(Own, observe=observe, stops=stops)
+def hdoc(ep, own, left):
+    """The sampling rule: pull the arm with the largest index of those that are left."""
+    seen, e, rules, arm, best, log_t = ep.seen, ep.e, own.rules, 0, -math.inf, 0.0
     if rules.sampling == 0:
         t = 0
-        for i in range(K):
+        for i in range(seen.pulls.shape[1]):
             t += seen.pulls[e, i]
         log_t = rules.factor * math.log(float(t))
-    for i in range(K):
-        if not undecided[e, i]:
+    for i in range(seen.pulls.shape[1]):
+        if not own.undecided[e, i]:
             continue
         N = float(seen.pulls[e, i])
         if rules.sampling == 0:
@@ -92,21 +113,9 @@ def plan_round(seen, e, plan, undecided, rules):
             index = seen.mean[e, i] + half_width(N, rules)
         else:
             index = -math.sqrt(N) * abs(seen.mean[e, i] - rules.xi)
-        if arm < 0 or index > best:
+        if index > best:
             arm, best = i, index
-    if arm >= 0:
-        add(plan, arm)
-
-
-@episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, plans, undecided):
-    """The next arm of episode e, K to stop."""
-    plan = plans[e]
-    arm = following(seen, e, plan)
-    if arm < 0:
-        plan_round(seen, e, plan, undecided, rules)
-        arm = following(seen, e, plan)
-    return arm if arm >= 0 else seen.pulls.shape[1]
+    add(ep.plan, arm)
 
 
 class HDoC(PlanPolicy):
@@ -140,4 +149,4 @@ class HDoC(PlanPolicy):
             raise ValueError(
                 f"pulls {observation['pulls'].shape} do not fit a memory of episodes and arms {state.undecided.shape}"
             )
-        return next_arm, (seen, self.rules, state.plans, state.undecided, out)
+        return hdoc, (seen, state.plans, Own(self.rules, state.undecided), out)

@@ -20,13 +20,13 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from bandit_envs import Deviation, Samples, choice, deviations, episode_kernel, flag, integer, number, part
+from bandit_envs import Deviation, Samples, choice, deviations, flag, fleeting, inlined, integer, number, part
 
 from ..core.agent import Ints, Observation
 from ..core.confidence import LEAST, MOST, delta_of, tolerance_of, width_of
-from ..core.plan_policy import Seen, add, following
+from ..core.plan_policy import add, round_rule
 from .draws import Seeds, draw, draw_evenly, uniform
-from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
+from .selection import High, SelectionMemory, TopKAgent, count_pulls, rank
 
 __all__ = ["Adapt", "Pi1", "Pi2", "Pi3", "direct_pulls"]
 
@@ -54,6 +54,15 @@ class Rules(NamedTuple):
     factor: float  # pi_2: the widths at d_i = delta / n are sqrt(factor / N_i)
     R: float  # pi_4: the range in the empirical Bernstein bound
     best: int  # pi_3, pi_4: 1: the cutoff is c*
+
+
+@fleeting
+class Own(NamedTuple):
+    """The rules of a policy, its memory and its seeds."""
+
+    rules: Rules
+    high: High
+    seeds: Seeds
 
 
 @part
@@ -101,49 +110,51 @@ def unsure(seen, e, inside, d, rules):
     return total
 
 
-@part
-def plan_even_draw(seen, e, plan, high, seeds, rules):
-    """pi_1, pi_2: plan to pull an arm uniformly randomly; nothing if none is left."""
+@inlined
+def observe_evenly(ep, own):
+    """pi_1, pi_2: mark the arms that may be pulled; how many they are."""
+    e, high, rules = ep.e, own.high, own.rules
     if rules.policy == 1:
-        n = wide(seen, e, high.room, rules)
-    else:
-        rank(seen, e, plan, high, rules.k)
-        n = colliding(seen, e, high.inside, high.room, rules)
-    plan_anew(plan)
-    if n > 0:
-        add(plan, draw_evenly(high.room, n, uniform(seeds, e, count_pulls(seen, e))))
+        return wide(ep.seen, e, high.room, rules)
+    rank(ep.seen, e, ep.plan, high, rules.k)
+    return colliding(ep.seen, e, high.inside, high.room, rules)
 
 
-@episode_kernel
-def next_arm_evenly(e: int, seen: Seen, rules: Rules, high: High, plans, seeds: Seeds):
-    """pi_1, pi_2: the next arm of episode e, K to stop."""
-    plan = plans[e]
-    arm = following(seen, e, plan)
-    if arm < 0:
-        plan_even_draw(seen, e, plan, high, seeds, rules)
-        arm = following(seen, e, plan)
-    return arm if arm >= 0 else seen.pulls.shape[1]
+@inlined
+def none_left(ep, own, n):
+    """The stopping rule of pi_1 and pi_2."""
+    return n == 0
+
+
+@round_rule(Own, observe=observe_evenly, stops=none_left)
+def draws_evenly(ep, own, n):
+    """The sampling rule of pi_1 and pi_2: pull one of these arms, drawn evenly."""
+    add(ep.plan, draw_evenly(own.high.room, n, uniform(own.seeds, ep.e, count_pulls(ep.seen, ep.e))))
+
+
+@inlined
+def observe(ep, own):
+    """pi_3, pi_4: the d_i of the arms below the cap. Returns their sum, 0 where delta^c <= delta."""
+    rank(ep.seen, ep.e, ep.plan, own.high, own.rules.k)
+    return unsure(ep.seen, ep.e, own.high.inside, own.high.room, own.rules)
+
+
+@inlined
+def stops(ep, own, total):
+    """The stopping rule of pi_3 and pi_4: delta^c <= delta."""
+    return not total > 0.0
 
 
 @part
-def plan_draw(seen, e, plan, high, seeds, rules):
-    """pi_3, pi_4: plan to pull arm i with a probability proportional to d_i; nothing if delta^c <= delta."""
-    rank(seen, e, plan, high, rules.k)
-    total = unsure(seen, e, high.inside, high.room, rules)
-    plan_anew(plan)
-    if total > 0.0:
-        add(plan, draw(high.room, total, uniform(seeds, e, count_pulls(seen, e))))
+def twice(own):
+    """D1."""
+    return 2
 
 
-@episode_kernel
-def next_arm(e: int, seen: Samples, rules: Rules, high: High, plans, seeds: Seeds):
-    """pi_3, pi_4: the next arm of episode e, K to stop."""
-    plan = plans[e]
-    arm = following(seen, e, plan, 2)  # D1
-    if arm < 0:
-        plan_draw(seen, e, plan, high, seeds, rules)
-        arm = following(seen, e, plan, 2)
-    return arm if arm >= 0 else seen.pulls.shape[1]
+@round_rule(Own, Samples, observe=observe, stops=stops, passes=twice)
+def draws(ep, own, total):
+    """The sampling rule of pi_3 and pi_4: pull arm i with a probability proportional to d_i."""
+    add(ep.plan, draw(own.high.room, total, uniform(own.seeds, ep.e, count_pulls(ep.seen, ep.e))))
 
 
 class _Policy(TopKAgent):
@@ -187,7 +198,7 @@ class _Policy(TopKAgent):
 
     def rule(self, seen: Any, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         _, public_seed = self.beside(observation, state.high)
-        return next_arm_evenly, (seen, self.rules, state.high, state.plans, Seeds(public_seed, self.seed), out)
+        return draws_evenly, (seen, state.plans, Own(self.rules, state.high, Seeds(public_seed, self.seed)), out)
 
 
 class Pi1(_Policy):
@@ -227,8 +238,8 @@ class _Drawing(_Policy):
 
     def rule(self, seen: Any, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         variance, public_seed = self.beside(observation, state.high)
-        samples, seeds = Samples(seen.pulls, seen.mean, variance), Seeds(public_seed, self.seed)
-        return next_arm, (samples, self.rules, state.high, state.plans, seeds, out)
+        own = Own(self.rules, state.high, Seeds(public_seed, self.seed))
+        return draws, (Samples(seen.pulls, seen.mean, variance), state.plans, own, out)
 
 
 class Pi3(_Drawing):

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import episode_kernel, part
+from bandit_envs import fleeting, inlined, part
 
 from ..core.agent import Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of
-from ..core.plan_policy import Seen, add, following, planned
+from ..core.plan_policy import Seen, add, planned, round_rule
 from ..core.reductions import largest, sum_of
-from .selection import High, TopKAgent, count_pulls, plan_anew, rank, smallest
+from .selection import High, TopKAgent, count_pulls, rank, smallest
 
 __all__ = ["CLUCB"]
 
@@ -60,6 +60,22 @@ class Kept(NamedTuple):
         length = (K + 3) // 4 * 4
         last_round = np.zeros((E, K)), np.zeros(E, np.int64), np.zeros(E)
         return cls(*last_round, np.zeros(K), np.zeros(length), np.full(length, -np.inf))
+
+
+@fleeting
+class Own(NamedTuple):
+    """The rules of CLUCB and its memory."""
+
+    rules: Rules
+    M: High
+    kept: Kept
+
+
+class Difference(NamedTuple):
+    """How M and M' differ."""
+
+    difference: float  # w(M') - w(M)
+    p: int  # the arm of the symmetric difference with the largest radius, -1 if M' = M
 
 
 @dataclass
@@ -132,7 +148,7 @@ def kth_largest(w, k, guess, candidates):
 
 @part
 def compare(e, M, kept, kth):
-    """w(M') - w(M), and the arm of the symmetric difference of M and M' with the largest radius, -1 if M' = M.
+    """The `Difference` of M and M'.
 
     Args:
         e: the episode. M: the k largest means. kept: holds the adjusted means.
@@ -146,34 +162,33 @@ def compare(e, M, kept, kth):
         candidates[i] = inverse_root if differs else -1.0  # the largest radius has the largest 1 / sqrt(N_i)
     widest, p = largest(candidates), 0
     if widest < 0.0:
-        return 0.0, -1
+        return Difference(0.0, -1)
     while p < len(w) - 1 and candidates[p] != widest:
         p += 1
-    return sum_of(changes), p
+    return Difference(sum_of(changes), p)
 
 
-@part
-def plan_round(seen, e, plan, M, kept, rules):
-    """Plan the pull of the next round; nothing if w(M') - w(M) is within the tolerance."""
+@inlined
+def observe(ep, own):
+    """M and M', and how they differ."""
+    e, seen, plan, M, kept, rules = ep.e, ep.seen, ep.plan, own.M, own.kept, own.rules
     rank(seen, e, plan, M, rules.k)  # M
     guess = adjust_means(seen, e, plan, M, kept, rules)
     kth = kth_largest(kept.adjusted, rules.k, guess, kept.candidates)  # M' are the arms down to this one
     kept.kth[e], kept.kth_adjusted[e] = kth, kept.adjusted[kth]
-    difference, p = compare(e, M, kept, kth)
-    plan_anew(plan)
-    if p >= 0 and difference > rules.tolerance:
-        add(plan, p)
+    return compare(e, M, kept, kth)
 
 
-@episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, M: High, plans, kept: Kept):
-    """The next arm of episode e, K to stop."""
-    plan = plans[e]
-    arm = following(seen, e, plan)
-    if arm < 0:
-        plan_round(seen, e, plan, M, kept, rules)
-        arm = following(seen, e, plan)
-    return arm if arm >= 0 else seen.pulls.shape[1]
+@inlined
+def stops(ep, own, found):
+    """The stopping rule: w(M') - w(M) <= the tolerance, as where M' = M."""
+    return found.p < 0 or not found.difference > own.rules.tolerance
+
+
+@round_rule(Own, observe=observe, stops=stops)
+def clucb(ep, own, found):
+    """The sampling rule: pull p."""
+    add(ep.plan, found.p)
 
 
 class CLUCB(TopKAgent):
@@ -201,4 +216,4 @@ class CLUCB(TopKAgent):
 
     def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
         state.high.check(observation["pulls"])
-        return next_arm, (seen, self.rules, state.high, state.plans, state.kept, out)
+        return clucb, (seen, state.plans, Own(self.rules, state.high, state.kept), out)

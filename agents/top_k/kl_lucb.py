@@ -20,12 +20,12 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from bandit_envs import choice, episode_kernel, inlined, part
+from bandit_envs import choice, fleeting, inlined, part
 
 from ..core.agent import Ints, Observation
 from ..core.confidence import delta_of, scale_of, tolerance_of
-from ..core.plan_policy import Seen, add, following
-from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
+from ..core.plan_policy import Seen, add, round_rule
+from .selection import High, SelectionMemory, TopKAgent, count_pulls, rank
 
 __all__ = ["KLLUCB", "kl", "kl_upper"]
 
@@ -54,6 +54,22 @@ class Side(NamedTuple):
     first: int  # the arm to look at first: where it is extreme still, few others are in question
     beta: float
     level: float  # lil: d / delta
+
+
+@fleeting
+class Own(NamedTuple):
+    """The rules of KL-LUCB and its memory."""
+
+    rules: Rules
+    J: High
+
+
+class Rivals(NamedTuple):
+    """The two arms that decide: l, in J with the least lower bound; u, outside with the largest upper bound."""
+
+    l: int  # noqa: E741
+    u: int
+    gap: float  # U_u - L_l
 
 
 @part
@@ -110,9 +126,10 @@ def extreme(seen, e, J, side, rules):
     return which, best
 
 
-@part
-def plan_round(seen, e, plan, J, rules):
-    """Plan the pulls of the next round, l and u; nothing if their bounds are within epsilon."""
+@inlined
+def observe(ep, own):
+    """Rank the arms: J, and the two that decide."""
+    e, seen, rules, J, plan = ep.e, ep.seen, own.rules, own.J, ep.plan
     rank(seen, e, plan, J, rules.k)
     K, beta = seen.pulls.shape[1], 0.0
     if not rules.lil:
@@ -121,21 +138,20 @@ def plan_round(seen, e, plan, J, rules):
         beta = x + math.log(x)
     l, L = extreme(seen, e, J, Side(True, plan.arms[0], beta, rules.level * float(K - rules.k)), rules)  # noqa: E741
     u, U = extreme(seen, e, J, Side(False, plan.arms[1], beta, rules.level * float(rules.k)), rules)
-    plan_anew(plan)
-    if U - (-L if rules.gaussian else 1.0 - L) > rules.epsilon:
-        add(plan, l)
-        add(plan, u)
+    return Rivals(l, u, U - (-L if rules.gaussian else 1.0 - L))
 
 
-@episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, J: High, plans):
-    """The next arm of episode e, K to stop."""
-    plan = plans[e]
-    arm = following(seen, e, plan)
-    if arm < 0:
-        plan_round(seen, e, plan, J, rules)
-        arm = following(seen, e, plan)
-    return arm if arm >= 0 else seen.pulls.shape[1]
+@inlined
+def stops(ep, own, found):
+    """The stopping rule: U_u - L_l <= epsilon."""
+    return not found.gap > own.rules.epsilon
+
+
+@round_rule(Own, observe=observe, stops=stops)
+def kl_lucb(ep, own, found):
+    """The sampling rule: pull l and u."""
+    add(ep.plan, found.l)
+    add(ep.plan, found.u)
 
 
 class KLLUCB(TopKAgent):
@@ -165,4 +181,4 @@ class KLLUCB(TopKAgent):
 
     def rule(self, seen: Seen, observation: Observation, state: SelectionMemory, out: Ints) -> Any:
         state.high.check(observation["pulls"])
-        return next_arm, (seen, self.rules, state.high, state.plans, out)
+        return kl_lucb, (seen, state.plans, Own(self.rules, state.high), out)

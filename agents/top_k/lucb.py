@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import choice, episode_kernel, inlined, integer, number, part
+from bandit_envs import choice, fleeting, inlined, integer, number, part
 
 from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulated, tolerance_of
-from ..core.plan_policy import PlanPolicy, Seen, add, clear, following, planned
+from ..core.plan_policy import PlanPolicy, Seen, add, planned, round_rule
 from ..core.trees import Forest, is_inside, lower, tree_of, upper
 
 __all__ = ["LUCB"]
@@ -48,18 +48,25 @@ class Rules(NamedTuple):
     table: Floats  # lil: the widths after 0, 1, ... pulls; else nothing
 
 
-class Episode(NamedTuple):
-    """One episode: what it has shown, the plan of its round, the bounds of its arms, and its round."""
-
-    pulls: Any  # (K,)
-    mean: Any  # (K,)
-    plan: Any
-    tree: Any  # High is inside
-    round: Any
-
-
 # `t`: rounds so far. `scale`: Hoeffding widths in the tree are scale / sqrt(N); those of the round are a little wider.
 ROUND = np.dtype([("t", np.int64), ("scale", np.float64)])
+
+
+@fleeting
+class Own(NamedTuple):
+    """The rules of LUCB1 and its memory."""
+
+    rules: Rules
+    forest: Forest  # the bounds of the arms; High is inside
+    rounds: Any  # (E,) of ROUND
+
+
+class Rivals(NamedTuple):
+    """The two arms that decide: h, in High with the least lower bound; l, in Low with the largest upper bound."""
+
+    h: int
+    l: int  # noqa: E741
+    gap: float  # U_l - L_h
 
 
 @part
@@ -83,53 +90,51 @@ def put_hoeffding(tree, i, m, N, scale):
 
 
 @part
-def measure(episode, i, rules):
+def measure(seen, e, i, tree, rules, scale):
     """Put the mean and the bounds of arm i into the tree."""
     if rules.lil:
-        C = tabulated(episode.pulls[i], rules.level, rules.factor, rules.table)
-        put_running(episode.tree, i, episode.mean[i], C)
+        put_running(tree, i, seen.mean[e, i], tabulated(seen.pulls[e, i], rules.level, rules.factor, rules.table))
     else:
-        put_hoeffding(episode.tree, i, episode.mean[i], episode.pulls[i], episode.round.scale)
+        put_hoeffding(tree, i, seen.mean[e, i], seen.pulls[e, i], scale)
 
 
-@part
-def begin(episode, rules):
+@inlined
+def begin(ep, own):
     """Every arm has been pulled once: arms 0 .. k - 1 are High until they are ranked.
 
     `growth_of` puts in the means and the Hoeffding bounds.
     """
-    n, made = len(episode.pulls), 0
-    episode.plan.beginning = 0
+    tree, round, n, made = tree_of(own.forest, ep.e), own.rounds[ep.e], ep.seen.pulls.shape[1], 0
     for i in range(n):
-        made += episode.pulls[i]
-        trees.put(episode.tree, i, 0.0, -math.inf, math.inf, i < rules.k)
-        if rules.lil:
-            measure(episode, i, rules)
-    if rules.lil:
-        trees.build(episode.tree)
-    episode.round.t = (made - n) // 2  # 0, unless the memory was built in the middle of an episode
-    episode.round.scale = 0.0
+        made += ep.seen.pulls[ep.e, i]
+        trees.put(tree, i, 0.0, -math.inf, math.inf, i < own.rules.k)
+        if own.rules.lil:
+            measure(ep.seen, ep.e, i, tree, own.rules, 0.0)
+    if own.rules.lil:
+        trees.build(tree)
+    round.t = (made - n) // 2  # 0, unless the memory was built in the middle of an episode
+    round.scale = 0.0
 
 
 @inlined
-def growth_of(episode, t, rules):
+def growth_of(ep, own, t):
     """By how much the scale of the widths of round t exceeds that of the tree; where it is much, it is put in.   D5"""
-    wanted = beta_scale(t, rules)
-    growth = wanted - episode.round.scale
-    if growth > MOST_GROWTH * episode.round.scale:
-        episode.round.scale, growth = wanted, 0.0
-        for i in range(len(episode.pulls)):
-            measure(episode, i, rules)
-        trees.build(episode.tree)
+    round, tree, wanted = own.rounds[ep.e], tree_of(own.forest, ep.e), beta_scale(t, own.rules)
+    growth = wanted - round.scale
+    if growth > MOST_GROWTH * round.scale:
+        round.scale, growth = wanted, 0.0
+        for i in range(ep.seen.pulls.shape[1]):
+            measure(ep.seen, ep.e, i, tree, own.rules, wanted)
+        trees.build(tree)
     return growth
 
 
 @part
 def rivals(tree):
-    """h, in High with the least lower bound; l, in Low with the largest upper bound; and the gap between the bounds."""
+    """The two arms that decide, by the bounds in the tree."""
     trees.settle_best(tree)
     h, l = trees.argmin_lower_inside(tree), trees.argmax_upper_outside(tree)  # noqa: E741
-    return h, l, upper(tree, l) - lower(tree, h)
+    return Rivals(h, l, upper(tree, l) - lower(tree, h))
 
 
 @inlined
@@ -138,39 +143,34 @@ def grown_rivals(tree, growth):
     trees.settle_best(tree)
     h, low = trees.grown_lower_inside(tree, growth)
     l, high = trees.grown_upper_outside(tree, growth)  # noqa: E741
-    return h, l, high + low
+    return Rivals(h, l, high + low)
 
 
 @inlined
-def plan_round(episode, rules):
-    """Take in the samples of the last round and plan the next, h and l; nothing if their bounds are within epsilon."""
-    if episode.plan.beginning:
-        begin(episode, rules)
-    for i in planned(episode.plan):
-        measure(episode, i, rules)
-        trees.refresh(episode.tree, i)
-    clear(episode.plan)
-    t = episode.round.t + 1
-    if rules.lil:
-        h, l, gap = rivals(episode.tree)  # noqa: E741
-    else:
-        h, l, gap = grown_rivals(episode.tree, growth_of(episode, t, rules))  # noqa: E741
-    # There are both, unless the memory is of another episode; it then plans nothing.
-    if h >= 0 and l >= 0 and not (rules.stops and gap < rules.epsilon):
-        add(episode.plan, h)
-        add(episode.plan, l)
-        episode.round.t = t
+def observe(ep, own):
+    """Take in the samples of the last round: High, and the two arms that decide."""
+    tree = tree_of(own.forest, ep.e)
+    if ep.plan.beginning:
+        begin(ep, own)
+    for i in planned(ep.plan):
+        measure(ep.seen, ep.e, i, tree, own.rules, own.rounds[ep.e].scale)
+        trees.refresh(tree, i)
+    return rivals(tree) if own.rules.lil else grown_rivals(tree, growth_of(ep, own, own.rounds[ep.e].t + 1))
 
 
-@episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, forest: Forest, plans, rounds):
-    """The next arm of episode e, K to stop."""
-    plan = plans[e]
-    arm = following(seen, e, plan)
-    if arm < 0:
-        plan_round(Episode(seen.pulls[e], seen.mean[e], plan, tree_of(forest, e), rounds[e]), rules)
-        arm = following(seen, e, plan)
-    return arm if arm >= 0 else seen.pulls.shape[1]
+@inlined
+def stops(ep, own, found):
+    """The stopping rule: U_l - L_h < epsilon."""
+    return own.rules.stops and found.gap < own.rules.epsilon
+
+
+@round_rule(Own, observe=observe, stops=stops)
+def lucb(ep, own, found):
+    """The sampling rule: pull h and l."""
+    if found.h >= 0 and found.l >= 0:  # there are both, unless the memory is of another episode
+        add(ep.plan, found.h)
+        add(ep.plan, found.l)
+        own.rounds[ep.e].t += 1
 
 
 @dataclass
@@ -245,10 +245,10 @@ class LUCB(PlanPolicy):
         return Memory(self.new_plans(observation), Forest.of(E, K), np.zeros(E, ROUND))
 
     def rule(self, seen: Seen, observation: Observation, state: Memory, out: Ints) -> Any:
-        return next_arm, (seen, self.rules, state.forest, state.plans, state.rounds, out)
+        return lucb, (seen, state.plans, Own(self.rules, state.forest, state.rounds), out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
-        """High: the k largest empirical means; arms never pulled come last."""
+        """The recommendation rule: High, the k largest empirical means; arms never pulled come last."""
         means = seen_means(observation, slots)
         order = np.argsort(-np.where(np.isnan(means), -np.inf, means), axis=-1, kind="stable")[..., : self.k]
         answer = np.zeros(means.shape, np.bool_)

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import Samples, at_boundary, cutoff, episode_kernel, fleeting, integer, part
+from bandit_envs import Samples, at_boundary, cutoff, fleeting, inlined, integer, part
 
 from ..core.agent import Ints, Observation
-from ..core.plan_policy import add, following
+from ..core.plan_policy import add, round_rule
 from .draws import draw, uniform
-from .selection import High, SelectionMemory, TopKAgent, count_pulls, plan_anew, rank
+from .selection import High, SelectionMemory, TopKAgent, count_pulls, rank
 
 __all__ = ["OCBAm"]
 
@@ -46,6 +46,15 @@ class Allotment(NamedTuple):
     debt: Ints  # (E,) how many
     public_seed: Ints  # (E, 1), and seed: see `Seeds`
     seed: int
+
+
+@fleeting
+class Own(NamedTuple):
+    """The rules of OCBA-m and its memory."""
+
+    rules: Rules
+    high: High
+    allotment: Allotment
 
 
 @dataclass
@@ -105,16 +114,27 @@ def draw_below_target(seen, e, target, u):
     return draw(target, total, u) if total > 0.0 else -1
 
 
+@inlined
+def observe(ep, own):
+    """Rank the arms, and count the pulls so far; a new episode owes nothing."""
+    rank(ep.seen, ep.e, ep.plan, own.high, own.rules.k)
+    if ep.plan.beginning:
+        own.allotment.debt[ep.e] = 0
+    return count_pulls(ep.seen, ep.e)
+
+
 @part
-def plan_pull(seen, e, plan, high, allotment, rules):
-    """Plan the next pull."""
-    target, t = high.room, count_pulls(seen, e)
-    rank(seen, e, plan, high, rules.k)
-    if plan.beginning:
-        allotment.debt[e] = 0
-    plan_anew(plan)
+def passes(own):
+    """How often every arm is pulled first."""
+    return own.rules.n0
+
+
+@round_rule(Own, Samples, observe=observe, passes=passes)
+def ocba_m(ep, own, t):
+    """The sampling rule: pay what the allotment owes, or draw an arm below its target."""
+    e, seen, target, allotment, rules = ep.e, ep.seen, own.high.room, own.allotment, own.rules
     if allotment.debt[e] == 0:
-        share(seen, e, high.inside, float(t + rules.Delta), target)
+        share(seen, e, own.high.inside, float(t + rules.Delta), target)
         if rules.Delta > 1:
             owe(seen, e, allotment, target)
     if allotment.debt[e] > 0:
@@ -122,18 +142,7 @@ def plan_pull(seen, e, plan, high, allotment, rules):
     else:
         i = draw_below_target(seen, e, target, uniform(allotment, e, t))
     if i >= 0:
-        add(plan, i)
-
-
-@episode_kernel
-def next_arm(e: int, seen: Samples, rules: Rules, high: High, plans, allotment: Allotment):
-    """The next arm of episode e, K to stop."""
-    plan = plans[e]
-    arm = following(seen, e, plan, rules.n0)
-    if arm < 0:
-        plan_pull(seen, e, plan, high, allotment, rules)
-        arm = following(seen, e, plan, rules.n0)
-    return arm if arm >= 0 else seen.pulls.shape[1]
+        add(ep.plan, i)
 
 
 class OCBAm(TopKAgent):
@@ -170,4 +179,4 @@ class OCBAm(TopKAgent):
     def rule(self, seen: Any, observation: Observation, state: Memory, out: Ints) -> Any:
         m, (variance, public_seed) = state, self.beside(observation, state.high)
         samples, allotment = Samples(seen.pulls, seen.mean, variance), Allotment(m.owed, m.debt, public_seed, self.seed)
-        return next_arm, (samples, self.rules, m.high, m.plans, allotment, out)
+        return ocba_m, (samples, m.plans, Own(self.rules, m.high, allotment), out)

@@ -205,13 +205,17 @@ class Racing(SetPolicy):
         memory.past[slots] = memory.tests[slots] = 0
         super().start(observation, memory, slots)
 
-    def proceed(self, observation: Observation, memory: Memory, slots: Ints) -> None:
+    def stops_after(self, memory: Memory, slots: Ints) -> Bools:
+        """The stopping rule, (S,): m arms are selected, none is undecided, or R rounds are over."""
         over = (memory.A[slots].sum(axis=1) == self.k) | ~memory.S[slots].any(axis=1)
-        over |= (memory.round[slots] == self.rules.R) & (not self.beyond)
+        return over | (memory.round[slots] == self.rules.R) & (not self.beyond)
+
+    def proceed(self, observation: Observation, memory: Memory, slots: Ints) -> None:
+        over = self.stops_after(memory, slots)
         done, slots = slots[over], slots[~over]
-        self.finish(memory, done, seen_means(observation, done))
+        self.finish(memory, done, seen_means(observation, done))  # the recommendation rule: Sel, with the best of U; D2
         memory.round[slots] += 1
-        memory.pull(slots, 1, observation)
+        memory.pull(slots, 1, observation)  # the sampling rule: each arm of U once
 
     def look(self, observation: Observation, memory: Memory, slots: Ints) -> None:
         m, pulls = memory, np.ascontiguousarray(observation["pulls"], np.int64)

@@ -11,9 +11,9 @@ from bandit_envs import at_boundary, inlined, part
 
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of
-from ..core.plan_policy import PlanPolicy, clear, planned
+from ..core.plan_policy import PlanPolicy, planned
 
-__all__ = ["High", "SelectionMemory", "TopKAgent", "count_pulls", "plan_anew", "rank", "smallest"]
+__all__ = ["High", "SelectionMemory", "TopKAgent", "count_pulls", "rank", "smallest"]
 
 
 class High(NamedTuple):
@@ -112,13 +112,6 @@ def count_pulls(seen, e):
     for i in range(seen.pulls.shape[1]):
         t += seen.pulls[e, i]
     return t
-
-
-@inlined
-def plan_anew(plan):
-    """Plan nothing yet; the first passes over the arms are over."""
-    plan.beginning = 0
-    clear(plan)
 
 
 @dataclass

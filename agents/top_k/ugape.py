@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import Problem, episode_kernel, inlined, jit, number, part
+from bandit_envs import Problem, fleeting, inlined, jit, number, part
 
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import delta_of, scale_of
-from ..core.plan_policy import PlanPolicy, Seen, add, following
-from .selection import plan_anew, smallest
+from ..core.plan_policy import PlanPolicy, Seen, add, round_rule
+from .selection import smallest
 
 __all__ = ["UGapE", "complexity"]
 
@@ -58,6 +58,14 @@ class Kept(NamedTuple):
     def of(cls, E: int, K: int) -> Kept:
         """Before the first round of E episodes."""
         return cls(np.full(E, np.inf), np.zeros((E, K), np.bool_), np.zeros(K, np.bool_), *np.zeros((3, K)))
+
+
+@fleeting
+class Own(NamedTuple):
+    """The rules of UGapE and its memory."""
+
+    rules: Rules
+    kept: Kept
 
 
 @dataclass
@@ -122,30 +130,30 @@ def wider(seen, e, kept, rules):
     return u if fewer < 0 or (fewer == 0 and u < l) else l
 
 
-@part
-def plan_round(seen, e, plan, kept, rules):
-    """Plan the pull of the next round; nothing where B_J is below epsilon."""
-    B_J = gather(seen, e, kept, rules)
-    if plan.beginning:
+@inlined
+def observe(ep, own):
+    """Find J, and remember the best one so far. Returns B_J."""
+    e, kept = ep.e, own.kept
+    B_J = gather(ep.seen, e, kept, own.rules)
+    if ep.plan.beginning:
         kept.least[e] = math.inf
-    plan_anew(plan)
-    if rules.level == 0.0 and kept.least[e] > B_J:
+    if own.rules.level == 0.0 and kept.least[e] > B_J:
         kept.least[e] = B_J
         for i in range(len(kept.inside)):
             kept.best[e, i] = kept.inside[i]
-    if not rules.epsilon > B_J:
-        add(plan, wider(seen, e, kept, rules))
+    return B_J
 
 
-@episode_kernel
-def next_arm(e: int, seen: Seen, rules: Rules, plans, kept: Kept):
-    """The next arm of episode e, K to stop."""
-    plan = plans[e]
-    arm = following(seen, e, plan)
-    if arm < 0:
-        plan_round(seen, e, plan, kept, rules)
-        arm = following(seen, e, plan)
-    return arm if arm >= 0 else seen.pulls.shape[1]
+@inlined
+def stops(ep, own, B_J):
+    """The stopping rule: B_J < epsilon."""
+    return own.rules.epsilon > B_J
+
+
+@round_rule(Own, observe=observe, stops=stops)
+def ugape(ep, own, B_J):
+    """The sampling rule: pull l or u, whichever is wider."""
+    add(ep.plan, wider(ep.seen, ep.e, own.kept, own.rules))
 
 
 @jit
@@ -234,10 +242,13 @@ class UGapE(PlanPolicy):
             raise ValueError(
                 f"pulls {observation['pulls'].shape} do not fit a memory of episodes and arms {state.kept.best.shape}"
             )
-        return next_arm, (seen, self.rules, state.plans, state.kept, out)
+        return ugape, (seen, state.plans, Own(self.rules, state.kept), out)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
-        """J; with a budget, the J of the least B_J so far. The plug-in answer until all arms have been pulled."""
+        """The recommendation rule: J; with a budget, the J of the least B_J so far.
+
+        Until all arms have been pulled, it is the plug-in answer.
+        """
         means = seen_means(observation, slots)
         answer, single = np.atleast_2d(self.problem.plug_in(means)), means.ndim == 1
         pulls = np.asarray(observation["pulls"])
