@@ -80,7 +80,7 @@ def candidates(case: Case, wanted: str) -> list[str]:
     """The agents of a problem that need no truth, and can use a budget or a delta."""
     known = agents.names(case.problem)
     if wanted == "delta":
-        found = [name for name in known if "delta" in " ".join(recipe_of(name).needs)]
+        found = [name for name in known if "delta" in " ".join(recipe_of(name).needs) and name != "evolved"]
         return found + [name for name in CERTIFIED if name.partition("(")[0] in known]
     found = [name for name in known if not (name in ORACLES or case.problem == "AllGood" and name == "lucb")]
     return [FIRST_PULLS.get(name, name) for name in found]

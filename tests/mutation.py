@@ -73,7 +73,6 @@ AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entr
     "bandit_envs/problems/[!_]*.py": ["test_problems.py", "test_constants.py", "test_own_problems.py", EXACTLY],
     "agents/core/certified.py": [f"{AGENTS} -k certificate", "test_certified.py"],
     "agents/core/confidence.py": [AGENTS, "test_all_good_agents.py"],
-    "agents/certified/leaning.py": ["test_evolved_certified.py -k lean", *CERTIFIED],
     "agents/certified/[!_]*.py": CERTIFIED,
     "agents/session/book.py": SESSIONS,
     "agents/session/ledger.py": SESSIONS,

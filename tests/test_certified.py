@@ -138,7 +138,7 @@ def test_it_stops_at_the_first_look_at_which_the_level_is_delta(boundary: str) -
     looks, t = set(), 4
     while t < 3000:
         looks.add(t)
-        t += max(32, 12, t // 48)
+        t += max(1, t // 200)
     (observation, _), state, t = env.reset(seed=1), None, 0
     while True:
         level = agent.problem.certified_level(
@@ -191,7 +191,7 @@ def test_what_is_pulled_once_the_agent_within_has_stopped() -> None:
     for t in range(1500):
         pulls = observation["pulls"]
         if t >= due:
-            due = t + max(t // 48, 1)
+            due = t + max(t // 200, 1)
             statistics = pulls, observation["mean"], observation["variance"]
             inside, room = np.full(K, -1, np.int8), np.zeros(certifier.room)
             ask(certifier.address, *statistics, inside, certifier.numbers, room, way)

@@ -157,7 +157,7 @@ def test_tables_of_learned_agents_are_of_the_models_that_are_stored(page):
 
 def test_digests_tell_models_apart():
     names = [path.stem for path in STORED.glob("*.json")]
-    assert len({digest_of(name) for name in names}) == len(names) > 10
+    assert len({digest_of(name) for name in names}) == len(names) >= 10
 
 
 def test_the_reference_names_what_exists():
@@ -238,7 +238,6 @@ EXAMPLES = {
     "cleanrl_ppo": ["8192"],
     "compare": [],
     "gymnasium_loop": [],
-    "learned_certified": ["20", "BestArm|Threshold"],
     "learned_instances": ["2", "katz-samuels2018-5|mason"],
     "model_selection": ["25", "8"],
     "learned_bounds": ["200", "BestArm 3, 12|Threshold 3, 18"],

@@ -14,30 +14,33 @@ rule        R1 stop when the value of the cheapest way is positive, and the cert
                fewer pulls
             R5 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again; of pairs of more than 127 arms,
                at least min(N_i, (K / 128)^2) times
-habits      R2, R3 and R5 may be changed by learned numbers (see `leaning`): here none changes anything. R1 is never
-            changed, so that the answer is right with probability 1 - delta whatever the habits are
+options     `force` multiplies the sqrt(t) - K/2 of R2, `hold` the sqrt(N_i) / 2 of R5; 1 each, by default
 
 The value is that of the certificate. With a budget it does not stop, and delta is 0.01 where nobody names one.
 """
 
 from __future__ import annotations
 
-import functools
 import math
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from bandit_envs import inlined
+from bandit_envs import inlined, number
 
 from ..core.plan_policy import add
-from .leaning import FORCE, HOLD, PLAIN, Habits, lean
 from .policy import BOUNDARY, CertifiedMemory, CertifiedPolicy, held, lacking, sampling_rule
 from .policy import stops as is_due
-from .ways import Way, cheapest, moved
+from .ways import cheapest, moved
 
 __all__ = ["Evidence"]
 
 CLOSE = 1.0 + 1e-9  # divergences within this ratio are equal
+
+
+class Options(NamedTuple):
+    """What R2 and R5 are multiplied by."""
+
+    force: float
+    hold: float
 
 
 @inlined
@@ -67,26 +70,17 @@ def excluded(ep):
     return i < 0 or (ep.book.value[i] > 0.0 and ep.batch.certificate.need < math.inf)
 
 
-@sampling_rule(Habits, stops=stops)
-def evidence(ep, habits):
+@sampling_rule(Options, stops=stops)
+def evidence(ep, options):
     """Of the cheapest way, pull the arm that raises the evidence most, R3; or that which the certificate names, R4."""
-    row = np.int64(ep.e) // habits.per_row
-    few = lacking(ep, habits.own[row, FORCE])
+    few = lacking(ep, options.force)
     if few >= 0:
         arm = few  # R2
     elif excluded(ep):
         arm = ep.round.arm  # R4
     else:
-        way = moved(ep.batch.sides, ep.book, ep.round.way)
-        down = way.down * math.exp(lean(way, ep.round.way, ep.pulls, ep.round.t, ep.batch.sides, ep.book, habits, row))
-        arm = steeper(Way(way.lowered, way.raised, down, way.up), ep.pulls)  # R3
-    add(ep.plan, arm, held(ep, arm, habits.own[row, HOLD]))  # R5
-
-
-@functools.lru_cache(maxsize=64)
-def _plain(E: int) -> Habits:
-    """The habits of E episodes of which nothing is learned."""
-    return Habits.of(PLAIN, E)
+        arm = steeper(moved(ep.batch.sides, ep.book, ep.round.way), ep.pulls)  # R3
+    add(ep.plan, arm, held(ep, arm, options.hold))  # R5
 
 
 class Evidence(CertifiedPolicy):
@@ -100,14 +94,27 @@ class Evidence(CertifiedPolicy):
             unknown variance; None: "bernoulli" where all samples lie in [0, 1], else "gaussian".
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several.
         sigma: scale; None takes the task's.
+        force: the forced exploration is so many times sqrt(t) - K/2, >= 0. hold: an arm is pulled so many times
+            sqrt(N) / 2 times in a row, >= 0. 0 saves pulls where no instance is hard, and costs many where one is: see
+            docs/learned.md, Certified.
     """
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
     sampling, _follows, _weighed = evidence, True, BOUNDARY
 
-    def habits(self, E: int) -> Habits:
-        """The habits of E episodes."""
-        return _plain(E)
+    def __init__(
+        self,
+        task: Any,
+        delta: float | None = None,
+        boundary: str = "mixture",
+        law: str | None = None,
+        rho: float | None = None,
+        sigma: float | None = None,
+        force: float = 1.0,
+        hold: float = 1.0,
+    ) -> None:
+        super().__init__(task, delta, boundary, law, rho, sigma)
+        self.options = Options(number("force", force, 0), number("hold", hold, 0))
 
-    def own(self, state: CertifiedMemory) -> Habits:
-        return self.habits(len(state.plans))
+    def own(self, state: CertifiedMemory) -> Options:
+        return self.options

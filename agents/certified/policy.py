@@ -21,27 +21,26 @@ from bandit_envs import (
     arm_penalty,
     choice,
     fleeting,
-    nearest_way,
     part,
     view,
 )
 
+from ..core import stopping
 from ..core.agent import FLOAT, INT, Floats, Ints, Observation, Problems, unfit
 from ..core.confidence import certified_scale_of, delta_of
 from ..core.plan_policy import NO_PULL, PlanPolicy, assembled, clear, following
+from ..core.stopping import Certificate, for_many, is_certified, next_look
 from .ways import ALL_GOOD, LOCAL, TOP_K, Alone, Book, Sides, book_of, cheapest, fill, moved, put, tell, tell_alone
 
 __all__ = [
     "CERTIFIED_PROBLEMS",
     "Batch",
-    "Certificate",
     "CertifiedMemory",
     "CertifiedPolicy",
     "Episode",
     "Shown",
     "closest",
     "held",
-    "is_certified",
     "lacking",
     "observe",
     "sampling_rule",
@@ -49,9 +48,7 @@ __all__ = [
 ]
 
 BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
-LOOKS = 200  # between two looks at the certificate, the pulls grow by 1 / LOOKS at most
 HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
-MANY = 128  # .. of pairs of arms, (K / MANY)^2 times, but N at most
 ROUTINES = ("certifier", "_decider", "_pairs", "_alone")  # attributes that copies look up anew
 BOUNDARY, PULLS, BONUS, KEPT, MEANS = range(5)  # see `observe`
 
@@ -79,19 +76,6 @@ class Shown(NamedTuple):
     mean: Floats  # (E, K * D)
     variance: Floats  # (E, K * D)
     public_seed: Ints  # (E, 1)
-
-
-class Certificate(NamedTuple):
-    """The certifier of the problem, one that only decides where that is quicker, and room for it."""
-
-    address: int
-    numbers: Floats
-    room: Floats
-    inside: Any  # (K,) int8
-    out: Floats  # (2 + 3 K,)
-    need: float  # ln(1 / delta); inf: it does not stop
-    nominal: bool  # stop where the evidence exceeds ln((1 + ln t) / delta)
-    quick: bool  # it only decides
 
 
 class Batch(NamedTuple):
@@ -127,42 +111,13 @@ def episode_of(shown, batch, e):
     return Episode(e, shown, batch, shown.pulls[e], shown.mean[e], book, plan, round)
 
 
-@part
-def is_certified(ep):
-    """Whether the plug-in answer is right with probability 1 - delta."""
-    shown, e, round, certificate = ep.shown, ep.e, ep.round, ep.batch.certificate
-    need, out = certificate.need, certificate.out
-    if need == math.inf:
-        return False
-    if certificate.nominal:
-        need += math.log1p(math.log(round.t))
-    certificate.inside[0] = -1
-    out[1], out[3] = round.first, round.second
-    nearest_way(
-        certificate.address,
-        shown.pulls[e],
-        shown.mean[e],
-        shown.variance[e],
-        certificate.inside,
-        certificate.numbers,
-        certificate.room,
-        out,
-    )
-    if certificate.quick:
-        round.first, round.second, round.arm = out[1], out[3], np.int64(out[2])
-    else:  # the number of the arms that move, and then these
-        arm, other = np.int64(out[2]), np.int64(out[2 + (out[1] > 1.0)])
-        round.arm = arm if shown.pulls[e, arm] <= shown.pulls[e, other] else other
-    return out[0] >= need
-
-
 @view
 def stops(ep):
     """The stopping rule: whether the answer is certified, looked at after another 1/200 of the pulls."""
     if ep.round.t < ep.round.look:
         return False
-    ep.round.look = ep.round.t + max(1, ep.round.t // LOOKS)
-    return is_certified(ep)
+    ep.round.look = next_look(ep.round.t, len(ep.pulls))
+    return is_certified(ep.shown, ep.e, ep.round.t, ep.round, ep.batch.certificate)
 
 
 # How far an episode is. `t`: pulls. `fewest`: of an arm, when this was looked up last: it has no fewer now.
@@ -177,11 +132,11 @@ ROUND = np.dtype([(name, "i8") for name in _INTEGERS] + [(name, "f8") for name i
 def held(ep, arm, length=1.0):
     """How often an arm is pulled before all K are looked at again: a share of its N pulls that goes to 0 as N grows.
 
-    A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than `MANY`, nothing changes. `length`:
+    A look at pairs takes O(K): of many arms, it is worth more pulls; with fewer than 128, nothing changes. `length`:
     how many times as often.
     """
     N, K = ep.pulls[arm], len(ep.pulls)
-    more = min(N, K * K // MANY**2) if ep.batch.sides.kind != LOCAL else 0
+    more = min(N, for_many(K)) if ep.batch.sides.kind != LOCAL else 0
     return max(np.int64(HELD * length * math.sqrt(N)), more, 1)
 
 
@@ -244,15 +199,7 @@ def lacking(ep, force=1.0):
 
     [Garivier & Kaufmann 2016]
     """
-    pulls, round, K = ep.pulls, ep.round, len(ep.pulls)
-    wanted = force * (math.sqrt(float(round.t)) - 0.5 * K)
-    if round.fewest >= wanted:
-        return -1
-    least = 0
-    for i in range(K):
-        least = i if pulls[i] < pulls[least] else least
-    round.fewest = float(pulls[least])
-    return least if round.fewest < wanted else -1
+    return stopping.lacking(ep.pulls, ep.round, ep.round.t, force, 0.0)
 
 
 _NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch, own: Own):

@@ -4,14 +4,12 @@ The certificate is of the problem: evidence against the nearest instance on whic
 that holds at all times at once (docs/certificates.md). So the answer is wrong with probability delta at most, if the
 agent within is a network or a rule that promises nothing.
 
-looks      The certificate is looked at at numbers of pulls of an episode that are fixed beforehand: when as many pulls
-           as there are arms have been made, then after max(`FEWEST`, `PER_ARM` K, t / `SHARE`) more, t the pulls so
-           far. Looking less often is always valid. The looks are the same in `predict` and in `play`, so that
-           decisions are.
+looks      The certificate is looked at when as many pulls as there are arms have been made, and then as in
+           `stopping`. The looks are the same in `predict` and in `play`, so that decisions are.
 stopping   An agent that stops by its own rule is heard as long as it pulls. Where it would stop, the certificate alone
            decides, at the whole of delta; is the answer not certified yet, the arms are pulled that a certificate
-           lacks: of the way to be wrong that the last look has not excluded, the arm with fewer pulls, up to the next
-           look, after max(K / `FEW`, t / `SHARE`, 1) pulls; an arm with fewer than sqrt(t) - K/2 pulls first.
+           lacks, up to the next look: of the way to be wrong that the last look has not excluded, the arm with fewer
+           pulls; an arm with none, or with fewer than sqrt(t) - K/2, first.
 bulk       A bulk pull of the agent is made as a whole: the next look is after it. With actions="arm", where it becomes
            repetitions, there are looks within it.
 """
@@ -33,65 +31,44 @@ from bandit_envs import (
     Certifier,
     FeatureTable,
     Quiet,
+    Samples,
     Simulation,
     Task,
     fleeting,
     inlined,
     jit,
     kernel,
-    nearest_way,
     number,
-    part,
     pull,
 )
 
 from . import parameters
 from .agent import Agent, Bools, Ints, Observation, seen_means, task_of
 from .forms import forms_of
+from .stopping import Certificate, is_certified, lacking, next_look
 
 __all__ = ["CERTIFICATE", "OPTIONS", "Certified", "Featured", "certified", "own_certifier"]
 
 CERTIFICATE = "certificate"
 OPTIONS = ("boundary", "rho", "law", "delta")  # of `Certified`, beside the agent within
-FEWEST, PER_ARM, SHARE, FEW = 32, 3, 48, 4  # of the looks
 # Where an episode stands. `due`: pulls at its next look. `held`: pulls at which its answer was certified, -1: never.
 # `over`: whether the agent within has stopped. `looked`: pulls at the last look. `arm`: what a certificate lacks.
-# `first`, `second`: the way to look at first.
+# `first`, `second`: the way to look at first. `fewest`: of an arm, when this was looked up last.
 BOOK = np.dtype(
-    [(name, np.int64) for name in ("due", "held", "over", "looked", "arm")] + [("first", "f8"), ("second", "f8")],
+    [(name, np.int64) for name in ("due", "held", "over", "looked", "arm")]
+    + [(name, "f8") for name in ("first", "second", "fewest")],
     align=True,
 )
 INHERITED = ("source", "solves", "anytime", "resumes", "oracles", "by_place", "own_bounds")
 ASK = -1  # in place of an arm: the agent within is to choose
 
 
-@inlined
-def after(due, t, K):
-    """The number of pulls at the first look after t pulls, where `due` is that at an earlier look."""
-    while due <= t:
-        due += max(FEWEST, PER_ARM * K, due // SHARE)
-    return due
-
-
-@inlined
-def ahead(book, t, K):
-    """Set the next look after one at t pulls; looks are closer where this agent chooses the arms."""
-    book.due = t + max(K // FEW, t // SHARE, 1) if book.over else after(book.due, t, K)
-
-
 @fleeting
 class Judge(NamedTuple):
-    """What the episodes have shown, the certifier, and room for it."""
+    """What the episodes have shown, and what says whether an answer is certified."""
 
-    pulls: Ints  # (E, K)
-    mean: Any  # (E, K * D)
-    variance: Any
-    address: int
-    numbers: Any
-    level: float  # what its first result must reach
-    work: Any
-    inside: Any  # (K,) int8, the answer
-    out: Any  # (2 + 3 K,)
+    shown: Samples
+    certificate: Certificate
 
 
 @fleeting
@@ -112,32 +89,33 @@ class Going(NamedTuple):
     most: Ints  # (E,)
 
 
-@part
+@inlined
 def look(book, e, t, judge):
-    """Look whether the answer of episode e, of t pulls, is certified."""
-    pulls, inside, out = judge.pulls, judge.inside, judge.out
-    inside[0] = -1
-    out[1], out[3] = book.first, book.second
-    nearest_way(judge.address, pulls[e], judge.mean[e], judge.variance[e], inside, judge.numbers, judge.work, out)
-    book.first, book.second, book.looked = out[1], out[3], t
-    book.arm = min(max(np.int64(out[2]), 0), len(inside) - 1)
-    if out[0] >= judge.level:
+    """Look at the certificate of episode e, of t pulls, and for an arm to pull where the agent within has stopped."""
+    book.looked, book.due = t, next_look(t, judge.shown.pulls.shape[1])
+    if is_certified(judge.shown, e, t, book, judge.certificate):
         book.held = t
     elif book.over:
-        rare = np.argmin(pulls[e])
-        book.arm = rare if pulls[e, rare] < max(math.sqrt(t) - 0.5 * len(inside), 1.0) else book.arm
+        rare = lacking(judge.shown.pulls[e], book, t, 1.0, 1.0)
+        book.arm = rare if rare >= 0 else book.arm
+
+
+@inlined
+def stops(book, e, t, judge):
+    """The stopping rule: whether the answer is certified; looked at where a look is due."""
+    if t >= book.due:
+        look(book, e, t, judge)
+    return book.held == t
 
 
 @inlined
 def begins(book, e, t, judge):
     """What is decided before the agent within is asked: K to stop, an arm where it is not asked any more, else ASK."""
-    K = len(judge.inside)
+    K = judge.shown.pulls.shape[1]
     if t == 0:
-        book.due, book.held, book.over, book.looked, book.first, book.second = K, -1, 0, -1, 0.0, 0.0
-    if t >= book.due:
-        ahead(book, t, K)
-        look(book, e, t, judge)
-    if book.held == t:
+        book.due, book.held, book.over, book.looked = K, -1, 0, -1
+        book.first = book.second = book.fewest = 0.0
+    if stops(book, e, t, judge):
         return np.int64(K)
     return book.arm if book.over else np.int64(ASK)
 
@@ -145,14 +123,11 @@ def begins(book, e, t, judge):
 @inlined
 def resolved(book, e, t, arm, times, judge):
     """Arm and times of what the agent within has chosen: where it stops, what a certificate lacks."""
-    K = len(judge.inside)
-    if arm != K:
+    if arm != judge.shown.pulls.shape[1]:
         return arm, times
     book.over = 1
-    ahead(book, t, K)
-    if book.looked != t:
-        look(book, e, t, judge)
-    if book.held == t:
+    book.due = book.due if book.looked == t else t
+    if stops(book, e, t, judge):
         return arm, times
     return book.arm, min(book.due - t, MOST_TIMES)
 
@@ -198,7 +173,7 @@ def _begin_play(books, going: Going, judge: Judge, out: Chosen):
         if out.arms[e] != ASK:  # it is decided
             going.status[e] = ENDED
             continue
-        out.arms[e] = len(judge.inside)
+        out.arms[e] = judge.shown.pulls.shape[1]
         while sim.status[e] != ENDED:
             t, book = sim.spent[e], books[e]
             out.arms[e] = begins(book, e, t, judge)
@@ -231,11 +206,9 @@ def _go_on(books, going: Going, judge: Judge, chosen: Chosen, out: Chosen):
         if out.arms[e] == ASK:
             t, book, arm, n = sim.spent[e], books[e], chosen.arms[e], chosen.times[e]
             if sim.status[e] == LIVE:
-                if t >= book.due:
-                    ahead(book, t, len(judge.inside))
-                    look(book, e, t, judge)
-                arm, n = (np.int64(len(judge.inside)), n) if book.held == t else (arm, n)
-                if book.held != t:
+                if stops(book, e, t, judge):
+                    arm = np.int64(judge.shown.pulls.shape[1])
+                else:
                     arm, n = resolved(book, e, t, arm, n, judge)
             if not _made(sim, e, arm, n, going.limit[e]):
                 out.arms[e], out.times[e] = arm, n
@@ -338,17 +311,17 @@ class Certified(Agent):
 
     def remember(self, observation: Observation) -> CertifiedMemory:
         books = np.zeros(len(observation["pulls"]), BOOK)
-        books["due"], books["held"], books["looked"] = self.task.K, -1, -1
         spent = np.asarray(observation["pulls"]).sum(axis=1)
-        _first(books, spent, self.task.K)
+        books["due"], books["held"], books["looked"] = np.maximum(spent, self.task.K), -1, -1
         return CertifiedMemory(books, self.agent._made(observation))
 
     def _judge(self, pulls: Ints, mean: Any, variance: Any) -> Judge:
-        """The statistics, the certifier, and room for it."""
+        """What the episodes have shown, the certifier, and room for it."""
         E, K, decider = len(pulls), self.task.K, self._decider
-        shown = pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1)
         rooms = np.zeros(decider.room), np.empty(K, np.int8), np.zeros(2 + 3 * K)
-        return Judge(*shown, decider.address, decider.numbers, math.log(1.0 / self.delta), *rooms)
+        quick = decider is not self.certifier
+        certificate = Certificate(decider.address, decider.numbers, *rooms, math.log(1.0 / self.delta), False, quick)
+        return Judge(Samples(pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1)), certificate)
 
     def _asked(self, chosen: Any, E: int) -> Chosen:
         """What the agent within has chosen: arms (E,) and how often to pull each (E,)."""
@@ -398,13 +371,6 @@ class Certified(Agent):
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The plug-in answer, which is what is certified."""
         return self.problem.plug_in(seen_means(observation, slots))
-
-
-@jit
-def _first(books, spent, K):
-    """Set the next looks of episodes that have begun: the first number of pulls from now on that is one of a look."""
-    for e in range(len(spent)):
-        books[e].due = after(K, spent[e] - 1, K)
 
 
 def own_certifier(agent: Any) -> Certifier | None:

@@ -3,9 +3,7 @@
 Where the problem is `local`, a pull changes the index of the arm that is pulled; elsewhere it may change the indices of
 all arms. Where a pull has a price and there is no budget, the agent stops once the smallest index is larger than
 tau0 - tau1 ln(price), tau0 and tau1 being two parameters more; and 1 / price stands for the budget T in the index.
-Where a certificate alone ends the episodes, there is no index: `evolved` is an `EvolvedEvidence`, which is `evidence`
-with learned habits. The certificate alone decides when it stops, as for `evidence`: so an answer is wrong with
-probability delta at most, whatever the habits are.
+Where a certificate alone ends the episodes, there is no index: `evolved` is `evidence`.
 """
 
 from __future__ import annotations
@@ -20,8 +18,6 @@ import numpy as np
 from bandit_envs import Playing, Quiet, Simulation, number, player
 
 from ..certified.evidence import Evidence
-from ..certified.leaning import GENES, Habits
-from ..certified.leaning import WEIGHTS as LEANING
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, by_certificate, task_of, unfit
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
@@ -32,7 +28,7 @@ from .formula import PARAMETERS, Own, arm_index, at_budget, indices
 from .genes import gene_names, read_genes, shared_by, told
 from .network import SHARED, WEIGHTS, nets_of
 
-__all__ = ["Evolved", "EvolvedEvidence"]
+__all__ = ["Evolved"]
 
 
 @dataclass
@@ -65,10 +61,12 @@ class Evolved(IndexPolicy):
     read_genes = staticmethod(read_genes)
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Any:
-        """Where a certificate alone ends the episodes, `evolved` is another agent."""
+        """Where a certificate alone ends the episodes, `evolved` is `evidence`."""
         source = arguments[0] if arguments else keywords.get("task")  # None: a copy is made
         if source is not None and by_certificate(task_of(source)):
-            return EvolvedEvidence(*arguments, **keywords)
+            if len(arguments) > 1 or keywords.get("genes") is not None:
+                raise ValueError("genes are of an index, and where a certificate ends the episodes evolved is evidence")
+            return EvolvedEvidence(source)
         return super().__new__(cls, *arguments, **keywords)
 
     def __init__(self, task: Any, genes: Sequence[float] | str | None = None) -> None:
@@ -169,32 +167,9 @@ class Evolved(IndexPolicy):
 
 
 class EvolvedEvidence(Evidence):
-    """`evidence` with learned habits.
+    """`evidence`, under the name of the agent that is asked for."""
 
-    Args:
-        task: a task or an environment, with a delta.
-        genes: the 4 of `leaning.GENES`, then, where a network is to correct them, those of `leaning.WEIGHTS`; or (P, G)
-            for P candidates, each for an equal share of the episodes in a row. "start": those of `evidence`.
-            None: those that are stored for the problem.
-
-    Raises:
-        ValueError: where no genes are stored for the task, telling how to evolve some; for other tasks.
-    """
-
-    name, source = "evolved", "this package: evidence with habits tuned on random instances"
-    anytime = False
-    needs = "delta"
-
-    def __init__(self, task: Any, genes: Any = None) -> None:
-        super().__init__(task)
-        if genes is None and not by_certificate(self.task):
-            raise ValueError("evolved with learned habits is for tasks with a delta, and neither a budget nor a price")
-        names = (*GENES, *LEANING)
-        self.genes = told(self.task, genes, names, len(GENES))
-        self._habits = Habits.of(self.genes, len(self.genes))
+    name = "evolved"
 
     def made_anew(self, task: Any, **parameters: Any) -> Any:
         return Evolved(task, **parameters)  # an index, where no certificate ends the episodes
-
-    def habits(self, E: int) -> Habits:
-        return self._habits._replace(per_row=shared_by(len(self.genes), E))

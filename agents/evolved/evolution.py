@@ -1,15 +1,13 @@
 """`evolve`: the index first, then the network that corrects it, all candidates on the same fresh random instances.
 
 The fitness of a candidate is the mean, over the environments of the mix, of the logarithm of its mean loss as a
-multiple of what a reference loses on the same episodes: the index of LSA. Where a certificate alone ends the episodes
-the loss are the pulls, the reference is `evidence`, and its habits (`certified.leaning`) stand for the parameters of
-the index; the search begins with them as they are. The parameters of the index, a dozen, are tuned by CMA-ES, which
-draws the candidates of a generation from a normal law and moves the law towards the better ones. Then, for the greater
-part of the time, the weights of the network, a hundred, are tuned together with them by `MirroredSearch`; it begins
-with bends that correct nothing. The mean of either search wanders with the noise: a checkpoint, every few generations,
-is the average of the means since the checkpoint before. Checkpoints are compared on the same held-out episodes. The one
-that is kept is the latest that is at most one standard error of the paired difference worse than the best; this may be
-an index without a network.
+multiple of what the index of LSA loses on the same episodes. The parameters of the index, a dozen, are tuned by CMA-ES,
+which draws the candidates of a generation from a normal law and moves the law towards the better ones. Then, for the
+greater part of the time, the weights of the network, a hundred, are tuned together with them by `MirroredSearch`; it
+begins with bends that correct nothing. The mean of either search wanders with the noise: a checkpoint, every few
+generations, is the average of the means since the checkpoint before. Checkpoints are compared on the same held-out
+episodes. The one that is kept is the latest that is at most one standard error of the paired difference worse than the
+best; this may be an index without a network.
 """
 
 from __future__ import annotations
@@ -30,6 +28,7 @@ from numpy.typing import NDArray
 import bandit_envs
 from bandit_envs import integer, number, root_number
 
+from ..core.agent import by_certificate
 from ..core.compile_time import CompileTime
 from ..core.files import try_out, write_alone
 from ..core.optional import require
@@ -252,6 +251,11 @@ def evolve(
         own = {**kwargs, **one}
         count = own.pop("episodes", episodes)
         environments.append(CommonEpisodes(env_id, own, count, jobs_number(jobs)))
+        if by_certificate(environments[-1].task):
+            raise ValueError(
+                f"evolve tunes an index, which needs a budget or a pull_cost, got {own}: where a delta alone ends the "
+                "episodes, the agent evolved is evidence, and there is nothing to tune"
+            )
     space = search_space(environments[0].task, environments[0].local, searched)
     strategy = cmaes.CMA(
         mean=np.zeros(len(space.searched)), sigma=STEP, seed=search_seed % 2**32, population_size=population
@@ -296,7 +300,7 @@ def evolve(
         "format": FORMAT,
         "call": f"agents.evolve({env_id!r}, {listed})",
         "algorithm": "evolved",
-        "rival": evolution.space.rival,
+        "rival": "LSA's index",
         "env_id": env_id,
         "genes": [float(f"{gene:.6g}") for gene in kept.genes],
         "names": evolution.space.names[: len(kept.genes)],

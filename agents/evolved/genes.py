@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task
 
-from ..certified import leaning
-from ..core.agent import by_certificate
 from ..models.cards import stored_genes
 from .formula import PARAMETERS, START
 from .network import WEIGHTS
 
-__all__ = ["STOPPING", "gene_names", "index_start", "names_for", "read_genes", "shared_by", "start_of", "told"]
+__all__ = ["STOPPING", "gene_names", "index_start", "names_for", "read_genes", "shared_by", "told"]
 
 STOPPING, STOP_START = ("tau0", "tau1"), (0.0, 0.5)  # the names of the genes for stopping; where a search starts
 
@@ -28,7 +26,7 @@ def gene_names(stops: bool) -> tuple[str, ...]:
 
 def names_for(task: Task) -> tuple[str, ...]:
     """The names of all genes for a task, in order; those of the network's weights are the last."""
-    return (*leaning.GENES, *leaning.WEIGHTS) if by_certificate(task) else gene_names(task.budget is None)
+    return gene_names(task.budget is None)
 
 
 def read_genes(task: Task, known: Mapping[str, float]) -> list[float]:
@@ -38,18 +36,11 @@ def read_genes(task: Task, known: Mapping[str, float]) -> list[float]:
         ValueError: if the card is of tasks that end otherwise.
     """
     names = names_for(task)
-    needed = {leaning.GENES[0], PARAMETERS[0], *STOPPING} & set(names)
+    needed = {PARAMETERS[0], *STOPPING} & set(names)
     if missing := sorted(needed - set(known)):
         of = "with a budget" if PARAMETERS[0] in known and missing[0] in STOPPING else "that end otherwise"
         raise ValueError(f"these genes are for tasks {of}, and lack {missing[0]}, which this task needs")
     return [known.get(name, 0.0) for name in names]
-
-
-def start_of(task: Task) -> list[float]:
-    """The genes that a search starts from: of an index, or of `evidence`; without a network."""
-    if by_certificate(task):
-        return list(leaning.PLAIN[: len(leaning.GENES)])
-    return index_start(task.budget is None)
 
 
 def index_start(stops: bool) -> list[float]:
@@ -62,7 +53,7 @@ def told(task: Task, genes: Any, names: Sequence[str], wanted: int) -> NDArray[n
 
     Args:
         task: to be solved.
-        genes: as a user tells them; None: those that are stored for the task; "start": those of `start_of`.
+        genes: as a user tells them; None: those that are stored for the task; "start": those of `index_start`.
         names: of all. wanted: how many of them are not weights.
 
     Raises:
@@ -71,7 +62,7 @@ def told(task: Task, genes: Any, names: Sequence[str], wanted: int) -> NDArray[n
     if genes is None:
         genes = stored_genes(task, names)
     elif isinstance(genes, str) and genes == "start":
-        genes = start_of(task)
+        genes = index_start(task.budget is None)
     try:
         table = np.atleast_2d(np.array(genes, np.float64))
     except (TypeError, ValueError, OverflowError):

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task
 
-from ..certified import leaning
-from ..core.agent import by_certificate
 from . import network
 from .formula import LSA, PARAMETERS
-from .genes import STOPPING, index_start, start_of
+from .genes import STOPPING, index_start
 
 __all__ = ["SearchSpace", "search_space", "starting_point"]
 
@@ -23,7 +21,6 @@ Floats = NDArray[np.float64]
 # counts, and the second bend.
 SCALES = (0.0, 0.2, 0.5, 0.5, 0.2, 0.1, 0.1, 0.3, 0.5, 0.5, 0.2, 0.5, 0.8, *[0.0] * 5)
 STOP_SCALES = (0.7, 0.15)
-HABITS_SCALES = (0.7, 0.7, 0.2, 0.5)
 BEND, BENDING, OUT = 0.7, 0.3, 0.15  # the weights of the network: standard deviation at first, scale, scale of `out`
 FINER = 0.3  # of their scales are the parameters of the index searched by, together with the network
 
@@ -44,8 +41,7 @@ class SearchSpace:
 
     Attributes:
         names, start, scales: of all genes. searched: the numbers of those that are searched, (S,).
-        reference: genes to compare losses with. rival: what they are, in words.
-        weights: the names of the genes of a network. bends: which of them are searched, (W,).
+        reference: genes to compare losses with. bends: which genes of a network are searched, (W,).
     """
 
     names: list[str]
@@ -53,8 +49,6 @@ class SearchSpace:
     scales: Floats
     searched: NDArray[np.int64]
     reference: list[float]
-    rival: str
-    weights: tuple[str, ...]
     bends: NDArray[np.bool_]
 
     def genes(self, x: Floats) -> list[float]:
@@ -77,11 +71,11 @@ class SearchSpace:
         start = np.concatenate([genes, weights, np.zeros(network.HIDDEN)])
         return replace(
             self,
-            names=[*self.names, *self.weights],
+            names=[*self.names, *network.WEIGHTS],
             start=start,
             scales=scales,
             searched=np.flatnonzero(kept),
-            reference=[*self.reference, *[0.0] * len(self.weights)],
+            reference=[*self.reference, *[0.0] * len(network.WEIGHTS)],
         )
 
 
@@ -95,20 +89,15 @@ def search_space(task: Task, local: bool, wanted: Sequence[str] | None) -> Searc
     Raises:
         ValueError: if they are too few, or not all can be searched.
     """
-    if by_certificate(task):
-        names, weights, rival = leaning.GENES, leaning.WEIGHTS, "evidence"
-        reference, start, scales = start_of(task), start_of(task), list(HABITS_SCALES)
-        bends = np.ones(len(weights), np.bool_)
-    else:
-        stops = task.budget is None
-        names, weights, rival = (*PARAMETERS, *(STOPPING if stops else ())), network.WEIGHTS, "LSA's index"
-        reference, start, scales = starting_point(stops)
-        inputs = (name.rpartition("_")[0] for name in weights)
-        bends = np.array([not local or name in (*network.SINGLE, "out") for name in inputs])
+    stops = task.budget is None
+    names = [*PARAMETERS, *(STOPPING if stops else ())]
+    reference, start, scales = starting_point(stops)
+    inputs = (name.rpartition("_")[0] for name in network.WEIGHTS)
+    bends = np.array([not local or name in (*network.SINGLE, "out") for name in inputs])
     searched = np.flatnonzero(scales)
     if wanted is not None:
         free = [names[i] for i in searched]
         if len(set(wanted)) < 2 or not set(wanted) <= set(free):
             raise ValueError(f"searched must name at least two of {', '.join(free)}, got {wanted!r}")
         searched = np.array([i for i in searched if names[i] in wanted])
-    return SearchSpace(list(names), np.array(start), np.array(scales), searched, reference, rival, weights, bends)
+    return SearchSpace(names, np.array(start), np.array(scales), searched, reference, bends)

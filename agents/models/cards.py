@@ -43,12 +43,11 @@ def stored_for(name: str) -> Problems:
 
 
 def card_path(name: str, task: Task) -> Path:
-    """Where the card of the stored model is, if there is one; what limits the pulls counts: a budget, a price, a delta.
+    """Where the card of the stored model is, if there is one; what limits the pulls counts: a budget or a price.
 
     A network for tasks with a price serves those with a delta.
     """
-    certified = name == "evolved" and by_certificate(task)
-    end = "budget" if task.budget is not None else "delta" if certified else "cost"
+    end = "budget" if task.budget is not None else "cost"
     *own, last = (FOLDER / f"{name}-{one}-{end}.json" for one in _serving(PROBLEMS.find(task.problem)))
     return next((path for path in own if path.is_file()), last)
 
@@ -66,7 +65,7 @@ def _described(name: str, stem: str) -> str:
     """What a stored model is for, in words, of the name of its card, as "topk-budget"."""
     problem, _, end = stem.rpartition("-")
     prices = "a price of pulls" if name == "evolved" else "a price of pulls or a delta"
-    words = {"budget": "a budget", "delta": "a delta", "cost": prices}[end]
+    words = {"budget": "a budget", "cost": prices}[end]
     return f"{({kind.lower(): kind for kind in PROBLEMS}).get(problem, problem)} with {words}"
 
 
@@ -96,9 +95,11 @@ def _instead(name: str, problem: str, task: Task) -> str:
     Args:
         name: of the model. problem: as the command line takes it. task: what it is to solve.
     """
+    if by_certificate(task):
+        return "the agent evidence needs none"
     if name != "evolved" and card_path("evolved", task).is_file():
         return "the agent evolved has one"
-    limits = {"budget": task.budget, "pull-cost": task.pull_cost or None, "delta": task.delta}
+    limits = {"budget": task.budget, "pull-cost": task.pull_cost or None}
     [limit, value] = next(((one, x) for one, x in limits.items() if x is not None), ("budget", 200))
     command = f"bandit-envs train {problem} --algorithm evolved --{limit} {value:g} --out evolved"
     less = "" if name == "evolved" else f"; where both have been trained, it has lost less than {name}"

@@ -207,8 +207,9 @@ class Racing(SetPolicy):
 
     def stops_after(self, memory: Memory, slots: Ints) -> Bools:
         """The stopping rule, (S,): m arms are selected, none is undecided, or R rounds are over."""
-        over = (memory.A[slots].sum(axis=1) == self.k) | ~memory.S[slots].any(axis=1)
-        return over | (memory.round[slots] == self.rules.R) & (not self.beyond)
+        over: Bools = (memory.A[slots].sum(axis=1) == self.k) | ~memory.S[slots].any(axis=1)
+        over |= (memory.round[slots] == self.rules.R) & (not self.beyond)
+        return over
 
     def proceed(self, observation: Observation, memory: Memory, slots: Ints) -> None:
         over = self.stops_after(memory, slots)

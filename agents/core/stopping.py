@@ -1,0 +1,100 @@
+"""The stopping rule of all agents that stop with a certificate: when it is looked at, and what a look finds.
+
+A certificate holds at all times at once, so that looking at it less often is always valid.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandit_envs import inlined, nearest_way, part, view
+
+from .agent import Floats
+
+__all__ = ["LOOKS", "MANY", "Certificate", "for_many", "is_certified", "lacking", "next_look"]
+
+LOOKS = 200  # between two looks, the pulls grow by 1 / LOOKS ..
+MANY = 128  # .. or by (K / MANY)^2, as a look takes O(K); or by 1
+
+
+class Certificate(NamedTuple):
+    """The certifier of the problem, one that only decides where that is quicker, and room for it."""
+
+    address: int
+    numbers: Floats
+    room: Floats
+    inside: Any  # (K,) int8, the answer
+    out: Floats  # (2 + 3 K,)
+    need: float  # ln(1 / delta); inf: it does not stop
+    nominal: bool  # stop where the evidence exceeds ln((1 + ln t) / delta)
+    quick: bool  # it only decides
+
+
+@inlined
+def for_many(K):
+    """How many pulls a step of O(K) is worth: of few arms none."""
+    return K * K // MANY**2
+
+
+@inlined
+def next_look(t, K):
+    """The pulls at the first look after one at t pulls."""
+    return t + max(1, for_many(K), t // LOOKS)
+
+
+@part
+def is_certified(shown, e, t, state, certificate):
+    """Whether the plug-in answer of episode e, of t pulls, is right with probability 1 - delta.
+
+    Args:
+        shown: what the episodes have shown, a `Samples` or a struct with its fields.
+        state: of the episode, a record. `first` and `second` are the way to be wrong that is looked at first; `arm`
+            becomes the arm of the way that was found, the one with fewer pulls.
+    """
+    need, out = certificate.need, certificate.out
+    if need == math.inf:
+        return False
+    if certificate.nominal:
+        need += math.log1p(math.log(t))
+    certificate.inside[0] = -1
+    out[1], out[3] = state.first, state.second
+    nearest_way(
+        certificate.address,
+        shown.pulls[e],
+        shown.mean[e],
+        shown.variance[e],
+        certificate.inside,
+        certificate.numbers,
+        certificate.room,
+        out,
+    )
+    if certificate.quick:
+        state.first, state.second, state.arm = out[1], out[3], np.int64(out[2])
+    else:  # the number of the arms that move, and then these
+        last = shown.pulls.shape[1] - 1  # a routine of a user's own may name any
+        arm, other = min(max(np.int64(out[2]), 0), last), min(max(np.int64(out[2 + (out[1] > 1.0)]), 0), last)
+        state.arm = arm if shown.pulls[e, arm] <= shown.pulls[e, other] else other
+    return out[0] >= need
+
+
+@view
+def lacking(pulls, state, t, force, least):
+    """The arm with the fewest pulls, where they are fewer than sqrt(t) - K / 2, or than this times `force`; else -1.
+
+    [Garivier & Kaufmann 2016]
+
+    Args:
+        pulls: of one episode, (K,). state: a record; `fewest`: of an arm, when this was looked up last. t: all pulls.
+        force: see above. least: an arm with fewer pulls than this is lacking too.
+    """
+    wanted = max(force * (math.sqrt(float(t)) - 0.5 * len(pulls)), least)
+    if state.fewest >= wanted:
+        return -1
+    rare = 0
+    for i in range(len(pulls)):
+        rare = i if pulls[i] < pulls[rare] else rare
+    state.fewest = float(pulls[rare])
+    return rare if state.fewest < wanted else -1
