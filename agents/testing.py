@@ -1,0 +1,501 @@
+"""Checks of an agent: those that all agents of this package pass, for the tests of an agent of your own.
+
+    from agents.testing import parametrize_with_checks
+
+    @parametrize_with_checks(["stranger.agents:NearestFirst", "stranger.agents:BothSides"])
+    def test_agents(agent, check):
+        check(agent)
+
+`check_agent` makes all checks at once. An agent may be anything that `agents.make` takes.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import pickle
+import random
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from bandit_envs import PROBLEMS, Task
+
+from .catalogue import make
+from .core.agent import Agent
+from .core.optional import require
+from .evaluation.run import evaluate
+
+__all__ = ["CHECKS", "check_agent", "parametrize_with_checks"]
+
+ROOT, EPISODES = 7, 4  # the episodes that are played
+LARGEST = 50  # number of arms that are relabelled
+LONGEST = 5000  # actions of an episode, after which it is given up
+RULES: tuple[dict[str, Any], ...] = ({"budget": 60}, {"delta": 0.1, "max_pulls": 300})
+# Oracles need a fixed instance.
+ARMS: tuple[dict[str, Any], ...] = ({"sampler": {"arms": 5}}, {"law": "bernoulli", "mean": [0.1, 0.3, 0.45, 0.6, 0.9]})
+# Of an agent that is right with probability .9, more than 40 of 200 answers are wrong with probability 2e-5.
+MANY, DELTA, MOST_WRONG = 200, 0.1, 40
+
+
+class Case(NamedTuple):
+    """A task of an agent.
+
+    Attributes:
+        agent: what `agents.make` takes. env_id: of the environment. kwargs: its keyword arguments, but for `actions`
+            and `observation`. observation: the form that the agent reads.
+    """
+
+    agent: Any
+    env_id: str
+    kwargs: dict[str, Any]
+    observation: str
+
+    def __str__(self) -> str:
+        return f"{_named(self.agent)} on {self.env_id} with {self.kwargs}"
+
+    @property
+    def task(self) -> Task:
+        """Of the environment."""
+        try:
+            task: Task = _task_of(self.env_id, self.observation, repr(self.kwargs))
+        except (ValueError, SyntaxError):  # keyword arguments that are no literals
+            task = self.envs(1).unwrapped.task
+        return task
+
+    def envs(self, slots: int, **changed: Any) -> Any:
+        """A vector environment."""
+        forms: dict[str, Any] = {"actions": "full", "observation": self.observation}
+        forms |= {"autoreset_mode": AutoresetMode.DISABLED} | self.kwargs | changed
+        return gym.make_vec(self.env_id, slots, **forms)
+
+    def env(self, **changed: Any) -> Any:
+        """A single environment."""
+        return gym.make(self.env_id, **{"actions": "full", "observation": self.observation} | self.kwargs | changed)
+
+    def replaced(self, **changed: Any) -> Case | None:
+        """The same with other keyword arguments; None where the agent refuses that task."""
+        other = self._replace(kwargs=self.kwargs | changed)
+        return other if _takes(other) else None
+
+
+class Steps(NamedTuple):
+    """An episode: its actions (arm, times) but the last where that only answers, and its answer."""
+
+    actions: list[tuple[int, int]]
+    answer: list[int]
+    score: float
+
+    @property
+    def arms(self) -> list[int]:
+        """The arms, each as often as it was pulled."""
+        return [arm for arm, times in self.actions for _ in range(times)]
+
+
+def _named(agent: Any) -> str:
+    return agent if isinstance(agent, str) else getattr(agent, "__qualname__", repr(agent))
+
+
+def _takes(case: Case) -> bool:
+    """Whether the agent takes the task."""
+    try:
+        made(case, case.task)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=256)
+def _task_of(env_id: str, observation: str, kwargs: str) -> Any:
+    """The task of an environment, which takes long to make."""
+    forms: dict[str, Any] = {"actions": "full", "observation": observation, **ast.literal_eval(kwargs)}
+    made: Any = gym.make_vec(env_id, 1, **forms)
+    return made.unwrapped.task
+
+
+def made(case: Case, env: Any) -> Any:
+    """The agent, without warnings of parameters that have no effect."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make(case.agent, env)
+
+
+def cases_of(agent: Any, env: Any = None) -> list[Case]:
+    """Tasks that the agent takes.
+
+    Args:
+        agent: what `agents.make` takes. env: an environment, whose task is the only one; None: each problem with five
+            random arms, with a budget and with a delta.
+
+    Raises:
+        AssertionError: if there is none, with the reason of the first refusal.
+    """
+    found, refusals = list[Case](), list[str]()
+
+    def take(env_id: str, rules: Mapping[str, Any]) -> bool:
+        for observation in ("statistics", "history"):
+            case = Case(agent, env_id, dict(rules), observation)
+            try:
+                # An oracle is told the truth by an environment with a fixed instance.
+                policy = made(case, case.envs(1) if "mean" in rules.get("instance", ()) else case.task)
+            except (ValueError, TypeError) as error:
+                refusals.append(f"{env_id} with {rules}: {error}")
+                continue
+            if not isinstance(policy, Agent):
+                raise AssertionError(f"{_named(agent)} is no agents.Agent: a model is tried by agents.evaluate")
+            found.append(case)
+            return True
+        return False
+
+    if env is None:
+        for name, kind in PROBLEMS.items():
+            tolerance = {"epsilon": 0.1} if "epsilon" in kind.parameters else {}
+            for rules in RULES:
+                arms = ({"instance": instance} for instance in ARMS) if name != "Feasible" else ({},)
+                any(take(f"bandit_envs/{name}-v0", one | tolerance | rules) for one in arms)
+    else:
+        spec = env.spec if env.spec is not None else env.unwrapped.spec
+        take(spec.id, {name: value for name, value in spec.kwargs.items() if name not in _FORMS})
+    if not found:
+        told = next((one for one in refusals if " solves " not in one), refusals[0])
+        raise AssertionError(f"{_named(agent)} takes no task: {told}")
+    return found
+
+
+_FORMS = ("actions", "observation", "render_mode", "num_envs", "vectorization_mode", "autoreset_mode", "copy")
+
+
+def _part(action: Any, e: Any) -> tuple[int, int]:
+    """The arm and the number of pulls of episode e."""
+    return (int(action["arm"][e]), int(action["times"][e])) if isinstance(action, dict) else (int(action[e]), 1)
+
+
+def _left(task: Any, observation: Any) -> Any:
+    """How many pulls are left, (E,)."""
+    counts = observation["pulls"] if "pulls" in observation else observation["length"]
+    spent = counts.reshape(len(counts), -1).sum(axis=1) // (task.D if task.pull == "coordinate" else 1)
+    limits = [one for one in (task.budget, task.max_pulls) if one is not None]
+    return np.maximum(min(limits, default=LONGEST**2) - spent, 0)
+
+
+def _pulled(task: Any, action: tuple[int, int], left: int) -> list[tuple[int, int]]:
+    """The action as it is counted: with no more pulls than are left, and not at all where it only answers."""
+    arm, times = action
+    return [(arm, min(times, int(left)))] if arm != task.stop and left > 0 else []
+
+
+def _ended(one: Steps, info: Mapping[str, Any], truncated: bool) -> Steps:
+    """An episode with its end. One that was cut has the plug-in answer, and not that of the agent."""
+    return one._replace(
+        answer=[] if truncated else np.asarray(info["answer"]).astype(int).tolist(),
+        score=0.0 if truncated else float(info["score"]),
+    )
+
+
+def steps(case: Case, agent: Any, envs: Any, episodes: Sequence[int], forget: bool = False) -> list[Steps]:
+    """Play episodes side by side through `predict`.
+
+    Args:
+        case: of the agent. agent: made for `envs`. envs: with a slot for each episode. episodes: their numbers.
+        forget: hand in no memory at the tenth action.
+
+    Raises:
+        AssertionError: for an action that the environment refuses, and an episode that does not end.
+    """
+    n, task = len(episodes), envs.unwrapped.task
+    observation, _ = envs.reset(seed=ROOT, options={"episode": np.array(episodes)})
+    state, live, made = None, np.ones(n, bool), [Steps([], [], 0.0) for _ in range(n)]
+    for count in range(LONGEST):
+        action, state = agent.predict(observation, None if forget and count == 10 else state)
+        left = _left(task, observation)
+        try:
+            observation, _, terminated, truncated, info = envs.step(action)
+        except Exception as error:
+            raise AssertionError(f"{case}: action {count} of episodes {list(episodes)} is refused: {error}") from error
+        over = terminated | truncated
+        for e in np.flatnonzero(live):
+            made[e].actions.extend(_pulled(task, _part(action, e), left[e]))
+            if over[e]:
+                made[e] = _ended(made[e], {name: info[name][e] for name in ("answer", "score")}, truncated[e])
+        live &= ~over
+        if not live.any():
+            return made
+    raise AssertionError(f"{case}: episode {episodes[int(np.argmax(live))]} has not ended after {LONGEST} actions")
+
+
+def played(case: Case, episodes: Sequence[int] = range(EPISODES), **changed: Any) -> list[Steps]:
+    """Episodes of a fresh agent in a fresh vector environment."""
+    envs = case.envs(len(episodes), **changed)
+    return steps(case, made(case, envs), envs, episodes)
+
+
+def same(case: Case, found: Sequence[Steps], wanted: Sequence[Steps], ways: str) -> None:
+    """Compare episodes that were played in two ways.
+
+    Raises:
+        AssertionError: naming the first difference, and how to see it.
+    """
+    for e, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        if one == other:
+            continue
+        at = next((t for t, pair in enumerate(zip(one.actions, other.actions, strict=False)) if pair[0] != pair[1]), -1)
+        if at < 0:
+            at = min(len(one.actions), len(other.actions))
+        told = [f"action {at} is {x.actions[at : at + 1] or 'the end'}, the answer {x.answer}" for x in (one, other)]
+        raise AssertionError(
+            f"{case}: episode {e} is not the same {ways}: {told[0]}, and {told[1]} (arm and times). To see it: "
+            f"env = gym.make({case.env_id!r}, actions='full', observation={case.observation!r}, **{case.kwargs}); "
+            f"env.reset(seed={ROOT}, options={{'episode': {e}}})"
+        )
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def check_single_is_batch(case: Case) -> None:
+    """An episode alone, in a single environment, is as beside others."""
+    env = case.env()
+    agent, task, alone = made(case, env), env.unwrapped.task, []
+    for e in range(EPISODES):
+        observation, _ = env.reset(seed=ROOT, options={"episode": e})
+        state, one, over = None, Steps([], [], 0.0), False
+        while not over:
+            action, state = agent.predict(observation, state)
+            batch = {name: np.asarray(array)[None] for name, array in observation.items()}
+            pulled = (action["arm"], action["times"]) if isinstance(action, dict) else (action, 1)
+            one.actions.extend(_pulled(task, (int(pulled[0]), int(pulled[1])), _left(task, batch)[0]))
+            observation, _, terminated, truncated, info = env.step(action)
+            over = terminated or truncated
+        alone.append(_ended(one, info, truncated))
+    same(case, alone, played(case), "alone and beside others")
+
+
+def check_order_of_the_batch(case: Case) -> None:
+    """The place of an episode in a batch changes nothing."""
+    order = list(reversed(range(EPISODES)))
+    same(case, played(case, order)[::-1], played(case), "in another order of the batch")
+
+
+def check_evaluate(case: Case) -> None:
+    """`evaluate`, which plays agents in compiled code, makes the same pulls and gives the same answers."""
+    result = evaluate(
+        {"agent": case.agent}, case.env_id, episodes=EPISODES, seed=ROOT, env_kwargs=case.kwargs, progress=False
+    )
+    wanted, K = played(case), case.task.K
+    rows = result.episodes.sort_values("episode")
+    scores = np.where(rows["truncated"], 0.0, rows["score"]).tolist()
+    found = list(zip(rows["total_pulls"].astype(int).tolist(), scores, strict=True))
+    counts = [(len(one.arms), one.score) for one in wanted]
+    pulls = np.sum([np.bincount(one.arms, minlength=K) for one in wanted], axis=0)
+    hint = "if the agent has `played`, it must decide as `choose` does"
+    if found != counts:
+        e = next(e for e in range(EPISODES) if found[e] != counts[e])
+        raise AssertionError(
+            f"{case}: by evaluate episode {e} has {found[e][0]} pulls and the score {found[e][1]}, by predict "
+            f"{counts[e][0]} and {counts[e][1]}: {hint}"
+        )
+    if case.task.pull == "arm" and not np.array_equal(result.runs[0].pulls.ravel(), pulls):
+        raise AssertionError(
+            f"{case}: by evaluate the arms are pulled {result.runs[0].pulls.ravel().tolist()} times in all, by predict "
+            f"{pulls.tolist()} times: {hint}"
+        )
+
+
+def check_actions_arm(case: Case) -> None:
+    """With actions="arm" the same arms are pulled, unless bulk pulls, which become repetitions, have other samples."""
+    found, wanted = played(case, actions="arm"), played(case)
+    if all(times == 1 for one in wanted for _, times in one.actions):
+        for one, other in zip(found, wanted, strict=True):
+            if one.actions != other.actions:
+                raise AssertionError(f"{case}: actions='arm' has the pulls {one.actions}, not {other.actions}")
+
+
+def check_repeats(case: Case) -> None:
+    """A second run is the same: no random numbers but those of `public_seed`, nothing kept in the agent."""
+    envs = case.envs(EPISODES)
+    agent = made(case, envs)
+    first = steps(case, agent, envs, range(EPISODES))
+    same(case, steps(case, agent, envs, range(EPISODES)), first, "when it is played again by the same agent")
+    same(case, played(case), first, "when it is played by a new agent")
+
+
+def check_no_global_state(case: Case) -> None:
+    """The global generators of `random` and NumPy are left as they are, and change nothing."""
+    before = random.getstate(), pickle.dumps(np.random.get_state())  # noqa: NPY002
+    first = played(case)
+    if before != (random.getstate(), pickle.dumps(np.random.get_state())):  # noqa: NPY002
+        raise AssertionError(f"{case}: it draws from the global generator of random or of numpy.random")
+    try:
+        random.seed(1)
+        np.random.seed(1)  # noqa: NPY002
+        same(case, played(case), first, "under another seed of the global generators")
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(pickle.loads(before[1]))  # noqa: NPY002
+
+
+def check_pickles(case: Case) -> None:
+    """Copies and pickles of the agent and its memory, in the middle of an episode, go on as it does."""
+    envs = case.envs(EPISODES)
+    agent = made(case, envs)
+    observation, _ = envs.reset(seed=ROOT)
+    state = None
+    for _ in range(12):
+        action, state = agent.predict(observation, state)
+        observation, *_ = envs.step(action)
+    try:
+        copies = [pickle.loads(pickle.dumps((agent, state))), copy.deepcopy((agent, state))]
+    except Exception as error:
+        raise AssertionError(f"{case}: the agent or its memory cannot be pickled or copied: {error}") from error
+    wanted, _ = agent.predict(observation, copy.deepcopy(state))
+    for kind, (other, kept) in zip(("a pickle", "a deep copy"), copies, strict=True):
+        found, _ = other.predict(observation, kept)
+        if not all(np.array_equal(found[part], wanted[part]) for part in ("arm", "times", "answer")):
+            raise AssertionError(f"{case}: {kind} of the agent and its memory chooses {found}, and the agent {wanted}")
+
+
+def check_ties(case: Case) -> None:
+    """Arms that all yield the same number: every action is possible, and episodes end with an answer."""
+    alike = case.replaced(instance={"law": "bernoulli", "mean": [1.0] * 5})
+    if alike is not None:
+        played(alike)
+
+
+def check_two_arms(case: Case) -> None:
+    """Two arms."""
+    two = case.replaced(instance={"sampler": {"arms": 2}})
+    if two is not None:
+        check_single_is_batch(two)
+
+
+def check_short_budget(case: Case) -> None:
+    """A budget of fewer pulls than there are arms, and of one."""
+    for budget in (1, 3):
+        short = case.replaced(budget=budget) if "budget" in case.kwargs else None
+        if short is not None:
+            check_single_is_batch(short)
+
+
+def check_relabelled_arms(case: Case) -> None:
+    """The answer goes along with the arms when they change their places."""
+    envs, K = case.envs(EPISODES), case.task.K
+    if case.observation != "statistics" or case.task.D > 1 or K > LARGEST:
+        return
+    agent = made(case, envs)
+    observation, _ = envs.reset(seed=ROOT)
+    for arm in range(K):
+        for _ in range(5 + arm):  # no ties
+            observation, *_ = envs.step(_pull(envs, arm))
+    observation = {name: array.copy() for name, array in observation.items()}
+    observation["mean"] += np.linspace(0.0, 0.01, K)
+    observation["total"] = observation["mean"] * observation["pulls"]
+    order = np.random.default_rng(0).permutation(K)
+    moved = {name: array[:, order] if array.shape[1:] == (K,) else array for name, array in observation.items()}
+    found, wanted = agent.recommend(moved), agent.recommend(observation)[:, order]
+    if not np.array_equal(found, wanted):
+        e = int(np.argmax((found != wanted).any(axis=1)))
+        raise AssertionError(
+            f"{case}: the means {moved['mean'][e]} are answered by {found[e].astype(int)}, and the same in another "
+            f"order by {wanted[e].astype(int)}"
+        )
+
+
+def _pull(envs: Any, arm: int) -> dict[str, Any]:
+    n, K = envs.num_envs, envs.unwrapped.task.K
+    return {"arm": np.full(n, arm), "times": np.ones(n, np.int64), "answer": np.zeros((n, K), np.int8)}
+
+
+def check_errors_within_delta(case: Case) -> None:
+    """An agent that stops by itself: of 200 answers at most 40 are wrong at delta = .1, the others are few."""
+    if "delta" not in case.kwargs or "budget" in case.kwargs:
+        return
+    gaps = {"law": "bernoulli", "mean": [0.9, 0.7, 0.3, 0.2, 0.1]}
+    easy = case.replaced(instance=gaps, delta=DELTA, max_pulls=20000) or case
+    if not getattr(made(easy, easy.envs(1)), "stops", False):
+        return
+    rows = evaluate(
+        {"agent": easy.agent}, easy.env_id, episodes=MANY, seed=ROOT, env_kwargs=easy.kwargs, progress=False
+    ).episodes
+    wrong = int((~rows["correct"] & ~rows["truncated"]).sum())
+    if wrong > MOST_WRONG:
+        raise AssertionError(f"{easy}: it stops by itself, and {wrong} of {MANY} answers are wrong at delta = {DELTA}")
+
+
+CHECKS: tuple[Callable[[Case], None], ...] = (
+    check_single_is_batch,
+    check_order_of_the_batch,
+    check_evaluate,
+    check_actions_arm,
+    check_repeats,
+    check_no_global_state,
+    check_pickles,
+    check_ties,
+    check_two_arms,
+    check_short_budget,
+    check_relabelled_arms,
+    check_errors_within_delta,
+)
+
+
+def _run(agent: Any, check: Callable[[Case], None], env: Any = None) -> None:
+    """One check, on all tasks of the agent."""
+    for case in cases_of(agent, env):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            try:
+                check(case)
+            except AssertionError as error:
+                raise AssertionError(f"{check.__name__}: {error}") from error
+            except Exception as error:
+                told = f"{type(error).__name__}: {error}"
+                raise AssertionError(f"{check.__name__}: {case}: {told}") from error
+
+
+def check_agent(agent: Any, env: Any = None) -> None:
+    """Make all checks of an agent.
+
+    Args:
+        agent: a name, a class, a function of a task, as `agents.make` takes it.
+        env: an environment, whose task is the only one; None: each problem with five random arms, with a budget of 60
+            and with a delta of .1, as far as the agent takes it.
+
+    Raises:
+        AssertionError: naming the first check that fails, what is wrong, and how to see it.
+    """
+    for check in CHECKS:
+        _run(agent, check, env)
+
+
+def parametrize_with_checks(
+    agents: Sequence[Any], *, expected_failed_checks: Mapping[str, str] | None = None, env: Any = None
+) -> Any:
+    """A decorator for a pytest function of `agent` and `check`: it is called with each agent and each check.
+
+    Args:
+        agents: names, classes or functions, as `agents.make` takes them.
+        expected_failed_checks: {name of a check: why it fails}: these are marked as expected failures, strictly.
+        env: as for `check_agent`.
+
+    Raises:
+        ValueError: for a check that does not exist. ImportError: without pytest.
+    """
+    pytest: Any = require("pytest", "parametrize_with_checks", "tests")
+    known, failing = [check.__name__ for check in CHECKS], dict(expected_failed_checks or {})
+    if unknown := sorted(set(failing) - set(known)):
+        raise ValueError(f"expected_failed_checks must name checks of {', '.join(known)}, got {unknown[0]!r:.200}")
+
+    def parameters() -> Iterator[Any]:
+        for agent in agents:
+            for check in CHECKS:
+                name = check.__name__
+                marks = [pytest.mark.xfail(reason=failing[name], strict=True)] if name in failing else []
+                yield pytest.param(
+                    agent, functools.partial(_run, check=check, env=env), id=f"{_named(agent)}-{name}", marks=marks
+                )
+
+    return pytest.mark.parametrize(("agent", "check"), list(parameters()))

@@ -1,0 +1,291 @@
+"""Agents, problems and distributions of this package pass the checks for strangers'; broken ones fail them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agents
+from agents import Agent
+from agents.catalogue import LEARNED
+from agents.core import ALL_PROBLEMS
+from agents.testing import CHECKS, check_agent, parametrize_with_checks
+from bandit_envs import PROBLEMS, Bernoulli, SetProblem
+from bandit_envs.testing import check_distribution, check_problem
+
+
+@parametrize_with_checks([name for name in agents.names() if name not in LEARNED])
+def test_agents(agent: Any, check: Any) -> None:
+    check(agent)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_problems(problem: str) -> None:
+    check_problem(problem)
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [
+        {"law": "bernoulli", "mean": [0.1, 0.5, 1.0]},
+        {"law": "gaussian", "mean": [0, 1], "sd": 2},
+        {"law": "uniform", "mean": [0.0, 1.0], "width": 2},
+        {"law": "categorical", "values": [1, 2, 5], "probabilities": [[0.2, 0.3, 0.5], [0.5, 0.5, 0]]},
+        {"law": "resampled", "rows": [[1, 2, 2], [0, 4]]},
+        {"law": "tabulated", "quantiles": [[0, 1, 4], [1, 1, 2]]},
+        "dose-finding",
+    ],
+)
+def test_distributions(arms: Any) -> None:
+    check_distribution(arms)
+
+
+# --- broken agents ----------------------------------------------------------------------------------------------------
+
+
+class Sound(Agent):
+    """It pulls the arms in turn."""
+
+    name, solves = "sound", ALL_PROBLEMS
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return observation["pulls"].sum(axis=1) % self.task.K
+
+
+class OneForAll(Sound):
+    """Every episode gets what the first one of the batch needs."""
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return np.full(len(observation["pulls"]), observation["mean"][0].argmin())
+
+
+class Counting(Sound):
+    """It counts its calls in the agent."""
+
+    calls = 0
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        self.calls += 1
+        return np.full(len(observation["pulls"]), self.calls % self.task.K)
+
+
+class Global(Sound):
+    """It draws from the global generator of `random`."""
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return np.array([random.randrange(self.task.K) for _ in observation["pulls"]])
+
+
+class Unpickled(Sound):
+    """A function in its memory cannot be pickled."""
+
+    def remember(self, observation: Any) -> Any:
+        return {"next": lambda t: t % self.task.K, "E": np.zeros(len(observation["pulls"]))}
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return np.array([state["next"](t) for t in observation["pulls"].sum(axis=1)])
+
+
+class NoTies(Sound):
+    """It stumbles where all means are equal."""
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        arms = super().choose(observation, state)
+        alike = observation["mean"].max(axis=1) == observation["mean"].min(axis=1)
+        return np.where(alike & (observation["pulls"].min(axis=1) > 2), -1, arms)
+
+
+class ThreeArms(Sound):
+    """It looks at the third-best arm."""
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        np.partition(observation["mean"], 2, axis=1)
+        return super().choose(observation, state)
+
+
+class LongBudget(Sound):
+    """It counts on as many pulls as there are arms."""
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        np.ones(self.task.budget)[self.task.K - 1]
+        return super().choose(observation, state)
+
+
+class FirstOnly(Sound):
+    """It always answers the first arm, and no other."""
+
+    def recommend(self, observation: Any, state: Any = None, slots: Any = None) -> Any:
+        answer = super().recommend(observation, state, slots)
+        answer[:] = np.arange(answer.shape[-1]) == 0
+        return answer
+
+
+class TooSoon(Sound):
+    """It stops after one pull of each arm, and says that it is right with probability 1 - delta."""
+
+    stops = True
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        over = observation["pulls"].min(axis=1) > 0
+        return np.where(over, self.task.stop, super().choose(observation, state))
+
+
+class PlaysOtherwise(Sound):
+    """Where `evaluate` plays it, it chooses other arms."""
+
+    plays = True  # type: ignore[assignment]
+
+    def played(self, simulation: Any, quiet: Any, observation: Any, state: Any) -> Any:
+        return np.zeros(len(observation["pulls"]), np.int64)
+
+
+BROKEN = {
+    OneForAll: "check_single_is_batch",
+    Counting: "check_repeats",
+    Global: "check_no_global_state",
+    Unpickled: "check_pickles",
+    NoTies: "check_ties",
+    ThreeArms: "check_two_arms",
+    LongBudget: "check_short_budget",
+    FirstOnly: "check_relabelled_arms",
+    TooSoon: "check_errors_within_delta",
+    PlaysOtherwise: "check_evaluate",
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_each_broken_agent_is_found_by_the_check_of_its_fault(kind: Any) -> None:
+    env = gym.make(
+        "bandit_envs/Threshold-v0",
+        instance={"sampler": {"arms": 5}},
+        **({"delta": 0.1, "max_pulls": 60} if kind is TooSoon else {"budget": 60}),
+    )
+    [check] = [check for check in CHECKS if check.__name__ == BROKEN[kind]]
+    from agents.testing import _run
+
+    with pytest.raises(AssertionError, match=f"{BROKEN[kind]}: .*Threshold"):
+        _run(kind, check, env)
+    with pytest.raises(AssertionError, match="check_"):
+        check_agent(kind, env)
+
+
+def test_a_sound_agent_passes() -> None:
+    check_agent(Sound)
+    check_agent("lsa", gym.make("bandit_envs/Threshold-v0", budget=80, threshold=0.4))
+
+
+def test_what_cannot_be_checked() -> None:
+    with pytest.raises(AssertionError, match=r"lsa takes no task.*TopK"):
+        check_agent("lsa", gym.make("bandit_envs/TopK-v0"))
+    with pytest.raises(ValueError, match=r"check_ties.*'check_tie'"):
+        parametrize_with_checks(["lsa"], expected_failed_checks={"check_tie": "no reason"})
+
+
+# --- broken problems and distributions --------------------------------------------------------------------------------
+
+
+class Positive(SetProblem):
+    """All arms with a mean above 1/2."""
+
+    name = "Positive"
+
+    def margin(self, means: Any) -> Any:
+        return np.asarray(means) - 0.5
+
+
+class ByPlace(Positive):
+    name = "ByPlace"
+
+    def margin(self, means: Any) -> Any:
+        return super().margin(means) + 0.2 * (np.arange(np.asarray(means).shape[-1]) == 0)
+
+
+class OfTheBatch(Positive):
+    name = "OfTheBatch"
+
+    def margin(self, means: Any) -> Any:
+        return np.asarray(means) - np.nanmean(means)
+
+
+class WrongAnswer(Positive):
+    name = "WrongAnswer"
+
+    def right_answer(self, means: Any) -> Any:
+        return ~self.plug_in(means)
+
+
+class Unequal(Positive):
+    name = "Unequal"
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class NotLocal(Positive):
+    name, local = "NotLocal", True
+
+    def margin(self, means: Any) -> Any:
+        means = np.asarray(means)
+        return means - means.mean(axis=-1, keepdims=True)
+
+
+class Seen(Positive):
+    name = "Seen"
+
+    def plug_in(self, means: Any) -> Any:
+        return ~(np.asarray(means) < 0.5)  # NaN is in it
+
+
+@pytest.mark.parametrize(
+    ("kind", "check"),
+    [
+        (ByPlace, "check_relabelled_arms"),
+        (OfTheBatch, "check_single_is_batch"),
+        (WrongAnswer, "check_right_answer"),
+        (Unequal, "check_pickles"),
+        (NotLocal, "local = True"),
+        (Seen, "check_ties"),
+    ],
+)
+def test_each_broken_problem_is_found(kind: Any, check: str) -> None:
+    with pytest.raises(AssertionError, match=check):
+        check_problem(kind)
+
+
+def test_a_sound_problem_passes() -> None:
+    check_problem(Positive)
+
+
+class Shifted(Bernoulli):
+    law = "shifted"
+
+    def __init__(self, mean: Any) -> None:
+        super().__init__(mean)
+        self.means = np.minimum(self.means + 0.05, 1.0)
+
+
+class Wide(Bernoulli):
+    law = "wide"
+
+    def __init__(self, mean: Any) -> None:
+        super().__init__(mean)
+        self.variances = 2 * self.variances
+
+
+@pytest.mark.parametrize(("kind", "said"), [(Shifted, "mean"), (Wide, "standard deviation")])
+def test_each_broken_distribution_is_found(kind: Any, said: str) -> None:
+    with pytest.raises(AssertionError, match=said):
+        check_distribution(kind([0.2, 0.5]))
+
+
+def test_what_is_no_distribution() -> None:
+    with pytest.raises(AssertionError, match="sampler"):
+        check_distribution("sampler(arms=3)")
+    with pytest.raises(AssertionError, match="no arms"):
+        check_distribution({"law": "nothing"})
