@@ -39,6 +39,7 @@ ORDER: dict[str, list[str]] = {
         "episodes rendering",
         "env",
         "vector",
+        "testing",
         "__init__",
     ],
     "agents": [
@@ -54,7 +55,7 @@ ORDER: dict[str, list[str]] = {
         "evaluation session",
         "evolved.candidates evolved.search evolved.space",
         "evolved.evolution evolved.__init__ learned figures",
-        "pictures promises",
+        "pictures promises testing",
         "__init__",
         "cli",
         "__main__",
