@@ -61,7 +61,8 @@ def test_algorithms_learn_from_beliefs(algorithm: str) -> None:
         if algorithm == "maskable-ppo":
             model = contrib.MaskablePPO(MaskableEquivariantPolicy, vec_env(True), n_steps=30, batch_size=60)
         else:
-            model = contrib.RecurrentPPO("MlpLstmPolicy", vec_env(), n_steps=30, batch_size=60, **own)
+            own["policy_kwargs"] |= {"lstm_hidden_size": 8}
+            model = contrib.RecurrentPPO("MlpLstmPolicy", vec_env(), n_steps=30, batch_size=60, n_epochs=1, **own)
     before = [weight.clone() for weight in model.policy.parameters()]
     model.learn(480)
     assert any(not torch.equal(a, b) for a, b in zip(before, model.policy.parameters(), strict=True))

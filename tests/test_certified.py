@@ -554,8 +554,6 @@ def test_errors_of_networks_are_at_most_delta(cell: tuple[str, str, str, str, fl
     "cell",
     [
         ("best-arm-2", "gaussian", "uniform", "mixture", 0.1),
-        ("threshold-2", "gaussian", "uniform", "mixture", 0.01),
-        ("best-arm-2", "gaussian", "uniform", "mixture", 0.01),
         ("threshold-2", "bernoulli", "uniform", "mixture", 0.01),
     ],
     ids=str,

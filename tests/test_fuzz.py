@@ -14,9 +14,9 @@ def report(found: dict[int, str]) -> str:
 
 
 def test_odd_input_to_every_agent() -> None:
-    """Each agent on one of the problems that it solves."""
+    """Every third agent on one of the problems that it solves; all of them in the slow test."""
     chosen = {name: (i, name, actions) for i, name, actions in reversed(AGENTS) if i < 5}
-    found = fuzz(list(chosen.values()), 0, 800)
+    found = fuzz(list(chosen.values())[::3], 0, 300)
     assert not found, report(found)
 
 

@@ -78,17 +78,17 @@ def test_errors_are_at_most_delta(cell: Cell | TiltedCell) -> None:
     check(hostile.powered(cell), hostile.EPISODES, len(hostile.ALL), (*GOOD, hostile.NO_POWER))
 
 
-SAMPLE = np.random.default_rng(0).permutation([i for i, cell in enumerate(CELLS) if cell.promise != OUTSIDE])[:24]
+SAMPLE = np.random.default_rng(0).permutation([i for i, cell in enumerate(CELLS) if cell.promise != OUTSIDE])[:9]
 
 
 def test_a_sample_of_the_cells_has_power() -> None:
-    """Half of 24 cells have none by themselves. What stands for one is a cell of its own, of its agent and delta."""
+    """Some of 9 cells have none by themselves. What stands for one is a cell of its own, of its agent and delta."""
     cells = [CELLS[i] for i in SAMPLE]
     rows = hostile.run_all(cells, EPISODES, None)
     assert [row.cell for row in rows] == [cell.key for cell in cells]
-    assert sum(row.verdict == "within" for row in rows) >= 22
+    assert sum(row.verdict == "within" for row in rows) >= 8
     moved = [row for row in rows if row.played != row.cell]
-    assert len(moved) >= 6
+    assert len(moved) >= 2
     assert len({row.played for row in rows}) == len(rows)
     for row in moved:
         assert row.played not in {cell.key for cell in CELLS}

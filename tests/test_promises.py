@@ -104,7 +104,7 @@ def check(name: str, where: str, criterion: str, delta: float, episodes: int, mo
 def test_errors_are_at_most_delta(name: str) -> None:
     for where in INSTANCES:
         for criterion in CRITERIA:
-            check(name, where, criterion, 0.3, 100, 3000)
+            check(name, where, criterion, 0.3, 60, 2000)
 
 
 @pytest.mark.slow
