@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGES = ("bandit_envs", "agents", "tests")
 
 OPERATORS: dict[type[ast.AST], tuple[str, tuple[str, ...]]] = {
