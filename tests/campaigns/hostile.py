@@ -4,7 +4,7 @@ An error is an episode that the agent has ended by itself, not `max_pulls`, with
 cells are those of `hostile_cells`, where errors are counted, and of `hostile_tilted`, where small deltas are estimated
 by importance sampling.
 
-    python tests/campaigns/hostile.py --out rows.csv                   all cells, 10,000 episodes each; goes on where it ended
+    python tests/campaigns/hostile.py --out rows.csv                   all cells, 10,000 episodes each; goes on
     python tests/campaigns/hostile.py --cells Feasible "rows equal"    only cells whose key holds all of these texts
     python tests/campaigns/hostile.py --list                           the keys of the cells
     python tests/campaigns/hostile.py --report rows.csv                what has been found

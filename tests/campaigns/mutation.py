@@ -1,7 +1,7 @@
 """Do tests notice small mistakes in the code that guarantees rest on? A mutation run, for developers.
 
     python tests/campaigns/mutation.py --list                      what would be changed
-    python tests/campaigns/mutation.py --work DIR                  220 changes, one after the other; goes on where it was
+    python tests/campaigns/mutation.py --work DIR                  220 changes, one by one; goes on where it was
     python tests/campaigns/mutation.py --work DIR --only nearest   those in files whose path holds this text
     python tests/campaigns/mutation.py --work DIR --report         the table of what has been tried, in Markdown
 
@@ -9,7 +9,7 @@ Each mutant is the code with one change: another number, comparison or operator,
 a sign left out, branches exchanged, a statement removed. They are drawn by a fixed seed, from all files of `AREAS` by
 their size. Of each, the tests of its area are run, quickest first, in a copy of this folder, until one fails. The table
 of DIR, `mutants.csv`, says which. A mutant that no test catches is a hole in the tests, or it changes nothing that
-anybody can see: such ones are named, with the reason, in `tests/campaigns/mutation_equivalent.csv`, and not tried any more.
+anybody can see: such ones are named, with the reason, in `mutation_equivalent.csv` beside it, and not tried any more.
 
 Kernels that cannot contain the change are not compiled anew: in the copy, those of a file are stale where one of its
 functions uses what has been changed, over any number of steps.
