@@ -21,7 +21,7 @@ from .history import History
 from .instances import Instance, drawn
 from .lookahead import Lookahead
 from .observations import FEATURES, features
-from .problems import Problem, own
+from .problems import Problem
 from .setting import Setting, check_id
 from .simulator import ENDED, SPENT, UNCHECKED, Simulator
 from .task import Task
@@ -70,7 +70,7 @@ class FeatureTable:
             variance: (E, K) or (E, K, D). remaining: (E, 1).
         """
         task = self.task
-        margin = own.margin(self.problem, seen, (len(pulls), task.K))
+        margin = self.problem.margin(seen)
         features(
             pulls,
             np.repeat(margin, task.stop // task.K, axis=1),  # a row for each coordinate, where they are pulled
@@ -113,7 +113,7 @@ class Episodes:
         # One row of truth, means and parameters for all episodes, or a row for each.
         self.shared = fixed is not None and not setting.shuffle_arms
         if self.shared:
-            self.means, self.truth = arms.means[None], own.truth(self.problem, arms.means, (task.K,))[None]
+            self.means, self.truth = arms.means[None], self.problem.truth(arms.means)[None]
             self._rows = None
         else:
             self.means, self.truth = np.zeros((count, *arms.means.shape)), np.zeros((count, task.K))
@@ -188,7 +188,7 @@ class Episodes:
             table = np.take_along_axis(table, order[:, :, None], axis=1)
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
         self._rows[rows], self.means[rows] = table if self._split is None else self._split(table), means
-        self.truth[rows] = own.truth(self.problem, means, (len(rows), self.K))
+        self.truth[rows] = self.problem.truth(means)
 
     def state(self) -> list[NDArray[Any]]:
         """The arrays that change from step to step, for `restore` on other slots of the same setting."""
@@ -261,11 +261,11 @@ class Episodes:
             The answers (n, K), and what the problem's `verdict` tells of them.
         """
         answer = self._plug_in(rows) if answers is None else answers
-        return answer, own.verdict(self.problem, answer, self.truth if self.shared else self.truth[rows])
+        return answer, self.problem.verdict(answer, self.truth if self.shared else self.truth[rows])
 
     def _plug_in(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """The plug-in answers of the given slots."""
-        return own.plug_in(self.problem, self.seen(rows), (len(rows), self.K))
+        return self.problem.plug_in(self.seen(rows))
 
     def finish(self, rows: NDArray[np.int64], answers: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
         """Score the slots `rows` (n,) that have just ended, and add the scores to the simulator's rewards.

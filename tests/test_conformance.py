@@ -242,9 +242,20 @@ class Seen(Positive):
         return ~(np.asarray(means) < 0.5)  # NaN is in it
 
 
+class Sometimes(Positive):
+    """Two of some hundred arms have no margin."""
+
+    name = "Sometimes"
+
+    def margin(self, means: Any) -> Any:
+        means = np.asarray(means)
+        return np.where(means < 0.005, np.nan, means - 0.5)
+
+
 @pytest.mark.parametrize(
     ("kind", "check"),
     [
+        (Sometimes, "check_methods.*got NaN for the mean"),
         (ByPlace, "check_relabelled_arms"),
         (OfTheBatch, "check_single_is_batch"),
         (WrongAnswer, "check_right_answer"),

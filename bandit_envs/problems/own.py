@@ -1,7 +1,7 @@
-"""What a problem tells the environments, checked where the problem is one of a user's own.
+"""A problem of a user's own is tried out once, where an environment is made of it.
 
-Each function asks one method of the problem. A problem of this package is asked and no more; what another one tells
-must have the right shape and type, and an error that its code raises names the problem.
+What its methods tell must have the right shape and type, and an error that its code raises names the problem.
+`bandit_envs.testing.check_problem` tries more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..instances import Instance, Sampler
 from ..rng import ARMS_LIMIT
 from .base import Bools, Floats, Measure, Problem, TaskLike
 
-__all__ = ["certificate", "check", "margin", "plug_in", "truth", "try_out", "verdict"]
+__all__ = ["check", "try_out"]
 
 
 def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
@@ -31,73 +31,6 @@ def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = 
         problem.check(task, source)
     else:
         _ask(problem, "check", task, source)
-
-
-def truth(problem: Problem, means: Floats, shape: tuple[int, ...]) -> Floats:
-    """`Problem.truth` of true means: numbers of this shape, (..., K).
-
-    Raises:
-        ValueError: naming the problem and what is wrong; and as the problem, for means that it is not defined on.
-    """
-    if ours(problem):
-        return problem.truth(means)
-    return _defined(problem, "truth", shape, means)
-
-
-def margin(problem: Problem, means: Floats, shape: tuple[int, ...]) -> Floats:
-    """`Problem.margin` of empirical means: numbers of this shape, (..., K); NaN is possible for arms never pulled.
-
-    Raises:
-        ValueError: naming the problem and what is wrong.
-    """
-    if ours(problem):
-        return problem.margin(means)
-    return numbers(f"margin of {_named(problem)}", _ask(problem, "margin", means), shape, "iuf")
-
-
-def plug_in(problem: Problem, means: Floats, shape: tuple[int, ...]) -> Bools:
-    """`Problem.plug_in` of empirical means: a mask of this shape, (..., K), with as many arms as an answer has.
-
-    Raises:
-        ValueError: naming the problem and what is wrong.
-    """
-    if ours(problem):
-        return problem.plug_in(means)
-    answer, size = mask(f"plug_in of {_named(problem)}", _ask(problem, "plug_in", means), shape), problem.answer_size
-    sizes = answer.sum(axis=-1)
-    if size is not None and (sizes != size).any():
-        raise ValueError(f"plug_in of {_named(problem)} must answer {size} arms, got {sizes[sizes != size][0]}")
-    return answer
-
-
-def verdict(problem: Problem, answer: NDArray[Any], truth: Floats) -> dict[str, NDArray[Any]]:
-    """`Problem.verdict` of answers (n, K): `correct`, `score` and the metrics, (n,) each.
-
-    Raises:
-        ValueError: naming the problem and what is wrong.
-    """
-    if ours(problem):
-        return problem.verdict(answer, truth)
-    found = _ask(problem, "verdict", answer, truth)
-    parts: dict[str, type[np.generic]] = {"correct": np.bool_, "score": np.float64, **problem.metric_types}
-    return _parts(problem, "verdict", found, parts, answer.shape[:-1])
-
-
-def certificate(
-    problem: Problem, pulls: Any, mean: Any, variance: Any, width: float, **options: Any
-) -> dict[str, NDArray[Any]]:
-    """`Problem.certificate` of the statistics of n episodes: what `certificate_names` names, (n,) each.
-
-    Only the problems of this package are told the options.
-
-    Raises:
-        ValueError: naming the problem and what is wrong.
-    """
-    if ours(problem):
-        return problem.certificate(pulls, mean, variance, width=width, **options)
-    found = _ask(problem, "certificate", pulls, mean, variance, width=width)
-    parts = {name: np.float64 for name in problem.certificate_names}
-    return _parts(problem, "certificate", found, parts, (len(pulls),))
 
 
 def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None:
@@ -115,7 +48,7 @@ def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None
     shape = means.shape[:2]
     _check_attributes(problem)
     margins = _defined(problem, "margin", shape, means, "iuf")
-    found = truth(problem, means, shape)
+    found = _defined(problem, "truth", shape, means)
     if problem.local:
         single = means.reshape(-1, D) if D > 1 else means.reshape(-1)
         _check_local(problem, means, margins, _defined(problem, "arm_margin", (len(single),), single, "iuf"))
@@ -124,12 +57,34 @@ def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None
     bound = _ask(problem, "lower_bound", means[0], delta)
     if not isinstance(bound, (float, int, np.floating, np.integer)) or isinstance(bound, bool):
         raise ValueError(f"lower_bound of {_named(problem)} must be a number, or NaN, got {bound!r:.200}")
-    answer = plug_in(problem, means, shape)
-    verdict(problem, answer, found)
-    verdict(problem, np.tile(answer[:1], (len(means), 1)), found[:1])  # all episodes may have the same arms
+    answer = _answer(problem, means)
+    _verdict(problem, answer, found)
+    _verdict(problem, np.tile(answer[:1], (len(means), 1)), found[:1])  # all episodes may have the same arms
     unseen = means.copy()
     unseen[:, -1] = np.nan
-    plug_in(problem, unseen, shape)
+    _answer(problem, unseen)
+    numbers(f"margin of {_named(problem)}", _ask(problem, "margin", unseen), shape, "iuf")
+    if problem.certificate_names:
+        certificate = _ask(problem, "certificate", np.full(shape, 2), means, np.ones_like(means), width=1.0)
+        _check_parts(
+            problem, "certificate", certificate, dict.fromkeys(problem.certificate_names, np.float64), shape[:1]
+        )
+
+
+def _answer(problem: Problem, means: Floats) -> Bools:
+    """The plug-in answer, a mask (n, K) with as many arms as an answer has."""
+    name, size = f"plug_in of {_named(problem)}", problem.answer_size
+    answer = mask(name, _ask(problem, "plug_in", means), means.shape[:2])
+    sizes = answer.sum(axis=-1)
+    if size is not None and (sizes != size).any():
+        raise ValueError(f"{name} must answer {size} arms, got {sizes[sizes != size][0]}")
+    return answer
+
+
+def _verdict(problem: Problem, answer: NDArray[Any], truth: Floats) -> None:
+    """Check what is told of answers (n, K): `correct`, `score` and the metrics, (n,) each."""
+    parts: dict[str, type[np.generic]] = {"correct": np.bool_, "score": np.float64, **problem.metric_types}
+    _check_parts(problem, "verdict", _ask(problem, "verdict", answer, truth), parts, answer.shape[:-1])
 
 
 def _check_attributes(problem: Problem) -> None:
@@ -255,23 +210,21 @@ def _defined(problem: Problem, method: str, shape: tuple[int, ...], means: Float
     return found
 
 
-def _parts(
+def _check_parts(
     problem: Problem, method: str, value: Any, parts: Mapping[str, type[np.generic]], shape: tuple[int, ...]
-) -> dict[str, NDArray[Any]]:
-    """The named parts of a verdict or a certificate, each of its type and of the given shape."""
+) -> None:
+    """Refuse a verdict or a certificate whose named parts are not arrays of their types and of the given shape."""
     name, wanted = f"{method} of {_named(problem)}", ", ".join(parts)
     if not isinstance(value, Mapping):
         raise ValueError(f"{name} must be a dict of {wanted}, got {value!r:.200}")
     if missing := [part for part in parts if part not in value]:
         raise ValueError(f"{name} must be a dict of {wanted}, got one without {', '.join(missing)}")
-    found = {}
     for part, kind in parts.items():
-        x = np.asarray(value[part])
-        if x.shape != shape:
-            raise ValueError(f"{part!r} in the {name} must have shape {shape}, got shape {x.shape}")
+        x = value[part]
+        if not isinstance(x, np.ndarray) or x.shape != shape:
+            got = f"shape {x.shape}" if isinstance(x, np.ndarray) else repr(x)
+            raise ValueError(f"{part!r} in the {name} must be an array of shape {shape}, got {got:.200}")
         if x.dtype.kind not in "biuf" or not np.can_cast(x.dtype, kind, "same_kind"):
             raise ValueError(f"{part!r} in the {name} must be {np.dtype(kind).name}, got {x.dtype.name}")
         if part == "score" and not np.isfinite(x).all():
             raise ValueError(f"{part!r} in the {name} must be finite, got {x[~np.isfinite(x)][0]}")
-        found[part] = x
-    return found
