@@ -948,8 +948,8 @@ def test_small_things_that_were_taken() -> None:
         (TimeoutError("too late"), TimeoutError, "^too late$"),
         (MemoryError("full"), MemoryError, "^full$"),
         (FileNotFoundError("gone"), FileNotFoundError, "^gone$"),
-        (IndexError("index 9"), ValueError, "no environment shows such numbers: IndexError: index 9"),
-        (RuntimeError("shapes"), ValueError, "no environment shows such numbers: RuntimeError: shapes"),
+        (IndexError("index 9"), ValueError, "uniform: .*: IndexError: index 9"),
+        (RuntimeError("shapes"), ValueError, "uniform: .*: RuntimeError: shapes"),
     ],
 )
 def test_only_errors_that_numbers_bring_about_are_laid_to_them(

@@ -16,6 +16,7 @@ import agents
 from agents.certified import CertifiedPolicy, sampling_rule
 from agents.core import ALL_PROBLEMS, RoundMemory, Seen, add, bulk, clear, following
 from agents.core.index_policy import IndexMemory
+from agents.testing import check_agent
 from bandit_envs import Measure, SetProblem, carray, episode_kernel
 from bandit_envs.problems import own
 
@@ -171,10 +172,11 @@ class Recommending(agents.Agent):
 
 @pytest.mark.parametrize(("kind", "key"), [(Looking, "pull"), (Recommending, "means")])
 def test_a_key_that_the_observation_does_not_have(kind: Any, key: str) -> None:
-    """Defect: a bare KeyError."""
-    said = f"{kind.name} looks up the key '{key}', and the observation has the keys pulls, total, mean, variance, rem"
-    with pytest.raises(ValueError, match=said):
+    """It is Python's own error, and the checks name the agent and its task."""
+    with pytest.raises(KeyError, match=key):
         evaluated(kind)
+    with pytest.raises(AssertionError, match=rf"check_\w+: {kind.__name__} on .*: KeyError: '{key}'"):
+        check_agent(kind)
 
 
 def test_other_errors_of_keys_are_as_they_were() -> None:
@@ -200,9 +202,7 @@ def test_choose_returns_no_dict() -> None:
 
 
 @pytest.mark.parametrize("keys", [("arm",), ("arms", "times", "answer"), ()])
-def test_predict_of_ones_own_returns_the_parts_of_an_action(keys: tuple[str, ...], tmp_path: Path) -> None:
-    """Defect: a bare KeyError, where the first action was right, and of races."""
-
+def test_the_checks_find_a_predict_that_returns_other_parts_of_an_action(keys: tuple[str, ...]) -> None:
     class Own(agents.Agent):
         name, solves = "own", ALL_PROBLEMS
 
@@ -214,11 +214,8 @@ def test_predict_of_ones_own_returns_the_parts_of_an_action(keys: tuple[str, ...
             right = not np.asarray(observation["pulls"]).any()
             return (action if right else {key: action.get(key, action["arm"]) for key in keys}), state
 
-    said = "predict of own must return a dict with the keys arm, times and answer, and a state; got the keys "
-    with pytest.raises(ValueError, match=said + (", ".join(keys) or "none")):
-        evaluated(Own)
-    with pytest.raises(ValueError, match=said):
-        agents.race([Own], BEST, env_kwargs=TOLD, out=tmp_path / "race.html")
+    with pytest.raises(AssertionError, match=r"check_\w+: .*Own on .*: KeyError: '(arm|times)'"):
+        check_agent(Own)
 
 
 def test_actions_name_the_keys_that_they_have() -> None:

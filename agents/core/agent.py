@@ -182,32 +182,6 @@ def _explaining(recommend: Method) -> Method:
     return cast(Method, explained)
 
 
-def _answering_in_full(predict: Method) -> Method:
-    """The method `predict` of a user's own class, whose full actions are looked at: each has its three parts.
-
-    Raises:
-        ValueError: naming the agent, the keys wanted and those that are there.
-    """
-
-    @functools.wraps(predict)
-    def checking(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        found = predict(self, *arguments, **keywords)
-        action = found[0] if isinstance(found, tuple) and found else found
-        if self.task.actions == "full" and not (isinstance(action, Mapping) and action.keys() >= PARTS):
-            got = (
-                f"the keys {', '.join(map(str, action)) or 'none':.200}"
-                if isinstance(action, Mapping)
-                else repr(action)
-            )
-            raise ValueError(
-                f"predict of {self.name} must return a dict with the keys arm, times and answer, and a state; got "
-                f"{got:.300}"
-            )
-        return found
-
-    return cast(Method, checking)
-
-
 def _uncompiled(name: str, error: Exception) -> ValueError:
     """The error for a function that Numba cannot compile, of the agent of this name."""
     words = " ".join(str(error).split())
@@ -267,8 +241,6 @@ class Agent(ABC):
         cls._memories, cls._brought = set(), not cls.__module__.startswith("agents.")
         if "recommend" in vars(cls) and not cls._brought:
             cls.recommend = _explaining(cls.recommend)  # type: ignore[method-assign]
-        if "predict" in vars(cls) and cls._brought:
-            cls.predict = _answering_in_full(cls.predict)  # type: ignore[method-assign]
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
         agent = super().__new__(cls)
@@ -516,29 +488,13 @@ class Agent(ABC):
         if not len(batch["remaining"]):
             part = self._leading[0]
             return ValueError(f"{part} must be of at least one episode, got the shape {batch[part].shape}")
-        ours = not self._brought
-        if ours and not isinstance(error, (ValueError, TypeError)) or isinstance(error, UNCOMPILED):
-            for part, array in observation.items():
-                if part in batch and not (isinstance(array, np.ndarray) and array.dtype in (INT, FLOAT)):
-                    return ValueError(f"{part} must be an array of int64 or float64, got {array!r:.200}")
-        if isinstance(error, UNCOMPILED):
-            return _uncompiled(self.name, error)
-        if not ours and isinstance(error, KeyError) and error.args and error.args[0] not in observation:
-            return ValueError(
-                f"{self.name} looks up the key {error.args[0]!r:.80}, and the observation has the keys "
-                f"{', '.join(observation)}"
-            )
-        if ours and state is None and not isinstance(error, (ValueError, TypeError)):
-            told = f"{type(error).__name__}: {error}"
-            return ValueError(
-                f"{self.name} cannot read the observation, no environment shows such numbers: {told:.300}"
-            )
-        if self._brought or state is None:
+        if self._brought:
+            return _uncompiled(self.name, error) if isinstance(error, UNCOMPILED) else error
+        if isinstance(error, ValueError) and (state is None or str(error).startswith(("state ", "pulls "))):
             return error
-        if isinstance(error, ValueError) and str(error).startswith(("state ", "pulls ")):
-            return error
+        what = "the observation is none that an environment shows" if state is None else "state is no memory of it"
         told = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return ValueError(f"state is no memory of {self.name} that fits the observation: {told:.300}")
+        return ValueError(f"{self.name}: {what}, or its arrays are not of int64 and float64: {told:.300}")
 
     @staticmethod
     def _check_slots(slots: Any, E: int) -> None:
