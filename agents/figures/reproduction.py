@@ -12,12 +12,12 @@ from bandit_envs import EPISODES_LIMIT, flag, integer, root_number, unknown
 
 from ..core.files import REPRODUCTION, read_json, try_out, write_alone, write_together
 from ..core.optional import pandas
+from ..evaluation.plots import check_path, save
 from ..evaluation.progress import now_at, told_in_lines
 from ..evaluation.result import SETTINGS
 from ..evaluation.storage import WriteError
 from . import pages
 from .catalogue import PAPERS, named
-from .drawing import plot_panels
 from .figure import Figure
 from .panels import AnyPanel, Conduct, Result
 from .store import Store
@@ -77,20 +77,39 @@ class Reproduction:
         return scorecard(self.verdicts)
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Draw all panels.
+        """Draw all panels, at most three in a row, with one legend; an agent looks the same in all of them.
 
         Args:
             path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
 
         Returns:
-            A Matplotlib figure.
+            A Matplotlib figure that belongs to no window.
 
         Raises:
             ValueError: for an unknown suffix.
         """
-        figure = self.figure
-        how: dict[str, Any] = {"level": self.level, "transform": figure.transform, "order": figure.order}
-        return plot_panels(figure.panels, self.results, **how, path=path)
+        from matplotlib.figure import Figure
+
+        if path is not None:
+            check_path(path)
+        panels, results = self.figure.panels, self.results
+        order = list(dict.fromkeys([*self.figure.order, *(name for one in results.values() for name in one.agents)]))
+        columns = min(3, len(panels))
+        rows = -(-len(panels) // columns)
+        figure = Figure(figsize=(4.2 * columns + 1.6, 3.8 * rows), layout="constrained")
+        axes, legend = figure.subplots(rows, columns, squeeze=False).ravel(), {}
+        for ax, panel in zip(axes, panels, strict=False):
+            panel.draw(ax, results[panel.title], self.level, self.figure.transform, order)
+            ax.set_title(panel.title, fontsize=11)
+            handles, labels = ax.get_legend_handles_labels()
+            legend.update(dict(zip(labels, handles, strict=True)))
+        for ax in axes[len(panels) :]:
+            ax.set_visible(False)
+        names = sorted(legend, key=lambda label: order.index(label) if label in order else len(order))
+        figure.legend([legend[name] for name in names], names, loc="outside right upper", frameon=False, handlelength=3)
+        if path is not None:
+            save(figure, path)
+        return figure
 
     def _files(self) -> dict[str, Callable[[Path], Any]]:
         """What the documentation shows, by the names of the files."""
