@@ -15,6 +15,7 @@ from .panels import AnyPanel, Panel, Sweep
 
 __all__ = ["FIGURES"]
 
+ENV = "bandit_envs/TopK-v0"
 ADAPTIVE, CLUCB, OPT, POOLED = "AdaptiveTopK", "CLUCB", "OptMAI", "OptMAI, pooled means"
 PRACTICAL = "AdaptiveTopK, practical"
 AGENTS = {
@@ -48,34 +49,17 @@ def _instance(data: str, K: int) -> dict[str, str]:
 
 def _lead(title: str, sweep: Mapping[float, tuple[str, int]], label: str) -> Sweep:
     """By how many pulls the others are ahead of OptMAI on several pairs (data, K); on the runs of the other panels."""
-    return Sweep(
-        title,
-        "bandit_envs/TopK-v0",
-        {x: _instance(*pair) for x, pair in sweep.items()},
-        AGENTS,
-        200,
-        "error_rate",
-        "pulls ahead of OptMAI",
-        label,
-        budgets={x: list(DATA[data]) for x, (data, _) in sweep.items()},
-        rival=OPT,
-    )
+    kwargs = {x: _instance(*pair) for x, pair in sweep.items()}
+    budgets = {x: list(DATA[data]) for x, (data, _) in sweep.items()}
+    ahead = "pulls ahead of OptMAI"
+    return Sweep(title, ENV, kwargs, AGENTS, 200, "error_rate", ahead, label, budgets=budgets, rival=OPT)
 
 
 def _figure(number: int, data: str) -> Figure:
     """The three panels of a data set."""
     titles = {K: f"{data}, K = {K}" for K in SIZES}
     panels: list[AnyPanel[Any]] = [
-        Panel(
-            title,
-            "bandit_envs/TopK-v0",
-            _instance(data, K),
-            list(DATA[data]),
-            AGENTS,
-            200,
-            "error_rate",
-            "failure probability",
-        )
+        Panel(title, ENV, _instance(data, K), list(DATA[data]), AGENTS, 200, "error_rate", "failure probability")
         for K, title in titles.items()
     ]
     small, _, large = titles.values()

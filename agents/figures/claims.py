@@ -81,6 +81,8 @@ def _row(estimate: float, low: float = NAN, high: float = NAN, x: float = NAN, p
 class Claim(AnyClaim):
     """Of two agents one has the smaller mean of the panel's metric, at every point; the same episodes are compared.
 
+    One of `larger`, `within`, `p_value` and `than` makes it another claim on the same difference.
+
     Attributes:
         panel: title of the panel.
         better: the agent whose mean is smaller.
@@ -130,7 +132,7 @@ class Claim(AnyClaim):
         if self.than is None:
             pairs = {x: (one[x], other[x]) for x in one if self.since <= x <= self.until}
         else:
-            leads = {x: other[x] - one[x] for x in one}
+            leads = {x: np.subtract(other[x], one[x], dtype=np.float64) for x in one}
             pairs = {x: (leads[x], leads[self.than]) for x in leads if x != self.than}
         found = {x: paired_difference(*pair, level=level) for x, pair in pairs.items()}
         return [_row(d.difference, d.low, d.high, x, d.p_value) for x, d in found.items()]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,11 @@ __all__ = ["Reproduction", "reproduce", "reproduce_paper"]
 
 KEPT = REPRODUCTION  # the key of the settings that tell what a folder holds
 EVALUATIONS = "evaluations"  # the folder of the evaluations in that of a figure
+
+
+def _writing(texts: Mapping[str, str]) -> dict[str, Callable[[Path], Any]]:
+    """What writes each text into a file, by the names of the files."""
+    return {name: partial(Path.write_text, data=text, encoding="utf-8") for name, text in texts.items()}
 
 
 class DataMissing(OSError):
@@ -121,11 +126,7 @@ class Reproduction:
             pages.CLAIMS: pages.claims_text(self.figure, verdicts_read),
             pages.VALUES: pages.values_text(self.figure.values, points_read),
         }
-
-        def writing(text: str) -> Callable[[Path], Any]:
-            return lambda path: path.write_text(text, encoding="utf-8")
-
-        return {name: writing(text) for name, text in texts.items()} | {"figure.svg": self.plot}
+        return _writing(texts) | {"figure.svg": self.plot}
 
     def save(self, folder: str | Path) -> Path:
         """Write verdicts.csv, points.csv, figure (.png, .svg), claims.md, values.md, settings.json; returns the folder.
@@ -310,9 +311,6 @@ def reproduce_paper(
         tables = [one.verdicts.assign(figure=one.figure.name) for one in done]
         text, read = pages.as_kept(pandas().concat(tables, ignore_index=True))
         told = [pages.claims_text(one.figure, read[read["figure"] == one.figure.name]) for one in done]
-        files: dict[str, Callable[[Path], Any]] = {
-            "verdicts.csv": lambda path: path.write_text(text, encoding="utf-8"),
-            pages.CLAIMS: lambda path: path.write_text("\n".join(told), encoding="utf-8"),
-        }
+        files = _writing({"verdicts.csv": text, pages.CLAIMS: "\n".join(told)})
         write_together(folder / SETTINGS, {KEPT: asked, "skipped": lacking}, files)
     return done
