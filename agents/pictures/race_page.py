@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from bandit_envs import View, outline
 
-from ..core.files import write_alone
 from ..evaluation.environment import environment_id
 from ..evaluation.plan import labelled
 from .film import MOST_FRAMES, Film, films
@@ -84,10 +83,8 @@ def race(
     named = instance if isinstance(instance, str) else f"{task.K:,} arms"
     title = f"{task.problem}: {named}" if title is None else title
     data = {"title": title, "facts": _facts(task, named, seed, episode)} | _numbers(made)
-    text = filled("race.html", {"TITLE": html.escape(title), "TABLE": _table(made), "DATA": json_text(data)})
-    if path is not None:
-        write_alone(path, lambda place: place.write_text(text, encoding="utf-8"))
-    return text
+    parts = {"TITLE": html.escape(title), "TABLE": _table(made), "DATA": json_text(data)}
+    return filled("race.html", parts, path)
 
 
 def _facts(task: Any, named: str, seed: int, episode: int) -> str:

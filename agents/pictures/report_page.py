@@ -14,7 +14,7 @@ from typing import Any
 
 import bandit_envs
 
-from ..core.files import SETTINGS, json_form, read_json, write_alone
+from ..core.files import SETTINGS, json_form, read_json
 from ..core.optional import require
 from ..evaluation import Evaluation, plots, results
 from ..evaluation.report import Columns, columns_of, differences, headline
@@ -56,8 +56,8 @@ def report(folder: str | Path, out: str | Path | None = None, *, force: bool = F
         title, facts, parts = _of_reproduction(folder, kept)
     else:
         title, facts, parts = _of_evaluation(results(folder, trust=trust), folder)
-    text = filled("report.html", {"TITLE": html.escape(title), "FACTS": html.escape(facts), "PARTS": "\n".join(parts)})
-    write_alone(path, lambda place: place.write_text(text, encoding="utf-8"))
+    told = {"TITLE": html.escape(title), "FACTS": html.escape(facts), "PARTS": "\n".join(parts)}
+    filled("report.html", told, path)
     return path
 
 
