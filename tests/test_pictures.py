@@ -16,7 +16,7 @@ from PIL import Image
 
 import agents
 from agents.cli import main
-from agents.pictures.film import film, films, moments
+from agents.pictures.film import films, moments
 from agents.pictures.watching import lines, watch
 from bandit_envs import Polyhedron, Task, Threshold, TopK, Viewer, boundary_of, drawing, limits_of, outline
 from bandit_envs.polyhedra import simplex
@@ -236,8 +236,8 @@ def test_moments_are_spread_evenly_and_reach_the_end() -> None:
 def test_frames_are_those_of_the_episode(agent: str, env_id: str, kwargs: Any) -> None:
     if agent == "ppo":
         kwargs = kwargs | {"budget": 20}
-    shown = film(agent, env_id, env_kwargs=kwargs, seed=5, episode=2, frames=25)
-    trace, pulls = shown.trace, shown.pulls
+    (shown,) = films({agent: agent}, env_id, env_kwargs=kwargs, seed=5, episode=2, frames=25)
+    trace, pulls = shown.trace, np.array([view.pulls.sum() for view in shown.views])
     assert pulls[0] == 0
     assert (np.diff(pulls) >= 0).all()
     assert pulls[-1] == shown.end == len(trace.arms)
@@ -321,7 +321,7 @@ def test_the_cursor_comes_back_after_an_interruption(monkeypatch: pytest.MonkeyP
 
 def test_of_many_arms_the_terminal_shows_those_that_matter() -> None:
     kwargs = {"instance": "sampler(arms=300)", "budget": 900}
-    shown = film("lsa", "Threshold", env_kwargs=kwargs, frames=3)
+    (shown,) = films({"lsa": "lsa"}, "Threshold", env_kwargs=kwargs, frames=3)
     text = lines(shown, 3, 80, False, 12)
     assert len(text) == 3 + 12 + 1
     assert text[-1] == "288 of 300 arms are not shown"

@@ -176,7 +176,7 @@ def test_an_agent_has_one_style_in_all_figures_of_a_paper() -> None:
         for order in orders:
             assert len(order) <= len(plots.COLOURS)  # so that each has a colour of its own
             alike = [figure for figure in of_a_paper if tuple(figure.order) == order]
-            assert {label for figure in alike for panel in figure.panels for label in panel.labels} == set(order)
+            assert {label for figure in alike for panel in figure.panels for label in panel.agents} == set(order)
 
 
 def test_a_panel_alone_looks_as_it_does_among_others() -> None:

@@ -21,19 +21,17 @@ from agents.figures import (
     Claim,
     Figure,
     Level,
-    Near,
     Panel,
-    Printed,
-    Pulled,
     Quote,
-    Share,
     Sweep,
     Values,
-    Within,
+    printed,
     reproduce,
     reproduce_paper,
     store,
 )
+from agents.figures.kalyanakrishnan2010 import share
+from agents.figures.katz_samuels2018 import pulled
 from agents.figures.pages import OPPOSED, claims_text, overview, read_table, values_text
 from agents.figures.panels import Allocation, Conduct
 from agents.figures.verdicts import counted, overall, scorecard
@@ -290,27 +288,27 @@ def test_new_claims_by_hand() -> None:
     mean = {name: result.column(name, "misclassified", budget=200).mean() for name in AGENTS}
     gap = abs(mean["good"] - mean["poor"])
     tests: list[tuple[Any, str]] = [
-        (Within("p", "good", "poor", 10.0, since=200), "yes"),
-        (Within("p", "good", "poor", 1e-6, since=200), "no"),
-        (Within("p", "good", "poor", gap, since=200), "open"),
-        (Near("p", "good", mean["good"], 5.0, 200), "yes"),
-        (Near("p", "good", mean["good"] + 9, 1.0, 200), "no"),
-        (Near("p", "good", mean["good"], 1e-9, 200), "open"),
+        (Claim("p", "good", "poor", within=10.0, since=200), "yes"),
+        (Claim("p", "good", "poor", within=1e-6, since=200), "no"),
+        (Claim("p", "good", "poor", within=gap, since=200), "open"),
+        (Level("p", "good", mean["good"], 200, within=5.0), "yes"),
+        (Level("p", "good", mean["good"] + 9, 200, within=1.0), "no"),
+        (Level("p", "good", mean["good"], 200, within=1e-9), "open"),
     ]
     for claim, verdict in tests:
         (row,) = claim.test(PANEL, result, 0.95)
         assert row["verdict"] == verdict, claim
-    assert Within("p", "a", "b", 0.1, since=7, until=7).text == "a within 0.1 of b at 7"
+    assert Claim("p", "a", "b", within=0.1, since=7, until=7).text == "a within 0.1 of b at 7"
     pulls = result.pulls
     number = pulls[(pulls["agent"] == "poor") & (pulls["budget"] == 200) & (pulls["arm"] == 3)]["pulls"].iloc[0]
     assert number == pytest.approx(20)  # uniform: 200 pulls of 10 arms
-    rows = [Pulled("p", "poor", 3, value).test(PANEL, result, 0.95)[0]["verdict"] for value in (20.9, 22)]
+    rows = [pulled("p", 200, "poor", 3, value).test(PANEL, result, 0.95)[0]["verdict"] for value in (20.9, 22)]
     assert rows == ["yes", "no"]
     ranks = Allocation("r", ENV, {"instance": "tao2019-1"}, [50, 200], AGENTS, 60)
-    shares = [Share("r", *pair, (5, 6)).test(ranks, result, 0.95)[0] for pair in (("good", "poor"), ("poor", "good"))]
+    shares = [share("r", *pair, 5, 6).test(ranks, result, 0.95)[0] for pair in (("good", "poor"), ("poor", "good"))]
     assert [row["verdict"] for row in shares] == ["yes", "no"]  # LSA turns to the arms beside the threshold
     assert shares[0]["estimate"] == pytest.approx(ranks.by_rank(result, "good")[4:6].sum() / 200 - 0.2)
-    assert Printed("p", "x", 2, tolerance=0.5).text == "x = 2, within 0.5"
+    assert printed("p", "x", 2, tolerance=0.5).text == "x = 2, within 0.5"
 
 
 # What the documentation shows ------------------------------------------------------------------------------------

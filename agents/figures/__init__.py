@@ -1,54 +1,35 @@
 """The figures of the papers: one short declaration each."""
 
 from .catalogue import FIGURES, PAPERS, named
-from .claims import (
-    Alike,
-    Claim,
-    Extremes,
-    Growth,
-    Level,
-    Line,
-    Near,
-    Peaks,
-    Printed,
-    Pulled,
-    Quote,
-    Share,
-    Within,
-)
+from .claims import AnyClaim, Claim, Growth, Level, Number, Quote, printed
 from .figure import Figure, Values
-from .panels import Allocation, AnyPanel, Conduct, Lead, Panel, Result, Sweep
+from .panels import Allocation, AnyPanel, Conduct, Exact, Numbers, Panel, Result, Sweep
 from .reproduction import Reproduction, reproduce, reproduce_paper
 from .store import Store
 
 __all__ = [
     "FIGURES",
     "PAPERS",
-    "Alike",
     "Allocation",
+    "AnyClaim",
     "AnyPanel",
     "Claim",
     "Conduct",
-    "Extremes",
+    "Exact",
     "Figure",
     "Growth",
-    "Lead",
     "Level",
-    "Line",
-    "Near",
+    "Number",
+    "Numbers",
     "Panel",
-    "Peaks",
-    "Printed",
-    "Pulled",
     "Quote",
     "Reproduction",
     "Result",
-    "Share",
     "Store",
     "Sweep",
     "Values",
-    "Within",
     "named",
+    "printed",
     "reproduce",
     "reproduce_paper",
 ]

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .claims import AnyClaim, Claim, Extremes, Quote
+from .claims import AnyClaim, Claim, Quote
 from .figure import Figure, Values, alike
-from .panels import AnyPanel, Lead, Panel
+from .panels import AnyPanel, Panel, Sweep
 
 __all__ = ["FIGURES"]
 
+ENV = "bandit_envs/TopK-v0"
 ADAPTIVE, CLUCB, OPT, POOLED = "AdaptiveTopK", "CLUCB", "OptMAI", "OptMAI, pooled means"
 PRACTICAL = "AdaptiveTopK, practical"
 AGENTS = {
@@ -46,36 +47,19 @@ def _instance(data: str, K: int) -> dict[str, str]:
     return {"instance": f"chen2017-{data}(K={K})"}
 
 
-def _lead(title: str, sweep: Mapping[float, tuple[str, int]], label: str) -> Lead:
+def _lead(title: str, sweep: Mapping[float, tuple[str, int]], label: str) -> Sweep:
     """By how many pulls the others are ahead of OptMAI on several pairs (data, K); on the runs of the other panels."""
-    return Lead(
-        title,
-        "bandit_envs/TopK-v0",
-        {x: _instance(*pair) for x, pair in sweep.items()},
-        AGENTS,
-        200,
-        "error_rate",
-        "pulls ahead of OptMAI",
-        label,
-        budgets={x: list(DATA[data]) for x, (data, _) in sweep.items()},
-        rival=OPT,
-    )
+    kwargs = {x: _instance(*pair) for x, pair in sweep.items()}
+    budgets = {x: list(DATA[data]) for x, (data, _) in sweep.items()}
+    ahead = "pulls ahead of OptMAI"
+    return Sweep(title, ENV, kwargs, AGENTS, 200, "error_rate", ahead, label, budgets=budgets, rival=OPT)
 
 
 def _figure(number: int, data: str) -> Figure:
     """The three panels of a data set."""
     titles = {K: f"{data}, K = {K}" for K in SIZES}
     panels: list[AnyPanel[Any]] = [
-        Panel(
-            title,
-            "bandit_envs/TopK-v0",
-            _instance(data, K),
-            list(DATA[data]),
-            AGENTS,
-            200,
-            "error_rate",
-            "failure probability",
-        )
+        Panel(title, ENV, _instance(data, K), list(DATA[data]), AGENTS, 200, "error_rate", "failure probability")
         for K, title in titles.items()
     ]
     small, _, large = titles.values()
@@ -96,7 +80,7 @@ def _figure(number: int, data: str) -> Figure:
             "grows",
             "as K increases, the advantage of AdaptiveTopK over other algorithms (OptMAI in particular) becomes more "
             "significant",
-            lambda one: [Extremes(grows, one, other, 100) for other in POOLINGS],
+            lambda one: [Claim(grows, one, other, than=100) for other in POOLINGS],
             "pulls ahead at K = 250 and 500 against K = 100",
         )
     else:
@@ -130,7 +114,7 @@ def _extremes() -> Figure:
         "the advantage of AdaptiveTopK over other algorithms (OptMAI in particular) becomes significant in both "
         "extreme scenarios, i.e., when arms are very well separated (p << 1) and when arms are very close to the "
         "separation boundary (p >> 1)",
-        lambda one: [Extremes(panel.title, one, other, 1.0) for panel in panels for other in POOLINGS],
+        lambda one: [Claim(panel.title, one, other, than=1.0) for panel in panels for other in POOLINGS],
         "pulls ahead at p = .5 and 6 against p = 1",
     )
     values = [Values({panel.title: tuple(sweep) for panel in panels}, "pulls ahead of OptMAI at p =", ",.0f")]

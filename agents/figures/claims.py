@@ -1,99 +1,87 @@
 """What papers claim of their figures, and how it is tested: an interval and a verdict for each claim and point.
 
+Four kinds, by what is measured: `Claim`, the paired difference of two agents; `Level`, an agent's mean at a point;
+`Growth`, how an agent's mean grows over all points; `Number`, a number without an interval.
+
 A verdict is "yes" where the interval lies within what the paper claims, "no" where it lies outside, else "open", also
-where values without spread have no interval (`evaluation/statistics.py` says when). What is decided by an interval has
-a method `judge`, so that it can be judged by a wider one as well; see `verdicts.py`.
+where values without spread have no interval (`evaluation/statistics.py` says when). The intervals are widened for their
+number, and judged again; see `verdicts.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..evaluation.statistics import ALIKE, bootstrap_mean, clopper_pearson, paired_difference
-from .panels import Allocation, AnyPanel, Lead, Panel, Result, Sweep
+from .panels import Numbers
 
-__all__ = [
-    "Alike",
-    "AnyClaim",
-    "Claim",
-    "Extremes",
-    "Growth",
-    "Level",
-    "Line",
-    "Near",
-    "Peaks",
-    "Printed",
-    "Pulled",
-    "Quote",
-    "Share",
-    "Within",
-]
+__all__ = ["AnyClaim", "Claim", "Growth", "Level", "Number", "Quote", "Row", "printed"]
+
+Row = dict[str, Any]
+INF, NAN = math.inf, math.nan
 
 
-def _row(
-    verdict: str,
-    estimate: float,
-    low: float = math.nan,
-    high: float = math.nan,
-    *,
-    x: float = math.nan,
-    p_value: float = math.nan,
-) -> dict[str, Any]:
-    """What is found at one point; NaN where a column does not apply."""
-    return {"x": x, "estimate": estimate, "low": low, "high": high, "p_value": p_value, "verdict": verdict}
+class AnyClaim(ABC):
+    """What every claim has.
 
-
-def _resampled(
-    panel: Panel | Sweep, result: Any, agent: str, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
-    """The points (P,), and an agent's means there, (P, 1001): first of all episodes, then of resampled ones.
-
-    Also whether there is an interval: not where the values at a point are all equal in fewer than `ALIKE` episodes.
+    Attributes:
+        panel: title of the panel.
     """
-    rng, x, means, spread = np.random.default_rng(seed), [], [], True
-    for point, evaluation, place in panel.points(result):
-        values = evaluation.column(agent, panel.metric, **place).astype(np.float64)
-        x.append(float(point))
-        means.append(np.append(values.mean(), rng.choice(values, (1000, len(values))).mean(axis=1)))
-        spread &= len(values) >= ALIKE or bool(np.ptp(values) > 0)
-    return np.array(x), np.array(means), spread
+
+    panel: str
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The claim in words."""
+
+    @property
+    def allowed(self) -> tuple[float, float]:
+        """The least and the most that the claim allows."""
+        return -INF, INF
+
+    @property
+    def widened(self) -> bool:
+        """Whether the verdict is by an interval, which is widened for the number of intervals."""
+        return True
+
+    @abstractmethod
+    def measure(self, panel: Any, result: Any, level: float) -> list[Row]:
+        """What is found, a row for each point: x, estimate, low, high, p_value; NaN where a column does not apply.
+
+        Args:
+            panel: of the claim.
+            result: what running the panel has returned.
+            level: confidence level of the intervals low to high.
+        """
+
+    def judge(self, row: Row) -> str:
+        """The verdict on a row: "yes" where its interval is within what is allowed, "no" where outside, else "open"."""
+        least, most = self.allowed
+        if least <= row["low"] and row["high"] <= most:
+            return "yes"
+        return "no" if row["high"] < least or row["low"] > most else "open"
+
+    def test(self, panel: Any, result: Any, level: float) -> list[Row]:
+        """The rows of `measure`, each with its `verdict`."""
+        return [row | {"verdict": self.judge(row)} for row in self.measure(panel, result, level)]
 
 
-def _limits(resampled: NDArray[np.float64], level: float, spread: bool, **how: Any) -> tuple[float, float]:
-    """The interval of what follows from resampled means, (1000,); NaN where there is none."""
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], **how)
-    return (float(low), float(high)) if spread else (math.nan, math.nan)
-
-
-def _between(low: float, high: float, least: float, most: float) -> str:
-    """The verdict on a number that is said to lie in [least, most], by its interval [low, high]."""
-    if least <= low and high <= most:
-        return "yes"
-    return "no" if high < least or low > most else "open"
-
-
-def _at(panel: Panel | Sweep, result: Any, x: float) -> tuple[Any, dict[str, Any]]:
-    """The evaluation of a panel that holds a point, and which of its rows."""
-    return next((evaluation, place) for point, evaluation, place in panel.points(result) if point == x)
-
-
-def _part(since: float, until: float) -> str:
-    """Which points are meant, in words that follow others."""
-    if since == until:
-        return f" at {since:g}"
-    first = f" from {since:g}" if since > -math.inf else ""
-    return first + (f" up to {until:g}" if until < math.inf else "")
+def _row(estimate: float, low: float = NAN, high: float = NAN, x: float = NAN, p_value: float = NAN) -> Row:
+    return {"x": x, "estimate": estimate, "low": low, "high": high, "p_value": p_value}
 
 
 @dataclass(frozen=True)
-class Claim:
-    """An agent has a smaller mean of the panel's metric than another agent, at every point.
+class Claim(AnyClaim):
+    """Of two agents one has the smaller mean of the panel's metric, at every point; the same episodes are compared.
+
+    One of `larger`, `within`, `p_value` and `than` makes it another claim on the same difference.
 
     Attributes:
         panel: title of the panel.
@@ -102,113 +90,107 @@ class Claim:
         larger: the claim is the other way round: the mean of `better` is the larger one.
         since: the claim is about the points from there on.
         until: the claim is about the points up to there.
+        within: the claim is that the means differ by at most this, in units of the metric.
+        p_value: the claim is that a test at the paper's level, this one, does not tell the agents apart. The verdict is
+            the test's, "yes" or "no"; "yes" says that these episodes do not tell them apart, not that they are the
+            same.
+        than: the claim is that the lead of `better`, worse - better, is larger at every other point than at this one.
     """
 
     panel: str
     better: str
     worse: str
     larger: bool = False
-    since: float = -math.inf
-    until: float = math.inf
+    since: float = -INF
+    until: float = INF
+    within: float | None = None
+    p_value: float | None = None
+    than: float | None = None
 
     @property
     def text(self) -> str:
-        """The claim in words."""
+        if self.than is not None:
+            return f"{self.better} leads {self.worse} by more than at {self.than:g}"
         order = "above" if self.larger else "below"
-        return f"{self.better} {order} {self.worse}{_part(self.since, self.until)}"
-
-    def judge(self, low: float, high: float) -> str:
-        """The verdict on a difference better - worse in [low, high]."""
-        less, more = ("no", "yes") if self.larger else ("yes", "no")
-        return less if high < 0 else more if low > 0 else "open"
-
-    def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
-        """A row per point: the paired difference better - worse."""
-        rows = []
-        for x, evaluation, place in panel.points(result):
-            if not self.since <= x <= self.until:
-                continue
-            d = evaluation.compare(self.better, self.worse, panel.metric, level=level, **place)
-            rows.append(_row(self.judge(d.low, d.high), d.difference, d.low, d.high, x=x, p_value=d.p_value))
-        return rows
-
-
-@dataclass(frozen=True)
-class Within:
-    """Two agents' means of the panel's metric differ by at most a tolerance, at every point.
-
-    Attributes:
-        panel: title of the panel.
-        one: an agent.
-        other: the other one.
-        tolerance: the largest difference, in units of the metric.
-        since: the claim is about the points from there on.
-        until: the claim is about the points up to there.
-    """
-
-    panel: str
-    one: str
-    other: str
-    tolerance: float
-    since: float = -math.inf
-    until: float = math.inf
+        order = order if self.within is None else f"within {self.within:g} of"
+        order = order if self.p_value is None else "not distinguishable from"
+        first = f" from {self.since:g}" if self.since > -INF else ""
+        part = first + (f" up to {self.until:g}" if self.until < INF else "")
+        return f"{self.better} {order} {self.worse}{f' at {self.since:g}' if self.since == self.until else part}"
 
     @property
-    def text(self) -> str:
-        """The claim in words."""
-        return f"{self.one} within {self.tolerance:g} of {self.other}{_part(self.since, self.until)}"
+    def widened(self) -> bool:
+        return self.p_value is None
 
-    def judge(self, low: float, high: float) -> str:
-        """The verdict on a difference in [low, high]."""
-        return _between(low, high, -self.tolerance, self.tolerance)
+    @property
+    def allowed(self) -> tuple[float, float]:
+        return (-INF, INF) if self.within is None else (-self.within, self.within)
 
-    def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
-        """A row per point: the paired difference one - other."""
-        rows = []
-        for x, evaluation, place in panel.points(result):
-            if not self.since <= x <= self.until:
-                continue
-            d = evaluation.compare(self.one, self.other, panel.metric, level=level, **place)
-            rows.append(_row(self.judge(d.low, d.high), d.difference, d.low, d.high, x=x, p_value=d.p_value))
-        return rows
+    def measure(self, panel: Any, result: Any, level: float) -> list[Row]:
+        """A row per point: the paired difference better - worse; or the lead there less that at the point `than`."""
+        one, other = (panel.values(result, agent) for agent in (self.better, self.worse))
+        if self.than is None:
+            pairs = {x: (one[x], other[x]) for x in one if self.since <= x <= self.until}
+        else:
+            leads = {x: np.subtract(other[x], one[x], dtype=np.float64) for x in one}
+            pairs = {x: (leads[x], leads[self.than]) for x in leads if x != self.than}
+        found = {x: paired_difference(*pair, level=level) for x, pair in pairs.items()}
+        return [_row(d.difference, d.low, d.high, x, d.p_value) for x, d in found.items()]
+
+    def judge(self, row: Row) -> str:
+        """The verdict on a difference: of the paper's test, of the range `within`, or of its sign."""
+        if self.p_value is not None:
+            return "no" if row["p_value"] < self.p_value else "yes"
+        if self.within is not None:
+            return super().judge(row)
+        below, above = ("no", "yes") if self.larger or self.than is not None else ("yes", "no")
+        return below if row["high"] < 0 else above if row["low"] > 0 else "open"
 
 
 @dataclass(frozen=True)
-class Alike:
-    """Two agents' means of the panel's metric are not distinguishable at one point.
-
-    That is what a paired test at the paper's level says, and so the verdict is "yes" or "no"; "yes" says that these
-    episodes do not tell them apart, not that they are the same.
+class Level(AnyClaim):
+    """An agent's mean of the panel's metric is at most a value at one point.
 
     Attributes:
         panel: title of the panel.
-        one: an agent.
-        other: the other one.
+        agent: whose mean it is.
+        value: the limit.
         x: the point.
-        p_value: the largest at which the paper calls agents distinguishable.
+        above: the claim is the other way round: the mean is above the value.
+        within: the claim is that the mean differs from the value by at most this, in units of the metric.
     """
 
     panel: str
-    one: str
-    other: str
+    agent: str
+    value: float
     x: float
-    p_value: float = 0.05
+    above: bool = False
+    within: float | None = None
 
     @property
     def text(self) -> str:
-        """The claim in words."""
-        return f"{self.one} not distinguishable from {self.other} at {self.x:g}"
+        order = "above" if self.above else "at most"
+        order = order if self.within is None else f"within {self.within:g} of the value"
+        return f"{self.agent} {order} {self.value:g} at {self.x:g}"
 
-    def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
-        """One row: the paired difference one - other."""
-        evaluation, place = _at(panel, result, self.x)
-        d = evaluation.compare(self.one, self.other, panel.metric, level=level, **place)
-        verdict = "no" if d.p_value < self.p_value else "yes"
-        return [_row(verdict, d.difference, d.low, d.high, x=self.x, p_value=d.p_value)]
+    @property
+    def allowed(self) -> tuple[float, float]:
+        if self.within is not None:
+            return self.value - self.within, self.value + self.within
+        return (math.nextafter(self.value, INF), INF) if self.above else (-INF, self.value)
+
+    def measure(self, panel: Any, result: Any, level: float) -> list[Row]:
+        """One row: the mean."""
+        values = panel.values(result, self.agent)[self.x]
+        if values.dtype == np.bool_:
+            low, high = clopper_pearson(int(values.sum()), len(values), level)
+        else:
+            low, high = bootstrap_mean(values, level)
+        return [_row(float(values.mean()), float(low), float(high), self.x)]
 
 
 @dataclass(frozen=True)
-class Growth:
+class Growth(AnyClaim):
     """An agent's mean of the panel's metric grows as x ** exponent, with an exponent in [low, high].
 
     The exponent is the slope of log mean against log x by least squares; its interval is from resampled episodes.
@@ -218,307 +200,116 @@ class Growth:
         agent: whose mean it is.
         low: the smallest exponent that the claim allows.
         high: the largest one.
-        seed: of the resampling.
+        line: the claim is that the mean grows along a straight line, with any offset. The means are fitted by a
+            parabola in x, by least squares. What lies in [low, high] is its slope at the last point over that at the
+            first, which is 1 for a line; where a slope is not positive, the mean does not grow.
     """
 
     panel: str
     agent: str
     low: float
     high: float
-    seed: int = 0
+    line: bool = False
 
     @property
     def text(self) -> str:
-        """The claim in words."""
+        if self.line:
+            return f"{self.agent} grows along a line, with slopes that differ by a factor of at most {self.high:g}"
         return f"{self.agent} grows with an exponent of {self.low:g} to {self.high:g}"
 
-    def judge(self, low: float, high: float) -> str:
-        """The verdict on an exponent in [low, high]."""
-        return _between(low, high, self.low, self.high)
+    @property
+    def allowed(self) -> tuple[float, float]:
+        return self.low, self.high
 
-    def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
-        """One row: the exponent over all points."""
-        x, means, spread = _resampled(panel, result, self.agent, self.seed)
-        design = np.log(x) - np.log(x).mean()
-        slopes = design @ np.log(means) / (design @ design)
-        low, high = _limits(slopes[1:], level, spread)
-        return [_row(self.judge(low, high), slopes[0], low, high)]
+    def measure(self, panel: Any, result: Any, level: float) -> list[Row]:
+        """One row: the exponent, or the ratio of the slopes, over all points.
+
+        There is no interval where the values at a point are all equal in fewer than `ALIKE` episodes.
+
+        Raises:
+            ValueError: for a line through fewer than three points.
+        """
+        rng, points = np.random.default_rng(0), panel.values(result, self.agent)
+        episodes = [values.astype(np.float64) for values in points.values()]
+        # (points, 1001): the means of all episodes, then of 1000 resamplings
+        means = np.array([np.append(y.mean(), rng.choice(y, (1000, len(y))).mean(axis=1)) for y in episodes])
+        x = np.array(list(points), np.float64)
+        found = _ratio_of_slopes(x, means) if self.line else _exponent(x, means)
+        method: Any = "nearest" if self.line else "linear"  # a ratio may be infinite
+        low, high = np.quantile(found[1:], [(1 - level) / 2, (1 + level) / 2], method=method)
+        spread = all(len(y) >= ALIKE or np.ptp(y) > 0 for y in episodes)
+        return [_row(found[0], float(low), float(high)) if spread else _row(found[0])]
+
+
+def _exponent(x: Any, means: Any) -> Any:
+    """The slope of log mean against log x, (R,), of points (P,) and means (P, R)."""
+    design = np.log(x) - np.log(x).mean()
+    return design @ np.log(means) / (design @ design)
+
+
+def _ratio_of_slopes(x: Any, means: Any) -> Any:
+    """The slope of a parabola at the last point over that at the first, (R,), of points (P,) and means (P, R)."""
+    if len(x) < 3:
+        raise ValueError(f"a curvature needs at least 3 points, got {len(x)}")
+    _, slope, curve = np.linalg.lstsq(np.vander(x, 3, increasing=True), means, rcond=None)[0]
+    first, last = slope + 2 * curve * x.min(), slope + 2 * curve * x.max()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((first > 0) & (last > 0), last / first, INF)
 
 
 @dataclass(frozen=True)
-class Line:
-    """An agent's mean of the panel's metric grows along a straight line, with any offset.
-
-    The means are fitted by a parabola in x, by least squares. A straight line has the same slope at both ends; the
-    estimate is the slope at the last point over that at the first, and its interval is from resampled episodes. The
-    claim allows ratios between 1 / `bend` and `bend`; where a slope is not positive, the mean does not grow.
+class Number(AnyClaim):
+    """A number without an interval lies in [least, most]: one that the paper prints, or of the pulls of all episodes.
 
     Attributes:
         panel: title of the panel.
-        agent: whose mean it is.
-        bend: the largest ratio of the slopes that still counts as a line, > 1.
-        seed: of the resampling.
+        told: the claim in words.
+        found: the number, given the panel and its result.
+        least: the smallest number that the claim allows.
+        most: the largest one.
+        x: the point that is meant; NaN: all of them, or there is none.
     """
 
     panel: str
-    agent: str
-    bend: float = 2.0
-    seed: int = 0
+    told: str
+    found: Callable[[Any, Any], float]
+    least: float = -INF
+    most: float = INF
+    x: float = NAN
 
     @property
     def text(self) -> str:
-        """The claim in words."""
-        return f"{self.agent} grows along a line, with slopes that differ by a factor of at most {self.bend:g}"
-
-    def judge(self, low: float, high: float) -> str:
-        """The verdict on a ratio of the slopes in [low, high]."""
-        return _between(low, high, 1 / self.bend, self.bend)
-
-    def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
-        """One row: the slope at the last point over that at the first."""
-        x, means, spread = _resampled(panel, result, self.agent, self.seed)
-        if len(x) < 3:
-            raise ValueError(f"a curvature needs at least 3 points, got {len(x)}")
-        _, slope, curve = np.linalg.lstsq(np.vander(x, 3, increasing=True), means, rcond=None)[0]
-        first, last = slope + 2 * curve * x.min(), slope + 2 * curve * x.max()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where((first > 0) & (last > 0), last / first, math.inf)
-        low, high = _limits(ratio[1:], level, spread, method="nearest")
-        return [_row(self.judge(low, high), ratio[0], low, high)]
-
-
-@dataclass(frozen=True)
-class Level:
-    """An agent's mean of the panel's metric is at most a value at one point.
-
-    Attributes:
-        panel: title of the panel.
-        agent: whose mean it is.
-        value: the limit.
-        x: the point.
-        above: the claim is the other way round: the mean is above the value.
-    """
-
-    panel: str
-    agent: str
-    value: float
-    x: float
-    above: bool = False
+        return self.told
 
     @property
-    def text(self) -> str:
-        """The claim in words."""
-        return f"{self.agent} {'above' if self.above else 'at most'} {self.value:g} at {self.x:g}"
+    def widened(self) -> bool:
+        return False
 
-    def judge(self, low: float, high: float) -> str:
-        """The verdict on a mean in [low, high]."""
-        below, over = ("no", "yes") if self.above else ("yes", "no")
-        return below if high <= self.value else over if low > self.value else "open"
+    def measure(self, panel: Any, result: Any, level: float) -> list[Row]:
+        """One row: the number, which is its own interval where there is no chance in it."""
+        number = self.found(panel, result)
+        exact = number if isinstance(result, Numbers) else NAN
+        return [_row(number, exact, exact, self.x)]
 
-    def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
-        """One row: the mean."""
-        return [_mean_row(self, panel, result, level)]
+    def judge(self, row: Row) -> str:
+        """The verdict on the number as it stands: "yes" or "no"."""
+        return "yes" if self.least <= row["estimate"] <= self.most else "no"
 
 
-@dataclass(frozen=True)
-class Near:
-    """An agent's mean of the panel's metric is about a value at one point.
+def printed(panel: str, name: str, value: float, or_more: bool = False, tolerance: float = 0.0) -> Number:
+    """In a panel without chance, a number that the paper prints.
 
-    Attributes:
+    Args:
         panel: title of the panel.
-        agent: whose mean it is.
-        value: the value.
-        tolerance: the largest difference from the value, in units of the metric.
-        x: the point.
-    """
-
-    panel: str
-    agent: str
-    value: float
-    tolerance: float
-    x: float
-
-    @property
-    def text(self) -> str:
-        """The claim in words."""
-        return f"{self.agent} within {self.tolerance:g} of the value {self.value:g} at {self.x:g}"
-
-    def judge(self, low: float, high: float) -> str:
-        """The verdict on a mean in [low, high]."""
-        return _between(low, high, self.value - self.tolerance, self.value + self.tolerance)
-
-    def test(self, panel: Panel | Sweep, result: Any, level: float) -> list[dict[str, Any]]:
-        """One row: the mean."""
-        return [_mean_row(self, panel, result, level)]
-
-
-def _mean_row(claim: Level | Near, panel: Panel | Sweep, result: Any, level: float) -> dict[str, Any]:
-    """A mean at one point, with its interval and the claim's verdict."""
-    evaluation, place = _at(panel, result, claim.x)
-    values = evaluation.column(claim.agent, panel.metric, **place)
-    if values.dtype == np.bool_:
-        low, high = clopper_pearson(int(values.sum()), len(values), level)
-    else:
-        low, high = bootstrap_mean(values, level)
-    return _row(claim.judge(low, high), float(values.mean()), float(low), float(high), x=claim.x)
-
-
-@dataclass(frozen=True)
-class Peaks:
-    """In a panel of pulls by rank, an agent pulls certain arms most.
-
-    Attributes:
-        panel: title of the panel.
-        agent: whose pulls they are.
-        ranks: of those arms, counted from 1.
-    """
-
-    panel: str
-    agent: str
-    ranks: tuple[int, ...]
-
-    @property
-    def text(self) -> str:
-        """The claim in words."""
-        return f"{self.agent} pulls ranks {' and '.join(map(str, self.ranks))} most"
-
-    def test(self, panel: Allocation, result: Any, level: float) -> list[dict[str, Any]]:
-        """One row: how many of these ranks are among as many most pulled ones."""
-        pulls = panel.by_rank(result, self.agent)
-        most = np.argsort(-pulls, kind="stable")[: len(self.ranks)] + 1
-        found = len(set(most.tolist()) & set(self.ranks))
-        return [_row("yes" if found == len(self.ranks) else "no", found)]
-
-
-@dataclass(frozen=True)
-class Share:
-    """In a panel of pulls by rank, an agent spends a larger share of its pulls on certain arms than another agent.
-
-    Attributes:
-        panel: title of the panel.
-        more: the agent whose share is larger.
-        less: the agent whose share is smaller.
-        ranks: first and last of those arms, counted from 1.
-    """
-
-    panel: str
-    more: str
-    less: str
-    ranks: tuple[int, int]
-
-    @property
-    def text(self) -> str:
-        """The claim in words."""
-        return f"{self.more} spends a larger share on ranks {self.ranks[0]} to {self.ranks[1]} than {self.less}"
-
-    def test(self, panel: Allocation, result: Any, level: float) -> list[dict[str, Any]]:
-        """One row: the difference of the shares, of the pulls of all episodes."""
-        shares = []
-        for agent in (self.more, self.less):
-            pulls = panel.by_rank(result, agent)
-            shares.append(pulls[self.ranks[0] - 1 : self.ranks[1]].sum() / pulls.sum())
-        return [_row("yes" if shares[0] > shares[1] else "no", float(shares[0] - shares[1]))]
-
-
-@dataclass(frozen=True)
-class Pulled:
-    """An agent's mean pulls of an arm at the last point are about a number that the paper prints.
-
-    Attributes:
-        panel: title of the panel.
-        agent: whose pulls they are.
-        arm: number of the arm, from 0 on.
-        value: the number printed.
-        tolerance: the largest difference, as a part of the value.
-    """
-
-    panel: str
-    agent: str
-    arm: int
-    value: float
-    tolerance: float = 0.05
-
-    @property
-    def text(self) -> str:
-        """The claim in words."""
-        return f"{self.agent} pulls arm {self.arm} {self.value:g} times, within {100 * self.tolerance:g} %"
-
-    def test(self, panel: Panel, result: Any, level: float) -> list[dict[str, Any]]:
-        """One row: the mean pulls of all episodes."""
-        table, (x, _, place) = result.pulls, panel.points(result)[-1]
-        ((column, value),) = place.items()
-        rows = (table["agent"] == self.agent) & (table["arm"] == self.arm) & (table[column] == value)
-        pulls = float(table[rows]["pulls"].iloc[0])
-        near = abs(pulls - self.value) <= self.tolerance * self.value
-        return [_row("yes" if near else "no", pulls, x=x)]
-
-
-@dataclass(frozen=True)
-class Printed:
-    """In a panel without chance, a number that the paper prints: a column of the one-row summary.
-
-    Attributes:
-        panel: title of the panel.
-        column: of the summary.
+        name: of the number in the panel.
         value: the number printed.
         or_more: the claim is that it is at least this number.
         tolerance: the largest difference that is due to rounding in the paper.
     """
-
-    panel: str
-    column: str
-    value: float
-    or_more: bool = False
-    tolerance: float = 0.0
-
-    @property
-    def text(self) -> str:
-        """The claim in words."""
-        rounded = f", within {self.tolerance:g}" if self.tolerance else ""
-        return f"{self.column} {'at least' if self.or_more else '='} {self.value:g}{rounded}"
-
-    def test(self, panel: AnyPanel[Any], result: Result, level: float) -> list[dict[str, Any]]:
-        """One row: the number."""
-        found = float(result.summary()[self.column].iloc[0])
-        right = found >= self.value if self.or_more else abs(found - self.value) <= self.tolerance
-        return [_row("yes" if right else "no", found, found, found)]
-
-
-@dataclass(frozen=True)
-class Extremes:
-    """In a panel of leads, an agent's lead over another one is larger at every other value than at a middle one.
-
-    Attributes:
-        panel: title of the panel.
-        better: the agent that leads.
-        worse: the agent that is led.
-        middle: the value at which the lead is said to be smallest.
-    """
-
-    panel: str
-    better: str
-    worse: str
-    middle: float
-
-    @property
-    def text(self) -> str:
-        """The claim in words."""
-        return f"{self.better} leads {self.worse} by more than at {self.middle:g}"
-
-    def judge(self, low: float, high: float) -> str:
-        """The verdict on a difference of leads in [low, high]."""
-        return "yes" if low > 0 else "no" if high < 0 else "open"
-
-    def test(self, panel: Lead, result: Any, level: float) -> list[dict[str, Any]]:
-        """A row per other value: its lead less that at the middle value, paired by episodes."""
-        leads, rows = panel.leads(result, self.better, self.worse), []
-        for x in (x for x in leads if x != self.middle):
-            d = paired_difference(leads[x], leads[self.middle], level=level)
-            rows.append(_row(self.judge(d.low, d.high), d.difference, d.low, d.high, x=x, p_value=d.p_value))
-        return rows
-
-
-AnyClaim = Alike | Claim | Extremes | Growth | Level | Line | Near | Peaks | Printed | Pulled | Share | Within
+    rounded = f", within {tolerance:g}" if tolerance else ""
+    told = f"{name} {'at least' if or_more else '='} {value:g}{rounded}"
+    most = INF if or_more else value + tolerance
+    return Number(panel, told, lambda _, result: result.number(name), value - tolerance, most)
 
 
 @dataclass(frozen=True)

@@ -81,5 +81,5 @@ class Figure:
 
 def alike(figures: Sequence[Figure]) -> list[Figure]:
     """The figures of a paper, in all of which an agent has the same style, whichever of their panels are drawn."""
-    labels = [label for figure in figures for panel in figure.panels for label in panel.labels]
+    labels = [label for figure in figures for panel in figure.panels for label in panel.agents]
     return [replace(figure, order=list(dict.fromkeys(labels))) for figure in figures]

@@ -12,7 +12,7 @@ from typing import Any
 
 from .claims import Claim
 from .figure import Figure, Values, alike
-from .panels import OverBound, Sweep
+from .panels import Sweep
 
 __all__ = ["FIGURES"]
 
@@ -46,7 +46,8 @@ def _against_delta(
     """Mean pulls of these agents until they stop over the bound, against 1 / delta."""
     sweep = {1 / delta: {**kwargs, "delta": delta, "budget": None, "max_pulls": 10**9} for delta in deltas}
     env_id = f"bandit_envs/{problem}-v0"
-    return OverBound(title, env_id, sweep, agents, 200, "total_pulls", "pulls / lower bound", "1 / delta", log=True)
+    label = "pulls / lower bound"
+    return Sweep(title, env_id, sweep, agents, 200, "total_pulls", label, "1 / delta", log=True, over_bound=True)
 
 
 EXACT = {"criterion": "exact", "epsilon": 0.0}

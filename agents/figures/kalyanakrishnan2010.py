@@ -10,8 +10,8 @@ Bernoulli arms, and that its experiments have kept their range is a hypothesis, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -20,14 +20,12 @@ import numpy as np
 from bandit_envs import Categorical, Deviation, Instance, Samples, deviations
 
 from ..catalogue import make
-from ..core.optional import pandas
 from ..evaluation.plots import style
-from .claims import Alike, Claim, Level, Peaks, Printed, Quote, Share, Within
+from .claims import Claim, Level, Number, Quote, printed
 from .figure import Figure, Values, alike
-from .panels import Allocation, AnyPanel, Conduct, Panel, Transform, exact_row
+from .panels import Allocation, Exact, Numbers, Panel
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 __all__ = ["FIGURES"]
@@ -47,136 +45,54 @@ def _schematic() -> Instance:
     return Instance(Categorical(values, weights), "five-arms")
 
 
-@dataclass(eq=False)
-class Stopped:
-    """The statistics of an episode that has ended, and the bounds by which it did.
+def _bounds(agent: str, label: str, seed: int, epsilon: float = 0.1, delta: float = 0.05) -> Numbers:
+    """The pulls of one policy when it stops, in one episode on five arms with m = 2, drawn with its bounds."""
+    env: Any = gym.make(
+        ENV, instance=_schematic(), k=2, epsilon=epsilon, criterion="each", delta=delta, actions="full"
+    ).unwrapped
+    policy, (observation, _), state, over = make(agent, env), env.reset(seed=seed), None, False
+    while not over:
+        action, state = policy.predict(observation, state)
+        observation, _, over, *_ = env.step(action)
+    order = np.argsort(-observation["mean"], kind="stable")
+    pulls, mean, variance = (observation[name][order] for name in ("pulls", "mean", "variance"))
+    high, d, W = np.arange(5) < 2, np.full(5, delta / 5), env.task.width
+    if agent in ("pi1", "pi2"):
+        cut = np.nan
+        width = W * np.sqrt(np.log(5 / delta) / (2 * pulls))
+    else:
+        bound = Deviation(epsilon, W, W, agent == "adapt", False, np.inf)
+        deviations(Samples(pulls[None], mean[None], variance[None]), np.uint64(0), high[None], bound, d)
+        error = np.sqrt(variance / (pulls - 1))
+        cut = mean[2] + (mean[1] + epsilon - mean[2]) * error[2] / (error[1] + error[2])
+        width = np.where(high, mean + epsilon - cut, cut - mean)
 
-    Attributes:
-        label: of the policy.
-        pulls: (K,), here and below the arms are in decreasing order of their empirical means.
-        mean: empirical means, (K,).
-        inside: whether an arm is in High, (K,).
-        width: of the bound on the side that matters, (K,).
-        delta: the error probability of that bound, (K,).
-        cut: c of pi_3 and pi_4; NaN for the other policies.
-    """
-
-    label: str
-    pulls: Any
-    mean: Any
-    inside: Any
-    width: Any
-    delta: Any
-    cut: float
-
-    @property
-    def agents(self) -> list[str]:
-        """The label of the policy."""
-        return [self.label]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The label of the policy."""
-        return {"agent": self.label}
-
-    def summary(self, level: float = 0.95) -> pd.DataFrame:
-        """A row per arm: pulls, mean, whether it is in High, delta_i and the width of its bound."""
-        table: pd.DataFrame = pandas().DataFrame(
-            {
-                "arm": np.arange(1, len(self.pulls) + 1),
-                "pulls": self.pulls,
-                "mean": self.mean,
-                "high": self.inside,
-                "delta": self.delta,
-                "width": self.width,
-            }
-        )
-        return table
-
-
-@dataclass(frozen=True)
-class Bounds(AnyPanel[Stopped]):
-    """The bounds of one policy when it stops: an episode on five arms with m = 2.
-
-    Attributes:
-        title: of the panel.
-        agent: name of the policy.
-        label: of the axis of means.
-        epsilon: of the environment.
-        delta: of the environment.
-    """
-
-    title: str
-    agent: str
-    label: str = "mean (filled: in High, + epsilon)"
-    epsilon: float = 0.1
-    delta: float = 0.05
-
-    @property
-    def labels(self) -> list[str]:
-        """The title, which is the policy's label."""
-        return [self.title]
-
-    def run(self, how: Conduct) -> Stopped:
-        """Run one episode, whatever `episodes` says."""
-        env: Any = gym.make(
-            ENV, instance=_schematic(), k=2, epsilon=self.epsilon, criterion="each", delta=self.delta, actions="full"
-        ).unwrapped
-        agent, (observation, _), state, over = make(self.agent, env), env.reset(seed=how.seed), None, False
-        while not over:
-            action, state = agent.predict(observation, state)
-            observation, _, over, *_ = env.step(action)
-        order = np.argsort(-observation["mean"], kind="stable")
-        pulls, mean, variance = (observation[name][order][None] for name in ("pulls", "mean", "variance"))
-        inside, d, W = np.arange(5)[None] < 2, np.empty(5), env.task.width
-        if self.agent in ("pi1", "pi2"):
-            d[:], cut = self.delta / 5, np.nan
-            width = W * np.sqrt(np.log(5 / self.delta) / (2 * pulls[0]))
-        else:
-            bound = Deviation(self.epsilon, W, W, self.agent == "adapt", False, np.inf)
-            deviations(Samples(pulls, mean, variance), np.uint64(0), inside, bound, d)
-            error = np.sqrt(variance[0] / (pulls[0] - 1))
-            cut = mean[0, 2] + (mean[0, 1] + self.epsilon - mean[0, 2]) * error[2] / (error[1] + error[2])
-            width = np.where(inside[0], mean[0] + self.epsilon - cut, cut - mean[0])
-        return Stopped(self.title, pulls[0], mean[0], inside[0], width, d, cut)
-
-    def rows(self, result: Stopped, level: float, transform: Transform) -> list[dict[str, Any]]:
-        """The pulls of each arm."""
-        return [exact_row(self.title, float(pulls), i + 1.0) for i, pulls in enumerate(result.pulls)]
-
-    def draw(self, ax: Axes, result: Stopped, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw the interval of each arm on the side that matters, in the policy's colour; filled: in High."""
-        place = np.arange(1, 6)
-        shown = result.mean + np.where(result.inside, self.epsilon, 0.0)
-        end, colour = shown + np.where(result.inside, -1, 1) * result.width, style(order.index(self.title))["color"]
+    def draw(ax: Axes, order: Sequence[str]) -> None:
+        """The interval of each arm on the side that matters, in the policy's colour; filled: in High."""
+        colour = style(order.index(label))["color"]
+        shown = mean + np.where(high, epsilon, 0.0)
+        end = shown + np.where(high, -1, 1) * width
         for i in range(5):
-            ax.plot([place[i], place[i]], [shown[i], end[i]], color=colour, linewidth=1.8)
-            ax.plot([place[i]], [shown[i]], "o", color=colour, mfc=colour if result.inside[i] else "white")
-            ax.plot([place[i]], [end[i]], "_", color=colour, markersize=14)
-            text = f"{result.delta[i]:.1g}, {result.width[i]:.2g}\nN = {result.pulls[i]:,}"
-            above = not result.inside[i]
-            ax.annotate(
-                text,
-                (place[i], end[i]),
-                xytext=(0, 6 if above else -6),
-                textcoords="offset points",
-                ha="center",
-                va="bottom" if above else "top",
-                fontsize=7,
-            )
-        if np.isfinite(result.cut):
-            ax.axhline(result.cut, color="#7F7F7F", linewidth=0.8, linestyle="dashed")
+            ax.plot([i + 1, i + 1], [shown[i], end[i]], color=colour, linewidth=1.8)
+            ax.plot([i + 1], [shown[i]], "o", color=colour, mfc=colour if high[i] else "white")
+            ax.plot([i + 1], [end[i]], "_", color=colour, markersize=14)
+            side: dict[str, Any] = {"xytext": (0, -6), "va": "top"} if high[i] else {"xytext": (0, 6), "va": "bottom"}
+            text = f"{d[i]:.1g}, {width[i]:.2g}\nN = {pulls[i]:,}"
+            ax.annotate(text, (i + 1, end[i]), textcoords="offset points", ha="center", fontsize=7, **side)
+        if np.isfinite(cut):
+            ax.axhline(cut, color="#7F7F7F", linewidth=0.8, linestyle="dashed")
         ax.set_xlim(0.4, 5.6)
         ax.margins(y=0.18)
-        ax.set_xticks(place, [f"({i})" for i in place])
-        ax.set_xlabel(f"arm, by empirical mean; {result.pulls.sum():,} pulls")
-        ax.set_ylabel(self.label)
+        ax.set_xticks(np.arange(1, 6), [f"({i})" for i in range(1, 6)])
+        ax.set(xlabel=f"arm, by empirical mean; {pulls.sum():,} pulls", ylabel="mean (filled: in High, + epsilon)")
+
+    return Numbers([(label, i + 1.0, float(n)) for i, n in enumerate(pulls)], draw, {"agent": label}, [label])
 
 
 FIGURE_1 = Figure(
     name="kalyanakrishnan2010-figure-1",
     source=f"{SOURCE}, Figure 1",
-    panels=[Bounds(label, name) for label, name in POLICIES.items()],
+    panels=[Exact(label, partial(_bounds, name, label), [label]) for label, name in POLICIES.items()],
     claims=[],
     values=[Values({label: range(1, 6) for label in POLICIES}, "pulls of arm", ",.0f")],
 )
@@ -196,66 +112,45 @@ def _by_rank(title: str, agents: dict[str, str]) -> Allocation:
     return Allocation(title, ENV, {"instance": INSTANCE}, PULLS, agents, EPISODES)
 
 
-@dataclass(eq=False)
-class Planned:
-    """How many pulls algorithms take that know it in advance.
+def _schedules(seed: int) -> Numbers:
+    """Pulls that DIRECT and HALVING take at the epsilon and delta of the instance, without a single one of them."""
+    env: Any = gym.make(ENV, actions="full", instance=INSTANCE).unwrapped
+    direct, halving = make("direct", env), make("halving", env)
+    rounds = zip(halving.sizes, halving.times, strict=False)
+    pulls = {"DIRECT": env.task.K * direct.times, "HALVING": sum(int(n) * int(times) for n, times in rounds)}
 
-    Attributes:
-        pulls: by the label of the algorithm.
-        env_kwargs: of the environment.
-    """
+    def draw(ax: Axes, order: Sequence[str]) -> None:
+        """A bar for each algorithm, with its number of pulls."""
+        bars = ax.barh(list(pulls), list(pulls.values()), color="#BFBFBF")
+        ax.bar_label(bars, [f"{n:,}" for n in pulls.values()], padding=4)
+        ax.set(xscale="log", xlabel="pulls", xlim=(1e4, 30 * max(pulls.values())))
 
-    pulls: dict[str, int]
-    env_kwargs: Mapping[str, Any]
-
-    @property
-    def agents(self) -> list[str]:
-        """None: no line is drawn."""
-        return []
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The keyword arguments of the environment."""
-        return {"env_id": ENV, "env_kwargs": dict(self.env_kwargs)}
-
-    def summary(self, level: float = 0.95) -> pd.DataFrame:
-        """One row: the pulls of each algorithm."""
-        table: pd.DataFrame = pandas().DataFrame([self.pulls])
-        return table
+    settings = {"env_id": ENV, "env_kwargs": {"instance": INSTANCE}}
+    return Numbers([(name, np.nan, float(n)) for name, n in pulls.items()], draw, settings)
 
 
-@dataclass(frozen=True)
-class Schedules(AnyPanel[Planned]):
-    """Pulls that DIRECT and HALVING take at the epsilon and delta of the instance, without a single one of them.
+def peaks(title: str, agent: str, *ranks: int) -> Number:
+    """In a panel of pulls by rank, an agent pulls the arms of these ranks most, counted from 1."""
 
-    Attributes:
-        title: of the panel.
-        label: of the axis of pulls.
-        instance: name of the instance.
-    """
+    def found(panel: Allocation, result: Any) -> float:
+        """How many of these ranks are among as many most pulled ones."""
+        most = np.argsort(-panel.by_rank(result, agent), kind="stable")[: len(ranks)] + 1
+        return len(set(most.tolist()) & set(ranks))
 
-    title: str
-    label: str = "pulls"
-    instance: str = "kalyanakrishnan2010"
+    return Number(title, f"{agent} pulls ranks {' and '.join(map(str, ranks))} most", found, len(ranks))
 
-    def run(self, how: Conduct) -> Planned:
-        """Add up the schedules, which are the same for all episodes and seeds."""
-        kwargs: dict[str, Any] = {"instance": self.instance}
-        env: Any = gym.make(ENV, actions="full", **kwargs).unwrapped
-        direct, halving = make("direct", env), make("halving", env)
-        rounds = zip(halving.sizes, halving.times, strict=False)
-        pulls = {"DIRECT": env.task.K * direct.times, "HALVING": sum(int(n) * int(times) for n, times in rounds)}
-        return Planned(pulls, kwargs)
 
-    def rows(self, result: Planned, level: float, transform: Transform) -> list[dict[str, Any]]:
-        """The pulls of each algorithm."""
-        return [exact_row(name, float(pulls)) for name, pulls in result.pulls.items()]
+def share(title: str, more: str, less: str, first: int, last: int) -> Number:
+    """In a panel of pulls by rank, an agent spends a larger share of its pulls on these ranks than another agent."""
 
-    def draw(self, ax: Axes, result: Planned, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw a bar for each algorithm, with its number of pulls."""
-        bars = ax.barh(list(result.pulls), list(result.pulls.values()), color="#BFBFBF")
-        ax.bar_label(bars, [f"{pulls:,}" for pulls in result.pulls.values()], padding=4)
-        ax.set(xscale="log", xlabel=self.label, xlim=(1e4, 30 * max(result.pulls.values())))
+    def found(panel: Allocation, result: Any) -> float:
+        """The difference of the shares, of the pulls of all episodes."""
+        pulls = [panel.by_rank(result, agent) for agent in (more, less)]
+        one, other = (some[first - 1 : last].sum() / some.sum() for some in pulls)
+        return float(one - other)
+
+    told = f"{more} spends a larger share on ranks {first} to {last} than {less}"
+    return Number(title, told, found, np.nextafter(0, 1))  # above 0
 
 
 DELTA_C = _against_pulls("2a: delta^c", POLICIES, "delta_c", "delta^c")
@@ -263,7 +158,7 @@ DELTA_C = _against_pulls("2a: delta^c", POLICIES, "delta_c", "delta^c")
 RANGE_1 = _against_pulls(
     "2a: delta^c, range 1", {PI3: "pi3", ADAPT: "adapt(bernstein_range=1)"}, "delta_c", "delta^c (Bernstein's range 1)"
 )
-MILLIONS = Schedules("DIRECT and HALVING")
+MILLIONS = Exact("DIRECT and HALVING", _schedules)
 NSS = _against_pulls("2b: NSS", POLICIES, "normalised_sum", "NSS")
 BY_RANK = _by_rank("2c: pulls by rank", POLICIES)
 
@@ -311,7 +206,7 @@ FIGURE_2 = Figure(
         Quote(
             "millions",
             "straightforward implementations of DIRECT and HALVING would take millions of pulls",
-            [Printed(MILLIONS.title, name, 1_000_000, or_more=True) for name in ("DIRECT", "HALVING")],
+            [printed(MILLIONS.title, name, 1_000_000, or_more=True) for name in ("DIRECT", "HALVING")],
         ),
         Quote(
             "gulf",
@@ -330,12 +225,12 @@ FIGURE_2 = Figure(
         Quote(
             "peaks",
             "peaks around 15 (m) and 16 (m + 1) under policies pi_3 and pi_4",
-            [Peaks(BY_RANK.title, name, (15, 16)) for name in (PI3, ADAPT)],
+            [peaks(BY_RANK.title, name, 15, 16) for name in (PI3, ADAPT)],
         ),
         Quote(
             "bias",
             'as we proceed from pi_1 to pi_4 a growing bias towards "contentious" arms is apparent',
-            [Share(BY_RANK.title, *pair, (13, 18)) for pair in ((PI2, PI1), (PI3, PI2), (ADAPT, PI3))],
+            [share(BY_RANK.title, *pair, 13, 18) for pair in ((PI2, PI1), (PI3, PI2), (ADAPT, PI3))],
         ),
     ],
     values=[
@@ -384,8 +279,8 @@ FIGURE_3 = Figure(
             "coincides",
             "for higher values of n0 (100, 500), OCBA-m coincides with UNIFORM until a large number of pulls",
             [
-                Within(WITH_OCBA.title, OCBA_100, PI1, 0.001, until=5_000),
-                Within(WITH_OCBA.title, OCBA_500, PI1, 0.001, until=25_000),
+                Claim(WITH_OCBA.title, OCBA_100, PI1, within=0.001, until=5_000),
+                Claim(WITH_OCBA.title, OCBA_500, PI1, within=0.001, until=25_000),
             ],
         ),
         Quote(
@@ -404,7 +299,7 @@ FIGURE_3 = Figure(
         Quote(
             "r-500",
             "as R is increased, RACING progressively tends towards the UNIFORM algorithm",
-            [Within(WITH_RACING.title, "RACING, R = 500", PI1, 0.001)],
+            [Claim(WITH_RACING.title, "RACING, R = 500", PI1, within=0.001)],
         ),
         Quote(
             "gaussian",
@@ -419,17 +314,17 @@ FIGURE_3 = Figure(
         Quote(
             "small-adapt",
             "and is not distinguishable from ADAPT (p < 0.05)",
-            [Alike(SMALL.title, RACING_1, ADAPT, 30_000)],
+            [Claim(SMALL.title, RACING_1, ADAPT, since=30_000, until=30_000, p_value=0.05)],
         ),
         Quote(
             "peaked",
             "OCBA-m and ADAPT are both more peaked than RACING",
-            [Share(ALL_BY_RANK.title, name, RACING_1, (13, 18)) for name in (ADAPT, *OCBA)],
+            [share(ALL_BY_RANK.title, name, RACING_1, 13, 18) for name in (ADAPT, *OCBA)],
         ),
         Quote(
             "rises",
             "ADAPT has a gradual slope on either side of its peak, while OCBA-m rises more dramatically",
-            [Share(ALL_BY_RANK.title, name, ADAPT, (15, 16)) for name in OCBA],
+            [share(ALL_BY_RANK.title, name, ADAPT, 15, 16) for name in OCBA],
         ),
     ],
     values=[

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_envs import Captions, captions
+from bandit_envs import captions
 
-from ..core.optional import pandas
 from ..evaluation.plots import COLOURS
-from .claims import Claim, Growth, Level, Line, Printed, Quote, Within
+from .claims import Claim, Growth, Level, Quote, printed
 from .figure import Figure, Values, alike
-from .panels import AnyPanel, Conduct, Panel, Sweep, Transform, exact_row
+from .panels import Exact, Numbers, Panel, Sweep
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["FIGURES", "Ratings"]
+__all__ = ["FIGURES", "ratings"]
 
 SOURCE = "Mason, Jain, Tripathy & Nowak, NeurIPS 2020"
 ENV = "bandit_envs/AllGood-v0"
@@ -30,122 +27,68 @@ ENV = "bandit_envs/AllGood-v0"
 FIXED = 1.5  # "a fixed threshold" of the introduction
 
 
-@dataclass(eq=False)
-class Rated:
-    """The ratings of a contest.
+def ratings(contest: int, epsilon: float = 0.2) -> Exact:
+    """The mean ratings of the captions of a contest, best first, and how many are within epsilon of the best.
 
-    Attributes:
-        data: the ratings.
+    Args:
+        contest: its number.
         epsilon: captions whose mean is less than this fraction below the best are good.
     """
-
-    data: Captions
-    epsilon: float
-
-    @property
-    def agents(self) -> list[str]:
-        """Labels of the two lines."""
-        return ["captions", f"{1 - self.epsilon:g} of the best"]
-
-    @property
-    def threshold(self) -> float:
-        """Captions with at least this mean are good."""
-        return (1 - self.epsilon) * float(self.data.means.max())
-
-    @property
-    def good(self) -> int:
-        """Number of good captions."""
-        return int((self.data.means >= self.threshold).sum())
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The contest and epsilon."""
-        return {"contest": self.data.contest, "epsilon": self.epsilon}
-
-    def summary(self, level: float = 0.95) -> pd.DataFrame:
-        """One row: captions, ratings, best mean, threshold, good captions, and how far below the best 1.5 lies."""
-        counts, best = self.data.counts, self.data.means.max()
-        table: pd.DataFrame = pandas().DataFrame(
-            [
-                {
-                    "captions": len(counts),
-                    "ratings": counts.sum(),
-                    "best": best,
-                    "threshold": self.threshold,
-                    "good": self.good,
-                    "below_best": 1 - FIXED / best,
-                }
-            ]
-        )
-        return table
+    return Exact(f"Contest {contest}", lambda seed: _rated(contest, epsilon))
 
 
-@dataclass(frozen=True)
-class Ratings(AnyPanel[Rated]):
-    """Mean ratings of the captions of a contest, best first, and how many are within epsilon of the best.
+def _rated(contest: int, epsilon: float) -> Numbers:
+    """Captions, ratings, best mean, threshold, good captions, and how far below the best 1.5 lies."""
+    data = captions(contest)
+    means, best = np.sort(data.means)[::-1], data.means.max()
+    threshold = (1 - epsilon) * float(best)
+    good = int((means >= threshold).sum())
+    found = {
+        "captions": len(means),
+        "ratings": data.counts.sum(),
+        "best": best,
+        "threshold": threshold,
+        "good": good,
+        "below_best": 1 - FIXED / best,
+    }
+    labels = ["captions", f"{1 - epsilon:g} of the best"]
 
-    Attributes:
-        contest: its number.
-        epsilon: a fraction of the best mean.
-        label: of the axis of ratings.
-    """
-
-    contest: int
-    epsilon: float = 0.2
-    label: str = "mean rating"
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        """The name of the contest."""
-        return f"Contest {self.contest}"
-
-    def run(self, how: Conduct) -> Rated:
-        """Read the ratings, which are the same for all episodes and seeds.
-
-        Raises:
-            OSError: where the file is neither in a local folder nor to be downloaded (see `captions`).
-        """
-        return Rated(captions(self.contest), self.epsilon)
-
-    def rows(self, result: Rated, level: float, transform: Transform) -> list[dict[str, Any]]:
-        """The columns of the summary."""
-        (summary,) = result.summary().to_dict("records")
-        return [exact_row(str(name), float(value)) for name, value in summary.items()]
-
-    def draw(self, ax: Axes, result: Rated, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw the means by rank, and a line at the threshold."""
-        means, (captions_label, threshold_label) = np.sort(result.data.means)[::-1], result.agents
-        ax.plot(np.arange(1, len(means) + 1), means, color=COLOURS[0], label=captions_label)
-        ax.axhline(result.threshold, color=COLOURS[1], linestyle="dashed", label=threshold_label)
-        ax.set(xlabel="rank", ylabel=self.label, xscale="log")
+    def draw(ax: Axes, order: Sequence[str]) -> None:
+        """The means by rank, and a line at the threshold."""
+        ax.plot(np.arange(1, len(means) + 1), means, color=COLOURS[0], label=labels[0])
+        ax.axhline(threshold, color=COLOURS[1], linestyle="dashed", label=labels[1])
+        ax.set(xlabel="rank", ylabel="mean rating", xscale="log")
         ax.grid(True, color="#D9D9D9", linewidth=0.6)
-        ax.axvline(result.good, color="#7F7F7F", linewidth=1, linestyle="dotted")
-        ax.annotate(f"{result.good}", (result.good, means[-1]), xytext=(4, 2), textcoords="offset points")
+        ax.axvline(good, color="#7F7F7F", linewidth=1, linestyle="dotted")
+        ax.annotate(f"{good}", (good, means[-1]), xytext=(4, 2), textcoords="offset points")
+
+    shown = [(name, np.nan, float(value)) for name, value in found.items()]
+    return Numbers(shown, draw, {"contest": data.contest, "epsilon": epsilon}, labels)
 
 
 FIGURE_1 = Figure(
     name="mason2020-figure-1",
     source=f"{SOURCE}, Figure 1",
-    panels=[Ratings(contest) for contest in (627, 651, 690)],
+    panels=[ratings(contest) for contest in (627, 651, 690)],
     claims=[
         Quote(
             "good",
             "in contest 627, only k = 27 arms are within 20% of mu_1, but k = 748 are in contest 651",
-            [Printed("Contest 627", "good", 27), Printed("Contest 651", "good", 748)],
+            [printed("Contest 627", "good", 27), printed("Contest 651", "good", 748)],
         ),
         Quote(
             "fixed",
             "a fixed threshold of 1.5 admits captions within 30% of the best in contest 627, but only those within 15% "
             "of the best in contest 651",
             [
-                Printed("Contest 627", "below_best", 0.3, tolerance=0.02),
-                Printed("Contest 651", "below_best", 0.15, tolerance=0.02),
+                printed("Contest 627", "below_best", 0.3, tolerance=0.02),
+                printed("Contest 651", "below_best", 0.15, tolerance=0.02),
             ],
         ),
         Quote(
             "651",
             "Contest 651, which had 9250 captions whose means we estimated from a total of 2.2 million ratings",
-            [Printed("Contest 651", "captions", 9250), Printed("Contest 651", "ratings", 2.2e6, tolerance=5e4)],
+            [printed("Contest 651", "captions", 9250), printed("Contest 651", "ratings", 2.2e6, tolerance=5e4)],
         ),
     ],
     values=[Values({f"Contest {contest}": () for contest in (627, 651, 690)}, "ratings", ",.10g")],
@@ -187,7 +130,7 @@ FIGURE_3 = Figure(
             "left: pulls grow with n",
         ),
         Quote("constant", "the average complexity of FAREAST is constant", [Growth(RIGHT.title, FAREAST, *FLAT)]),
-        Quote("linear", "but (ST)^2 scales linearly with n", [Line(RIGHT.title, ST2)]),
+        Quote("linear", "but (ST)^2 scales linearly with n", [Growth(RIGHT.title, ST2, 1 / 2, 2, line=True)]),
         Quote(
             "crossing",
             "the average complexity of FAREAST is constant, but (ST)^2 scales linearly with n",
@@ -251,7 +194,7 @@ FIGURES_4_5 = Figure(
         Quote(
             "almost",
             "and almost matches the performance of the TOP-k oracle",
-            [Within(F1, ST2, ORACLE, 0.05)],
+            [Claim(F1, ST2, ORACLE, within=0.05)],
             "almost: F1 within .05",
         ),
         Quote(
@@ -275,7 +218,7 @@ FIGURES_4_5 = Figure(
         Quote(
             "matched",
             "matched only by UCB",
-            [Within(PRECISION, "UCB", ST2, 0.05)],
+            [Claim(PRECISION, "UCB", ST2, within=0.05)],
             "UCB's precision within .05 of (ST)^2's",
         ),
         Quote(
@@ -298,7 +241,7 @@ FIGURES_4_5 = Figure(
         Quote(
             "competitive",
             "but is still competitive with other methods",
-            [Within(RECALL, ST2, ORACLE, 0.1, since=2_000_000)],
+            [Claim(RECALL, ST2, ORACLE, within=0.1, since=2_000_000)],
             "recall within .1 of the oracle's from 2,000,000 pulls on",
         ),
         Quote(
@@ -310,7 +253,7 @@ FIGURES_4_5 = Figure(
             "kinase-oracles",
             "with only the oracle methods competitive with it",
             [
-                *(Within(KINASE, ST2, other, 0.1) for other in (KINASE_ORACLE, "APT (oracle)")),
+                *(Claim(KINASE, ST2, other, within=0.1) for other in (KINASE_ORACLE, "APT (oracle)")),
                 Claim(KINASE, ST2, "UCB", larger=True),
             ],
             "oracles within .1 of its F1, UCB below it",

@@ -1,14 +1,15 @@
 """Panels of figures: what is run for one, and how it is drawn.
 
-A panel's `run` yields a `Result`; the `points` of a panel are the places where claims are tested; its `rows` are the
-numbers that it shows.
+Four kinds: `Panel`, a metric against the number of pulls; `Allocation`, the pulls of each arm; `Sweep`, a metric
+against a value in which environments differ; `Exact`, numbers without chance. A panel's `run` yields a `Result`; its
+`rows` are the numbers that it shows; its `values` are those of the episodes, by which claims are tested.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -16,28 +17,24 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.optional import pandas
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.plots import Series, draw, pulls_label, series_of
 from ..evaluation.statistics import bootstrap_mean
-from .store import Evaluator
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 __all__ = [
     "Allocation",
     "AnyPanel",
     "Conduct",
-    "Lead",
-    "OverBound",
+    "Exact",
+    "Numbers",
     "Panel",
     "Result",
     "Sweep",
     "Swept",
     "Transform",
-    "exact_row",
     "unchanged",
 ]
 
@@ -58,26 +55,19 @@ class Conduct:
         seed: root seed.
         progress: whether to tell how far the run is, as for `evaluate`; None: if standard error is a terminal.
         jobs: parts of the episodes that run at the same time, as for `evaluate`.
-        evaluator: runs the agents, or knows what came out when they were run before.
+        evaluator: `evaluate`, or what knows what came out when the agents were run before.
     """
 
     episodes: int | None = None
     seed: int = 0
     progress: bool | None = None
     jobs: int = 1
-    evaluator: Evaluator = evaluate
+    evaluator: Callable[..., Evaluation] = evaluate
 
     def evaluate(self, agents: Mapping[str, str], env_id: str, episodes: int, **asked: Any) -> Evaluation:
         """The agents on an environment, in so many episodes unless other ones are wanted; `asked` is for `evaluate`."""
-        return self.evaluator(
-            dict(agents),
-            env_id,
-            episodes=self.episodes or episodes,
-            seed=self.seed,
-            progress=self.progress,
-            jobs=self.jobs,
-            **asked,
-        )
+        how: dict[str, Any] = {"seed": self.seed, "progress": self.progress, "jobs": self.jobs}
+        return self.evaluator(dict(agents), env_id, episodes=self.episodes or episodes, **how, **asked)
 
 
 class Result(Protocol):
@@ -93,10 +83,6 @@ class Result(Protocol):
         """How the result came about, JSON-able."""
         ...
 
-    def summary(self, level: float = ...) -> pd.DataFrame:
-        """The numbers as a table, with intervals of this confidence level."""
-        ...
-
 
 R = TypeVar("R", bound=Result)
 
@@ -106,16 +92,11 @@ class AnyPanel(ABC, Generic[R]):
 
     Attributes:
         title: a name that is unique in the figure.
-        label: of the axis of values.
+        agents: labels of the agents that are drawn.
     """
 
     title: str
-    label: str
-
-    @property
-    def labels(self) -> list[str]:
-        """Labels of the agents that are drawn."""
-        return list(getattr(self, "agents", ()))
+    agents: Collection[str]
 
     @abstractmethod
     def run(self, how: Conduct) -> R:
@@ -144,23 +125,25 @@ class AnyPanel(ABC, Generic[R]):
         """
 
 
-def exact_row(agent: str, value: float, x: float = math.nan) -> dict[str, Any]:
-    """A number without chance among the rows of a panel."""
-    nan = math.nan
-    return {"agent": agent, "x": x, "episodes": nan, "mean": value, "low": nan, "high": nan, "drawn": value}
-
-
 class Lines(AnyPanel[R]):
     """A panel of lines, one for each agent."""
 
     @property
     @abstractmethod
     def places(self) -> Sequence[float]:
-        """The values on the horizontal axis."""
+        """The values on the horizontal axis, (P,): the points at which claims are tested."""
+
+    @abstractmethod
+    def values(self, result: R, agent: str) -> dict[float, NDArray[Any]]:
+        """The panel's metric in each episode of an agent, (episodes,) for each point, without the transform."""
 
     @abstractmethod
     def series(self, result: R, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
         """The points of every line; arguments as for `draw`."""
+
+    @abstractmethod
+    def axes(self, result: R, level: float) -> tuple[str, str, bool]:
+        """The labels of the axes of values and of points, and whether the first one is logarithmic."""
 
     def rows(self, result: R, level: float, transform: Transform) -> list[dict[str, Any]]:
         """The points of all lines."""
@@ -180,6 +163,10 @@ class Lines(AnyPanel[R]):
             for one, other in zip(plain, changed, strict=True)
             for i, x in enumerate(self.places if one.x is None else one.x)
         ]
+
+    def draw(self, ax: Axes, result: R, level: float, transform: Transform, order: Sequence[str]) -> None:
+        """Draw a line, with a confidence band where there is one, for each agent."""
+        draw(ax, self.series(result, level, transform, order), *self.axes(result, level), True)
 
 
 @dataclass(frozen=True)
@@ -208,29 +195,32 @@ class Panel(Lines[Evaluation]):
     label: str
     at: bool = False
 
+    @property
+    def places(self) -> Sequence[float]:
+        return self.budgets
+
     def run(self, how: Conduct) -> Evaluation:
         """Evaluate the agents at all numbers of pulls."""
         numbers: dict[str, Any] = {"at" if self.at else "budgets": self.budgets}
         return how.evaluate(self.agents, self.env_id, self.episodes, env_kwargs=self.env_kwargs, **numbers)
 
-    def points(self, result: Evaluation) -> list[tuple[int, Evaluation, dict[str, int]]]:
-        """Per point: the number of pulls, the evaluation that holds it, and which of its rows."""
-        return [(x, result, {"at" if self.at else "budget": x}) for x in self.budgets]
+    def values(self, result: Evaluation, agent: str) -> dict[float, NDArray[Any]]:
+        kind = "at" if self.at else "budget"
+        return {x: result.column(agent, self.metric, **{kind: x}) for x in self.budgets}
 
-    @property
-    def places(self) -> Sequence[float]:
-        """The numbers of pulls."""
-        return self.budgets
+    def pulls(self, result: Evaluation, agent: str) -> NDArray[np.float64]:
+        """Mean pulls of each arm by an agent at the last point, (K,)."""
+        table = result.pulls
+        chosen = (table["agent"] == agent) & (table["at" if self.at else "budget"] == self.budgets[-1])
+        pulls: NDArray[np.float64] = table[chosen].sort_values("arm")["pulls"].to_numpy()
+        return pulls
 
     def series(self, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
-        """A mean with its interval at each number of pulls."""
         K = result.runs[0].task.K
         return series_of(result, self.metric, level, lambda mean: transform(mean, K), order)
 
-    def draw(self, ax: Axes, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw a line with a confidence band for each agent."""
-        series = self.series(result, level, transform, order)
-        draw(ax, series, f"{self.label} ({100 * level:.4g} % interval)", pulls_label(result), False, True)
+    def axes(self, result: Evaluation, level: float) -> tuple[str, str, bool]:
+        return f"{self.label} ({100 * level:.4g} % interval)", pulls_label(result), False
 
 
 @dataclass(frozen=True)
@@ -243,10 +233,7 @@ class Allocation(Panel):
     def by_rank(self, result: Evaluation, agent: str) -> NDArray[np.float64]:
         """Mean pulls of an agent by the rank of the arm, (K,)."""
         envs: Any = gym.make_vec(self.env_id, num_envs=1, **self.env_kwargs)
-        table, column = result.pulls, "at" if self.at else "budget"
-        pulls = table[(table["agent"] == agent) & (table[column] == self.budgets[-1])].sort_values("arm")["pulls"]
-        ranked: NDArray[np.float64] = pulls.to_numpy()[np.argsort(-envs.unwrapped.instance.arms.means, kind="stable")]
-        return ranked
+        return self.pulls(result, agent)[np.argsort(-envs.unwrapped.instance.arms.means, kind="stable")]
 
     def series(self, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
         """Mean pulls of each arm; sums over the episodes have no interval."""
@@ -257,9 +244,8 @@ class Allocation(Panel):
             for agent in result.agents
         ]
 
-    def draw(self, ax: Axes, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw a line for each agent."""
-        draw(ax, self.series(result, level, transform, order), self.label, "arm, by decreasing mean", False, True)
+    def axes(self, result: Evaluation, level: float) -> tuple[str, str, bool]:
+        return self.label, "arm, by decreasing mean", False
 
 
 @dataclass(eq=False)
@@ -282,12 +268,6 @@ class Swept:
         """The settings of the evaluations, by the value."""
         return {str(x): evaluation.settings for x, evaluation in self.evaluations.items()}
 
-    def summary(self, level: float = 0.95) -> pd.DataFrame:
-        """The summaries one below the other, with the value in the column x."""
-        parts = [evaluation.summary(level).assign(x=x) for x, evaluation in self.evaluations.items()]
-        table: pd.DataFrame = pandas().concat(parts, ignore_index=True)
-        return table
-
 
 @dataclass(frozen=True)
 class Sweep(Lines[Swept]):
@@ -303,6 +283,13 @@ class Sweep(Lines[Swept]):
         label: of the axis of the metric.
         xlabel: of the axis of the value.
         log: whether the axis of the metric is logarithmic.
+        over_bound: whether the means are drawn as multiples of the lower bound on pulls, which each environment has.
+        budgets: {value: equally spaced budgets, up to where the metric is 0}: the metric is then the area below its
+            curve against the budget, the sum over the budgets times the step between them, in pulls. Unlike the metric
+            at one budget, the areas of two agents differ also where both curves begin at 1 and end at 0. None: one run
+            of each environment, as it is.
+        rival: label of an agent whose metric less that of each other agent is drawn; with budgets these are the pulls
+            by which the others are ahead. "": the metric is drawn.
     """
 
     title: str
@@ -314,107 +301,122 @@ class Sweep(Lines[Swept]):
     label: str
     xlabel: str
     log: bool = False
-
-    def horizons(self, x: float) -> Sequence[int] | None:
-        """The budgets of the runs on the environment of a value; None: its own."""
-        return None
-
-    def run(self, how: Conduct) -> Swept:
-        """Evaluate the agents on each of the environments."""
-        return Swept(
-            {
-                x: how.evaluate(self.agents, self.env_id, self.episodes, env_kwargs=kwargs, budgets=self.horizons(x))
-                for x, kwargs in self.sweep.items()
-            }
-        )
-
-    def points(self, result: Swept) -> list[tuple[float, Evaluation, dict[str, int]]]:
-        """Per point: the value and its evaluation, whose only row is meant."""
-        return [(x, evaluation, {}) for x, evaluation in result.evaluations.items()]
+    over_bound: bool = False
+    budgets: Mapping[float, Sequence[int]] | None = None
+    rival: str = ""
 
     @property
     def places(self) -> Sequence[float]:
-        """The values in which the environments differ."""
         return list(self.sweep)
 
+    def run(self, how: Conduct) -> Swept:
+        """Evaluate the agents on each of the environments."""
+        evaluations = {}
+        for x, kwargs in self.sweep.items():
+            asked: dict[str, Any] = {"env_kwargs": kwargs, "budgets": None if self.budgets is None else self.budgets[x]}
+            evaluations[x] = how.evaluate(self.agents, self.env_id, self.episodes, **asked)
+        return Swept(evaluations)
+
+    def values(self, result: Swept, agent: str) -> dict[float, NDArray[Any]]:
+        if self.budgets is None:
+            return {x: evaluation.column(agent, self.metric) for x, evaluation in result.evaluations.items()}
+        areas = {}
+        for x, evaluation in result.evaluations.items():
+            columns = [evaluation.column(agent, self.metric, budget=budget) for budget in self.budgets[x]]
+            step = self.budgets[x][1] - self.budgets[x][0]
+            areas[x] = np.asarray(step * np.sum(columns, axis=0), np.float64)
+        return areas
+
     def series(self, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
-        """A mean with its interval at each value."""
+        """The points of every line; leads over a rival are not transformed, and NaN is where no bound is known."""
+        x = np.array(list(result.evaluations), np.float64)
+        if self.rival:
+            return self._leads(result, level, order, x)
         columns: dict[str, list[Series]] = {agent: [] for agent in result.agents}
         for evaluation in result.evaluations.values():
-            K = evaluation.runs[0].task.K
-            change = lambda mean, K=K: transform(mean, K)
+            change = lambda mean, K=evaluation.runs[0].task.K: transform(mean, K)
             for one in series_of(evaluation, self.metric, level, change, order):
                 columns[one.agent].append(one)
-        x, join = np.array(list(result.evaluations), np.float64), np.concatenate
+        unit = np.array([one.runs[0].lower_bound for one in result.evaluations.values()]) if self.over_bound else 1.0
+
+        def joined(name: str, parts: list[Series]) -> NDArray[np.float64]:
+            values: NDArray[np.float64] = np.concatenate([getattr(one, name) for one in parts]) / unit
+            return values
+
         return [
-            Series(
-                agent,
-                parts[0].style,
-                x,
-                join([one.mean for one in parts]),
-                join([one.low for one in parts]),
-                join([one.high for one in parts]),
-                join([one.floor for one in parts]),
-                parts[0].episodes,
+            replace(
+                parts[0],
+                x=x,
+                mean=joined("mean", parts),
+                low=joined("low", parts),
+                high=joined("high", parts),
+                floor=joined("floor", parts),
             )
-            for agent, parts in columns.items()
+            for parts in columns.values()
         ]
 
-    def draw(self, ax: Axes, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> None:
-        """Draw a line with a confidence band for each agent."""
-        series = self.series(result, level, transform, order)
-        draw(ax, series, f"{self.label} ({100 * level:.4g} % interval)", self.xlabel, self.log, True)
+    def _leads(self, result: Swept, level: float, order: Sequence[str], x: NDArray[np.float64]) -> list[Series]:
+        """The mean by which each agent is ahead of the rival, at each value (P,)."""
+        made, rival = [], self.values(result, self.rival)
+        for agent in (name for name in result.agents if name != self.rival):
+            leads = np.stack([rival[place] - own for place, own in self.values(result, agent).items()], axis=1)
+            low, high = bootstrap_mean(leads, level)
+            none = np.full(len(x), np.nan)
+            made.append(Series(agent, order.index(agent), x, leads.mean(axis=0), low, high, none, len(leads)))
+        return made
+
+    def axes(self, result: Swept, level: float) -> tuple[str, str, bool]:
+        return f"{self.label} ({100 * level:.4g} % interval)", self.xlabel, self.log
 
 
-@dataclass(frozen=True)
-class OverBound(Sweep):
-    """A sweep whose pulls are drawn as multiples of the lower bound on their mean, which each environment has."""
-
-    def series(self, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
-        """A mean with its interval at each value, over the bound there; NaN where none is known."""
-        bounds = np.array([one.runs[0].lower_bound for one in result.evaluations.values()])
-        found = super().series(result, level, transform, order)
-        return [
-            replace(one, mean=one.mean / bounds, low=one.low / bounds, high=one.high / bounds, floor=one.floor / bounds)
-            for one in found
-        ]
-
-
-@dataclass(frozen=True)
-class Lead(Sweep):
-    """How many pulls earlier than a rival's an agent's metric falls, against a value in which the environments differ.
-
-    It is the area between the two curves of the metric against the budget: the sum over the budgets of the rival's
-    metric less the agent's, times the step between budgets. Unlike a difference at one budget it does not vanish where
-    both curves are 1, or 0.
+@dataclass(eq=False)
+class Numbers:
+    """Numbers without chance, and how they are drawn.
 
     Attributes:
-        budgets: {value: equally spaced budgets, up to where the metric is 0}.
-        rival: label of the agent that the others are compared with.
+        shown: of each number its name, its place on the axis, NaN where it has none, and itself.
+        draw: draws them into axes, given the order of agents.
+        settings: how they came about, JSON-able.
+        agents: labels of the lines; each gets a style of its own.
     """
 
-    budgets: Mapping[float, Sequence[int]] = field(default_factory=dict)
-    rival: str = ""
+    shown: Sequence[tuple[str, float, float]]
+    draw: Callable[[Axes, Sequence[str]], None]
+    settings: dict[str, Any]
+    agents: list[str] = field(default_factory=list)
 
-    def horizons(self, x: float) -> Sequence[int]:
-        return self.budgets[x]
+    def number(self, name: str) -> float:
+        """The first number of this name."""
+        return next(number for known, _, number in self.shown if known == name)
 
-    def leads(self, result: Swept, agent: str, rival: str) -> dict[float, NDArray[np.float64]]:
-        """Pulls by which an agent is ahead of a rival, (episodes,) for each value."""
-        return {x: self._area(x, one, rival) - self._area(x, one, agent) for x, one in result.evaluations.items()}
 
-    def _area(self, x: float, evaluation: Evaluation, agent: str) -> NDArray[np.float64]:
-        """The area below the curve of an agent, (episodes,)."""
-        step = self.budgets[x][1] - self.budgets[x][0]
-        columns = [evaluation.column(agent, self.metric, budget=budget) for budget in self.budgets[x]]
-        return np.asarray(step * np.sum(columns, axis=0), np.float64)
+@dataclass(frozen=True)
+class Exact(AnyPanel[Numbers]):
+    """Numbers without chance: of a schedule, of a file, of a single episode, whatever number of episodes is wanted.
 
-    def series(self, result: Swept, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
-        """The mean lead of each agent but the rival at each value; it is not transformed."""
-        x, made = np.array(list(result.evaluations), np.float64), []
-        for agent in (name for name in result.agents if name != self.rival):
-            values = np.stack(list(self.leads(result, agent, self.rival).values()), axis=1)
-            low, high = bootstrap_mean(values, level)
-            none = np.full(len(x), np.nan)
-            made.append(Series(agent, order.index(agent), x, values.mean(axis=0), low, high, none, len(values)))
-        return made
+    Attributes:
+        title: a name that is unique in the figure.
+        find: finds the numbers, given the root seed.
+        agents: labels of the agents that are drawn.
+    """
+
+    title: str
+    find: Callable[[int], Numbers]
+    agents: Collection[str] = ()
+
+    def run(self, how: Conduct) -> Numbers:
+        """Find the numbers.
+
+        Raises:
+            OSError: where the numbers are those of a file that cannot be had.
+        """
+        return self.find(how.seed)
+
+    def rows(self, result: Numbers, level: float, transform: Transform) -> list[dict[str, Any]]:
+        """Each number, without interval, and not transformed."""
+        columns, nan = ("agent", "x", "episodes", "mean", "low", "high", "drawn"), math.nan
+        return [dict(zip(columns, (name, x, nan, y, nan, nan, y), strict=True)) for name, x, y in result.shown]
+
+    def draw(self, ax: Axes, result: Numbers, level: float, transform: Transform, order: Sequence[str]) -> None:
+        """Draw the numbers, as they say themselves."""
+        result.draw(ax, order)

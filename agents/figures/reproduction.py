@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,12 @@ from bandit_envs import EPISODES_LIMIT, flag, integer, root_number, unknown
 
 from ..core.files import REPRODUCTION, read_json, try_out, write_alone, write_together
 from ..core.optional import pandas
+from ..evaluation.plots import check_path, save
 from ..evaluation.progress import now_at, told_in_lines
 from ..evaluation.result import SETTINGS
 from ..evaluation.storage import WriteError
 from . import pages
 from .catalogue import PAPERS, named
-from .drawing import plot_panels
 from .figure import Figure
 from .panels import AnyPanel, Conduct, Result
 from .store import Store
@@ -30,6 +30,11 @@ __all__ = ["Reproduction", "reproduce", "reproduce_paper"]
 
 KEPT = REPRODUCTION  # the key of the settings that tell what a folder holds
 EVALUATIONS = "evaluations"  # the folder of the evaluations in that of a figure
+
+
+def _writing(texts: Mapping[str, str]) -> dict[str, Callable[[Path], Any]]:
+    """What writes each text into a file, by the names of the files."""
+    return {name: partial(Path.write_text, data=text, encoding="utf-8") for name, text in texts.items()}
 
 
 class DataMissing(OSError):
@@ -77,20 +82,39 @@ class Reproduction:
         return scorecard(self.verdicts)
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Draw all panels.
+        """Draw all panels, at most three in a row, with one legend; an agent looks the same in all of them.
 
         Args:
             path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
 
         Returns:
-            A Matplotlib figure.
+            A Matplotlib figure that belongs to no window.
 
         Raises:
             ValueError: for an unknown suffix.
         """
-        figure = self.figure
-        how: dict[str, Any] = {"level": self.level, "transform": figure.transform, "order": figure.order}
-        return plot_panels(figure.panels, self.results, **how, path=path)
+        from matplotlib.figure import Figure
+
+        if path is not None:
+            check_path(path)
+        panels, results = self.figure.panels, self.results
+        order = list(dict.fromkeys([*self.figure.order, *(name for one in results.values() for name in one.agents)]))
+        columns = min(3, len(panels))
+        rows = -(-len(panels) // columns)
+        figure = Figure(figsize=(4.2 * columns + 1.6, 3.8 * rows), layout="constrained")
+        axes, legend = figure.subplots(rows, columns, squeeze=False).ravel(), {}
+        for ax, panel in zip(axes, panels, strict=False):
+            panel.draw(ax, results[panel.title], self.level, self.figure.transform, order)
+            ax.set_title(panel.title, fontsize=11)
+            handles, labels = ax.get_legend_handles_labels()
+            legend.update(dict(zip(labels, handles, strict=True)))
+        for ax in axes[len(panels) :]:
+            ax.set_visible(False)
+        names = sorted(legend, key=lambda label: order.index(label) if label in order else len(order))
+        figure.legend([legend[name] for name in names], names, loc="outside right upper", frameon=False, handlelength=3)
+        if path is not None:
+            save(figure, path)
+        return figure
 
     def _files(self) -> dict[str, Callable[[Path], Any]]:
         """What the documentation shows, by the names of the files."""
@@ -102,11 +126,7 @@ class Reproduction:
             pages.CLAIMS: pages.claims_text(self.figure, verdicts_read),
             pages.VALUES: pages.values_text(self.figure.values, points_read),
         }
-
-        def writing(text: str) -> Callable[[Path], Any]:
-            return lambda path: path.write_text(text, encoding="utf-8")
-
-        return {name: writing(text) for name, text in texts.items()} | {"figure.svg": self.plot}
+        return _writing(texts) | {"figure.svg": self.plot}
 
     def save(self, folder: str | Path) -> Path:
         """Write verdicts.csv, points.csv, figure (.png, .svg), claims.md, values.md, settings.json; returns the folder.
@@ -291,9 +311,6 @@ def reproduce_paper(
         tables = [one.verdicts.assign(figure=one.figure.name) for one in done]
         text, read = pages.as_kept(pandas().concat(tables, ignore_index=True))
         told = [pages.claims_text(one.figure, read[read["figure"] == one.figure.name]) for one in done]
-        files: dict[str, Callable[[Path], Any]] = {
-            "verdicts.csv": lambda path: path.write_text(text, encoding="utf-8"),
-            pages.CLAIMS: lambda path: path.write_text("\n".join(told), encoding="utf-8"),
-        }
+        files = _writing({"verdicts.csv": text, pages.CLAIMS: "\n".join(told)})
         write_together(folder / SETTINGS, {KEPT: asked, "skipped": lacking}, files)
     return done

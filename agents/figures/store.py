@@ -9,34 +9,14 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..evaluation import Evaluation, evaluate, storage
 from ..evaluation.identity import versions
 
-__all__ = ["Evaluator", "Store"]
-
-
-class Evaluator(Protocol):
-    """What runs agents for a panel: `evaluate`, or a store, which keeps what that yields."""
-
-    def __call__(
-        self,
-        agents: Any,
-        env_id: str,
-        *,
-        episodes: int,
-        seed: int = 0,
-        at: Sequence[int] | None = None,
-        budgets: Sequence[int] | None = None,
-        env_kwargs: Mapping[str, Any] | None = None,
-        jobs: int = 1,
-        progress: bool | None = None,
-    ) -> Evaluation:
-        """Run agents on the same episodes of an environment."""
-        ...
+__all__ = ["Store"]
 
 
 class Store:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.optional import pandas
+from .claims import AnyClaim
 from .figure import Figure
 from .panels import Result, Swept
 
@@ -54,26 +55,25 @@ def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95)
     from scipy.special import ndtri
 
     panels: dict[str, Any] = {panel.title: panel for panel in figure.panels}
-    found: list[tuple[Any, dict[str, Any]]] = []
+    found: list[tuple[AnyClaim, dict[str, Any]]] = []
     for quote in figure.quotes:
         for claim in quote.claims:
             panel, result = panels[claim.panel], results[claim.panel]
             head: dict[str, Any] = {"quote": quote.name, "panel": claim.panel, "claim": claim.text}
             head |= {"episodes": _episodes(result), "trials": getattr(panel, "episodes", math.nan)}
-            blind = {"verdict": "open"} if head["episodes"] < 2 and not hasattr(claim, "judge") else {}
+            blind = {"verdict": "open"} if head["episodes"] < 2 and not claim.widened else {}
             found += [(claim, head | row | blind) for row in claim.test(panel, result, level)]
-    table: pd.DataFrame = pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
-    tail = (1 - level) / 2
-    factor = float(ndtri(tail / max(1, compared(figure, table))) / ndtri(tail))
+    tail, m = (1 - level) / 2, compared(figure, pandas().DataFrame([row for _, row in found], columns=list(COLUMNS)))
+    factor = float(ndtri(tail / max(1, m)) / ndtri(tail))
     for claim, row in found:
         row["alone"] = row["verdict"]
         low, high, estimate = row["low"], row["high"], row["estimate"]
-        if hasattr(claim, "judge"):
+        if claim.widened:
             low, high = (x if math.isinf(x) else estimate + factor * (x - estimate) for x in (low, high))
-            row["verdict"] = claim.judge(low, high)
+            row["verdict"] = claim.judge(row | {"low": low, "high": high})
         row |= {"low_together": low, "high_together": high}
-    corrected: pd.DataFrame = pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
-    return corrected
+    table: pd.DataFrame = pandas().DataFrame([row for _, row in found], columns=list(COLUMNS))
+    return table
 
 
 def compared(figure: Figure, table: pd.DataFrame) -> int:
@@ -83,9 +83,9 @@ def compared(figure: Figure, table: pd.DataFrame) -> int:
         figure: its claims.
         table: its verdicts.
     """
-    judged = {(one.panel, one.text) for quote in figure.quotes for one in quote.claims if hasattr(one, "judge")}
+    widened = {(one.panel, one.text) for quote in figure.quotes for one in quote.claims if one.widened}
     keys = table[["panel", "claim", "x"]].drop_duplicates().itertuples(index=False, name=None)
-    return sum((panel, claim) in judged for panel, claim, _ in keys)
+    return sum((panel, claim) in widened for panel, claim, _ in keys)
 
 
 def counted(counts: Sequence[int]) -> str:

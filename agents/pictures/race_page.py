@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from bandit_envs import View, outline
 
-from ..core.files import write_alone
 from ..evaluation.environment import environment_id
 from ..evaluation.plan import labelled
 from .film import MOST_FRAMES, Film, films
 from .template import check_page, filled, json_text
 
-__all__ = ["COLUMNS", "MOST_BYTES", "race", "race_data"]
+__all__ = ["COLUMNS", "MISSING", "race"]
 
 COLUMNS = 120  # arms from which on neighbours share a column, and the number of columns then
 MOST_BYTES = 1_700_000  # of the numbers of a page, as text
@@ -72,20 +71,30 @@ def race(
     given = list(given) if isinstance(given, (list, tuple)) else [given]
     if len(known) > MOST_AGENTS:
         raise ValueError(f"a race is of at most {MOST_AGENTS} agents, got {len(known)}")
-    runners = dict(zip(known, given, strict=True))
-    how: dict[str, Any] = {"env_kwargs": env_kwargs, "seed": seed, "episode": episode}
-    env_id = environment_id(env_id)
 
     def most(K: int) -> int:
         """Frames for which there is room."""
-        return max(2, min(MOST_FRAMES, MOST_BYTES // (CELL_BYTES * len(runners) * min(K, COLUMNS))))
+        return max(2, min(MOST_FRAMES, MOST_BYTES // (CELL_BYTES * len(known) * min(K, COLUMNS))))
 
-    made = films(runners, env_id, frames=most if frames is None else frames, trust=trust, **how)
-    data = race_data(made, env_kwargs=dict(env_kwargs or {}), seed=seed, episode=episode, title=title)
-    text = filled("race.html", {"TITLE": html.escape(data["title"]), "TABLE": _table(made), "DATA": json_text(data)})
-    if path is not None:
-        write_alone(path, lambda place: place.write_text(text, encoding="utf-8"))
-    return text
+    how: dict[str, Any] = {"env_kwargs": env_kwargs, "seed": seed, "episode": episode, "trust": trust}
+    runners = dict(zip(known, given, strict=True))
+    made = films(runners, environment_id(env_id), frames=most if frames is None else frames, **how)
+    task, instance = made[0].trace.task, (env_kwargs or {}).get("instance")
+    named = instance if isinstance(instance, str) else f"{task.K:,} arms"
+    title = f"{task.problem}: {named}" if title is None else title
+    data = {"title": title, "facts": _facts(task, named, seed, episode)} | _numbers(made)
+    parts = {"TITLE": html.escape(title), "TABLE": _table(made), "DATA": json_text(data)}
+    return filled("race.html", parts, path)
+
+
+def _facts(task: Any, named: str, seed: int, episode: int) -> str:
+    """Parameters of the problem, arms, rules and seed, in one line."""
+    own = [f"{name} {value}" for name, value in task.parameters.items() if isinstance(value, (int, float, str))]
+    arms = f"{task.K:,} arms"
+    told = [f"{task.problem} ({', '.join(own)})" if own else task.problem, named, *[arms] * (named != arms)]
+    told += [] if task.budget is None else [f"budget {task.budget:,}"]
+    told += [] if task.delta is None else [f"delta {task.delta:g}"]
+    return " · ".join([*told, f"seed {seed}, episode {episode}"])
 
 
 def _table(made: Sequence[Film]) -> str:
@@ -143,53 +152,32 @@ def _steps(values: Floats, low: float, high: float) -> str:
     return _bytes(np.where(np.isfinite(values), steps, MISSING), "u2")
 
 
-def race_data(
-    made: Sequence[Film], *, env_kwargs: Mapping[str, Any], seed: int, episode: int, title: str | None = None
-) -> dict[str, Any]:
-    """What the page of a race shows, JSON-able.
-
-    Args:
-        made: the episode of each agent, with frames at the same numbers of pulls.
-        env_kwargs, seed, episode: how they came about. title: of the page; None: problem and instance.
-    """
-    first = made[0]
-    task, viewer = first.trace.task, first.viewer
-    columns = _Columns(first.truth)
+def _numbers(made: Sequence[Film]) -> dict[str, Any]:
+    """What the page of a race draws, JSON-able, of the episode of each agent at the same numbers of pulls."""
+    trace, viewer = made[0].trace, made[0].viewer
+    ones, zeros = np.ones(trace.task.shape, np.int64), np.zeros(trace.means.shape)
+    truth = viewer.view(ones, trace.means, zeros).value
+    columns = _Columns(truth)
     low, high = (end(film.limits[i] for film in made) for i, end in enumerate((min, max)))
-    instance = env_kwargs.get("instance")
-    named = instance if isinstance(instance, str) else f"{task.K:,} arms"
-    in_plane = viewer.plane is not None and not columns.shared
     data: dict[str, Any] = {
-        "title": f"{task.problem}: {named}" if title is None else title,
-        "asks": first.viewer.problem.asks,
-        "facts": _facts(task, named, seed, episode),
+        "asks": viewer.problem.asks,
         "value": viewer.value,
         "limits": [low, high],
-        "arms": task.K,
+        "arms": trace.task.K,
         "columns": columns.sizes.tolist() if columns.shared else len(columns.sizes),
-        "truth": _steps(columns.quantiles(first.truth, 0.5)[0], low, high),
-        "at": [0, *first.trace.at.tolist()],
+        "truth": _steps(columns.quantiles(truth, 0.5)[0], low, high),
+        "at": [0, *trace.at.tolist()],
         "plane": None,
         "agents": [],
     }
-    corners = np.zeros((2, 2))
-    if in_plane:
-        corners = _corners(made)
-        assert viewer.plane is not None
-        shape = outline(viewer.plane, *corners)
-        data["plane"] = {
-            "low": corners[0].tolist(),
-            "high": corners[1].tolist(),
-            "corners": shape.tolist(),
-            "truth": [_steps(first.trace.means[:, d], corners[0, d], corners[1, d]) for d in range(2)],
-        }
     for film in made:
         views, verdicts = film.views, film.trace.verdicts
         values, lows, highs = (np.array(part) for part in zip(*map(columns.shown, views), strict=True))
+        shares = [np.rint(255 * columns.sum(view.answer) / columns.sizes) for view in views]
         one: dict[str, Any] = {
             "label": film.label,
             "end": film.end,
-            "pulls": film.pulls.tolist(),
+            "pulls": [int(view.pulls.sum()) for view in views],
             "score": [None, *(round(float(x), 6) for x in verdicts["score"])],
             "correct": [None, *(bool(x) for x in verdicts["correct"])],
             "inside": [int(view.answer.sum()) for view in views],
@@ -198,34 +186,27 @@ def race_data(
             "lows": _steps(lows, low, high),
             "highs": _steps(highs, low, high),
             "counts": _bytes(np.array([columns.sum(view.pulls) for view in views]), "u4"),
-            "shares": _bytes(
-                np.array([np.rint(255 * columns.sum(view.answer) / columns.sizes) for view in views]), "u1"
-            ),
+            "shares": _bytes(np.array(shares), "u1"),
         }
-        if in_plane:
-            points = np.array([view.points for view in views])
-            one["points"] = [_steps(points[:, :, d], corners[0, d], corners[1, d]) for d in range(2)]
         data["agents"].append(one)
+    if viewer.plane is None or columns.shared:
+        return data
+    points = [np.array([view.points for view in film.views]) for film in made]
+    box = _corners(np.concatenate([trace.means, *(part.reshape(-1, 2) for part in points)]))
+
+    def coordinates(values: Floats) -> list[str]:
+        return [_steps(values[..., d], *box[:, d]) for d in range(2)]
+
+    corners = outline(viewer.plane, *box).tolist()
+    data["plane"] = {"low": box[0].tolist(), "high": box[1].tolist(), "corners": corners}
+    data["plane"]["truth"] = coordinates(trace.means)
+    for one, part in zip(data["agents"], points, strict=True):
+        one["points"] = coordinates(part)
     return data
 
 
-def _facts(task: Any, named: str, seed: int, episode: int) -> str:
-    """Parameters of the problem, arms, rules and seed, in one line."""
-    told = [f"{name} {value}" for name, value in task.parameters.items() if isinstance(value, (int, float, str))]
-    told = [f"{task.problem} ({', '.join(told)})" if told else task.problem, named]
-    if named != f"{task.K:,} arms":
-        told.append(f"{task.K:,} arms")
-    if task.budget is not None:
-        told.append(f"budget {task.budget:,}")
-    if task.delta is not None:
-        told.append(f"delta {task.delta:g}")
-    return " · ".join([*told, f"seed {seed}, episode {episode}"])
-
-
-def _corners(made: Sequence[Film]) -> Floats:
-    """Corners of a box around all points that are shown, (2, 2)."""
-    shown = [made[0].trace.means, *(view.points for film in made for view in film.views if view.points is not None)]
-    points = np.concatenate(shown)
+def _corners(points: Floats) -> Floats:
+    """Corners of a box around all points (n, 2) that are finite, with some room: (2, 2)."""
     points = points[np.isfinite(points).all(axis=1)]
     low, high = points.min(axis=0), points.max(axis=0)
     pad = 0.06 * np.where(high > low, high - low, 1.0)

@@ -14,7 +14,7 @@ from typing import Any
 
 import bandit_envs
 
-from ..core.files import SETTINGS, json_form, read_json, write_alone
+from ..core.files import SETTINGS, json_form, read_json
 from ..core.optional import require
 from ..evaluation import Evaluation, plots, results
 from ..evaluation.report import Columns, columns_of, differences, headline
@@ -56,8 +56,8 @@ def report(folder: str | Path, out: str | Path | None = None, *, force: bool = F
         title, facts, parts = _of_reproduction(folder, kept)
     else:
         title, facts, parts = _of_evaluation(results(folder, trust=trust), folder)
-    text = filled("report.html", {"TITLE": html.escape(title), "FACTS": html.escape(facts), "PARTS": "\n".join(parts)})
-    write_alone(path, lambda place: place.write_text(text, encoding="utf-8"))
+    told = {"TITLE": html.escape(title), "FACTS": html.escape(facts), "PARTS": "\n".join(parts)}
+    filled("report.html", told, path)
     return path
 
 
@@ -72,12 +72,10 @@ def _of_evaluation(evaluation: Evaluation, folder: Path) -> tuple[str, str, list
     drawn = [_svg(plots.plot(evaluation, metric, size="column", title=""), metric) for metric in _metrics(evaluation)]
     shown, compared = columns_of(evaluation, most=MOST_ROWS), differences(evaluation)
     numbers = evaluation.summary()
-    rows: list[dict[str, Any]] = numbers.head(MOST_ROWS).to_dict("records")  # type: ignore[assignment]
-    everything = _table(list(numbers.columns), [[_cell(value) for value in row.values()] for row in rows], numbers=True)
     parts = [_part("Figures", '<div class="figures">', *drawn, "</div>"), _part("Results", _columns(shown))]
     if compared.rows:
         parts.append(_part("Comparison", _columns(compared)))
-    parts.append(_part("All numbers", _folded(f"the table of summary(), {len(numbers):,} rows", everything)))
+    parts.append(_part("All numbers", _all(numbers, f"the table of summary(), {len(numbers):,} rows")))
     told = [_code(command_of(evaluation, folder))]
     if settings.get("precision") is not None:
         told.append(f"<p>It was to end with the precision {html.escape(str(settings['precision']))}.</p>")
@@ -137,16 +135,17 @@ def _of_reproduction(folder: Path, kept: Mapping[str, Any]) -> tuple[str, str, l
     verdicts, points = (read_table(folder / name) for name in ("verdicts.csv", POINTS))
     picture = _inline((folder / "figure.svg").read_text(encoding="utf-8"), "figure")
     parts = [_part("Figure", f'<figure role="img" aria-label="{html.escape(figure.source)}">{picture}</figure>')]
-    claims = [_claims(quote, row, found) for quote, row, found in by_quote(figure, verdicts)]
     head = ["panel", "what is tested", *VERDICTS, "verdict", "estimate [range of intervals]"]
+    claims = []
+    for quote, row, found in by_quote(figure, verdicts):
+        verdict = f'<span class="verdict" data-verdict="{row.verdict}">{row.verdict}</span>'
+        rows = [[one.panel, one.claim, *counts_of(one), one.verdict, (span(one), one.least)] for one in found]
+        claims.append(f"<h3>{html.escape(quoted(quote))} {verdict}</h3>{_table(head, rows)}")
     if claims:
-        parts.append(_part("Claims", *(f"<h3>{told}</h3>{_table(head, rows)}" for told, rows in claims)))
-    values = [_table(*_without_gaps(*values_table(one, points))) for one in figure.values]
-    if values:
-        parts.append(_part("Values", *values))
-    columns = [str(name) for name in points.columns]
-    rows = [[_cell(value) for value in row] for row in points.head(MOST_ROWS).itertuples(index=False)]
-    parts.append(_part("All points", _folded(f"{len(points):,} points", _table(columns, rows, numbers=True))))
+        parts.append(_part("Claims", *claims))
+    if figure.values:
+        parts.append(_part("Values", *(_values(*values_table(one, points)) for one in figure.values)))
+    parts.append(_part("All points", _all(points, f"{len(points):,} points")))
     words = ["bandit-envs", "reproduce", figure.name]
     words += ["--episodes", str(asked["episodes"])] if asked.get("episodes") is not None else []
     command = shlex.join([*words, "--seed", str(asked.get("seed", 0)), "--out", str(folder)])
@@ -157,21 +156,11 @@ def _of_reproduction(folder: Path, kept: Mapping[str, Any]) -> tuple[str, str, l
     return figure.name, figure.source, parts
 
 
-def _without_gaps(head: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """A table without the columns of panels that were not run."""
-    kept = [i for i in range(len(head)) if any(row[i] for row in rows)]
-    return [head[i] for i in kept], [[row[i] for i in kept] for row in rows]
-
-
-def _claims(quote: Any, row: Any, found: Sequence[Any]) -> tuple[str, list[list[tuple[str, Any]]]]:
-    """A sentence of the paper with its verdict, and the claims that test it as rows."""
-    rows = []
-    for one in found:
-        counts = [(str(n), n) for n in counts_of(one)]
-        texts = [(str(x), str(x)) for x in (one.panel, one.claim)]
-        rows.append([*texts, *counts, (str(one.verdict), str(one.verdict)), (span(one), one.least)])
-    told = html.escape(quoted(quote))
-    return f'{told} <span class="verdict" data-verdict="{row.verdict}">{row.verdict}</span>', rows
+def _values(head: list[str], rows: list[list[str]]) -> str:
+    """A table of the values of a figure, without the columns of panels that were not run."""
+    kept = [i for i in range(1, len(head)) if any(row[i] for row in rows)]
+    cells = [[row[0], *((row[i], _leading(row[i])) for i in kept)] for row in rows]
+    return _table([head[0], *(head[i] for i in kept)], cells)
 
 
 # --- HTML -------------------------------------------------------------------------------------------------------------
@@ -191,13 +180,21 @@ def _code(text: str) -> str:
 
 
 def _cell(value: Any) -> tuple[str, Any]:
-    """A value of a table: its text, and what it is sorted by."""
+    """A value of a table: its text, and what it is sorted by; a pair is both."""
+    if isinstance(value, tuple):
+        return value
     value = value.item() if hasattr(value, "item") else value
     if value is None or str(value) in ("nan", "NaT", "<NA>"):
         return "", ""
     if isinstance(value, float):
         return (f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:.6g}"), value
     return (f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)), value
+
+
+def _leading(text: str) -> float | str:
+    """The number that a text begins with, or the text itself."""
+    found = re.match(r"[\[<\s]*([+-]?[\d.,]+(?:e[+-]?\d+)?)", text)
+    return float(found[1].replace(",", "")) if found else text
 
 
 def _columns(shown: Columns) -> str:
@@ -207,50 +204,36 @@ def _columns(shown: Columns) -> str:
     return _table(shown.head, rows, right=shown.right) + notes
 
 
-def _leading(text: str) -> float | str:
-    """The number that a text begins with, or the text itself."""
-    found = re.match(r"[\[<\s]*([+-]?[\d.,]+(?:e[+-]?\d+)?)", text)
-    return float(found[1].replace(",", "")) if found else text
+def _all(numbers: Any, title: str) -> str:
+    """The first rows of a data frame, folded."""
+    rows = list(numbers.head(MOST_ROWS).itertuples(index=False, name=None))
+    return _folded(title, _table([str(name) for name in numbers.columns], rows, kind="sortable numbers"))
 
 
 def _table(
-    head: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    *,
-    right: Sequence[int] | None = None,
-    numbers: bool = False,
+    head: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] | None = None, kind: str = "sortable"
 ) -> str:
     """A table that is sorted by a click on the head of a column, where scripts run.
 
     Args:
         head: of the columns.
-        rows: of texts, or pairs of a text and what it is sorted by.
-        right: numbers of columns that are flush right; None: those whose cells are numbers.
-        numbers: whether the table is a wide one, of numbers.
+        rows: of values, or pairs of a text and what it is sorted by.
+        right: numbers of columns that are flush right; None: those with numbers.
+        kind: the classes of the table.
     """
-    pairs = [[cell if isinstance(cell, tuple) else (cell, _leading(cell)) for cell in row] for row in rows]
+    pairs = [[_cell(cell) for cell in row] for row in rows]
+    numeric = {i for row in pairs for i, (_, key) in enumerate(row) if isinstance(key, (int, float))}
+    sides = [' class="right"' if i in (numeric if right is None else right) else "" for i in range(len(head))]
 
-    def flush(i: int) -> str:
-        of_numbers = any(isinstance(row[i][1], (int, float)) for row in pairs)
-        return ' class="right"' if (of_numbers if right is None else i in right) else ""
+    def cell(text: str, key: Any, side: str) -> str:
+        told = repr(key) if isinstance(key, float) and math.isfinite(key) else str(key)
+        return f'<td{side} data-value="{html.escape(told)}">{html.escape(text)}</td>'
 
-    def key(value: Any) -> str:
-        return html.escape(repr(value) if isinstance(value, float) and math.isfinite(value) else str(value))
-
-    sides = [flush(i) for i in range(len(head))]
     heads = "".join(f'<th scope="col"{side}>{html.escape(name)}</th>' for name, side in zip(head, sides, strict=True))
-    body = "\n".join(
-        "<tr>"
-        + "".join(
-            f'<td{side} data-value="{key(value)}">{html.escape(text)}</td>'
-            for (text, value), side in zip(row, sides, strict=True)
-        )
-        + "</tr>"
-        for row in pairs
-    )
-    kind = "sortable numbers" if numbers else "sortable"
+    body = ("".join(cell(*pair, side) for pair, side in zip(row, sides, strict=True)) for row in pairs)
+    lines = "\n".join(f"<tr>{cells}</tr>" for cells in body)
     return (
-        f'<div class="wide"><table class="{kind}"><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+        f'<div class="wide"><table class="{kind}"><thead><tr>{heads}</tr></thead>\n<tbody>{lines}</tbody></table></div>'
     )
 
 

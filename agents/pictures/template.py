@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..core.files import try_out
+from ..core.files import try_out, write_alone
 
 __all__ = ["check_page", "filled", "json_text"]
-
 
 OURS = b'<meta name="generator" content="bandit-envs">'  # what all pages have near their beginning
 BEGINNING = 2000  # bytes
@@ -37,15 +36,19 @@ def check_page(out: str | Path, force: bool = False) -> Path:
     return path
 
 
-def filled(name: str, parts: Mapping[str, str]) -> str:
-    """A template, with a part in the place of each comment of its name.
+def filled(name: str, parts: Mapping[str, str], path: Path | None) -> str:
+    """A page: what all pages begin with, and a template, with a part in the place of each comment of its name.
 
     Args:
-        name: of the file. parts: {name of the comment: HTML}.
+        name: of the file of the template.
+        parts: {name of the comment: HTML}.
+        path: the file that the page is written into; None: none.
     """
-    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    text = "".join(Path(__file__).with_name(part).read_text(encoding="utf-8") for part in ("head.html", name))
     for part, value in parts.items():
         text = text.replace(f"<!--{part}-->", value)
+    if path is not None:
+        write_alone(path, lambda place: place.write_text(text, encoding="utf-8"))
     return text
 
 

@@ -14,11 +14,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from bandit_envs import View, arms_that_matter, image, number
+from bandit_envs import arms_that_matter, image, number
 
 from ..core.files import try_out, write_alone
 from ..core.optional import require
-from .film import MOST_FRAMES, Film, film
+from .film import MOST_FRAMES, Film, films
 
 __all__ = ["SPEED", "lines", "save_gif", "watch"]
 
@@ -74,23 +74,21 @@ def watch(
         try_out(gif)
     most = GIF_FRAMES if gif is not None else MOST_FRAMES if moving else PLAIN_LINES
     how: dict[str, Any] = {"env_kwargs": env_kwargs, "seed": seed, "episode": episode, "trust": trust}
-    shown = film(agent, env_id, frames=most if frames is None else frames, **how)
+    (shown,) = films({str(agent): agent}, env_id, frames=most if frames is None else frames, **how)
     if gif is not None:
         save_gif(shown, gif, speed)
     elif moving:
         _move(shown, speed, "NO_COLOR" not in os.environ if color is None else color, out)
     else:
-        for i in range(len(shown.views)):
-            print(_status(shown, i), file=out)
-        print("\n".join(lines(shown, len(shown.views) - 1, 100, bool(color))[1:]), file=out)
+        told = [_status(shown, i) for i in range(len(shown.views))]
+        print("\n".join([*told, *lines(shown, len(told) - 1, 100, bool(color))[1:]]), file=out)
     return shown
 
 
 def _status(shown: Film, i: int) -> str:
     """A line of text: how far the episode is in a frame, and what would be answered."""
-    view, task = shown.views[i], shown.trace.task
-    of = "" if task.budget is None else f" of {task.budget:,}"
-    told = f"{shown.label} on {task.problem}: {view.pulls.sum():,}{of} pulls, {view.answer.sum():,} arms in the answer"
+    view = shown.views[i]
+    told = f"{shown.title(i)}, {view.answer.sum():,} arms in the answer"
     if i == 0:
         return told
     correct, score = (shown.trace.verdicts[name][i - 1] for name in ("correct", "score"))
@@ -98,21 +96,20 @@ def _status(shown: Film, i: int) -> str:
     return f"{told}, score {score:.3f} ({'correct' if correct else 'wrong'}){over}"
 
 
-def lines(shown: Film, i: int, width: int, color: bool, most: int | None = None) -> list[str]:
-    """A frame as lines of text: a head, and one for each arm.
+def lines(shown: Film, i: int, width: int, color: bool, most: int = 20) -> list[str]:
+    """A frame as lines of text: a head, and one for each arm, with its interval, value, and pulls.
 
     Args:
         shown: the episode. i: number of the frame.
         width: of a line, at most.
         color: whether to use colours.
-        most: arms, at most; None: 20. Where there are more, those that matter most are shown.
+        most: arms, at most. Where there are more, those that matter most are shown.
     """
-    view, most = shown.views[i], 20 if most is None else max(most, 3)
+    view, (low, high) = shown.views[i], shown.limits
     K = len(view.pulls)
     chosen = np.arange(K)
-    if most < K:
+    if (most := max(most, 3)) < K:
         chosen = arms_that_matter(view.pulls, view.value - (view.boundary or 0.0), view.answer, most)
-    low, high = shown.limits
     names = max(3, len(str(K - 1)))
     room = max(FEWEST, min(WIDEST, width - names - BAR - 15))
     each = max(1, math.ceil(int(view.pulls.max()) / BAR))
@@ -123,34 +120,27 @@ def lines(shown: Film, i: int, width: int, color: bool, most: int | None = None)
     def place(x: float) -> int:
         return round(min(max((x - low) / (high - low), 0.0), 1.0) * (room - 1))
 
+    def row(k: int) -> str:
+        shade = INSIDE if view.answer[k] else OUTSIDE
+        cells = [(shade, " ")] * room
+        if seen := bool(np.isfinite(view.value[k])):
+            first, last = (place(view.value[k] + side * view.reach[k]) for side in (-1, 1))
+            cells[first : last + 1] = [(shade, "-")] * (last + 1 - first)
+        if view.boundary is not None:
+            cells[place(view.boundary)] = BOUNDARY, "|"
+        if seen:
+            cells[place(view.value[k])] = shade, "o"
+        runs = groupby(cells, key=lambda cell: cell[0])
+        arm = "".join(paint("".join(letter for _, letter in run), colour) for colour, run in runs)
+        mark, bar = paint("*", shade) if view.answer[k] else " ", paint("#" * -(-int(view.pulls[k]) // each), shade)
+        return f"{k:>{names}} {mark}  {arm}  {view.pulls[k]:>7,} {bar}".rstrip()
+
     ends = f"{low:.3g}".ljust(room - 8) + f"{high:.3g}".rjust(8)
+    tail = f"* in the answer, | the boundary, {shown.viewer.value}s"
+    if hidden := K - len(chosen):
+        tail = f"{hidden:,} of {K:,} arms are not shown"
     head = [_status(shown, i)[:width], "", paint(f"{'arm':>{names}}    {ends}  pulls, a # for {each}"[:width], DIM)]
-    rows = [_row(view, int(k), names, room, each, place, paint) for k in chosen]
-    hidden = K - len(chosen)
-    tail = (
-        f"{hidden:,} of {K:,} arms are not shown"
-        if hidden
-        else f"* in the answer, | the boundary, {shown.viewer.value}s"
-    )
-    return [*head, *rows, paint(tail[:width], DIM)]
-
-
-def _row(view: View, k: int, names: int, room: int, each: int, place: Any, paint: Any) -> str:
-    """The line of an arm: its interval, its value, the boundary, its pulls."""
-    letters, colour = [" "] * room, INSIDE if view.answer[k] else OUTSIDE
-    colours = [colour] * room
-    if seen := bool(np.isfinite(view.value[k])):
-        first, last = (place(view.value[k] + side * view.reach[k]) for side in (-1, 1))
-        letters[first : last + 1] = "-" * (last + 1 - first)
-    if view.boundary is not None:
-        letters[place(view.boundary)], colours[place(view.boundary)] = "|", BOUNDARY
-    if seen:
-        letters[place(view.value[k])], colours[place(view.value[k])] = "o", colour
-    runs = groupby(zip(colours, letters, strict=True), key=lambda one: one[0])
-    arm = "".join(paint("".join(letter for _, letter in run), shade) for shade, run in runs)
-    mark = paint("*", colour) if view.answer[k] else " "
-    bar = paint("#" * -(-int(view.pulls[k]) // each), colour)
-    return f"{k:>{names}} {mark}  {arm}  {view.pulls[k]:>7,} {bar}".rstrip()
+    return [*head, *(row(int(k)) for k in chosen), paint(tail[:width], DIM)]
 
 
 def _move(shown: Film, speed: float, color: bool, out: IO[str]) -> None:
@@ -168,8 +158,8 @@ def _move(shown: Film, speed: float, color: bool, out: IO[str]) -> None:
         out.flush()
 
 
-def save_gif(shown: Film, path: Path, speed: float = SPEED) -> Path:
-    """Write an episode as an animated GIF; returns the path.
+def save_gif(shown: Film, path: Path, speed: float = SPEED) -> None:
+    """Write an episode as an animated GIF.
 
     Args:
         shown: the episode. path: of the file.
@@ -179,19 +169,13 @@ def save_gif(shown: Film, path: Path, speed: float = SPEED) -> Path:
         ImportError: where Matplotlib is missing.
     """
     pictures: Any = require("PIL.Image", "a GIF")
-    task, name = shown.trace.task, shown.label
-    drawn = []
-    for view in shown.views:
-        of = "" if task.budget is None else f" of {task.budget:,}"
-        title = f"{name} on {task.problem}: {view.pulls.sum():,}{of} pulls"
-        drawn.append(pictures.fromarray(image(shown.viewer, view, title, shown.limits)))
+    drawn = [
+        pictures.fromarray(image(shown.viewer, view, shown.title(i), shown.limits))
+        for i, view in enumerate(shown.views)
+    ]
     palette = drawn[-1].quantize(COLOURS)  # the same for all, so that a frame holds only what has changed
-    images = [picture.quantize(palette=palette, dither=pictures.Dither.NONE) for picture in drawn]
+    first, *rest = (picture.quantize(palette=palette, dither=pictures.Dither.NONE) for picture in drawn)
     wait = round(1000 / speed)
-    durations = [wait] * (len(images) - 1) + [wait + round(1000 * HOLD)]
-
-    def write(place: Path) -> None:
-        images[0].save(place, save_all=True, append_images=images[1:], duration=durations, loop=0, optimize=False)
-
-    write_alone(path, write)
-    return path
+    times = [wait] * len(rest) + [wait + round(1000 * HOLD)]
+    how: dict[str, Any] = {"save_all": True, "append_images": rest, "duration": times, "loop": 0, "optimize": False}
+    write_alone(path, lambda place: first.save(place, **how))
