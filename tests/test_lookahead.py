@@ -52,7 +52,7 @@ def states(task: Task, count: int, rng: np.random.Generator) -> tuple[np.ndarray
 @every
 @all_asked
 def test_values_and_gains_are_those_of_the_slow_twin(asked: str, belief: str) -> None:
-    task, rng, count = task_of(asked, belief), np.random.default_rng(1), 340
+    task, rng, count = task_of(asked, belief), np.random.default_rng(1), 120
     pulls, total = states(task, count, rng)
     look, arms = task.lookahead(), rng.integers(0, K, count)
     gain = np.empty(count)
@@ -70,7 +70,7 @@ def test_values_and_gains_are_those_of_the_slow_twin(asked: str, belief: str) ->
 @all_asked
 def test_values_and_gains_are_the_integrals(asked: str, belief: str) -> None:
     task, rng = task_of(asked, belief, K=4, budget=40), np.random.default_rng(2)
-    pulls, total = states(task, 2 if belief == "gaussian" else 6, rng)
+    pulls, total = states(task, 1 if belief == "gaussian" else 3, rng)
     look = task.lookahead()
     then, gains = look.value(pulls, total), look.gains(pulls, total)
     # Of all good arms, 25 cells of normal laws; of a range these stand for Beta laws.

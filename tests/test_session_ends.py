@@ -204,7 +204,7 @@ GIVEN = {
 RULED = {"deadline": None, "database": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=300, **RULED)
+@settings(max_examples=40, **RULED)
 @given(**GIVEN)
 def test_random_sessions_end_as_their_results_say(
     pair: tuple[str, str], moves: list[str], seed: int, with_delta: bool
