@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import json
+import logging
+import math
 import secrets
+import select
+import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +26,6 @@ import numpy as np
 from bandit_envs import integer
 
 from ..core.optional import require
-from .listening import LOGGING, MOST_PORTS, listening
 from .session import Session
 
 __all__ = ["LOCAL_HOSTS", "application", "news", "serve", "state"]
@@ -31,8 +35,11 @@ MOST_ARMS = 60  # shown at once: of more arms those that wait, and those nearest
 MOST_BYTES = 100_000  # of what a browser sends
 MOST_EVENTS = 15  # of the history
 MOST_NAMES = 24  # of the arms of the answer
+MOST_PORTS = 65535
+MOST_WRITTEN = 4000  # bytes of an error: a pipe takes so many at once, or none (PIPE_BUF)
 PAUSE = 0.5  # seconds between two looks for news
 QUIET = 20  # looks without news after which something is sent all the same, so that connections stay open
+WAITING = 2048  # connections that are not accepted yet
 
 
 def state(session: Session, find: str = "") -> dict[str, Any]:
@@ -59,26 +66,13 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
     for arm in shown.tolist():
         row = {name: _plain(column[arm]) for name, column in columns.items()}
         arms.append({"arm": arm, "unsure": _plain(unsure[arm]), **row})
-    history = session.history(MOST_EVENTS).iloc[::-1]
-    waiting = {ask["event"] for ask in pending}
-    events = []
-    records: list[dict[Any, Any]] = history.drop(columns=["at"]).to_dict("records")
+    waiting, events = {ask["event"] for ask in pending}, []
+    records: list[dict[Any, Any]] = session.history(MOST_EVENTS).iloc[::-1].to_dict("records")
     for row in records:
+        undoable = not row["undone"] and (row["kind"] in ("told", "arm withdrawn") or row["event"] in waiting)
         value = [row[name] for name in row if str(name).startswith("value") and not np.isnan(row[name])]
-        undoable = row["kind"] in ("told", "arm withdrawn") or row["event"] in waiting
-        events.append(
-            {
-                "event": int(row["event"]),
-                "kind": row["kind"],
-                "name": _plain(row["name"]),
-                "value": value,
-                "about": int(row["about"]) if isinstance(row["about"], (int, np.integer)) else None,
-                "who": _plain(row["who"]),
-                "text": _plain(row["text"]),
-                "undone": bool(row["undone"]),
-                "undoable": bool(undoable and not row["undone"]),
-            }
-        )
+        names = ("event", "kind", "name", "about", "who", "text", "undone")
+        events.append({name: _plain(row[name]) for name in names} | {"value": value, "undoable": undoable})
     measured = columns["pulls"] > 0
     sure = np.flatnonzero(measured & ~columns["withdrawn"] & np.isfinite(unsure))
     least = None if not len(sure) else int(sure[np.argmin(unsure[sure])])
@@ -114,7 +108,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """A value of a table for JSON: no NaN, no NumPy."""
     value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    return value if isinstance(value, (str, int)) or isinstance(value, float) and math.isfinite(value) else None
 
 
 async def news(session: Session, gone: Callable[[], Any], pause: float = PAUSE) -> AsyncIterator[str]:
@@ -273,3 +267,59 @@ def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Cal
         sockets = [stack.enter_context(one) for one in listening(host, port)]
         tell(f"http://{shown}:{sockets[0].getsockname()[1]}/" + ("" if token is None else f"?token={token}"))
         server.run(sockets)
+
+
+def listening(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen on a port of all addresses that a host has on this machine; 0: any port that is free.
+
+    Raises:
+        OSError: naming the host and the port, where another program has them, or this machine cannot have them.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise OSError(f"{host!r:.200} is no address to listen on: {getattr(error, 'strerror', error)}") from None
+    sockets: list[socket.socket] = []
+    for family, address in dict.fromkeys((one[0], str(one[4][0])) for one in found):
+        try:
+            sockets.append(socket.create_server((address, port), family=family, backlog=WAITING))
+        except OSError as error:
+            if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):  # as ::1 of localhost without IPv6
+                continue
+            for one in sockets:
+                one.close()
+            taken = error.errno == errno.EADDRINUSE
+            why = "is taken by another program: choose another one, or 0 for any" if taken else error.strerror
+            raise OSError(f"the port {port} of {host} {why}") from error
+        port = port or sockets[0].getsockname()[1]
+    if not sockets:
+        raise OSError(f"{host} is no address of this machine")
+    return sockets
+
+
+class Unwaiting(logging.StreamHandler[Any]):
+    """Writes what fits at once, and drops it otherwise: a pipe that nobody empties must not hold up a server."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The end of the text, where it is long: the last lines of a traceback name the error."""
+        return super().format(record).encode(errors="replace")[-MOST_WRITTEN:].decode(errors="ignore")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, unless that would have to wait."""
+        try:
+            free = bool(select.select([], [self.stream], [], 0)[1])
+        except (OSError, ValueError, TypeError, AttributeError):  # no stream of the system, which never waits
+            free = True
+        if free:
+            super().emit(record)
+
+
+_LOGGER = {"handlers": ["unwaiting"], "level": "WARNING", "propagate": False}
+# Of `logging.config`, for uvicorn.
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(levelname)s: %(message)s"}},
+    "handlers": {"unwaiting": {"()": Unwaiting, "formatter": "line"}},
+    "loggers": {"uvicorn": _LOGGER, "asyncio": _LOGGER},
+}

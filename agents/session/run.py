@@ -20,22 +20,22 @@ Results that are still to come are imagined, on a copy: each as the arm's presen
 from __future__ import annotations
 
 import copy
+import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PULLS_LIMIT, FeatureTable, History, Task
+from bandit_envs import PULLS_LIMIT, Certifier, FeatureTable, History, Task, jit, updated
 
 from ..core.agent import Agent
 from ..core.certified import own_certifier
 from ..core.forms import forms_of
 from .promise import Share
-from .statistics import Statistics
 
-__all__ = ["Run"]
+__all__ = ["Result", "Run", "Statistics"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -44,6 +44,63 @@ PATIENCE = 100  # results that are imagined one after another; of an agent that 
 UNDECIDED = -1
 FIXED = Share()  # of arms that have never changed
 Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
+
+
+@jit
+def _add(pulls, total, mean, variance, arm, sample):
+    """Add a sample (D,) of an arm to pulls (K,), and to sums, means and variances (K, D)."""
+    n = float(pulls[arm])
+    for d in range(len(sample)):
+        total[arm, d], mean[arm, d], variance[arm, d] = updated(
+            n, total[arm, d], mean[arm, d], variance[arm, d], sample[d]
+        )
+    pulls[arm] += 1
+
+
+class Statistics(NamedTuple):
+    """What K arms of D dimensions have shown, as an environment keeps it."""
+
+    pulls: NDArray[np.int64]  # (K,)
+    total: Floats  # (K, D) each
+    mean: Floats
+    variance: Floats
+
+    @classmethod
+    def of(cls, K: int, D: int) -> Statistics:
+        """Those of arms that have not been pulled."""
+        return cls(np.zeros(K, np.int64), *(np.zeros((K, D)) for _ in range(3)))
+
+    @property
+    def spent(self) -> int:
+        """Pulls of all arms."""
+        return int(self.pulls.sum())
+
+    def add(self, arm: int, sample: Floats) -> None:
+        """Add a sample, (D,), of an arm."""
+        _add(*self, arm, sample)
+
+    def at(self, arms: Any) -> Statistics:
+        """Those of some arms, a copy."""
+        return Statistics(*(array[arms].copy() for array in self))
+
+    def with_one_more(self) -> Statistics:
+        """These, and those of an arm that has not been pulled."""
+        return Statistics(*(np.concatenate([array, np.zeros_like(array[:1])]) for array in self))
+
+    def observation(self, remaining: int, public_seed: int) -> dict[str, NDArray[Any]]:
+        """The statistics of a batch of one episode, as an environment shows them: live views."""
+        values = {name: getattr(self, name) for name in ("total", "mean", "variance")}
+        return {
+            "pulls": self.pulls[None],
+            **{name: (array[:, 0] if array.shape[1] == 1 else array)[None] for name, array in values.items()},
+            "remaining": np.array([[remaining]], np.int64),
+            "public_seed": np.array([[public_seed]], np.int64),
+        }
+
+    def means(self) -> Floats:
+        """The means of a batch of one episode, (1, K) or (1, K, D), NaN for arms never pulled."""
+        means = np.where(self.pulls[:, None] > 0, self.mean, np.nan)
+        return (means[:, 0] if means.shape[1] == 1 else means)[None]
 
 
 class Run:
@@ -87,7 +144,6 @@ class Run:
         self.arm, self.left, self.over = UNDECIDED, 0, False
         self.answer: Bools | None = None
         self.final: Statistics | None = None
-        self._kept: tuple[float | None, ...] = ()  # the level of the final answer, once it has been asked for
 
     @property
     def most(self) -> int:
@@ -101,15 +157,14 @@ class Run:
         twin.course = None if self.course is None else self.course.copy()
         return twin
 
-    def start_from(self, seen: Statistics, results: Iterable[Result]) -> None:
-        """Of an agent that resumes: begin with results that are there already.
-
-        Args:
-            seen: their statistics. results: they themselves, in order.
-        """
-        self.seen, self.told = seen, seen.spent
-        if self.course is not None:
-            self.course = list(results)
+    def begin(self, results: Sequence[Result]) -> None:
+        """Begin with results that are there already; an agent that resumes decides after the last one."""
+        if not self.resumes:
+            for result in results:
+                self.tell([result])
+            return
+        self.told = len(results)
+        self._see_at_once(results)
         self._look_at_the_end()
         self.decide()
 
@@ -182,7 +237,7 @@ class Run:
 
     def plug_in(self, seen: Statistics | None = None) -> Bools:
         """The plug-in answer."""
-        answer: Bools = self.problem.plug_in((seen or self.seen).seen())[0]
+        answer: Bools = self.problem.plug_in((seen or self.seen).means())[0]
         return np.array(answer, np.bool_)
 
     def _see(self, arm: int, sample: Floats) -> None:
@@ -233,14 +288,10 @@ class Run:
         self.over, self.arm, self.answer = True, UNDECIDED, np.array(answer, np.bool_)
         self.final = self._all()
 
-    @property
-    def kept_level(self) -> float | None:
-        """The level of the answer when it became final; None before, and where it is not defined."""
-        if self.answer is None or self.final is None:
-            return None
-        if not self._kept:
-            self._kept = (self.level_of(self.answer, self.final),)
-        return self._kept[0]
+    @functools.cached_property
+    def certifier(self) -> Certifier | None:
+        """What tells the level of an answer: the agent's own certifier, else that of the task; None without one."""
+        return self.task.level_certifier(own_certifier(self.agent))
 
     def level_of(self, answer: Bools, seen: Statistics) -> float | None:
         """The least delta of the session at which an answer, (K,), is certified, in [0, 1]; see `Session.certificate`.
@@ -255,12 +306,11 @@ class Run:
         """
         if self.changed and (not self.resumes or self.share.owed and self.delta is None):
             return None
-        certifier = self.task.level_certifier(own_certifier(self.agent))
-        if certifier is None:
+        if self.certifier is None:
             return None
         D = () if self.task.D == 1 else (self.task.D,)
         means, variances = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
-        level = float(certifier.levels(seen.pulls[None], means, variances, answer[None].astype(np.int8))[0])
+        level = float(self.certifier.levels(seen.pulls[None], means, variances, answer[None].astype(np.int8))[0])
         if level >= self.share.ratio:
             return 1.0
         return min(level / self.share.ratio + self.share.owed * (self.delta or 0.0), 1.0)
@@ -296,7 +346,7 @@ class Run:
             table = FeatureTable(self.task, self.problem, 1)
             D = self.task.D
             variance = statistics["variance"] if D > 1 else self.seen.variance[:, 0][None]
-            observation = table.fill(statistics["pulls"], self.seen.seen(), variance, statistics["remaining"])
+            observation = table.fill(statistics["pulls"], self.seen.means(), variance, statistics["remaining"])
         elif self.course is not None:
             observation = self._history(self.course)
         look, order = self._lookahead, np.empty((0, 0), np.int64)
