@@ -80,9 +80,7 @@ def move(session: Any, kind: str, generator: np.random.Generator) -> None:
             session.tell_all(found)
     elif kind == "undo" and len(session):
         with session._now() as state:
-            events = [
-                one.number for one in state.events.values() if one.kind == TOLD and one.number not in state.undone
-            ]
+            events = [event.number for event in state.told if event.number not in state.undone]
         session.undo(events[-int(generator.integers(1, min(len(events), 6) + 1))])
     elif kind == "undo ask" and pending:
         session.undo(pending[int(generator.integers(len(pending)))].number)

@@ -23,8 +23,7 @@ from ..session.page import serve
 from ..session.setup import suggested, task_from_facts
 from .environment import Options, problem_options
 from .options import Command, Count, Number, Switch, Word, from_json, note, refuse_to_overwrite
-from .session_facts import TOLD, arms_of, complete
-from .session_words import asked, print_certainty, print_state, question, tell_why, undone
+from .session_words import TOLD, arms_of, asked, complete, print_certainty, print_state, question, tell_why, undone
 
 __all__ = ["New", "Session"]
 

@@ -68,14 +68,15 @@ def rounded(state: State, new: int) -> str | None:
     """
     if getattr(state.run.agent, "law", None) != "student":
         return None
-    arms = np.array([arm for arm, _ in state.results])
-    values = np.array([value for _, value in state.results])
-    for t in range(len(arms) - new, len(arms)):
-        if ((arms[:t] == arms[t]) & (values[:t] == values[t]).all(axis=1)).any():
+    results = [(arm, *value.tolist()) for arm, value in state.results]
+    seen = set(results[: len(results) - new])
+    for arm, *value in results[len(results) - new :]:
+        if (arm, *value) in seen:
             return (
-                f"law='student' counts on Gaussian samples, which never repeat, and {values[t].tolist()} was measured "
-                "twice of one arm: where samples are rounded nothing is certified. Give a range, or sigma, without law"
+                f"law='student' counts on Gaussian samples, which never repeat, and {value} was measured twice of one "
+                "arm: where samples are rounded nothing is certified. Give a range, or sigma, without law"
             )
+        seen.add((arm, *value))
     return None
 
 

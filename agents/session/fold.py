@@ -165,6 +165,11 @@ class State:
     # --- what follows -------------------------------------------------------------------------------------------------
 
     @property
+    def told(self) -> list[Event]:
+        """All results, those that were undone too, in order."""
+        return [event for event in self.events.values() if event.kind == TOLD]
+
+    @property
     def remaining(self) -> int | None:
         """Measurements that the budget, or `max_pulls`, leaves; None without one."""
         task = self.setup.task

@@ -35,16 +35,8 @@ ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE = "asked", "told", "undone", "arm ad
 PATIENCE = 60  # seconds that a writer waits for others, in SQLite
 LARGEST = 2**63 - 1  # integer that a column holds
 # What the columns of an event hold; SQLite lets anything be written into any of them.
-TYPES: dict[str, tuple[type, ...]] = {
-    "kind": (str,),
-    "at": (str, datetime),
-    "arm": (int, type(None)),
-    "value": (int, float, type(None)),
-    "vector": (str, type(None)),
-    "about": (int, type(None)),
-    "who": (str, type(None)),
-    "text": (str, type(None)),
-}
+TYPES: dict[str, Any] = {"kind": str, "at": str | datetime, "arm": int | None, "value": int | float | None}
+TYPES |= {"about": int | None, **dict.fromkeys(("vector", "who", "text"), str | None)}
 
 
 class Event(NamedTuple):

@@ -152,17 +152,13 @@ def application(session: Session, token: str | None = None) -> Any:
     middleware, pool = require("starlette.middleware", *purpose), require("starlette.concurrency", *purpose)
     html = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
-    def refused(request: Any) -> Any:
-        """The answer to whom the page is not for, else None."""
-        given = request.query_params.get("token", "")
-        if token is not None and not secrets.compare_digest(given.encode(), token.encode()):
-            return responses.PlainTextResponse("this address needs its token: copy all of it", 403)
-        return None
-
     def guarded(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
         @functools.wraps(handler)
         async def guard(request: Any) -> Any:
-            return refused(request) or await handler(request)
+            given = request.query_params.get("token", "")
+            if token is not None and not secrets.compare_digest(given.encode(), token.encode()):
+                return responses.PlainTextResponse("this address needs its token: copy all of it", 403)
+            return await handler(request)
 
         return guard
 
@@ -214,20 +210,12 @@ def application(session: Session, token: str | None = None) -> Any:
             stream, media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
 
-    def ask(asked: dict[str, Any]) -> Any:
-        return session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who"))
-
-    def tell(asked: dict[str, Any]) -> Any:
-        value = asked.get("value")
-        session.tell(asked.get("arm", ""), value, asked.get("who"))
-
-    def undo(asked: dict[str, Any]) -> Any:
-        return session.undo(asked.get("event"))
-
-    def write(asked: dict[str, Any]) -> Any:
-        session.note(asked.get("text", ""), asked.get("who"))
-
-    changes = {"ask": ask, "tell": tell, "undo": undo, "note": write}
+    changes: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "ask": lambda asked: session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who")),
+        "tell": lambda asked: session.tell(asked.get("arm", ""), asked.get("value"), asked.get("who")),
+        "undo": lambda asked: session.undo(asked.get("event")),
+        "note": lambda asked: session.note(asked.get("text", ""), asked.get("who")),
+    }
     routes = [
         routing.Route("/", guarded(page)),
         routing.Route("/state", guarded(look)),

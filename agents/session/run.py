@@ -159,14 +159,11 @@ class Run:
 
     def begin(self, results: Sequence[Result]) -> None:
         """Begin with results that are there already; an agent that resumes decides after the last one."""
-        if not self.resumes:
-            for result in results:
-                self.tell([result])
+        if self.resumes:
+            self._see_at_once(results)
             return
-        self.told = len(results)
-        self._see_at_once(results)
-        self._look_at_the_end()
-        self.decide()
+        for result in results:
+            self.tell([result])
 
     def tell(self, results: Sequence[Result]) -> None:
         """Take in results, and decide what follows: of several, as those of a table, after the last one.
@@ -176,15 +173,16 @@ class Run:
         self.decide()
         if self.over:
             return
+        if self.resumes and len(results) > 1:
+            self._see_at_once(results)
+            return
         self.told += len(results)
-        if not self.resumes:
+        if self.resumes:
+            self._see(*results[0])
+        else:
             for arm, sample in results:
                 self.bank.setdefault(arm, []).append(sample)
             self._see_kept()
-        elif len(results) == 1:
-            self._see(*results[0])
-        else:
-            self._see_at_once(results)
         self._look_at_the_end()
         self.decide()
 
@@ -210,11 +208,8 @@ class Run:
             run.decide()
             run._see_kept()
             run._look_at_the_end()
-        if run.resumes and not run.over and (others := list(rest.elements())):
-            run.told += len(others)
-            run._see_at_once((arm, run._guess(arm)) for arm in others)
-            run._look_at_the_end()
-            run.decide()
+        if run.resumes and not run.over and rest.total():
+            run._see_at_once((arm, run._guess(arm)) for arm in rest.elements())
         return run
 
     def present_answer(self, all_seen: Statistics) -> Bools:
@@ -243,18 +238,20 @@ class Run:
     def _see(self, arm: int, sample: Floats) -> None:
         """Let the agent see a result: it is to decide again once it has all that it wanted, or something else."""
         self._take_in(arm, sample)
-        if arm != self.arm:
-            self.memory, self.arm = None, UNDECIDED
-            return
         self.left -= 1
-        if self.left == 0:
+        if arm != self.arm:
+            self.memory = None
+        if arm != self.arm or self.left == 0:
             self.arm = UNDECIDED
 
     def _see_at_once(self, results: Iterable[Result]) -> None:
         """Let an agent that resumes see results of whatever arms: its state is built anew after the last one."""
         for arm, sample in results:
+            self.told += 1
             self._take_in(arm, sample)
         self.memory, self.arm = None, UNDECIDED
+        self._look_at_the_end()
+        self.decide()
 
     def _take_in(self, arm: int, sample: Floats) -> None:
         """Add a result to what has been seen."""
@@ -304,9 +301,8 @@ class Run:
         Args:
             answer: of the arms of now. seen: their results.
         """
-        if self.changed and (not self.resumes or self.share.owed and self.delta is None):
-            return None
-        if self.certifier is None:
+        unknown = self.changed and (not self.resumes or self.share.owed and self.delta is None)
+        if unknown or self.certifier is None:
             return None
         D = () if self.task.D == 1 else (self.task.D,)
         means, variances = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
@@ -335,18 +331,16 @@ class Run:
         history = History(self.task, 1)
         for arm, sample in results:
             history.append(arm, sample)
-        left, seed = np.array([[self._remaining()]], np.int64), np.array([[self.public_seed]], np.int64)
-        return history.shown() | {"remaining": left, "public_seed": seed}
+        statistics = self.seen.observation(self._remaining(), self.public_seed)
+        return history.shown() | {name: statistics[name] for name in ("remaining", "public_seed")}
 
     def _ask_agent(self) -> tuple[int, int, Bools | None]:
         """The next arm, how often to pull it, and the answer that goes with it, if the agent gives one."""
         statistics = self.seen.observation(self._remaining(), self.public_seed)
         observation: Any = statistics
         if self.task.observation == "features":
-            table = FeatureTable(self.task, self.problem, 1)
-            D = self.task.D
-            variance = statistics["variance"] if D > 1 else self.seen.variance[:, 0][None]
-            observation = table.fill(statistics["pulls"], self.seen.means(), variance, statistics["remaining"])
+            table, (pulls, _, _, variance, left, _) = FeatureTable(self.task, self.problem, 1), statistics.values()
+            observation = table.fill(pulls, self.seen.means(), variance, left)
         elif self.course is not None:
             observation = self._history(self.course)
         look, order = self._lookahead, np.empty((0, 0), np.int64)
@@ -369,11 +363,10 @@ class Run:
 
     def _guess(self, arm: int) -> Floats:
         """The result that is expected of an arm: its mean, else that of all arms, else the middle of the support."""
-        seen = self.seen
+        seen, support = self.seen, self.task.support
         if seen.pulls[arm]:
             return np.array(seen.mean[arm])
         if seen.pulls.any():
             mean: Floats = seen.total.sum(axis=0) / seen.pulls.sum()
-            support = self.task.support
             return mean if support is None else mean.clip(*support)
-        return np.full(self.task.D, 0.0 if self.task.support is None else sum(self.task.support) / 2)
+        return np.full(self.task.D, 0.0 if support is None else sum(support) / 2)

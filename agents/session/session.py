@@ -7,7 +7,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -218,11 +217,10 @@ class Session:
         Raises:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
-        found, one_number = measurements(table, arm=arm, value=value, index=index), self.task.D == 1
-        rows = [
-            (f"{found.of}, {row.place}: ", row.arm, row.value[0] if one_number and len(row.value) == 1 else row.value)
-            for row in found.rows
-        ]
+        found = measurements(table, arm=arm, value=value, index=index)
+        rows = [(f"{found.of}, {row.place}: ", row.arm, row.value) for row in found.rows]
+        if self.task.D == 1:
+            rows = [(place, arm, value[0] if len(value) == 1 else value) for place, arm, value in rows]
         return self._record(rows, who, found.of, flag("again", again))
 
     def _record(
@@ -444,23 +442,19 @@ class Session:
 
         def undoing(state: State) -> list[Event]:
             if event is None:
-                known = (one for one in reversed(state.events.values()) if one.kind == TOLD)
-                found = next((one for one in known if one.number not in state.undone), None)
-                if found is None:
+                known = (one for one in reversed(state.told) if one.number not in state.undone)
+                if (found := next(known, None)) is None:
                     raise ValueError("there is no result to undo")
                 return [_undoing(found)]
-            number = _event_number("event", event)
+            number = integer("event", event, 1, LARGEST)
             if (found := state.events.get(number)) is None:
                 raise ValueError(f"there is no event {number}")
             if found.kind == WITHDRAWN:
                 _refuse_after_the_end(state)
-            why = f"it is {found.kind!r}"
-            if number in state.undone:
-                why = "it has been undone already"
-            elif found.kind in (TOLD, WITHDRAWN) or number in state.asks:
+            if number not in state.undone and (found.kind in (TOLD, WITHDRAWN) or number in state.asks):
                 return [_undoing(found)]
-            elif found.kind == ASKED:
-                why = "its result has come: undo that"
+            why = "its result has come: undo that" if found.kind == ASKED else f"it is {found.kind!r}"
+            why = "it has been undone already" if number in state.undone else why
             raise ValueError(f"the event {number} cannot be undone: {why}")
 
         return int(self._append(undoing)[0].about or 0)
@@ -504,8 +498,8 @@ class Session:
         Raises:
             ValueError: for a number that no event can have.
         """
-        number = None if event is None else _event_number("event", event)
-        most = LARGEST if last is None else _event_number("last", last, 0)
+        number = None if event is None else integer("event", event, 1, LARGEST)
+        most = LARGEST if last is None else integer("last", last, 0, LARGEST)
         with self._now() as state:
             events = list(state.events.values())[max(len(state.events) - most, 0) :]
             if number is not None:
@@ -534,9 +528,7 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __len__(self) -> int:
@@ -571,15 +563,6 @@ def _undoing(event: Event) -> Event:
     return Event(0, UNDONE, event.arm, about=event.number)
 
 
-def _event_number(name: str, value: Any, low: int = 1) -> int:
-    """The number of an event, or how many events, as a column of a database can hold it.
-
-    Raises:
-        ValueError: naming the value and the range.
-    """
-    return integer(name, value, low, LARGEST)
-
-
 def _placed(results: Any) -> list[tuple[str, Any, Any]]:
     """Results as triples of their place, "" of a single one, an arm and a value.
 
@@ -597,14 +580,12 @@ def _placed(results: Any) -> list[tuple[str, Any, Any]]:
 
 
 def _person(who: Any) -> str | None:
-    """Who asks or tells.
+    """Who asks or tells; None where nobody is named.
 
     Raises:
-        ValueError: unless it is text or None.
+        ValueError: as `_text`.
     """
-    if who is not None and not isinstance(who, str):
-        raise ValueError(f"who must be a name or None, got {who!r:.200}")
-    return _text("who", who) if who else None
+    return None if who is None else _text("who", who) or None
 
 
 def _text(what: str, text: Any) -> str:

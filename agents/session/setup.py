@@ -319,20 +319,11 @@ def _described(
 
 
 def _json_form(value: Any) -> Any:
-    """A value in JSON form, `UNFIT` where it has none."""
+    """A value in JSON form, with lists in the place of arrays; `UNFIT` where it has none."""
     try:
-        return json.loads(json.dumps(_plain(value)))
-    except (TypeError, ValueError):
+        return json.loads(json.dumps(value, default=lambda array: array.tolist()))
+    except (TypeError, ValueError, AttributeError):
         return UNFIT
-
-
-def _plain(value: Any) -> Any:
-    """A value with lists in the place of arrays."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _differing(name: str, there: Any, wanted: Any) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.optional import pandas
 from .doubts import about_noise
 from .fold import State
-from .log import TOLD, Event
+from .log import Event
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -93,8 +93,7 @@ def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
     Raises:
         ValueError: telling how many results of the table are known, and since when.
     """
-    kept = [event for event in state.events.values() if event.kind == TOLD and event.number not in state.undone]
-    for before in [kept, *_tables(state)]:
+    for before in [[event for event in state.told if event.number not in state.undone], *_tables(state)]:
         count = min(len(before), len(new))
         alike = all(one[1:4] == other[1:4] for one, other in zip(before, new, strict=False))  # kind, arm and value
         if count >= FEW and alike and any(event.number not in state.undone for event in before[:count]):
@@ -124,6 +123,5 @@ def last_read(state: State, table: str | Path) -> list[Event]:
 
 def _tables(state: State) -> list[list[Event]]:
     """The results of each table that was recorded: all of one table have the same text and time."""
-    told = (event for event in state.events.values() if event.kind == TOLD)
-    blocks = groupby(told, key=lambda event: (event.text, event.at))
+    blocks = groupby(state.told, key=lambda event: (event.text, event.at))
     return [list(block) for (text, _), block in blocks if text is not None]
