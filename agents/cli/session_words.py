@@ -37,12 +37,7 @@ def arms_of(words: tuple[str, ...]) -> int | list[str] | None:
 
 
 def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
-    """Ask for the facts that are missing, each until it is right.
-
-    Args:
-        facts: those there are; the others are added.
-        asked: puts a question and returns what is typed.
-    """
+    """Ask for the facts that are missing, each until it is right, and add them; `asked` puts a question."""
 
     def fill(name: str, question: str, read: Callable[[str], Any]) -> None:
         while name not in facts:
@@ -86,11 +81,7 @@ def _needed(kind: Any, name: str) -> bool:
 
 
 def _measured(text: str) -> dict[str, Any]:
-    """What a line tells of a measurement.
-
-    Raises:
-        ValueError: naming the forms that it may have.
-    """
+    """What a line tells of a measurement."""
     words = text.replace(",", " ").replace("..", " ").split()
     if text.strip() == "0 or 1" or words in (["binary"], ["0/1"]):
         return {"binary": True}

@@ -83,9 +83,6 @@ def rounded(state: State, new: int) -> str | None:
 def about_noise(state: State) -> tuple[str, str] | None:
     """Whether results vary more, or far less, than the session counts on.
 
-    Args:
-        state: of the session.
-
     Returns:
         A word, "refuted", "waits" or "quiet", and a sentence; None where there is nothing to say.
     """

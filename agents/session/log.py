@@ -216,13 +216,10 @@ class Log:
 
     @contextlib.contextmanager
     def _used(self) -> Iterator[None]:
-        """While the database is used, its errors are told in a sentence.
+        """While the database is used, its errors are told in a sentence that names it, as a ValueError.
 
         A file that was deleted, or replaced by another, while it is open would take what is told, and nobody would
-        find it.
-
-        Raises:
-            ValueError: naming the store and what it says. FileNotFoundError: where the file is no longer there.
+        find it: a FileNotFoundError.
         """
         if self._path is not None:
             try:
@@ -312,11 +309,7 @@ def _text(data: bytes) -> str | bytes:
 
 
 def _event(row: Mapping[str, Any]) -> Event:
-    """A row as an event.
-
-    Raises:
-        ValueError, TypeError: for what is of another type than its column.
-    """
+    """A row as an event; ValueError or TypeError for what is of another type than its column."""
     for name, kinds in TYPES.items():
         if not isinstance(row[name], kinds):
             raise ValueError(f"its {name!r} is {row[name]!r:.80}")

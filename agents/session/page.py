@@ -43,12 +43,7 @@ WAITING = 2048  # connections that are not accepted yet
 
 
 def state(session: Session, find: str = "") -> dict[str, Any]:
-    """What the page shows, JSON-able.
-
-    Args:
-        session: the session.
-        find: only arms whose names hold this text.
-    """
+    """What the page shows, JSON-able: of the arms, those whose names hold the text `find`."""
     table, task = session.arms(), session.task
     columns = {name: table[name].to_numpy() for name in table.columns}
     ahead, done = session.next(), session.done
@@ -73,8 +68,7 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
         value = [row[name] for name in row if str(name).startswith("value") and not np.isnan(row[name])]
         names = ("event", "kind", "name", "about", "who", "text", "undone")
         events.append({name: _plain(row[name]) for name in names} | {"value": value, "undoable": undoable})
-    measured = columns["pulls"] > 0
-    sure = np.flatnonzero(measured & ~columns["withdrawn"] & np.isfinite(unsure))
+    sure = np.flatnonzero((columns["pulls"] > 0) & ~columns["withdrawn"] & np.isfinite(unsure))
     least = None if not len(sure) else int(sure[np.argmin(unsure[sure])])
     answer = [str(name) for name in columns["name"][columns["answer"].astype(bool)]]
     return {
@@ -115,7 +109,7 @@ async def news(session: Session, gone: Callable[[], Any], pause: float = PAUSE) 
     """Server-sent events: the number of the last event, whenever there is a new one, until the store is lost.
 
     Args:
-        session: the session.
+        session: whose events they are.
         gone: awaitable function that tells whether nobody listens any more.
         pause: seconds between two looks.
     """
@@ -136,14 +130,11 @@ async def news(session: Session, gone: Callable[[], Any], pause: float = PAUSE) 
 
 
 def application(session: Session, token: str | None = None) -> Any:
-    """The Starlette application of a session.
+    """The Starlette application of a session; ImportError without Starlette.
 
     Args:
         session: the session, in a file or a database that threads can share.
         token: what the address must have as `token=...`; None: whoever calls it by the name of this machine may.
-
-    Raises:
-        ImportError: without Starlette.
     """
     purpose = "the page of a session", "session"
     web, responses = require("starlette.applications", *purpose), require("starlette.responses", *purpose)
@@ -166,22 +157,19 @@ def application(session: Session, token: str | None = None) -> Any:
         """A handler of what changes the session: JSON in, so that pages of others cannot send it; JSON out."""
 
         async def handler(request: Any) -> Any:
-            kind = request.headers.get("content-type", "").partition(";")[0].strip()
+            kind, body = request.headers.get("content-type", "").partition(";")[0].strip(), bytearray()
             if kind != "application/json":
                 return responses.JSONResponse({"error": "send JSON"}, 415)
-            body = bytearray()
             try:
                 async for part in request.stream():
                     body += part
                     if len(body) > MOST_BYTES:
                         return responses.JSONResponse({"error": f"send at most {MOST_BYTES} bytes"}, 413)
-            except requests.ClientDisconnect:  # nobody reads the answer
-                return responses.JSONResponse({"error": "the request was not sent to its end"}, 400)
-            try:
-                asked = json.loads(body)
-                if not isinstance(asked, dict):
+                if not isinstance(asked := json.loads(body), dict):
                     raise ValueError("send a JSON object")
                 done = await pool.run_in_threadpool(change, asked)
+            except requests.ClientDisconnect:  # nobody reads the answer
+                return responses.JSONResponse({"error": "the request was not sent to its end"}, 400)
             except (ValueError, TypeError, RecursionError, FileNotFoundError) as error:
                 return responses.JSONResponse({"error": " ".join(str(error).split())}, 400)
             return responses.JSONResponse({"done": done})
@@ -201,14 +189,11 @@ def application(session: Session, token: str | None = None) -> Any:
         return responses.JSONResponse(found)
 
     async def listen(request: Any) -> Any:
-
         async def gone() -> bool:
             return bool(getattr(request.app.state, "closing", bool)() or await request.is_disconnected())
 
-        stream = news(session, gone)
-        return responses.StreamingResponse(
-            stream, media_type="text/event-stream", headers={"cache-control": "no-store"}
-        )
+        headers = {"cache-control": "no-store", "content-type": "text/event-stream"}
+        return responses.StreamingResponse(news(session, gone), headers=headers)
 
     changes: dict[str, Callable[[dict[str, Any]], Any]] = {
         "ask": lambda asked: session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who")),
@@ -248,7 +233,8 @@ def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Cal
     token = None if host in LOCAL_HOSTS else secrets.token_urlsafe(16)
     shown = f"[{host}]" if ":" in host else host
     app = application(session, token)
-    config = uvicorn.Config(app, log_config=LOGGING, access_log=False, timeout_graceful_shutdown=5)
+    _log_little()
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5)
     server = uvicorn.Server(config)
     app.state.closing = lambda: server.should_exit  # browsers that listen for news are let go
     with contextlib.ExitStack() as stack:
@@ -302,12 +288,11 @@ class Unwaiting(logging.StreamHandler[Any]):
             super().emit(record)
 
 
-_LOGGER = {"handlers": ["unwaiting"], "level": "WARNING", "propagate": False}
-# Of `logging.config`, for uvicorn.
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(levelname)s: %(message)s"}},
-    "handlers": {"unwaiting": {"()": Unwaiting, "formatter": "line"}},
-    "loggers": {"uvicorn": _LOGGER, "asyncio": _LOGGER},
-}
+def _log_little() -> None:
+    """Write warnings and errors of the server, and nothing that waits."""
+    handler = Unwaiting()
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    for name in ("uvicorn", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.WARNING)

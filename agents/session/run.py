@@ -42,7 +42,6 @@ Bools = NDArray[np.bool_]
 
 PATIENCE = 100  # results that are imagined one after another; of an agent that resumes, the others all at once
 UNDECIDED = -1
-FIXED = Share()  # of arms that have never changed
 Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
 
 
@@ -89,13 +88,9 @@ class Statistics(NamedTuple):
 
     def observation(self, remaining: int, public_seed: int) -> dict[str, NDArray[Any]]:
         """The statistics of a batch of one episode, as an environment shows them: live views."""
-        values = {name: getattr(self, name) for name in ("total", "mean", "variance")}
-        return {
-            "pulls": self.pulls[None],
-            **{name: (array[:, 0] if array.shape[1] == 1 else array)[None] for name, array in values.items()},
-            "remaining": np.array([[remaining]], np.int64),
-            "public_seed": np.array([[public_seed]], np.int64),
-        }
+        shown = [array[:, 0] if array.shape[1:] == (1,) else array for array in self]
+        numbers = {"remaining": np.array([[remaining]], np.int64), "public_seed": np.array([[public_seed]], np.int64)}
+        return {name: array[None] for name, array in zip(self._fields, shown, strict=True)} | numbers
 
     def means(self) -> Floats:
         """The means of a batch of one episode, (1, K) or (1, K, D), NaN for arms never pulled."""
@@ -123,13 +118,7 @@ class Run:
     """
 
     def __init__(
-        self,
-        agent: Any,
-        task: Task,
-        public_seed: int,
-        share: Share = FIXED,
-        delta: float | None = None,
-        changed: bool = False,
+        self, agent: Any, task: Task, public_seed: int, share: Share, delta: float | None, changed: bool
     ) -> None:
         self.agent, self.task, self.public_seed = agent, task, public_seed
         self.share, self.delta, self.changed = share, delta, changed
@@ -192,7 +181,7 @@ class Run:
             return
         arm, times, answer = self._ask_agent()
         if arm == self.task.stop:
-            self._end(self.plug_in() if answer is None else answer)
+            self._end(answer)
         else:
             self.arm, self.left = arm, times
 
@@ -218,22 +207,14 @@ class Run:
         Args:
             all_seen: all results, those in the bank included.
         """
-        if self.answer is not None:
-            return self.answer
-        if not isinstance(self.agent, Agent):
-            return self.plug_in(all_seen)
         run = self
-        if run.memory is None:  # an agent's own answer may depend on its memory
+        if run.memory is None and not run.over:  # an agent's own answer may depend on its memory
             run = self.copy()
             run.decide()
-            if run.answer is not None:
-                return run.answer
-        return run._recommended(all_seen)
+        return run._recommended(all_seen) if run.answer is None else run.answer
 
-    def plug_in(self, seen: Statistics | None = None) -> Bools:
-        """The plug-in answer."""
-        answer: Bools = self.problem.plug_in((seen or self.seen).means())[0]
-        return np.array(answer, np.bool_)
+    def _plug_in(self, seen: Statistics) -> Bools:
+        return np.array(self.problem.plug_in(seen.means())[0], np.bool_)
 
     def _see(self, arm: int, sample: Floats) -> None:
         """Let the agent see a result: it is to decide again once it has all that it wanted, or something else."""
@@ -272,23 +253,27 @@ class Run:
         """End the run if the budget is spent, or `max_pulls` reached."""
         if self.over or self.told < self.most:
             return
-        if not isinstance(self.agent, Agent):
-            self._end(self.plug_in(self._all()))
-        elif self.told == self.seen.spent and self._remaining() == 0:
-            self.arm = UNDECIDED
-            _, _, answer = self._ask_agent()
-            self._end(self.plug_in() if answer is None else answer)
+        if isinstance(self.agent, Agent) and self.told == self.seen.spent and self._remaining() == 0:
+            self._end(self._ask_agent()[2])
         else:  # results in the bank count for the answer, though the agent has not come to them
             self._end(self._recommended(self._all()))
 
-    def _end(self, answer: Bools) -> None:
-        self.over, self.arm, self.answer = True, UNDECIDED, np.array(answer, np.bool_)
-        self.final = self._all()
+    def _end(self, answer: Bools | None) -> None:
+        """End the run with an answer, by default the plug-in answer."""
+        self.over, self.arm, self.final = True, UNDECIDED, self._all()
+        self.answer = self._plug_in(self.seen) if answer is None else answer
 
     @functools.cached_property
     def certifier(self) -> Certifier | None:
         """What tells the level of an answer: the agent's own certifier, else that of the task; None without one."""
         return self.task.level_certifier(own_certifier(self.agent))
+
+    @functools.cached_property
+    def wary(self) -> bool:
+        """Whether results can refute what the agent counts on: a scale in doubt, Gaussian samples of any variance."""
+        none = Statistics.of(self.task.K, self.task.D)
+        in_doubt = self.certifier is not None and self.certifier.trial(none.pulls, none.variance) is not None
+        return in_doubt or getattr(self.agent, "law", None) == "student"
 
     def level_of(self, answer: Bools, seen: Statistics) -> float | None:
         """The least delta of the session at which an answer, (K,), is certified, in [0, 1]; see `Session.certificate`.
@@ -355,6 +340,9 @@ class Run:
         return int(action["arm"][0]), int(action["times"][0]), np.array(action["answer"][0], np.bool_)
 
     def _recommended(self, seen: Statistics) -> Bools:
+        """The answer of the agent as of now; of one that only pulls and stops, the plug-in answer."""
+        if not isinstance(self.agent, Agent):
+            return self._plug_in(seen)
         observation = seen.observation(self._remaining(), self.public_seed)
         if self.course is not None:
             observation = self._history([*self.course, *self._unseen()])

@@ -174,11 +174,7 @@ class Session:
         self._record([("", arm, value)], who)
 
     def tell_all(self, results: Iterable[tuple[int | str, Any]], who: str | None = None) -> int:
-        """Record results, all of them or, where one is wrong, none.
-
-        Args:
-            results: pairs of an arm and a value, as for `tell`.
-            who: has measured them.
+        """Record results, pairs of an arm and a value as for `tell`: all of them or, where one is wrong, none.
 
         Returns:
             How many there were.
@@ -218,7 +214,7 @@ class Session:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
         found = measurements(table, arm=arm, value=value, index=index)
-        rows = [(f"{found.of}, {row.place}: ", row.arm, row.value) for row in found.rows]
+        rows: list[tuple[str, str, Any]] = [(f"{found.of}, {row.place}: ", row.arm, row.value) for row in found.rows]
         if self.task.D == 1:
             rows = [(place, arm, value[0] if len(value) == 1 else value) for place, arm, value in rows]
         return self._record(rows, who, found.of, flag("again", again))
@@ -229,8 +225,7 @@ class Session:
         """Record results.
 
         Args:
-            rows: triples of their place for errors, an arm and a value.
-            who: has measured them.
+            rows: triples of their place for errors, an arm and a value. who: has measured them.
             table: in which they stand, for the history. again: whether they may have been recorded from there before.
         """
         who, text = _person(who), None if table is None else tables.read_from(table)
@@ -255,12 +250,13 @@ class Session:
             return new
 
         added = len(self._append(told))
-        noise = about_noise(self._state)
-        if noise and noise[0] == "refuted" and not self._warned:
-            self._warned = True
-            warnings.warn(noise[1], UserWarning, stacklevel=3)
-        if twice := rounded(self._state, added):
-            warnings.warn(twice, UserWarning, stacklevel=3)
+        if (state := self._state).run.wary:
+            noise, news = about_noise(state), [rounded(state, added)]
+            if noise and noise[0] == "refuted" and not self._warned:
+                self._warned = True
+                news.append(noise[1])
+            for sentence in filter(None, news):
+                warnings.warn(sentence, UserWarning, stacklevel=3)
         return added
 
     @property
@@ -369,10 +365,7 @@ class Session:
             return state.active.copy()
 
     def arm(self, arm: int | str) -> int:
-        """The number of an arm that can be measured.
-
-        Args:
-            arm: its number or its name.
+        """The number of an arm that can be measured, of its number or name.
 
         Raises:
             ValueError: for an arm that there is not, or no longer.
@@ -462,8 +455,7 @@ class Session:
     def undo_table(self, table: str | Path) -> int:
         """Undo all results of a table that was recorded by `tell_table`, as if it had never been; with a trace.
 
-        Args:
-            table: the name of its file, or its path. Of tables of this name, the one that was recorded last.
+        Of tables whose file has this name, or is at this path, it is the one that was recorded last.
 
         Returns:
             How many results there were.
@@ -545,11 +537,7 @@ class Session:
 
 
 def _refuse_after_the_end(state: State) -> None:
-    """Refuse to change the arms of a session that is over: its answer stays.
-
-    Raises:
-        ValueError: as said.
-    """
+    """Refuse to change the arms of a session that is over."""
     if state.run.over:
         raise ValueError(
             "the session is over, and its answer stays: arms cannot come or go any more. Begin another session with "
@@ -580,20 +568,12 @@ def _placed(results: Any) -> list[tuple[str, Any, Any]]:
 
 
 def _person(who: Any) -> str | None:
-    """Who asks or tells; None where nobody is named.
-
-    Raises:
-        ValueError: as `_text`.
-    """
+    """Who asks or tells; None where nobody is named."""
     return None if who is None else _text("who", who) or None
 
 
 def _text(what: str, text: Any) -> str:
-    """Text that every database can hold.
-
-    Raises:
-        ValueError: for what is no text, for half a character (a surrogate), and for the character 0.
-    """
+    """Text that every database can hold: without half a character (a surrogate), and without the character 0."""
     if not isinstance(text, str) or "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError(
             f"{what} must be text without the character 0 and without halves of characters, got {text!r:.200}"

@@ -25,16 +25,10 @@ __all__ = ["FACTS", "Setup", "checked_name", "suggested", "task_from_facts"]
 
 FORMAT = 1
 UNFIT = object()  # in place of the JSON form of what has none
-MEASURED = ("range", "sigma", "binary", "dimensions", "independent")  # what is known of a measurement
-FACTS = ("problem", "arms", *MEASURED, "budget", "delta", "max_pulls", "reserve")
+RULES = ("budget", "delta", "max_pulls")
+FACTS = ("problem", "arms", "range", "sigma", "binary", "dimensions", "independent", "reserve", *RULES)
 # What each fact in a store is, as JSON is read.
-KINDS: dict[str, tuple[type, ...]] = {
-    "agent": (str, type(None)),
-    "parameters": (dict, type(None)),
-    "task": (str,),
-    "names": (list,),
-    "public_seed": (int,),
-}
+KINDS: dict[str, Any] = {"agent": str | None, "parameters": dict | None, "task": str, "names": list, "public_seed": int}
 
 
 def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
@@ -74,7 +68,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         law = {"law": "resampled", "support": (low, high), "sigma": given.get("sigma", (high - low) / 2)}
     elif "sigma" in known:
         law = {"law": "gaussian", "support": None, "sigma": given["sigma"]}
-    rules = {name: given[name] for name in ("budget", "delta", "max_pulls") if name in given}
+    rules = {name: given[name] for name in RULES if name in given}
     parameters = {name: given[name] for name in kind.parameters if name in given}
     D = given.get("dimensions", 1)
     if "dimensions" not in given and "A" in parameters:
@@ -241,11 +235,8 @@ class Setup:
         Raises:
             ValueError: where there is no such task, or the agent does not take it.
         """
-        left = {
-            name: max(limit - spent, 1)
-            for name in ("budget", "max_pulls")
-            if (limit := getattr(self.task, name)) is not None
-        }
+        limits = {"budget": self.task.budget, "max_pulls": self.task.max_pulls}
+        left = {name: max(limit - spent, 1) for name, limit in limits.items() if limit is not None}
         delta = self.task.delta
         agent, task = self.make(self.task.replace(K=K, **left, delta=None if delta is None else delta * (ratio or 1.0)))
         own = agent.parameters.get("delta") if isinstance(agent, Agent) else None
@@ -261,11 +252,7 @@ class Setup:
 
 
 def _made(recipe: Recipe, parameters: Mapping[str, Any], task: Task) -> tuple[Any, Task]:
-    """The agent for a task, and the task in the forms that go with it.
-
-    Raises:
-        ValueError: as `agents.make`.
-    """
+    """The agent for a task, and the task in the forms that go with it."""
     forms = recipe.forms()
     for _ in range(2):
         fitting = forms.of(task)

@@ -26,19 +26,16 @@ FEW = 3  # fewer results that agree, as those of two small tables may by chance,
 
 def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     """The table of some events; see `Session.history`."""
-    pd, D = pandas(), state.setup.task.D
-    arms = [event.arm for event in events]
+    pd, D, arms = pandas(), state.setup.task.D, [event.arm for event in events]
+    told = np.array([np.full(D, np.nan) if event.value is None else np.atleast_1d(event.value) for event in events])
+    told = told.reshape(len(events), D)
     columns: dict[str, Any] = {
         "event": np.array([event.number for event in events], np.int64),
         "at": pd.to_datetime([event.at for event in events], utc=True),
         "kind": [event.kind for event in events],
         "arm": pd.array(arms, dtype="Int64"),
         "name": [None if arm is None else state.names[arm] for arm in arms],
-    }
-    told = np.array([np.full(D, np.nan) if event.value is None else np.atleast_1d(event.value) for event in events])
-    told = told.reshape(len(events), D)
-    columns |= {"value" if D == 1 else f"value_{d}": told[:, d] for d in range(D)}
-    columns |= {
+        **{"value" if D == 1 else f"value_{d}": told[:, d] for d in range(D)},
         "about": pd.array([event.about for event in events], dtype="Int64"),
         "who": [event.who for event in events],
         "text": [event.text for event in events],
