@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import agents
-from agents.session.book import Book
+from agents.session.fold import State, fold
+from agents.session.log import ASKED, TOLD, Event
 from agents.session.setup import Setup
-from agents.session.store import ASKED, TOLD, Event
 from bandit_envs import PROBLEMS
 
 pytest.importorskip("sqlalchemy")
@@ -70,24 +70,24 @@ def test_results_of_bulk_pulls() -> None:
 
 
 class Notes:
-    """A book with events as a store would number them, without one."""
+    """A state and its events, numbered as a store would number them, without one."""
 
     def __init__(self, setup: Setup) -> None:
-        self.book, self.setup = Book(setup), setup
+        self.state, self.setup = State(setup), setup
         self.events: list[Event] = []
 
     def add(self, kind: str, arm: int, value: Any = None, about: int | None = None, number: int = 0) -> None:
         self.events.append(Event(number or len(self.events) + 1, kind, arm, value, about))
-        assert self.book.apply(self.events[-1])
+        self.state = self.state.after(self.events[-1:])
 
     def ask(self, n: int = 1) -> list[int]:
-        arms = self.book.wanted(n)
+        arms = self.state.wanted(n)
         for arm in arms:
             self.add(ASKED, arm)
         return arms
 
     def tell(self, arm: int, value: Any) -> None:
-        self.add(TOLD, arm, value, self.book.ask_answered_by(arm, None))
+        self.add(TOLD, arm, value, self.state.ask_answered_by(arm, None))
 
 
 # By default each agent on one problem, the first that it solves.
@@ -105,19 +105,15 @@ def test_a_session_makes_the_pulls_of_a_simulated_episode(name: str, problem: st
     assert len(told) == len(trace.arms) > len(MEAN)
     for t, (arm, value) in enumerate(told):
         if t in (0, 1, 4, len(told) // 2):  # to be asked for the answer, or what comes next, alters nothing
-            assert notes.book.answer().shape == (len(MEAN),)
-            assert notes.book.wanted(3)[0] == arm
+            assert notes.state.answer().shape == (len(MEAN),)
+            assert notes.state.wanted(3)[0] == arm
         assert notes.ask() == [arm], t
         notes.tell(arm, value)
         if t in (3, len(told) // 2):  # as if it had been closed and opened again
-            data = notes.book.snapshot()
-            restored = None if data is None else Book.restored(notes.setup, (), data)
-            if name != "ppo":  # whose memory is no plain one; it is found again by going through all events
-                assert restored is not None
-                notes.book = restored
+            notes.state = fold(notes.setup, notes.events)
     assert notes.ask() == []
-    assert notes.book.run.over
-    assert notes.book.answer().tolist() == trace.answer.tolist()
+    assert notes.state.run.over
+    assert notes.state.answer().tolist() == trace.answer.tolist()
 
 
 def test_every_agent_is_replayed() -> None:
@@ -155,11 +151,11 @@ def test_the_budget_counts_what_has_been_asked() -> None:
     notes = notes_of("lsa", budget=5)
     assert len(notes.ask(9)) == 5
     assert notes.ask() == []
-    assert not notes.book.run.over
-    for arm, _ in list(notes.book.asks.values()):
+    assert not notes.state.run.over
+    for arm, _ in list(notes.state.asks.values()):
         notes.tell(arm, 0.7)
-    assert notes.book.run.over
-    assert notes.book.remaining == 0
+    assert notes.state.run.over
+    assert notes.state.remaining == 0
 
 
 # Where an agent goes by rounds, the order of the results does not matter, nor results that nobody has asked for.
@@ -174,17 +170,17 @@ def test_an_agent_that_goes_by_rounds_makes_the_same_pulls_whatever_the_order(na
     setup = Setup.of(name, env, None, seed)
     own = {arm: [value for one, value in told if one == arm] for arm in range(len(MEAN))}
     generator, notes = np.random.default_rng(0), Notes(setup)
-    assert not notes.book.run.resumes
+    assert not notes.state.run.resumes
     for arm in (4, 1):  # results that nobody has asked for, which the agent will want
         notes.tell(arm, own[arm].pop(0))
     asked: list[int] = []
-    while not notes.book.run.over:
+    while not notes.state.run.over:
         asked += notes.ask(int(generator.integers(1, 9)))
-        waiting = [arm for arm, _ in notes.book.asks.values()]
+        waiting = [arm for arm, _ in notes.state.asks.values()]
         for arm in generator.permutation(waiting)[: int(generator.integers(1, len(waiting) + 1))].tolist():
             notes.tell(arm, own[arm].pop(0) if own[arm] else 0.0)
-    assert notes.book.run.answer is not None
-    assert notes.book.run.answer.tolist() == trace.answer.tolist()
+    assert notes.state.run.answer is not None
+    assert notes.state.run.answer.tolist() == trace.answer.tolist()
 
 
 @pytest.mark.parametrize(("name", "problem"), [("lsa", "Threshold"), ("lucb", "TopK"), ("st2", "AllGood")])
@@ -197,11 +193,11 @@ def test_an_agent_that_resumes_uses_every_result_at_once(name: str, problem: str
     for _ in range(30):
         for arm, value in ((0, 1), (1, 0), (2, 0)):
             notes.tell(arm, value)
-    assert notes.book.run.seen.pulls.tolist() == [30, 30, 30]
-    assert notes.book.answer().tolist() == [True, False, False]
+    assert notes.state.run.seen.pulls.tolist() == [30, 30, 30]
+    assert notes.state.answer().tolist() == [True, False, False]
     (arm,) = notes.ask()
     fresh = agents.make(name, notes.setup.task)
-    observation = notes.book.statistics.observation(900 - 90, 0)
+    observation = notes.state.statistics.observation(900 - 90, 0)
     assert fresh.predict(observation)[0]["arm"].tolist() == [arm]
 
 
@@ -211,8 +207,8 @@ def test_after_the_end_results_are_recorded_and_the_answer_stays() -> None:
         notes.tell(arm, 0.9)
     for _ in range(9):
         notes.tell(0, 0.0)
-    assert notes.book.answer().tolist() == [True, True, True]
-    assert notes.book.statistics.pulls.tolist() == [10, 1, 1]
+    assert notes.state.answer().tolist() == [True, True, True]
+    assert notes.state.statistics.pulls.tolist() == [10, 1, 1]
 
 
 # --- sessions in a file -----------------------------------------------------------------------------------------------
@@ -389,8 +385,7 @@ def test_undo_leaves_a_trace_and_takes_the_result_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "problem"), [("lsa", "Threshold"), ("sar", "Threshold"), ("lucb", "TopK")])
-def test_arms_come_and_go(name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.session.ledger.STEPS", 3)
+def test_arms_come_and_go(name: str, problem: str, tmp_path: Path) -> None:
     facts = {"problem": problem, "arms": ["a", "b", "c"], "range": (0, 1), "budget": 40}
     facts |= {"threshold": 0.5} if problem == "Threshold" else {"k": 1, "delta": 0.1}
     session = agents.Session(name, facts, store=tmp_path / "a.db")
@@ -434,16 +429,12 @@ def test_arms_come_and_go(name: str, problem: str, tmp_path: Path, monkeypatch: 
         session.withdraw_arm("c")
 
 
-def test_opening_goes_on_from_a_state_that_was_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.session.ledger.STEPS", 5)
+def test_opening_again_and_again_changes_nothing(tmp_path: Path) -> None:
     place, generator = tmp_path / "a.db", np.random.default_rng(0)
     facts = {**FACTS, "budget": 60, "problem": "TopK", "k": 1, "delta": 0.01}
     del facts["threshold"]
     session = agents.Session("lucb", facts, store=place)
     plain = agents.Session("lucb", facts, store="sqlite://", public_seed=session._setup.public_seed)
-    applied: list[int] = []
-    take_in, some = Book._apply, 0
-    monkeypatch.setattr(Book, "_apply", lambda book, event, *more: applied.append(1) or take_in(book, event, *more))
     for turn in range(40):
         arms = session.ask(2)
         assert arms == plain.ask(2)
@@ -453,17 +444,12 @@ def test_opening_goes_on_from_a_state_that_was_kept(tmp_path: Path, monkeypatch:
             plain.tell(arm, value)
         if session.done:
             break
-        applied.clear()
         session = agents.Session(store=place)
-        assert len(applied) < 25, turn
-        some += len(applied)
-        if turn in (7, 15):  # what was undone lies before the latest state that was kept
+        if turn in (7, 15):
             told = session.history().query("kind == 'told'")["event"].tolist()
             assert session.undo(told[-8]) == plain.undo(told[-8])
         assert session.arms().equals(plain.arms())
     assert turn > 20
-    assert some > 0
-    assert not any(b"pickle" in data for _, data in session._store.snapshots(session._store.engine.connect()))
 
 
 def test_an_agent_of_ones_own(tmp_path: Path) -> None:
@@ -576,11 +562,10 @@ SOME = [pair if pair in KINDS else pytest.param(*pair, marks=pytest.mark.slow) f
 
 
 @pytest.mark.parametrize(("name", "problem"), SOME)
-def test_the_state_is_a_function_of_the_events(name: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_is_a_function_of_the_events(name: str, problem: str) -> None:
     """Random questions, results, foreign results, undoings, arms that come and go: read again, it is the same."""
     if name == "ppo":
         pytest.importorskip("stable_baselines3")
-    monkeypatch.setattr("agents.session.ledger.STEPS", 7)
     rules = {"budget": 200} if name in ("ppo", "evolved") else RULES[problem]
     facts = {"problem": problem, "arms": 5, "binary": True, "threshold": 0.5} | RULES[problem] | rules
     known = ("problem", "arms", "binary", "budget", "delta", "max_pulls", *PROBLEMS[problem].parameters)
@@ -617,16 +602,13 @@ def test_the_state_is_a_function_of_the_events(name: str, problem: str, monkeypa
         elif kind == "withdraw" and len(active) > 4:
             session.withdraw_arm(int(generator.choice(active)))
         if turn % 3 == 0 or turn > 36:
-            with session._store.reading() as connection:
-                undone, events = session._store.undone(connection), session._store.events(connection)
-            fresh, kept, live = Book(session._setup, undone), session._ledger.opened(), session._ledger.book
-            assert fresh.apply_all(events)
-            for other in (fresh, kept):
-                assert other.wanted(2) == live.wanted(2)
-                assert other.answer().tolist() == live.answer().tolist()
-                assert other.asks == live.asks
-                assert other.run.seen.total.tolist() == live.run.seen.total.tolist()
-                assert (other.run.over, other.run.told) == (live.run.over, live.run.told)
+            fresh, live = session._folded(), session._state
+            assert fresh.wanted(2) == live.wanted(2)
+            assert fresh.answer().tolist() == live.answer().tolist()
+            assert fresh.asks == live.asks
+            assert fresh.events == live.events
+            assert fresh.run.seen.total.tolist() == live.run.seen.total.tolist()
+            assert (fresh.run.over, fresh.run.told) == (live.run.over, live.run.told)
     assert len(session) > 5
     session.close()
 
@@ -697,7 +679,7 @@ def killed(tmp_path: Path, store: Any, kills: int, workers: int, name: str = "ls
     # A single session that is told the same in the same order asks the same.
     for event in history.itertuples():
         if event.kind == "asked":
-            assert notes.book.wanted(1) == [event.arm]
+            assert notes.state.wanted(1) == [event.arm]
             notes.add(ASKED, event.arm, number=event.event)
         else:
             notes.add(TOLD, event.arm, event.value, int(event.about), event.event)

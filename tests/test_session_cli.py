@@ -14,7 +14,7 @@ import pytest
 
 import agents
 from agents.cli import main
-from agents.cli.session_facts import complete
+from agents.cli.session_words import complete
 from agents.session.setup import suggested, task_from_facts
 
 pytest.importorskip("sqlalchemy")

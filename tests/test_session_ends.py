@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import agents
-from agents.session.book import Book
+from agents.session.fold import State, fold
+from agents.session.log import ASKED, TOLD, UNDONE, Event
+from agents.session.run import Statistics
 from agents.session.setup import Setup
-from agents.session.statistics import Statistics
-from agents.session.store import ASKED, TOLD, UNDONE, Event
 from bandit_envs import PROBLEMS
 from tests.test_session import ALL, RULES
 
@@ -79,9 +79,8 @@ def move(session: Any, kind: str, generator: np.random.Generator) -> None:
         else:
             session.tell_all(found)
     elif kind == "undo" and len(session):
-        with session._store.reading() as connection:
-            known, undone = session._store.events(connection, 0, [TOLD]), session._store.undone(connection)
-        events = [event.number for event in known if event.number not in undone]
+        with session._now() as state:
+            events = [event.number for event in state.told if event.number not in state.undone]
         session.undo(events[-int(generator.integers(1, min(len(events), 6) + 1))])
     elif kind == "undo ask" and pending:
         session.undo(pending[int(generator.integers(len(pending)))].number)
@@ -93,21 +92,19 @@ def move(session: Any, kind: str, generator: np.random.Generator) -> None:
 
 def check(session: Any) -> None:
     """Something follows; and what the session has come to is what its results alone come to."""
-    with session._ledger.reading() as book:
-        if not book.run.over and not book.asks:
-            assert len(book.wanted(1)) == 1, "a session that is not over, with no question that waits, asks for nothing"
-            assert book.remaining is None or book.remaining > 0
-    with session._store.reading() as connection:
-        undone, events = session._store.undone(connection), session._store.events(connection)
-    alone = Book(session._setup, undone)
+    with session._now() as state:
+        if not state.run.over and not state.asks:
+            assert len(state.wanted(1)) == 1, "a session that is not over, and waits for nothing, asks for nothing"
+            assert state.remaining is None or state.remaining > 0
+    events = list(state.events.values())
     kept = [event for event in events if event.kind != ASKED and event.about not in asks_of(events)]
-    assert alone.apply_all([event._replace(about=None) if event.kind == TOLD else event for event in kept])
-    for other in (alone, session._ledger.opened()):
-        assert other.run.over == book.run.over
-        assert other.answer().tolist() == book.answer().tolist()
-        assert other.run.seen.total.tolist() == book.run.seen.total.tolist()
-        assert (other.run.arm, other.run.told) == (book.run.arm, book.run.told)
-        assert other.run.kept_level == book.run.kept_level
+    alone = fold(session._setup, [one._replace(about=None) if one.kind == TOLD else one for one in kept])
+    for other in (alone, session._folded()):
+        assert other.run.over == state.run.over
+        assert other.answer().tolist() == state.answer().tolist()
+        assert other.run.seen.total.tolist() == state.run.seen.total.tolist()
+        assert (other.run.arm, other.run.told) == (state.run.arm, state.run.told)
+        assert not state.run.over or other.certificate == state.certificate
 
 
 def asks_of(events: list[Event]) -> set[int]:
@@ -123,7 +120,7 @@ def play(name: str, problem: str, moves: list[str], seed: int, place: Path | Non
         return
     for turn, kind in enumerate(moves):
         if kind == "reopen":
-            session._ledger.book = session._ledger.opened()
+            session._state = session._folded()
             if place is not None:
                 session = agents.Session(store=place)  # the other goes on, in its own time
         move(session, kind, generator)
@@ -149,7 +146,7 @@ class Listed:
     """A store in a list, for many sessions: a database takes most of the time of one."""
 
     def __init__(self, address: Any, must_exist: bool = False) -> None:
-        self.address, self._facts, self._events, self._states = str(address), None, list[Event](), dict[int, bytes]()
+        self.address, self._facts, self._events = str(address), None, list[Event]()
 
     def facts(self) -> Any:
         return self._facts
@@ -164,32 +161,16 @@ class Listed:
 
     writing = reading
 
-    def append(self, _: Any, events: Any) -> list[Event]:
-        now, after = datetime.now(UTC), len(self._events)
+    def append(self, _: Any, events: Any, after: int) -> list[Event]:
+        now = datetime.now(UTC)
         self._events += [event._replace(number=after + i, at=now) for i, event in enumerate(events, 1)]
         return self._events[after:]
 
-    def events(self, _: Any, after: int = 0, kinds: Any = None) -> list[Event]:
-        return [event for event in self._events[after:] if kinds is None or event.kind in kinds]
+    def events(self, _: Any, after: int = 0) -> list[Event]:
+        return self._events[after:]
 
-    def refuse_damaged(self, _: Any) -> None:
+    def refuse_gaps(self, _: Any) -> None:
         pass
-
-    def undone(self, _: Any) -> set[int]:
-        return {int(event.about or 0) for event in self._events if event.kind == UNDONE}
-
-    def last_told(self, _: Any) -> int | None:
-        undone = self.undone(_)
-        return max((event.number for event in self.events(_, 0, [TOLD]) if event.number not in undone), default=None)
-
-    def one(self, _: Any, number: int) -> Event | None:
-        return self._events[number - 1] if 0 < number <= len(self._events) else None
-
-    def snapshots(self, _: Any) -> Any:
-        return iter(sorted(self._states.items(), reverse=True))
-
-    def keep(self, upto: int, data: bytes) -> None:
-        self._states[upto] = data
 
     def close(self) -> None:
         pass
@@ -218,8 +199,7 @@ def test_random_sessions_end_as_their_results_say(
 def test_many_random_sessions(
     pair: tuple[str, str], moves: list[str], seed: int, with_delta: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agents.session.session.Store", Listed)
-    monkeypatch.setattr("agents.session.ledger.STEPS", 16)
+    monkeypatch.setattr("agents.session.session.Log", Listed)
     play(*pair, moves, seed, None, with_delta)
 
 
@@ -258,13 +238,13 @@ def test_a_session_stops_where_the_simulation_of_its_pulls_stops(name: str) -> N
         generator = np.random.default_rng(seed)
         setup = Setup.of(name, {"problem": "BestArm", "arms": 3, "binary": True, "delta": 0.1}, None, seed)
         results = [(arm, float(generator.random() < (0.9, 0.1, 0.2)[arm])) for arm in generator.integers(0, 3, 400)]
-        book = Book(setup)
+        state = State(setup)
         for number, (arm, value) in enumerate(results, 1):
-            assert book.apply(Event(number, TOLD, arm, value))
+            state = state.after([Event(number, TOLD, arm, value)])
         stopped, answer = twin(setup, results)
-        assert book.run.over == (answer is not None)
-        assert book.run.told == stopped
-        assert answer is None or book.answer().tolist() == answer
+        assert state.run.over == (answer is not None)
+        assert state.run.told == stopped
+        assert answer is None or state.answer().tolist() == answer
         ended += answer is not None
     assert ended > 15
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import agents
-from agents.session.store import NOTE, UNDONE, Event, Store
+from agents.session.log import NOTE, Event, Log
 from bandit_envs import Task
 
 pytest.importorskip("sqlalchemy")
@@ -65,9 +65,9 @@ def damaged(place: Path, *statements: str) -> Path:
         ("update event set kind = cast(x'ff' as text)", "its 'kind' is b'.xff'"),
         ("update event set at = cast(x'ff' as text)", "its 'at' is b'.xff'"),
         ("update event set about = 77", "its event 1 .'told'. refers to the event 77, which there is not"),
-        ("update event set about = 1", "refers to the event 1, which is 'told' of the arm 0"),
-        ("update event set about = 'x'", "refers to the event 'x', which there is not"),
-        ("update event set about = 9e99", "refers to the event 9e.99, which there is not"),
+        ("update event set about = 1", "refers to the event 1, which there is not before it"),
+        ("update event set about = 'x'", "its event 1 .'told'. cannot be read: its 'about' is 'x'"),
+        ("update event set about = 9e99", "its event 1 .'told'. cannot be read: its 'about' is 9e.99"),
         ("update session set facts = cast(x'ff' as text)", "its facts are no JSON"),
         ("update session set facts = 7", "its facts are no JSON|holds no session"),
         ("delete from event", "is damaged: it has 0 events, and 1 were recorded: there is no event 1"),
@@ -266,10 +266,10 @@ TAMPERED = [
     ("set about = 99 where number = 4", "event 4 .'told'. refers to the event 99, which there is not"),
     ("set about = NULL where number = 5", "event 5 .'undone'. refers to the event None, which there is not"),
     ("set about = 3 where number = 5", "event 5 .'undone'. refers to the event 3, which is 'told' of the arm 0"),
-    ("set about = 10 where number = 8", "event 8 .'undone'. refers to the event 10, which is 'told' of the ar"),
+    ("set about = 10 where number = 8", "event 8 .'undone'. refers to the event 10, which there is not before it"),
     ("set about = 99 where number = 9", "event 9 .'note'. refers to the event 99, which there is not"),
     ("set arm = 2 where number = 2", "event 4 .'told'. refers to the event 2, which is 'asked' of the arm 2"),
-    ("delete from event where number = 1", "event 3 .'told'. refers to the event 1, which there is not"),
+    ("delete from event where number = 1", "it has 9 events, and 10 were recorded: there is no event 1"),
     ("delete from event where number = 3", "it has 9 events, and 10 were recorded: there is no event 3"),
     ("delete from event where number = 9", "it has 9 events, and 10 were recorded: there is no event 9"),
     ("delete from event where number > 8", "it has 8 events, and 10 were recorded: there is no event 9"),
@@ -291,40 +291,6 @@ def test_events_that_do_not_go_together_are_named(statement: str, told: str, tmp
         agents.Session(store=tmp_path / "a.db")
 
 
-def test_events_before_a_state_that_is_kept_are_checked(tmp_path: Path) -> None:
-    for name, statement, told in (
-        ("a", "delete from event where number = 7", "there is no event 7"),
-        ("b", "update event set about = 5 where number = 7", "event 7 .'told'. refers to the event 5"),
-    ):
-        with agents.Session("uniform", {**FACTS, "budget": 999}, store=tmp_path / f"{name}.db") as session:
-            for _ in range(300):
-                session.tell("a", 1)
-        with contextlib.closing(sqlite3.connect(tmp_path / f"{name}.db")) as connection:
-            assert connection.execute("select count(*) from snapshot").fetchone() == (1,)
-            connection.execute(statement)
-            connection.commit()
-        with pytest.raises(ValueError, match=told):
-            agents.Session(store=tmp_path / f"{name}.db")
-
-
-def test_the_latest_state_that_can_be_read_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """States are kept after 5, 10 .. results, the last three of them; without any, all events are counted."""
-    monkeypatch.setattr("agents.session.ledger.STEPS", 5)
-    place, seen = tmp_path / "a.db", []
-    with agents.Session("apt", {**FACTS, "budget": 99}, store=place) as session:
-        for i in range(23):
-            session.tell("abc"[i % 3], (i % 4) / 3)
-        told = session.unsure().tolist(), session.next(), session.version
-    for kept in (20, 15, 10, 0):
-        with agents.Session(store=place) as session:
-            seen.append(session._ledger._kept)
-            assert (session.unsure().tolist(), session.next(), session.version) == told
-        with contextlib.closing(sqlite3.connect(place)) as connection:
-            connection.execute("update snapshot set data = x'00' where length(data) > 1 and upto >= ?", (kept,))
-            connection.commit()
-    assert seen == [20, 15, 10, 0]
-
-
 def test_a_session_that_is_open_sees_what_is_damaged_next(tmp_path: Path) -> None:
     with agents.Session("uniform", FACTS, store=tmp_path / "a.db") as session:
         eventful(session)
@@ -340,8 +306,8 @@ def test_what_is_rolled_back_is_no_damage(tmp_path: Path) -> None:
     place = tmp_path / "a.db"
     with agents.Session("uniform", FACTS, store=place) as session:
         eventful(session)
-        with contextlib.suppress(RuntimeError), session._store.writing() as connection:
-            session._store.append(connection, [Event(0, NOTE, text="a"), Event(0, NOTE, text="b")])
+        with contextlib.suppress(RuntimeError), session._log.writing() as connection:
+            session._log.append(connection, [Event(0, NOTE, text="a"), Event(0, NOTE, text="b")], 10)
             raise RuntimeError
         session.note("c")
         assert agents.Session(store=place).version == session.version == 11
@@ -350,20 +316,20 @@ def test_what_is_rolled_back_is_no_damage(tmp_path: Path) -> None:
 def test_what_is_undone_while_a_session_is_opened_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process undoes a result after what was undone has been read, and before the events are."""
-    read, late = Store.events, [True]
+    """Another process undoes a result after the events have been read."""
+    read, late = Log.events, [True]
     with agents.Session("uniform", FACTS, store=tmp_path / "a.db") as one:
         one.tell(one.ask()[0], 1)
 
-        def events(store: Store, connection: Any, after: int = 0, kinds: Any = None) -> list[Event]:
-            found = read(store, connection, after, kinds)
-            if kinds == [UNDONE] and late.pop():
+        def events(log: Log, connection: Any, after: int = 0) -> list[Event]:
+            found = read(log, connection, after)
+            if late.pop():
                 late[:] = [False] * 99
                 one.undo()
                 one.tell(0, 0)
             return found
 
-        monkeypatch.setattr(Store, "events", events)
+        monkeypatch.setattr(Log, "events", events)
         with agents.Session(store=tmp_path / "a.db") as other:
             assert (len(other), other.pending) == (1, [])
             assert other.arms()["mean"][0] == 0

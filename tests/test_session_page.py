@@ -261,7 +261,7 @@ def test_an_address_of_another_machine_is_named(session: Any, host: str) -> None
 def test_any_port_that_is_free(session: Any) -> None:
     import httpx
 
-    with served(session._store.address, "--port", "0") as address:
+    with served(session._log.address, "--port", "0") as address:
         assert not address.endswith(":0/")
         assert httpx.get(address).text == HTML
 

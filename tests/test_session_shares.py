@@ -170,8 +170,8 @@ def test_an_undone_withdrawal_has_spent_its_share() -> None:
     session.undo(int(session.history().query("kind == 'arm withdrawn'")["event"].iloc[0]))
     assert session.active.tolist() == [0, 1, 2]
     assert session.certificate < before
-    assert session._ledger.book.run.share == Share(pytest.approx(2 / 6), 1)
-    assert session._ledger.opened().run.share == session._ledger.book.run.share
+    assert session._state.run.share == Share(pytest.approx(2 / 6), 1)
+    assert session._folded().run.share == session._state.run.share
 
 
 class Paired(Problem):

@@ -20,16 +20,14 @@ from bandit_envs import PROBLEMS
 from ..core.files import write_alone
 from ..evaluation.report import table
 from ..session.page import serve
-from ..session.setup import suggested, task_from_facts
+from ..session.setup import FACTS, suggested, task_from_facts
 from .environment import Options, problem_options
 from .options import Command, Count, Number, Switch, Word, from_json, note, refuse_to_overwrite
-from .session_facts import TOLD, arms_of, complete
-from .session_words import asked, print_certainty, print_state, question, tell_why, undone
+from .session_words import TOLD, arms_of, asked, complete, print_certainty, print_state, question, tell_why, undone
 
 __all__ = ["New", "Session"]
 
 File = Positional[Annotated[str, arg(metavar="FILE")]]
-WAITS = "waits: how often the arm has been asked for, and no result has been told yet"
 Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 Column = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
 
@@ -101,32 +99,25 @@ class New(Action, Generic[Options]):
         if lacking := [name for name in TOLD.get(facts.get("problem", ""), ()) if name not in facts]:
             option, sentence = lacking[0], PROBLEMS[facts["problem"]].parameters[lacking[0]]
             raise ValueError(f"{facts['problem']} needs --{option}: {sentence}")
-        task, names = task_from_facts(facts)
+        task, _ = task_from_facts(facts)
+        name = self.agent or suggested(task)
         with _noted():
-            store = agents.Session(self.agent or suggested(task), facts, store=self.file, trust=self.trust)
-        if store.version:
+            session = agents.Session(name, facts, store=self.file, trust=self.trust)
+        if session.version:
             raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")
-        print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {self.agent or suggested(task)}")
+        print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {name}")
         print(question(task))
-        if task.delta is not None and not getattr(store.agent, "stops", False):
-            name, does = self.agent or suggested(task), "never stops by itself"
-            does = does if task.budget is None else "spends the whole budget"
+        if task.delta is not None and not getattr(session.agent, "stops", False):
+            does = "never stops by itself" if task.budget is None else "spends the whole budget"
             note(f"{name} {does}; \"{name}(stop='certificate')\" stops once the answer is certified")
         print(f"what to measure first: bandit-envs session ask {self.file}")
 
     def facts(self) -> dict[str, Any]:
         """What the options tell."""
-        known = problem_options()
-        given = {
-            name: from_json(name, value) if known[name].kind is None else value
-            for name, value in self.parameters.items()
-        }
-        rest = {
-            name: getattr(self, name)
-            for name in ("problem", "range", "sigma", "dimensions", "budget", "delta", "reserve")
-        }
-        rest |= {"binary": self.binary or None, "independent": self.independent or None, "arms": arms_of(self.arms)}
-        return given | {name: value for name, value in rest.items() if value is not None}
+        known, own = problem_options(), {name: getattr(self, name) for name in FACTS if hasattr(self, name)}
+        own |= {"binary": self.binary or None, "independent": self.independent or None, "arms": arms_of(self.arms)}
+        given = {name: from_json(name, x) if known[name].kind is None else x for name, x in self.parameters.items()}
+        return given | {name: value for name, value in own.items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,10 +155,8 @@ class Tell(Action):
         try:
             value = tuple(map(float, self.value))
         except ValueError:
-            told = " ".join(self.value)
-            raise ValueError(
-                f"a measurement is a number, with a point for decimals as in 8.5, got {told!r:.80}"
-            ) from None
+            told = f"a number, with a point for decimals as in 8.5, got {' '.join(self.value)!r:.80}"
+            raise ValueError(f"a measurement is {told}") from None
         with self.opened() as session:
             session.tell(self.arm, value[0] if len(value) == 1 else value, self.who)
             print_state(session)
@@ -223,7 +212,9 @@ class Show(Action):
                 rows.append([row["name"], str(row["pulls"]), *cells, mark, str(row["pending"] or "")])
             print(f"{question(task)}\n")
             print(table(heads, rows, right=(1, 2)))
-            print(f"{WAITS}\n" if session.pending else "")
+            print(
+                "waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending)
+            )
             print_state(session)
             print_certainty(session)
 

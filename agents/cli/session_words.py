@@ -1,18 +1,97 @@
-"""What is printed of a session."""
+"""What a session and its user say to each other on the command line: the facts of a new one, and where it stands."""
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from bandit_envs import PROBLEMS
 
-from .options import note
+from .environment import import_problems, problem_options
+from .options import from_json, note
 
-__all__ = ["answer", "asked", "print_certainty", "print_state", "question", "tell_why", "undone"]
+__all__ = [
+    "TOLD", "arms_of", "asked", "complete", "print_certainty", "print_state", "question", "tell_why", "undone",
+]  # fmt: skip
 
 MOST_NAMES = 40  # of arms in a line
+# Parameters of problems that have defaults, which an experiment nearly always wants otherwise.
+TOLD = {"Threshold": ("threshold",), "TopK": ("k",), "AllGood": ("epsilon",)}
+
+
+def arms_of(words: tuple[str, ...]) -> int | list[str] | None:
+    """How many arms, or their names, as the words of an option, or the lines of a file, tell."""
+    if len(words) != 1:
+        return list(words) or None
+    if words[0].isdecimal():
+        return int(words[0])
+    path = Path(words[0])
+    if not path.is_file():
+        raise ValueError(
+            f"--arms must be a number, two names or more, or a file with a name in each line, got {words[0]!r}"
+        )
+    return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+
+
+def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
+    """Ask for the facts that are missing, each until it is right, and add them; `asked` puts a question."""
+
+    def fill(name: str, question: str, read: Callable[[str], Any]) -> None:
+        while name not in facts:
+            text = asked(f"{question}: ").strip()
+            try:
+                facts[name] = read(text)
+            except (ValueError, TypeError) as error:
+                note(" ".join(str(error).split()))
+
+    def problem(text: str) -> str:
+        import_problems([text])
+        PROBLEMS.find(text)
+        return text
+
+    if "problem" not in facts:
+        print("\n".join(f"  {name:10} {PROBLEMS[name].asks}" for name in PROBLEMS))
+        fill("problem", "which problem", problem)
+    kind, options = PROBLEMS.find(facts["problem"]), problem_options()
+    for name, sentence in kind.parameters.items():
+        if name not in facts and _needed(kind, name):
+            reader = options[name].kind or (lambda text, name=name: from_json(name, text))
+            fill(name, f"{name}, {sentence.rstrip('.')}", reader)
+    fill("arms", "arms (how many, or their names with commas, or a file)", lambda text: arms_of(_words(text)))
+    if not {"range", "sigma", "binary"} & set(facts):
+        told = "0 or 1", "a range, as 0 10", "noise, as sd 1.5"
+        fill("measured", f"a measurement is ({'; '.join(told)})", _measured)
+        facts |= facts.pop("measured")
+    if "budget" not in facts and "delta" not in facts:
+        fill("budget", "budget of measurements (empty: none)", lambda text: int(text) if text else None)
+        fill("delta", "allowed error probability, as 0.05 (empty: none)", lambda text: float(text) if text else None)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _needed(kind: Any, name: str) -> bool:
+    """Whether a problem cannot be made without this parameter, or nearly always wants it told."""
+    empty = inspect.signature(kind).parameters[name].default is inspect.Parameter.empty
+    return empty or name in TOLD.get(kind.name, ())
+
+
+def _measured(text: str) -> dict[str, Any]:
+    """What a line tells of a measurement."""
+    words = text.replace(",", " ").replace("..", " ").split()
+    if text.strip() == "0 or 1" or words in (["binary"], ["0/1"]):
+        return {"binary": True}
+    try:
+        if words[:1] == ["sd"] and len(words) == 2:
+            return {"sigma": float(words[1])}
+        low, high = map(float, words)
+    except ValueError:
+        raise ValueError(f"a measurement is '0 or 1', a range as '0 10', or noise as 'sd 1.5', not {text!r}") from None
+    return {"range": (low, high)}
 
 
 def tell_why(session: Any) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from bandit_envs import Task
 
-from ..core.certified import own_certifier
-from .book import Book
+from .fold import State
 
 __all__ = ["about_noise", "doubts", "needs_no_results", "rounded", "smallest_difference"]
 
@@ -61,38 +60,36 @@ def doubts(task: Task, delta: float | None) -> list[str]:
     return found
 
 
-def rounded(book: Book, new: int) -> str | None:
+def rounded(state: State, new: int) -> str | None:
     """A sentence where an agent counts on Gaussian samples of unknown variances, and one of the new results repeats.
 
     Args:
-        book: of the session. new: how many of the last results are new.
+        state: of the session. new: how many of the last results are new.
     """
-    if getattr(book.run.agent, "law", None) != "student":
+    if getattr(state.run.agent, "law", None) != "student":
         return None
-    arms, values = book.told
-    for t in range(len(arms) - new, len(arms)):
-        if ((arms[:t] == arms[t]) & (values[:t] == values[t]).all(axis=1)).any():
+    results = [(arm, *value.tolist()) for arm, value in state.results]
+    seen = set(results[: len(results) - new])
+    for arm, *value in results[len(results) - new :]:
+        if (arm, *value) in seen:
             return (
-                f"law='student' counts on Gaussian samples, which never repeat, and {values[t].tolist()} was measured "
-                "twice of one arm: where samples are rounded nothing is certified. Give a range, or sigma, without law"
+                f"law='student' counts on Gaussian samples, which never repeat, and {value} was measured twice of one "
+                "arm: where samples are rounded nothing is certified. Give a range, or sigma, without law"
             )
+        seen.add((arm, *value))
     return None
 
 
-def about_noise(book: Book) -> tuple[str, str] | None:
+def about_noise(state: State) -> tuple[str, str] | None:
     """Whether results vary more, or far less, than the session counts on.
-
-    Args:
-        book: of the session.
 
     Returns:
         A word, "refuted", "waits" or "quiet", and a sentence; None where there is nothing to say.
     """
-    task, seen = book.run.task, book.statistics.at(book.active)
+    task, seen = state.run.task, state.statistics.at(state.active)
     spare = int(np.maximum(seen.pulls - 1, 0).sum())
     noise = math.sqrt((seen.pulls[:, None] * seen.variance).sum(axis=0).max() / spare) if spare else 0.0
-    certifier = task.level_certifier(own_certifier(book.run.agent))
-    sigma = getattr(book.run.agent, "scale", task.sigma)
+    certifier, sigma = state.run.certifier, getattr(state.run.agent, "scale", task.sigma)
     test = None if certifier is None else certifier.trial(seen.pulls, seen.variance)
     if test is not None:
         known = "half the range counts in its place" if task.support else "nothing is certified by it"

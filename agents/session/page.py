@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import json
+import logging
+import math
 import secrets
+import select
+import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +26,6 @@ import numpy as np
 from bandit_envs import integer
 
 from ..core.optional import require
-from .listening import LOGGING, MOST_PORTS, listening
 from .session import Session
 
 __all__ = ["LOCAL_HOSTS", "application", "news", "serve", "state"]
@@ -31,17 +35,15 @@ MOST_ARMS = 60  # shown at once: of more arms those that wait, and those nearest
 MOST_BYTES = 100_000  # of what a browser sends
 MOST_EVENTS = 15  # of the history
 MOST_NAMES = 24  # of the arms of the answer
+MOST_PORTS = 65535
+MOST_WRITTEN = 4000  # bytes of an error: a pipe takes so many at once, or none (PIPE_BUF)
 PAUSE = 0.5  # seconds between two looks for news
 QUIET = 20  # looks without news after which something is sent all the same, so that connections stay open
+WAITING = 2048  # connections that are not accepted yet
 
 
 def state(session: Session, find: str = "") -> dict[str, Any]:
-    """What the page shows, JSON-able.
-
-    Args:
-        session: the session.
-        find: only arms whose names hold this text.
-    """
+    """What the page shows, JSON-able: of the arms, those whose names hold the text `find`."""
     table, task = session.arms(), session.task
     columns = {name: table[name].to_numpy() for name in table.columns}
     ahead, done = session.next(), session.done
@@ -59,28 +61,14 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
     for arm in shown.tolist():
         row = {name: _plain(column[arm]) for name, column in columns.items()}
         arms.append({"arm": arm, "unsure": _plain(unsure[arm]), **row})
-    history = session.history(MOST_EVENTS).iloc[::-1]
-    waiting = {ask["event"] for ask in pending}
-    events = []
-    records: list[dict[Any, Any]] = history.drop(columns=["at"]).to_dict("records")
+    waiting, events = {ask["event"] for ask in pending}, []
+    records: list[dict[Any, Any]] = session.history(MOST_EVENTS).iloc[::-1].to_dict("records")
     for row in records:
+        undoable = not row["undone"] and (row["kind"] in ("told", "arm withdrawn") or row["event"] in waiting)
         value = [row[name] for name in row if str(name).startswith("value") and not np.isnan(row[name])]
-        undoable = row["kind"] in ("told", "arm withdrawn") or row["event"] in waiting
-        events.append(
-            {
-                "event": int(row["event"]),
-                "kind": row["kind"],
-                "name": _plain(row["name"]),
-                "value": value,
-                "about": int(row["about"]) if isinstance(row["about"], (int, np.integer)) else None,
-                "who": _plain(row["who"]),
-                "text": _plain(row["text"]),
-                "undone": bool(row["undone"]),
-                "undoable": bool(undoable and not row["undone"]),
-            }
-        )
-    measured = columns["pulls"] > 0
-    sure = np.flatnonzero(measured & ~columns["withdrawn"] & np.isfinite(unsure))
+        names = ("event", "kind", "name", "about", "who", "text", "undone")
+        events.append({name: _plain(row[name]) for name in names} | {"value": value, "undoable": undoable})
+    sure = np.flatnonzero((columns["pulls"] > 0) & ~columns["withdrawn"] & np.isfinite(unsure))
     least = None if not len(sure) else int(sure[np.argmin(unsure[sure])])
     answer = [str(name) for name in columns["name"][columns["answer"].astype(bool)]]
     return {
@@ -114,14 +102,14 @@ def state(session: Session, find: str = "") -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """A value of a table for JSON: no NaN, no NumPy."""
     value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    return value if isinstance(value, (str, int)) or isinstance(value, float) and math.isfinite(value) else None
 
 
 async def news(session: Session, gone: Callable[[], Any], pause: float = PAUSE) -> AsyncIterator[str]:
     """Server-sent events: the number of the last event, whenever there is a new one, until the store is lost.
 
     Args:
-        session: the session.
+        session: whose events they are.
         gone: awaitable function that tells whether nobody listens any more.
         pause: seconds between two looks.
     """
@@ -142,14 +130,11 @@ async def news(session: Session, gone: Callable[[], Any], pause: float = PAUSE) 
 
 
 def application(session: Session, token: str | None = None) -> Any:
-    """The Starlette application of a session.
+    """The Starlette application of a session; ImportError without Starlette.
 
     Args:
         session: the session, in a file or a database that threads can share.
         token: what the address must have as `token=...`; None: whoever calls it by the name of this machine may.
-
-    Raises:
-        ImportError: without Starlette.
     """
     purpose = "the page of a session", "session"
     web, responses = require("starlette.applications", *purpose), require("starlette.responses", *purpose)
@@ -158,17 +143,13 @@ def application(session: Session, token: str | None = None) -> Any:
     middleware, pool = require("starlette.middleware", *purpose), require("starlette.concurrency", *purpose)
     html = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
-    def refused(request: Any) -> Any:
-        """The answer to whom the page is not for, else None."""
-        given = request.query_params.get("token", "")
-        if token is not None and not secrets.compare_digest(given.encode(), token.encode()):
-            return responses.PlainTextResponse("this address needs its token: copy all of it", 403)
-        return None
-
     def guarded(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
         @functools.wraps(handler)
         async def guard(request: Any) -> Any:
-            return refused(request) or await handler(request)
+            given = request.query_params.get("token", "")
+            if token is not None and not secrets.compare_digest(given.encode(), token.encode()):
+                return responses.PlainTextResponse("this address needs its token: copy all of it", 403)
+            return await handler(request)
 
         return guard
 
@@ -176,22 +157,19 @@ def application(session: Session, token: str | None = None) -> Any:
         """A handler of what changes the session: JSON in, so that pages of others cannot send it; JSON out."""
 
         async def handler(request: Any) -> Any:
-            kind = request.headers.get("content-type", "").partition(";")[0].strip()
+            kind, body = request.headers.get("content-type", "").partition(";")[0].strip(), bytearray()
             if kind != "application/json":
                 return responses.JSONResponse({"error": "send JSON"}, 415)
-            body = bytearray()
             try:
                 async for part in request.stream():
                     body += part
                     if len(body) > MOST_BYTES:
                         return responses.JSONResponse({"error": f"send at most {MOST_BYTES} bytes"}, 413)
-            except requests.ClientDisconnect:  # nobody reads the answer
-                return responses.JSONResponse({"error": "the request was not sent to its end"}, 400)
-            try:
-                asked = json.loads(body)
-                if not isinstance(asked, dict):
+                if not isinstance(asked := json.loads(body), dict):
                     raise ValueError("send a JSON object")
                 done = await pool.run_in_threadpool(change, asked)
+            except requests.ClientDisconnect:  # nobody reads the answer
+                return responses.JSONResponse({"error": "the request was not sent to its end"}, 400)
             except (ValueError, TypeError, RecursionError, FileNotFoundError) as error:
                 return responses.JSONResponse({"error": " ".join(str(error).split())}, 400)
             return responses.JSONResponse({"done": done})
@@ -211,29 +189,18 @@ def application(session: Session, token: str | None = None) -> Any:
         return responses.JSONResponse(found)
 
     async def listen(request: Any) -> Any:
-
         async def gone() -> bool:
             return bool(getattr(request.app.state, "closing", bool)() or await request.is_disconnected())
 
-        stream = news(session, gone)
-        return responses.StreamingResponse(
-            stream, media_type="text/event-stream", headers={"cache-control": "no-store"}
-        )
+        headers = {"cache-control": "no-store", "content-type": "text/event-stream"}
+        return responses.StreamingResponse(news(session, gone), headers=headers)
 
-    def ask(asked: dict[str, Any]) -> Any:
-        return session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who"))
-
-    def tell(asked: dict[str, Any]) -> Any:
-        value = asked.get("value")
-        session.tell(asked.get("arm", ""), value, asked.get("who"))
-
-    def undo(asked: dict[str, Any]) -> Any:
-        return session.undo(asked.get("event"))
-
-    def write(asked: dict[str, Any]) -> Any:
-        session.note(asked.get("text", ""), asked.get("who"))
-
-    changes = {"ask": ask, "tell": tell, "undo": undo, "note": write}
+    changes: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "ask": lambda asked: session.ask(integer("n", asked.get("n", 1), 1, 1000), asked.get("who")),
+        "tell": lambda asked: session.tell(asked.get("arm", ""), asked.get("value"), asked.get("who")),
+        "undo": lambda asked: session.undo(asked.get("event")),
+        "note": lambda asked: session.note(asked.get("text", ""), asked.get("who")),
+    }
     routes = [
         routing.Route("/", guarded(page)),
         routing.Route("/state", guarded(look)),
@@ -266,10 +233,66 @@ def serve(session: Session, host: str = "127.0.0.1", port: int = 8765, tell: Cal
     token = None if host in LOCAL_HOSTS else secrets.token_urlsafe(16)
     shown = f"[{host}]" if ":" in host else host
     app = application(session, token)
-    config = uvicorn.Config(app, log_config=LOGGING, access_log=False, timeout_graceful_shutdown=5)
+    _log_little()
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5)
     server = uvicorn.Server(config)
     app.state.closing = lambda: server.should_exit  # browsers that listen for news are let go
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in listening(host, port)]
         tell(f"http://{shown}:{sockets[0].getsockname()[1]}/" + ("" if token is None else f"?token={token}"))
         server.run(sockets)
+
+
+def listening(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen on a port of all addresses that a host has on this machine; 0: any port that is free.
+
+    Raises:
+        OSError: naming the host and the port, where another program has them, or this machine cannot have them.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise OSError(f"{host!r:.200} is no address to listen on: {getattr(error, 'strerror', error)}") from None
+    sockets: list[socket.socket] = []
+    for family, address in dict.fromkeys((one[0], str(one[4][0])) for one in found):
+        try:
+            sockets.append(socket.create_server((address, port), family=family, backlog=WAITING))
+        except OSError as error:
+            if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):  # as ::1 of localhost without IPv6
+                continue
+            for one in sockets:
+                one.close()
+            taken = error.errno == errno.EADDRINUSE
+            why = "is taken by another program: choose another one, or 0 for any" if taken else error.strerror
+            raise OSError(f"the port {port} of {host} {why}") from error
+        port = port or sockets[0].getsockname()[1]
+    if not sockets:
+        raise OSError(f"{host} is no address of this machine")
+    return sockets
+
+
+class Unwaiting(logging.StreamHandler[Any]):
+    """Writes what fits at once, and drops it otherwise: a pipe that nobody empties must not hold up a server."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The end of the text, where it is long: the last lines of a traceback name the error."""
+        return super().format(record).encode(errors="replace")[-MOST_WRITTEN:].decode(errors="ignore")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, unless that would have to wait."""
+        try:
+            free = bool(select.select([], [self.stream], [], 0)[1])
+        except (OSError, ValueError, TypeError, AttributeError):  # no stream of the system, which never waits
+            free = True
+        if free:
+            super().emit(record)
+
+
+def _log_little() -> None:
+    """Write warnings and errors of the server, and nothing that waits."""
+    handler = Unwaiting()
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    for name in ("uvicorn", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.WARNING)

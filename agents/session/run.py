@@ -20,30 +20,82 @@ Results that are still to come are imagined, on a copy: each as the arm's presen
 from __future__ import annotations
 
 import copy
+import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PULLS_LIMIT, FeatureTable, History, Task
+from bandit_envs import PULLS_LIMIT, Certifier, FeatureTable, History, Task, jit, updated
 
 from ..core.agent import Agent
 from ..core.certified import own_certifier
 from ..core.forms import forms_of
 from .promise import Share
-from .statistics import Statistics
 
-__all__ = ["Run"]
+__all__ = ["Result", "Run", "Statistics"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 PATIENCE = 100  # results that are imagined one after another; of an agent that resumes, the others all at once
 UNDECIDED = -1
-FIXED = Share()  # of arms that have never changed
 Result = tuple[int, Floats]  # an arm, and what was measured, (D,)
+
+
+@jit
+def _add(pulls, total, mean, variance, arm, sample):
+    """Add a sample (D,) of an arm to pulls (K,), and to sums, means and variances (K, D)."""
+    n = float(pulls[arm])
+    for d in range(len(sample)):
+        total[arm, d], mean[arm, d], variance[arm, d] = updated(
+            n, total[arm, d], mean[arm, d], variance[arm, d], sample[d]
+        )
+    pulls[arm] += 1
+
+
+class Statistics(NamedTuple):
+    """What K arms of D dimensions have shown, as an environment keeps it."""
+
+    pulls: NDArray[np.int64]  # (K,)
+    total: Floats  # (K, D) each
+    mean: Floats
+    variance: Floats
+
+    @classmethod
+    def of(cls, K: int, D: int) -> Statistics:
+        """Those of arms that have not been pulled."""
+        return cls(np.zeros(K, np.int64), *(np.zeros((K, D)) for _ in range(3)))
+
+    @property
+    def spent(self) -> int:
+        """Pulls of all arms."""
+        return int(self.pulls.sum())
+
+    def add(self, arm: int, sample: Floats) -> None:
+        """Add a sample, (D,), of an arm."""
+        _add(*self, arm, sample)
+
+    def at(self, arms: Any) -> Statistics:
+        """Those of some arms, a copy."""
+        return Statistics(*(array[arms].copy() for array in self))
+
+    def with_one_more(self) -> Statistics:
+        """These, and those of an arm that has not been pulled."""
+        return Statistics(*(np.concatenate([array, np.zeros_like(array[:1])]) for array in self))
+
+    def observation(self, remaining: int, public_seed: int) -> dict[str, NDArray[Any]]:
+        """The statistics of a batch of one episode, as an environment shows them: live views."""
+        shown = [array[:, 0] if array.shape[1:] == (1,) else array for array in self]
+        numbers = {"remaining": np.array([[remaining]], np.int64), "public_seed": np.array([[public_seed]], np.int64)}
+        return {name: array[None] for name, array in zip(self._fields, shown, strict=True)} | numbers
+
+    def means(self) -> Floats:
+        """The means of a batch of one episode, (1, K) or (1, K, D), NaN for arms never pulled."""
+        means = np.where(self.pulls[:, None] > 0, self.mean, np.nan)
+        return (means[:, 0] if means.shape[1] == 1 else means)[None]
 
 
 class Run:
@@ -66,13 +118,7 @@ class Run:
     """
 
     def __init__(
-        self,
-        agent: Any,
-        task: Task,
-        public_seed: int,
-        share: Share = FIXED,
-        delta: float | None = None,
-        changed: bool = False,
+        self, agent: Any, task: Task, public_seed: int, share: Share, delta: float | None, changed: bool
     ) -> None:
         self.agent, self.task, self.public_seed = agent, task, public_seed
         self.share, self.delta, self.changed = share, delta, changed
@@ -87,7 +133,6 @@ class Run:
         self.arm, self.left, self.over = UNDECIDED, 0, False
         self.answer: Bools | None = None
         self.final: Statistics | None = None
-        self._kept: tuple[float | None, ...] = ()  # the level of the final answer, once it has been asked for
 
     @property
     def most(self) -> int:
@@ -101,17 +146,13 @@ class Run:
         twin.course = None if self.course is None else self.course.copy()
         return twin
 
-    def start_from(self, seen: Statistics, results: Iterable[Result]) -> None:
-        """Of an agent that resumes: begin with results that are there already.
-
-        Args:
-            seen: their statistics. results: they themselves, in order.
-        """
-        self.seen, self.told = seen, seen.spent
-        if self.course is not None:
-            self.course = list(results)
-        self._look_at_the_end()
-        self.decide()
+    def begin(self, results: Sequence[Result]) -> None:
+        """Begin with results that are there already; an agent that resumes decides after the last one."""
+        if self.resumes:
+            self._see_at_once(results)
+            return
+        for result in results:
+            self.tell([result])
 
     def tell(self, results: Sequence[Result]) -> None:
         """Take in results, and decide what follows: of several, as those of a table, after the last one.
@@ -121,15 +162,16 @@ class Run:
         self.decide()
         if self.over:
             return
+        if self.resumes and len(results) > 1:
+            self._see_at_once(results)
+            return
         self.told += len(results)
-        if not self.resumes:
+        if self.resumes:
+            self._see(*results[0])
+        else:
             for arm, sample in results:
                 self.bank.setdefault(arm, []).append(sample)
             self._see_kept()
-        elif len(results) == 1:
-            self._see(*results[0])
-        else:
-            self._see_at_once(results)
         self._look_at_the_end()
         self.decide()
 
@@ -139,7 +181,7 @@ class Run:
             return
         arm, times, answer = self._ask_agent()
         if arm == self.task.stop:
-            self._end(self.plug_in() if answer is None else answer)
+            self._end(answer)
         else:
             self.arm, self.left = arm, times
 
@@ -155,11 +197,8 @@ class Run:
             run.decide()
             run._see_kept()
             run._look_at_the_end()
-        if run.resumes and not run.over and (others := list(rest.elements())):
-            run.told += len(others)
-            run._see_at_once((arm, run._guess(arm)) for arm in others)
-            run._look_at_the_end()
-            run.decide()
+        if run.resumes and not run.over and rest.total():
+            run._see_at_once((arm, run._guess(arm)) for arm in rest.elements())
         return run
 
     def present_answer(self, all_seen: Statistics) -> Bools:
@@ -168,38 +207,32 @@ class Run:
         Args:
             all_seen: all results, those in the bank included.
         """
-        if self.answer is not None:
-            return self.answer
-        if not isinstance(self.agent, Agent):
-            return self.plug_in(all_seen)
         run = self
-        if run.memory is None:  # an agent's own answer may depend on its memory
+        if run.memory is None and not run.over:  # an agent's own answer may depend on its memory
             run = self.copy()
             run.decide()
-            if run.answer is not None:
-                return run.answer
-        return run._recommended(all_seen)
+        return run._recommended(all_seen) if run.answer is None else run.answer
 
-    def plug_in(self, seen: Statistics | None = None) -> Bools:
-        """The plug-in answer."""
-        answer: Bools = self.problem.plug_in((seen or self.seen).seen())[0]
-        return np.array(answer, np.bool_)
+    def _plug_in(self, seen: Statistics) -> Bools:
+        return np.array(self.problem.plug_in(seen.means())[0], np.bool_)
 
     def _see(self, arm: int, sample: Floats) -> None:
         """Let the agent see a result: it is to decide again once it has all that it wanted, or something else."""
         self._take_in(arm, sample)
-        if arm != self.arm:
-            self.memory, self.arm = None, UNDECIDED
-            return
         self.left -= 1
-        if self.left == 0:
+        if arm != self.arm:
+            self.memory = None
+        if arm != self.arm or self.left == 0:
             self.arm = UNDECIDED
 
     def _see_at_once(self, results: Iterable[Result]) -> None:
         """Let an agent that resumes see results of whatever arms: its state is built anew after the last one."""
         for arm, sample in results:
+            self.told += 1
             self._take_in(arm, sample)
         self.memory, self.arm = None, UNDECIDED
+        self._look_at_the_end()
+        self.decide()
 
     def _take_in(self, arm: int, sample: Floats) -> None:
         """Add a result to what has been seen."""
@@ -220,27 +253,27 @@ class Run:
         """End the run if the budget is spent, or `max_pulls` reached."""
         if self.over or self.told < self.most:
             return
-        if not isinstance(self.agent, Agent):
-            self._end(self.plug_in(self._all()))
-        elif self.told == self.seen.spent and self._remaining() == 0:
-            self.arm = UNDECIDED
-            _, _, answer = self._ask_agent()
-            self._end(self.plug_in() if answer is None else answer)
+        if isinstance(self.agent, Agent) and self.told == self.seen.spent and self._remaining() == 0:
+            self._end(self._ask_agent()[2])
         else:  # results in the bank count for the answer, though the agent has not come to them
             self._end(self._recommended(self._all()))
 
-    def _end(self, answer: Bools) -> None:
-        self.over, self.arm, self.answer = True, UNDECIDED, np.array(answer, np.bool_)
-        self.final = self._all()
+    def _end(self, answer: Bools | None) -> None:
+        """End the run with an answer, by default the plug-in answer."""
+        self.over, self.arm, self.final = True, UNDECIDED, self._all()
+        self.answer = self._plug_in(self.seen) if answer is None else answer
 
-    @property
-    def kept_level(self) -> float | None:
-        """The level of the answer when it became final; None before, and where it is not defined."""
-        if self.answer is None or self.final is None:
-            return None
-        if not self._kept:
-            self._kept = (self.level_of(self.answer, self.final),)
-        return self._kept[0]
+    @functools.cached_property
+    def certifier(self) -> Certifier | None:
+        """What tells the level of an answer: the agent's own certifier, else that of the task; None without one."""
+        return self.task.level_certifier(own_certifier(self.agent))
+
+    @functools.cached_property
+    def wary(self) -> bool:
+        """Whether results can refute what the agent counts on: a scale in doubt, Gaussian samples of any variance."""
+        none = Statistics.of(self.task.K, self.task.D)
+        in_doubt = self.certifier is not None and self.certifier.trial(none.pulls, none.variance) is not None
+        return in_doubt or getattr(self.agent, "law", None) == "student"
 
     def level_of(self, answer: Bools, seen: Statistics) -> float | None:
         """The least delta of the session at which an answer, (K,), is certified, in [0, 1]; see `Session.certificate`.
@@ -253,14 +286,12 @@ class Run:
         Args:
             answer: of the arms of now. seen: their results.
         """
-        if self.changed and (not self.resumes or self.share.owed and self.delta is None):
-            return None
-        certifier = self.task.level_certifier(own_certifier(self.agent))
-        if certifier is None:
+        unknown = self.changed and (not self.resumes or self.share.owed and self.delta is None)
+        if unknown or self.certifier is None:
             return None
         D = () if self.task.D == 1 else (self.task.D,)
         means, variances = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
-        level = float(certifier.levels(seen.pulls[None], means, variances, answer[None].astype(np.int8))[0])
+        level = float(self.certifier.levels(seen.pulls[None], means, variances, answer[None].astype(np.int8))[0])
         if level >= self.share.ratio:
             return 1.0
         return min(level / self.share.ratio + self.share.owed * (self.delta or 0.0), 1.0)
@@ -285,18 +316,16 @@ class Run:
         history = History(self.task, 1)
         for arm, sample in results:
             history.append(arm, sample)
-        left, seed = np.array([[self._remaining()]], np.int64), np.array([[self.public_seed]], np.int64)
-        return history.shown() | {"remaining": left, "public_seed": seed}
+        statistics = self.seen.observation(self._remaining(), self.public_seed)
+        return history.shown() | {name: statistics[name] for name in ("remaining", "public_seed")}
 
     def _ask_agent(self) -> tuple[int, int, Bools | None]:
         """The next arm, how often to pull it, and the answer that goes with it, if the agent gives one."""
         statistics = self.seen.observation(self._remaining(), self.public_seed)
         observation: Any = statistics
         if self.task.observation == "features":
-            table = FeatureTable(self.task, self.problem, 1)
-            D = self.task.D
-            variance = statistics["variance"] if D > 1 else self.seen.variance[:, 0][None]
-            observation = table.fill(statistics["pulls"], self.seen.seen(), variance, statistics["remaining"])
+            table, (pulls, _, _, variance, left, _) = FeatureTable(self.task, self.problem, 1), statistics.values()
+            observation = table.fill(pulls, self.seen.means(), variance, left)
         elif self.course is not None:
             observation = self._history(self.course)
         look, order = self._lookahead, np.empty((0, 0), np.int64)
@@ -311,6 +340,9 @@ class Run:
         return int(action["arm"][0]), int(action["times"][0]), np.array(action["answer"][0], np.bool_)
 
     def _recommended(self, seen: Statistics) -> Bools:
+        """The answer of the agent as of now; of one that only pulls and stops, the plug-in answer."""
+        if not isinstance(self.agent, Agent):
+            return self._plug_in(seen)
         observation = seen.observation(self._remaining(), self.public_seed)
         if self.course is not None:
             observation = self._history([*self.course, *self._unseen()])
@@ -319,11 +351,10 @@ class Run:
 
     def _guess(self, arm: int) -> Floats:
         """The result that is expected of an arm: its mean, else that of all arms, else the middle of the support."""
-        seen = self.seen
+        seen, support = self.seen, self.task.support
         if seen.pulls[arm]:
             return np.array(seen.mean[arm])
         if seen.pulls.any():
             mean: Floats = seen.total.sum(axis=0) / seen.pulls.sum()
-            support = self.task.support
             return mean if support is None else mean.clip(*support)
-        return np.full(self.task.D, 0.0 if self.task.support is None else sum(self.task.support) / 2)
+        return np.full(self.task.D, 0.0 if support is None else sum(support) / 2)

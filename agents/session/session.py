@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -13,18 +14,15 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task, flag, integer, measurements
 
-from . import views
-from .book import FEWEST_ARMS, Book
+from . import tables
 from .doubts import about_noise, doubts, rounded
-from .facts import refuse_others
-from .ledger import Ledger
-from .repeated import last_read, read_from, refuse_repeated
-from .results import arm_of, pairs_of, person, remark, results_of
+from .fold import FEWEST_ARMS, State, fold, sample_of
+from .log import ADDED, ASKED, LARGEST, NOTE, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .setup import Setup, checked_name
-from .store import ADDED, ASKED, NOTE, TOLD, WITHDRAWN, Event, Store, event_number
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from sqlalchemy.engine import Connection
 
 __all__ = ["Ask", "Session"]
 
@@ -79,8 +77,8 @@ class Session:
         public_seed: int | None = None,
         trust: bool = False,
     ) -> None:
-        self._store = Store(store, must_exist=task is None)
-        facts, new = self._store.facts(), None
+        self._log, self._lock = Log(store, must_exist=task is None), threading.RLock()
+        facts, new = self._log.facts(), None
         if task is not None:
             if agent is None:
                 raise ValueError("a session needs an agent, see agents.names()")
@@ -88,18 +86,63 @@ class Session:
         if facts is None:
             if new is None:
                 raise FileNotFoundError(f"there is no session in {store}: tell the agent and the task of a new one")
-            for sentence in doubts(new.task, Book(new).run.delta):  # before anything is written
+            for sentence in doubts(new.task, State(new).run.delta):  # before anything is written
                 warnings.warn(sentence, UserWarning, stacklevel=2)
-            if not self._store.create(new.facts()):
-                facts = self._store.facts()  # somebody else was quicker
+            if not self._log.create(new.facts()):
+                facts = self._log.facts()  # somebody else was quicker
         if facts is None and new is not None:
             self._setup = new
         else:
             self._setup = Setup.from_facts(facts or {}, agent, trust)
             if new is not None:
-                refuse_others(facts or {}, new.facts(), names is not None, public_seed is not None)
-        self._ledger = Ledger(self._store, self._setup)
+                self._setup.refuse_other(new, names is not None, public_seed is not None)
+        self._state = self._folded()
         self._warned = False  # that `sigma` is refuted
+
+    # --- the log and its fold: other processes may write into the same store at any time ------------------------------
+
+    @contextlib.contextmanager
+    def _now(self) -> Iterator[State]:
+        """The state as of now; within this, no other thread changes it."""
+        with self._lock:
+            with self._log.reading() as connection:
+                self._catch_up(connection)
+            yield self._state
+
+    def _append(self, events: Callable[[State], Sequence[Event]]) -> list[Event]:
+        """Add events to the log and to the state; nobody else writes meanwhile.
+
+        What the state does not take is not recorded: a session that has been written can be read.
+
+        Args:
+            events: makes them, by the state as of now. Where it raises, nothing is added.
+
+        Returns:
+            The events as they were added, with their numbers.
+        """
+        added = list[Event]()
+        with self._lock:
+            try:
+                with self._log.writing() as connection:
+                    self._catch_up(connection)
+                    added = self._log.append(connection, events(self._state), self._state.upto)
+                    self._state = self._state.after(added)
+            except BaseException:
+                if added:  # the state may have taken what the log has not
+                    self._state = self._folded()
+                raise
+        return added
+
+    def _catch_up(self, connection: Connection) -> None:
+        """Take in what others have done."""
+        if events := self._log.events(connection, self._state.upto):
+            self._state = self._state.after(events)
+
+    def _folded(self) -> State:
+        """The state of all that the log has."""
+        with self._log.reading() as connection:
+            self._log.refuse_gaps(connection)
+            return fold(self._setup, self._log.events(connection))
 
     # --- the experiment -----------------------------------------------------------------------------------------------
 
@@ -113,8 +156,8 @@ class Session:
             n: how many measurements.
             who: asks, for the history, and so that results find their questions.
         """
-        n, who = integer("n", n, 1, 10**6), person(who)
-        added = self._ledger.append(lambda book, _: [Event(0, ASKED, arm, who=who) for arm in book.wanted(n)])
+        n, who = integer("n", n, 1, 10**6), _person(who)
+        added = self._append(lambda state: [Event(0, ASKED, arm, who=who) for arm in state.wanted(n)])
         return [int(event.arm or 0) for event in added]
 
     def tell(self, arm: int | str, value: Any, who: str | None = None) -> None:
@@ -131,11 +174,7 @@ class Session:
         self._record([("", arm, value)], who)
 
     def tell_all(self, results: Iterable[tuple[int | str, Any]], who: str | None = None) -> int:
-        """Record results, all of them or, where one is wrong, none.
-
-        Args:
-            results: pairs of an arm and a value, as for `tell`.
-            who: has measured them.
+        """Record results, pairs of an arm and a value as for `tell`: all of them or, where one is wrong, none.
 
         Returns:
             How many there were.
@@ -143,9 +182,7 @@ class Session:
         Raises:
             ValueError: as `tell`, naming the first row, from 1, where there are several.
         """
-        rows = pairs_of(results)
-        places = [f"row {i}: " if len(rows) > 1 else "" for i in range(1, len(rows) + 1)]
-        return self._record([(place, *row) for place, row in zip(places, rows, strict=True)], who)
+        return self._record(_placed(results), who)
 
     def tell_table(
         self,
@@ -176,11 +213,10 @@ class Session:
         Raises:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
-        found, one_number = measurements(table, arm=arm, value=value, index=index), self.task.D == 1
-        rows = [
-            (f"{found.of}, {row.place}: ", row.arm, row.value[0] if one_number and len(row.value) == 1 else row.value)
-            for row in found.rows
-        ]
+        found = measurements(table, arm=arm, value=value, index=index)
+        rows: list[tuple[str, str, Any]] = [(f"{found.of}, {row.place}: ", row.arm, row.value) for row in found.rows]
+        if self.task.D == 1:
+            rows = [(place, arm, value[0] if len(value) == 1 else value) for place, arm, value in rows]
         return self._record(rows, who, found.of, flag("again", again))
 
     def _record(
@@ -189,58 +225,63 @@ class Session:
         """Record results.
 
         Args:
-            rows: triples of their place for errors, an arm and a value.
-            who: has measured them.
+            rows: triples of their place for errors, an arm and a value. who: has measured them.
             table: in which they stand, for the history. again: whether they may have been recorded from there before.
         """
-        who, text = person(who), None if table is None else read_from(table)
+        who, text = _person(who), None if table is None else tables.read_from(table)
 
-        def told(book: Book, connection: Any) -> list[Event]:
-            new = results_of(book, self.task, rows, who, text)
-            if table is not None and book.remaining is not None and len(new) > book.remaining:
+        def told(state: State) -> list[Event]:
+            new, taken = list[Event](), set[int]()
+            for place, arm, value in rows:
+                try:
+                    one, sample = state.arm(arm), sample_of(self.task, value)
+                except ValueError as error:
+                    raise ValueError(f"{place}{error}") from None
+                about = state.ask_answered_by(one, who, taken)
+                taken |= set() if about is None else {about}
+                new.append(Event(0, TOLD, one, sample, about, who, text))
+            if table is not None and state.remaining is not None and len(new) > state.remaining:
                 raise ValueError(
-                    f"{table}: {len(new)} results, and the budget leaves {book.remaining}. Results count as part of "
+                    f"{table}: {len(new)} results, and the budget leaves {state.remaining}. Results count as part of "
                     "the budget, and those beyond it would not count in the answer: begin a session with a larger one"
                 )
             if table is not None and not again:
-                known = self._store.events(connection, kinds=[TOLD])
-                refuse_repeated(table, new, known, self._store.undone(connection))
+                tables.refuse_repeated(state, table, new)
             return new
 
-        added = len(self._ledger.append(told))
-        book = self._ledger.book
-        found = about_noise(book)
-        news = [rounded(book, added)]
-        if found and found[0] == "refuted" and not self._warned:
-            self._warned = True
-            news.append(found[1])
-        for sentence in filter(None, news):
-            warnings.warn(sentence, UserWarning, stacklevel=3)
+        added = len(self._append(told))
+        if (state := self._state).run.wary:
+            noise, news = about_noise(state), [rounded(state, added)]
+            if noise and noise[0] == "refuted" and not self._warned:
+                self._warned = True
+                news.append(noise[1])
+            for sentence in filter(None, news):
+                warnings.warn(sentence, UserWarning, stacklevel=3)
         return added
 
     @property
     def doubts(self) -> list[str]:
         """Sentences where results vary more, or far less, than `sigma` says, or do not bear it out yet."""
-        with self._ledger.reading() as book:
-            found = about_noise(book)
+        with self._now() as state:
+            found = about_noise(state)
         return [found[1]] if found else []
 
     def answer(self) -> NDArray[np.bool_]:
         """The answer as of now, a mask of all arms, (K,); the final one where the session is `done`."""
-        with self._ledger.reading() as book:
-            return book.answer()
+        with self._now() as state:
+            return state.answer()
 
     @property
     def done(self) -> bool:
         """Whether the agent has stopped, or the budget is spent. Later results are recorded; the answer stays."""
-        with self._ledger.reading() as book:
-            return book.run.over
+        with self._now() as state:
+            return state.run.over
 
     @property
     def remaining(self) -> int | None:
         """How many measurements the budget leaves; None where there is no budget."""
-        with self._ledger.reading() as book:
-            return book.remaining
+        with self._now() as state:
+            return state.remaining
 
     @property
     def certificate(self) -> float | None:
@@ -256,14 +297,14 @@ class Session:
         is right for who has not relied on a lower certificate before the change; one without a delta has None then, and
         so has an agent that goes by rounds once arms have changed.
         """
-        with self._ledger.reading() as book:
-            return views.certificate(book)
+        with self._now() as state:
+            return state.certificate
 
     @property
     def delta(self) -> float | None:
         """The error probability that is allowed: the agent's own, or that of the facts; None where there is none."""
-        with self._ledger.reading() as book:
-            return book.run.delta
+        with self._now() as state:
+            return state.run.delta
 
     @property
     def boundary(self) -> float | None:
@@ -271,16 +312,16 @@ class Session:
 
         Where the problem knows no such mean, it is halfway between the two kinds of arms.
         """
-        with self._ledger.reading() as book:
-            return views.boundary(book)
+        with self._now() as state:
+            return state.boundary
 
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
         The noise is as the task tells it. Withdrawn arms have NaN.
         """
-        with self._ledger.reading() as book:
-            return views.unsure(book)
+        with self._now() as state:
+            return state.unsure()
 
     @property
     def label(self) -> str:
@@ -290,13 +331,13 @@ class Session:
     @property
     def pending(self) -> list[Ask]:
         """The questions that wait for their results, in order."""
-        with self._ledger.reading() as book:
-            return [Ask(number, arm, who) for number, (arm, who) in book.asks.items()]
+        with self._now() as state:
+            return [Ask(number, arm, who) for number, (arm, who) in state.asks.items()]
 
     def next(self) -> int | None:
         """The arm that would be asked for next, without asking; None where there is none."""
-        with self._ledger.reading() as book:
-            return next(iter(book.wanted(1)), None)
+        with self._now() as state:
+            return next(iter(state.wanted(1)), None)
 
     # --- the arms -----------------------------------------------------------------------------------------------------
 
@@ -308,32 +349,29 @@ class Session:
     @property
     def agent(self) -> Any:
         """The agent, made for the arms that there are."""
-        with self._ledger.reading() as book:
-            return book.run.agent
+        with self._now() as state:
+            return state.run.agent
 
     @property
     def names(self) -> list[str]:
         """The names of all arms, by number."""
-        with self._ledger.reading() as book:
-            return list(book.names)
+        with self._now() as state:
+            return list(state.names)
 
     @property
     def active(self) -> NDArray[np.int64]:
         """The numbers of the arms that have not been withdrawn."""
-        with self._ledger.reading() as book:
-            return book.active.copy()
+        with self._now() as state:
+            return state.active.copy()
 
     def arm(self, arm: int | str) -> int:
-        """The number of an arm that can be measured.
-
-        Args:
-            arm: its number or its name.
+        """The number of an arm that can be measured, of its number or name.
 
         Raises:
             ValueError: for an arm that there is not, or no longer.
         """
-        with self._ledger.reading() as book:
-            return arm_of(book, arm)
+        with self._now() as state:
+            return state.arm(arm)
 
     def add_arm(self, name: str | None = None) -> int:
         """Add an arm; the agent begins anew on all arms, with all results that there are.
@@ -348,15 +386,15 @@ class Session:
                 is recorded.
         """
 
-        def added(book: Book, _: Any) -> list[Event]:
-            _refuse_after_the_end(book)
-            new = str(len(book.names)) if name is None else checked_name(name)
-            if (known := book.number.get(new)) is not None:
-                back = ", which has been withdrawn: undo that to have it back" if known in book.withdrawn else ""
+        def added(state: State) -> list[Event]:
+            _refuse_after_the_end(state)
+            new = str(len(state.names)) if name is None else checked_name(name)
+            if (known := state.number.get(new)) is not None:
+                back = ", which has been withdrawn: undo that to have it back" if known in state.withdrawn else ""
                 raise ValueError(f"there is an arm {new!r:.200} already{back}")
-            return [Event(0, ADDED, len(book.names), text=new)]
+            return [Event(0, ADDED, len(state.names), text=new)]
 
-        return int(self._ledger.append(added)[0].arm or 0)
+        return int(self._append(added)[0].arm or 0)
 
     def withdraw_arm(self, arm: int | str) -> None:
         """Withdraw an arm: it is neither asked for nor answered any more. The agent begins anew on the others.
@@ -369,16 +407,16 @@ class Session:
                 arm less; nothing is recorded.
         """
 
-        def withdrawn(book: Book, _: Any) -> list[Event]:
-            one = arm_of(book, arm)
-            _refuse_after_the_end(book)
-            if len(book.active) == FEWEST_ARMS:
+        def withdrawn(state: State) -> list[Event]:
+            one = state.arm(arm)
+            _refuse_after_the_end(state)
+            if len(state.active) == FEWEST_ARMS:
                 raise ValueError(
-                    f"the arm {book.names[one]!r:.200} cannot be withdrawn: there must be {FEWEST_ARMS} arms at least"
+                    f"the arm {state.names[one]!r:.200} cannot be withdrawn: there must be {FEWEST_ARMS} arms at least"
                 )
             return [Event(0, WITHDRAWN, one)]
 
-        self._ledger.append(withdrawn)
+        self._append(withdrawn)
 
     # --- the history --------------------------------------------------------------------------------------------------
 
@@ -395,31 +433,29 @@ class Session:
             ValueError: where there is no such event, or it cannot be undone; nothing is recorded.
         """
 
-        def undoing(book: Book, connection: Any) -> list[Event]:
-            undone = self._store.undone(connection)
-            number = self._store.last_told(connection) if event is None else event_number("event", event)
-            if number is None:
-                raise ValueError("there is no result to undo")
-            found = self._store.one(connection, number)
-            if found is None:
+        def undoing(state: State) -> list[Event]:
+            if event is None:
+                known = (one for one in reversed(state.told) if one.number not in state.undone)
+                if (found := next(known, None)) is None:
+                    raise ValueError("there is no result to undo")
+                return [_undoing(found)]
+            number = integer("event", event, 1, LARGEST)
+            if (found := state.events.get(number)) is None:
                 raise ValueError(f"there is no event {number}")
-            waits = found.kind == ASKED and found.number in book.asks
             if found.kind == WITHDRAWN:
-                _refuse_after_the_end(book)
-            if found.number in undone or not (waits or found.kind in (TOLD, WITHDRAWN)):
-                why = "it has been undone already" if found.number in undone else f"it is {found.kind!r}"
-                if found.kind == ASKED and found.number not in undone:
-                    why = "its result has come: undo that"
-                raise ValueError(f"the event {number} cannot be undone: {why}")
-            return [found.undoing()]
+                _refuse_after_the_end(state)
+            if number not in state.undone and (found.kind in (TOLD, WITHDRAWN) or number in state.asks):
+                return [_undoing(found)]
+            why = "its result has come: undo that" if found.kind == ASKED else f"it is {found.kind!r}"
+            why = "it has been undone already" if number in state.undone else why
+            raise ValueError(f"the event {number} cannot be undone: {why}")
 
-        return int(self._ledger.append(undoing)[0].about or 0)
+        return int(self._append(undoing)[0].about or 0)
 
     def undo_table(self, table: str | Path) -> int:
         """Undo all results of a table that was recorded by `tell_table`, as if it had never been; with a trace.
 
-        Args:
-            table: the name of its file, or its path. Of tables of this name, the one that was recorded last.
+        Of tables whose file has this name, or is at this path, it is the one that was recorded last.
 
         Returns:
             How many results there were.
@@ -427,12 +463,7 @@ class Session:
         Raises:
             ValueError: where no table of this name has been recorded, or all its results have been undone.
         """
-
-        def undoing(_: Book, connection: Any) -> list[Event]:
-            known = self._store.events(connection, kinds=[TOLD])
-            return [one.undoing() for one in last_read(table, known, self._store.undone(connection))]
-
-        return len(self._ledger.append(undoing))
+        return len(self._append(lambda state: [_undoing(one) for one in tables.last_read(state, table)]))
 
     def note(self, text: str, who: str | None = None) -> None:
         """Write a remark into the history.
@@ -440,8 +471,11 @@ class Session:
         Raises:
             ValueError: for what is no text, and for a blank one.
         """
-        event = Event(0, NOTE, text=remark(text), who=person(who))
-        self._ledger.append(lambda *_: [event])
+        said = _text("a remark", text).strip()
+        if not said:
+            raise ValueError(f"a remark must say something, got {text!r:.200}")
+        event = Event(0, NOTE, text=said, who=_person(who))
+        self._append(lambda _: [event])
 
     def history(self, last: int | None = None, *, event: int | None = None) -> DataFrame:
         """All events, the last ones, or one, as a table: number, time, kind, arm and its name, value, what was undone.
@@ -456,15 +490,13 @@ class Session:
         Raises:
             ValueError: for a number that no event can have.
         """
-        with self._ledger.reading() as book, self._store.reading() as connection:
-            if event is not None:
-                one = self._store.one(connection, event_number("event", event))
-                events = [] if one is None else [one]
-            else:
-                after = 0 if last is None else max(book.upto - event_number("last", last, 0), 0)
-                events = list(self._store.events(connection, after))
-            events = [found for found in events if found.number <= book.upto]
-            return views.history_table(events, self._store.undone(connection), book.names, self.task.D)
+        number = None if event is None else integer("event", event, 1, LARGEST)
+        most = LARGEST if last is None else integer("last", last, 0, LARGEST)
+        with self._now() as state:
+            events = list(state.events.values())[max(len(state.events) - most, 0) :]
+            if number is not None:
+                events = [state.events[number]] if number in state.events else []
+            return tables.history_table(state, events)
 
     def arms(self) -> DataFrame:
         """A table of the arms: pulls, mean, standard deviation, an interval, the answer, and questions that wait.
@@ -472,49 +504,78 @@ class Session:
         `low` and `high` are the ends of a 95 % interval of the arm's mean by the scale of the noise that the task
         tells, at its present number of measurements.
         """
-        with self._ledger.reading() as book:
-            return views.arms_table(book)
+        with self._now() as state:
+            return tables.arms_table(state)
 
     @property
     def version(self) -> int:
         """The number of the last event; it grows with everything that happens."""
-        with self._ledger.reading() as book:
-            return book.upto
+        with self._now() as state:
+            return state.upto
 
     def close(self) -> None:
         """Give back what the database has lent."""
-        self._store.close()
+        self._log.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __len__(self) -> int:
         """How many results there are."""
-        with self._ledger.reading() as book:
-            return book.count
+        with self._now() as state:
+            return len(state.results)
 
     def __bool__(self) -> bool:
         return True
 
     def __repr__(self) -> str:
-        problem, K = self._setup.task.problem, len(self._ledger.book.active)
-        return f"Session({self._setup.agent}, {problem}, {K} arms, {self._store.address!r})"
+        problem, K = self._setup.task.problem, len(self._state.active)
+        return f"Session({self._setup.agent}, {problem}, {K} arms, {self._log.address!r})"
 
 
-def _refuse_after_the_end(book: Book) -> None:
-    """Refuse to change the arms of a session that is over: its answer stays.
-
-    Raises:
-        ValueError: as said.
-    """
-    if book.run.over:
+def _refuse_after_the_end(state: State) -> None:
+    """Refuse to change the arms of a session that is over."""
+    if state.run.over:
         raise ValueError(
             "the session is over, and its answer stays: arms cannot come or go any more. Begin another session with "
             "the arms that you want, and measure them anew: who chooses arms by their results, and counts these again, "
             "looks for an error"
         )
+
+
+def _undoing(event: Event) -> Event:
+    """The event that undoes this one."""
+    return Event(0, UNDONE, event.arm, about=event.number)
+
+
+def _placed(results: Any) -> list[tuple[str, Any, Any]]:
+    """Results as triples of their place, "" of a single one, an arm and a value.
+
+    Raises:
+        ValueError: naming the first that is no pair of an arm and a value, from 1.
+    """
+    try:
+        rows = list(results)
+    except TypeError:
+        raise ValueError(f"results must be pairs of an arm and a value, got {results!r:.200}") from None
+    for i, row in enumerate(rows, 1):
+        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") or len(row) != 2:
+            raise ValueError(f"row {i}: a result must be a pair of an arm and a value, got {row!r:.200}")
+    return [(f"row {i}: " if len(rows) > 1 else "", arm, value) for i, (arm, value) in enumerate(rows, 1)]
+
+
+def _person(who: Any) -> str | None:
+    """Who asks or tells; None where nobody is named."""
+    return None if who is None else _text("who", who) or None
+
+
+def _text(what: str, text: Any) -> str:
+    """Text that every database can hold: without half a character (a surrogate), and without the character 0."""
+    if not isinstance(text, str) or "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError(
+            f"{what} must be text without the character 0 and without halves of characters, got {text!r:.200}"
+        )
+    return text

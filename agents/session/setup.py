@@ -20,24 +20,15 @@ from ..core.agent import Agent, task_of
 from ..core.certified import CERTIFICATE, Certified
 from ..core.forms import forms_of
 from ..models.cards import card_path
-from .facts import FORMAT, refuse_damaged
 
-__all__ = ["FACTS", "Setup", "suggested", "task_from_facts"]
+__all__ = ["FACTS", "Setup", "checked_name", "suggested", "task_from_facts"]
 
+FORMAT = 1
 UNFIT = object()  # in place of the JSON form of what has none
-FACTS = (
-    "problem",
-    "arms",
-    "range",
-    "sigma",
-    "binary",
-    "budget",
-    "delta",
-    "max_pulls",
-    "dimensions",
-    "independent",
-    "reserve",
-)
+RULES = ("budget", "delta", "max_pulls")
+FACTS = ("problem", "arms", "range", "sigma", "binary", "dimensions", "independent", "reserve", *RULES)
+# What each fact in a store is, as JSON is read.
+KINDS: dict[str, Any] = {"agent": str | None, "parameters": dict | None, "task": str, "names": list, "public_seed": int}
 
 
 def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
@@ -77,7 +68,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         law = {"law": "resampled", "support": (low, high), "sigma": given.get("sigma", (high - low) / 2)}
     elif "sigma" in known:
         law = {"law": "gaussian", "support": None, "sigma": given["sigma"]}
-    rules = {name: given[name] for name in ("budget", "delta", "max_pulls") if name in given}
+    rules = {name: given[name] for name in RULES if name in given}
     parameters = {name: given[name] for name in kind.parameters if name in given}
     D = given.get("dimensions", 1)
     if "dimensions" not in given and "A" in parameters:
@@ -124,7 +115,7 @@ class Setup:
     Attributes:
         task: that of the arms at the beginning. names: of these arms. public_seed: from which agents draw at random.
         agent: text that stands for the agent, None where only the object itself does. parameters: of the agent.
-        make: makes the agent for a task.
+        make: makes the agent for a task, and the task as the agent takes it.
         reserve: the part of delta that is kept for arms that are added, or compared, later, in [0, 1); see `promise`.
     """
 
@@ -133,7 +124,7 @@ class Setup:
     public_seed: int
     agent: str | None
     parameters: dict[str, Any] | None
-    make: Callable[[Task], Any]
+    make: Callable[[Task], tuple[Any, Task]]
     reserve: float = 0.0
 
     @classmethod
@@ -153,10 +144,10 @@ class Setup:
         recipe = recipe_of(agent, trust)
         told = _truth(recipe, source)
         maker = functools.partial(_made, recipe, told)
-        made = maker(task)
-        text, parameters = _described(agent, recipe, told, made.agent)
+        made, task = maker(task)
+        text, parameters = _described(agent, recipe, told, made)
         seed = fresh_root() if public_seed is None else integer("public_seed", public_seed, 0, 2**63 - 1)
-        return cls(made.task_in_use, checked_names(names, task.K), seed, text, parameters, maker, reserve)
+        return cls(task, checked_names(names, task.K), seed, text, parameters, maker, reserve)
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any], agent: Any = None, trust: bool = False) -> Setup:
@@ -171,8 +162,16 @@ class Setup:
             ValueError: for facts that are damaged or of another version, where the agent is missing, and without the
                 trust needed.
         """
-        refuse_damaged(facts)
-        task, parameters = known_task(facts, trust), facts["parameters"]
+        if facts.get("format") != FORMAT:
+            raise ValueError(f"this session is of the format {facts.get('format')!r:.80}, this version reads {FORMAT}")
+        for name, kinds in KINDS.items():
+            if name not in facts:
+                raise ValueError(f"the store is damaged: the fact {name!r} is missing, it has {', '.join(facts)}")
+            if not isinstance(facts[name], kinds):
+                raise ValueError(f"the store is damaged: the fact {name!r} is {facts[name]!r:.80}")
+        task, parameters = Task.from_json(facts["task"], trust=trust).replace(claimed=True), facts["parameters"]
+        if "dependent" not in json.loads(facts["task"]):  # written before it was told: dimensions may depend
+            task = task.replace(dependent=True)
         text = facts["agent"] if agent is None else agent
         if text is None:
             raise ValueError("this session's agent is known by no name: hand it to agents.Session as before")
@@ -203,6 +202,26 @@ class Setup:
             **({"reserve": self.reserve} if self.reserve else {}),
         }
 
+    def refuse_other(self, new: Setup, names: bool, seed: bool) -> None:
+        """Refuse to go on with a session of another agent or task.
+
+        Args:
+            new: the setup that is described.
+            names, seed: whether the names of the arms, and the public seed, are described too.
+
+        Raises:
+            ValueError: naming what differs.
+        """
+        left = {"names": names, "public_seed": seed}
+        there, wanted = ({**one.facts(), "task": json.loads(one.task.to_json())} for one in (self, new))
+        keys = [name for name in dict.fromkeys([*there, *wanted]) if left.get(name, True)]
+        told = [said for name in keys for said in _differing(name, there.get(name), wanted.get(name))]
+        if told:
+            raise ValueError(
+                f"the store holds another session: {'; '.join(told)}. Choose another store, or leave out the agent and "
+                "the task to go on with this one"
+            )
+
     def made_for(self, K: int, spent: int, ratio: float = 1.0) -> tuple[Any, Task, float | None]:
         """The agent for K arms, where so many measurements of the budget were made of arms that are no longer there.
 
@@ -216,46 +235,30 @@ class Setup:
         Raises:
             ValueError: where there is no such task, or the agent does not take it.
         """
-        left = {
-            name: max(limit - spent, 1)
-            for name in ("budget", "max_pulls")
-            if (limit := getattr(self.task, name)) is not None
-        }
+        limits = {"budget": self.task.budget, "max_pulls": self.task.max_pulls}
+        left = {name: max(limit - spent, 1) for name, limit in limits.items() if limit is not None}
         delta = self.task.delta
-        made = self.make(self.task.replace(K=K, **left, delta=None if delta is None else delta * (ratio or 1.0)))
-        own = made.agent.parameters.get("delta") if isinstance(made.agent, Agent) else None
+        agent, task = self.make(self.task.replace(K=K, **left, delta=None if delta is None else delta * (ratio or 1.0)))
+        own = agent.parameters.get("delta") if isinstance(agent, Agent) else None
         delta = delta if own is None else float(own)
         if ratio == 0 and delta is not None:
             raise ValueError(
                 f"arms cannot come or go in a session with a delta about {self.task.problem}: it is not known how many "
                 "wrong answers there may be. Begin another session with the other arms"
             )
-        agent = made.agent
         if own is not None and 0 < ratio < 1:
-            agent = agent.for_task(made.task_in_use, delta=own * ratio)
-        return agent, made.task_in_use, delta
+            agent = agent.for_task(task, delta=own * ratio)
+        return agent, task, delta
 
 
-@dataclass(frozen=True)
-class Made:
-    """An agent, and the task as it takes it."""
-
-    agent: Any
-    task_in_use: Task
-
-
-def _made(recipe: Recipe, parameters: Mapping[str, Any], task: Task) -> Made:
-    """The agent for a task, in the forms that go with it.
-
-    Raises:
-        ValueError: as `agents.make`.
-    """
+def _made(recipe: Recipe, parameters: Mapping[str, Any], task: Task) -> tuple[Any, Task]:
+    """The agent for a task, and the task in the forms that go with it."""
     forms = recipe.forms()
     for _ in range(2):
         fitting = forms.of(task)
         agent = recipe.make(fitting, **parameters)
         if (wanted := forms_of(agent)) == forms:
-            return Made(agent, fitting)
+            return agent, fitting
         forms = wanted
     raise ValueError(f"{recipe.name} makes agents that read other observations than those they are made for")
 
@@ -303,26 +306,21 @@ def _described(
 
 
 def _json_form(value: Any) -> Any:
-    """A value in JSON form, `UNFIT` where it has none."""
+    """A value in JSON form, with lists in the place of arrays; `UNFIT` where it has none."""
     try:
-        return json.loads(json.dumps(_plain(value)))
-    except (TypeError, ValueError):
+        return json.loads(json.dumps(value, default=lambda array: array.tolist()))
+    except (TypeError, ValueError, AttributeError):
         return UNFIT
 
 
-def _plain(value: Any) -> Any:
-    """A value with lists in the place of arrays."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
-
-
-def known_task(facts: Mapping[str, Any], trust: bool = False) -> Task:
-    """The task of facts in a store; where an earlier version wrote it, several dimensions may depend on each other."""
-    task = Task.from_json(facts["task"], trust=trust).replace(claimed=True)
-    return task if "dependent" in json.loads(facts["task"]) else task.replace(dependent=True)
+def _differing(name: str, there: Any, wanted: Any) -> list[str]:
+    """What differs between two facts, in words; of objects, entry by entry."""
+    if there == wanted:
+        return []
+    if isinstance(there, Mapping) and isinstance(wanted, Mapping):
+        keys = dict.fromkeys([*there, *wanted])
+        return [told for key in keys for told in _differing(key, there.get(key), wanted.get(key))]
+    return [f"{name} is {there!r:.80} there, {wanted!r:.80} asked for"]
 
 
 def suggested(task: Task) -> str:

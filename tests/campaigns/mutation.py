@@ -74,13 +74,12 @@ AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entr
     "agents/core/certified.py": [f"{AGENTS} -k certificate", "test_certified.py"],
     "agents/core/confidence.py": [AGENTS, "test_all_good_agents.py"],
     "agents/certified/[!_]*.py": CERTIFIED,
-    "agents/session/book.py": SESSIONS,
-    "agents/session/ledger.py": SESSIONS,
+    "agents/session/fold.py": SESSIONS,
+    "agents/session/log.py": SESSIONS,
     "agents/session/promise.py": SESSIONS,
-    "agents/session/results.py": SESSIONS,
     "agents/session/run.py": [*SESSIONS[:2], "test_session_ends.py", *SESSIONS[2:]],
-    "agents/session/store.py": SESSIONS,
-    "agents/session/views.py": SESSIONS,
+    "agents/session/session.py": SESSIONS,
+    "agents/session/tables.py": SESSIONS,
     "agents/evaluation/statistics.py": ["test_statistics.py test_comparisons.py", "test_checkpoints.py"],
 }
 

@@ -1,0 +1,292 @@
+"""What the events of a session add up to: the arms, what has been asked and told, and where the agent is.
+
+A `State` is a function of the events in order, those that were undone left out: `fold`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import Task, boundary_of, integer, number
+
+from ..core.confidence import MOST
+from .log import ADDED, ASKED, NOTE, TOLD, UNDONE, WITHDRAWN, Event
+from .promise import Share, share_of
+from .run import Result, Run, Statistics
+from .setup import Setup
+
+__all__ = ["FEWEST_ARMS", "State", "fold", "sample_of"]
+
+FEWEST_ARMS = 2
+MOST_DIGITS = 9  # of the number of an arm
+KINDS = (ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE)
+# The kinds of events that a result answers, and that can be undone.
+REFERS = {TOLD: (ASKED,), UNDONE: (ASKED, TOLD, WITHDRAWN)}
+
+
+class State:
+    """The state of a session.
+
+    Args:
+        setup: its facts.
+        undone: numbers of the events that are left out, since later ones undo them.
+
+    Attributes:
+        events: {number: event}, all of them, those that were undone too. upto: the number of the last one.
+        names: of all arms that there have ever been. withdrawn: numbers of those that are no longer there.
+        active: (K,) the numbers of those that are. place: {number: its place among those}.
+        statistics: of all arms. results: what they rest on, in order.
+        asks: {number of an event that asked: (arm, who)}, those not answered yet, in order.
+        changed: whether an arm has ever been added or withdrawn, also where that was undone.
+        run: the agent's course, over the active arms.
+    """
+
+    def __init__(self, setup: Setup, undone: Collection[int] = ()) -> None:
+        self.setup, self.undone = setup, set(undone)
+        self.events: dict[int, Event] = {}
+        self.names, self.withdrawn = list(setup.names), set[int]()
+        self.number = {name: arm for arm, name in enumerate(self.names)}
+        self.statistics = Statistics.of(len(self.names), setup.task.D)
+        self.results: list[Result] = []
+        self.asks: dict[int, tuple[int, str | None]] = {}
+        self.upto, self.changed = 0, False
+        self._begin()
+
+    # --- the fold -----------------------------------------------------------------------------------------------------
+
+    def after(self, events: Sequence[Event]) -> State:
+        """The state after further events: this one, moved on; or a new one where they undo what it has counted.
+
+        The agent decides after each result, and after all results of a table at once.
+
+        Raises:
+            ValueError: for what no session has written, and where the agent does not go on with these arms.
+        """
+        undone = undone_by(events)
+        if any(one in self.events and one not in self.asks for one in undone):
+            return fold(self.setup, [*self.events.values(), *events])
+        self.undone |= undone
+        self._take_in(events)
+        return self
+
+    def _take_in(self, events: Iterable[Event]) -> None:
+        for _, together in groupby(events, key=_table):
+            told: list[Result] = []
+            for event in together:
+                if what := self._damage(event):
+                    raise ValueError(f"the store is damaged: its event {event.number} ({event.kind!r:.40}) {what}")
+                self.upto, self.events[event.number] = event.number, event
+                self._count(event, told)
+            if told:
+                self.run.tell(told)
+
+    def _count(self, event: Event, told: list[Result]) -> None:
+        """Take in an event, but for what it means to the agent: results of arms that are there are added to a list."""
+        kind, arm = event.kind, int(event.arm or 0)
+        if kind in (ADDED, WITHDRAWN) and not self.changed:  # whether or not it was undone later
+            self.changed = True
+            if event.number in self.undone and self._share() != self.run.share:
+                self._begin()
+        if event.number in self.undone:
+            return
+        if kind == ASKED:
+            self.asks[event.number] = arm, event.who
+        elif kind == TOLD:
+            sample = np.atleast_1d(np.asarray(event.value, np.float64))
+            self.results.append((arm, sample))
+            self.statistics.add(arm, sample)
+            self.asks.pop(event.about or 0, None)
+            if arm in self.place:
+                told.append((self.place[arm], sample))
+        elif kind == ADDED:
+            self.number[str(event.text)] = len(self.names)
+            self.names.append(str(event.text))
+            self.statistics = self.statistics.with_one_more()
+            self._begin()
+        elif kind == WITHDRAWN:
+            self.withdrawn.add(arm)
+            self.asks = {number: ask for number, ask in self.asks.items() if ask[0] != arm}
+            self._begin()
+        elif kind == UNDONE:
+            self.asks.pop(event.about or 0, None)
+
+    def _damage(self, event: Event) -> str:
+        """What is wrong with an event that comes next, "" if nothing is."""
+        kind, arm = event.kind, event.arm
+        if kind not in KINDS:
+            return "is none that this version knows"
+        if event.about is not None or kind == UNDONE:
+            about = self.events.get(event.about or 0)
+            if about is None:
+                return f"refers to the event {event.about!r:.40}, which there is not before it"
+            if kind in REFERS and (about.kind not in REFERS[kind] or about.arm != arm):
+                return f"refers to the event {about.number}, which is {about.kind!r:.40} of the arm {about.arm}"
+        if kind == ADDED:
+            known = arm != len(self.names) or not event.text or event.text in self.number
+            return "adds no new arm" if known else ""
+        if kind not in (ASKED, TOLD, WITHDRAWN):
+            return ""
+        if arm is None or not 0 <= arm < len(self.names):
+            return f"tells of the arm {arm!r:.40}, and there are {len(self.names)}"
+        if arm in self.withdrawn:
+            return f"tells of the arm {arm}, which has been withdrawn"
+        if kind == WITHDRAWN and len(self.active) <= FEWEST_ARMS and event.number not in self.undone:
+            return f"leaves fewer than {FEWEST_ARMS} arms"
+        if kind == TOLD:
+            try:
+                sample_of(self.setup.task, event.value)
+            except ValueError as error:
+                return f"has the value {event.value!r:.80}: {error}"
+            if event.about is not None and event.about not in self.asks and event.number not in self.undone:
+                return f"answers the question {event.about}, which does not wait for a result"
+        return ""
+
+    def _begin(self) -> None:
+        """The agent begins on the arms that there are, with what has been told of them."""
+        self.active = np.array([arm for arm in range(len(self.names)) if arm not in self.withdrawn], np.int64)
+        self.place = {int(arm): place for place, arm in enumerate(self.active)}
+        lost = int(self.statistics.pulls[sorted(self.withdrawn)].sum())  # they count as part of the budget
+        share = self._share()
+        agent, task, delta = self.setup.made_for(len(self.active), lost, share.ratio)
+        self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
+        if self.results:
+            self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
+
+    def _share(self) -> Share:
+        """What the arms that there are have of delta."""
+        setup, first = self.setup, len(self.setup.names)
+        return share_of(setup.task, first, self.active, self.changed, len(self.names), setup.reserve)
+
+    # --- what follows -------------------------------------------------------------------------------------------------
+
+    @property
+    def told(self) -> list[Event]:
+        """All results, those that were undone too, in order."""
+        return [event for event in self.events.values() if event.kind == TOLD]
+
+    @property
+    def remaining(self) -> int | None:
+        """Measurements that the budget, or `max_pulls`, leaves; None without one."""
+        task = self.setup.task
+        limits = [limit for limit in (task.budget, task.max_pulls) if limit is not None]
+        return max(min(limits) - len(self.results), 0) if limits else None
+
+    def wanted(self, count: int) -> list[int]:
+        """The arms to ask for next; fewer than `count` where there is nothing more to ask for now."""
+        left = count if self.remaining is None else min(count, self.remaining - len(self.asks))
+        found: list[int] = []
+        if left <= 0 or self.run.over:
+            return found
+        run = self.run.imagined(self.place[arm] for arm, _ in self.asks.values())
+        while len(found) < left and not run.over:
+            found.append(int(self.active[run.arm]))
+            if len(found) < left:
+                run = run.imagined([run.arm])
+        return found
+
+    def answer(self) -> NDArray[np.bool_]:
+        """The answer as of now, of all arms."""
+        found = np.zeros(len(self.names), np.bool_)
+        found[self.active] = self.run.present_answer(self.statistics.at(self.active))
+        return found
+
+    @property
+    def certificate(self) -> float | None:
+        """The probability with which the answer is right, at least; see `Session.certificate`."""
+        run = self.run
+        answer, seen = run.answer, run.final
+        if answer is None or seen is None:
+            answer, seen = self.answer()[self.active], self.statistics.at(self.active)
+        level = run.level_of(answer, seen)
+        return None if level is None else 1.0 - level
+
+    @property
+    def boundary(self) -> float | None:
+        """The mean that parts the arms of the answer from the others; see `Session.boundary`."""
+        problem, seen = self.run.problem, self.statistics.at(self.active)
+        if problem.boundary is None and (self.setup.task.D > 1 or not seen.pulls.all()):
+            return None
+        return boundary_of(problem, seen.means()[0])
+
+    def unsure(self) -> NDArray[np.float64]:
+        """How many standard errors each arm's mean is from the boundary, (K,); see `Session.unsure`."""
+        found, seen = np.full(len(self.names), np.nan), self.statistics.at(self.active)
+        margin = np.nan_to_num(np.abs(self.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
+        found[self.active] = margin * np.sqrt(seen.pulls) / self.setup.task.sigma
+        return found
+
+    # --- what people say ----------------------------------------------------------------------------------------------
+
+    def arm(self, arm: int | str) -> int:
+        """The number of an arm that can be measured, by its number or name.
+
+        Raises:
+            ValueError: for an arm that there is not, or no longer.
+        """
+        if isinstance(arm, str):
+            text = arm.strip()
+            found = self.number.get(text)
+            if found is None and text.isdecimal() and len(text) <= MOST_DIGITS and int(text) < len(self.names):
+                found = int(text)
+            if found is None:
+                known = ", ".join(self.names[:8]) + (", ..." if len(self.names) > 8 else "")
+                raise ValueError(f"there is no arm {arm!r:.200}; the arms are {known}")
+        else:
+            found = integer("arm", arm, 0, len(self.names) - 1)
+        if found in self.withdrawn:
+            raise ValueError(f"the arm {self.names[found]!r:.200} has been withdrawn")
+        return found
+
+    def ask_answered_by(self, arm: int, who: str | None, taken: Collection[int] = ()) -> int | None:
+        """The question that a result of this arm answers: the oldest of this person, else the oldest; None if none.
+
+        Args:
+            arm: the arm. who: has told the result. taken: questions that other results have answered.
+        """
+        asks = [(asked != who, one) for one, (at, asked) in self.asks.items() if at == arm and one not in taken]
+        return min(asks)[1] if asks else None
+
+
+def fold(setup: Setup, events: Sequence[Event]) -> State:
+    """The state to which all events of a session lead.
+
+    Raises:
+        ValueError: as `State.after`.
+    """
+    return State(setup, undone_by(events)).after(events)
+
+
+def undone_by(events: Iterable[Event]) -> set[int]:
+    """The numbers of the events that some of these undo."""
+    return {event.about or 0 for event in events if event.kind == UNDONE}
+
+
+def _table(event: Event) -> Any:
+    """What the results of one table have in common, and nothing else has: the name of the table, and the time."""
+    return (event.text, event.at) if event.kind == TOLD and event.text is not None else event.number
+
+
+def sample_of(task: Task, value: Any) -> Any:
+    """What was measured: a float, or a tuple of those of the dimensions.
+
+    Raises:
+        ValueError: naming the value and what is allowed.
+    """
+    low, high = task.support if task.support is not None and task.law != "gaussian" else (-MOST, MOST)
+    if task.D == 1:
+        found = number("a measurement", value, low, high)
+        if task.law == "bernoulli" and found not in (low, high):
+            raise ValueError(f"a measurement must be {low:g} or {high:g}, got {value!r:.200}")
+        return found
+    try:
+        values = list(value)
+    except TypeError:
+        values = []
+    if isinstance(value, str) or len(values) != task.D:
+        raise ValueError(f"a measurement must be {task.D} numbers, got {value!r:.200}")
+    return tuple(number("a measurement", one, low, high) for one in values)
