@@ -76,8 +76,8 @@ def test_again_does_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mon
     whole = evaluate("lsa", out=tmp_path)
     before, made = files(tmp_path), []
     assert len(before) == 8
-    play = making._play
-    monkeypatch.setattr(making, "_play", lambda plans, span, *rest: (made.append(span), play(plans, span, *rest))[1])
+    play = making.play
+    monkeypatch.setattr(making, "play", lambda plans, span, *rest: (made.append(span), play(plans, span, *rest))[1])
     evaluate("lsa", out=tmp_path)
     assert made == []
     for name in sorted(before)[2:4]:

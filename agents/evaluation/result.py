@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, flag, unknown
+from bandit_envs import flag, unknown
 
 from ..core.files import REPRODUCTION, SETTINGS, finish, read_json, read_together, write_together
 from ..core.optional import pandas, require
@@ -22,7 +22,7 @@ from . import statistics
 from .environment import make_known
 from .moments import SummedRun
 from .precision import level_at
-from .rows import CERTIFIED, LEVEL, Run, main_metric, score_names
+from .rows import LEVEL, Run, main_metric
 from .storage import holds, opened
 
 if TYPE_CHECKING:
@@ -415,29 +415,23 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
     """
     runs, at_row, at_pull = [], 0, 0
     for form in forms:
-        task, n = Task.from_json(json.dumps(form["task"]), trust=trust), form["episodes"]
-        at, budgets = (None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets"))
-        C = len(at) if at is not None else len(budgets) if budgets is not None else 1
-        part, sums = rows.iloc[at_row : at_row + C * n], pulls.iloc[at_pull : at_pull + C * task.K]
-        at_row, at_pull = at_row + C * n, at_pull + C * task.K
-        if len(part) != C * n or len(sums) != C * task.K or set(part["agent"]) != {form["agent"]}:
-            raise ValueError(f"{folder} was altered: the rows of {form['agent']} are not those of settings.json")
-        columns = {
-            name: np.ascontiguousarray(part[name].to_numpy().reshape(C, n).T)
-            for name in part.columns
-            if name not in (*KEYS, "episode")
-        }
-        scores = [*score_names(task.problem), *(name for name in (LEVEL, CERTIFIED) if name in columns)]
-        if missing := {"total_pulls", "truncated", *scores} - columns.keys():
-            raise ValueError(f"{folder} was altered: the rows of {form['agent']} have no {min(missing)}")
-        bound = math.nan if form["lower_bound"] is None else form["lower_bound"]
-        for name, value in {"seconds": form["seconds"], "lower_bound": bound}.items():
-            if not isinstance(value, (int, float)):
-                raise ValueError(f"{folder} was altered: {name} must be a number, got {value!r:.80}")
-        total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)
-        how, stops = form.get("deterministic"), form.get("stops", True)
-        for name, value in {"deterministic": how, "stops": stops}.items():
+        for name in ("seconds", "lower_bound"):
+            bound_free = form[name] is None and name == "lower_bound"
+            if not bound_free and not isinstance(form[name], (int, float)):
+                raise ValueError(f"{folder} was altered: {name} must be a number, got {form[name]!r:.80}")
+        for name, value in {"deterministic": form.get("deterministic"), "stops": form.get("stops", True)}.items():
             if not isinstance(value, bool) and (value is not None or name == "stops"):
                 raise ValueError(f"{folder} was altered: {name} must be true or false, got {value!r:.80}")
-        runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound, how, stops))
+        level = LEVEL in rows.columns and not rows[LEVEL].isna().all()
+        room, n = Run.described({"level": level, **form}, trust), form["episodes"]
+        C, K = room.pulls.shape
+        part, sums = rows.iloc[at_row : at_row + C * n], pulls.iloc[at_pull : at_pull + C * K]
+        at_row, at_pull = at_row + C * n, at_pull + C * K
+        if len(part) != C * n or len(sums) != C * K or set(part["agent"]) != {form["agent"]}:
+            raise ValueError(f"{folder} was altered: the rows of {form['agent']} are not those of settings.json")
+        if missing := set(room.columns) - set(part.columns):
+            raise ValueError(f"{folder} was altered: the rows of {form['agent']} have no {min(missing)}")
+        columns = {name: np.ascontiguousarray(part[name].to_numpy().reshape(C, n).T) for name in room.columns}
+        total = np.rint(sums["pulls"].to_numpy().reshape(C, K) * n)
+        runs.append(dataclasses.replace(room, columns=columns, pulls=total, seconds=form["seconds"]))
     return runs

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from bandit_envs import View, outline
 
+from ..catalogue import recipes_of
 from ..core.files import write_alone
 from ..evaluation.environment import environment_id
-from ..evaluation.plan import labelled
 from .film import MOST_FRAMES, Film, films
 from .template import check_page, filled, json_text
 
@@ -67,12 +67,9 @@ def race(
         ValueError: for too many agents, for a file that is no .html, and as `play`.
     """
     path = None if out is None else check_page(out, force)
-    known = list(labelled(agents, trust))
-    given = list(agents.values()) if isinstance(agents, Mapping) else agents
-    given = list(given) if isinstance(given, (list, tuple)) else [given]
-    if len(known) > MOST_AGENTS:
-        raise ValueError(f"a race is of at most {MOST_AGENTS} agents, got {len(known)}")
-    runners = dict(zip(known, given, strict=True))
+    runners = recipes_of(agents, trust)
+    if len(runners) > MOST_AGENTS:
+        raise ValueError(f"a race is of at most {MOST_AGENTS} agents, got {len(runners)}")
     how: dict[str, Any] = {"env_kwargs": env_kwargs, "seed": seed, "episode": episode}
     env_id = environment_id(env_id)
 
