@@ -130,9 +130,8 @@ def evaluate(
         together = rows == "none" or wanted is not None  # so that all agents have the same episodes in the end
         groups = grouped([plan.work for plan in plans], episodes, together=together, fine=wanted is not None)
         rooms = [plan.room(0) for plan in plans]
-        store: storage.Store
         if out is None:
-            store = storage.Memory(rooms, cut(groups, episodes), sums=rows == "none", eager=wanted is None)
+            store = storage.Store(rooms, cut(groups, episodes), sums=rows == "none", eager=wanted is None)
         else:
             store = storage.claimed(out, rooms, groups, episodes, identity_of(plans, settings), settings)
         ending = None if wanted is None else Ending(wanted, store.blocks)

@@ -12,12 +12,11 @@ to; two calls that make the same block write the same bytes. Files may be copied
 
 from .folder import Folder
 from .manifest import RefusedError, add_tables, calls, claimed, clear, holds, lacking, opened, root_of
-from .memory import Memory, Store
+from .memory import Store
 from .places import WriteError, place_of
 
 __all__ = [
     "Folder",
-    "Memory",
     "RefusedError",
     "Store",
     "WriteError",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,15 +49,13 @@ class Folder(Store):
         root: str,
         settings: Mapping[str, Any],
     ) -> None:
-        sums = settings["rows"] == "none"
-        form = functools.partial(moments_as_bytes if sums else rows_as_bytes, root)
-        super().__init__(rooms, cut(groups, episodes), form, sums)
+        super().__init__(rooms, cut(groups, episodes), settings["rows"] == "none")
+        self.form = functools.partial(moments_as_bytes if self.sums else rows_as_bytes, root)
         self.place, self.groups, self.planned = place, groups, episodes
-        self.inside, self.awaited = SUMS if sums else BLOCKS, settings.get("precision") is not None
+        self.inside, self.awaited = SUMS if self.sums else BLOCKS, settings.get("precision") is not None
         self.calls = Calls(place, len(rooms))
+        self.spend, self.spent = self.calls.spend, self.calls.spent  # type: ignore[method-assign]
         self._names = {block.number: name_of(root, block) for block in self.blocks}
-
-    # Which blocks there are
 
     def _file(self, block: Block) -> str:
         return f"{self.inside}/{self._names[block.number]}"
@@ -72,11 +69,11 @@ class Folder(Store):
         return [block for block in self.blocks if self._names[block.number] not in names]
 
     def lacking(self, blocks: Sequence[Block]) -> list[Block]:
-        """Those of these blocks that are to be made; damaged ones are told, and removed."""
-        there = self.place.names(self.inside)
-        return [block for block in blocks if self._names[block.number] not in there or self._discarded(block)]
+        missing = set(self.missing())
+        return [block for block in blocks if block in missing or self._discarded(block)]
 
     def _discarded(self, block: Block) -> bool:
+        """Whether a block is damaged: then it is told, and removed."""
         try:
             self.check(block)
         except ValueError as error:
@@ -99,8 +96,6 @@ class Folder(Store):
                 "again with the same out, or copy them there"
             )
 
-    # Writing
-
     @contextlib.contextmanager
     def at_work(self, told: Mapping[str, Any]) -> Iterator[bool]:
         others = self.calls.begin(told)
@@ -119,22 +114,13 @@ class Folder(Store):
         self.place.write(self._file(block), content)
         self.calls.alive()
 
-    def spend(self, run: int, pulls: int, seconds: float) -> None:
-        self.calls.spend(run, pulls, seconds)
-
     def discard(self, block: Block) -> None:
         """Remove a block."""
         self.place.remove(self._file(block))
 
-    # Reading
-
     @contextlib.contextmanager
     def _reading(self, block: Block) -> Iterator[None]:
-        """Around all that reads a block: errors tell what is wrong with it.
-
-        Raises:
-            ValueError: if it is missing or damaged.
-        """
+        """Around all that reads a block: a `ValueError` tells whether it is missing, or what is wrong with it."""
         try:
             yield
         except FileNotFoundError:
@@ -148,17 +134,13 @@ class Folder(Store):
             ) from error
 
     def check(self, block: Block) -> None:
-        """Refuse a block that is not what was written.
-
-        Raises:
-            ValueError: naming the file.
-        """
-        if self.sums:
-            self.moments(block)
-            return
+        """Refuse a block that is not what was written, by a `ValueError` that names the file."""
         with self._reading(block):
             check_seal(self.place.read(self._file(block)))
-        self.part(block, [])
+        if self.sums:
+            self.moments(block)
+        else:
+            self.part(block, [])
 
     def part(self, block: Block, columns: Sequence[str] | None = None) -> list[Run]:
         """The rows of a block, of each of its runs.
@@ -176,11 +158,6 @@ class Folder(Store):
             return rows_from(source, self._names[block.number], rooms, block.episodes, names)
 
     def moments(self, block: Block) -> Moments:
-        """What is known of a block, without its rows.
-
-        Raises:
-            ValueError: if the block is missing or damaged.
-        """
         if not self.sums:
             return Moments.of(self.part(block))
         with self._reading(block):
@@ -195,12 +172,6 @@ class Folder(Store):
         """All runs; what they hold is read when it is asked for."""
         kind = SummedRun if self.sums else StoredRun
         return [kind(room, i, self) for i, room in enumerate(self.rooms)]
-
-    def pace(self, run: int) -> float:
-        pulls, seconds = self.calls.spent(run)
-        return seconds / pulls if pulls else math.nan
-
-    # Ending early
 
     def look(self) -> None:
         """See whether a run has ended that was to end when it is precise enough."""
@@ -220,15 +191,14 @@ class Folder(Store):
 class _Columns(Mapping[str, NDArray[Any]]):
     """The columns of a run, (episodes, C) each, read when they are first asked for."""
 
-    def __init__(self, run: StoredRun, names: Sequence[str]) -> None:
-        self._run, self._names, self._kept = run, names, dict[str, NDArray[Any]]()
+    def __init__(self, names: Sequence[str], read: Callable[[str], NDArray[Any]]) -> None:
+        self._names, self._read, self._kept = dict.fromkeys(names), read, dict[str, NDArray[Any]]()
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._names:
             raise KeyError(name)
         if name not in self._kept:
-            parts = [part.columns[name] for part in self._run.parts(name)]
-            self._kept[name] = np.ascontiguousarray(np.concatenate(parts))
+            self._kept[name] = self._read(name)
         return self._kept[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -249,11 +219,14 @@ class StoredRun(Run):
         self.keep(room)
         self._place, self._folder = place, folder
         self._blocks = [block for block in folder.blocks if place in block.runs]
-        self.columns = _Columns(self, list(room.columns))  # type: ignore[assignment]
+        self.columns = _Columns(list(room.columns), self._column)  # type: ignore[assignment]
 
-    def parts(self, *columns: str) -> list[Run]:
+    def _parts(self, *columns: str) -> list[Run]:
         """These columns of each block."""
         return [self._folder.part(block, list(columns))[block.runs.index(self._place)] for block in self._blocks]
+
+    def _column(self, name: str) -> NDArray[Any]:
+        return np.ascontiguousarray(np.concatenate([part.columns[name] for part in self._parts(name)]))
 
     @functools.cached_property
     def episodes(self) -> int:
@@ -263,7 +236,7 @@ class StoredRun(Run):
     @functools.cached_property
     def pulls(self) -> NDArray[np.float64]:  # type: ignore[override]
         """Sums over the episodes, (C, K)."""
-        sums: NDArray[np.float64] = np.sum([part.pulls for part in self.parts()], axis=0)
+        sums: NDArray[np.float64] = np.sum([part.pulls for part in self._parts()], axis=0)
         return sums
 
     @property

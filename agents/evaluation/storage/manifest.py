@@ -98,7 +98,8 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
         folder = Folder(place, rooms, made, int(settings["episodes"]), root_of(identity), settings)
         folder.look()
         if settings.get("precision") is not None:
-            settings |= {"episodes": folder.episodes, "look": folder.ended}
+            count = sum(block.episodes for block in folder.blocks if 0 in block.runs)
+            settings |= {"episodes": count, "look": folder.ended}
         return folder, settings
     except Exception as error:
         raise ValueError(f"{place} holds no evaluation that this version reads: {error!r:.300}") from error
