@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -63,41 +63,28 @@ class Evaluation:
         `budget` and `at` are missing (NA) where there is none. Where the task names a delta, or the agent is certified,
         `level` is the smallest delta at which the plug-in answer is certified: an error bound that holds at all times.
         """
-        pd = pandas()
-        parts = []
-        for run in self.runs:
-            n = run.episodes
-            for c, (budget, at) in enumerate(run.cells):
-                head = {
-                    "agent": [run.agent] * n,
-                    "budget": pd.array([budget] * n, dtype="Int64"),
-                    "at": pd.array([at] * n, dtype="Int64"),
-                    "episode": np.arange(n),
-                }
-                body = {
-                    name: run.columns[name][:, c]
-                    for name in ("total_pulls", "correct", "score", "truncated", *run.names[2:])
-                }
-                parts.append(pd.DataFrame(head | body))
-        table: DataFrame = pd.concat(parts, ignore_index=True)
-        table["agent"] = pd.Categorical(table["agent"], categories=self.agents)
-        return table
+
+        def part(run: Run, c: int) -> dict[str, Any]:
+            names = ("total_pulls", "correct", "score", "truncated", *run.names[2:])
+            return {"episode": np.arange(run.episodes)} | {name: run.columns[name][:, c] for name in names}
+
+        table = self._table(part)
+        return table.assign(agent=pandas().Categorical(table["agent"], categories=self.agents))
 
     @cached_property
     def pulls(self) -> DataFrame:
         """Mean pulls: columns agent, budget, at, arm, pulls."""
-        pd = pandas()
-        parts = []
+        return self._table(lambda run, c: {"arm": np.arange(run.task.K), "pulls": run.pulls[c] / run.episodes})
+
+    def _table(self, part: Callable[[Run, int], Mapping[str, NDArray[Any]]]) -> DataFrame:
+        """A table with these columns of each cell of each run, behind agent, budget and at."""
+        pd, parts = pandas(), []
         for run in self.runs:
-            n, K = run.episodes, run.task.K
-            for c, (budget, at) in enumerate(run.cells):
-                head = {
-                    "agent": [run.agent] * K,
-                    "budget": pd.array([budget] * K, dtype="Int64"),
-                    "at": pd.array([at] * K, dtype="Int64"),
-                    "arm": np.arange(K),
-                }
-                parts.append(pd.DataFrame(head | {"pulls": run.pulls[c] / n}))
+            for c, cell in enumerate(run.cells):
+                body = part(run, c)
+                n = len(next(iter(body.values())))
+                head = {name: pd.array([x] * n, dtype="Int64") for name, x in zip(KEYS[1:], cell, strict=True)}
+                parts.append(pd.DataFrame({"agent": [run.agent] * n, **head, **body}))
         table: DataFrame = pd.concat(parts, ignore_index=True)
         return table
 
