@@ -84,9 +84,7 @@ def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callab
             watch.bar.label = plan.label
         batches = math.ceil(episodes / min(plan.slots, episodes))
         with closing(plan.envs(math.ceil(episodes / batches))) as envs:  # no slot idles in the last batch
-            room = plan.room(episodes)
-            one = Lockstep(plan.policy, envs, blocks[0].first, episodes, seed, room, blocks[0].episodes, watch)
-            rows = one.run()
+            rows = Lockstep(plan, envs, blocks[0].first, episodes, seed, blocks[0].episodes, watch).run()
         parts.append(rows)
         pulls = sum(int(part.columns["total_pulls"][:, -1].sum()) for part in rows)
         spent.append((pulls, time.perf_counter() - started))
@@ -97,19 +95,12 @@ def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callab
 
 
 class Lockstep:
-    """One pass of an agent over so many episodes, from number `first` on."""
+    """One pass of an agent over so many episodes, from number `first` on, in blocks of this size."""
 
     def __init__(
-        self,
-        policy: Any,
-        envs: PureExplorationVectorEnv,
-        first: int,
-        episodes: int,
-        seed: int,
-        room: Run,
-        size: int,
-        watch: Watch,
+        self, plan: Plan, envs: PureExplorationVectorEnv, first: int, episodes: int, seed: int, size: int, watch: Watch
     ) -> None:
+        policy, room = plan.policy, plan.room(episodes)
         self.policy, self.envs, self.bounds = policy, envs, bounds_of(policy)
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
         self.first, self.episodes, self.seed, self.size, self.watch = first, episodes, seed, size, watch

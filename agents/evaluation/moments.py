@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -253,26 +253,14 @@ class _NoRows(dict[str, NDArray[Any]]):
         raise ValueError("no rows were kept, as rows='none' asked for: there are summary, compare, plot and pulls")
 
 
-class Merged(Protocol):
-    """What has sums of all runs: a `Store`."""
-
-    def merged(self) -> Moments:
-        """Of all blocks that count."""
-        ...
-
-    def pace(self, run: int) -> float:
-        """Seconds of one core that a pull of a run takes; NaN where nothing tells."""
-        ...
-
-
 class SummedRun(Run):
     """What is kept of one agent at one budget, without rows.
 
     Args:
-        room: all but the rows. place: of the run in the plan. store: has what is known of all runs.
+        room: all but the rows. place: of the run in the plan. store: a `Store`, which has what is known of all.
     """
 
-    def __init__(self, room: Run, place: int, store: Merged) -> None:
+    def __init__(self, room: Run, place: int, store: Any) -> None:
         self.keep(room)
         self.columns, self.place, self._store = _NoRows(), place, store
         self._kinds = {name: values.dtype for name, values in room.columns.items()}
