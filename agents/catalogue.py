@@ -23,10 +23,10 @@ from .core.certified import CERTIFICATE, OPTIONS, certified, level_of
 from .core.forms import Forms, asked, forms_of, warn_of_ranks
 from .core.parameters import check_values, misfit, taken
 
-__all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "recipe_of", "register"]
+__all__ = ["AGENTS", "ALIASES", "LEARNED", "Recipe", "make", "names", "recipe_of", "recipes_of", "register"]
 
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
-SAVED = "agents.learned:load"  # what reads a model from its file
+LEARNED_MODELS = "agents.learned"  # the module that reads models from their files
 FILES = (".zip", ".json")  # of saved models, and of the genes of `evolved`
 
 
@@ -171,26 +171,27 @@ def names(problem: str | None = None) -> list[str]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an agent is made.
+    """How an agent is made, whatever stands for it.
 
     Attributes:
         name: of the agent, for messages. label: for tables: the text given, or the name.
-        target: makes the agent from a task: a subclass of `Agent`, or a function.
+        target: a subclass of `Agent`, or a function of the task; or an object with a method `predict`: an `Agent` is
+            made anew for each task, and a model plays as it is.
         parameters: of the target, by name.
     """
 
     name: str
     label: str
-    target: Callable[..., Any]
+    target: Any
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def forms(self, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
         """The forms that the agent takes part in, see `forms_of`, as far as they are known before one is made."""
-        if "stop" in self.parameters and self.parameters["stop"] is not None:  # certified agents read the statistics
+        if self.parameters.get("stop") is not None:  # certified agents read the statistics
             return Forms("full", "statistics")
-        if isinstance(self.target, (_Saved, _Anew, _Given)):
-            warn_of_ranks(self.target.agent, env_kwargs or {})
-            return forms_of(self.target.agent, env_kwargs)
+        if _predicts(self.target):
+            warn_of_ranks(self.target, env_kwargs or {})
+            return forms_of(self.target, env_kwargs)
         observation = str(getattr(self.target, "observation", "statistics"))
         return Forms("arm" if observation in ("features", "belief") else "full", observation)
 
@@ -214,53 +215,102 @@ class Recipe:
 
     def _errors(self, part: str = "") -> AbstractContextManager[None]:
         """Name the agent, or a part of it, in errors that arise inside, unless it comes with this package."""
-        return nullcontext() if _is_ours(self.target) else errors_of(f"{part}the agent {self.name!r}")
+        maker = type(self.target) if isinstance(self.target, Agent) else self.target
+        ours = (getattr(maker, "__module__", None) or "").startswith("agents.") or self._is_model
+        return nullcontext() if ours else errors_of(f"{part}the agent {self.name!r}")
+
+    @property
+    def _is_model(self) -> bool:
+        return _predicts(self.target) and not isinstance(self.target, Agent)
+
+    def _maker(self) -> Callable[..., Any]:
+        """What makes the agent from a task and its parameters."""
+        if isinstance(self.target, Agent):
+            return self.target.for_task
+        if not self._is_model:
+            return self.target  # type: ignore[no-any-return]
+        ours = type(self.target).__module__.startswith("agents.") and hasattr(self.target, "for_task")
+        return lambda task: self.target.for_task(task) if ours else self.target
+
+    def paired(self, envs_in: Callable[[Forms], Any], env_kwargs: Mapping[str, Any]) -> tuple[Any, Any, Forms]:
+        """The agent, its environment in the forms that go with it, and these forms.
+
+        What a function makes is known only once it has been made: where the forms were others, it is made again.
+
+        Args:
+            envs_in: makes the environment in these forms. env_kwargs: its keywords.
+
+        Raises:
+            ValueError: as `make`.
+        """
+        forms = self.forms(env_kwargs)
+        for _ in range(2):
+            envs = envs_in(forms)
+            try:
+                agent = self.make(envs)
+            except BaseException:
+                envs.close()
+                raise
+            if (found := forms_of(agent, env_kwargs)) == forms:
+                return agent, envs, forms
+            envs.close()
+            forms = found
+        raise ValueError(f"{self.name} makes agents that take part in other forms than that of the task it is given")
 
     def make(self, env_or_task: Any, **parameters: Any) -> Any:
         """The agent for an environment or a task; see `agents.make`."""
-        task, given = task_of(env_or_task), {**self.parameters, **parameters}
-        if "stop" in given and "stop" not in (taken(self.target) or ()):
+        task, given, maker = task_of(env_or_task), {**self.parameters, **parameters}, self._maker()
+        allowed = taken(maker)
+        if "stop" in given and "stop" not in (allowed or ()):
             if "stop" in self.parameters and "stop" in parameters:
                 both = f"{self.parameters['stop']!r:.80} in the name, {self.label:.200}, and {parameters['stop']!r:.80}"
                 raise ValueError(f"stop is told twice: {both} as an argument; leave one out")
-            return self._certified(env_or_task, task, given)
-        allowed = taken(self.target)
+            return self._certified(env_or_task, task, given, allowed or ())
         if allowed is not None and (surplus := sorted(set(given) - set(allowed))):
             if "task" in allowed:
                 raise ValueError(f"the constructor of {self.name} must take the task first, not {surplus[0]!r}")
             takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
             raise ValueError(f"{self.name} has no parameter {surplus[0]!r}; {takes}")
-        oracles, told = getattr(self.target, "oracles", {}), dict[str, Any]()
-        if oracles and task.problem in self.solves:
-            instance = _fixed_instance(env_or_task)
-            hidden = getattr(self.target, "by_place", False) and _shuffles(env_or_task)
-            if hidden and isinstance(self.target, _Anew):
-                order = "arms that come in the same order in every episode (shuffle_arms=False)"
-                raise ValueError(f"{self.name} is an oracle of {order}")
-            if instance is not None and not hidden:
-                problem, means = task.make_problem(), instance.arms.means
-                for key, tell in oracles.items():
-                    if key not in given:
-                        with self._errors(f"the oracle of {key!r} of "):
-                            told[key] = tell(problem, means)
-        if wrong := misfit(self.target, given | told):
+        told = self._truth(env_or_task, task, given)
+        if wrong := misfit(maker, given | told):
             raise ValueError(f"{self.name} cannot be made with the task as first argument: {wrong}")
         check_values(self.name, {**getattr(self.target, "keywords", {}), **given})  # those of a `partial` too
         with self._errors():
-            agent = self.target(task, **given, **told)
+            agent = maker(task, **given, **told)
         if not _predicts(agent):
             raise ValueError(f"{self.name} makes no agent: {agent!r:.200} has no method predict")
         _refuse_other_arms(self.name, agent, task)
-        if isinstance(agent, Agent) and not hasattr(agent, "task"):
-            raise TypeError(f"the constructor of {type(agent).__name__} must begin with super().__init__(task)")
-        if told and isinstance(agent, Agent):
-            agent.remember_told(told)
         if isinstance(agent, Agent):
+            if not hasattr(agent, "task"):
+                raise TypeError(f"the constructor of {type(agent).__name__} must begin with super().__init__(task)")
+            if told:
+                agent.remember_told(told)
             for said in agent.cautions():
                 warnings.warn(said, UserWarning, stacklevel=3)
         return agent
 
-    def _certified(self, env_or_task: Any, task: Task, given: dict[str, Any]) -> Any:
+    def _truth(self, env_or_task: Any, task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What an oracle is told of the fixed instance of an environment, but for the parameters that are given."""
+        oracles, again = getattr(self.target, "oracles", {}), isinstance(self.target, Agent)
+        if again:
+            oracles = {key: tell for key, tell in oracles.items() if key in self.target.told}
+        if not oracles or task.problem not in self.solves:
+            return {}
+        if getattr(self.target, "by_place", False) and getattr(asked(env_or_task, "setting"), "shuffle_arms", False):
+            if again:
+                order = "arms that come in the same order in every episode (shuffle_arms=False)"
+                raise ValueError(f"{self.name} is an oracle of {order}")
+            return {}
+        if not hasattr(instance := asked(env_or_task, "instance"), "arms"):  # episodes have instances of their own
+            return {}
+        problem, told = task.make_problem(), {}
+        for key, tell in oracles.items():
+            if key not in given:
+                with self._errors(f"the oracle of {key!r} of "):
+                    told[key] = tell(problem, instance.arms.means)
+        return told
+
+    def _certified(self, env_or_task: Any, task: Task, given: dict[str, Any], allowed: Collection[str]) -> Any:
         """The agent with the parameter `stop`: "certificate", or None, which leaves the agent its own rule."""
         how = given.pop("stop")
         if how is None:
@@ -273,7 +323,7 @@ class Recipe:
             )
         delta = options.get("delta")
         level_of(self.name, task, delta)
-        if delta is not None and "delta" in (taken(self.target) or ()):
+        if delta is not None and "delta" in allowed:
             given["delta"] = delta
         recipe = replace(self, parameters=given)
         within = recipe.forms()
@@ -290,89 +340,34 @@ class Recipe:
         return made
 
 
-class _Saved:
-    """What makes an agent of a saved model: read from its file once.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-    """
-
-    def __init__(self, path: str, trust: bool) -> None:
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"there is no saved model {path}")
-        self.path, self.trust = path, flag("trust", trust)
-
-    @functools.cached_property
-    def agent(self) -> Any:
-        module, _, function = SAVED.partition(":")
-        return getattr(importlib.import_module(module), function)(self.path, trust=self.trust)
-
-    def __call__(self, task: Any) -> Any:
-        return fitted(self.agent, task)
-
-
-class _Evolved:
-    """What makes `evolved` with the genes on the card that `evolve` has written.
+def _evolved(path: str) -> Callable[[Any], Any]:
+    """A function that makes `evolved` with the genes on the card that `evolve` has written.
 
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if it is no such card.
     """
+    from .models.cards import genes_on  # late, for `import agents` loads no model
+    from .models.formats import read_card
 
-    def __init__(self, path: str) -> None:
-        from .models.cards import genes_on  # late, for `import agents` loads no model
-        from .models.formats import read_card
+    kind = AGENTS["evolved"]
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no card of genes {path}")
+    try:
+        card = read_card(Path(path))
+        if card["algorithm"] != "evolved":
+            raise ValueError(f"its algorithm is {card['algorithm']!r:.80}")
+        genes = genes_on(card)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} is no card of genes, as `bandit-envs train --algorithm evolved` writes it: {error!r:.200}"
+        ) from error
 
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"there is no card of genes {path}")
-        self.kind = AGENTS["evolved"]
-        self.solves, self.source, self.anytime = self.kind.solves, self.kind.source, self.kind.anytime
-        try:
-            card = read_card(Path(path))
-            if card["algorithm"] != "evolved":
-                raise ValueError(f"its algorithm is {card['algorithm']!r:.80}")
-            self.genes = genes_on(card)
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{path} is no card of genes, as `bandit-envs train --algorithm evolved` writes it: {error!r:.200}"
-            ) from error
+    def made(task: Any) -> Any:
+        return kind(task, genes=kind.read_genes(task, genes))
 
-    def __call__(self, task: Any) -> Any:
-        return self.kind(task, genes=self.kind.read_genes(task, self.genes))
-
-
-class _Anew:
-    """What makes an agent anew for another task, and an oracle with the truth of the instance that it meets there."""
-
-    def __init__(self, agent: Agent) -> None:
-        self.agent, self.solves, self.source, self.anytime = agent, agent.solves, agent.source, agent.anytime
-        self.oracles = {name: tell for name, tell in agent.oracles.items() if name in agent.told}
-        self.by_place = agent.by_place
-
-    def __call__(self, task: Any, **truth: Any) -> Agent:
-        return self.agent.for_task(task, **truth)
-
-
-class _Given:
-    """What makes an agent of an object that is one: it is taken as it is, and told of the task where it wants to be."""
-
-    def __init__(self, agent: Any) -> None:
-        self.agent = agent
-
-    def __call__(self, task: Any) -> Any:
-        return fitted(self.agent, task)
-
-
-def fitted(agent: Any, source: Any) -> Any:
-    """A learned agent of this package, for the task of this environment; any other agent as it is."""
-    ours = type(agent).__module__.startswith("agents.") and hasattr(agent, "for_task")
-    return agent.for_task(task_of(source)) if ours else agent
-
-
-def _is_ours(target: Any) -> bool:
-    """Whether what makes an agent, or the agent that is made anew, comes with this package."""
-    maker = type(target.agent) if isinstance(target, _Anew) else target
-    return (getattr(maker, "__module__", None) or "").startswith("agents.")
+    vars(made).update(solves=kind.solves, source=kind.source, anytime=kind.anytime)
+    return made
 
 
 def _refuse_other_arms(name: str, agent: Any, task: Task) -> None:
@@ -399,36 +394,75 @@ def recipe_of(agent: Any, trust: bool = False) -> Recipe:
     """How an agent is made, whatever stands for it.
 
     Args:
-        agent: text: a name of `names()`, "module:Class", either with parameters, or the path of a saved model; a class;
-            a function of the task; an `Agent`; any other object with a method `predict`.
+        agent: text: a name of `names()`, "module:Class", or the path of a saved model, all possibly with parameters; a
+            class; a function of the task; an `Agent`; any other object with a method `predict`; a `Recipe`.
         trust: load saved models that hold pickles, too.
 
     Raises:
-        ValueError: for what is none of these, and for an unknown name, with the nearest ones.
+        ValueError: for what is none of these, for an unknown name, with the nearest ones, and for files of others.
         FileNotFoundError: for a saved model that is not there.
     """
+    if isinstance(agent, Recipe):
+        return agent
     if isinstance(agent, str):
-        path, parameters = (agent, {}) if agent.endswith(FILES) else parse_call(agent)
-        if path.endswith(FILES):
-            return Recipe(path, agent, _Saved(path, trust) if path.endswith(".zip") else _Evolved(path), parameters)
-        bare = path
-        bare = ALIASES.get(bare, bare)
-        if ":" not in bare and bare not in AGENTS:
-            raise unknown("agent", bare, [*AGENTS, *ALIASES])
-        return Recipe(bare, agent, recipe_of(AGENTS.find(bare)).target, parameters)
-    if _predicts(agent):
-        name = getattr(agent, "name", None) or type(agent).__name__.lower()
-        return Recipe(name, name, _Anew(agent) if isinstance(agent, Agent) else _Given(agent))
+        name, parameters = (agent, {}) if agent.endswith(FILES) else parse_call(agent)
+        if name.endswith(".zip"):
+            learned: Any = importlib.import_module(LEARNED_MODELS)  # with PyTorch
+            return Recipe(name, agent, learned.load(name, trust=flag("trust", trust)), parameters)
+        if name.endswith(".json"):
+            return Recipe(name, agent, _evolved(name), parameters)
+        name = ALIASES.get(name, name)
+        if ":" not in name and name not in AGENTS:
+            raise unknown("agent", name, [*AGENTS, *ALIASES])
+        found = recipe_of(AGENTS.find(name))
+        return Recipe(name, agent, found.target, {**found.parameters, **parameters})
+    name = _name_of(agent)
     if isinstance(agent, functools.partial) and not agent.args and isinstance(agent.func, type):
         name = _name_of(agent.func)
         return Recipe(name, name, agent.func, agent.keywords)
-    if callable(agent):
-        _check(_name_of(agent), agent)
-        return Recipe(_name_of(agent), _name_of(agent), agent)
-    raise ValueError(
-        "an agent's name is text; an agent may also be a class, a function of the task, or an object with a method "
-        f"predict; got {agent!r:.200}"
-    )
+    if not callable(agent) and not _predicts(agent):
+        raise ValueError(
+            "an agent's name is text; an agent may also be a class, a function of the task, or an object with a "
+            f"method predict; got {agent!r:.200}"
+        )
+    if _predicts(agent):
+        name = getattr(agent, "name", None) or type(agent).__name__.lower()
+    else:
+        _check(name, agent)
+    return Recipe(name, name, agent)
+
+
+def recipes_of(agents: Any, trust: bool = False) -> dict[str, Recipe]:
+    """How several agents are made, by label: the key of a dict, the text given, or a name, numbered where it is taken.
+
+    Args:
+        agents: one of those that `recipe_of` takes, a list of them, or a dict {label: one of them}. trust: see there.
+
+    Raises:
+        ValueError: for none, for a label or a text that is there twice; and as `recipe_of`.
+        FileNotFoundError: as `recipe_of`.
+    """
+    if isinstance(agents, (Mapping, list, tuple)) and not agents:
+        raise ValueError(f"evaluate needs at least one agent, got {agents!r}")
+    labels: dict[str, Recipe] = {}
+    if isinstance(agents, Mapping):
+        for label, agent in agents.items():
+            if str(label) in labels:
+                raise ValueError(f"the labels of agents are text, and {label!r} is there already, as {str(label)!r}")
+            labels[str(label)] = recipe_of(agent, trust)
+        return labels
+    many = list(agents) if isinstance(agents, (list, tuple)) else [agents]
+    texts = {agent for agent in many if isinstance(agent, str)}
+    for agent in many:
+        if isinstance(agent, str) and agent in labels:
+            raise ValueError(f"agent {agent!r} is given twice")
+        recipe, n = recipe_of(agent, trust), 1
+        label = recipe.label
+        while not isinstance(agent, str) and (label in labels or label in texts):
+            n += 1
+            label = f"{recipe.label}-{n}"
+        labels[label] = recipe
+    return labels
 
 
 def _name_of(target: Any) -> str:
@@ -459,14 +493,3 @@ def make(name: Any, env_or_task: Any, *, trust: bool = False, **parameters: Any)
         FileNotFoundError: for a saved model that is not there.
     """
     return recipe_of(name, trust).make(env_or_task, **parameters)
-
-
-def _fixed_instance(source: Any) -> Any:
-    """The true instance of an environment where all episodes share it, for oracles; else None."""
-    found = asked(source, "instance")
-    return found if found is not None and hasattr(found, "arms") else None
-
-
-def _shuffles(source: Any) -> bool:
-    """Whether an environment gives its arms in a random order in every episode."""
-    return bool(getattr(asked(source, "setting"), "shuffle_arms", False))

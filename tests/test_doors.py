@@ -228,6 +228,9 @@ def test_a_registered_agent_has_a_name_like_all_others(registry: Any) -> None:
     for twin in ("my-lsa", "late"):
         assert_frame_equal(rows(result, "lsa"), rows(result, twin), atol=0)
     assert_frame_equal(rows(result, "made"), rows(result, "lsa(alpha=2.0)"), atol=0)
+    agents.register("steeper", functools.partial(LSA, alpha=2.0))
+    assert agents.make("steeper", gym.make(THRESHOLD, budget=100, actions="full")).alpha == 2.0
+    assert agents.make("steeper(alpha=3)", gym.make(THRESHOLD, budget=100, actions="full")).alpha == 3.0
     agents.register("my-lsa", Uniform)  # one's own name may be given to another agent
     assert type(agents.make("my-lsa", env)) is Uniform
 

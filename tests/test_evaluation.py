@@ -160,9 +160,9 @@ def test_memory_bounds_the_batch_and_changes_nothing(monkeypatch: pytest.MonkeyP
     seen: list[int] = []
     make = plan.make_envs
 
-    def spy(env_id: str, slots: int, *rest: Any) -> Any:
+    def spy(env_id: str, slots: int, *rest: Any, **more: Any) -> Any:
         seen.append(slots)
-        return make(env_id, slots, *rest)
+        return make(env_id, slots, *rest, **more)
 
     monkeypatch.setattr(plan, "make_envs", spy)
     wide = evaluate(["lsa", "uniform"], episodes=50, env_kwargs=FRESH)

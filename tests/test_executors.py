@@ -17,7 +17,6 @@ from scale import evaluate, reference, same
 import agents
 from agents.evaluation import execution, making, progress
 from agents.evaluation.execution import Call, Watch, WorkerDiedError, outcomes
-from agents.evaluation.plan import Plan
 
 
 def test_results_do_not_depend_on_jobs_executors_and_batches() -> None:
@@ -40,13 +39,13 @@ def test_a_backend_that_tells_of_nothing_before_the_last_call_has_ended(monkeypa
 
 def test_agents_in_compiled_code_play_in_threads_unless_a_backend_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: set[str] = set()
-    play = Plan.play
+    play = making.play
 
-    def spy(self: Any, *arguments: Any) -> Any:
+    def spy(*arguments: Any) -> Any:
         threads.add(threading.current_thread().name)
-        return play(self, *arguments)
+        return play(*arguments)
 
-    monkeypatch.setattr(Plan, "play", spy)
+    monkeypatch.setattr(making, "play", spy)
     evaluate("lsa", jobs=2)
     assert threads
     assert "MainThread" not in threads

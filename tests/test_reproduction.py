@@ -75,7 +75,7 @@ def test_the_same_run_again_pulls_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     first = run(tmp_path / "out")
     assert first.made == 3  # of two panels together one, of the sweep two
     files = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.is_file()}
-    monkeypatch.setattr(making, "_play", None)
+    monkeypatch.setattr(making, "play", None)
     for name in ("verdicts.csv", "claims.md", "figure.svg"):
         (tmp_path / "out" / name).unlink()
     again = run(tmp_path / "out")

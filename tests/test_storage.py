@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from scale import TAO, evaluate, files, reference, same
 
 import agents
 from agents.evaluation import making, storage
+from agents.evaluation.identity import versions
 from agents.evaluation.report import report
 from agents.evaluation.storage import Folder
 from agents.evaluation.storage.places import Place
@@ -76,8 +78,8 @@ def test_again_does_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mon
     whole = evaluate("lsa", out=tmp_path)
     before, made = files(tmp_path), []
     assert len(before) == 8
-    play = making._play
-    monkeypatch.setattr(making, "_play", lambda plans, span, *rest: (made.append(span), play(plans, span, *rest))[1])
+    play = making.play
+    monkeypatch.setattr(making, "play", lambda plans, span, *rest: (made.append(span), play(plans, span, *rest))[1])
     evaluate("lsa", out=tmp_path)
     assert made == []
     for name in sorted(before)[2:4]:
@@ -165,3 +167,35 @@ def test_a_speed_that_no_call_has_noted_is_not_known(tmp_path: Path, rows: str) 
     result = agents.results(tmp_path)
     assert result.summary()["pulls_per_second"].isna().all()
     assert "nan" not in report(result)
+
+
+OLD = Path(__file__).parent / "folders" / "47cb50b"  # what the commit of this name has written
+THEN: dict[str, Any] = {
+    "agents": ["uniform", "lsa"],
+    "env_id": "bandit_envs/Threshold-v0",
+    "episodes": 24,
+    "env_kwargs": {"instance": {"law": "bernoulli", "mean": [0.2, 0.4, 0.6, 0.8]}, "threshold": 0.5, "budget": 2000},
+}
+
+
+@pytest.mark.parametrize("kind", ["rows", "saved", "sums"])
+def test_folders_of_old_versions_are_read_and_gone_on_with(tmp_path: Path, kind: str) -> None:
+    how = THEN | ({"rows": "none"} if kind == "sums" else {"at": [500, 2000]})
+    now = agents.evaluate(**how)
+    old = agents.results(OLD / kind)
+    assert_frame_equal(old.pulls, now.pulls, check_exact=True)
+    told = [name for name in now.summary().columns if name != "pulls_per_second"]
+    assert_frame_equal(old.summary(columns=told), now.summary(columns=told), check_exact=True)
+    if kind != "sums":
+        assert_frame_equal(old.episodes, now.episodes, check_exact=True)
+    identity = json.loads((OLD / kind / "settings.json").read_text()).get("identity", {})
+    if identity.get("version") != versions():  # with another version nothing is added
+        return
+    shutil.copytree(OLD / kind, tmp_path / kind)
+    before = {path.name: path.read_bytes() for path in sorted((tmp_path / kind).glob("*.parquet/*"))}
+    assert len(before) >= 5
+    lost = list(before)[::2]
+    for name in lost:
+        next((tmp_path / kind).rglob(name)).unlink()
+    assert_frame_equal(agents.evaluate(**how, out=tmp_path / kind).pulls, now.pulls, check_exact=True)
+    assert {path.name: path.read_bytes() for path in sorted((tmp_path / kind).glob("*.parquet/*"))} == before

@@ -118,7 +118,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "_play", lambda *some: pytest.fail("an agent ran"))
+    monkeypatch.setattr(making, "play", lambda *some: pytest.fail("an agent ran"))
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "file", tmp_path / "file" / "inside"):
         with pytest.raises(OSError, match="cannot write .*settings.json: .*file is a file, not a folder"):
@@ -251,14 +251,14 @@ def test_blocks_of_others_end_a_precise_run(tmp_path: Path, monkeypatch: pytest.
     whole = evaluate("lsa", out=tmp_path / "other", precision=0.05)
     monkeypatch.setattr(blocks, "SPAN", 1)
     played: list[int] = []
-    play = making._play
+    play = making.play
 
     def spy(plans: Any, span: Any, *rest: Any) -> Any:
         played.extend(block.number for block in span)
         shutil.copytree(tmp_path / "other" / "episodes.parquet", tmp_path / "own" / "episodes.parquet")
         return play(plans, span, *rest)
 
-    monkeypatch.setattr(making, "_play", spy)
+    monkeypatch.setattr(making, "play", spy)
     same(evaluate("lsa", out=tmp_path / "own", precision=0.05), whole)
     assert played == [0]
     assert files(tmp_path / "own") == files(tmp_path / "other")
@@ -280,9 +280,9 @@ def test_two_writers_work_together(tmp_path: Path, how: dict[str, Any]) -> None:
 def test_who_comes_second_begins_at_the_other_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "SPAN", 1)
     order: list[int] = []
-    play = making._play
+    play = making.play
     monkeypatch.setattr(
-        making, "_play", lambda plans, span, *rest: (order.append(span[0].number), play(plans, span, *rest))[1]
+        making, "play", lambda plans, span, *rest: (order.append(span[0].number), play(plans, span, *rest))[1]
     )
     evaluate("lsa", out=tmp_path, shard="1/2")
     note = next((tmp_path / "calls").iterdir())

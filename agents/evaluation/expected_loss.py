@@ -23,7 +23,7 @@ from bandit_envs import PureExplorationVectorEnv, Quiet, Sampler
 
 from ..core.agent import by_certificate
 from ..core.optional import require
-from .pairing import most_pulls, plays
+from .plan import most_pulls, plays
 from .posterior import drawable, drawn_losses, pieces
 
 __all__ = ["expectable", "losses", "wrong"]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import platform
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
 import bandit_envs
@@ -15,7 +18,7 @@ from bandit_envs import PureExplorationVectorEnv
 from ..core.agent import Agent
 from ..core.files import json_form
 
-__all__ = ["RESULTS", "arms_of", "described", "versions"]
+__all__ = ["RESULTS", "arms_of", "described", "identity_of", "packages", "versions"]
 
 RESULTS = 1  # raised by every change after which an agent may decide otherwise, or an answer is scored otherwise
 LONG = 200  # characters beyond which a parameter is told by its digest
@@ -24,6 +27,31 @@ LONG = 200  # characters beyond which a parameter is told by its digest
 def versions() -> dict[str, Any]:
     """What the rows depend on of this package."""
     return {"bandit-envs": bandit_envs.__version__, "results": RESULTS}
+
+
+def packages() -> dict[str, str]:
+    """What an evaluation is made with."""
+    return {
+        "bandit-envs": bandit_envs.__version__,
+        "gymnasium": gym.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def identity_of(plans: Sequence[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """All that the rows of an evaluation depend on.
+
+    Args:
+        plans: the runs, a `Plan` each. settings: how they come about.
+    """
+    own = {name: value for name, value in settings.items() if name != "versions"} | {"env_id": plans[0].env_id}
+    agents = {}
+    for plan in reversed(plans):
+        how = f"{', drawn' * plan.draws}{', ranked' * plan.forms.ranked}"
+        agents[plan.label] = f"{described(plan.policy)}{how}"
+    order = list(dict.fromkeys(plan.label for plan in plans))  # that of the rows
+    return own | {"agents": agents, "order of the agents": order, "arms": plans[0].arms, "version": versions()}
 
 
 def described(agent: Any) -> str:

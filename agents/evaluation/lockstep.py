@@ -6,9 +6,12 @@ root s. A slot whose episode has ended takes the next one.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,12 +19,13 @@ from numpy.typing import NDArray
 
 from bandit_envs import PureExplorationVectorEnv, Quiet, agent_uniforms, jit
 
+from .blocks import Block
 from .drawing import Drawing
 from .execution import Watch
-from .pairing import bounds_of, certifier_of, most_pulls, plays
+from .plan import Plan, bounds_of, certifier_of, most_pulls, plays
 from .rows import CERTIFIED, LEVEL, ROUNDING, Run
 
-__all__ = ["NEVER", "Lockstep"]
+__all__ = ["NEVER", "Lockstep", "Played", "play"]
 
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
 DRAWS = 2**32 - 1  # the seed of the draws of models among the streams of agents
@@ -47,20 +51,56 @@ def _add_rows(sums, place, rows):
             sums[place[i], k] += rows[i, k]
 
 
+@dataclass(frozen=True)
+class Played:
+    """What came of neighbouring blocks.
+
+    Attributes:
+        blocks: what was made. contents: makes what they hold. spent: for each run, pulls and seconds.
+    """
+
+    blocks: Sequence[Block]
+    contents: Callable[[], Sequence[Any]]
+    spent: Sequence[tuple[int, float]]
+
+
+def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callable[..., Any], watch: Watch) -> Played:
+    """Play the episodes of neighbouring blocks in one go.
+
+    Args:
+        plans: the runs of the blocks.
+        blocks: all of the same size but the last one.
+        seed: the root.
+        form: makes the contents of the blocks, given them and for each run the rows of each block.
+        watch: of the tasks that run at the same time.
+
+    Raises:
+        StoppedError: once `watch` is told to stop.
+    """
+    episodes, parts, spent = sum(block.episodes for block in blocks), [], []
+    for plan in plans:
+        started = time.perf_counter()
+        if watch.bar is not None:
+            watch.bar.label = plan.label
+        batches = math.ceil(episodes / min(plan.slots, episodes))
+        with closing(plan.envs(math.ceil(episodes / batches))) as envs:  # no slot idles in the last batch
+            rows = Lockstep(plan, envs, blocks[0].first, episodes, seed, blocks[0].episodes, watch).run()
+        parts.append(rows)
+        pulls = sum(int(part.columns["total_pulls"][:, -1].sum()) for part in rows)
+        spent.append((pulls, time.perf_counter() - started))
+    contents = functools.partial(form, blocks, parts)
+    if not watch.here:  # the file of a block is smaller than its rows
+        contents = functools.partial(tuple, contents())
+    return Played(blocks, contents, spent)
+
+
 class Lockstep:
-    """One pass of an agent over so many episodes, from number `first` on."""
+    """One pass of an agent over so many episodes, from number `first` on, in blocks of this size."""
 
     def __init__(
-        self,
-        policy: Any,
-        envs: PureExplorationVectorEnv,
-        first: int,
-        episodes: int,
-        seed: int,
-        room: Run,
-        size: int,
-        watch: Watch,
+        self, plan: Plan, envs: PureExplorationVectorEnv, first: int, episodes: int, seed: int, size: int, watch: Watch
     ) -> None:
+        policy, room = plan.policy, plan.room(episodes)
         self.policy, self.envs, self.bounds = policy, envs, bounds_of(policy)
         self.handcrafted = envs.task.actions == "full"  # then the agent's own answer is scored
         self.first, self.episodes, self.seed, self.size, self.watch = first, episodes, seed, size, watch

@@ -11,6 +11,7 @@ are of, also below the 10,000 episodes up to which rows have the bootstrap.
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import math
 import zlib
@@ -256,20 +257,19 @@ class SummedRun(Run):
     """What is kept of one agent at one budget, without rows.
 
     Args:
-        room: all but the rows. moments: of all runs. place: of this one.
-        seconds: that all episodes took.
+        room: all but the rows. place: of the run in the plan. store: a `Store`, which has what is known of all.
     """
 
-    def __init__(self, room: Run, moments: Moments, place: int, seconds: float) -> None:
-        self.keep(room, place)
-        self.moments, self.pulls, self.seconds = moments, moments.pulls[place], seconds
-
-    def keep(self, room: Run, place: int) -> None:
-        """Take all but the numbers."""
-        for name in ("agent", "task", "at", "names", "budgets", "lower_bound", "deterministic", "stops"):
-            setattr(self, name, getattr(room, name))
-        self.columns, self.place = _NoRows(), place
+    def __init__(self, room: Run, place: int, store: Any) -> None:
+        self.keep(room)
+        self.columns, self.place, self._store = _NoRows(), place, store
         self._kinds = {name: values.dtype for name, values in room.columns.items()}
+
+    @functools.cached_property
+    def moments(self) -> Moments:
+        """Of all runs."""
+        merged: Moments = self._store.merged()
+        return merged
 
     @property
     def sums(self) -> Sums:
@@ -277,14 +277,24 @@ class SummedRun(Run):
         return self.moments.runs[self.place]
 
     @property
+    def pulls(self) -> NDArray[np.float64]:  # type: ignore[override]
+        """Sums over the episodes, (C, K)."""
+        return self.moments.pulls[self.place]
+
+    @property
     def episodes(self) -> int:
         """How many there were."""
         return self.sums.n
 
     @property
-    def pulls_per_second(self) -> float:
-        """Pulls of all episodes until their last row, per second of one core: of the sum over all jobs."""
-        return self.mean("total_pulls", -1) * self.episodes / max(self.seconds, 1e-9)
+    def total(self) -> float:
+        """Pulls of all episodes until their last row."""
+        return self.mean("total_pulls", -1) * self.episodes
+
+    @property
+    def seconds(self) -> float:  # type: ignore[override]
+        """Of one core, that all pulls take; NaN where nothing tells."""
+        return self.total * float(self._store.pace(self.place))
 
     def _number(self, metric: str) -> int:
         return self.moments.names.index(metric)

@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
+from gymnasium.vector import AutoresetMode
 
-from bandit_envs import PULLS_LIMIT, PureExplorationVectorEnv, Quiet, Task, flag, integer
+from bandit_envs import PULLS_LIMIT, Certifier, PureExplorationVectorEnv, Quiet, Task, flag, integer
 
-from ..catalogue import Recipe, recipe_of
+from ..catalogue import Recipe
 from ..core.agent import Agent
-from ..core.forms import Forms
+from ..core.certified import own_certifier
+from ..core.forms import Forms, forms_of
 from ..core.round_policy import PlansPulls
 from .blocks import Work
 from .drawing import Drawing
-from .execution import Watch
-from .lockstep import Lockstep
+from .identity import arms_of
 from .lower_bound import lower_bound_of
-from .pairing import bounds_of, certifier_of, check_end, make_agent, make_envs, most_pulls, plays
 from .rows import Run
 
-__all__ = ["Plan", "keywords", "labelled", "plans_of", "pull_numbers"]
+__all__ = [
+    "Plan", "bounds_of", "certifier_of", "check_end", "keywords", "make_envs", "most_pulls", "plans_of", "plays",
+    "pull_numbers",
+]  # fmt: skip
 
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that nothing speaks against: an agent, its environment at one budget, and when to score."""
+    """A run that nothing speaks against: an agent, its environment at one budget, and when to score.
+
+    Attributes:
+        label: of the agent. policy: the agent, or a `Drawing` of it.
+        forms, env_id, kwargs: of the environment. slots: of a batch. task: that the agent is given.
+        checks: numbers of pulls at which it is scored; None: at the end alone. checks_are_budgets: they stand for runs.
+        lower_bound: pulls that the task takes on average, or NaN. arms: a digest of the true arms that all episodes
+            have, or None.
+        level: whether rows tell the level of a certificate.
+    """
 
     label: str
     policy: Any
@@ -39,27 +54,22 @@ class Plan:
     env_id: str
     kwargs: dict[str, Any]
     slots: int
-    checks: list[int] | None
-    lower_bound: float
     task: Task
-    checks_are_budgets: bool = False
-    draws: bool = False
-    level: bool = False  # whether rows tell the level of a certificate
+    checks: list[int] | None
+    checks_are_budgets: bool
+    lower_bound: float
+    arms: str | None
+    level: bool
 
     @property
     def budget(self) -> int | None:
         """Pulls of an episode, if there is a limit."""
         return self.task.budget
 
-    def drawing(self) -> Plan:
-        """The same for a model that draws its actions; a handcrafted agent decides as it always does.
-
-        Raises:
-            ValueError: for a model that has nothing to draw from.
-        """
-        if isinstance(self.policy, Agent):
-            return self
-        return dataclasses.replace(self, policy=Drawing(self.label, self.policy), draws=True)
+    @property
+    def draws(self) -> bool:
+        """Whether the agent is a model that draws its actions."""
+        return isinstance(self.policy, Drawing)
 
     @property
     def work(self) -> Work:
@@ -73,91 +83,136 @@ class Plan:
         """Whether the agent plays its episodes in compiled code, which holds no lock."""
         return plays(self.policy, self.slots, self.forms.ranked)
 
-    def empty(self, episodes: int) -> Run:
+    def final(self, level: bool, deterministic: bool) -> Plan:
+        """The same with this column, for a model that draws its actions or not; other agents decide as they always do.
+
+        Raises:
+            ValueError: for a model that has nothing to draw from.
+        """
+        drawn = not deterministic and not isinstance(self.policy, Agent)
+        policy = Drawing(self.label, self.policy) if drawn else self.policy
+        return dataclasses.replace(self, level=level, policy=policy)
+
+    def room(self, episodes: int) -> Run:
         """Room for the rows of so many episodes."""
         run = Run.empty(self.label, self.task, episodes, self.checks, self.level)
         run.lower_bound, run.stops = self.lower_bound, self.forms.stop and bool(getattr(self.policy, "stops", True))
         run.deterministic = None if isinstance(self.policy, Agent) else not self.draws
         return run.as_budgets() if self.checks_are_budgets else run
 
-    def try_out(self) -> None:
-        """A first decision: what the agent cannot read comes out here, and no run pays for the loading of kernels."""
-        envs = make_envs(self.env_id, 1, self.forms, self.kwargs)
-        try:
-            observation, _ = envs.reset(seed=0)
-            if self.compiled:
-                quiet = Quiet(np.zeros(1, np.int64), 0)
-                envs.step(self.policy.play(envs.simulation, quiet, observation, None)[0])
-            else:
-                envs.step(self.policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)[0])
-            envs.assess(np.zeros(1, np.int64))
-            envs.certify(np.zeros(1, np.int64), **bounds_of(self.policy))
-        finally:
-            envs.close()
-
-    def play(self, first: int, episodes: int, seed: int, size: int, watch: Watch) -> list[Run]:
-        """So many episodes from number `first` on, in blocks of this size; given up once `watch` is told to."""
-        slots = min(self.slots, episodes)
-        slots = math.ceil(episodes / math.ceil(episodes / slots))  # no slot idles in the last batch
-        envs = make_envs(self.env_id, slots, self.forms, self.kwargs)
-        try:
-            lockstep = Lockstep(self.policy, envs, first, episodes, seed, self.empty(episodes), size, watch)
-            return lockstep.run()
-        finally:
-            envs.close()
+    def envs(self, slots: int) -> PureExplorationVectorEnv:
+        """The environment, with so many slots."""
+        return make_envs(self.env_id, slots, self.forms, self.kwargs)
 
 
 def plans_of(
-    agents: Mapping[str, Recipe],
+    recipes: Mapping[str, Recipe],
     env_id: str,
     kwargs: dict[str, Any],
+    *,
     episodes: int,
     checks: list[int] | None,
     horizons: list[int] | None,
     batch: int | None,
     deterministic: bool,
 ) -> list[Plan]:
-    """The runs of all agents, by label: one each, or where there are several budgets, `horizons`, one for each."""
-    plans: list[Plan] = []
-    for label, recipe in agents.items():
-        if horizons is None:
-            plans.append(_plan(label, recipe, env_id, kwargs, episodes, checks, batch))
-            continue
-        *first, most = horizons
-        last = _plan(label, recipe, env_id, kwargs | {"budget": most}, episodes, None, batch)
-        if first and _share_a_run(last.policy):
-            plans.append(dataclasses.replace(last, checks=horizons, checks_are_budgets=True))
-        else:
-            smaller = [_plan(label, recipe, env_id, kwargs | {"budget": b}, episodes, None, batch) for b in first]
-            plans += [*smaller, last]
-    for plan in plans:  # after all have been made: what is wrong with the last one is told before anything is compiled
-        plan.try_out()
-    if not deterministic:
-        plans = [plan.drawing() for plan in plans]
+    """The runs of all agents, by label: one each, or where there are several budgets, `horizons`, one for each.
+
+    Each agent is made with an environment of a single slot, by which all is checked. What is wrong with any of them is
+    told before anything is compiled; then each takes a first decision, by which it comes out what it cannot read.
+
+    Raises:
+        ValueError: naming the agent, or the value, and what is allowed.
+    """
+    found: list[tuple[Plan, PureExplorationVectorEnv]] = []
+    with ExitStack() as closing:
+        for label, recipe in recipes.items():
+            budgets: list[Any] = [None] if horizons is None else horizons
+            for place in reversed(range(len(budgets))):
+                own = kwargs if horizons is None else kwargs | {"budget": budgets[place]}
+                agent, envs, forms = recipe.paired(functools.partial(make_envs, env_id, 1, kwargs=own), own)
+                closing.callback(envs.close)
+                check_end(label, agent, envs.task)
+                once = place == len(budgets) - 1 > 0 and _share_a_run(agent)
+                plan = Plan(
+                    label,
+                    agent,
+                    forms,
+                    env_id,
+                    own,
+                    _batch_size(envs, episodes, batch),
+                    envs.task,
+                    horizons if once else checks,
+                    once,
+                    lower_bound_of(envs),
+                    arms_of(envs),
+                    certifier_of(agent, envs.task) is not None,
+                )
+                found.insert(len(found) - (len(budgets) - 1 - place), (plan, envs))
+                if once:
+                    break
+        for plan, envs in found:
+            _decide_once(plan, envs)
+    plans = [plan for plan, _ in found]
     level = any(plan.level for plan in plans)  # then all have the column
-    return [dataclasses.replace(plan, level=level) for plan in plans]
+    return [plan.final(level, deterministic) for plan in plans]
 
 
-def _plan(
-    label: str,
-    recipe: Recipe,
-    env_id: str,
-    kwargs: dict[str, Any],
-    episodes: int,
-    checks: list[int] | None,
-    batch: int | None,
-) -> Plan:
-    """The run of one agent at one budget, after all checks that can be made without running it."""
-    policy, envs, forms = make_agent(recipe, env_id, kwargs)
-    try:
-        task = envs.task
-        check_end(label, policy, task)
-        bound = lower_bound_of(envs)
-        slots = _batch_size(envs, episodes, batch)
-    finally:
-        envs.close()
-    level = certifier_of(policy, task) is not None
-    return Plan(label, policy, forms, env_id, kwargs, slots, checks, bound, task, level=level)
+def _decide_once(plan: Plan, envs: PureExplorationVectorEnv) -> None:
+    """A first decision, after which no run pays for the loading of kernels."""
+    (observation, _), none = envs.reset(seed=0), np.zeros(1, np.int64)
+    if plan.compiled:
+        envs.step(plan.policy.play(envs.simulation, Quiet(none, 0), observation, None)[0])
+    else:
+        envs.step(plan.policy.predict(observation, None, np.ones(1, np.bool_), deterministic=True)[0])
+    envs.assess(none)
+    envs.certify(none, **bounds_of(plan.policy))
+
+
+def make_envs(env_id: str, slots: int, forms: Forms, kwargs: Mapping[str, Any]) -> PureExplorationVectorEnv:
+    """An environment whose slots are restarted one by one; observations are not copied. Gains score nobody."""
+    reward = kwargs.get("reward", "score")
+    envs: Any = gym.make_vec(
+        env_id,
+        num_envs=slots,
+        copy=False,
+        autoreset_mode=AutoresetMode.DISABLED,
+        **{**kwargs, **forms._asdict(), "reward": "score" if reward == "gain" else reward},
+    )
+    return envs  # type: ignore[no-any-return]
+
+
+def check_end(label: str, agent: Any, task: Task) -> None:
+    """Refuse an agent whose episodes might never end.
+
+    Raises:
+        ValueError: naming it.
+    """
+    stops = getattr(agent, "stops", False) and task.delta is not None
+    if not stops and task.budget is None and task.max_pulls is None:
+        raise ValueError(f"{label} may never stop by itself: give a budget or max_pulls")
+
+
+def most_pulls(task: Task) -> int:
+    """Pulls that an episode of a task can have."""
+    return min(task.budget or PULLS_LIMIT - 1, task.max_pulls or PULLS_LIMIT - 1)
+
+
+def plays(agent: Any, slots: int = 1, ranked: bool = False) -> bool:
+    """Whether an agent plays whole episodes in compiled code, which knows no histories and ranks, so many abreast."""
+    able = hasattr(agent, "play") and getattr(agent, "plays", False) is True and not ranked
+    return able and forms_of(agent).observation != "history" and slots <= getattr(agent, "most_played", slots)
+
+
+def certifier_of(policy: Any, task: Task) -> Certifier | None:
+    """What tells the level of an agent's certificates: its own; or the default one, of a task with a delta."""
+    own = own_certifier(policy)
+    return task.level_certifier(own) if own is not None or task.delta is not None else None
+
+
+def bounds_of(policy: Any) -> Mapping[str, Any]:
+    """By which bounds an agent's answers are certified: its own, if it has some, else the problem's."""
+    return policy.own_bounds if isinstance(policy, Agent) else {}
 
 
 def _share_a_run(agent: Any) -> bool:
@@ -184,31 +239,6 @@ def _batch_size(envs: PureExplorationVectorEnv, episodes: int, batch: int | None
         per_slot += setting.source.arms.parameters.nbytes + 16 * K * D
     most = max(1, min(episodes, 4096, MEMORY // per_slot))
     return math.ceil(episodes / math.ceil(episodes / most))  # batches of equal size: no slot idles in the last
-
-
-def labelled(agents: Any, trust: bool) -> dict[str, Recipe]:
-    """The agents by label: the key of a dict, the text given, or the name of what is no text, numbered where taken."""
-    if isinstance(agents, (Mapping, list, tuple)) and not agents:
-        raise ValueError(f"evaluate needs at least one agent, got {agents!r}")
-    labels: dict[str, Recipe] = {}
-    if isinstance(agents, Mapping):
-        for label, agent in agents.items():
-            if str(label) in labels:
-                raise ValueError(f"the labels of agents are text, and {label!r} is there already, as {str(label)!r}")
-            labels[str(label)] = recipe_of(agent, trust)
-        return labels
-    many = list(agents) if isinstance(agents, (list, tuple)) else [agents]
-    texts = {agent for agent in many if isinstance(agent, str)}
-    for agent in many:
-        recipe, n = recipe_of(agent, trust), 1
-        label = recipe.label
-        if isinstance(agent, str) and label in labels:
-            raise ValueError(f"agent {agent!r} is given twice")
-        while not isinstance(agent, str) and (label in labels or label in texts):
-            n += 1
-            label = f"{recipe.label}-{n}"
-        labels[label] = recipe
-    return labels
 
 
 def pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, flag, unknown
+from bandit_envs import flag, unknown
 
 from ..core.files import REPRODUCTION, SETTINGS, finish, read_json, read_together, write_together
 from ..core.optional import pandas, require
@@ -22,7 +22,7 @@ from . import statistics
 from .environment import make_known
 from .moments import SummedRun
 from .precision import level_at
-from .rows import CERTIFIED, LEVEL, Run, main_metric, score_names
+from .rows import LEVEL, Run, main_metric
 from .storage import holds, opened
 
 if TYPE_CHECKING:
@@ -63,41 +63,28 @@ class Evaluation:
         `budget` and `at` are missing (NA) where there is none. Where the task names a delta, or the agent is certified,
         `level` is the smallest delta at which the plug-in answer is certified: an error bound that holds at all times.
         """
-        pd = pandas()
-        parts = []
-        for run in self.runs:
-            n = run.episodes
-            for c, (budget, at) in enumerate(run.cells):
-                head = {
-                    "agent": [run.agent] * n,
-                    "budget": pd.array([budget] * n, dtype="Int64"),
-                    "at": pd.array([at] * n, dtype="Int64"),
-                    "episode": np.arange(n),
-                }
-                body = {
-                    name: run.columns[name][:, c]
-                    for name in ("total_pulls", "correct", "score", "truncated", *run.names[2:])
-                }
-                parts.append(pd.DataFrame(head | body))
-        table: DataFrame = pd.concat(parts, ignore_index=True)
-        table["agent"] = pd.Categorical(table["agent"], categories=self.agents)
-        return table
+
+        def part(run: Run, c: int) -> dict[str, Any]:
+            names = ("total_pulls", "correct", "score", "truncated", *run.names[2:])
+            return {"episode": np.arange(run.episodes)} | {name: run.columns[name][:, c] for name in names}
+
+        table = self._table(part)
+        return table.assign(agent=pandas().Categorical(table["agent"], categories=self.agents))
 
     @cached_property
     def pulls(self) -> DataFrame:
         """Mean pulls: columns agent, budget, at, arm, pulls."""
-        pd = pandas()
-        parts = []
+        return self._table(lambda run, c: {"arm": np.arange(run.task.K), "pulls": run.pulls[c] / run.episodes})
+
+    def _table(self, part: Callable[[Run, int], Mapping[str, NDArray[Any]]]) -> DataFrame:
+        """A table with these columns of each cell of each run, behind agent, budget and at."""
+        pd, parts = pandas(), []
         for run in self.runs:
-            n, K = run.episodes, run.task.K
-            for c, (budget, at) in enumerate(run.cells):
-                head = {
-                    "agent": [run.agent] * K,
-                    "budget": pd.array([budget] * K, dtype="Int64"),
-                    "at": pd.array([at] * K, dtype="Int64"),
-                    "arm": np.arange(K),
-                }
-                parts.append(pd.DataFrame(head | {"pulls": run.pulls[c] / n}))
+            for c, cell in enumerate(run.cells):
+                body = part(run, c)
+                n = len(next(iter(body.values())))
+                head = {name: pd.array([x] * n, dtype="Int64") for name, x in zip(KEYS[1:], cell, strict=True)}
+                parts.append(pd.DataFrame({"agent": [run.agent] * n, **head, **body}))
         table: DataFrame = pd.concat(parts, ignore_index=True)
         return table
 
@@ -415,29 +402,23 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
     """
     runs, at_row, at_pull = [], 0, 0
     for form in forms:
-        task, n = Task.from_json(json.dumps(form["task"]), trust=trust), form["episodes"]
-        at, budgets = (None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets"))
-        C = len(at) if at is not None else len(budgets) if budgets is not None else 1
-        part, sums = rows.iloc[at_row : at_row + C * n], pulls.iloc[at_pull : at_pull + C * task.K]
-        at_row, at_pull = at_row + C * n, at_pull + C * task.K
-        if len(part) != C * n or len(sums) != C * task.K or set(part["agent"]) != {form["agent"]}:
-            raise ValueError(f"{folder} was altered: the rows of {form['agent']} are not those of settings.json")
-        columns = {
-            name: np.ascontiguousarray(part[name].to_numpy().reshape(C, n).T)
-            for name in part.columns
-            if name not in (*KEYS, "episode")
-        }
-        scores = [*score_names(task.problem), *(name for name in (LEVEL, CERTIFIED) if name in columns)]
-        if missing := {"total_pulls", "truncated", *scores} - columns.keys():
-            raise ValueError(f"{folder} was altered: the rows of {form['agent']} have no {min(missing)}")
-        bound = math.nan if form["lower_bound"] is None else form["lower_bound"]
-        for name, value in {"seconds": form["seconds"], "lower_bound": bound}.items():
-            if not isinstance(value, (int, float)):
-                raise ValueError(f"{folder} was altered: {name} must be a number, got {value!r:.80}")
-        total = np.rint(sums["pulls"].to_numpy().reshape(C, task.K) * n)
-        how, stops = form.get("deterministic"), form.get("stops", True)
-        for name, value in {"deterministic": how, "stops": stops}.items():
+        for name in ("seconds", "lower_bound"):
+            bound_free = form[name] is None and name == "lower_bound"
+            if not bound_free and not isinstance(form[name], (int, float)):
+                raise ValueError(f"{folder} was altered: {name} must be a number, got {form[name]!r:.80}")
+        for name, value in {"deterministic": form.get("deterministic"), "stops": form.get("stops", True)}.items():
             if not isinstance(value, bool) and (value is not None or name == "stops"):
                 raise ValueError(f"{folder} was altered: {name} must be true or false, got {value!r:.80}")
-        runs.append(Run(form["agent"], task, at, scores, columns, total, budgets, form["seconds"], bound, how, stops))
+        level = LEVEL in rows.columns and not rows[LEVEL].isna().all()
+        room, n = Run.described({"level": level, **form}, trust), form["episodes"]
+        C, K = room.pulls.shape
+        part, sums = rows.iloc[at_row : at_row + C * n], pulls.iloc[at_pull : at_pull + C * K]
+        at_row, at_pull = at_row + C * n, at_pull + C * K
+        if len(part) != C * n or len(sums) != C * K or set(part["agent"]) != {form["agent"]}:
+            raise ValueError(f"{folder} was altered: the rows of {form['agent']} are not those of settings.json")
+        if missing := set(room.columns) - set(part.columns):
+            raise ValueError(f"{folder} was altered: the rows of {form['agent']} have no {min(missing)}")
+        columns = {name: np.ascontiguousarray(part[name].to_numpy().reshape(C, n).T) for name in room.columns}
+        total = np.rint(sums["pulls"].to_numpy().reshape(C, K) * n)
+        runs.append(dataclasses.replace(room, columns=columns, pulls=total, seconds=form["seconds"]))
     return runs

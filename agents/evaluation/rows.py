@@ -64,6 +64,18 @@ class Run:
         }
         return cls(agent, task, None if at is None else np.array(at, np.int64), names, columns, np.zeros((C, task.K)))
 
+    @classmethod
+    def described(cls, form: Mapping[str, Any], trust: bool = False) -> Run:
+        """All but the rows, as `describe` has told it. `trust`: as for `Evaluation.load`."""
+        task = Task.from_json(json.dumps(form["task"]), trust=trust)
+        at, budgets = (None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets"))
+        checks = budgets if at is None else at
+        room = cls.empty(form["agent"], task, 0, None if checks is None else checks.tolist(), bool(form.get("level")))
+        room.at, room.budgets = at, budgets
+        room.lower_bound = math.nan if form["lower_bound"] is None else float(form["lower_bound"])
+        room.deterministic, room.stops = form.get("deterministic"), bool(form.get("stops", True))
+        return room
+
     @property
     def episodes(self) -> int:
         """How many there are."""
@@ -83,11 +95,24 @@ class Run:
             parts.append(dataclasses.replace(self, columns=columns, pulls=pulls[i * C : (i + 1) * C]))
         return parts
 
-    def put(self, first: int, part: Run) -> None:
-        """Take the rows of the episodes from number `first` on."""
-        for name, values in self.columns.items():
-            values[first : first + part.episodes] = part.columns[name]
-        self.pulls += part.pulls  # of integers, so that their order does not matter
+    def joined(self, parts: Sequence[Run], pace: float) -> Run:
+        """The rows of consecutive episodes in one; these parts are used up.
+
+        Args:
+            parts: in their order, one at least. pace: seconds of one core that a pull takes.
+        """
+        columns = {}
+        for name in self.columns:  # one after another, so that no more than one is there twice
+            some = [part.columns.pop(name) for part in parts]
+            columns[name] = some[0] if len(some) == 1 else np.concatenate(some)
+        pulls = np.sum([part.pulls for part in parts], axis=0)  # of integers, so that their order does not matter
+        made = dataclasses.replace(self, columns=columns, pulls=pulls)
+        made.seconds = made.total * pace
+        return made
+
+    def keep(self, room: Run) -> None:
+        """Take all of another run but its rows, and what follows from them."""
+        vars(self).update({name: x for name, x in vars(room).items() if name not in ("columns", "pulls", "seconds")})
 
     def write(
         self,
@@ -117,9 +142,14 @@ class Run:
         return list(zip(budgets, [None] * C if self.at is None else self.at.tolist(), strict=True))
 
     @property
+    def total(self) -> float:
+        """Pulls of all episodes until their last row."""
+        return float(self.columns["total_pulls"][:, -1].sum())
+
+    @property
     def pulls_per_second(self) -> float:
-        """Pulls of all episodes until their last row, per second of one core: of the sum over all jobs."""
-        return float(self.columns["total_pulls"][:, -1].sum() / max(self.seconds, 1e-9))
+        """Pulls until the last row, per second of one core: of the sum over all jobs; NaN where nothing tells."""
+        return self.total / max(self.seconds, 1e-9)
 
     def values(self, metric: str) -> NDArray[Any]:
         """A metric of each episode and cell, (episodes, C): a column, or "error_rate" for the opposite of "correct".

@@ -1,34 +1,27 @@
 """`evaluate`: from its arguments to an evaluation.
 
-1. Each agent at each budget becomes a `Plan`, after all checks that can be made without running it.
+1. Each agent is made with its environment, and becomes a `Plan` at each budget, after all checks that can be made.
 2. The plans are cut into blocks of consecutive episodes.
 3. The blocks are made, and kept in memory or in a folder; `precision` may end that early.
 """
 
 from __future__ import annotations
 
-import platform
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
-
-import bandit_envs
 from bandit_envs import EPISODES_LIMIT, choice, flag, integer, root_number
 
+from ..catalogue import recipes_of
 from . import storage
 from .blocks import cut, grouped, part_of
 from .environment import environment_id, kept_name
 from .execution import jobs_number
-from .identity import arms_of, described
-from .identity import versions as results_versions
-from .making import Maker
-from .pairing import make_envs
-from .plan import Plan, keywords, labelled, plans_of, pull_numbers
+from .identity import identity_of, packages
+from .making import fill
+from .plan import keywords, plans_of, pull_numbers
 from .precision import Ending, precision_of
 from .progress import compilation_noted, shown, told_in_lines
 from .result import Evaluation
@@ -114,9 +107,10 @@ def evaluate(
     checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
     if checks is not None and horizons is not None:
         raise ValueError("give at= or budgets=, not both")
-    recipes = labelled(agents, trust)
     with compilation_noted(shown(progress)), told_in_lines(progress):
-        plans = plans_of(recipes, env_id, kwargs, episodes, checks, horizons, batch, deterministic)
+        recipes = recipes_of(agents, trust)
+        how: dict[str, Any] = {"checks": checks, "horizons": horizons, "batch": batch, "deterministic": deterministic}
+        plans = plans_of(recipes, env_id, kwargs, episodes=episodes, **how)
         settings = {
             "env_id": name,
             "env_kwargs": kwargs,
@@ -126,7 +120,7 @@ def evaluate(
             "budgets": horizons,
             "deterministic": deterministic,
             "rows": rows,
-            "versions": _versions(),
+            "versions": packages(),
         }
         wanted = precision_of(precision, [plan.task for plan in plans])
         if wanted is not None:
@@ -135,52 +129,21 @@ def evaluate(
             settings["precision"] = precision if isinstance(precision, str) else dict(wanted.widths)
         together = rows == "none" or wanted is not None  # so that all agents have the same episodes in the end
         groups = grouped([plan.work for plan in plans], episodes, together=together, fine=wanted is not None)
-        blocks, rooms = cut(groups, episodes), [plan.empty(0) for plan in plans]
-        ending = None if wanted is None else Ending(wanted, blocks)
-        maker = Maker(plans, seed, jobs, progress)
-        kept: Any
-        if out is not None:
-            kept = storage.claimed(out, rooms, groups, episodes, _identity(plans, settings), settings)
-            told = {"versions": settings["versions"], "jobs": jobs, "shard": part}
-            maker.go_on(kept, part, told, ending)
+        rooms = [plan.room(0) for plan in plans]
+        if out is None:
+            store = storage.Store(rooms, cut(groups, episodes), sums=rows == "none", eager=wanted is None)
         else:
-            if rows == "none":
-                kept = storage.MemoryOfMoments(rooms, blocks, eager=wanted is None)
-            elif wanted is not None:
-                kept = storage.MemoryOfBlocks([plan.empty for plan in plans], blocks)
-            else:
-                kept = storage.Memory([plan.empty(episodes) for plan in plans])
-            maker.fill(kept, blocks, ending)
+            store = storage.claimed(out, rooms, groups, episodes, identity_of(plans, settings), settings)
+        ending = None if wanted is None else Ending(wanted, store.blocks)
+        told = {"versions": settings["versions"], "jobs": jobs, "shard": part}
+        fill(store, plans, seed=seed, jobs=jobs, part=part, ending=ending, progress=progress, told=told)
+        runs = store.runs()
         if ending is not None:
-            settings |= {"episodes": kept.runs()[0].episodes, "look": ending.look}
-            if lacking := ending.wanted.lacks(kept.runs(), ending.look):
+            settings |= {"episodes": runs[0].episodes, "look": ending.look}
+            if lacking := ending.wanted.lacks(runs, ending.look):
                 warnings.warn(
                     f"the precision is not reached in {settings['episodes']} episodes: {lacking}; allow for more",
                     RuntimeWarning,
                     stacklevel=2,
                 )
-    return Evaluation(kept.runs(), settings)
-
-
-def _versions() -> dict[str, str]:
-    """What an evaluation was made with."""
-    return {
-        "bandit-envs": bandit_envs.__version__,
-        "gymnasium": gym.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
-
-
-def _identity(plans: Sequence[Plan], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """All that the rows depend on."""
-    first = plans[0]
-    own = {name: value for name, value in settings.items() if name != "versions"} | {"env_id": first.env_id}
-    with closing(make_envs(first.env_id, 1, first.forms, first.kwargs)) as envs:
-        arms = arms_of(envs)
-    agents = {}
-    for plan in reversed(plans):
-        how = f"{', drawn' * plan.draws}{', ranked' * plan.forms.ranked}"
-        agents[plan.label] = f"{described(plan.policy)}{how}"
-    order = list(dict.fromkeys(plan.label for plan in plans))  # that of the rows
-    return own | {"agents": agents, "order of the agents": order, "arms": arms, "version": results_versions()}
+    return Evaluation(runs, settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,7 @@ from ..catalogue import recipe_of
 from ..core.optional import pandas
 from .environment import environment_id
 from .lockstep import NEVER
-from .pairing import check_end, make_agent, most_pulls, plays
-from .plan import keywords, pull_numbers
+from .plan import check_end, keywords, make_envs, most_pulls, plays, pull_numbers
 from .progress import compilation_noted, shown
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def play(
     root, number = root_number(seed), integer("episode", episode, 0, EPISODES_LIMIT - 1)
     checks = np.array(pull_numbers("at", at) or [], np.int64)
     with compilation_noted(shown(None)):
-        policy, envs, _ = make_agent(recipe, env_id, kwargs)
+        policy, envs, _ = recipe.paired(functools.partial(make_envs, env_id, 1, kwargs=kwargs), kwargs)
         try:
             check_end(recipe.label, policy, envs.task)
             return _played(policy, envs, root, number, checks)

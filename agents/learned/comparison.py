@@ -15,7 +15,7 @@ from ..catalogue import make
 from ..core.forms import Forms, forms_of
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.expected_loss import losses
-from ..evaluation.pairing import make_envs
+from ..evaluation.plan import make_envs
 from ..evaluation.statistics import bootstrap_mean
 from .environment import TrainingEnvironment
 from .model import Repeated

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from bandit_envs import View, outline
 
+from ..catalogue import recipes_of
 from ..evaluation.environment import environment_id
-from ..evaluation.plan import labelled
 from .film import MOST_FRAMES, Film, films
 from .template import check_page, filled, json_text
 
@@ -66,18 +66,15 @@ def race(
         ValueError: for too many agents, for a file that is no .html, and as `play`.
     """
     path = None if out is None else check_page(out, force)
-    known = list(labelled(agents, trust))
-    given = list(agents.values()) if isinstance(agents, Mapping) else agents
-    given = list(given) if isinstance(given, (list, tuple)) else [given]
-    if len(known) > MOST_AGENTS:
-        raise ValueError(f"a race is of at most {MOST_AGENTS} agents, got {len(known)}")
+    runners = recipes_of(agents, trust)
+    if len(runners) > MOST_AGENTS:
+        raise ValueError(f"a race is of at most {MOST_AGENTS} agents, got {len(runners)}")
 
     def most(K: int) -> int:
         """Frames for which there is room."""
-        return max(2, min(MOST_FRAMES, MOST_BYTES // (CELL_BYTES * len(known) * min(K, COLUMNS))))
+        return max(2, min(MOST_FRAMES, MOST_BYTES // (CELL_BYTES * len(runners) * min(K, COLUMNS))))
 
     how: dict[str, Any] = {"env_kwargs": env_kwargs, "seed": seed, "episode": episode, "trust": trust}
-    runners = dict(zip(known, given, strict=True))
     made = films(runners, environment_id(env_id), frames=most if frames is None else frames, **how)
     task, instance = made[0].trace.task, (env_kwargs or {}).get("instance")
     named = instance if isinstance(instance, str) else f"{task.K:,} arms"

@@ -33,8 +33,20 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("TopK", {"instance": ARMS, "k": 2, "epsilon": 0.1, "delta": 0.2, "criterion": "aggregate", "max_pulls": 400}),
 ]  # fmt: skip
 NEEDS = {"ucbe": "ucbe(a=2)", "ugape": "ugape(a=2)", "lucb": "lucb(k=4)", "apt-oracle": "apt-oracle(threshold=0.5)"}
-WORDS = ("pulls", "total", "mean", "variance", "remaining", "public_seed", "state", "observation", "statistics",
-         "memory", "slots", "features")  # fmt: skip
+WORDS = (
+    "pulls",
+    "total",
+    "mean",
+    "variance",
+    "remaining",
+    "public_seed",
+    "state",
+    "observation",
+    "statistics",
+    "memory",
+    "slots",
+    "features",
+)
 LIMIT = 10.0  # seconds for a case
 COMPILING = 90.0  # seconds for a case in which a kernel is compiled
 PATIENCE = 300.0  # seconds for what comes before the first one: kernels are compiled

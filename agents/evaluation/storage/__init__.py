@@ -12,15 +12,13 @@ to; two calls that make the same block write the same bytes. Files may be copied
 
 from .folder import Folder
 from .manifest import RefusedError, add_tables, calls, claimed, clear, holds, lacking, opened, root_of
-from .memory import Memory, MemoryOfBlocks, MemoryOfMoments
+from .memory import Store
 from .places import WriteError, place_of
 
 __all__ = [
     "Folder",
-    "Memory",
-    "MemoryOfBlocks",
-    "MemoryOfMoments",
     "RefusedError",
+    "Store",
     "WriteError",
     "add_tables",
     "calls",

@@ -33,9 +33,6 @@ def name_of(root: str, block: Block) -> str:
     return f"{block.number:06d}-{hashlib.sha256(told.encode()).hexdigest()[:16]}.parquet"
 
 
-# Rows -----------------------------------------------------------------------------------------------------------------
-
-
 def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[bytes]:
     """The files of blocks, with the rows of one run after another.
 
@@ -109,9 +106,6 @@ def _table(run: Run, first: int) -> Any:
     return pa.table(columns, pa.schema(kinds))
 
 
-# Counts and sums ------------------------------------------------------------------------------------------------------
-
-
 def moments_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[bytes]:
     """The files of blocks of several runs of which no rows are kept.
 
@@ -154,9 +148,6 @@ def moments_from(content: bytes, name: str) -> Moments:
     return Moments.from_json(_read(pa.BufferReader(content), name, []).schema.metadata[MOMENTS].decode())
 
 
-# Both -----------------------------------------------------------------------------------------------------------------
-
-
 def _file(table: Any, name: str, metadata: Mapping[bytes, bytes], **how: Any) -> bytes:
     """A table as a sealed file."""
     pa: Any = require("pyarrow", "a folder of results")
@@ -169,11 +160,7 @@ def _file(table: Any, name: str, metadata: Mapping[bytes, bytes], **how: Any) ->
 
 
 def _sealed(content: Any) -> bytes:
-    """A file with the checksum of all of its bytes but the checksum itself.
-
-    Raises:
-        ValueError: if there is no place for it.
-    """
+    """A file with the checksum of all of its bytes but the checksum itself; a `ValueError` where it has no place."""
     whole = bytearray(content)
     start = whole.rfind(MARK) + len(MARK)
     if start < len(MARK):
@@ -184,11 +171,7 @@ def _sealed(content: Any) -> bytes:
 
 
 def check_seal(content: bytes) -> None:
-    """Refuse a file of which any byte is not what was written.
-
-    Raises:
-        ValueError: if it is such a file.
-    """
+    """Refuse a file of which any byte is not what was written, by a `ValueError`."""
     if _sealed(content) != content:
         raise ValueError("its bytes are not those that were written")
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.files import json_form
-from .places import Place, Remote
+from .places import Place
 
 __all__ = ["CALLS", "Calls"]
 
@@ -30,7 +30,7 @@ class Calls:
         place: the folder. runs: how many the evaluation has.
     """
 
-    def __init__(self, place: Place | Remote, runs: int) -> None:
+    def __init__(self, place: Place, runs: int) -> None:
         self.place, self.runs = place, runs
         self._own: dict[str, Any] = {}
         self._name, self._written = "", 0.0
@@ -74,18 +74,17 @@ class Calls:
         if time.monotonic() - self._written > NOTED:
             self._write()
 
-    def spent(self, run: int, pulls: int, seconds: float) -> None:
+    def spend(self, run: int, pulls: int, seconds: float) -> None:
         """Note how long so many pulls of a run took."""
         self._own["pulls"][run] += pulls
         self._own["seconds"][run] += seconds
 
     def end(self) -> None:
         """Note that the call has ended."""
-        if self._name:
-            self._own["ended"] = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-            self._write()
+        self._own["ended"] = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        self._write()
 
-    def speed(self, run: int) -> tuple[int, float]:
+    def spent(self, run: int) -> tuple[int, float]:
         """Pulls of a run and the seconds that they took, of all calls that have been noted."""
         pulls, seconds = 0, 0.0
         for name in self.place.names(CALLS):

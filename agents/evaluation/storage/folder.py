@@ -5,72 +5,82 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..blocks import Block, Group, cut
 from ..moments import Moments, SummedRun
 from ..rows import Run
 from .block_files import check_seal, moments_as_bytes, moments_from, name_of, rows_as_bytes, rows_from
 from .calls import Calls
-from .memory import Prefix
-from .places import Place, Remote
-from .reading import StoredRun, StoredSums
+from .memory import Store
+from .places import Place
 
-__all__ = ["BLOCKS", "ENDED", "SUMS", "Folder", "FolderOfMoments"]
+__all__ = ["BLOCKS", "ENDED", "SUMS", "Folder"]
 
 BLOCKS, SUMS = "episodes.parquet", "sums.parquet"  # the folders of the blocks with rows, and without
 ENDED = "ended.json"  # after how many blocks a run was precise enough
 
 
-def _told(error: Exception) -> str:
-    """An error in one line; that of a missing key does not tell what it is."""
-    said = " ".join(str(error).split())
-    return f"{said} is missing" if isinstance(error, KeyError) else said
-
-
-class Folder:
-    """Blocks with rows in a folder.
+class Folder(Store):
+    """Blocks in a folder.
 
     Args:
         place: the folder.
         rooms: all but the rows, of each run.
         groups: how they are cut into blocks. episodes: of each run.
         root: the hash of the evaluation.
+        settings: of the evaluation: whether rows are kept, and whether it is to end when it is precise enough.
 
     Attributes:
-        blocks: all of the plan; where a run has ended early, those before its end.
-        form: makes the files of blocks.
-        ended: the look at which a run has ended that was to end when it is precise enough. awaited: it has not yet.
+        awaited: whether it has not ended yet, and is to.
     """
 
-    inside, form_of = BLOCKS, staticmethod(rows_as_bytes)
-
     def __init__(
-        self, place: Place | Remote, rooms: Sequence[Run], groups: Sequence[Group], episodes: int, root: str
+        self,
+        place: Place,
+        rooms: Sequence[Run],
+        groups: Sequence[Group],
+        episodes: int,
+        root: str,
+        settings: Mapping[str, Any],
     ) -> None:
-        self.place, self.groups, self.episodes, self._rooms = place, groups, episodes, rooms
-        self.blocks = cut(groups, episodes)
-        self.form: Callable[..., list[bytes]] = functools.partial(self.form_of, root)
+        super().__init__(rooms, cut(groups, episodes), settings["rows"] == "none")
+        self.form = functools.partial(moments_as_bytes if self.sums else rows_as_bytes, root)
+        self.place, self.groups, self.planned = place, groups, episodes
+        self.inside, self.awaited = SUMS if self.sums else BLOCKS, settings.get("precision") is not None
         self.calls = Calls(place, len(rooms))
-        self.ended: int | None = None
-        self.awaited = False
+        self.spend, self.spent = self.calls.spend, self.calls.spent  # type: ignore[method-assign]
         self._names = {block.number: name_of(root, block) for block in self.blocks}
-        self._prefix = Prefix()
-
-    # Which blocks there are
 
     def _file(self, block: Block) -> str:
         return f"{self.inside}/{self._names[block.number]}"
 
     def has(self, block: Block) -> bool:
-        """Whether the block is there."""
         return self.place.has(self._file(block))
 
     def missing(self) -> list[Block]:
         """The blocks that are not there."""
         names = self.place.names(self.inside)
         return [block for block in self.blocks if self._names[block.number] not in names]
+
+    def lacking(self, blocks: Sequence[Block]) -> list[Block]:
+        missing = set(self.missing())
+        return [block for block in blocks if block in missing or self._discarded(block)]
+
+    def _discarded(self, block: Block) -> bool:
+        """Whether a block is damaged: then it is told, and removed."""
+        try:
+            self.check(block)
+        except ValueError as error:
+            warnings.warn(f"{error}: made anew", RuntimeWarning, stacklevel=4)
+            self.discard(block)
+            return True
+        return False
 
     def refuse_gaps(self) -> None:
         """Refuse to be read while blocks are missing.
@@ -86,62 +96,51 @@ class Folder:
                 "again with the same out, or copy them there"
             )
 
-    # Writing
+    @contextlib.contextmanager
+    def at_work(self, told: Mapping[str, Any]) -> Iterator[bool]:
+        others = self.calls.begin(told)
+        try:
+            yield others
+        finally:
+            with contextlib.suppress(OSError):
+                self.calls.end()
 
-    def begin(self, told: Mapping[str, Any]) -> bool:
-        """Note that a call begins; returns whether others go on at the same time.
-
-        Args:
-            told: of the call.
-        """
-        return self.calls.begin(told)
-
-    def tidy(self) -> None:
-        """Remove what calls that have been killed left of blocks that they were writing."""
-        self.place.tidy(self.inside)
+    def advice(self) -> str:
+        count = len(self.blocks)
+        there = count - len(self.missing())
+        return f"{there} of {count} blocks are kept in {self.place}, and the same call goes on from them"
 
     def put(self, block: Block, content: bytes) -> None:
-        """Keep a block."""
         self.place.write(self._file(block), content)
         self.calls.alive()
-
-    def spent(self, run: int, pulls: int, seconds: float) -> None:
-        """Note how long so many pulls of a run took."""
-        self.calls.spent(run, pulls, seconds)
 
     def discard(self, block: Block) -> None:
         """Remove a block."""
         self.place.remove(self._file(block))
 
-    # Reading
-
     @contextlib.contextmanager
     def _reading(self, block: Block) -> Iterator[None]:
-        """Around all that reads a block: errors tell what is wrong with it.
-
-        Raises:
-            ValueError: if it is missing or damaged.
-        """
+        """Around all that reads a block: a `ValueError` tells whether it is missing, or what is wrong with it."""
         try:
             yield
         except FileNotFoundError:
             self.refuse_gaps()
             raise
         except Exception as error:
+            said = " ".join(str(error).split()) + " is missing" * isinstance(error, KeyError)
             raise ValueError(
                 f"{self.place}/{self._file(block)} is damaged, and is made anew where evaluate is called again with "
-                f"the same out: {_told(error):.300}"
+                f"the same out: {said:.300}"
             ) from error
 
     def check(self, block: Block) -> None:
-        """Refuse a block that is not what was written.
-
-        Raises:
-            ValueError: naming the file.
-        """
+        """Refuse a block that is not what was written, by a `ValueError` that names the file."""
         with self._reading(block):
             check_seal(self.place.read(self._file(block)))
-        self.part(block, [])
+        if self.sums:
+            self.moments(block)
+        else:
+            self.part(block, [])
 
     def part(self, block: Block, columns: Sequence[str] | None = None) -> list[Run]:
         """The rows of a block, of each of its runs.
@@ -153,37 +152,33 @@ class Folder:
         Raises:
             ValueError: if the block is missing or damaged.
         """
-        rooms = [self._rooms[i] for i in block.runs]
+        rooms = [self.rooms[i] for i in block.runs]
         names = list(rooms[0].columns) if columns is None else columns
         with self._reading(block), self.place.open(self._file(block)) as source:
             return rows_from(source, self._names[block.number], rooms, block.episodes, names)
 
     def moments(self, block: Block) -> Moments:
-        """What is known of a block, without its rows."""
-        return Moments.of(self.part(block))
+        if not self.sums:
+            return Moments.of(self.part(block))
+        with self._reading(block):
+            return moments_from(self.place.read(self._file(block)), self._names[block.number])
+
+    def merged(self, count: int | None = None) -> Moments:
+        if count is None and self.counted < len(self.blocks):
+            self.refuse_gaps()
+        return super().merged(count)
 
     def runs(self) -> list[Run]:
-        """All runs; their rows are read when they are asked for."""
-        return [StoredRun(room, self, i, self.episodes) for i, room in enumerate(self._rooms)]
-
-    def speed(self, run: int) -> tuple[int, float]:
-        """Pulls of a run and the seconds that they took, of all calls."""
-        return self.calls.speed(run)
-
-    # Ending early
+        """All runs; what they hold is read when it is asked for."""
+        kind = SummedRun if self.sums else StoredRun
+        return [kind(room, i, self) for i, room in enumerate(self.rooms)]
 
     def look(self) -> None:
         """See whether a run has ended that was to end when it is precise enough."""
-        self.awaited = True
-        if self.place.has(ENDED):
+        if self.awaited and self.place.has(ENDED):
             told = json.loads(self.place.read(ENDED))
-            self._shorten(int(told["blocks"]))
-            self.ended, self.awaited = int(told["look"]), False
-
-    def advance(self, count: int) -> list[Run]:
-        """What is known of the first blocks, without their rows."""
-        moments = self._prefix.to(count, lambda i: self.moments(self.blocks[i]))
-        return [SummedRun(room, moments, i, 0.0) for i, room in enumerate(self._rooms)]
+            super().end(int(told["blocks"]), int(told["look"]))
+            self.awaited = False
 
     def end(self, count: int, look: int) -> None:
         """Let the first blocks alone count, and remove all others."""
@@ -192,39 +187,59 @@ class Folder:
         self.place.write(ENDED, (json.dumps({"blocks": count, "look": look}) + "\n").encode())
         self.look()
 
-    def _shorten(self, count: int) -> None:
-        self.blocks = self.blocks[:count]
-        self.episodes = sum(block.episodes for block in self.blocks if 0 in block.runs)
+
+class _Columns(Mapping[str, NDArray[Any]]):
+    """The columns of a run, (episodes, C) each, read when they are first asked for."""
+
+    def __init__(self, names: Sequence[str], read: Callable[[str], NDArray[Any]]) -> None:
+        self._names, self._read, self._kept = dict.fromkeys(names), read, dict[str, NDArray[Any]]()
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._kept:
+            self._kept[name] = self._read(name)
+        return self._kept[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
-class FolderOfMoments(Folder):
-    """Blocks in a folder that hold counts and sums, and no rows."""
+class StoredRun(Run):
+    """The rows of one agent at one budget in the blocks of a folder, of which a column is read when it is asked for.
 
-    inside, form_of = SUMS, staticmethod(moments_as_bytes)
+    Args:
+        room: all but the rows. place: of the run in the plan. folder: holds them.
+    """
 
-    def moments(self, block: Block) -> Moments:
-        """What a block holds.
+    def __init__(self, room: Run, place: int, folder: Folder) -> None:
+        self.keep(room)
+        self._place, self._folder = place, folder
+        self._blocks = [block for block in folder.blocks if place in block.runs]
+        self.columns = _Columns(list(room.columns), self._column)  # type: ignore[assignment]
 
-        Raises:
-            ValueError: if the block is missing or damaged.
-        """
-        with self._reading(block):
-            return moments_from(self.place.read(self._file(block)), self._names[block.number])
+    def _parts(self, *columns: str) -> list[Run]:
+        """These columns of each block."""
+        return [self._folder.part(block, list(columns))[block.runs.index(self._place)] for block in self._blocks]
 
-    def check(self, block: Block) -> None:
-        """Refuse a block that is not what was written.
-
-        Raises:
-            ValueError: naming the file.
-        """
-        self.moments(block)
-
-    def runs(self) -> list[Run]:
-        """All that is kept, merged in the order of the blocks; read when it is asked for."""
-        return [StoredSums(room, self, i) for i, room in enumerate(self._rooms)]
+    def _column(self, name: str) -> NDArray[Any]:
+        return np.ascontiguousarray(np.concatenate([part.columns[name] for part in self._parts(name)]))
 
     @functools.cached_property
-    def merged(self) -> Moments:
-        """Of all blocks."""
-        self.refuse_gaps()
-        return self._prefix.to(len(self.blocks), lambda i: self.moments(self.blocks[i]))
+    def episodes(self) -> int:
+        """How many there are."""
+        return sum(block.episodes for block in self._blocks)
+
+    @functools.cached_property
+    def pulls(self) -> NDArray[np.float64]:  # type: ignore[override]
+        """Sums over the episodes, (C, K)."""
+        sums: NDArray[np.float64] = np.sum([part.pulls for part in self._parts()], axis=0)
+        return sums
+
+    @property
+    def seconds(self) -> float:  # type: ignore[override]
+        """Of one core, that all pulls take, by the notes of all calls; NaN where they tell nothing."""
+        return self.total * self._folder.pace(self._place)

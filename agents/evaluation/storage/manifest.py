@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bandit_envs import Task
-
-from ...core.files import SETTINGS, json_form, read_json
+from ...core.files import SETTINGS, json_form
 from ..blocks import Group
 from ..environment import make_known
 from ..rows import Run
 from .calls import CALLS
-from .folder import BLOCKS, ENDED, SUMS, Folder, FolderOfMoments
-from .places import Place, Remote, WriteError, place_of
+from .folder import BLOCKS, ENDED, SUMS, Folder
+from .places import Place, WriteError, place_of
 
 __all__ = ["RefusedError", "add_tables", "calls", "claimed", "clear", "holds", "lacking", "opened", "root_of"]
 
@@ -54,23 +49,24 @@ def claimed(
         WriteError: if it cannot be written to.
     """
     place = place_of(address)
-    folder = _folder(settings)(place, rooms, groups, episodes, root_of(identity))
+    folder = Folder(place, rooms, groups, episodes, root_of(identity), settings)
     try:
         known = place.has(SETTINGS)
     except OSError as error:
         raise WriteError(f"{place} cannot be reached: {' '.join(str(error).split()):.300}") from error
-    if not known and place.write(SETTINGS, _described(folder, rooms, identity, settings), new=True):
-        return folder
-    try:
-        there = _settings(place)
-    except (ValueError, OSError) as error:
-        raise RefusedError(str(error)) from error
-    asked = json.loads(json.dumps(identity, default=json_form))
-    if there.get("format") != FORMAT or not isinstance(there.get("identity"), dict):
-        held = "an evaluation of another form" if "runs" in there else f"{SETTINGS}, but not that of an evaluation"
-        raise RefusedError(f"{place} holds {held}: no blocks can be added to it; give another out")
-    if differing := _differences(there["identity"], asked):
-        raise RefusedError(f"{place} holds another evaluation: {'; '.join(differing)}; give another out")
+    if known or not place.write(SETTINGS, _described(folder, identity, settings), new=True):
+        try:
+            there = _settings(place)
+        except (ValueError, OSError) as error:
+            raise RefusedError(str(error)) from error
+        asked = json.loads(json.dumps(identity, default=json_form))
+        if there.get("format") != FORMAT or not isinstance(there.get("identity"), dict):
+            held = "an evaluation of another form" if "runs" in there else f"{SETTINGS}, but not that of an evaluation"
+            raise RefusedError(f"{place} holds {held}: no blocks can be added to it; give another out")
+        if differing := _differences(there["identity"], asked):
+            raise RefusedError(f"{place} holds another evaluation: {'; '.join(differing)}; give another out")
+    place.tidy(folder.inside)
+    folder.look()
     return folder
 
 
@@ -97,41 +93,27 @@ def opened(address: str | Path, trust: bool) -> tuple[Folder, dict[str, Any]] | 
     try:
         del settings["format"]
         identity, forms, groups = settings.pop("identity"), settings.pop("runs"), settings.pop("groups")
-        rooms = []
-        for form in forms:
-            task = Task.from_json(json.dumps(form["task"]), trust=trust)
-            numbers = {key: None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets")}
-            checks = numbers["budgets"] if numbers["at"] is None else numbers["at"]
-            level = bool(form.get("level", False))
-            room = Run.empty(form["agent"], task, 0, None if checks is None else checks.tolist(), level)
-            room.at, room.budgets = numbers["at"], numbers["budgets"]
-            room.lower_bound = math.nan if form["lower_bound"] is None else float(form["lower_bound"])
-            room.deterministic, room.stops = form["deterministic"], bool(form["stops"])
-            rooms.append(room)
+        rooms = [Run.described(form, trust) for form in forms]
         made = [Group(tuple(map(int, one["runs"])), int(one["size"]), int(one["last"])) for one in groups]
-        kind = _folder(settings)
-        folder = kind(place, rooms, made, int(settings["episodes"]), root_of(identity))
+        folder = Folder(place, rooms, made, int(settings["episodes"]), root_of(identity), settings)
+        folder.look()
         if settings.get("precision") is not None:
-            folder.look()
-            settings |= {"episodes": folder.episodes, "look": folder.ended}
+            count = sum(block.episodes for block in folder.blocks if 0 in block.runs)
+            settings |= {"episodes": count, "look": folder.ended}
         return folder, settings
     except Exception as error:
         raise ValueError(f"{place} holds no evaluation that this version reads: {error!r:.300}") from error
 
 
-def _folder(settings: Mapping[str, Any]) -> type[Folder]:
-    return FolderOfMoments if settings["rows"] == "none" else Folder
-
-
-def _described(folder: Folder, rooms: Sequence[Run], identity: Mapping[str, Any], settings: Mapping[str, Any]) -> bytes:
+def _described(folder: Folder, identity: Mapping[str, Any], settings: Mapping[str, Any]) -> bytes:
     """What settings.json is to hold."""
     content = {
         "format": FORMAT,
         **settings,
-        "episodes": folder.episodes,
+        "episodes": folder.planned,
         "identity": identity,
         "groups": [{"runs": group.runs, "size": group.size, "last": group.last} for group in folder.groups],
-        "runs": [{**room.describe(), "episodes": folder.episodes, "seconds": None} for room in rooms],
+        "runs": [{**room.describe(), "episodes": folder.planned, "seconds": None} for room in folder.rooms],
     }
     content = json.loads(json.dumps(content, default=json_form))
     return (json.dumps({**content, SEAL: _sealed(content)}, indent=1) + "\n").encode()
@@ -142,17 +124,16 @@ def _sealed(content: Mapping[str, Any]) -> str:
     return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
-def _settings(place: Place | Remote) -> dict[str, Any]:
+def _settings(place: Place) -> dict[str, Any]:
     """What settings.json holds.
 
     Raises:
         ValueError: if it holds no JSON object.
     """
     try:
-        found = read_json(place.root / SETTINGS) if isinstance(place, Place) else json.loads(place.read(SETTINGS))
-    except ValueError as error:
-        told = str(error) if SETTINGS in str(error) else f"{place}/{SETTINGS} is no JSON: {error}"
-        raise ValueError(_with_advice(place, told)) from None
+        found = json.loads(place.read(SETTINGS))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(_with_advice(place, f"{place}/{SETTINGS} is no JSON: {error}")) from None
     if not isinstance(found, dict):
         raise ValueError(f"{place}/{SETTINGS} must hold a JSON object, got {found!r:.80}")
     seal = found.pop(SEAL, None)
@@ -161,12 +142,12 @@ def _settings(place: Place | Remote) -> dict[str, Any]:
     return found
 
 
-def _with_advice(place: Place | Remote, told: str) -> str:
+def _with_advice(place: Place, told: str) -> str:
     after = "; where it is removed, the same evaluation goes on from the blocks in that folder"
     return told + after if _has_blocks(place) else told
 
 
-def _has_blocks(place: Place | Remote) -> bool:
+def _has_blocks(place: Place) -> bool:
     return any(place.names(inside) for inside in (BLOCKS, SUMS))
 
 

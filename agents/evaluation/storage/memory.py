@@ -1,155 +1,122 @@
-"""Blocks that are kept in memory: their rows, or counts and sums."""
+"""`Store`: where the blocks of an evaluation are kept, here in memory, and what is known of the first ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..blocks import Block
 from ..moments import Moments, SummedRun
 from ..rows import Run
 
-__all__ = ["Memory", "MemoryOfBlocks", "MemoryOfMoments", "Prefix", "moments_of"]
-
-
-def moments_of(blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[Moments]:
-    """What is kept of blocks without rows.
-
-    Args:
-        blocks: what they are.
-        parts: for each run the rows of each block.
-    """
-    return [Moments.of([rows[i] for rows in parts]) for i in range(len(blocks))]
+__all__ = ["Store"]
 
 
 def rows_of(blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[list[Run]]:
-    """The rows of blocks: of each block those of each run."""
+    """The rows of each run in each block, of what are for each run the rows of each block."""
     return [[rows[i] for rows in parts] for i in range(len(blocks))]
 
 
-class Prefix:
-    """What is kept of the first blocks, merged in their order."""
-
-    def __init__(self) -> None:
-        self.count, self._merged = 0, list[Moments]()
-
-    def to(self, count: int, moments: Callable[[int], Moments]) -> Moments:
-        """Of so many blocks, no fewer than before.
-
-        Args:
-            count: how many.
-            moments: of the block of this number.
-        """
-        while self.count < count:
-            part = moments(self.count)
-            self._merged = [self._merged[0].merged(part)] if self._merged else [part]
-            self.count += 1
-        return self._merged[0]
+def moments_of(blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[Moments]:
+    """What is kept of each block without rows, as `rows_of`."""
+    return list(map(Moments.of, rows_of(blocks, parts)))
 
 
-class Memory:
-    """Rows in memory.
-
-    Args:
-        runs: room for all rows, of each run.
-    """
-
-    form: Any = None  # blocks of one span need not be cut
-
-    def __init__(self, runs: list[Run]) -> None:
-        self._runs = runs
-
-    def has(self, block: Block) -> bool:
-        """Whether the block is there."""
-        return False
-
-    def put(self, block: Block, content: list[Run]) -> None:
-        """Keep what a block, or several neighbours that were made in one go, hold."""
-        for i, part in zip(block.runs, content, strict=True):
-            self._runs[i].put(block.first, part)
-
-    def spent(self, run: int, pulls: int, seconds: float) -> None:
-        """Note how long so many pulls of a run took."""
-        self._runs[run].seconds += seconds
-
-    def runs(self) -> list[Run]:
-        """All rows."""
-        return self._runs
-
-
-class MemoryOfBlocks(Memory):
-    """Rows in memory, of which only the first blocks may count in the end.
-
-    Args:
-        plans: makes room for so many episodes, of each run.
-        blocks: all of them.
-    """
-
-    form = staticmethod(rows_of)
-
-    def __init__(self, plans: Sequence[Callable[[int], Run]], blocks: Sequence[Block]) -> None:
-        super().__init__([room(0) for room in plans])
-        self._plans, self.blocks, self._prefix = plans, blocks, Prefix()
-        self._parts: dict[int, list[Run]] = {}
-
-    def has(self, block: Block) -> bool:
-        """Whether the block is there."""
-        return block.number in self._parts
-
-    def put(self, block: Block, content: list[Run]) -> None:
-        """Keep what a block holds."""
-        self._parts[block.number] = content
-
-    def advance(self, count: int) -> list[Run]:
-        """What is known of the first blocks, without their rows."""
-        moments = self._prefix.to(count, lambda i: Moments.of(self._parts[i]))
-        return [SummedRun(room, moments, i, room.seconds) for i, room in enumerate(self._runs)]
-
-    def end(self, count: int, look: int) -> None:
-        """Let the first blocks alone count."""
-        kept = self.blocks[:count]
-        for i, (timed, room) in enumerate(zip(self._runs, self._plans, strict=True)):
-            run = room(sum(block.episodes for block in kept))
-            run.seconds = timed.seconds
-            for block in kept:
-                run.put(block.first, self._parts[block.number][i])
-            self._runs[i] = run
-
-
-class MemoryOfMoments(Memory):
-    """Counts and sums in memory, merged in the order of the blocks.
+class Store:
+    """Blocks of an evaluation, in memory.
 
     Args:
         rooms: all but the rows, of each run.
-        blocks: all of them.
-        eager: merge blocks as soon as they are there; else when `advance` says so.
+        blocks: all of the plan.
+        sums: whether counts and sums are kept, and no rows.
+        eager: whether these are merged as soon as they are there: no block is looked at by itself.
+
+    Attributes:
+        blocks: where a run has ended early, those before its end. ended: the look at which it has.
+        form: makes the contents of blocks, given them and for each run the rows of each.
+        counted: how many of the first blocks have been merged.
     """
 
-    form = staticmethod(moments_of)
+    form: Callable[..., Sequence[Any]]
 
-    def __init__(self, rooms: list[Run], blocks: Sequence[Block], eager: bool) -> None:
-        super().__init__(rooms)
-        self.blocks, self._eager, self._prefix = blocks, eager, Prefix()
-        self._waiting: dict[int, Moments] = {}
+    def __init__(self, rooms: Sequence[Run], blocks: list[Block], sums: bool, eager: bool = False) -> None:
+        self.rooms, self.blocks, self.sums = rooms, blocks, sums
+        self.form = moments_of if sums else rows_of
+        self.ended: int | None = None
+        self.counted, self._known, self._eager = 0, list[Moments](), sums and eager
+        self._held, self._runs = dict[int, Any](), list[Run]()
+        self._pulls, self._seconds = [0] * len(rooms), [0.0] * len(rooms)
 
     def has(self, block: Block) -> bool:
         """Whether the block is there."""
-        return block.number < self._prefix.count or block.number in self._waiting
+        return block.number in self._held or self.sums and block.number < self.counted
 
-    def put(self, block: Block, content: Moments) -> None:  # type: ignore[override]
-        """Keep what a block holds."""
-        self._waiting[block.number] = content
-        while self._eager and self._prefix.count in self._waiting:
-            self.advance(self._prefix.count + 1)
+    def lacking(self, blocks: Sequence[Block]) -> list[Block]:
+        """Those of these blocks that are to be made."""
+        return list(blocks)
+
+    @contextmanager
+    def at_work(self, told: Mapping[str, Any]) -> Iterator[bool]:
+        """Around the making of blocks; tells whether others make some at the same time. `told`: of this call."""
+        yield False
+
+    def advice(self) -> str | None:
+        """How to go on where the making of blocks was interrupted, in words."""
+        return None
+
+    def put(self, block: Block, content: Any) -> None:
+        """Keep what a block holds, as `form` has made it."""
+        self._held[block.number] = content
+        while self._eager and self.counted in self._held:
+            self.merged(self.counted + 1)
+
+    def spend(self, run: int, pulls: int, seconds: float) -> None:
+        """Note how long so many pulls of a run took."""
+        self._pulls[run] += pulls
+        self._seconds[run] += seconds
+
+    def spent(self, run: int) -> tuple[int, float]:
+        """Pulls of a run that have been noted, and the seconds that they took."""
+        return self._pulls[run], self._seconds[run]
+
+    def pace(self, run: int) -> float:
+        """Seconds of one core that a pull of a run takes; NaN where nothing tells."""
+        pulls, seconds = self.spent(run)
+        return seconds / pulls if pulls else math.nan
+
+    def moments(self, block: Block) -> Moments:
+        """What is known of a block, without its rows; asked for once."""
+        held: Moments = self._held.pop(block.number) if self.sums else Moments.of(self._held[block.number])
+        return held
+
+    def merged(self, count: int | None = None) -> Moments:
+        """What is known of the first blocks, merged in their order; no fewer than before, None: of all."""
+        while self.counted < (len(self.blocks) if count is None else count):
+            part = self.moments(self.blocks[self.counted])
+            self._known = [self._known[0].merged(part) if self._known else part]
+            self.counted += 1
+        return self._known[0]
 
     def advance(self, count: int) -> list[Run]:
-        """What is known of the first blocks."""
-        moments = self._prefix.to(count, self._waiting.pop)
-        return [SummedRun(room, moments, i, room.seconds) for i, room in enumerate(self._runs)]
+        """What is known of the first blocks, by run, without their rows."""
+        runs = [SummedRun(room, i, self) for i, room in enumerate(self.rooms)]
+        for run in runs:
+            run.moments = self.merged(count)
+        return list(runs)
 
     def end(self, count: int, look: int) -> None:
-        """Let the first blocks alone count."""
+        """Let the first blocks alone count, as they were found to be enough at this look."""
+        self.blocks, self.ended = self.blocks[:count], look
 
     def runs(self) -> list[Run]:
-        """All that is kept."""
-        return self.advance(self._prefix.count)
+        """All that is kept, by run."""
+        if self.sums:
+            return self.advance(len(self.blocks))
+        if not self._runs:
+            for i, room in enumerate(self.rooms):
+                parts = [self._held[block.number][block.runs.index(i)] for block in self.blocks if i in block.runs]
+                self._runs.append(room.joined(parts, self.pace(i)))
+            self._held.clear()
+        return self._runs

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...core.optional import require
 
-__all__ = ["Place", "Remote", "WriteError", "place_of"]
+__all__ = ["Place", "WriteError", "place_of"]
 
 OBJECTS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory")  # of which a file is seen once it is complete
 
@@ -21,7 +21,7 @@ class WriteError(OSError):
     """A file cannot be written: the disk is full, or the folder does not allow it."""
 
 
-def place_of(address: str | Path) -> Place | Remote:
+def place_of(address: str | Path) -> Place:
     """The folder that an address stands for: a path, or an address of a file system as s3://bucket/folder.
 
     Raises:
@@ -30,12 +30,11 @@ def place_of(address: str | Path) -> Place | Remote:
     text = os.fspath(address)
     if "\0" in text:
         raise ValueError(f"out must be a folder, or the address of one, got {text!r:.200}")
+    fs: Any = require("pyarrow.fs", "a folder of results")
     protocol, there, path = text.partition("://")
-    if not there:
-        return Place(Path(text).expanduser())
-    if protocol == "file":
-        return Place(Path(path))
-    fs: Any = require("pyarrow.fs", f"the address {text}")
+    if not there or protocol == "file":
+        local = str(Path(path if there else text).expanduser())
+        return Place(local, fs.LocalFileSystem(use_mmap=True), local, local=True)
     try:
         system, root = fs.FileSystem.from_uri(text)
     except (ValueError, NotImplementedError):
@@ -45,129 +44,23 @@ def place_of(address: str | Path) -> Place | Remote:
         except (ValueError, OSError) as error:
             raise ValueError(f"out must be a folder, or the address of one, got {text!r}: {error}") from None
         system = fs.PyFileSystem(fs.FSSpecHandler(found))
-    return Remote(text.rstrip("/"), system, root.rstrip("/"), protocol in OBJECTS)
+    return Place(text.rstrip("/"), system, root.rstrip("/"), whole=protocol in OBJECTS)
 
 
 @dataclass(frozen=True)
 class Place:
-    """A folder of this machine.
-
-    Attributes:
-        root: its path.
-    """
-
-    root: Path
-
-    def __str__(self) -> str:
-        return str(self.root)
-
-    def names(self, folder: str = "") -> dict[str, float]:
-        """The files of a folder inside, and when each was written last."""
-        found = {}
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.root / folder) as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
-                    found[entry.name] = entry.stat().st_mtime
-        return found
-
-    def has(self, name: str) -> bool:
-        """Whether there is a file of this name."""
-        return (self.root / name).is_file()
-
-    def open(self, name: str) -> Any:
-        """A file for pyarrow to read."""
-        return require("pyarrow", "a folder of results").memory_map(str(self.root / name))
-
-    def read(self, name: str) -> bytes:
-        """The content of a file."""
-        return (self.root / name).read_bytes()
-
-    def write(self, name: str, content: bytes, new: bool = False, settled: bool = True) -> bool:
-        """Write a file, whole or not at all, whoever writes it at the same time.
-
-        Args:
-            name: of the file. content: all of it.
-            new: leave a file that is there already.
-            settled: wait until it is on the disk, so that a power cut leaves it whole, too.
-
-        Returns:
-            Whether it was written.
-
-        Raises:
-            WriteError: naming the file.
-        """
-        path = self.root / name
-        partial = path.with_name(f"{path.name}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("xb") as file:
-                file.write(content)
-                if settled:
-                    file.flush()
-                    os.fsync(file.fileno())
-            if new:
-                try:
-                    os.link(partial, path)
-                    partial.unlink()
-                except FileExistsError:
-                    partial.unlink()
-                    return False
-                except OSError:  # a file system that has no links
-                    os.replace(partial, path)
-            else:
-                os.replace(partial, path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
-            blocking = next((place for place in path.parents if place.is_file()), None)
-            why = f"{blocking} is a file, not a folder" if blocking else error.strerror or error
-            raise WriteError(f"cannot write {path}: {why}") from error
-        return True
-
-    def remove(self, name: str) -> None:
-        """Remove a file, if it is there.
-
-        Raises:
-            WriteError: naming the file.
-        """
-        try:
-            (self.root / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise WriteError(f"cannot remove {self.root / name}: {error.strerror}") from error
-
-    def tidy(self, folder: str) -> None:
-        """Remove what calls of this machine that have been killed left of files that they were writing."""
-        for name in self.names(folder):
-            _, ours, rest = name.partition(f".{socket.gethostname()}-")
-            process = rest.partition("-")[0]
-            if ours and name.endswith(".part") and process.isdecimal() and not _alive(int(process)):
-                with contextlib.suppress(OSError):  # a folder that is only read
-                    self.remove(f"{folder}/{name}")
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-@dataclass(frozen=True)
-class Remote:
-    """A folder of another file system, by pyarrow.
+    """A folder of a file system, by pyarrow.
 
     Attributes:
         address: as the user has given it. system: of pyarrow. root: the path in it.
-        whole: whether the system shows a file only once it is complete.
+        whole: whether the system shows a file only once it is complete. local: whether it is of this machine.
     """
 
     address: str
     system: Any
     root: str
-    whole: bool
+    whole: bool = False
+    local: bool = False
 
     def __str__(self) -> str:
         return self.address
@@ -178,8 +71,10 @@ class Remote:
     def names(self, folder: str = "") -> dict[str, float]:
         """The files of a folder inside, and when each was written last."""
         fs: Any = require("pyarrow.fs", "a folder of results")
-        found = self.system.get_file_info(fs.FileSelector(self._path(folder), allow_not_found=True))
-        return {one.base_name: one.mtime_ns / 1e9 if one.mtime_ns else 0.0 for one in found}
+        with contextlib.suppress(NotADirectoryError):
+            found = self.system.get_file_info(fs.FileSelector(self._path(folder), allow_not_found=True))
+            return {one.base_name: one.mtime_ns / 1e9 if one.mtime_ns else 0.0 for one in found}
+        return {}
 
     def has(self, name: str) -> bool:
         """Whether there is a file of this name."""
@@ -196,7 +91,21 @@ class Remote:
         return content
 
     def write(self, name: str, content: bytes, new: bool = False, settled: bool = True) -> bool:
-        """Write a file; see `Place.write`."""
+        """Write a file, whole or not at all, whoever writes it at the same time.
+
+        Args:
+            name: of the file. content: all of it.
+            new: leave a file that is there already.
+            settled: wait until it is on the disk, so that a power cut leaves it whole, too.
+
+        Returns:
+            Whether it was written.
+
+        Raises:
+            WriteError: naming the file.
+        """
+        if self.local:
+            return _write_here(Path(self._path(name)), content, new, settled)
         if new and self.has(name):
             return False
         path = self._path(name)
@@ -212,9 +121,63 @@ class Remote:
         return True
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
-        if self.has(name):
+        """Remove a file, if it is there.
+
+        Raises:
+            WriteError: naming the file.
+        """
+        try:
             self.system.delete_file(self._path(name))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise WriteError(f"cannot remove {self.address}/{name}: {error}") from error
 
     def tidy(self, folder: str) -> None:
-        """Nothing: who writes is on other machines."""
+        """Remove what calls of this machine that have been killed left of files that they were writing."""
+        for name in self.names(folder) if self.local else ():
+            _, ours, rest = name.partition(f".{socket.gethostname()}-")
+            process = rest.partition("-")[0]
+            if ours and name.endswith(".part") and process.isdecimal() and not _alive(int(process)):
+                with contextlib.suppress(OSError):  # a folder that is only read
+                    self.remove(f"{folder}/{name}")
+
+
+def _write_here(path: Path, content: bytes, new: bool, settled: bool) -> bool:
+    """Write a file on a disk of this machine; see `Place.write`."""
+    partial = path.with_name(f"{path.name}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("xb") as file:
+            file.write(content)
+            if settled:
+                file.flush()
+                os.fsync(file.fileno())
+        if new:
+            try:
+                os.link(partial, path)
+                partial.unlink()
+                return True
+            except FileExistsError:
+                partial.unlink()
+                return False
+            except OSError:  # a file system that has no links
+                pass
+        os.replace(partial, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        blocking = next((place for place in path.parents if place.is_file()), None)
+        why = f"{blocking} is a file, not a folder" if blocking else error.strerror or error
+        raise WriteError(f"cannot write {path}: {why}") from error
+    return True
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
