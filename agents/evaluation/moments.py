@@ -268,7 +268,8 @@ class SummedRun(Run):
     @functools.cached_property
     def moments(self) -> Moments:
         """Of all runs."""
-        return self._store.merged()
+        found: Moments = self._store.merged()
+        return found
 
     @property
     def sums(self) -> Sums:
@@ -293,7 +294,7 @@ class SummedRun(Run):
     @property
     def seconds(self) -> float:  # type: ignore[override]
         """Of one core, that all pulls take; NaN where nothing tells."""
-        return self.total * self._store.pace(self.place)
+        return self.total * float(self._store.pace(self.place))
 
     def _number(self, metric: str) -> int:
         return self.moments.names.index(metric)
