@@ -268,8 +268,8 @@ class SummedRun(Run):
     @functools.cached_property
     def moments(self) -> Moments:
         """Of all runs."""
-        merged: Moments = self._store.merged()
-        return merged
+        found: Moments = self._store.merged()
+        return found
 
     @property
     def sums(self) -> Sums:
