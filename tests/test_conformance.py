@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from typing import Any
 
@@ -13,13 +14,29 @@ import agents
 from agents import Agent
 from agents.catalogue import LEARNED
 from agents.core import ALL_PROBLEMS
-from agents.testing import CHECKS, check_agent, parametrize_with_checks
+from agents.testing import CHECKS, _run, cases_of, check_agent, parametrize_with_checks
 from bandit_envs import PROBLEMS, Bernoulli, SetProblem
 from bandit_envs.testing import check_distribution, check_problem
 
+OURS = [name for name in agents.names() if name not in LEARNED]
 
-@parametrize_with_checks([name for name in agents.names() if name not in LEARNED])
+
+@functools.cache
+def env_of(name: str) -> Any:
+    """An environment for an agent: another problem, with a budget or a delta, for each of those that solve several."""
+    cases = cases_of(name)
+    return cases[OURS.index(name) % len(cases)].env()
+
+
+@parametrize_with_checks(OURS)
 def test_agents(agent: Any, check: Any) -> None:
+    """Each on one task; the slow test has all."""
+    check(agent, env=env_of(agent))
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OURS)
+def test_agents_on_all_tasks(agent: Any, check: Any) -> None:
     check(agent)
 
 
@@ -165,8 +182,6 @@ def test_each_broken_agent_is_found_by_the_check_of_its_fault(kind: Any) -> None
         **({"delta": 0.1, "max_pulls": 60} if kind is TooSoon else {"budget": 60}),
     )
     [check] = [check for check in CHECKS if check.__name__ == BROKEN[kind]]
-    from agents.testing import _run
-
     with pytest.raises(AssertionError, match=f"{BROKEN[kind]}: .*Threshold"):
         _run(kind, check, env)
     with pytest.raises(AssertionError, match="check_"):
