@@ -310,8 +310,8 @@ def check_actions_arm(case: Case) -> None:
     """With actions="arm" the same arms are pulled, unless bulk pulls, which become repetitions, have other samples."""
     found, wanted = played(case, actions="arm"), played(case)
     if all(times == 1 for one in wanted for _, times in one.actions):
-        pulls = ([one._replace(answer=[], score=0.0) for one in way] for way in (found, wanted))
-        same(case, *pulls, "with actions='arm' and with actions='full'")
+        here, there = ([one._replace(answer=[], score=0.0) for one in way] for way in (found, wanted))
+        same(case, here, there, "with actions='arm' and with actions='full'")
 
 
 def check_repeats(case: Case) -> None:
