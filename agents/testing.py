@@ -39,7 +39,7 @@ LONGEST = 5000  # actions of an episode, after which it is given up
 RULES: tuple[dict[str, Any], ...] = ({"budget": 60}, {"delta": 0.1, "max_pulls": 300})
 # Oracles need a fixed instance.
 ARMS: tuple[dict[str, Any], ...] = ({"sampler": {"arms": 5}}, {"law": "bernoulli", "mean": [0.1, 0.3, 0.45, 0.6, 0.9]})
-# Of an agent that is right with probability .9, more than 40 of 200 answers are wrong with probability 2e-5.
+# Of an agent that is right with probability .9, more than 40 of 200 answers are wrong with probability 7e-6.
 MANY, DELTA, MOST_WRONG = 200, 0.1, 40
 
 
@@ -170,9 +170,10 @@ def cases_of(agent: Any, env: Any = None) -> list[Case]:
 _FORMS = ("actions", "observation", "render_mode", "num_envs", "vectorization_mode", "autoreset_mode", "copy")
 
 
-def _part(action: Any, e: Any) -> tuple[int, int]:
-    """The arm and the number of pulls of episode e."""
-    return (int(action["arm"][e]), int(action["times"][e])) if isinstance(action, dict) else (int(action[e]), 1)
+def _part(action: Any, e: Any = ()) -> tuple[int, int]:
+    """The arm and the number of pulls of episode e of a batch; or of an action that is of one episode."""
+    arm, times = (action["arm"], action["times"]) if isinstance(action, dict) else (action, None)
+    return int(np.asarray(arm)[e]), 1 if times is None else int(np.asarray(times)[e])
 
 
 def _left(task: Any, observation: Any) -> Any:
@@ -197,12 +198,11 @@ def _ended(one: Steps, info: Mapping[str, Any], truncated: bool) -> Steps:
     )
 
 
-def steps(case: Case, agent: Any, envs: Any, episodes: Sequence[int], forget: bool = False) -> list[Steps]:
+def steps(case: Case, agent: Any, envs: Any, episodes: Sequence[int]) -> list[Steps]:
     """Play episodes side by side through `predict`.
 
     Args:
         case: of the agent. agent: made for `envs`. envs: with a slot for each episode. episodes: their numbers.
-        forget: hand in no memory at the tenth action.
 
     Raises:
         AssertionError: for an action that the environment refuses, and an episode that does not end.
@@ -211,7 +211,7 @@ def steps(case: Case, agent: Any, envs: Any, episodes: Sequence[int], forget: bo
     observation, _ = envs.reset(seed=ROOT, options={"episode": np.array(episodes)})
     state, live, made = None, np.ones(n, bool), [Steps([], [], 0.0) for _ in range(n)]
     for count in range(LONGEST):
-        action, state = agent.predict(observation, None if forget and count == 10 else state)
+        action, state = agent.predict(observation, state)
         left = _left(task, observation)
         try:
             observation, _, terminated, truncated, info = envs.step(action)
@@ -267,8 +267,7 @@ def check_single_is_batch(case: Case) -> None:
         while not over:
             action, state = agent.predict(observation, state)
             batch = {name: np.asarray(array)[None] for name, array in observation.items()}
-            pulled = (action["arm"], action["times"]) if isinstance(action, dict) else (action, 1)
-            one.actions.extend(_pulled(task, (int(pulled[0]), int(pulled[1])), _left(task, batch)[0]))
+            one.actions.extend(_pulled(task, _part(action), _left(task, batch)[0]))
             observation, _, terminated, truncated, info = env.step(action)
             over = terminated or truncated
         alone.append(_ended(one, info, truncated))

@@ -26,6 +26,7 @@ __all__ = [
     "add",
     "assembled",
     "clear",
+    "count_pulls",
     "following",
     "planned",
     "round_rule",
@@ -61,6 +62,15 @@ class Episode(NamedTuple):
     e: Any
     seen: Any  # what all episodes have shown
     plan: Any
+
+
+@inlined
+def count_pulls(seen, e):
+    """The pulls of all arms in episode e so far."""
+    t = 0
+    for i in range(seen.pulls.shape[1]):
+        t += seen.pulls[e, i]
+    return t
 
 
 @view

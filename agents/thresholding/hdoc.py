@@ -28,7 +28,7 @@ from bandit_envs import choice, fleeting, inlined
 
 from ..core.agent import Bools, Ints, Observation
 from ..core.confidence import delta_of, scale_of
-from ..core.plan_policy import PlanPolicy, Seen, add, planned, round_rule
+from ..core.plan_policy import PlanPolicy, Seen, add, count_pulls, planned, round_rule
 
 __all__ = ["HDoC"]
 
@@ -99,10 +99,7 @@ def hdoc(ep, own, left):
     """The sampling rule: pull the arm with the largest index of those that are left."""
     seen, e, rules, arm, best, log_t = ep.seen, ep.e, own.rules, 0, -math.inf, 0.0
     if rules.sampling == 0:
-        t = 0
-        for i in range(seen.pulls.shape[1]):
-            t += seen.pulls[e, i]
-        log_t = rules.factor * math.log(float(t))
+        log_t = rules.factor * math.log(float(count_pulls(seen, e)))
     for i in range(seen.pulls.shape[1]):
         if not own.undecided[e, i]:
             continue

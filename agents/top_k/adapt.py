@@ -24,9 +24,9 @@ from bandit_envs import Deviation, Samples, choice, deviations, flag, fleeting, 
 
 from ..core.agent import Ints, Observation
 from ..core.confidence import LEAST, MOST, delta_of, tolerance_of, width_of
-from ..core.plan_policy import add, round_rule
+from ..core.plan_policy import add, count_pulls, round_rule
 from .draws import Seeds, draw, draw_evenly, uniform
-from .selection import High, SelectionMemory, TopKAgent, count_pulls, rank
+from .selection import High, SelectionMemory, TopKAgent, rank
 
 __all__ = ["Adapt", "Pi1", "Pi2", "Pi3", "direct_pulls"]
 

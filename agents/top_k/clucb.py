@@ -25,9 +25,9 @@ from bandit_envs import fleeting, inlined, part
 
 from ..core.agent import Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of
-from ..core.plan_policy import Seen, add, planned, round_rule
+from ..core.plan_policy import Seen, add, count_pulls, planned, round_rule
 from ..core.reductions import largest, sum_of
-from .selection import High, TopKAgent, count_pulls, rank, smallest
+from .selection import High, TopKAgent, rank, smallest
 
 __all__ = ["CLUCB"]
 

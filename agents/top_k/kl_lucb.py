@@ -24,8 +24,8 @@ from bandit_envs import choice, fleeting, inlined, part
 
 from ..core.agent import Ints, Observation
 from ..core.confidence import delta_of, scale_of, tolerance_of
-from ..core.plan_policy import Seen, add, round_rule
-from .selection import High, SelectionMemory, TopKAgent, count_pulls, rank
+from ..core.plan_policy import Seen, add, count_pulls, round_rule
+from .selection import High, SelectionMemory, TopKAgent, rank
 
 __all__ = ["KLLUCB", "kl", "kl_upper"]
 

@@ -21,9 +21,9 @@ import numpy as np
 from bandit_envs import Samples, at_boundary, cutoff, fleeting, inlined, integer, part
 
 from ..core.agent import Ints, Observation
-from ..core.plan_policy import add, round_rule
+from ..core.plan_policy import add, count_pulls, round_rule
 from .draws import draw, uniform
-from .selection import High, SelectionMemory, TopKAgent, count_pulls, rank
+from .selection import High, SelectionMemory, TopKAgent, rank
 
 __all__ = ["OCBAm"]
 

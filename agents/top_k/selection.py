@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import at_boundary, inlined, part
+from bandit_envs import at_boundary, part
 
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of
 from ..core.plan_policy import PlanPolicy, planned
 
-__all__ = ["High", "SelectionMemory", "TopKAgent", "count_pulls", "rank", "smallest"]
+__all__ = ["High", "SelectionMemory", "TopKAgent", "rank", "smallest"]
 
 
 class High(NamedTuple):
@@ -103,15 +103,6 @@ def settle(seen, e, high, most):
             high.between[e] = 0.5 * best + 0.5 * worst
             return
         high.inside[e, l], high.inside[e, h] = True, False
-
-
-@inlined
-def count_pulls(seen, e):
-    """The pulls of all arms in episode e so far."""
-    t = 0
-    for i in range(seen.pulls.shape[1]):
-        t += seen.pulls[e, i]
-    return t
 
 
 @dataclass

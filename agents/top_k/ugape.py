@@ -27,7 +27,7 @@ from bandit_envs import Problem, fleeting, inlined, jit, number, part
 
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import delta_of, scale_of
-from ..core.plan_policy import PlanPolicy, Seen, add, round_rule
+from ..core.plan_policy import PlanPolicy, Seen, add, count_pulls, round_rule
 from .selection import smallest
 
 __all__ = ["UGapE", "complexity"]
@@ -81,10 +81,7 @@ def width(seen, e, rules):
     """beta_i sqrt(T_i), which is the same for all arms."""
     if rules.level == 0.0:
         return math.sqrt(rules.factor)
-    t = 0
-    for i in range(seen.pulls.shape[1]):
-        t += seen.pulls[e, i]
-    return math.sqrt(rules.factor * (math.log(rules.level) + 3.0 * math.log(float(t))))
+    return math.sqrt(rules.factor * (math.log(rules.level) + 3.0 * math.log(float(count_pulls(seen, e)))))
 
 
 @part
