@@ -30,6 +30,7 @@ __all__ = ["check_distribution", "check_problem"]
 Floats = NDArray[np.float64]
 ROWS = 40  # instances on which a problem is asked
 SAMPLES, SIGMAS = 20_000, 6.0  # of an arm; a mean is farther off than so many standard errors with probability 2e-9
+BULK_PULLS, BULK = 4000, 50  # bulk pulls of an arm, and the samples of each
 SPREAD = 0.15  # relative error of a standard deviation, at most
 
 
@@ -89,13 +90,14 @@ def check_right_answer(asked: Asked) -> None:
 def check_single_is_batch(asked: Asked) -> None:
     """What is told of several instances at once is what is told of each alone."""
     p, means = asked.problem, asked.means
-    truth, answer = p.truth(means), np.asarray(p.plug_in(means))
+    together = {name: np.asarray(getattr(p, name)(means)) for name in ("margin", "truth", "plug_in")}
+    truth, answer = together["truth"], together["plug_in"]
     verdict = p.verdict(answer, truth)
     for i in range(len(means)):
-        alone = {"margin": p.margin(means[i]), "truth": p.truth(means[i]), "plug_in": p.plug_in(means[i])}
-        for name, told in (("margin", p.margin(means)), ("truth", truth), ("plug_in", answer)):
-            if not _close(alone[name], told[i]):
-                raise asked.fails(f"{name} of the means {means[i]} is {alone[name]} alone, {told[i]} among others")
+        for name, found in together.items():
+            alone = getattr(p, name)(means[i])
+            if not _close(alone, found[i]):
+                raise asked.fails(f"{name} of the means {means[i]} is {alone} alone, {found[i]} among others")
         single = p.verdict(answer[i : i + 1], truth[i : i + 1])
         for name, values in verdict.items():
             if not _close(single[name][0], values[i]):
@@ -247,15 +249,20 @@ def _samples(instance: Any, n: int, root: int = 0, times: int = 1, slots: int = 
     return np.array(made)
 
 
+def _compare(arms: Any, x: Floats, n: int) -> None:
+    """Compare averages of n samples each, (K, count) or (K, count, D), with the means and variances of the arms."""
+    for k in range(len(x)):
+        sd, found = np.sqrt(arms.variances[k] / n), (x[k].mean(axis=0), x[k].std(axis=0))
+        drawn = f"{x.shape[1]} averages of {n} samples each" if n > 1 else f"{x.shape[1]} samples"
+        if (np.abs(found[0] - arms.means[k]) > SIGMAS * sd / math.sqrt(x.shape[1]) + 1e-9).any():
+            raise AssertionError(f"arm {k} has the mean {arms.means[k]}, and {drawn} have {found[0]}")
+        if (np.abs(found[1] - sd) > SPREAD * sd + 1e-9).any():
+            raise AssertionError(f"{drawn} of arm {k} must have the standard deviation {sd}, and have {found[1]}")
+
+
 def check_moments(instance: Any) -> None:
     """Samples have the means and the standard deviations that the distribution tells."""
-    arms, x = find(instance).arms, _samples(instance, SAMPLES)
-    for k in range(len(x)):
-        sd, error = np.sqrt(arms.variances[k]), SIGMAS * np.sqrt(arms.variances[k] / SAMPLES)
-        if (np.abs(x[k].mean(axis=0) - arms.means[k]) > error + 1e-9).any():
-            raise AssertionError(f"arm {k} has the mean {arms.means[k]}, and {SAMPLES} samples {x[k].mean(axis=0)}")
-        if (np.abs(x[k].std(axis=0) - sd) > SPREAD * sd + 1e-9).any():
-            raise AssertionError(f"arm {k} has the standard deviation {sd}, and samples have {x[k].std(axis=0)}")
+    _compare(find(instance).arms, _samples(instance, SAMPLES), 1)
 
 
 def check_support(instance: Any) -> None:
@@ -271,14 +278,7 @@ def check_support(instance: Any) -> None:
 
 def check_bulk_pulls(instance: Any) -> None:
     """The average of a bulk pull of n samples has the mean of the arm, and 1 / n of its variance."""
-    arms, n = find(instance).arms, 50
-    x = _samples(instance, 4000, root=2, times=n)
-    for k in range(len(x)):
-        sd = np.sqrt(arms.variances[k] / n)
-        if (np.abs(x[k].mean(axis=0) - arms.means[k]) > SIGMAS * sd / math.sqrt(4000) + 1e-9).any():
-            raise AssertionError(f"bulk pulls of arm {k} have the mean {x[k].mean(axis=0)}, and not {arms.means[k]}")
-        if (np.abs(x[k].std(axis=0) - sd) > SPREAD * sd + 1e-9).any():
-            raise AssertionError(f"the averages of {n} samples of arm {k} have the sd {x[k].std(axis=0)}, and not {sd}")
+    _compare(find(instance).arms, _samples(instance, BULK_PULLS, root=2, times=BULK), BULK)
 
 
 def check_independence(instance: Any) -> None:
