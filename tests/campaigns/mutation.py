@@ -86,10 +86,15 @@ AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entr
 # --- which mutants ----------------------------------------------------------------------------------------------------
 
 
+def found(name: str) -> str:
+    """The path of a file of tests."""
+    return str(next((ROOT / "tests").rglob(name)).relative_to(ROOT))
+
+
 def tests_of(file: str) -> list[list[str]]:
     """The calls of pytest for a mutant of a file."""
     calls = next(calls for pattern, calls in AREAS.items() if fnmatch.fnmatch(file, pattern))
-    return [[f"tests/{one}" if one.startswith("test_") else one for one in shlex.split(call)] for call in calls]
+    return [[found(one) if one.startswith("test_") else one for one in shlex.split(call)] for call in calls]
 
 
 def of_all_areas(only: str) -> dict[str, list[Mutant]]:

@@ -411,7 +411,7 @@ def test_whose_score_is_the_share_of_arms_that_are_classified_correctly() -> Non
 def test_nobody_else_knows_a_problem_by_its_name() -> None:
     found = []
     for top in ("bandit_envs", "agents"):
-        for path in sorted((Path(__file__).parent.parent / top).rglob("*.py")):
+        for path in sorted((Path(__file__).parents[2] / top).rglob("*.py")):
             if path.parent.name in ("problems", "figures") or path.name == "papers.py":
                 continue
             for line in path.read_text().splitlines():

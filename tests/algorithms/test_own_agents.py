@@ -559,7 +559,7 @@ def test_a_struct_is_needed() -> None:
 HERE = Path(__file__).parent
 FLAT, WHOLE = (
     re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
-    for page in (HERE / "own_agents_flat.md", HERE.parent / "docs" / "own-agent.md")
+    for page in (HERE / "own_agents_flat.md", HERE.parents[1] / "docs" / "own-agent.md")
 )
 KINDS = {"BothSides": ("Threshold", {"budget": 60}), "Nearer": ("Threshold", {"budget": 400})}
 

@@ -17,7 +17,7 @@ import pytest
 import agents
 import bandit_envs
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

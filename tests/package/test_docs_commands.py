@@ -26,7 +26,7 @@ from pages import write_files
 import agents.cli.parsing as cli
 from agents import figures
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
     r"^```(?:bash|console|sh|shell|text)\n(.*?)^```|(?<=\n\n)((?:^ {4}[^\n]*\n)+)", re.MULTILINE | re.DOTALL

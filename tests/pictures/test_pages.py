@@ -408,7 +408,7 @@ def test_a_report_in_the_browser(width: int, scheme: str, browser: Any, pages: d
 
 # The documentation ----------------------------------------------------------------------------------------------------
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def shortened(value: Any) -> Any:

@@ -616,7 +616,7 @@ def test_who_reads_the_output_may_stop_reading(words):
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "agents", *words.split()]
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-STRANGER = ROOT / "tests" / "stranger"
+ROOT = Path(__file__).parents[2]
+STRANGER = ROOT / "tests" / "package" / "stranger"
 CHECKS = ["-P", str(STRANGER / "checks.py")]  # -P: the package's source beside the script is not on the path
 PAGES = {"own-agent": "agents.py", "own-problem": "far_good.py", "own-law": "triangular.py"}
 

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_session import ALL, RULES
 
 import agents
 from agents.session.fold import State, fold
@@ -24,7 +25,6 @@ from agents.session.log import ASKED, TOLD, UNDONE, Event
 from agents.session.run import Statistics
 from agents.session.setup import Setup
 from bandit_envs import PROBLEMS
-from tests.test_session import ALL, RULES
 
 pytest.importorskip("sqlalchemy")
 

@@ -23,7 +23,7 @@ COUNTS = ", which count as part of the budget"
 NEW = "new a.db --problem Threshold --threshold 0.5 --arms a b c --range 0 1 --budget 12"
 
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "session.md").read_text()
 
 

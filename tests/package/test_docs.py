@@ -24,7 +24,7 @@ from bandit_envs import PROBLEMS
 from bandit_envs.catalogue import ENVIRONMENTS
 from bandit_envs.lookup import INSTANCES
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

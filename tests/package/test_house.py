@@ -19,7 +19,7 @@ import pytest
 
 import bandit_envs
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 # The rooms of each package, each list from the ground upward. A room may import from rooms of lower lines; those of one
 # line do not know each other.

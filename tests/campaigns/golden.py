@@ -4,10 +4,10 @@ A refactoring must not change a single decision. Each row is an agent with its p
 over every arm and number of pulls chosen at every step of every episode, every answer, and the recommendations on the
 way. Everything goes through the public interface, so that modules may move.
 
-    python tests/golden.py                   play all rows and compare them with the record
-    python tests/golden.py --only st2        only rows whose key holds this text
-    python tests/golden.py --trace KEY       print what goes into the digest of one row, to be compared by `diff`
-    python tests/golden.py --write           record: only where a change of decisions is wanted
+    python tests/campaigns/golden.py              play all rows and compare them with the record
+    python tests/campaigns/golden.py --only st2   only rows whose key holds this text
+    python tests/campaigns/golden.py --trace KEY  print what goes into the digest of one row, to be compared by `diff`
+    python tests/campaigns/golden.py --write      record: only where a change of decisions is wanted
 """
 
 from __future__ import annotations

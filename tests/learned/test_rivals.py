@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 @pytest.fixture
 def rivals(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The modules of the examples, on one thread as they run."""
-    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "examples")
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples")
     import history_reader
     import learned_dpt
     import learned_icpe

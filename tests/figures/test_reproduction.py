@@ -38,7 +38,7 @@ from agents.figures.verdicts import counted, overall, scorecard
 
 ENV = "bandit_envs/Threshold-v0"
 AGENTS = {"good": "lsa", "poor": "uniform"}
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PANEL = Panel("p", ENV, {"instance": "tao2019-1"}, [50, 200], AGENTS, 60, "misclassified", "regret")
 SCORE = replace(PANEL, title="score of the same runs", metric="score")
 SWEEP = Sweep(

@@ -21,7 +21,7 @@ from bandit_envs import PureExplorationEnv
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 THRESHOLD = "bandit_envs/Threshold-v0"
 KWARGS: dict[str, Any] = {"budget": 20, "observation": "features", "instance": "sampler(arms=5)"}
 SLOTS = 3
