@@ -55,16 +55,16 @@ def test_algorithms_learn_from_beliefs(algorithm: str) -> None:
     elif algorithm == "a2c":
         model = A2C(EquivariantPolicy, vec_env())
     elif algorithm == "ppo":
-        model = PPO(EquivariantPolicy, vec_env(), n_steps=30, batch_size=60)
+        model = PPO(EquivariantPolicy, vec_env(), n_steps=30, batch_size=60, n_epochs=1)
     else:
         contrib = pytest.importorskip("sb3_contrib")
         if algorithm == "maskable-ppo":
-            model = contrib.MaskablePPO(MaskableEquivariantPolicy, vec_env(True), n_steps=30, batch_size=60)
+            model = contrib.MaskablePPO(MaskableEquivariantPolicy, vec_env(True), n_steps=30, batch_size=60, n_epochs=1)
         else:
             own["policy_kwargs"] |= {"lstm_hidden_size": 8}
             model = contrib.RecurrentPPO("MlpLstmPolicy", vec_env(), n_steps=30, batch_size=60, n_epochs=1, **own)
     before = [weight.clone() for weight in model.policy.parameters()]
-    model.learn(480)
+    model.learn(240)
     assert any(not torch.equal(a, b) for a, b in zip(before, model.policy.parameters(), strict=True))
     arms, _ = model.predict(vec_env().reset())
     assert (arms < 10).all()
@@ -73,7 +73,7 @@ def test_algorithms_learn_from_beliefs(algorithm: str) -> None:
 def test_what_a_training_chooses_itself(tmp_path: Path) -> None:
     kwargs = {"k": 2, "budget": 30}
     trained = agents.train(
-        "ppo", "TopK", steps=1000, n_steps=16, num_envs=8, held_out=50, env_kwargs=kwargs, out=tmp_path / "ppo"
+        "ppo", "TopK", steps=256, n_steps=16, num_envs=8, held_out=10, env_kwargs=kwargs, out=tmp_path / "ppo"
     )
     chosen = {"observation": "belief", "reward": "gain", "stop": False, "ranked": False}
     assert trained.card["env_kwargs"] == kwargs | chosen
@@ -81,11 +81,11 @@ def test_what_a_training_chooses_itself(tmp_path: Path) -> None:
     assert trained.card["checkpoints"][0]["steps"] == 0
     assert (tmp_path / "ppo.png").stat().st_size > 5000
     with_delta = agents.train(
-        "ppo", "TopK", steps=300, num_envs=8, held_out=20, env_kwargs={"k": 2, "delta": 0.1, "max_pulls": 40}
+        "ppo", "TopK", steps=64, num_envs=4, n_steps=8, held_out=4, env_kwargs={"k": 2, "delta": 0.1, "max_pulls": 40}
     )
     assert with_delta.card["env_kwargs"]["stop"] is True
     features = agents.train(
-        "ppo", "TopK", steps=300, num_envs=8, held_out=20, env_kwargs={**kwargs, "observation": "features"}
+        "ppo", "TopK", steps=64, num_envs=4, n_steps=8, held_out=4, env_kwargs={**kwargs, "observation": "features"}
     )
     assert features.card["env_kwargs"]["reward"] == "score"
     with pytest.raises(ValueError, match="train chooses 'actions' itself"):
@@ -95,7 +95,9 @@ def test_what_a_training_chooses_itself(tmp_path: Path) -> None:
 def test_the_start_is_kept_where_nothing_is_better() -> None:
     """With a learning rate that ruins the network."""
     kwargs = {"k": 2, "budget": 60, "stop": False}
-    trained = agents.train("ppo", "TopK", steps=4000, num_envs=8, learning_rate=3.0, held_out=400, env_kwargs=kwargs)
+    trained = agents.train(
+        "ppo", "TopK", steps=512, num_envs=8, n_steps=16, learning_rate=3.0, held_out=300, env_kwargs=kwargs
+    )
     rows = trained.card["checkpoints"]
     assert trained.card["kept"] == 0
     assert rows[0]["return"] > max(row["return"] for row in rows[1:])

@@ -22,15 +22,8 @@ import agents
 from agents.core.compile_time import CompileTime
 from agents.evaluation.expected_loss import losses
 from agents.evaluation.statistics import latest_of_the_best
-from agents.learned import Trained
 from agents.learned.checkpoints import Checkpoints
 from agents.learned.clock import Clock, FallingRate
-
-
-@pytest.fixture(scope="module")
-def tiny() -> Trained:
-    """A policy after a short training."""
-    return agents.train(**TINY)
 
 
 def test_the_kept_weights_are_those_of_the_kept_checkpoint(tiny):
@@ -75,7 +68,7 @@ def test_the_latest_of_the_best_is_kept():
 
 
 def test_time_is_kept():
-    trained = agents.train(seconds=4.0, num_envs=32, env_kwargs=FOUR, held_out=40, progress=False)
+    trained = agents.train(seconds=1.5, num_envs=32, env_kwargs=FOUR, held_out=40, progress=False)
     assert trained.card["seconds"] < 30  # loose: the machine may be busy
     assert trained.card["steps"] > 0
 
@@ -114,12 +107,13 @@ def test_curves_go_to_tensorboard(tmp_path):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # SB3 leaves its file open
 def test_a_full_disk_leaves_the_model_that_was_there(tmp_path):
     """At so many limits on files: the training fails, and names the file."""
+    short = TINY | {"steps": 64, "num_envs": 4, "n_steps": 8, "held_out": 4, "checkpoints": 1}
     model = tmp_path / "model"
-    old = weights(agents.train(**TINY, out=model))
+    old = weights(agents.train(**short, out=model))
     largest = model.with_suffix(".zip").stat().st_size  # the picture is written when the model is whole
     for left in np.random.default_rng(0).integers(0, largest, 4).tolist():
         with full_disk(left), pytest.raises(OSError, match="model"):
-            agents.train(**TINY, seed=1, out=model)
+            agents.train(**short, seed=1, out=model)
         assert {file.name for file in tmp_path.iterdir()} == {"model.json", "model.zip", "model.png"}
         kept = weights(agents.load(model))
         assert all(torch.equal(weight, kept[name]) for name, weight in old.items())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import warnings
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +30,17 @@ from bandit_envs import agent_uniforms
 ID, EPISODES = "bandit_envs/Threshold-v0", 12
 PLAIN = {"instance": {"sampler": {"arms": 4}}, "budget": 20}
 LEARNER = {**PLAIN, "stop": False, "reward": "gain"}
-MODES = [(ranked, observation) for ranked in (False, True) for observation in ("features", "belief")]
+MODES = [(False, "features"), (True, "belief")]
 
 
 def settings(ranked: bool, observation: str, **more: Any) -> dict[str, Any]:
     return {**LEARNER, "ranked": ranked, "observation": observation, **more}
+
+
+@functools.cache
+def model_of(ranked: bool, observation: str, stop: bool = False) -> Any:
+    """One model of each setting for all tests."""
+    return learned(**settings(ranked, observation, stop=stop))
 
 
 def learned(kind: Any = PPO, env: Any = None, **given: Any) -> Any:
@@ -80,7 +88,7 @@ def scores(agent: Any, env_kwargs: Any = LEARNER, **more: Any) -> Any:
 @pytest.mark.parametrize(("ranked", "observation"), MODES)
 def test_evaluate_is_a_plain_loop_over_the_models_own_environment(ranked: bool, observation: str) -> None:
     given = settings(ranked, observation)
-    model = learned(**given)
+    model = model_of(ranked, observation)
     answers, wanted, pulls = looped(model, **given)
     assert forms_of(model) == Forms("arm", observation, False, ranked)
     for kwargs in (PLAIN, LEARNER, {**PLAIN, "ranked": not ranked, "stop": True}):  # its own environment comes first
@@ -96,10 +104,12 @@ def test_evaluate_is_a_plain_loop_over_the_models_own_environment(ranked: bool, 
     assert not np.array_equal(drawn, wanted)
 
 
-@pytest.mark.parametrize(("ranked", "observation"), [(True, "belief"), (True, "features")])
+@pytest.mark.parametrize(
+    ("ranked", "observation"), [(True, "belief"), pytest.param(True, "features", marks=pytest.mark.slow)]
+)
 def test_a_model_without_environment_is_told_by_env_kwargs(tmp_path: Path, ranked: bool, observation: str) -> None:
     given = settings(ranked, observation)
-    model = learned(**given)
+    model = model_of(ranked, observation)
     wanted = looped(model, **given)[1]
     model.save(tmp_path / "model")
     bare = PPO.load(tmp_path / "model")
@@ -131,7 +141,7 @@ def test_models_of_sb3s_own_wrappers_and_of_other_kinds(observation: str) -> Non
 def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A saved model with a card, and what a plain loop says of it."""
     given = settings(True, "belief")
-    model = learned(**given)
+    model = model_of(True, "belief")
     card = {"env_id": ID, "env_kwargs": {**LEARNER, "ranked": True}}
     return Trained(model, card).save(tmp_path_factory.mktemp("saved") / "model"), looped(model, **given)
 
@@ -169,7 +179,7 @@ def test_the_command_line_plays_it_so_too(saved: tuple[Path, Any], tmp_path: Pat
 @pytest.mark.parametrize(("ranked", "observation"), MODES)
 def test_a_session_shows_what_the_environment_shows(ranked: bool, observation: str, tmp_path: Path) -> None:
     """It asks for the arms of the simulated episode, one by one, and ends with its answer."""
-    model = learned(**settings(ranked, observation))
+    model = model_of(ranked, observation)
     trace = agents.play(model, ID, env_kwargs=PLAIN, seed=3)
     session = agents.Session(model, gym.make(ID, **PLAIN), store=tmp_path / "session.db")
     for arm, sample in zip(trace.arms, trace.samples, strict=True):
@@ -182,7 +192,7 @@ def test_a_session_shows_what_the_environment_shows(ranked: bool, observation: s
 
 @pytest.mark.parametrize(("ranked", "observation"), MODES)
 def test_certified_it_pulls_the_same_arms(ranked: bool, observation: str) -> None:
-    model = learned(**settings(ranked, observation))
+    model = model_of(ranked, observation)
     wanted = agents.play(model, ID, env_kwargs=PLAIN, seed=3).arms
 
     def strict(task: Any) -> Any:
@@ -195,7 +205,7 @@ def test_handcrafted_agents_never_see_these_keywords() -> None:
     names = ["lsa", "uniform", "evidence"]
     common = {**PLAIN, "delta": 0.1}
     plain = agents.evaluate(names, ID, episodes=EPISODES, env_kwargs=common, progress=False)
-    model = learned(**settings(True, "belief"))
+    model = model_of(True, "belief")
     asked = {**common, "stop": False, "ranked": True, "reward": "gain"}
     beside = agents.evaluate([*names, model], ID, episodes=EPISODES, env_kwargs=asked, progress=False).episodes
     beside["agent"] = beside["agent"].astype(str)  # one more category
@@ -208,7 +218,7 @@ def test_handcrafted_agents_never_see_these_keywords() -> None:
 
 def test_models_with_and_without_an_action_that_stops_side_by_side() -> None:
     """The spaces tell which is which, whatever `env_kwargs` say."""
-    stops, never = learned(**{**settings(False, "features"), "stop": True}), learned(**settings(False, "features"))
+    stops, never = copy(model_of(False, "features", stop=True)), copy(model_of(False, "features"))
     for model in (stops, never):
         model.env = None
     assert [forms_of(model, {"stop": False}).stop for model in (stops, never)] == [True, False]

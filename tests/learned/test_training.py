@@ -18,7 +18,6 @@ from learning import FOUR, THRESHOLD, TINY, observations, weights
 
 import agents
 from agents.core.compile_time import CompileTime
-from agents.learned import Trained
 from agents.learned.algorithms import ALGORITHMS
 from agents.learned.clock import Clock
 from agents.learned.comparison import reference_agents
@@ -27,24 +26,18 @@ from bandit_envs import FEATURES, PROBLEMS, Problem, SetProblem, register_proble
 from bandit_envs.catalogue import ENVIRONMENTS
 
 
-@pytest.fixture(scope="module")
-def tiny() -> Trained:
-    """A policy after a short training."""
-    return agents.train(**TINY)
-
-
-@pytest.mark.parametrize("problem", ["Threshold", "AllGood", "TopK", "Feasible", "BestArm"])
+@pytest.mark.parametrize("problem", ["Threshold", "BestArm"])
 def test_training_for_a_delta_ends_and_says_where_episodes_are_cut(problem, capsys):
     """Defect: on Threshold it never ended, since neither an untrained agent nor the reference agents stop."""
-    tiny = {"steps": 512, "num_envs": 8, "held_out": 4, "checkpoints": 1}
-    trained = agents.train(env_id=problem, env_kwargs={"delta": 0.1}, progress=True, **tiny)
-    told, result = capsys.readouterr().err, trained.card["result"]
-    most = 100 * trained.model.action_space.n - 100
+    tiny = {"steps": 64, "num_envs": 4, "held_out": 2, "checkpoints": 1, "n_epochs": 1}
+    three = {"instance": {"sampler": {"arms": 3}}, "delta": 0.1}
+    trained = agents.train(env_id=problem, env_kwargs=three, progress=True, **tiny)
+    told, result, most = capsys.readouterr().err, trained.card["result"], 300
     assert f"each is cut after {most:,} pulls, 100 per arm" in told
     assert result["max_pulls"] == most
     assert all(row["total_pulls"] <= most for row in result["agents"].values())
     assert result["agents"]["uniform"] | {"truncated": 1.0, "total_pulls": most} == result["agents"]["uniform"]
-    given = agents.train(env_id=problem, env_kwargs={"delta": 0.1, "max_pulls": 40}, progress=True, **tiny)
+    given = agents.train(env_id=problem, env_kwargs={**three, "max_pulls": 40}, progress=True, **tiny)
     assert "is cut after" not in capsys.readouterr().err
     assert given.card["result"]["max_pulls"] == 40
 
@@ -113,7 +106,7 @@ def test_compiling_takes_none_of_the_time_of_a_training():
 @pytest.mark.parametrize("algorithm", ["a2c", "dqn"])
 def test_other_algorithms_run(algorithm, tmp_path):
     extra = {"learning_starts": 100} if algorithm == "dqn" else {}
-    trained = agents.train(algorithm, **TINY, **extra, out=tmp_path / algorithm)
+    trained = agents.train(algorithm, **TINY | {"steps": 320}, **extra, out=tmp_path / algorithm)
     loaded = agents.load(tmp_path / algorithm)
     assert loaded.name == trained.name == algorithm
     x = observations(4)
@@ -123,7 +116,8 @@ def test_other_algorithms_run(algorithm, tmp_path):
 @pytest.mark.parametrize("algorithm", ["maskable-ppo", "recurrent-ppo"])
 def test_baselines_of_sb3_contrib(algorithm, tmp_path):
     pytest.importorskip("sb3_contrib")
-    trained = agents.train(algorithm, **TINY, out=tmp_path / algorithm)
+    short = {"steps": 64, "num_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 1, "held_out": 4}
+    trained = agents.train(algorithm, **TINY | short, out=tmp_path / algorithm)
     loaded = agents.load(tmp_path / algorithm)
     assert type(loaded.model).__name__.lower() == algorithm.replace("-", "")
     assert loaded.name == next(iter(trained.card["result"]["agents"])) == algorithm
@@ -136,7 +130,7 @@ def test_baselines_of_sb3_contrib(algorithm, tmp_path):
 
 @pytest.mark.parametrize("row", ENVIRONMENTS.values(), ids=lambda row: row.problem)
 def test_every_problem_can_be_trained_on(row):
-    trained = agents.train(env_id=row.id, **TINY | {"env_kwargs": {"budget": 20}})
+    trained = agents.train(env_id=row.id, **TINY | {"env_kwargs": {"budget": 20}, "steps": 256, "held_out": 8})
     assert "uniform" in trained.card["result"]["agents"]
     assert not trained.stops
 
@@ -185,7 +179,7 @@ def own_problems() -> Any:
 def test_the_short_name_of_a_problem_is_that_of_its_environment(own_problems):
     """Defect: it was so on the command line only."""
     cards = [
-        agents.train(env_id=name, **TINY | {"env_kwargs": FOUR}).card
+        agents.train(env_id=name, **TINY | {"env_kwargs": FOUR, "steps": 256}).card
         for name in ("Apart", "apart", "bandit_envs/Apart-v0")
     ]
     for card in cards:
@@ -199,11 +193,12 @@ def test_the_short_name_of_a_problem_is_that_of_its_environment(own_problems):
         agents.train(env_id="Apartt", **TINY)
 
 
-@pytest.mark.parametrize("mix", [None, [{"budget": 12}, {"budget": 24}]])
-@pytest.mark.parametrize("kind", [Bare, Apart])
+@pytest.mark.parametrize(("kind", "mix"), [(Bare, None), (Apart, [{"budget": 12}, {"budget": 24}])])
 def test_a_problem_of_ones_own_can_be_trained_on(own_problems, kind, mix):
     """No agent of this package need know it: without lsa, losses are in units of uniform's."""
-    result = agents.train(env_id=f"bandit_envs/{kind.name}-v0", **TINY | {"env_kwargs": FOUR}).card["result"]
+    result = agents.train(env_id=f"bandit_envs/{kind.name}-v0", **TINY | {"env_kwargs": FOUR, "steps": 256}).card[
+        "result"
+    ]
     assert {"ppo", "untrained", "uniform"} <= set(result["agents"]) <= {"ppo", "untrained", "uniform", "lsa"}
     assert set(result["differences"]["uniform"]) == {"score", *kind.metric_names[:1]}
     evolution = {"generations": 2, "population": 4, "episodes": 20, "env_kwargs": FOUR, "progress": False}
@@ -231,16 +226,15 @@ def test_without_reference_agents_losses_are_as_they_are(monkeypatch):
 
 def test_polyhedra_can_be_trained_on():
     kwargs = {"instance": {"polyhedra": {"arms": 4, "dimensions": 2, "seed": 1}}, "budget": 12}
-    trained = agents.train(env_id="bandit_envs/Feasible-v0", **TINY | {"env_kwargs": kwargs})
+    trained = agents.train(env_id="bandit_envs/Feasible-v0", **TINY | {"env_kwargs": kwargs, "steps": 256})
     assert "ppo" in trained.card["result"]["agents"]
 
 
 def test_where_a_delta_is_asked_stopping_is_learned():
-    for env_id in (THRESHOLD, "bandit_envs/AllGood-v0"):
-        kwargs = {"instance": {"sampler": {"arms": 3}}, "delta": 0.1, "max_pulls": 40, "pull_cost": 0.02}
-        trained = agents.train(env_id=env_id, **TINY | {"steps": 30_000, "num_envs": 64, "env_kwargs": kwargs})
-        assert trained.stops
-        assert 0 < trained.card["result"]["agents"]["ppo"]["total_pulls"] < 20
+    kwargs = {"instance": {"sampler": {"arms": 3}}, "delta": 0.1, "max_pulls": 40, "pull_cost": 0.02}
+    trained = agents.train(env_id=THRESHOLD, **TINY | {"steps": 30_000, "num_envs": 64, "env_kwargs": kwargs})
+    assert trained.stops
+    assert 0 < trained.card["result"]["agents"]["ppo"]["total_pulls"] < 20
 
 
 @pytest.mark.parametrize(
@@ -276,9 +270,9 @@ def test_there_is_life():
     """In some seconds PPO learns to leave clear arms alone: 3 of 5 means are near the threshold, 2 far away."""
     means = {"choice": [0.02, 0.98, 0.4, 0.6, 0.6]}
     kwargs = {"instance": {"sampler": {"arms": 5, "mean": means}}, "budget": 60}
-    trained = agents.train(steps=60_000, num_envs=128, env_kwargs=kwargs, held_out=1000, checkpoints=2, progress=False)
+    trained = agents.train(steps=30_000, num_envs=128, env_kwargs=kwargs, held_out=500, checkpoints=1, progress=False)
     against = trained.card["result"]["differences"]["uniform"]["misclassified"]
-    assert against["high"] < 0  # 2000 held-out episodes, 95 % interval
+    assert against["high"] < 0  # 1000 held-out episodes, 95 % interval
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import io
 import json
 import pickle
 import random
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -20,7 +19,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 import torch
-from learning import FOUR, THRESHOLD, TINY, observations, untrained
+from learning import FOUR, THRESHOLD, observations, untrained
 from stable_baselines3 import PPO
 from stable_baselines3.common.buffers import RolloutBuffer
 
@@ -242,8 +241,8 @@ def test_an_evaluation_that_names_a_module_needs_trust(problem, tmp_path, monkey
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_weights_that_are_not_finite_are_refused(value, tmp_path):
-    model = agents.train(**TINY, out=tmp_path / "m")
+def test_weights_that_are_not_finite_are_refused(value, tiny_file, tmp_path):
+    model = agents.load(tiny_file)
     with torch.no_grad():
         next(iter(model.model.policy.parameters())).fill_(value)
     model.save(tmp_path / "n")
@@ -251,43 +250,31 @@ def test_weights_that_are_not_finite_are_refused(value, tmp_path):
         agents.load(tmp_path / "n")
 
 
-def test_loading_leaves_random_numbers_alone(tmp_path):
-    agents.train(**TINY, out=tmp_path / "m")
+def test_loading_leaves_random_numbers_alone(tiny_file):
     found = []
     for load in (False, True):
         torch.manual_seed(3)
         random.seed(3)
         np.random.seed(3)  # noqa: NPY002
         if load:
-            agents.load(tmp_path / "m")
+            agents.load(tiny_file)
         found.append((torch.rand(1).item(), random.random(), np.random.rand()))  # noqa: NPY002
     assert found[0] == found[1]
 
 
-def test_an_environment_that_was_named_by_its_module_is_read_with_trust(tmp_path):
+def test_an_environment_that_was_named_by_its_module_is_read_with_trust(tmp_path, monkeypatch, capsys):
     (tmp_path / "far_module.py").write_text(
         "from bandit_envs import Threshold\n\n\nclass Middle(Threshold):\n    name = 'Middle'\n"
     )
-    script = (
-        "import sys\nsys.path.insert(0, sys.argv[1])\nimport agents\nfrom agents.cli import main\n"
-        "raise SystemExit(main(sys.argv[2:]))"
-    )
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-c", script, str(tmp_path), *words]
-        return subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
-
-    out = str(tmp_path / "mid")
-    made = run(
-        "evaluate", "far_module:Middle", "--agents", "uniform", "--episodes", "4", "--budget", "20", "--out", out
-    )
-    assert made.returncode == 0, made.stderr
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    line = "evaluate far_module:Middle --agents uniform --episodes 4 --budget 20 --out mid"
+    assert main(line.split()) == 0
     assert json.loads((tmp_path / "mid" / "settings.json").read_text())["env_id"] == "far_module:Middle"
-    refused = run("plot", out)
-    assert refused.returncode != 0
-    assert "names a module" in refused.stderr
-    assert "--trust" in refused.stderr
-    drawn = run("plot", out, "--trust", "--figure", str(tmp_path / "a.svg"))
-    assert drawn.returncode == 0, drawn.stderr
-    again = run("report", out, "--trust")
-    assert again.returncode == 0, again.stderr
+    monkeypatch.delitem(sys.modules, "far_module")
+    capsys.readouterr()
+    assert main(["plot", "mid"]) != 0
+    told = capsys.readouterr().err
+    assert "names a module" in told
+    assert "--trust" in told
+    assert main(["plot", "mid", "--trust", "--figure", "a.svg"]) == main(["report", "mid", "--trust"]) == 0
