@@ -1,18 +1,16 @@
-"""Small mistakes in code: the mutants of a file, and the files whose kernels a change may concern; see `mutation`."""
+"""Small mistakes in code: the mutants of a file; see `mutation`."""
 
 from __future__ import annotations
 
 import ast
-import functools
 import hashlib
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("bandit_envs", "agents", "tests")
+PACKAGES = ("bandit_envs", "agents")
 
 OPERATORS: dict[type[ast.AST], tuple[str, tuple[str, ...]]] = {
     ast.Add: ("+", ("-",)),
@@ -194,91 +192,3 @@ def is_python(mutant: Mutant) -> bool:
     except SyntaxError:
         return False
     return True
-
-
-# --- which kernels are stale ------------------------------------------------------------------------------------------
-
-
-Place = tuple[Path, str]  # a file, and a name at its top; "" for the module itself
-
-
-@functools.cache
-def _tree(file: Path) -> ast.Module:
-    return ast.parse(file.read_text())
-
-
-@functools.cache
-def _imports(file: Path) -> dict[str, tuple[Path, str]]:
-    """{name: (the module or package that it is imported from, its name there)} of the from-imports of a file."""
-    found = {}
-    for node in ast.walk(_tree(file)):
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        base = file.parent if node.level else ROOT
-        for _ in range(node.level - 1):
-            base = base.parent
-        base = base.joinpath(*(node.module or "").split("."))
-        for name in node.names:
-            found[name.asname or name.name] = base, name.name
-    return found
-
-
-def _defined(module: Path, name: str) -> Place | None:
-    """Where a name of a module or a package is defined; None where that is none of ours."""
-    if module.with_suffix(".py").is_file():
-        file = module.with_suffix(".py")
-    elif (module / name).with_suffix(".py").is_file():
-        return (module / name).with_suffix(".py"), ""
-    else:
-        file = module / "__init__.py"
-    if not file.is_file():
-        return None
-    again = _imports(file).get(name)
-    return (file, name) if again is None or again == (module, name) else _defined(*again)
-
-
-def _named(node: ast.stmt) -> list[str]:
-    """The names that a statement at the top of a file defines."""
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return [node.name]
-    return [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
-
-
-def _uses(file: Path) -> Iterator[tuple[Place, Place]]:
-    """What each function and constant of a file uses, as pairs. Of classes, only kernels' constants could matter."""
-    own, others = {name for node in _tree(file).body for name in _named(node)}, _imports(file)
-    for node in _tree(file).body:
-        if isinstance(node, (ast.ClassDef, ast.Import, ast.ImportFrom)):
-            continue
-        for one in ast.walk(node):
-            found = None
-            if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id in others:
-                module = _defined(*others[one.value.id])
-                found = (module[0], one.attr) if module is not None and module[1] == "" else None
-            elif isinstance(one, ast.Name):
-                found = (file, one.id) if one.id in own else _defined(*others[one.id]) if one.id in others else None
-            if found is not None:
-                yield from (((file, name), found) for name in _named(node))
-
-
-@functools.cache
-def _users() -> dict[Place, set[Place]]:
-    """By which names of which files each name is used."""
-    users: dict[Place, set[Place]] = defaultdict(set)
-    for package in PACKAGES:
-        for file in (ROOT / package).rglob("*.py"):
-            for place, used in _uses(file):
-                users[used].add(place)
-    return users
-
-
-def stale(mutant: Mutant) -> list[str]:
-    """The files whose kernels a change may concern: its own, and those with a function that comes to use it."""
-    file, found = ROOT / mutant.file, set[Place]()
-    changed = [one for one in _tree(file).body if one.lineno <= mutant.line <= (one.end_lineno or 0)]
-    waiting = [(file, name) for node in changed for name in _named(node)]
-    while waiting:
-        if (place := waiting.pop()) not in found:
-            found.add(place)
-            waiting += _users().get(place, ())
-    return sorted({path.relative_to(ROOT).as_posix() for path, _ in found} | {mutant.file})
