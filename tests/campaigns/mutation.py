@@ -28,13 +28,14 @@ import itertools
 import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mutants import PACKAGES, ROOT, Mutant, is_python, mutants_of, mutated
@@ -161,7 +162,7 @@ class Copy:
                 return "no end", call[0], time.perf_counter() - begin
         told = log.read_text()
         failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", told, re.MULTILINE)
-        where = failed.group(1) if failed else f"{call[0]} (exit {code})"
+        where = failed.group(1) if failed else " ".join(call)
         return "passed" if code == 0 else "failed", where, time.perf_counter() - begin
 
     def verdict(self, mutant: Mutant) -> tuple[str, str, float]:
@@ -171,7 +172,7 @@ class Copy:
             with self.changed(mutant):
                 result, shown, seconds = self.run(waiting[0])
             whole += seconds
-            if result == "no end" or result == "failed" and self.run([shown])[0] == "passed":
+            if result == "no end" or result == "failed" and self.run(shlex.split(shown))[0] == "passed":
                 return ("caught" if result == "failed" else result), shown, whole
             if result == "passed":
                 waiting.pop(0)
@@ -184,7 +185,7 @@ class Copy:
 
     @contextlib.contextmanager
     def changed(self, mutant: Mutant) -> Iterator[None]:
-        """The copy with the change. Kernels that it concerns are compiled anew, by their stamps; the others are kept."""
+        """The copy with the change. Kernels that it concerns are compiled anew, by their stamps."""
         target, kept, own = self.place / mutant.file, self.work / "cache", self.work / "cache-of-mutant"
         original = target.read_text()
         shutil.copytree(kept, own, copy_function=os.link)  # Numba replaces files, and changes none
