@@ -7,6 +7,7 @@ users hand in, compilation of kernels, and random numbers.
 from __future__ import annotations
 
 from .arms import LAWS, Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform, register_law
+from .belief import beta_below
 from .catalogue import ENVIRONMENTS, register_problem
 from .checks import choice, errors_of, flag, install_hint, integer, integers, interval, mask, number, numbers
 from .compiled import inlined, jit, lean, part, view
@@ -40,7 +41,7 @@ from .kernels import Kernel, assemble, episode_kernel, fleeting, kernel, slot_ke
 from .lookahead import Lookahead, LookaheadModel, LookaheadRoom, Potential, relative_gains
 from .lookup import INSTANCES, register_instance
 from .naming import parse_call, unknown
-from .observations import FEATURES, beta_below
+from .observations import FEATURES
 from .playing import BLOCK, Block, Playing, Quiet, block_of_pulls, player, pull, pull_once, spend
 from .polyhedra import Polyhedra
 from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Threshold, TopK

@@ -37,10 +37,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .belief import BETA, NORMAL, Prior, posterior, prior_of, sampled, unit
+from .belief import BETA, EXACT, NORMAL, Prior, beta_below, posterior, prior_of, sampled, unit
 from .compiled import inlined, lean, part
 from .kernels import fleeting
-from .observations import EXACT, beta_below
 from .rng import normal_quantile
 
 __all__ = [

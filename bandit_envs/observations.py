@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiled import inlined, jit
+from .belief import EXACT, beta_below
+from .compiled import inlined
 from .kernels import fleeting, kernel
 
-__all__ = ["FEATURES", "beta_below", "features"]
+__all__ = ["FEATURES", "features"]
 
 TINY, HUGE = 1e-300, 1e300  # so that no feature is 0/0 or inf/inf
 
@@ -26,38 +27,6 @@ FEATURES = (
     "left",  # share of the budget left, 0 without a budget
     "horizon",  # ln(1 + pulls left per arm) / ln(1 + scale), at most 1; 0 without a budget
 )
-
-
-# Where the boundary is a mean that is known beforehand, the error of a scalar Bernoulli arm is exact under a uniform
-# prior, as its posterior is a Beta law. For more than EXACT pulls, and for all other arms, it is Phi(-z), where z is
-# the distance from the boundary, and the tolerance beyond it, in standard errors; it is 1/2 for an arm never pulled.
-EXACT = 10_000
-
-
-@jit
-def beta_below(x, a, b):
-    """P(Beta(a, b) <= x), by the continued fraction of the incomplete beta function (DLMF 8.17.22, Lentz's method)."""
-    if x <= 0.0:
-        return 0.0
-    if x >= 1.0:
-        return 1.0
-    flip = x > (a + 1.0) / (a + b + 2.0)  # the fraction converges fast on the other side
-    if flip:
-        a, b, x = b, a, 1.0 - x
-    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
-    fraction = d
-    for i in range(1, EXACT):
-        even = i * (b - i) * x / ((a + 2.0 * i - 1.0) * (a + 2.0 * i))
-        d, c = 1.0 / (1.0 + even * d), 1.0 + even / c
-        fraction *= d * c
-        odd = -(a + i) * (a + b + i) * x / ((a + 2.0 * i) * (a + 2.0 * i + 1.0))
-        d, c = 1.0 / (1.0 + odd * d), 1.0 + odd / c
-        fraction *= d * c
-        if abs(d * c - 1.0) < 1e-9:
-            break
-    below = math.exp(front) / a * fraction
-    return 1.0 - below if flip else below
 
 
 @inlined
