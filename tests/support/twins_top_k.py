@@ -205,7 +205,7 @@ def kl(p: float, q: float) -> float:
 def farthest(p: float, end: float, b: float) -> float:
     """The point between p and `end`, farthest from p, with kl(p, .) <= b."""
     near, far = p, end
-    for _ in range(60):
+    for _ in range(40):
         middle = (near + far) / 2
         near, far = (middle, far) if kl(p, middle) <= b else (near, middle)
     return near
