@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from plays import seen
 from refusals import refused
 from scipy import stats
-from twins_all_good import apt_oracle, follow, lil, lucb, play, st2, two_step, ucb
+from twins_all_good import Arms, apt_oracle, follow, lil, lucb, play, st2, two_step, ucb
 
 import agents
 from agents.core.confidence import lil_width
@@ -27,19 +28,6 @@ def task(**changes: Any) -> Task:
     parameters = {"epsilon": 0.5, "multiplicative": False, "slack": 0.0}
     plain = Task("AllGood", parameters, K=3, law="gaussian", sigma=1.0, delta=0.1, max_pulls=1000)
     return plain.replace(**changes)
-
-
-def seen(pulls: Sequence[int], mean: Sequence[float]) -> dict[str, Any]:
-    """What an agent sees of one episode after such pulls."""
-    T, m = np.array(pulls), np.array(mean, np.float64)
-    return {
-        "pulls": T,
-        "total": T * m,
-        "mean": m,
-        "variance": m * 0,
-        "remaining": np.array([-1]),
-        "public_seed": np.array([7]),
-    }
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
@@ -332,20 +320,13 @@ def test_lucb_answers_high_at_the_end_of_a_budget() -> None:
         K = case["instance"].K
         k, budget = int(g.integers(1, K)), int(g.integers(K, 3 * K))
         env: Any = gym.make(TOP_K, instance=case["instance"], k=k, epsilon=1.0, budget=budget, actions="full").unwrapped
-        arms, answer = play(env, agents.make("lucb", env, delta=0.1), env.reset(seed=episode)[0])
-        assert len(arms) == budget  # it does not stop, however large epsilon
+        mine = play(env, agents.make("lucb", env, delta=0.1), env.reset(seed=episode)[0])
+        assert len(mine[0]) == budget  # it does not stop, however large epsilon
         env.reset(seed=episode)
-        twin = lucb(K, k, 1.0, 0.1, env.task.sigma, stops=False)
-        pulled = [next(twin)]
-        m: list[list[float]] = [[] for _ in range(K)]
-        for t in range(budget):
-            x = env.step({"arm": pulled[-1], "times": 1, "answer": np.zeros(K, np.int8)})[4]["sample"]
-            m[pulled[-1]].append(float(x))
-            if t < budget - 1:
-                pulled.append(twin.send(float(x)))
-        means = [sum(x) / len(x) for x in m]
-        assert arms == pulled
-        assert answer == set(sorted(range(K), key=lambda i: (-means[i], i))[:k])
+        what = Arms(K)
+        twin = lucb(K, k, 1.0, 0.1, env.task.sigma, stops=False, arms=what)
+        high = lambda m=what.m, k=k: set(sorted(range(len(m)), key=lambda i: (-m[i], i))[:k])
+        assert mine == follow(env, twin, high)
 
 
 # --- delta -----------------------------------------------------------------------------------------------------------
@@ -404,23 +385,6 @@ def test_limit_has_teeth() -> None:
 RULES: Case = {"instance": {"law": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.1}, "epsilon": 0.25}
 STOPPING: Case = RULES | {"delta": 0.1, "max_pulls": 400}
 ROOTS, N = (11, 12, 13), 3
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_run_goes_on_without_its_memory(name: str) -> None:
-    """Every arm is pulled, and the answer is right in the end (delta is far away here)."""
-    env: Any = gym.make(ALL_GOOD, actions="full", **(STOPPING | {"max_pulls": 3000})).unwrapped
-    g, agent = np.random.default_rng(0), agents.make(name, env)
-    for _ in range(2):
-        observation, _ = env.reset(seed=None)
-        state, over = None, False
-        while not over:
-            action, state = agent.predict(observation, None if g.random() < 0.1 else state)
-            observation, _, terminated, truncated, info = env.step(action)
-            over = terminated or truncated
-        assert (observation["pulls"] > 0).all()
-        assert terminated == (name in ("st2", "two-step"))
-        assert info["correct"] or name in ("ucb", "apt-oracle")
 
 
 def test_lucb_keeps_its_round_without_its_memory() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import record, replay
+from plays import record, replay, seen
 from scipy import stats
 from twins_all_good import follow, play
 from twins_classics import hdoc, sar, sequential_halving, successive_rejects, ugape
@@ -96,27 +96,24 @@ def test_ugape_by_hand() -> None:
     2.5852, L = -.2926, -.6926, -2.1852: B_0 = 2.5852 + .2926 is the least, l = 0, u = 2 is the wider one.
     """
     task = Task("BestArm", {"epsilon": 0.0, "criterion": "exact"}, K=3, delta=0.1, max_pulls=1000)
-    seen = {"pulls": [4, 4, 1], "mean": [0.9, 0.5, 0.2], "total": [3.6, 2.0, 0.2], "variance": [0.0] * 3}
-    observation = {key: np.array(value) for key, value in seen.items()}
-    observation |= {"remaining": np.array([-1]), "public_seed": np.array([7])}
+    observation = seen([4, 4, 1], [0.9, 0.5, 0.2])
     agent = agents.make("ugape", task.replace(actions="arm"))
     assert agent.predict(observation)[0] == 2
     assert agent.recommend(observation).tolist() == [True, False, False]
-    many = observation | {"pulls": np.array([400, 400, 1000]), "total": np.array([360.0, 200.0, 200.0])}
-    assert agent.predict(many)[0] == 3  # beta = sqrt(ln(12 * 1800^3 / .1) / 2 / 400) = .1852: U_1 = .685 < L_0 = .715
+    assert (
+        agent.predict(seen([400, 400, 1000], [0.9, 0.5, 0.2]))[0] == 3
+    )  # beta = sqrt(ln(12 * 1800^3 / .1) / 2 / 400) = .1852: U_1 = .685 < L_0 = .715
 
 
 def test_hdoc_by_hand() -> None:
     """K = 2, delta .1, W = 1, N = 40: C = sqrt(ln(4 * 2 * 1600 / .1) / 80) = .3834; N = 90: .2773."""
     task = Task("Threshold", {"threshold": 0.5, "tolerance": 0.0}, K=2, delta=0.1, max_pulls=1000, actions="arm")
-    rest = {"variance": np.zeros(2), "remaining": np.array([-1]), "public_seed": np.array([7])}
 
     def next_arm(pulls: list[int], mean: list[float], sampling: str, tolerance: float = 0.0) -> int:
-        T, m = np.array(pulls), np.array(mean)
         agent = agents.make(
             "hdoc", task.replace(parameters={"threshold": 0.5, "tolerance": tolerance}), sampling=sampling
         )
-        return int(agent.predict({"pulls": T, "mean": m, "total": T * m, **rest})[0])
+        return int(agent.predict(seen(pulls, mean))[0])
 
     for sampling in SAMPLING:
         assert next_arm([40, 90], [0.88, 0.2], sampling) == 0  # .88 - .3834 < .5; .2 + .2773 < .5: 1 is deleted

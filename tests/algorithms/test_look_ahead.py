@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from plays import seen
 from scipy import stats
 from twins_lookahead import Slow
 
@@ -36,11 +37,9 @@ EPISODES, BUDGET = 6, 14
 
 def chosen(task: Task, pulls: list[int], total: list[float]) -> int:
     """The arm that the agent pulls in this state, without a memory."""
-    T, x = np.array(pulls), np.array(total)
-    mean = x / np.maximum(T, 1)
-    seen = {"pulls": T, "total": x, "mean": mean, "variance": mean * (1 - mean)}
-    rest = {"remaining": np.array([(task.budget or -1) - T.sum()]), "public_seed": np.array([1])}
-    return int(agents.make("look-ahead", task).predict(seen | rest)[0])
+    mean = np.array(total) / np.maximum(pulls, 1)
+    left = (task.budget or -1) - sum(pulls)
+    return int(agents.make("look-ahead", task).predict(seen(pulls, mean, mean * (1 - mean), left))[0])
 
 
 def test_by_hand() -> None:
@@ -61,12 +60,7 @@ def test_by_hand() -> None:
 def test_it_is_the_slow_twin(case: str) -> None:
     problem, kwargs = CASES[case]
     envs: Any = gym.make_vec(
-        f"bandit_envs/{problem}-v0",
-        EPISODES,
-        autoreset_mode="Disabled",
-        budget=BUDGET,
-        actions="full",
-        **kwargs,
+        f"bandit_envs/{problem}-v0", EPISODES, autoreset_mode="Disabled", budget=BUDGET, actions="full", **kwargs
     )
     agent, state, task = agents.make("look-ahead", envs), None, envs.unwrapped.task
     observation, _ = envs.reset(seed=3)

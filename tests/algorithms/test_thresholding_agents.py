@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from plays import seen
 from refusals import refused
 from rollouts import forgetful
 from scipy import stats
@@ -34,13 +35,6 @@ Case = dict[str, Any]
 def task(**changes: Any) -> Task:
     """A thresholding task at 1/2 with 3 Bernoulli arms and 10 pulls."""
     return Task("Threshold", {"threshold": 0.5, "tolerance": 0.0}, K=3, budget=10).replace(**changes)
-
-
-def seen(pulls: list[int], mean: list[float], budget: int = 10, public_seed: int = 7) -> dict[str, Any]:
-    """What an agent sees of one episode after such pulls."""
-    T, m = np.array(pulls), np.array(mean)
-    left, word = np.array([budget - T.sum()]), np.array([public_seed])
-    return {"pulls": T, "total": T * m, "mean": m, "variance": m * 0, "remaining": left, "public_seed": word}
 
 
 def needs(name: str) -> dict[str, Any]:
@@ -202,9 +196,17 @@ def test_plug_in_answer(name: str) -> None:
 
 def test_uniform_goes_round() -> None:
     agent = make("uniform")
-    assert [agent.predict(seen([t, 0, 0], [0, 0, 0]))[0]["arm"] for t in range(7)] == [0, 1, 2, 0, 1, 2, 0]
+    assert [agent.predict(seen([t, 0, 0], [0] * 3, remaining=10 - t))[0]["arm"] for t in range(7)] == [
+        0,
+        1,
+        2,
+        0,
+        1,
+        2,
+        0,
+    ]
     free = make("uniform", task(budget=None, max_pulls=9))
-    assert [free.predict(seen([t, 1, 0], [0, 0, 0], t))[0]["arm"] for t in range(4)] == [1, 2, 0, 1]
+    assert [free.predict(seen([t, 1, 0], [0, 0, 0]))[0]["arm"] for t in range(4)] == [1, 2, 0, 1]
 
 
 # --- against the twins -----------------------------------------------------------------------------------------------
@@ -401,20 +403,6 @@ def test_memory_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
     forgetful(envs, agents.make(name, envs, **needs(name)), 9 * arms)  # over two ends and fresh starts
 
 
-@pytest.mark.parametrize("name", ["lsa", "random"])
-def test_episode_start_and_deterministic_do_not_matter(name: str) -> None:
-    envs = vector("arm")
-    agent = agents.make(name, envs)
-    g = np.random.default_rng(0)
-    observation, _ = envs.reset(seed=3)
-    a = b = None
-    for _ in range(T + 5):
-        arms, a = agent.predict(observation, a)
-        others, b = agent.predict(observation, b, g.random(N) < 0.5, deterministic=bool(g.random() < 0.5))
-        assert arms.tolist() == others.tolist()
-        observation, *_ = envs.step(arms)
-
-
 def test_random_is_a_function_of_the_episode_and_its_seed() -> None:
     def pulls(slots: int, seed: int, root: int = 5) -> list[list[int]]:
         envs = vector("arm", slots)
@@ -473,12 +461,12 @@ def slots_of(name: str, **kwargs: Any) -> Any:
     return gym.make_vec(env_id, num_envs=3, **rules | {"actions": "full"} | kwargs)
 
 
-def plain_loop(name: str, actions: str) -> Played:
+def plain_loop(name: str) -> Played:
     """A Gymnasium loop over single environments."""
     played: Played = {}
     env_id, rules = PLAYED[name]
     for root in ROOTS:
-        env = gym.make(env_id, actions=actions, **rules)
+        env = gym.make(env_id, actions="full", **rules)
         agent = agents.make(name, env)
         for e in range(EPISODES):
             observation, _ = env.reset(seed=root if e == 0 else None)
@@ -524,7 +512,7 @@ def agree(one: Played, other: Played) -> bool:
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_the_same_decisions_in_every_loop(name: str) -> None:
-    expected = plain_loop(name, "full")
+    expected = plain_loop(name)
     assert len(expected) == len(ROOTS) * EPISODES
     assert agree(vector_loop(name, slots_of(name)), expected)
     assert agree(vector_loop(name, slots_of(name, autoreset_mode=AutoresetMode.SAME_STEP)), expected)
@@ -534,32 +522,6 @@ def test_the_same_decisions_in_every_loop(name: str) -> None:
     if name == "lsa":
         single = SyncVectorEnv([lambda: gym.make(THRESHOLD, actions="full", **PAPER)] * 3)
         assert vector_loop(name, single) == expected
-
-
-@pytest.mark.parametrize("name", ["lsa", "opt-kg"])
-def test_the_same_decisions_with_arm_actions_and_in_sb3(name: str) -> None:
-    """The plug-in answer is what counts here, also for Opt-KG, whose own differs."""
-    pytest.importorskip("stable_baselines3")
-    from stable_baselines3.common.evaluation import evaluate_policy
-    from stable_baselines3.common.vec_env import DummyVecEnv
-
-    expected = plain_loop(name, "arm")
-    assert {word: pulls for word, (pulls, _) in plain_loop(name, "full").items()} == {
-        word: pulls for word, (pulls, _) in expected.items()
-    }
-    assert vector_loop(name, vector("arm", slots=3)) == expected
-    venv = DummyVecEnv([lambda: gym.make(THRESHOLD, actions="arm", **PAPER)] * 3)
-    venv.seed(ROOTS[0])
-    played: Played = {}
-
-    def note(inner: dict[str, Any], _: Any) -> None:
-        if inner["done"]:
-            ended(played, inner["info"]["terminal_observation"], inner["info"]["answer"])
-
-    agent: Any = agents.make(name, venv)
-    _, lengths = evaluate_policy(agent, venv, n_eval_episodes=9, warn=False, callback=note, return_episode_rewards=True)
-    assert lengths == [T] * 9
-    assert played == expected
 
 
 # --- make ------------------------------------------------------------------------------------------------------------
@@ -659,15 +621,6 @@ def test_regret_of_lsa() -> None:
 # --- static allocation by the true margins ----------------------------------------------------------------------------
 
 
-def static_twin(margins: Sequence[float], T: int) -> list[int]:
-    """Katz-Samuels & Scott 2018, Proposition 1, at every time: the arm with the least T_i D_i^2, the lowest of them."""
-    pulls, arms = [0] * len(margins), []
-    for _ in range(T):
-        arms.append(min(range(len(margins)), key=lambda i: (pulls[i] * margins[i] ** 2, i)))
-        pulls[arms[-1]] += 1
-    return arms
-
-
 def pulled_by(agent: Any, env: Any) -> tuple[list[int], dict[str, Any]]:
     """Its pulls in episode 0, and the information at the end."""
     (observation, info), state, arms, over = env.reset(seed=0), None, [], False
@@ -695,62 +648,62 @@ def test_static_by_hand() -> None:
     assert agents.make("static", near).squares.tolist() == [25 / 64, 4 / 64, 9 / 64]
 
 
-@pytest.mark.parametrize("problem", ["Threshold", "Feasible"])
-def test_static_is_its_twin_and_keeps_the_proportions(problem: str) -> None:
-    """The same pulls on 30 random instances of each problem; T_i <= 1 + (t - 1) D_i^-2 / H at all times."""
+@pytest.mark.parametrize(
+    ("name", "problem"), [("static", "Threshold"), ("static", "Feasible"), ("offline", "Threshold")]
+)
+def test_it_is_its_twin_and_keeps_the_proportions(name: str, problem: str) -> None:
+    """The arm with the least index, the lowest of them, on 30 random instances.
+
+    static: Katz-Samuels & Scott 2018, Proposition 1, at every time: T_i D_i^2; then T_i <= 1 + (t - 1) D_i^-2 / H.
+    offline: Tao et al. 2019, section 3, for samples in [0, 1], sigma 1/2: T_i D_i^2 + ln(1 / D_i); then all indices
+    are within a pull's step.
+    """
     g = np.random.default_rng(5)
     for _ in range(30):
         K, D = int(g.integers(2, 12)), 1 if problem == "Threshold" else int(g.integers(1, 4))
-        rules: dict[str, Any] = {"tolerance": float(g.choice([0.0, 0.1])), "budget": int(g.integers(1, 150))}
+        sd, rules = float(g.choice([0.2, 0.5, 2.0])), {"budget": int(g.integers(1, 150))}
+        if name == "static":
+            rules["tolerance"] = float(g.choice([0.0, 0.1]))
         if problem == "Threshold":
             rules["threshold"] = 0.1
         else:
             rules |= {"A": g.normal(size=(2, D)).tolist(), "b": [0.3, 0.6]}
         means = g.normal(0, 1, (K, D)) if D > 1 else g.normal(0, 1, K)
-        env: Any = gym.make(f"bandit_envs/{problem}-v0", instance=Instance(Gaussian(means, 0.5)), **rules)
-        margins = (np.abs(env.unwrapped.problem.margin(means)) + rules["tolerance"]).tolist()
-        pulls, _ = pulled_by(agents.make("static", env), env)
-        assert pulls == static_twin(margins, rules["budget"])
-        share = np.array(margins) ** -2.0
-        counts = np.cumsum(np.eye(K)[pulls], axis=0)
-        t = np.arange(len(pulls))[:, None]  # pulls before each
-        assert (counts <= 1 + t * share / share.sum() + 1e-9).all()
+        env: Any = gym.make(f"bandit_envs/{problem}-v0", instance=Instance(Gaussian(means, sd)), **rules)
+        gaps = np.abs(env.unwrapped.problem.margin(means)) + rules.get("tolerance", 0.0)
+        start = 4 * sd**2 * np.log(1 / gaps) if name == "offline" else 0 * gaps
+        wanted, counts = [], np.zeros(K)
+        for _ in range(rules["budget"]):
+            wanted.append(int((counts * gaps**2 + start).argmin()))
+            counts[wanted[-1]] += 1
+        pulls, _ = pulled_by(agents.make(name, env), env)
+        assert pulls == wanted
+        if name == "static":
+            share, before = gaps**-2.0, np.arange(len(pulls))[:, None]
+            assert (np.cumsum(np.eye(K)[pulls], axis=0) <= 1 + before * share / share.sum() + 1e-9).all()
+        else:
+            index, pulled = counts * gaps**2 + start, counts > 0
+            assert (index[pulled] - gaps[pulled] ** 2 <= index.min() + 1e-9).all()
 
 
-def test_static_needs_the_truth_of_each_place() -> None:
+@pytest.mark.parametrize("name", ["static", "offline"])
+def test_it_needs_the_truth_of_each_place(name: str) -> None:
     arms = {"law": "bernoulli", "mean": [0.9, 0.2, 0.6]}
-    env_id = "bandit_envs/Threshold-v0"
-    made = agents.make("static", gym.make_vec(env_id, 2, instance=arms, budget=30))
-    assert made.squares == pytest.approx(np.array([0.4, 0.3, 0.1]) ** 2)
-    several = gym.make_vec(env_id, 2, vectorization_mode="sync", instance=arms, budget=30)
-    assert agents.make("static", several).squares == pytest.approx(made.squares)
+    for form in ({}, {"vectorization_mode": "sync"}):
+        made = agents.make(name, gym.make_vec(THRESHOLD, 2, instance=arms, budget=30, **form))
+        assert made.squares == pytest.approx(np.array([0.4, 0.3, 0.1]) ** 2)
+        assert name == "static" or made.logs == pytest.approx(np.log([1 / 0.4, 1 / 0.3, 1 / 0.1]))
     for kwargs in ({"instance": arms, "shuffle_arms": True}, {"instance": "sampler(arms=3)"}):
         for envs in (
-            gym.make(env_id, budget=30, **kwargs),
-            gym.make_vec(env_id, 2, budget=30, **kwargs),
-            gym.make_vec(env_id, 2, vectorization_mode="sync", budget=30, **kwargs),
+            gym.make(THRESHOLD, budget=30, **kwargs),
+            gym.make_vec(THRESHOLD, 2, budget=30, **kwargs),
+            gym.make_vec(THRESHOLD, 2, vectorization_mode="sync", budget=30, **kwargs),
         ):
-            with refused("static", "margins="):
-                agents.make("static", envs)
-            assert agents.make("static(margins=[1, 2, 3])", envs).squares.tolist() == [1, 4, 9]
-    rows = [
-        agents.evaluate("static", env_id, episodes=20, batch=size, env_kwargs={"instance": arms, "budget": 30})
-        for size in (20, 7)
-    ]
-    assert rows[0].episodes.equals(rows[1].episodes)
-
-
-# --- the offline algorithm --------------------------------------------------------------------------------------------
-
-
-def offline_twin(gaps: Sequence[float], T: int, sigma: float) -> list[int]:
-    """Tao et al. 2019, section 3: the arm with the least T_i D_i^2 + ln(1 / D_i), for samples in [0, 1], sigma 1/2."""
-    pulls, arms = [0] * len(gaps), []
-    for _ in range(T):
-        index = [n * gap**2 + 4 * sigma**2 * math.log(1 / gap) for n, gap in zip(pulls, gaps, strict=True)]
-        arms.append(index.index(min(index)))
-        pulls[arms[-1]] += 1
-    return arms
+            with refused(name, "margins="):
+                agents.make(name, envs)
+            assert agents.make(f"{name}(margins=[1, 2, 3])", envs).squares.tolist() == [1, 4, 9]
+    with refused(name, "same order"):
+        agents.evaluate(made, THRESHOLD, episodes=2, env_kwargs={"instance": arms, "shuffle_arms": True, "budget": 30})
 
 
 def test_offline_by_hand() -> None:
@@ -768,22 +721,6 @@ def test_offline_by_hand() -> None:
     double = {"law": "gaussian", "mean": [2.0, 0.5], "sd": 1.0}
     env = gym.make(THRESHOLD, instance=double, threshold=1.0, budget=10)
     assert pulled_by(agents.make("offline", env), env)[0] == pulls
-
-
-def test_offline_is_its_twin() -> None:
-    """The same pulls on 40 random instances; where every arm has been pulled, all indices are within a pull's step."""
-    g = np.random.default_rng(6)
-    for _ in range(40):
-        K, sd, budget = int(g.integers(2, 12)), float(g.choice([0.2, 0.5, 2.0])), int(g.integers(1, 150))
-        means = g.normal(0, 1, K)
-        env: Any = gym.make(THRESHOLD, instance=Instance(Gaussian(means, sd)), threshold=0.1, budget=budget)
-        gaps = np.abs(env.unwrapped.problem.margin(means))
-        pulls, _ = pulled_by(agents.make("offline", env), env)
-        assert pulls == offline_twin(gaps.tolist(), budget, sd)
-        counts = np.bincount(pulls, minlength=K)
-        index = counts * gaps**2 + 4 * sd**2 * np.log(1 / gaps)
-        pulled = counts > 0
-        assert (index[pulled] - gaps[pulled] ** 2 <= index.min() + 1e-9).all()
 
 
 def test_offline_errs_as_often_as_the_binomial_law_says() -> None:
@@ -808,15 +745,3 @@ def test_offline_errs_as_often_as_the_binomial_law_says() -> None:
     limit = stats.norm.isf(0.5e-6) * math.sqrt(variance / episodes)
     assert abs(errors - mean) < limit
     assert abs(errors - expected("static")[0]) > 3 * limit
-
-
-def test_offline_needs_the_truth_of_each_place() -> None:
-    arms = {"law": "bernoulli", "mean": [0.9, 0.2, 0.6]}
-    made = agents.make("offline", gym.make_vec(THRESHOLD, 2, instance=arms, budget=30))
-    assert made.squares == pytest.approx(np.array([0.4, 0.3, 0.1]) ** 2)
-    assert made.logs == pytest.approx(np.log([1 / 0.4, 1 / 0.3, 1 / 0.1]))
-    for kwargs in ({"instance": arms, "shuffle_arms": True}, {"instance": "sampler(arms=3)"}):
-        with refused("offline", "margins="):
-            agents.make("offline", gym.make(THRESHOLD, budget=30, **kwargs))
-    with refused("offline", "same order"):
-        agents.evaluate(made, THRESHOLD, episodes=2, env_kwargs={"instance": arms, "shuffle_arms": True, "budget": 30})

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -14,6 +12,19 @@ import agents
 
 Twin = Generator["tuple[int, int]", float, "set[int]"]  # yields (arm, times), is sent the average of these samples
 Play = tuple[list[tuple[int, int]], list[float], "set[int] | None"]
+
+
+def seen(
+    pulls: Sequence[int],
+    mean: Sequence[float],
+    variance: Sequence[float] | float = 0.0,
+    remaining: int = -1,
+    public: int = 7,
+) -> dict[str, Any]:
+    """What an agent sees of one episode after such pulls."""
+    T, m = np.array(pulls), np.array(mean, np.float64)
+    statistics = {"pulls": T, "total": T * m, "mean": m, "variance": np.array(variance) + 0 * m}
+    return statistics | {"remaining": np.array([remaining]), "public_seed": np.array([public])}
 
 
 def record(name: str, env_id: str, episodes: int, seed: int = 0, **kwargs: Any) -> tuple[Any, list[Play]]:
@@ -65,17 +76,3 @@ def singly(twin: Twin) -> Twin:
             arm, times = twin.send(total / times)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
-
-
-def copies_decide_alike(agent: Any, envs: Any, steps: int) -> None:
-    """Copies and pickles of an agent and its memory, made on the way, decide as they would; a pickle goes on."""
-    observation, _ = envs.reset(seed=4)
-    state = None
-    for t in range(steps):
-        others = [copy.deepcopy((agent, state)), pickle.loads(pickle.dumps((agent, state)))] if t % 20 == 10 else []
-        ahead = [one.predict(observation, memory) for one, memory in others]
-        arms, state = agent.predict(observation, state)
-        assert all(action.tolist() == arms.tolist() for action, _ in ahead)
-        if ahead:
-            agent, state = others[1][0], ahead[1][1]
-        observation, *_ = envs.step(arms)

@@ -7,7 +7,7 @@ agent and a twin play the same episode, which may be cut short.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -146,9 +146,18 @@ def apt_oracle(K: int, budget: int, threshold: float) -> Twin:
     return {i for i in range(K) if arms.T[i] and arms.m[i] > threshold}
 
 
-def lucb(K: int, k: int, epsilon: float, delta: float, sigma: float, stops: bool, c: float | None = None) -> Twin:
+def lucb(
+    K: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    sigma: float,
+    stops: bool,
+    c: float | None = None,
+    arms: Arms | None = None,
+) -> Twin:
     """Kalyanakrishnan et al. 2012; with c: the widths and running bounds of Mason et al. 2020."""
-    arms, low, high = Arms(K), [-INF] * K, [INF] * K
+    arms, low, high = arms or Arms(K), [-INF] * K, [INF] * K
     every, t = list(range(K)), 1
     for i in every:
         arms.add(i, (yield i))
@@ -172,18 +181,22 @@ def lucb(K: int, k: int, epsilon: float, delta: float, sigma: float, stops: bool
 # --- episodes -------------------------------------------------------------------------------------------------------
 
 
-def follow(env: Any, twin: Twin) -> tuple[list[int], set[int] | None]:
-    """The arms that the twin pulls in the episode that has begun, and its answer; None where it was cut short."""
+def follow(env: Any, twin: Twin, spent: Callable[[], set[int]] | None = None) -> tuple[list[int], set[int] | None]:
+    """The arms that the twin pulls in the episode that has begun, and its answer; None where it was cut short.
+
+    spent: the answer of a twin that does not know of a budget, at its end.
+    """
     arms: list[int] = []
-    unread = np.zeros(env.task.K, np.int8)
+    unread = np.zeros(env.unwrapped.task.K, np.int8)
     try:
         arm = next(twin)
-        while True:
+        while spent is None or len(arms) != env.task.budget:
             arms.append(arm)
             *_, truncated, info = env.step({"arm": arm, "times": 1, "answer": unread})
             if truncated:
                 return arms, None
             arm = twin.send(info["sample"])
+        return arms, spent()
     except StopIteration as stop:
         return arms, stop.value
 
