@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import record, replay, seen
+from plays import as_twins, record, seen
 from scipy import stats
 from twins_all_good import follow, play
 from twins_classics import hdoc, sar, sequential_halving, successive_rejects, ugape
@@ -131,18 +131,13 @@ def test_hdoc_by_hand() -> None:
 @pytest.mark.parametrize("n", [2, 3, 7, 12])
 def test_rejects_and_halving_are_their_twins(law: str, n: int) -> None:
     for budget in (n + 1, 60, 333):
-        agent, plays = record("successive-rejects", BEST_ARM, 12, instance=sampler(law, n), budget=budget)
-        for pulls, samples, answer in plays:
-            assert replay(successive_rejects(n, budget), samples) == (pulls, answer)
+        rules: Case = {"instance": sampler(law, n), "budget": budget}
+        as_twins(lambda _, T=budget: successive_rejects(n, T), "successive-rejects", BEST_ARM, 12, **rules)
         for k in {1, n // 2, n - 1}:
-            agent, plays = record("successive-rejects", TOP_K, 12, instance=sampler(law, n), budget=budget, k=k)
-            for pulls, samples, answer in plays:
-                assert replay(sar(n, k, budget), samples) == (pulls, answer)
+            as_twins(lambda _, k=k, T=budget: sar(n, k, T), "successive-rejects", TOP_K, 12, k=k, **rules)
         for reuse in (False, True) if budget >= 60 else ():
-            name = f"sequential-halving(reuse={reuse})"
-            agent, plays = record(name, BEST_ARM, 12, instance=sampler(law, n), budget=budget)
-            for pulls, samples, answer in plays:
-                assert replay(sequential_halving(n, budget, reuse), samples) == (pulls, answer)
+            twin = lambda _, T=budget, reuse=reuse: sequential_halving(n, T, reuse)
+            as_twins(twin, f"sequential-halving(reuse={reuse})", BEST_ARM, 12, **rules)
 
 
 def compare(env: Any, agent: Any, twin: Twin, seed: int, episode: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import Twin, record, replay, seen
+from plays import Twin, as_twins, record, right_when_begun_anew, seen
 from scipy import stats
 from twins_elimination import best_arm, east, fareast, uniform_elimination
 
@@ -114,33 +114,24 @@ def test_schedule_of_fareast() -> None:
 # --- the twins -------------------------------------------------------------------------------------------------------
 
 
-def compare(name: str, env_id: str, episodes: int, ended: int, **kwargs: Any) -> None:
-    """The agent and its twin pull the same arms as often and answer the same; at least `ended` episodes end."""
-    agent, plays = record(name, env_id, episodes, **kwargs)
-    assert sum(answer is not None for *_, answer in plays) >= ended
-    for pulls, samples, answer in plays:
-        assert replay(twin_of(agent), samples) == (pulls, answer)
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["east", "uniform-elimination"])
 def test_twins_of_the_eliminations(name: str, mode: str) -> None:
-    compare(name, ALL_GOOD, 30, 25, instance=noisy(), max_pulls=6000, **MODES[mode])
-    compare(name, ALL_GOOD, 8, 0, instance=noisy("bernoulli", 4), max_pulls=1000, **MODES[mode])  # with ties
+    as_twins(twin_of, name, ALL_GOOD, 30, 25, instance=noisy(), max_pulls=6000, **MODES[mode])
+    as_twins(twin_of, name, ALL_GOOD, 8, 0, instance=noisy("bernoulli", 4), max_pulls=1000, **MODES[mode])  # with ties
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", FAREASTS)
 def test_twins_of_fareast(name: str, mode: str) -> None:
-    compare(name, ALL_GOOD, 20, 15, instance=noisy(spread=0.05), max_pulls=3000, **MODES[mode])
-    compare(name, ALL_GOOD, 3, 0, instance=noisy("bernoulli", 4), max_pulls=5000, **MODES[mode])
+    as_twins(twin_of, name, ALL_GOOD, 20, 15, instance=noisy(spread=0.05), max_pulls=3000, **MODES[mode])
+    as_twins(twin_of, name, ALL_GOOD, 3, 0, instance=noisy("bernoulli", 4), max_pulls=5000, **MODES[mode])
 
 
 @pytest.mark.parametrize(("law", "arms"), [("gaussian", 7), ("bernoulli", 4), ("bernoulli", 2)])
 def test_twins_of_median_elimination(law: str, arms: int) -> None:
-    compare(
-        "median-elimination", BEST_ARM, 60, 60, instance=noisy(law, arms, uniform=[0.0, 1.0]), epsilon=0.2, delta=0.2
-    )
+    rules = {"instance": noisy(law, arms, uniform=[0.0, 1.0]), "epsilon": 0.2, "delta": 0.2}
+    as_twins(twin_of, "median-elimination", BEST_ARM, 60, 60, **rules)
 
 
 ONE_BAD = {"instance": noisy(arms=24, spread=0.02, choice=[1.0] * 10 + [0.005, 0.03]), "epsilon": 0.955}
@@ -151,10 +142,8 @@ ONE_BAD = {"instance": noisy(arms=24, spread=0.02, choice=[1.0] * 10 + [0.005, 0
 def test_twins_where_the_bad_filter_acts(multiplicative: bool, slack: float) -> None:
     kwargs = ONE_BAD | {"multiplicative": multiplicative, "slack": slack, "max_pulls": 20000}
     name = "fareast(finder='lucb', kappa=0.9)"
-    agent, plays = record(name, ALL_GOOD, 9, **kwargs)
+    plays = as_twins(twin_of, name, ALL_GOOD, 9, **kwargs)
     assert sum(pulls[-1][1] > 1 for pulls, *_ in plays) >= 2  # the bad filter, in bulk, had the last word
-    for pulls, samples, answer in plays:
-        assert replay(twin_of(agent), samples) == (pulls, answer)
 
 
 # --- episodes --------------------------------------------------------------------------------------------------------
@@ -162,25 +151,8 @@ def test_twins_where_the_bad_filter_acts(multiplicative: bool, slack: float) -> 
 
 @pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
 def test_met_in_the_middle(name: str) -> None:
-    """Without its memory an algorithm begins anew from what has been seen, and ends."""
     env_id, kwargs = (BEST_ARM, {"epsilon": 0.5}) if name == NAMES[3] else (ALL_GOOD, MODES["additive"])
-    kwargs = {"instance": noisy(), "delta": 0.1, "actions": "full", "autoreset_mode": "Disabled"} | kwargs
-    envs: Any = gym.make_vec(env_id, 8, **kwargs)
-    agent = agents.make(name, envs)
-    observation, _ = envs.reset(seed=0)
-    generator = np.random.default_rng(0)
-    for _ in range(7):
-        arm = generator.integers(agent.task.K, size=8)
-        unread = np.zeros((8, agent.task.K), np.int8)
-        observation, *_ = envs.step({"arm": arm, "times": np.full(8, 3), "answer": unread})
-    state, over, correct = agent.begin_anew(observation), np.zeros(8, np.bool_), np.zeros(8, np.bool_)
-    while not over.all():
-        action, state = agent.predict(observation, state)
-        observation, _, terminated, _, info = envs.step(action)
-        if "correct" in info:
-            correct |= info["correct"] & info["_correct"]
-        over |= terminated
-    assert correct.all()
+    right_when_begun_anew(name, env_id, instance=noisy(), **kwargs)
 
 
 def test_uniform_elimination_goes_on_where_it_was() -> None:

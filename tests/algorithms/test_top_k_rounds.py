@@ -8,8 +8,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import Twin, record, replay, singly
-from plays import seen as one_episode
+from plays import Twin, as_twins, record, replay, right_when_begun_anew, seen, singly
+from refusals import refused
 from scipy import stats
 from twins_top_k_rounds import adaptive_top_k, adaptive_top_k_budget, direct, halving, improved_top_k, incremental
 from twins_top_k_rounds import opt_mai as opt_mai_twin
@@ -239,22 +239,14 @@ def test_smallest() -> None:
 # --- the twins -------------------------------------------------------------------------------------------------------
 
 
-def compare(name: str, env_id: str, episodes: int, ended: int, **kwargs: Any) -> list[set[int]]:
-    """The agent and its twin pull the same arms as often and answer the same; at least `ended` episodes end."""
-    agent, plays = record(name, env_id, episodes, **kwargs)
-    assert sum(answer is not None for *_, answer in plays) >= ended
-    for pulls, samples, answer in plays:
-        assert replay(twin_of(agent), samples) == (pulls, answer)
-    return [answer for *_, answer in plays if answer is not None]
-
-
 @pytest.mark.parametrize(("law", "k", "arms"), [("gaussian", 2, 7), ("bernoulli", 3, 5), ("uniform", 1, 4)])
 @pytest.mark.parametrize("name", CONFIDENCE)
 def test_twins_at_a_confidence_level(name: str, law: str, k: int, arms: int) -> None:
     race = "racing" in name
     rules = {"epsilon": 0.2, "k": k, "criterion": "each", "max_pulls": 1500 if race else None}
-    answers = compare(name, TOP_K, 15, 1 if race else 15, instance=sampler(law, arms, 0.05 if race else 0.5), **rules)
-    assert len({frozenset(answer) for answer in answers}) > 1
+    rules |= {"instance": sampler(law, arms, 0.05 if race else 0.5)}
+    plays = as_twins(twin_of, name, TOP_K, 15, 1 if race else 15, **rules)
+    assert len({frozenset(answer) for *_, answer in plays if answer is not None}) > 1
 
 
 @pytest.mark.parametrize("k", [1, 3, 5, 8])
@@ -262,8 +254,8 @@ def test_twins_at_a_confidence_level(name: str, law: str, k: int, arms: int) -> 
 @pytest.mark.parametrize("name", BUDGET[:4])
 def test_twins_within_a_budget(name: str, law: str, k: int) -> None:
     for budget in (7, 150, 1111):
-        answers = compare(name, TOP_K, 15, 15, instance=sampler(law, 9), k=k, budget=budget)
-        assert len({frozenset(answer) for answer in answers}) > 1 or budget == 7
+        plays = as_twins(twin_of, name, TOP_K, 15, 15, instance=sampler(law, 9), k=k, budget=budget)
+        assert len({frozenset(answer or ()) for *_, answer in plays}) > 1 or budget == 7
 
 
 @pytest.mark.parametrize("widths", WIDTHS)
@@ -271,7 +263,7 @@ def test_twins_within_a_budget(name: str, law: str, k: int) -> None:
 def test_twins_of_racing(widths: str, rounds: int) -> None:
     name = f"racing(rounds={rounds}, widths={widths!r}, width=0.1)"  # so narrow that bounds cross
     for law in ("bernoulli", "gaussian"):
-        compare(name, TOP_K, 8, 1, instance=sampler(law, 7, 0.1), k=3, max_pulls=900)
+        as_twins(twin_of, name, TOP_K, 8, 1, instance=sampler(law, 7, 0.1), k=3, max_pulls=900)
 
 
 @pytest.mark.parametrize("name", CONFIDENCE)
@@ -289,37 +281,14 @@ def test_arm_form_repeats_arms(name: str) -> None:
 # --- episodes --------------------------------------------------------------------------------------------------------
 
 
-def rules_of(name: str) -> dict[str, Any]:
-    """An environment for an agent of either list."""
-    common = {"instance": sampler(arms=6, spread=0.05, choice=[0.0, 0.3, 1.0]), "k": 2, "epsilon": 0.2, "delta": 0.1}
-    return common | ({"budget": 700} if name in BUDGET else {"max_pulls": 900} if "racing" in name else {})
-
-
 @pytest.mark.parametrize("name", [*CONFIDENCE, *BUDGET[2:]])
 def test_met_in_the_middle(name: str) -> None:
-    """Without its memory an algorithm begins anew from what has been seen, and ends with a good answer."""
-    kwargs: dict[str, Any] = rules_of(name) | {"actions": "full", "autoreset_mode": "Disabled", "max_pulls": 200_000}
-    kwargs["instance"] = Instance(Gaussian(np.array([0.0, 1.0, 0.3, 0.1, 1.2, 0.0]), 0.05))
-    envs: Any = gym.make_vec(TOP_K, 8, **kwargs)
-    agent = agents.make(name, envs)
-    observation, _ = envs.reset(seed=0)
-    generator = np.random.default_rng(0)
-    for _ in range(7):
-        arm = generator.integers(agent.task.K, size=8)
-        observation, *_ = envs.step({"arm": arm, "times": np.full(8, 3), "answer": np.zeros((8, 6), np.int8)})
-    plug_in = agent.recommend(observation)
-    assert (plug_in.sum(axis=1) == 2).all()
-    with pytest.raises(ValueError, match="goes on from its memory"):
-        agent.predict(observation)
-    state, over, correct = agent.begin_anew(observation), np.zeros(8, np.bool_), np.zeros(8, np.bool_)
-    while not over.all():
-        action, state = agent.predict(observation, state)
-        assert (agent.recommend(observation, state).sum(axis=1) == 2).all()
-        observation, _, terminated, truncated, info = envs.step(action)
-        if "correct" in info:
-            correct |= info["correct"] & info["_correct"]
-        over |= terminated | truncated
-    assert correct.all()
+    arms = Instance(Gaussian(np.array([0.0, 1.0, 0.3, 0.1, 1.2, 0.0]), 0.05))
+    rules = {"instance": arms, "k": 2, "epsilon": 0.2, "budget": 700 if name in BUDGET else None, "max_pulls": 200_000}
+    right_when_begun_anew(name, TOP_K, **rules)
+    env: Any = gym.make(TOP_K, actions="full", delta=0.1, **rules)
+    with refused(name.split("(")[0], "memory"):
+        agents.make(name, env).predict(seen([3] * 6, [0.5] * 6))
 
 
 def test_a_budget_of_adaptive_top_k_is_spent_to_the_end() -> None:
@@ -342,11 +311,11 @@ def test_a_budget_of_adaptive_top_k_is_spent_to_the_end() -> None:
 def test_unfinished_answers_hold_what_is_accepted() -> None:
     """A budget that ends in the middle of a round: accepted arms stay, rejected ones stay out."""
     agent = agents.make("racing", Task("TopK", {"k": 2, "epsilon": 0.0, "criterion": "exact"}, K=4, delta=0.1))
-    seen = {key: value[None] for key, value in one_episode([5] * 4, [0.9, 0.1, 0.8, 0.7], remaining=9).items()}
-    state = agent.begin_anew(seen)
+    now = {key: value[None] for key, value in seen([5] * 4, [0.9, 0.1, 0.8, 0.7], remaining=9).items()}
+    state = agent.begin_anew(now)
     state.A[0], state.S[0] = [False, True, False, False], [False, False, True, True]
-    assert agent.recommend(seen, state).tolist() == [[False, True, True, False]]
-    assert agent.recommend(seen).tolist() == [[True, False, True, False]]  # without memory: the plug-in answer
+    assert agent.recommend(now, state).tolist() == [[False, True, True, False]]
+    assert agent.recommend(now).tolist() == [[True, False, True, False]]  # without memory: the plug-in answer
 
 
 # --- reductions ------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -76,3 +76,36 @@ def singly(twin: Twin) -> Twin:
             arm, times = twin.send(total / times)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+
+
+def as_twins(
+    twin_of: Callable[[Any], Twin], name: str, env_id: str, episodes: int, ended: int = 0, **kwargs: Any
+) -> list[Play]:
+    """The agent and its twin pull the same arms as often and answer the same; at least `ended` episodes end."""
+    agent, plays = record(name, env_id, episodes, **kwargs)
+    assert sum(answer is not None for *_, answer in plays) >= ended
+    for pulls, samples, answer in plays:
+        assert replay(twin_of(agent), samples) == (pulls, answer)
+    return plays
+
+
+def right_when_begun_anew(name: str, env_id: str, **kwargs: Any) -> None:
+    """Met in the middle of episodes, an algorithm says that its memory is missing; begun anew it ends, and is right."""
+    envs: Any = gym.make_vec(env_id, 8, **kwargs | {"delta": 0.1, "actions": "full", "autoreset_mode": "Disabled"})
+    agent, g = agents.make(name, envs), np.random.default_rng(0)
+    observation, _ = envs.reset(seed=0)
+    unread = np.zeros((8, agent.task.K), np.int8)
+    for _ in range(7):
+        arm = g.integers(agent.task.K, size=8)
+        observation, *_ = envs.step({"arm": arm, "times": np.full(8, 3), "answer": unread})
+    k = agent.task.parameters.get("k")
+    assert k is None or (agent.recommend(observation).sum(axis=1) == k).all()
+    state, over, correct = agent.begin_anew(observation), np.zeros(8, np.bool_), np.zeros(8, np.bool_)
+    while not over.all():
+        action, state = agent.predict(observation, state)
+        assert k is None or (agent.recommend(observation, state).sum(axis=1) == k).all()
+        observation, _, terminated, truncated, info = envs.step(action)
+        if "correct" in info:
+            correct |= info["correct"] & info["_correct"]
+        over |= terminated | truncated
+    assert correct.all()
