@@ -53,7 +53,7 @@ def states(task: Task, count: int, rng: np.random.Generator) -> tuple[np.ndarray
 @every
 @all_asked
 def test_values_and_gains_are_those_of_the_slow_twin(asked: str, belief: str) -> None:
-    task, rng, count = task_of(asked, belief), np.random.default_rng(1), 40
+    task, rng, count = task_of(asked, belief), np.random.default_rng(1), 20
     pulls, total = states(task, count, rng)
     look, arms = task.lookahead(), rng.integers(0, K, count)
     gain = np.empty(count)
