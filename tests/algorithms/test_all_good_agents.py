@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
-from plays import copies_decide_alike
+from plays import seen
+from refusals import refused
 from scipy import stats
-from twins_all_good import apt_oracle, follow, lil, lucb, play, st2, two_step, ucb
+from twins_all_good import Arms, apt_oracle, follow, lil, lucb, play, st2, two_step, ucb
 
 import agents
 from agents.core.confidence import lil_width
@@ -20,8 +19,6 @@ from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 
 ALL_GOOD, TOP_K, BEST_ARM = (f"bandit_envs/{name}-v0" for name in ("AllGood", "TopK", "BestArm"))
 NAMES = ["st2", "two-step", "ucb", "apt-oracle", "lucb"]
-STOPPERS = ("st2", "two-step")
-
 Case = dict[str, Any]
 NEEDS: dict[str, Case] = {"apt-oracle": {"threshold": 0.5}, "lucb": {"k": 1}}  # without a fixed instance
 
@@ -31,24 +28,6 @@ def task(**changes: Any) -> Task:
     parameters = {"epsilon": 0.5, "multiplicative": False, "slack": 0.0}
     plain = Task("AllGood", parameters, K=3, law="gaussian", sigma=1.0, delta=0.1, max_pulls=1000)
     return plain.replace(**changes)
-
-
-def seen(pulls: Sequence[int], mean: Sequence[float]) -> dict[str, Any]:
-    """What an agent sees of one episode after such pulls."""
-    T, m = np.array(pulls), np.array(mean, np.float64)
-    return {
-        "pulls": T,
-        "total": T * m,
-        "mean": m,
-        "variance": m * 0,
-        "remaining": np.array([-1]),
-        "public_seed": np.array([7]),
-    }
-
-
-def make(name: str, source: Any, **parameters: Any) -> Any:
-    """The agent, with attributes of its own."""
-    return agents.make(name, source, **parameters)
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
@@ -61,26 +40,26 @@ def test_widths() -> None:
     assert lil_width(8.0, 1 / 30, 4.0) == pytest.approx(1.547174, abs=1e-6)
     assert lil(8, 3, 0.1, 4.0, 1.0) == pytest.approx(lil_width(8.0, 1 / 30, 4.0), rel=1e-15)
     # the defaults: the paper's 4; 2.08 of its experiments for the rivals
-    agent = make("st2", task())
+    agent = agents.make("st2", task())
     assert (agent.rules.factor, agent.rules.level) == (4.0, pytest.approx(1 / 30))
-    assert make("st2", task(sigma=0.5)).rules.factor == 1.0
-    assert make("ucb", task()).factor == 2.08
+    assert agents.make("st2", task(sigma=0.5)).rules.factor == 1.0
+    assert agents.make("ucb", task()).factor == 2.08
     # UCB, T = 8, mean 1/4: -(1/4 + sqrt(2.08 ln(120) / 8)) = -(.25 + sqrt(1.244748)) = -1.365683
-    assert make("ucb", task()).value(np.array([8.0]), np.array([0.25])) == pytest.approx(-1.365683, abs=1e-6)
+    assert agents.make("ucb", task()).value(np.array([8.0]), np.array([0.25])) == pytest.approx(-1.365683, abs=1e-6)
     # APT, T = 4, mean 3/4, threshold 1/2: 2 * 1/4
-    assert make("apt-oracle", task(), threshold=0.5).value(np.array([4.0]), np.array([0.75])) == 0.5
+    assert agents.make("apt-oracle", task(), threshold=0.5).value(np.array([4.0]), np.array([0.75])) == 0.5
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_arms_are_pulled_once_in_order(name: str) -> None:
     given = NEEDS.get(name, {})
-    agent = make(name, task(actions="arm"), **given)
+    agent = agents.make(name, task(actions="arm"), **given)
     for pulls, arm in (([0, 0, 0], 0), ([1, 0, 0], 1), ([1, 1, 0], 2), ([0, 1, 1], 0)):
         assert agent.predict(seen(pulls, [0.0, 0.0, 0.0]))[0] == arm
 
 
 def test_st2_first_rounds() -> None:
-    agent, state = make("st2", task(actions="arm")), None
+    agent, state = agents.make("st2", task(actions="arm")), None
     arms = []
     # One pull each, C = 3.69 for all. Means 0, 2, 1.8; Ghat = {m >= 1.5} = {1, 2}. Line 7: the least lower bound of
     # Ghat is that of arm 2. Line 8: arm 0 is alone outside. Line 9: arm 1 has the largest upper bound.
@@ -98,7 +77,7 @@ def test_st2_first_rounds() -> None:
 
 
 def test_st2_stops_and_answers_what_is_certified() -> None:
-    agent = make("st2", task())
+    agent = agents.make("st2", task())
     # 100 pulls each: C = sqrt(4 ln(30 log2(200)) / 100) = sqrt(.04 * ln(229.32)) = .46622. Means 3, 2.9, 0:
     # L = (3 - C) - .5 = 2.034, U = (3 + C) - .5 = 2.966. Arm 2: C < L, bad. Arm 0: 3 - C = 2.534 < U, unknown.
     action, state = agent.predict(seen([100] * 3, [3.0, 2.9, 0.0]))
@@ -111,17 +90,17 @@ def test_st2_stops_and_answers_what_is_certified() -> None:
     assert action["answer"].tolist() == [1, 1, 0]
     assert agent.recommend(many, state).tolist() == [True, True, False]
     # An arm at 2.42 is unknown, as 2.469 > L. Slack 1/4 lowers U to 2.299, which certifies it: 2.371 > U.
-    loose = make("st2", task(parameters={"epsilon": 0.5, "multiplicative": False, "slack": 0.25}))
+    loose = agents.make("st2", task(parameters={"epsilon": 0.5, "multiplicative": False, "slack": 0.25}))
     many = seen([10_000] * 3, [3.0, 2.42, 0.0])
     action, state = loose.predict(many)
     assert (action["arm"], action["answer"].tolist()) == (3, [1, 1, 0])
     assert loose.recommend(many).tolist() == [True, False, False]  # the plug-in answer, without a memory
-    assert make("st2", task()).predict(many)[0]["arm"] != 3
+    assert agents.make("st2", task()).predict(many)[0]["arm"] != 3
 
 
 def test_two_step_by_hand() -> None:
     wide = {"epsilon": 1.5, "multiplicative": False, "slack": 0.0}
-    agent, state = make("two-step", task(actions="arm", parameters=wide)), None
+    agent, state = agents.make("two-step", task(actions="arm", parameters=wide)), None
     assert (agent.rules.factor, agent.rules.level) == (4.0, pytest.approx(1 / 60))  # half of delta
     arms = []
     # Step 1: arm 1 has the largest mean, and of the others arm 2 has the largest upper bound.
@@ -140,7 +119,7 @@ def test_two_step_by_hand() -> None:
     # 10,000 pulls: C = sqrt(4 ln(60 log2(20,000)) / 10,000) = .05198: U = 3.052, L = 2.948. At 2.8 arm 1 is bad, as
     # 2.852 < L. At 2.9 it is unknown, as 2.952 > L; slack .3 lowers U to 2.752, which certifies it: 2.848 > U.
     for slack, mean, arm, answer in ((0.0, 2.8, 3, [1, 0, 0]), (0.0, 2.9, 1, None), (0.3, 2.9, 3, [1, 1, 0])):
-        agent = make("two-step", task(parameters=wide | {"slack": slack}))
+        agent = agents.make("two-step", task(parameters=wide | {"slack": slack}))
         many = seen([10_000] * 3, [4.5, mean, 0.0])
         action, state = agent.predict(many)
         assert action["arm"] == arm
@@ -148,7 +127,7 @@ def test_two_step_by_hand() -> None:
             assert action["answer"].tolist() == answer
             assert agent.recommend(many, state).tolist() == [bool(x) for x in answer]
     # step 1 goes on while two arms may be the best, although all three are certainly good
-    assert make("two-step", task(parameters=wide)).predict(seen([10_000] * 3, [4.5, 4.45, 4.4]))[0]["arm"] == 0
+    assert agents.make("two-step", task(parameters=wide)).predict(seen([10_000] * 3, [4.5, 4.45, 4.4]))[0]["arm"] == 0
 
 
 def test_lucb_first_rounds() -> None:
@@ -162,7 +141,7 @@ def test_lucb_first_rounds() -> None:
         max_pulls=1000,
         actions="arm",
     )
-    agent, state = make("lucb", best), None
+    agent, state = agents.make("lucb", best), None
     arms = []
     # Means 1, 0, 2: h = 2. One pull each, so that l = 0, the better of the others.
     for pulls in ([1, 1, 1], [1, 1, 2]):
@@ -183,8 +162,8 @@ def test_lucb_first_rounds() -> None:
 
 def test_oracles_know_the_truth() -> None:
     env = gym.make(ALL_GOOD, instance={"law": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]}, epsilon=0.25, budget=50)
-    assert make("apt-oracle", env).threshold == pytest.approx(0.95)
-    assert make("lucb", env, delta=0.1).k == 2
+    assert agents.make("apt-oracle", env).threshold == pytest.approx(0.95)
+    assert agents.make("lucb", env, delta=0.1).k == 2
     share = gym.make(
         ALL_GOOD,
         instance={"law": "gaussian", "mean": [0.0, 1.0, 1.2, 0.9]},
@@ -192,7 +171,7 @@ def test_oracles_know_the_truth() -> None:
         budget=50,
         multiplicative=True,
     )
-    assert make("apt-oracle", share).threshold == pytest.approx(0.9)
+    assert agents.make("apt-oracle", share).threshold == pytest.approx(0.9)
 
 
 # --- twins -----------------------------------------------------------------------------------------------------------
@@ -238,47 +217,35 @@ def cases(seed: int) -> Iterator[tuple[np.random.Generator, Case]]:
         )
 
 
-def test_st2_is_its_twin() -> None:
-    """The same arms and the same answer on 300 random instances."""
-    stopped = below = crossed = 0
-    for episode, (g, case) in zip(range(300), cases(seed=1), strict=False):
+def given_by(case: Case, *keys: str) -> Case:
+    return {key: case[key] for key in keys}
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "factors"), [("st2", st2, [4.0, 2.08, 0.3]), ("two-step", two_step, [4.0, 0.3, 0.1])]
+)
+def test_what_stops_is_its_twin(name: str, of: Any, factors: list[float]) -> None:
+    """The same arms and the same answer on 60 random instances."""
+    stopped = below = crossed = second = 0
+    for episode, (g, case) in zip(range(60), cases(seed=1), strict=False):
         env: Any = gym.make(ALL_GOOD, actions="full", **case).unwrapped
-        given: Case = {"c": float(g.choice([4.0, 2.08, 0.3])), "bounds": str(g.choice(["current", "running"]))}
-        observation, _ = env.reset(seed=2, options={"episode": episode})
-        mine = play(env, make("st2", env, **given), observation)
+        given: Case = {"c": float(g.choice(factors)), "bounds": str(g.choice(["current", "running"]))}
+        mine = play(env, agents.make(name, env, **given), env.reset(seed=2, options={"episode": episode})[0])
         env.reset(seed=2, options={"episode": episode})
-        settings = {key: case[key] for key in ("epsilon", "multiplicative", "slack", "delta")}
-        twin = st2(env.task.K, **settings, c=given["c"], sigma=env.task.sigma, running=given["bounds"] == "running")
+        settings = given_by(case, "epsilon", "multiplicative", "slack", "delta")
+        twin = of(env.task.K, **settings, c=given["c"], sigma=env.task.sigma, running=given["bounds"] == "running")
         assert mine == follow(env, twin), (episode, case, given)
         stopped += mine[1] is not None
         below += case["multiplicative"] and case["instance"].arms.means.max() < 0.1
         crossed += case["slack"] > 0 and mine[1] is not None
-    assert stopped >= 80
-    assert below >= 40
-    assert crossed >= 30
-
-
-def test_two_step_is_its_twin() -> None:
-    """The same arms and the same answer on 300 random instances."""
-    second = stopped = 0
-    for episode, (g, case) in zip(range(300), cases(seed=14), strict=False):
-        env: Any = gym.make(ALL_GOOD, actions="full", **case).unwrapped
-        given: Case = {"c": float(g.choice([4.0, 0.3, 0.1])), "bounds": str(g.choice(["current", "running"]))}
-        observation, _ = env.reset(seed=2, options={"episode": episode})
-        agent = make("two-step", env, **given)
-        mine = play(env, agent, observation)
-        env.reset(seed=2, options={"episode": episode})
-        settings = {key: case[key] for key in ("epsilon", "multiplicative", "slack", "delta")}
-        running = given["bounds"] == "running"
-        twin = two_step(env.task.K, **settings, c=given["c"], sigma=env.task.sigma, running=running)
-        assert mine == follow(env, twin), (episode, case, given)
-        stopped += mine[1] is not None
         second += mine[1] is not None and len(mine[0]) % 2 != env.task.K % 2  # a round of three pulls: step 2
-    assert stopped >= 50
-    assert second >= 10
+    assert stopped >= 8
+    assert below >= 5
+    assert crossed >= 3
+    assert second >= 1
 
 
-@pytest.mark.parametrize("K", [64, 65, 600])
+@pytest.mark.parametrize("K", [65, 600])
 def test_st2_is_its_twin_in_trees_of_every_depth(K: int) -> None:
     g = np.random.default_rng(K)
     for episode in range(2):
@@ -287,54 +254,37 @@ def test_st2_is_its_twin_in_trees_of_every_depth(K: int) -> None:
         env: Any = gym.make(
             ALL_GOOD, instance=instance, epsilon=0.2, slack=slack, delta=0.1, max_pulls=K + 300, actions="full"
         ).unwrapped
-        mine = play(env, make("st2", env, bounds=bounds), env.reset(seed=3, options={"episode": episode})[0])
+        mine = play(env, agents.make("st2", env, bounds=bounds), env.reset(seed=3, options={"episode": episode})[0])
         env.reset(seed=3, options={"episode": episode})
         twin = st2(K, 0.2, False, slack, 0.1, c=4.0, sigma=0.3, running=bounds == "running")
         assert mine == follow(env, twin)
 
 
-def test_ucb_is_its_twin() -> None:
-    """The same arms and the same answer on 300 random instances."""
-    for episode, (g, case) in zip(range(300), cases(seed=4), strict=False):
-        budget = int(g.integers(1, 4 * case["instance"].K + 60))
-        rules = {key: case[key] for key in ("instance", "epsilon", "multiplicative")} | {"budget": budget}
+@pytest.mark.parametrize("name", ["ucb", "apt-oracle"])
+def test_what_spends_a_budget_is_its_twin(name: str) -> None:
+    """The same arms and the same answer on 60 random instances."""
+    for episode, (g, case) in zip(range(60), cases(seed=4), strict=False):
+        K, budget = case["instance"].K, int(g.integers(1, 4 * case["instance"].K + 60))
+        rules = given_by(case, "instance", "epsilon", "multiplicative") | {"budget": budget}
         env: Any = gym.make(ALL_GOOD, actions="full", **rules).unwrapped
-        bounds = str(g.choice(["current", "running"]))
-        observation, _ = env.reset(seed=5, options={"episode": episode})
-        mine = play(env, make("ucb", env, delta=case["delta"], bounds=bounds), observation)
+        bounds, settings = str(g.choice(["current", "running"])), given_by(case, "epsilon", "multiplicative", "delta")
+        if name == "ucb":
+            agent = agents.make("ucb", env, delta=case["delta"], bounds=bounds)
+            twin = ucb(K, budget, **settings, c=2.08, sigma=env.task.sigma, running=bounds == "running")
+        else:
+            agent, best = agents.make(name, env), float(env.instance.arms.means.max())
+            right = (1 - case["epsilon"]) * best if case["multiplicative"] else best - case["epsilon"]
+            assert agent.threshold == pytest.approx(right, rel=1e-12, abs=1e-15)
+            twin = apt_oracle(K, budget, agent.threshold)
+        mine = play(env, agent, env.reset(seed=5, options={"episode": episode})[0])
         env.reset(seed=5, options={"episode": episode})
-        twin = ucb(
-            env.task.K,
-            budget,
-            case["epsilon"],
-            case["multiplicative"],
-            case["delta"],
-            c=2.08,
-            sigma=env.task.sigma,
-            running=bounds == "running",
-        )
-        assert (mine[0], mine[1]) == follow(env, twin), (episode, case, budget)
-
-
-def test_apt_oracle_is_its_twin() -> None:
-    """The same arms and the same answer on 300 random instances."""
-    for episode, (g, case) in zip(range(300), cases(seed=6), strict=False):
-        budget = int(g.integers(1, 4 * case["instance"].K + 60))
-        rules = {key: case[key] for key in ("instance", "epsilon", "multiplicative")} | {"budget": budget}
-        env: Any = gym.make(ALL_GOOD, actions="full", **rules).unwrapped
-        agent = make("apt-oracle", env)
-        best = float(env.instance.arms.means.max())
-        right = (1 - case["epsilon"]) * best if case["multiplicative"] else best - case["epsilon"]
-        assert agent.threshold == pytest.approx(right, rel=1e-12, abs=1e-15)
-        mine = play(env, agent, env.reset(seed=7, options={"episode": episode})[0])
-        env.reset(seed=7, options={"episode": episode})
-        assert mine == follow(env, apt_oracle(env.task.K, budget, agent.threshold)), (episode, case, budget)
+        assert mine == follow(env, twin), (episode, case, budget)
 
 
 def test_lucb_is_its_twin() -> None:
-    """The same arms and the same answer on 300 random instances of each problem it solves, with both widths."""
+    """The same arms and the same answer on 60 random instances of each problem it solves, with both widths."""
     stopped = 0
-    for episode, (g, case) in zip(range(300), cases(seed=8), strict=False):
+    for episode, (g, case) in zip(range(60), cases(seed=8), strict=False):
         K, widths = case["instance"].K, str(g.choice(["hoeffding", "lil"]))
         problem = str(g.choice([TOP_K, TOP_K, BEST_ARM, ALL_GOOD]))
         rules: Case = {"instance": case["instance"], "max_pulls": case["max_pulls"], "delta": case["delta"]}
@@ -353,7 +303,7 @@ def test_lucb_is_its_twin() -> None:
             k = int(env.problem.right_answer(env.instance.arms.means).sum())
             if k == K:  # no arm to leave out
                 continue
-        agent = make("lucb", env, **given)
+        agent = agents.make("lucb", env, **given)
         assert agent.k == k
         mine = play(env, agent, env.reset(seed=9, options={"episode": episode})[0])
         env.reset(seed=9, options={"episode": episode})
@@ -362,34 +312,27 @@ def test_lucb_is_its_twin() -> None:
         )
         assert mine == follow(env, twin), (episode, rules, widths)
         stopped += mine[1] is not None
-    assert stopped >= 40
+    assert stopped >= 6
 
 
 def test_lucb_answers_high_at_the_end_of_a_budget() -> None:
-    for episode, (g, case) in zip(range(50), cases(seed=10), strict=False):
+    for episode, (g, case) in zip(range(12), cases(seed=10), strict=False):
         K = case["instance"].K
         k, budget = int(g.integers(1, K)), int(g.integers(K, 3 * K))
         env: Any = gym.make(TOP_K, instance=case["instance"], k=k, epsilon=1.0, budget=budget, actions="full").unwrapped
-        arms, answer = play(env, make("lucb", env, delta=0.1), env.reset(seed=episode)[0])
-        assert len(arms) == budget  # it does not stop, however large epsilon
+        mine = play(env, agents.make("lucb", env, delta=0.1), env.reset(seed=episode)[0])
+        assert len(mine[0]) == budget  # it does not stop, however large epsilon
         env.reset(seed=episode)
-        twin = lucb(K, k, 1.0, 0.1, env.task.sigma, stops=False)
-        pulled = [next(twin)]
-        m: list[list[float]] = [[] for _ in range(K)]
-        for t in range(budget):
-            x = env.step({"arm": pulled[-1], "times": 1, "answer": np.zeros(K, np.int8)})[4]["sample"]
-            m[pulled[-1]].append(float(x))
-            if t < budget - 1:
-                pulled.append(twin.send(float(x)))
-        means = [sum(x) / len(x) for x in m]
-        assert arms == pulled
-        assert answer == set(sorted(range(K), key=lambda i: (-means[i], i))[:k])
+        what = Arms(K)
+        twin = lucb(K, k, 1.0, 0.1, env.task.sigma, stops=False, arms=what)
+        high = lambda m=what.m, k=k: set(sorted(range(len(m)), key=lambda i: (-m[i], i))[:k])
+        assert mine == follow(env, twin, high)
 
 
 # --- delta -----------------------------------------------------------------------------------------------------------
 
 EPISODES, DELTA = 400, 0.1
-LIMIT = 71  # binom.isf(1e-6, n=400, p=0.1)
+LIMIT = int(stats.binom.isf(1e-6, EPISODES, DELTA))  # 71: a rate of delta exceeds it once in 10^6 runs
 # Two means within .05 of the boundary, one on each side.
 HARD: Case = {"instance": {"law": "gaussian", "mean": [1.0, 0.55, 0.45, 0.85], "sd": 0.2}, "delta": DELTA}
 
@@ -402,50 +345,25 @@ def errors(name: str, env_id: str, **rules: Any) -> int:
     return int((~table["correct"]).sum())
 
 
-def test_limit() -> None:
-    assert stats.binom.isf(1e-6, EPISODES, DELTA) == LIMIT
+FORMS: dict[str, Case] = {
+    "additive": {"epsilon": 0.5},
+    "multiplicative": {"epsilon": 0.5, "multiplicative": True},
+    "slack": {"epsilon": 0.42, "slack": 0.06},
+    "multiplicative slack": {"epsilon": 0.42, "slack": 0.06, "multiplicative": True},
+}
 
 
 @pytest.mark.parametrize(
-    "rules",
+    ("name", "form"),
     [
-        {"epsilon": 0.5},
-        {"epsilon": 0.5, "multiplicative": True},
-        {"epsilon": 0.42, "slack": 0.06},
-        {"epsilon": 0.42, "slack": 0.06, "multiplicative": True},
+        *(("st2", form) for form in FORMS),
+        *(("st2(bounds='running')", form) for form in ("slack", "multiplicative")),
+        *(("two-step(bounds='running')", form) for form in ("additive", "multiplicative slack")),
     ],
-    ids=["additive", "multiplicative", "slack", "multiplicative-slack"],
 )
-@pytest.mark.parametrize("name", ["st2", "st2(bounds='running')"])
-def test_st2_is_delta_correct(name: str, rules: Case) -> None:
+def test_delta_correct(name: str, form: str) -> None:
     """All good arms are returned, and never one worse than epsilon + slack, but in a share delta of the episodes."""
-    assert errors(name, ALL_GOOD, **rules) <= LIMIT
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [
-        {"epsilon": 0.5},
-        {"epsilon": 0.5, "multiplicative": True},
-        {"epsilon": 0.42, "slack": 0.06},
-        {"epsilon": 0.42, "slack": 0.06, "multiplicative": True},
-    ],
-    ids=["additive", "multiplicative", "slack", "multiplicative-slack"],
-)
-def test_two_step_is_delta_correct(rules: Case) -> None:
-    assert errors("two-step(bounds='running')", ALL_GOOD, **rules) <= LIMIT
-
-
-@pytest.mark.parametrize("rules", [{"epsilon": 0.5}, {"epsilon": 0.5, "multiplicative": True}])
-def test_limit_of_two_step_has_teeth(rules: Case) -> None:
-    """Widths a sixth of what they should be stop too soon."""
-    assert errors("two-step(c=0.11)", ALL_GOOD, **rules) > LIMIT
-
-
-@pytest.mark.parametrize("rules", [{"epsilon": 0.5}, {"epsilon": 0.5, "multiplicative": True}])
-def test_limit_of_st2_has_teeth(rules: Case) -> None:
-    """Widths a fifth of what they should be stop too soon."""
-    assert errors("st2(c=0.16)", ALL_GOOD, **rules) > LIMIT
+    assert errors(name, ALL_GOOD, **FORMS[form]) <= LIMIT
 
 
 @pytest.mark.parametrize("name", ["lucb", "lucb(widths='lil', c=4.0)"])
@@ -454,7 +372,11 @@ def test_lucb_is_delta_correct(name: str, criterion: str) -> None:
     assert errors(name, TOP_K, k=3, epsilon=0.06, criterion=criterion) <= LIMIT
 
 
-def test_limit_of_lucb_has_teeth() -> None:
+def test_limit_has_teeth() -> None:
+    """Widths a fifth or a sixth of what they should be stop too soon."""
+    for form in ("additive", "multiplicative"):
+        assert errors("two-step(c=0.11)", ALL_GOOD, **FORMS[form]) > LIMIT
+        assert errors("st2(c=0.16)", ALL_GOOD, **FORMS[form]) > LIMIT
     assert errors("lucb(sigma=0.05)", TOP_K, k=3, epsilon=0.06, criterion="each") > LIMIT
 
 
@@ -463,105 +385,12 @@ def test_limit_of_lucb_has_teeth() -> None:
 RULES: Case = {"instance": {"law": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.1}, "epsilon": 0.25}
 STOPPING: Case = RULES | {"delta": 0.1, "max_pulls": 400}
 ROOTS, N = (11, 12, 13), 3
-Played = dict[int, tuple[list[int], list[bool]]]  # public seed -> pulls, answer
-
-
-def played_by(name: str, envs: Any, episodes: int, mask: bool = False) -> Played:
-    """What the agent did in at least so many episodes of a vector environment, by the usual loop."""
-    played: Played = {}
-    agent, waiting = make(name, envs), envs.unwrapped.autoreset_mode == AutoresetMode.DISABLED
-    observation, _ = envs.reset(seed=ROOTS[0])
-    state, start, over = None, np.ones(envs.num_envs, np.bool_), np.zeros(envs.num_envs, np.bool_)
-    while len(played) < episodes:
-        action, state = agent.predict(observation, state, start)
-        observation, _, terminated, truncated, info = envs.step(action)
-        start = terminated | truncated
-        for i in np.flatnonzero(start & ~over):
-            row = observation["pulls"][i].tolist(), info["answer"][i].astype(bool).tolist()
-            assert played.setdefault(int(observation["public_seed"][i, 0]), row) == row
-        over = start if waiting else over
-        if over.any() and (over.all() or mask):
-            observation, _ = envs.reset(options={"reset_mask": over.copy()})
-            over[:] = False
-    return played
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_same_decisions_in_every_loop(name: str) -> None:
-    """Alone, side by side, under both autoreset modes, and with arm actions (where the plug-in answer is scored)."""
-    rules = (STOPPING if name in (*STOPPERS, "lucb") else RULES | {"budget": 80, "delta": 0.1}) | {"max_pulls": 400}
-    alone: Played = {}
-    for root in ROOTS:
-        env: Any = gym.make(ALL_GOOD, actions="full", **rules)
-        agent = make(name, env)
-        for e in range(3):
-            observation, _ = env.reset(seed=root if e == 0 else None)
-            state, over = None, False
-            while not over:
-                action, state = agent.predict(observation, state)
-                observation, _, terminated, truncated, info = env.step(action)
-                over = terminated or truncated
-            alone[int(observation["public_seed"][0])] = observation["pulls"].tolist(), info["answer"].tolist()
-    lengths = [sum(pulls) for pulls, _ in alone.values()]
-    assert len(alone) == 9
-    assert name not in STOPPERS or (
-        len(set(lengths)) > 5 and min(lengths) < 400
-    )  # episodes end by themselves, one by one
-    disabled: Case = {"autoreset_mode": AutoresetMode.DISABLED}
-    forms: list[Case] = [{}, disabled, disabled | {"copy": False}]
-    for options in forms:
-        for mask in (False, True):
-            envs = gym.make_vec(ALL_GOOD, num_envs=N, actions="full", **rules, **options)
-            played = played_by(name, envs, 9, mask)
-            assert {word: played[word] for word in played.keys() & alone.keys()} == {
-                word: alone[word] for word in played.keys() & alone.keys()
-            }
-            assert len(played.keys() & alone.keys()) >= 6
-    by_arm = played_by(name, gym.make_vec(ALL_GOOD, num_envs=N, actions="arm", **rules), 9)
-    assert all(pulls == alone[word][0] for word, (pulls, _) in by_arm.items() if word in alone)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_predict_batched_and_single(name: str) -> None:
-    envs = gym.make_vec(ALL_GOOD, num_envs=N, actions="full", **STOPPING)
-    agent = make(name, envs)
-    observation, _ = envs.reset(seed=1)
-    state: Any = None
-    singles: list[Any] = [None] * N
-    for _ in range(500):
-        action, state = agent.predict(observation, state)
-        assert action in envs.action_space
-        for i in range(N):
-            own = {key: value[i] for key, value in observation.items()}
-            one, singles[i] = agent.predict(own, singles[i])
-            assert type(one["arm"]) is int
-            assert (one["arm"], one["answer"].tolist()) == (action["arm"][i], action["answer"][i].tolist())
-            if one["arm"] == 5:
-                assert agent.recommend(own, singles[i]).tolist() == one["answer"].astype(bool).tolist()
-        observation, *_ = envs.step(action)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_run_goes_on_without_its_memory(name: str) -> None:
-    """Every arm is pulled, and the answer is right in the end (delta is far away here)."""
-    env: Any = gym.make(ALL_GOOD, actions="full", **(STOPPING | {"max_pulls": 3000})).unwrapped
-    g, agent = np.random.default_rng(0), make(name, env)
-    for _ in range(5):
-        observation, _ = env.reset(seed=None)
-        state, over = None, False
-        while not over:
-            action, state = agent.predict(observation, None if g.random() < 0.1 else state)
-            observation, _, terminated, truncated, info = env.step(action)
-            over = terminated or truncated
-        assert (observation["pulls"] > 0).all()
-        assert terminated == (name in STOPPERS)
-        assert info["correct"] or name in ("ucb", "apt-oracle")
 
 
 def test_lucb_keeps_its_round_without_its_memory() -> None:
     wide = RULES["instance"] | {"sd": 1.0}
     env: Any = gym.make(TOP_K, k=2, instance=wide, delta=0.1, max_pulls=300, actions="full").unwrapped
-    agent = make("lucb", env)
+    agent = agents.make("lucb", env)
     observation, _ = env.reset(seed=3)
     state = None
     for t in range(200):
@@ -574,79 +403,22 @@ def test_lucb_keeps_its_round_without_its_memory() -> None:
         observation, *_ = env.step(action)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_agents_can_be_pickled_and_copied(name: str) -> None:
-    envs = gym.make_vec(ALL_GOOD, num_envs=N, actions="arm", **STOPPING)
-    copies_decide_alike(make(name, envs), envs, 300)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_memory_of_another_batch(name: str) -> None:
-    given = NEEDS.get(name, {})
-    agent = make(name, task(), **given)
-    one = seen([1, 1, 1], [0.0, 0.5, 1.0])
-    _, state = agent.predict(one)
-    with pytest.raises(ValueError, match="do not fit a memory of 1 episodes"):
-        agent.predict({key: np.stack([value, value]) for key, value in one.items()}, state)
-    with pytest.raises(ValueError, match=r"mean must have the shape \(1, 3\), got \(1, 3, 2\)"):
-        agent.predict(one | {"mean": np.zeros((3, 2))}, state)
-
-
 # --- refusals --------------------------------------------------------------------------------------------------------
-
-BAD: list[tuple[str, Case, str]] = [
-    ("st2", {"delta": 0}, r"delta must be a number in \(0, 1\), got 0"),
-    ("st2", {"delta": 1.0}, r"delta must be a number in \(0, 1\), got 1.0"),
-    ("st2", {"c": 0}, r"c must be a number in \(0, inf\), got 0"),
-    ("st2", {"sigma": -1}, r"sigma must be a number in \(0, inf\), got -1"),
-    ("st2", {"bounds": "best"}, r"bounds must be one of \['current', 'running'\], got 'best'"),
-    ("two-step", {"bounds": "best"}, r"bounds must be one of \['current', 'running'\], got 'best'"),
-    ("two-step", {"c": -1}, r"c must be a number in \(0, inf\), got -1"),
-    ("ucb", {"bounds": None}, r"bounds must be one of \['current', 'running'\], got None"),
-    ("ucb", {"c": math.nan}, r"c must be .* got nan"),
-    ("ucb", {"k": 1}, r"ucb has no parameter 'k'; it takes delta, c, bounds, sigma"),
-    ("apt-oracle", {}, "apt-oracle is an oracle: it needs threshold=, which is known only for a fixed instance"),
-    ("apt-oracle", {"threshold": math.inf}, r"threshold must be .* got inf"),
-    ("lucb", {}, "lucb on AllGood is an oracle: it needs k=, which is known only for a fixed instance"),
-    ("lucb", {"k": 0}, r"k must be an integer in \[1, 2\], got 0"),
-    ("lucb", {"k": 3}, r"k must be an integer in \[1, 2\], got 3"),
-    ("lucb", {"k": 1, "widths": "wide"}, r"widths must be one of \['hoeffding', 'lil'\], got 'wide'"),
-    ("lucb", {"k": 1, "epsilon": -1}, r"epsilon must be a number in \[0, inf\), got -1"),
-]
-
-
-@pytest.mark.parametrize(("name", "parameters", "message"), BAD)
-def test_bad_parameters(name: str, parameters: Case, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make(name, task(), **parameters)
 
 
 @pytest.mark.parametrize("name", ["st2", "two-step", "ucb", "lucb"])
 def test_no_delta(name: str) -> None:
     env = gym.make(ALL_GOOD, **RULES, budget=50)
-    with pytest.raises(ValueError, match=f"{name} needs delta, of the environment or its own"):
-        make(name, env)
-    assert make(name, env, delta=0.2) is not None
+    with refused(name, "delta"):
+        agents.make(name, env)
+    assert agents.make(name, env, delta=0.2) is not None
 
 
 def test_oracles_without_truth() -> None:
     drawn = gym.make(ALL_GOOD, instance={"sampler": {"law": "gaussian", "arms": 5}}, delta=0.1, max_pulls=9)
-    with pytest.raises(ValueError, match="apt-oracle is an oracle: it needs threshold="):
-        make("apt-oracle", drawn)
-    with pytest.raises(ValueError, match="lucb on AllGood is an oracle: it needs k="):
-        make("lucb", drawn)
-    assert make("apt-oracle", drawn, threshold=0.4).threshold == 0.4
-    assert make("lucb", drawn, k=2).k == 2
-
-
-def test_problem_not_solved() -> None:
-    threshold = gym.make("bandit_envs/Threshold-v0")
-    for name, solves in (
-        ("st2", "AllGood"),
-        ("two-step", "AllGood"),
-        ("ucb", "AllGood, BestArm"),
-        ("apt-oracle", "AllGood"),
-        ("lucb", "TopK, BestArm, AllGood"),
-    ):
-        with pytest.raises(ValueError, match=f"{name} solves {solves}, not Threshold"):
-            make(name, threshold)
+    with refused("apt-oracle", "threshold="):
+        agents.make("apt-oracle", drawn)
+    with refused("lucb", "AllGood", "k="):
+        agents.make("lucb", drawn)
+    assert agents.make("apt-oracle", drawn, threshold=0.4).threshold == 0.4
+    assert agents.make("lucb", drawn, k=2).k == 2

@@ -15,16 +15,16 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from derivations import pair
+from plays import seen
 from scipy import optimize, special
 
 import agents
 from agents.all_good.fareast import bad_filter_pulls
 from agents.core.confidence import lil_width
 from agents.top_k import adaptive_top_k, direct, halving, improved_top_k, median_elimination
-from agents.top_k.adapt import direct_pulls
 from agents.top_k.kl_lucb import K1, A
 from agents.top_k.racing import half_width
-from bandit_envs import Task, TopK
+from bandit_envs import Task
 
 DELTA, SIGMA, K, EPSILON = 0.07, 0.8, 3, 0.11
 PULLS = [40, 33, 26]
@@ -38,17 +38,11 @@ def task(problem: str = "BestArm", **more: Any) -> Task:
     return Task(problem, K=K, actions="arm", **given | more)
 
 
-def seen(pulls: list[int], mean: list[float]) -> dict[str, Any]:
-    N, m = np.array(pulls), np.array(mean, np.float64)
-    values = {"mean": m, "total": N * m, "variance": np.full(len(N), 0.1)}
-    return {"pulls": N, **values, "remaining": np.array([-1]), "public_seed": np.array([7])}
-
-
 def gap_at_the_stop(agent: Any, means: Callable[[float], list[float]], pulls: list[int] = PULLS) -> float:
     """The least gap at which an agent that is shown such means stops."""
 
     def stops(gap: float) -> bool:
-        return int(agent.predict(seen(pulls, means(gap)))[0]) == agent.task.stop
+        return int(agent.predict(seen(pulls, means(gap), 0.1))[0]) == agent.task.stop
 
     low, high = 0.0, 16.0
     assert stops(high)
@@ -197,7 +191,7 @@ def test_racing(widths: str) -> None:
         for arm in range(2):
             pulls = [t + (arm > 0), t]
             mean = [0.95 if pulls[0] else 0.0, 0.05 if pulls[1] else 0.0]
-            found, state = agent.predict(seen(pulls, mean), state)
+            found, state = agent.predict(seen(pulls, mean, 0.1), state)
             if found == 2:
                 break
         if found == 2:
@@ -222,33 +216,6 @@ def test_agents_stop_where_the_certificate_says_so(name: str) -> None:
     wanted = optimize.brentq(lambda gap: pair(33, 33, gap, SIGMA) - need, 0.1, 5)
     agent = agents.make(name, task(parameters={"epsilon": 0.0}))
     assert gap_at_the_stop(agent, of_two, [33, 33, 33]) == pytest.approx(wanted, rel=1e-9)
-
-
-def test_the_nominal_certificate_of_adapt() -> None:
-    """delta^c at a cutoff in the middle, as both arms at the boundary have one standard error."""
-    T, m, v, W, epsilon = [800, 800, 25], [0.7, 0.62, 0.61], [0.002, 0.002, 0.01], 1.3, 0.05
-    c = 0.62 + (0.7 + epsilon - 0.62) / 2
-    far = [0.7 + epsilon - c, c - 0.62, c - 0.61]
-    hoeffding = [math.exp(-2 * t * g * g / W**2) for t, g in zip(T, far, strict=True)]
-
-    def bernstein(t: int, g: float, variance: float) -> float:
-        def width(x: float) -> float:
-            return math.sqrt(2 * variance * x / t) + 3 * W * x / t
-
-        return 3 * math.exp(-optimize.brentq(lambda x: width(x) - g, 0, 1e4, xtol=1e-14))
-
-    both = [min(h, bernstein(t, g, x)) for h, t, g, x in zip(hoeffding, T, far, v, strict=True)]
-    problem: Any = TopK(1, epsilon, "each")
-    for bounds, d in (("hoeffding", hoeffding), ("tightest", both)):
-        found = problem.certificate(T, m, v, width=W, bounds=bounds)["delta_c"]
-        assert found == pytest.approx(1 - np.prod(1 - np.array(d)), rel=1e-9)
-    assert [one < other for one, other in zip(both, hoeffding, strict=True)] == [True, True, False]
-    # The most pulls of an arm: those of DIRECT, at which Hoeffding's width is half of epsilon.
-    N = direct_pulls(K, epsilon, DELTA, W)
-    missed = [math.exp(-2 * samples * (epsilon / 2) ** 2 / W**2) for samples in (N, N - 1)]
-    assert missed[0] <= DELTA / K < missed[1]
-    given = agents.make("pi2", task(support=(0.0, W), law="uniform", sigma=W / 2, parameters={"epsilon": epsilon}))
-    assert math.exp(-2 * given.rules.factor / W**2) == pytest.approx(DELTA / K)
 
 
 # --- how often they pull ----------------------------------------------------------------------------------------------

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import math
-import pickle
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from plays import Twin, record, replay, singly
+from plays import Twin, as_twins, record, right_when_begun_anew, seen
 from scipy import stats
 from twins_elimination import best_arm, east, fareast, uniform_elimination
 
@@ -59,20 +57,6 @@ def task(**changes: Any) -> Task:
     parameters = {"epsilon": 0.5, "multiplicative": False, "slack": 0.0}
     base = Task("AllGood", parameters, K=3, delta=0.1, law="gaussian", support=None, sigma=1.0)
     return base.replace(**changes)
-
-
-def seen(pulls: list[int], total: list[float]) -> dict[str, Any]:
-    """What an agent sees of one episode after such pulls."""
-    N, s = np.array(pulls), np.array(total, np.float64)
-    mean = s / np.maximum(N, 1)
-    return {
-        "pulls": N,
-        "total": s,
-        "mean": mean,
-        "variance": mean * 0,
-        "remaining": np.array([-1]),
-        "public_seed": np.array([7]),
-    }
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
@@ -127,52 +111,27 @@ def test_schedule_of_fareast() -> None:
     assert times[9:] == [1] * (17500 - sum(times[:9]))
 
 
-def test_delta_needed_and_bad_parameters() -> None:
-    for name in ["east", "uniform-elimination", "fareast"]:
-        with pytest.raises(ValueError, match="needs delta"):
-            agents.make(name, task(delta=None))
-        with pytest.raises(ValueError, match="c must be"):
-            agents.make(name, task(), c=0)
-        with pytest.raises(ValueError, match="sigma must be"):
-            agents.make(name, task(), sigma=-1)
-    for wrong in ("finder='lucb1'", "kappa=1", "tau=0", "delta=0"):
-        with pytest.raises(ValueError, match="must be"):
-            agents.make(f"fareast({wrong})", task())
-    exact = Task("BestArm", {"epsilon": 0.0, "criterion": "aggregate"}, K=3, delta=0.1)
-    with pytest.raises(ValueError, match="epsilon > 0"):
-        agents.make("median-elimination", exact)
-
-
 # --- the twins -------------------------------------------------------------------------------------------------------
-
-
-def compare(name: str, env_id: str, episodes: int, ended: int, **kwargs: Any) -> None:
-    """The agent and its twin pull the same arms as often and answer the same; at least `ended` episodes end."""
-    agent, plays = record(name, env_id, episodes, **kwargs)
-    assert sum(answer is not None for *_, answer in plays) >= ended
-    for pulls, samples, answer in plays:
-        assert replay(twin_of(agent), samples) == (pulls, answer)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["east", "uniform-elimination"])
 def test_twins_of_the_eliminations(name: str, mode: str) -> None:
-    compare(name, ALL_GOOD, 300, 270, instance=noisy(), max_pulls=6000, **MODES[mode])
-    compare(name, ALL_GOOD, 20, 0, instance=noisy("bernoulli", 4), max_pulls=1000, **MODES[mode])  # with ties
+    as_twins(twin_of, name, ALL_GOOD, 30, 25, instance=noisy(), max_pulls=6000, **MODES[mode])
+    as_twins(twin_of, name, ALL_GOOD, 8, 0, instance=noisy("bernoulli", 4), max_pulls=1000, **MODES[mode])  # with ties
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", FAREASTS)
 def test_twins_of_fareast(name: str, mode: str) -> None:
-    compare(name, ALL_GOOD, 300, 270, instance=noisy(spread=0.05), max_pulls=3000, **MODES[mode])
-    compare(name, ALL_GOOD, 20, 0, instance=noisy("bernoulli", 4), max_pulls=20000, **MODES[mode])
+    as_twins(twin_of, name, ALL_GOOD, 20, 15, instance=noisy(spread=0.05), max_pulls=3000, **MODES[mode])
+    as_twins(twin_of, name, ALL_GOOD, 3, 0, instance=noisy("bernoulli", 4), max_pulls=5000, **MODES[mode])
 
 
 @pytest.mark.parametrize(("law", "arms"), [("gaussian", 7), ("bernoulli", 4), ("bernoulli", 2)])
 def test_twins_of_median_elimination(law: str, arms: int) -> None:
-    compare(
-        "median-elimination", BEST_ARM, 300, 300, instance=noisy(law, arms, uniform=[0.0, 1.0]), epsilon=0.2, delta=0.2
-    )
+    rules = {"instance": noisy(law, arms, uniform=[0.0, 1.0]), "epsilon": 0.2, "delta": 0.2}
+    as_twins(twin_of, "median-elimination", BEST_ARM, 60, 60, **rules)
 
 
 ONE_BAD = {"instance": noisy(arms=24, spread=0.02, choice=[1.0] * 10 + [0.005, 0.03]), "epsilon": 0.955}
@@ -183,109 +142,30 @@ ONE_BAD = {"instance": noisy(arms=24, spread=0.02, choice=[1.0] * 10 + [0.005, 0
 def test_twins_where_the_bad_filter_acts(multiplicative: bool, slack: float) -> None:
     kwargs = ONE_BAD | {"multiplicative": multiplicative, "slack": slack, "max_pulls": 20000}
     name = "fareast(finder='lucb', kappa=0.9)"
-    agent, plays = record(name, ALL_GOOD, 40, **kwargs)
-    assert sum(pulls[-1][1] > 1 for pulls, *_ in plays) >= 10  # the bad filter, in bulk, had the last word
-    for pulls, samples, answer in plays:
-        assert replay(twin_of(agent), samples) == (pulls, answer)
-
-
-@pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
-def test_arm_form_repeats_arms(name: str) -> None:
-    env_id, kwargs = (BEST_ARM, {"epsilon": 0.5}) if name == NAMES[3] else (ALL_GOOD, MODES["additive"])
-    agent, plays = record(name, env_id, 20, instance=noisy(), actions="arm", max_pulls=5000, **kwargs)
-    assert any(answer is not None for *_, answer in plays)
-    for pulls, samples, answer in plays:
-        asked, own = replay(singly(twin_of(agent)), samples)
-        assert asked == pulls
-        assert (own is None) == (answer is None)
-
-
-@pytest.mark.parametrize("name", ["east", "uniform-elimination"])
-def test_forms_agree_where_pulls_are_single(name: str) -> None:
-    kwargs = {"instance": noisy()} | MODES["additive"]
-    one, two = (record(name, ALL_GOOD, 20, actions=form, **kwargs)[1] for form in ("arm", "full"))
-    assert [play[:2] for play in one] == [play[:2] for play in two]
+    plays = as_twins(twin_of, name, ALL_GOOD, 9, **kwargs)
+    assert sum(pulls[-1][1] > 1 for pulls, *_ in plays) >= 2  # the bad filter, in bulk, had the last word
 
 
 # --- episodes --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
-def test_slots_take_the_next_episode(name: str) -> None:
-    env_id, kwargs = (BEST_ARM, {"epsilon": 0.5}) if name == NAMES[3] else (ALL_GOOD, MODES["additive"])
-    kwargs = {"instance": noisy(), "delta": 0.1} | kwargs
-    frames = [agents.evaluate(name, env_id, episodes=9, env_kwargs=kwargs, batch=batch).episodes for batch in (9, 2)]
-    assert frames[0].equals(frames[1])
-
-
-@pytest.mark.parametrize("autoreset", ["NextStep", "Disabled"])
-@pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
-def test_memory_is_plain_data(name: str, autoreset: str) -> None:
-    """Copies and pickles of the memory go on alike, over several episodes of each slot."""
-    env_id, kwargs = (BEST_ARM, {"epsilon": 0.5}) if name == NAMES[3] else (ALL_GOOD, MODES["additive"])
-    envs: Any = gym.make_vec(env_id, 3, actions="full", instance=noisy(), delta=0.1, autoreset_mode=autoreset, **kwargs)
-    agent, state = agents.make(name, envs), None
-    observation, _ = envs.reset(seed=0)
-    ended = steps = 0
-    while ended < 6:
-        before = pickle.loads(pickle.dumps(copy.deepcopy(state))) if steps % 5 == 0 else None
-        action, state = agent.predict(observation, state)
-        if before is not None:
-            again, _ = pickle.loads(pickle.dumps(agent)).predict(observation, before)
-            assert all(np.array_equal(action[key], again[key]) for key in action)
-        observation, _, terminated, *_ = envs.step(action)
-        ended, steps = ended + int(terminated.sum()), steps + 1
-        if autoreset == "Disabled" and terminated.any():
-            observation, _ = envs.reset(options={"reset_mask": terminated})
-    assert isinstance(state, RoundMemory)
-
-
-@pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
 def test_met_in_the_middle(name: str) -> None:
-    """Without its memory an algorithm begins anew from what has been seen, and ends."""
     env_id, kwargs = (BEST_ARM, {"epsilon": 0.5}) if name == NAMES[3] else (ALL_GOOD, MODES["additive"])
-    kwargs = {"instance": noisy(), "delta": 0.1, "actions": "full", "autoreset_mode": "Disabled"} | kwargs
-    envs: Any = gym.make_vec(env_id, 8, **kwargs)
-    agent = agents.make(name, envs)
-    observation, _ = envs.reset(seed=0)
-    generator = np.random.default_rng(0)
-    for _ in range(7):
-        arm = generator.integers(agent.task.K, size=8)
-        unread = np.zeros((8, agent.task.K), np.int8)
-        observation, *_ = envs.step({"arm": arm, "times": np.full(8, 3), "answer": unread})
-    state, over, correct = agent.begin_anew(observation), np.zeros(8, np.bool_), np.zeros(8, np.bool_)
-    while not over.all():
-        action, state = agent.predict(observation, state)
-        observation, _, terminated, _, info = envs.step(action)
-        if "correct" in info:
-            correct |= info["correct"] & info["_correct"]
-        over |= terminated
-    assert correct.all()
-
-
-@pytest.mark.parametrize("name", [*NAMES, FAREASTS[1]])
-def test_memory_of_another_batch(name: str) -> None:
-    best = Task("BestArm", {"epsilon": 0.5, "criterion": "aggregate"}, K=3, delta=0.1)
-    agent = agents.make(name, best if name == NAMES[3] else task())
-    one = seen([1, 1, 1], [0.0, 0.5, 1.0])
-    state = agent.begin_anew(one)
-    with pytest.raises(ValueError, match=r"pulls \(2, 3\) and total \(2, 3\) do not fit a memory of 1 episodes"):
-        agent.predict({key: np.stack([value, value]) for key, value in one.items()}, state)
-    with pytest.raises(ValueError, match=r"total must have the shape \(1, 3\), got \(1, 2\)"):
-        agent.predict(one | {"total": np.zeros(2)}, state)
+    right_when_begun_anew(name, env_id, instance=noisy(), **kwargs)
 
 
 def test_uniform_elimination_goes_on_where_it_was() -> None:
     agent = agents.make("uniform-elimination", task())
     assert agent.predict(seen([1, 1, 0], [1, 1, 0]))[0]["arm"] == 2
-    assert agent.predict(seen([2, 1, 1], [1, 1, 0]))[0]["arm"] == 1
-    action, state = agent.predict(seen([9, 7, 7], [1, 1, 0]))
+    assert agent.predict(seen([2, 1, 1], [0.5, 1, 0]))[0]["arm"] == 1
+    action, state = agent.predict(seen([9, 7, 7], [1 / 9, 1 / 7, 0]))
     assert action["arm"] == 1
-    assert agent.predict(seen([9, 8, 7], [1, 1, 0]), state)[0]["arm"] == 2
-    action, state = agent.predict(seen([9999, 9999, 9999], [9999, 9000, 0]))  # known: C = .08, 1, .9 good, 0 bad
+    assert agent.predict(seen([9, 8, 7], [1 / 9, 1 / 8, 0]), state)[0]["arm"] == 2
+    action, state = agent.predict(seen([9999] * 3, [1, 0.9, 0]))  # known: C = .08, 1, .9 good, 0 bad
     assert action["arm"] == 3
     assert action["answer"].tolist() == [1, 1, 0]
-    assert agent.recommend(seen([9999, 9999, 9999], [9999, 9000, 0]), state).tolist() == [True, True, False]
+    assert agent.recommend(seen([9999] * 3, [1, 0.9, 0]), state).tolist() == [True, True, False]
 
 
 def test_a_bulk_pull_ends_with_the_budget() -> None:
@@ -319,11 +199,8 @@ def errors(name: str, env_id: str = ALL_GOOD, **kwargs: Any) -> int:
 def test_errors_are_at_most_delta(name: str, mode: str) -> None:
     assert LIMIT == 71
     assert errors(name, **MODES[mode] | {"epsilon": 0.5}) <= LIMIT
-
-
-@pytest.mark.parametrize("name", ["east", "uniform-elimination", "fareast"])
-def test_limit_has_teeth(name: str) -> None:
-    assert errors(f"{name}(c=0.1)", epsilon=0.5) > LIMIT
+    if mode == "additive" and "(" not in name:
+        assert errors(f"{name}(c=0.1)", epsilon=0.5) > LIMIT  # the limit can fail
 
 
 def test_errors_of_median_elimination() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusals import refused
 from twins_lookahead import Slow
 
 from bandit_envs import Task, Threshold
@@ -52,7 +53,7 @@ def states(task: Task, count: int, rng: np.random.Generator) -> tuple[np.ndarray
 @every
 @all_asked
 def test_values_and_gains_are_those_of_the_slow_twin(asked: str, belief: str) -> None:
-    task, rng, count = task_of(asked, belief), np.random.default_rng(1), 120
+    task, rng, count = task_of(asked, belief), np.random.default_rng(1), 20
     pulls, total = states(task, count, rng)
     look, arms = task.lookahead(), rng.integers(0, K, count)
     gain = np.empty(count)
@@ -70,7 +71,7 @@ def test_values_and_gains_are_those_of_the_slow_twin(asked: str, belief: str) ->
 @all_asked
 def test_values_and_gains_are_the_integrals(asked: str, belief: str) -> None:
     task, rng = task_of(asked, belief, K=4, budget=40), np.random.default_rng(2)
-    pulls, total = states(task, 1 if belief == "gaussian" else 3, rng)
+    pulls, total = states(task, 1 if belief == "gaussian" else 2, rng)
     look = task.lookahead()
     then, gains = look.value(pulls, total), look.gains(pulls, total)
     # Of all good arms, 25 cells of normal laws; of a range these stand for Beta laws.
@@ -82,7 +83,7 @@ def test_values_and_gains_are_the_integrals(asked: str, belief: str) -> None:
             assert abs(gains[e, 0] - slow.gain(0)) < limit, (e, gains[e, 0], slow.gain(0))
 
 
-def differences(look: Lookahead, threshold: float = 0.5, episodes: int = 100_000, T: int = 12) -> np.ndarray:
+def differences(look: Lookahead, threshold: float = 0.5, episodes: int = 50_000, T: int = 12) -> np.ndarray:
     """Sum of the gains less (score - phi of the first state), (episodes,), of 3 Bernoulli arms with uniform means.
 
     Every other pull goes to the arm with the largest gain, which depends on all samples so far.
@@ -155,12 +156,11 @@ def test_what_has_no_potential_is_named() -> None:
 
     assert Threshold(0.5).own_potential is not None
     assert Odd(0.5).own_potential is None
-    task = task_of("feasible", "bernoulli").replace(pull="coordinate")
-    with pytest.raises(ValueError, match=r"reward='gain'.*pull='coordinate'"):
-        task.lookahead("reward='gain'")
-    look = task_of("top", "bernoulli").lookahead()
-    with pytest.raises(ValueError, match=r"\(2, 5\).*\(2, 4\)"):
-        look.gains(np.zeros((2, 4), np.int64), np.zeros((2, 5)))
+    coordinates = task_of("feasible", "bernoulli").replace(pull="coordinate")
+    with refused("reward='gain'", "pull='coordinate'"):
+        coordinates.lookahead("reward='gain'")
+    with refused("(2, 5)", "(2, 4)"):
+        task_of("top", "bernoulli").lookahead().gains(np.zeros((2, 4), np.int64), np.zeros((2, 5)))
 
 
 def test_beliefs_by_hand() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
-import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +11,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from plays import seen
+from refusals import refused
 from rollouts import forgetful
 from scipy import stats
 from twins import TWINS, by_betaincc, by_fractions, follow, opt_kg, play
@@ -35,13 +35,6 @@ Case = dict[str, Any]
 def task(**changes: Any) -> Task:
     """A thresholding task at 1/2 with 3 Bernoulli arms and 10 pulls."""
     return Task("Threshold", {"threshold": 0.5, "tolerance": 0.0}, K=3, budget=10).replace(**changes)
-
-
-def seen(pulls: list[int], mean: list[float], budget: int = 10, public_seed: int = 7) -> dict[str, Any]:
-    """What an agent sees of one episode after such pulls."""
-    T, m = np.array(pulls), np.array(mean)
-    left, word = np.array([budget - T.sum()]), np.array([public_seed])
-    return {"pulls": T, "total": T * m, "mean": m, "variance": m * 0, "remaining": left, "public_seed": word}
 
 
 def needs(name: str) -> dict[str, Any]:
@@ -203,9 +196,17 @@ def test_plug_in_answer(name: str) -> None:
 
 def test_uniform_goes_round() -> None:
     agent = make("uniform")
-    assert [agent.predict(seen([t, 0, 0], [0, 0, 0]))[0]["arm"] for t in range(7)] == [0, 1, 2, 0, 1, 2, 0]
+    assert [agent.predict(seen([t, 0, 0], [0] * 3, remaining=10 - t))[0]["arm"] for t in range(7)] == [
+        0,
+        1,
+        2,
+        0,
+        1,
+        2,
+        0,
+    ]
     free = make("uniform", task(budget=None, max_pulls=9))
-    assert [free.predict(seen([t, 1, 0], [0, 0, 0], t))[0]["arm"] for t in range(4)] == [1, 2, 0, 1]
+    assert [free.predict(seen([t, 1, 0], [0, 0, 0]))[0]["arm"] for t in range(4)] == [1, 2, 0, 1]
 
 
 # --- against the twins -----------------------------------------------------------------------------------------------
@@ -239,10 +240,6 @@ def cases(seed: int, law: str | None = None, K: int | None = None) -> Iterator[C
         yield {"instance": instance, "budget": budget, "threshold": threshold, "tolerance": tolerance}
 
 
-def from_threshold(threshold: float) -> Callable[[float], float]:
-    return lambda mean: mean - threshold
-
-
 def no_parameters(env: Any, g: np.random.Generator) -> dict[str, Any]:
     return {}
 
@@ -270,10 +267,11 @@ COMPARED: dict[str, Callable[[Any, np.random.Generator], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("opt-kg", "dp-index")])
-def test_agent_is_its_twin(name: str) -> None:
-    """The same arms and the same answer on 300 random instances."""
+@pytest.mark.parametrize("episodes", [50, pytest.param(300, marks=pytest.mark.slow)])
+def test_agent_is_its_twin(name: str, episodes: int) -> None:
+    """The same arms and the same answer on random instances."""
     g, scanned = np.random.default_rng(1), 0
-    for episode, case in zip(range(300), cases(seed=2), strict=False):
+    for episode, case in zip(range(episodes), cases(seed=2), strict=False):
         env = core(gym.make(THRESHOLD, actions="full", **case))
         K, budget = env.task.K, env.task.budget
         scanned += K <= SCAN
@@ -289,19 +287,19 @@ def test_agent_is_its_twin(name: str) -> None:
             of_twin["centre"] = case["threshold"] if env.task.law == "bernoulli" else None
         mine = play(env, agent, observation)
         env.reset(seed=3, options={"episode": episode})
-        twin = TWINS[name](K, budget, from_threshold(case["threshold"]), **of_twin)
+        twin = TWINS[name](K, budget, case["threshold"].__rsub__, **of_twin)
         assert mine == follow(env, twin), (episode, case, given)
-    assert 150 < scanned < 270  # both forms of the argmin
+    assert 0.4 * episodes < scanned < 0.95 * episodes  # both forms of the argmin
 
 
 def test_opt_kg_is_its_twin() -> None:
-    """The same arms and the same answer on 300 random instances, as far as floating point reaches.
+    """The same arms and the same answer on 60 random instances, as far as floating point reaches.
 
     Below a gain of 1e-5 the differences of I(a, b) have lost so many digits that the twin cannot tell a tie from an
-    order; it stops there. The next test goes on in exact arithmetic.
+    order; it stops there. Exact arithmetic goes on, to gains far below what floating point can tell in 1 - I(a, b).
     """
     g, pulls, compared = np.random.default_rng(1), 0, 0
-    for episode, case in zip(range(300), cases(seed=4, law="bernoulli"), strict=False):
+    for episode, case in zip(range(60), cases(seed=4, law="bernoulli"), strict=False):
         env = core(gym.make(THRESHOLD, actions="full", **case))
         given = COMPARED["opt-kg"](env, g)
         agent = agents.make("opt-kg", env, **given)
@@ -313,24 +311,17 @@ def test_opt_kg_is_its_twin() -> None:
         assert len(theirs) < len(mine) or answer == right
         pulls, compared = pulls + len(mine), compared + len(theirs)
     assert compared > 0.9 * pulls
-
-
-@pytest.mark.parametrize("threshold", [Fraction(1, 2), Fraction(3, 10)])
-def test_opt_kg_is_its_exact_twin(threshold: Fraction) -> None:
-    """Exact ties go to the lowest arm; gains down to 1e-30, far below what 1 - I(a, b) can tell in floating point."""
-    above = by_fractions(threshold)
-    means = [[0.02, 0.97], [0.45, 0.55, 0.5], [0.1, 0.9, 0.3, 0.7], [0.05] * 3 + [0.95] * 3, [0.5] * 8]
-    for episode, p in enumerate(means * 2):
-        env = gym.make(
-            THRESHOLD, instance=Instance(Bernoulli(p)), budget=40 * len(p), threshold=float(threshold), actions="full"
-        ).unwrapped
-        mine = play(env, agents.make("opt-kg", env), env.reset(seed=6, options={"episode": episode})[0])
-        env.reset(seed=6, options={"episode": episode})
-        assert mine == follow(env, opt_kg(len(p), 40 * len(p), above)), (episode, p)
+    for threshold in (Fraction(1, 2), Fraction(3, 10)):
+        for episode, p in enumerate(([0.02, 0.97], [0.45, 0.55, 0.5], [0.05] * 3 + [0.95] * 3, [0.5] * 8)):
+            rules = {"instance": Instance(Bernoulli(p)), "budget": 20 * len(p), "threshold": float(threshold)}
+            env = core(gym.make(THRESHOLD, actions="full", **rules))
+            mine = play(env, agents.make("opt-kg", env), env.reset(seed=6, options={"episode": episode})[0])
+            env.reset(seed=6, options={"episode": episode})
+            assert mine == follow(env, opt_kg(len(p), 20 * len(p), by_fractions(threshold))), (episode, p)
 
 
 @pytest.mark.parametrize("name", ["lsa", "apt", "ucbe"])
-@pytest.mark.parametrize("K", [SCAN, SCAN + 1, 64, 256, 257, 300])
+@pytest.mark.parametrize("K", [SCAN, SCAN + 1, 257])
 def test_agent_is_its_twin_in_trees_of_every_depth(name: str, K: int) -> None:
     for episode, case in zip(range(2), cases(seed=K, K=K), strict=False):
         env = core(gym.make(THRESHOLD, actions="full", **case | {"budget": 3 * K}))
@@ -340,7 +331,7 @@ def test_agent_is_its_twin_in_trees_of_every_depth(name: str, K: int) -> None:
         if name == "apt":  # by default the problem's
             given = {"tolerance": case["tolerance"]}
         env.reset(seed=7, options={"episode": episode})
-        twin = TWINS[name](K, 3 * K, from_threshold(case["threshold"]), **given)
+        twin = TWINS[name](K, 3 * K, case["threshold"].__rsub__, **given)
         assert mine == follow(env, twin)
 
 
@@ -349,9 +340,9 @@ def test_agent_is_its_twin_in_trees_of_every_depth(name: str, K: int) -> None:
 
 @pytest.mark.parametrize("name", ["uniform", "random", "lsa", "apt", "ucbe"])
 def test_feasible_on_a_half_line_is_thresholding(name: str) -> None:
-    """{x : -x <= -theta} in one dimension: the same pulls and answers on 60 random instances."""
+    """{x : -x <= -theta} in one dimension: the same pulls and answers on 15 random instances."""
     given = {"a": 2.0} if name == "ucbe" else {}
-    for episode, case in zip(range(60), cases(seed=8), strict=False):
+    for episode, case in zip(range(15), cases(seed=8), strict=False):
         threshold = case["threshold"]
         line = {key: value for key, value in case.items() if key != "threshold"} | {"A": [[-1.0]], "b": [-threshold]}
         results = []
@@ -373,7 +364,7 @@ def quadrant(x: Any) -> float:
 def test_feasible_agents_are_their_twins(name: str, K: int) -> None:
     """Two-dimensional Gaussian arms, whose indices have no ties."""
     g = np.random.default_rng(K)
-    for episode in range(10):
+    for episode in range(4):
         budget = int(g.integers(1, 6 * K))
         instance = Instance(Gaussian(g.normal(0.45, 0.3, (K, 2)), 0.5))
         env = core(
@@ -404,82 +395,12 @@ def vector(actions: str = "full", slots: int = N, **kwargs: Any) -> Any:
     return gym.make_vec(THRESHOLD, num_envs=slots, actions=actions, **PAPER | kwargs)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_predict_batched_and_single_in_both_forms(name: str) -> None:
-    envs, plain = vector(), vector("arm")
-    agent, by_arm = agents.make(name, envs), agents.make(name, plain)
-    observation, _ = envs.reset(seed=1)
-    state = of_arm = None
-    singles: list[Any] = [None] * N
-    for t in range(T + 1):
-        action, state = agent.predict(observation, state)
-        arms, of_arm = by_arm.predict(observation, of_arm)
-        assert isinstance(arms, np.ndarray)
-        assert (arms.shape, arms.dtype) == ((N,), np.int64)
-        assert set(action) == {"arm", "times", "answer"}
-        assert action["arm"].tolist() == arms.tolist()
-        assert action["times"].tolist() == [1] * N
-        assert action["answer"].shape == (N, K)
-        assert action["answer"].dtype == np.int8
-        assert action in envs.action_space
-        for i in range(N):
-            own = {key: value[i] for key, value in observation.items()}
-            one, singles[i] = agent.predict(own, singles[i])
-            assert type(one["arm"]) is int
-            assert one["arm"] == arms[i]
-            assert one["times"] == 1
-            assert one["answer"].tolist() == action["answer"][i].tolist()
-            assert type(by_arm.predict(own)[0]) is int
-            assert t == T or not one["answer"].any()
-            if t == T:
-                assert one["answer"].tolist() == agent.recommend(own).tolist()
-        observation, *_ = envs.step(action)
-
-
 @pytest.mark.parametrize("name", INDEX)
 @pytest.mark.parametrize("arms", [5, SCAN + 12])
 def test_memory_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
     """Without its memory, at any time, an index policy goes on as with it."""
     envs = vector(instance={"sampler": {"arms": arms}}, budget=4 * arms)
     forgetful(envs, agents.make(name, envs, **needs(name)), 9 * arms)  # over two ends and fresh starts
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_episode_start_and_deterministic_do_not_matter(name: str) -> None:
-    envs = vector("arm")
-    agent = agents.make(name, envs)
-    g = np.random.default_rng(0)
-    observation, _ = envs.reset(seed=3)
-    a = b = None
-    for _ in range(2 * T + 5):
-        arms, a = agent.predict(observation, a)
-        others, b = agent.predict(observation, b, g.random(N) < 0.5, deterministic=bool(g.random() < 0.5))
-        assert arms.tolist() == others.tolist()
-        observation, *_ = envs.step(arms)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_agents_can_be_pickled_and_copied(name: str) -> None:
-    envs = vector("arm")
-    agent = agents.make(name, envs)
-    observation, _ = envs.reset(seed=4)
-    state = None
-    for t in range(2 * T):
-        if t % 20 == 10:  # in the middle of an episode, with the memory
-            twins = [
-                (copy.copy(agent), copy.deepcopy(state)),
-                copy.deepcopy((agent, state)),
-                pickle.loads(pickle.dumps((agent, state))),
-            ]
-            ahead = [twin.predict(observation, memory)[0].tolist() for twin, memory in twins]
-            agent, state = twins[-1]
-            assert ahead[:2] == [ahead[2]] * 2
-            twins = copy.deepcopy(twins[:2])
-        arms, state = agent.predict(observation, state)
-        if t % 20 == 10:
-            assert arms.tolist() == ahead[0]
-        observation, *_ = envs.step(arms)
-    assert repr(agent) == repr(pickle.loads(pickle.dumps(agent)))
 
 
 def test_random_is_a_function_of_the_episode_and_its_seed() -> None:
@@ -501,36 +422,11 @@ def test_random_is_a_function_of_the_episode_and_its_seed() -> None:
     assert pulls(9, seed=0)[:4] == four
     others = [*four, *pulls(4, seed=1), *pulls(4, seed=0, root=6)]
     assert len(set(map(tuple, others))) == len(others)
-    # 54,000 draws over 5 arms: each count within the 1e-6 tails (over all arms) of Binomial(54000, 1/5)
-    counts = np.bincount(np.ravel(pulls(900, seed=2)), minlength=K)
+    # 6,000 draws over 5 arms: each count within the 1e-6 tails (over all arms) of Binomial(6000, 1/5)
+    counts = np.bincount(np.ravel(pulls(100, seed=2)), minlength=K)
     low, high = stats.binom.ppf(1e-7, counts.sum(), 1 / K), stats.binom.isf(1e-7, counts.sum(), 1 / K)
-    assert counts.sum() == 54_000
+    assert counts.sum() == 6_000
     assert ((low <= counts) & (counts <= high)).all()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_no_observation(name: str) -> None:
-    agent = make(name, **needs(name))
-    for bad in (np.zeros(24, np.float32), {}, {"pulls": [0, 0, 0]}, None, 3):
-        with pytest.raises(ValueError, match="reads a dict of statistics, got"):
-            agent.predict(bad)
-    with pytest.raises(ValueError, match="made for 3 arms"):
-        agent.predict(seen([0, 0], [0, 0]))
-    good = seen([1, 0, 0], [1, 0, 0])
-    for key in good:
-        with pytest.raises(ValueError, match=f"statistics, got .*{'dict' if key == 'pulls' else key}"):
-            agent.predict({other: value for other, value in good.items() if other != key})
-
-
-@pytest.mark.parametrize("name", INDEX)
-def test_memory_of_another_batch(name: str) -> None:
-    agent = make(name, **needs(name))
-    good = seen([1, 0, 0], [1, 0, 0])
-    _, state = agent.predict(good)
-    with pytest.raises(ValueError, match=r"do not fit a memory of 1 episodes"):
-        agent.predict({key: np.stack([value, value]) for key, value in good.items()}, state)
-    with pytest.raises(ValueError, match=r"mean must have the shape \(1, 3\), got \(1, 3, 2\)"):
-        agent.predict(good | {"mean": np.zeros((3, 2))}, state)
 
 
 # --- every loop ------------------------------------------------------------------------------------------------------
@@ -546,11 +442,31 @@ def ended(played: Played, observation: Any, answer: Any) -> None:
     assert played.setdefault(word, row) == row
 
 
-def plain_loop(name: str, actions: str) -> Played:
+GAPS: dict[str, Any] = {"instance": {"law": "gaussian", "mean": [1.0, 0.9, 0.2, 0.0, 0.5], "sd": 0.1}, "delta": 0.1}
+PLAYED: dict[str, tuple[str, dict[str, Any]]] = {  # one of each kind; some end by themselves, one by one
+    "lsa": (THRESHOLD, PAPER),
+    "random": (THRESHOLD, PAPER),
+    "opt-kg": (THRESHOLD, PAPER),
+    "st2": ("bandit_envs/AllGood-v0", GAPS | {"epsilon": 0.25, "max_pulls": 400}),
+    "ucb": ("bandit_envs/AllGood-v0", GAPS | {"epsilon": 0.25, "budget": 80}),
+    "adapt": ("bandit_envs/TopK-v0", GAPS | {"k": 2, "epsilon": 0.2, "max_pulls": 400}),
+    "kl-lucb": ("bandit_envs/TopK-v0", GAPS | {"k": 2, "epsilon": 0.2, "max_pulls": 400}),
+    "improved-top-k": ("bandit_envs/TopK-v0", GAPS | {"k": 2, "epsilon": 0.2}),
+    "east": ("bandit_envs/AllGood-v0", GAPS | {"epsilon": 0.25, "max_pulls": 400}),
+}
+
+
+def slots_of(name: str, **kwargs: Any) -> Any:
+    env_id, rules = PLAYED[name]
+    return gym.make_vec(env_id, num_envs=3, **rules | {"actions": "full"} | kwargs)
+
+
+def plain_loop(name: str) -> Played:
     """A Gymnasium loop over single environments."""
     played: Played = {}
+    env_id, rules = PLAYED[name]
     for root in ROOTS:
-        env = gym.make(THRESHOLD, actions=actions, **PAPER)
+        env = gym.make(env_id, actions="full", **rules)
         agent = agents.make(name, env)
         for e in range(EPISODES):
             observation, _ = env.reset(seed=root if e == 0 else None)
@@ -563,108 +479,49 @@ def plain_loop(name: str, actions: str) -> Played:
     return played
 
 
-def vector_loop(name: str, envs: Any, actions: str = "full") -> Played:
-    """NEXT_STEP: the usual loop, with the usual (too early) `episode_start`; SAME_STEP: the end is in the info."""
+def vector_loop(name: str, envs: Any, mask: bool = False) -> Played:
+    """NEXT_STEP: the usual loop, with the usual (too early) `episode_start`; SAME_STEP: the end is in the info.
+
+    DISABLED: ended slots wait until all have ended; mask: they are restarted one by one.
+    """
     played: Played = {}
-    agent = agents.make(name, envs)
+    agent, waiting = agents.make(name, envs), envs.metadata["autoreset_mode"] == AutoresetMode.DISABLED
     observation, _ = envs.reset(seed=ROOTS[0])
-    state, start = None, np.ones(len(ROOTS), np.bool_)
+    state, start, over = None, np.ones(len(ROOTS), np.bool_), np.zeros(len(ROOTS), np.bool_)
     while len(played) < len(ROOTS) * EPISODES:
         action, state = agent.predict(observation, state, start)
         observation, _, terminated, truncated, info = envs.step(action)
         start = terminated | truncated
-        for i in np.flatnonzero(start):
+        for i in np.flatnonzero(start & ~over):
             if "final_obs" in info:
                 ended(played, info["final_obs"][i], info["final_info"]["answer"][i])
             else:
                 ended(played, {key: value[i] for key, value in observation.items()}, info["answer"][i])
+        over = start if waiting else over
+        if over.any() and (over.all() or mask):
+            observation, _ = envs.reset(options={"reset_mask": over.copy()})
+            over = np.zeros(len(ROOTS), np.bool_)
     return played
 
 
-def disabled_loop(name: str) -> Played:
-    """DISABLED: ended slots wait, and are restarted together or by and by."""
-    played: Played = {}
-    envs = vector(slots=3, autoreset_mode=AutoresetMode.DISABLED, copy=False)
-    agent = agents.make(name, envs)
-    observation, _ = envs.reset(seed=ROOTS[0])
-    state, over = None, np.zeros(3, np.bool_)
-    waited = 0
-    while len(played) < len(ROOTS) * EPISODES:
-        action, state = agent.predict(observation, state)
-        observation, _, terminated, truncated, info = envs.step(action)
-        for i in np.flatnonzero((terminated | truncated) & ~over):
-            ended(played, {key: value[i] for key, value in observation.items()}, info["answer"][i])
-        over = terminated | truncated
-        waited += int(over.any())
-        if waited % 3 == 2:  # a while after the end, one slot; after another while, the rest
-            mask = over & (np.arange(3) == 0) if over[0] else over
-            observation, _ = envs.reset(options={"reset_mask": mask})
-            over &= ~mask
-            waited += 1
-    return played
+def agree(one: Played, other: Played) -> bool:
+    """Of the episodes in both, which are not the same ones where slots end by themselves."""
+    common = one.keys() & other.keys()
+    return len(common) >= 5 and [one[word] for word in common] == [other[word] for word in common]
 
 
-def evaluate_loop(name: str) -> Played:
-    """agents.evaluate: the answers that the agent recommends at the ends."""
-    played: Played = {}
-    for root in ROOTS:
-        agent: Any = agents.make(name, vector())
-        recommend = agent.recommend
-
-        def spy(observation: Any, state: Any = None, slots: Any = None, recommend: Any = recommend) -> Any:
-            answers = recommend(observation, state, slots)
-            rows = np.arange(len(answers)) if slots is None else slots
-            for answer, i in zip(answers, rows, strict=True):
-                if observation["remaining"][i, 0] == 0:
-                    ended(played, {key: value[i] for key, value in observation.items()}, answer)
-            return answers
-
-        agent.recommend = spy
-        kwargs = {key: value for key, value in PAPER.items() if key != "actions"}
-        result = agents.evaluate(agent, THRESHOLD, episodes=EPISODES, seed=root, batch=2, env_kwargs=kwargs)
-        truth = np.array([0, 0, 0, 1, 1], bool)
-        wrong = result.episodes.sort_values("episode")["misclassified"].tolist()
-        rows = list(played.values())[-EPISODES:]
-        assert sorted(wrong) == sorted(int((np.array(answer) != truth).sum()) for _, answer in rows)
-        assert result.pulls["pulls"].to_numpy() == pytest.approx(np.mean([pulls for pulls, _ in rows], axis=0))
-    return played
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PLAYED)
 def test_the_same_decisions_in_every_loop(name: str) -> None:
-    expected = plain_loop(name, "full")
+    expected = plain_loop(name)
     assert len(expected) == len(ROOTS) * EPISODES
-    assert vector_loop(name, vector(slots=3)) == expected
-    assert vector_loop(name, vector(slots=3, autoreset_mode=AutoresetMode.SAME_STEP)) == expected
-    assert vector_loop(name, SyncVectorEnv([lambda: gym.make(THRESHOLD, actions="full", **PAPER)] * 3)) == expected
-    assert disabled_loop(name) == expected
-    assert evaluate_loop(name) == expected
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_same_decisions_with_arm_actions_and_in_sb3(name: str) -> None:
-    """The plug-in answer is what counts here, also for Opt-KG, whose own differs."""
-    pytest.importorskip("stable_baselines3")
-    from stable_baselines3.common.evaluation import evaluate_policy
-    from stable_baselines3.common.vec_env import DummyVecEnv
-
-    expected = plain_loop(name, "arm")
-    assert {word: pulls for word, (pulls, _) in plain_loop(name, "full").items()} == {
-        word: pulls for word, (pulls, _) in expected.items()
-    }
-    assert vector_loop(name, vector("arm", slots=3)) == expected
-    venv = DummyVecEnv([lambda: gym.make(THRESHOLD, actions="arm", **PAPER)] * 3)
-    venv.seed(ROOTS[0])
-    played: Played = {}
-
-    def note(inner: dict[str, Any], _: Any) -> None:
-        if inner["done"]:
-            ended(played, inner["info"]["terminal_observation"], inner["info"]["answer"])
-
-    agent: Any = agents.make(name, venv)
-    _, lengths = evaluate_policy(agent, venv, n_eval_episodes=9, warn=False, callback=note, return_episode_rewards=True)
-    assert lengths == [T] * 9
-    assert played == expected
+    assert agree(vector_loop(name, slots_of(name)), expected)
+    assert agree(vector_loop(name, slots_of(name, autoreset_mode=AutoresetMode.SAME_STEP)), expected)
+    waiting = slots_of(name, autoreset_mode=AutoresetMode.DISABLED, copy=False)
+    assert agree(vector_loop(name, waiting), expected)
+    assert agree(vector_loop(name, waiting, mask=True), expected)
+    if name == "lsa":
+        single = SyncVectorEnv([lambda: gym.make(THRESHOLD, actions="full", **PAPER)] * 3)
+        assert vector_loop(name, single) == expected
 
 
 # --- make ------------------------------------------------------------------------------------------------------------
@@ -677,11 +534,9 @@ def test_names() -> None:
     assert "opt-kg" not in agents.names("Feasible")
     assert {"uniform", "random"} <= set(agents.names("TopK"))
     assert "lsa" not in agents.names("TopK")
-    with pytest.raises(ValueError, match=r"unknown problem 'Treshold'; did you mean 'Threshold'"):
-        agents.names("Treshold")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["lsa", "ucbe"])
 def test_make_from_every_source(name: str) -> None:
     env, envs = gym.make(THRESHOLD, **PAPER), vector("arm")
     wrapped = gym.wrappers.RecordEpisodeStatistics(env)
@@ -720,83 +575,11 @@ def test_aliases_and_parameters_in_the_name() -> None:
     assert make("ucbe(a=0)").a == 0
 
 
-BAD: list[tuple[str, Any, str]] = [
-    ("apl", {}, r"unknown agent 'apl'; did you mean 'apt'"),
-    ("opt_kg", {}, r"unknown agent 'opt_kg'; did you mean 'opt-kg'"),
-    ("", {}, r"unknown agent ''"),
-    ("apt(0.05)", {}, r"'apt\(0.05\)' is not of the form"),
-    ("apt(tolerance=", {}, r"is not of the form"),
-    ("apt(tolerance=x)", {}, r"is not of the form"),
-    ("uniform(seed=1)", {}, r"uniform has no parameter 'seed'; it takes none"),
-    ("lsa", {"tolerance": 0.1}, r"lsa has no parameter 'tolerance'; it takes alpha"),
-    ("ucbe", {"c": 1}, r"ucbe has no parameter 'c'; it takes b, scale, H, a"),
-    ("apt", {"tolerance": -0.1}, r"tolerance must be a number in \[0, inf\), got -0.1"),
-    ("apt", {"tolerance": math.nan}, r"tolerance must be .* got nan"),
-    ("apt", {"tolerance": "much"}, r"tolerance must be .* got 'much'"),
-    ("lsa", {"alpha": 0}, r"alpha must be a number in \(0, 1e\+100\], got 0"),
-    ("lsa", {"alpha": math.inf}, r"alpha must be .* got inf"),
-    ("random", {"seed": -1}, r"seed must be an integer in \[0, 4294967295\], got -1"),
-    ("random", {"seed": 0.5}, r"seed must be an integer .* got 0.5"),
-    ("ucbe", {"H": 0}, r"H must be a number in \(0, inf\), got 0"),
-    ("ucbe", {"H": math.nan}, r"H must be .* got nan"),
-    ("ucbe", {"a": -1}, r"a must be a number in \[0, inf\), got -1"),
-    ("ucbe", {"H": 1, "scale": 0}, r"scale must be a number in \(0, inf\), got 0"),
-    ("ucbe", {"H": 1, "b": math.inf}, r"b must be a number in .* got inf"),
-    ("opt-kg", {"prior": 1}, r"prior must be a pair \(a, b\) of numbers > 0, got 1"),
-    ("opt-kg", {"prior": (1, 2, 3)}, r"prior must be a pair"),
-    ("opt-kg", {"prior": (0, 1)}, r"prior must be a number in \(0, inf\), got 0"),
-]
-
-
-@pytest.mark.parametrize(("name", "parameters", "message"), BAD)
-def test_bad_names_and_parameters(name: str, parameters: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make(name, **parameters)
-
-
-@pytest.mark.parametrize("name", [3, None, object()])
-def test_a_name_is_text(name: Any) -> None:
-    with pytest.raises(ValueError, match="an agent's name is text"):
-        make(name)
-
-
-def test_problem_not_solved() -> None:
-    top = gym.make("bandit_envs/TopK-v0")
-    for name in ("lsa", "apt", "ucbe"):
-        with pytest.raises(ValueError, match=f"{name} solves Threshold, Feasible, not TopK"):
-            agents.make(name, top)
-    with pytest.raises(ValueError, match="opt-kg solves Threshold, not Feasible"):
-        agents.make("opt-kg", gym.make(FEASIBLE))
-    with pytest.raises(ValueError, match="opt-kg needs Bernoulli arms, got gaussian"):
-        agents.make("opt-kg", gym.make(THRESHOLD, instance={"law": "gaussian", "mean": [0, 1]}))
-    for threshold in (0, 1):  # allowed in the support, no question for Opt-KG
-        with pytest.raises(ValueError, match=r"threshold must be a number in \(0, 1\), got"):
-            agents.make("opt-kg", gym.make(THRESHOLD, threshold=threshold))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_wrong_observation_form(name: str) -> None:
-    env = gym.make(THRESHOLD, observation="features", **PAPER)
-    with pytest.raises(ValueError, match=f"{name} reads observation='statistics', not 'features'"):
-        agents.make(name, env)
-
-
-def test_not_an_environment() -> None:
-    for source in (None, 3, "tao2019-1", gym.make("CartPole-v1")):
-        with pytest.raises(ValueError, match="an agent needs a task or an environment of bandit_envs, got"):
-            agents.make("lsa", source)
-
-
 def test_oracles() -> None:
     for source in (gym.make(THRESHOLD), vector(instance="sampler(arms=5)"), task()):
-        with pytest.raises(ValueError, match=r"ucbe is an oracle: it needs H= \(or a=\)"):
+        with refused("ucbe", "H=", "a="):
             make("ucbe", source)
         assert make("ucbe", source, H=10.0, b=1).a > 0
-    for budget in (3, 5):
-        with pytest.raises(ValueError, match=f"ucbe needs a budget > K = 5, got {budget}"):
-            make("ucbe", vector(budget=budget))
-    with pytest.raises(ValueError, match="ucbe needs a budget > K = 3, got None"):
-        make("ucbe", task(budget=None, max_pulls=9), H=1.0)
     assert make("ucbe", vector(budget=3), a=1.0).a == 1.0
     shuffled, straight = vector(shuffle_arms=True), vector()
     assert make("ucbe", shuffled).a == make("ucbe", straight).a
@@ -812,78 +595,30 @@ def test_oracles() -> None:
     assert make("md-ucbe", feasible, scale=1).a == pytest.approx(25 / 36 * 18 * 9 / 8)
 
 
-def test_an_arm_on_the_threshold() -> None:
-    env = gym.make(THRESHOLD, instance={"law": "bernoulli", "mean": [0.2, 0.5, 0.7]}, threshold=0.5, budget=20)
-    with pytest.raises(ValueError, match="ucbe needs a finite H, got inf: some arms lie exactly on the boundary"):
-        make("ucbe", env)
-    assert make("ucbe", env, a=1.0).a == 1.0
-    with pytest.raises(ValueError, match="ucbe needs a finite H, got inf"):
-        agents.evaluate("ucbe", THRESHOLD, episodes=2, env_kwargs={"instance": core(env).instance, "budget": 20})
-
-
 # --- the paper -------------------------------------------------------------------------------------------------------
 
-SETUP_1 = {"instance": "tao2019-1", "budget": 1000}
-MANY = 10_000
+MANY = 6_000
 # Tao et al. 2019, Figure 1: ln(regret / K) of LSA on set-up 1 at T = 1000 is about -6, taken here as -6 +- 1/4. Regret
 # is the mean number of wrong arms of an episode; an episode with any wrong arm is no more likely than that, and hardly
-# less (two wrong arms are rare). Number of such episodes out of 10,000, each tail with probability 1e-6.
-HIGHEST = 405  # binom.isf(1e-6, 10_000, 10 * exp(-5.75))
-LOWEST = 131  # binom.ppf(1e-6, 10_000, 10 * exp(-6.25))
+# less (two wrong arms are rare). Number of such episodes, each tail with probability 1e-6.
+HIGHEST = stats.binom.isf(1e-6, MANY, 10 * math.exp(-5.75))
+LOWEST = stats.binom.ppf(1e-6, MANY, 10 * math.exp(-6.25))
 
 
-@pytest.fixture(scope="module")
-def setup_1() -> Any:
-    names = ["lsa", "uniform", "ucbe(b=0)", "opt-kg(prior=(1, 1))"]
-    return agents.evaluate(names, THRESHOLD, episodes=MANY, seed=0, env_kwargs=SETUP_1)
-
-
-def wrong(result: Any, name: str) -> Any:
-    """Wrong arms of each episode."""
-    table = result.episodes
-    return table[table["agent"] == name].sort_values("episode")["misclassified"].to_numpy()
-
-
-def test_limits() -> None:
-    assert stats.binom.isf(1e-6, MANY, 10 * math.exp(-5.75)) == HIGHEST
-    assert stats.binom.ppf(1e-6, MANY, 10 * math.exp(-6.25)) == LOWEST
-
-
-def test_regret_of_lsa(setup_1: Any) -> None:
-    assert LOWEST <= (wrong(setup_1, "lsa") > 0).sum() <= HIGHEST
-
-
-@pytest.mark.parametrize("name", ["uniform", "ucbe(b=0)"])
-def test_regret_limit_has_teeth(setup_1: Any, name: str) -> None:
-    assert (wrong(setup_1, name) > 0).sum() > HIGHEST
-
-
-def lsa_is_better(setup_1: Any, name: str) -> bool:
-    """Sign test over the episodes where the two differ; a false alarm has probability 1e-4."""
-    gap = wrong(setup_1, name) - wrong(setup_1, "lsa")
-    better, worse = int((gap > 0).sum()), int((gap < 0).sum())
-    return bool(stats.binom.sf(better - 1, better + worse, 0.5) < 1e-4)
-
-
-@pytest.mark.parametrize("name", ["uniform", "ucbe(b=0)", "opt-kg(prior=(1, 1))"])
-def test_lsa_is_better_on_the_same_episodes(setup_1: Any, name: str) -> None:
-    assert lsa_is_better(setup_1, name)
-
-
-def test_better_than_itself_it_is_not(setup_1: Any) -> None:
-    assert not lsa_is_better(setup_1, "lsa")
+def test_regret_of_lsa() -> None:
+    """The paper's; more of the others', also on the same episodes (sign test; a false alarm has probability 1e-4)."""
+    names, rules = ["lsa", "uniform", "ucbe(b=0)", "opt-kg(prior=(1, 1))"], {"instance": "tao2019-1", "budget": 1000}
+    found = agents.evaluate(names, THRESHOLD, episodes=MANY, seed=0, env_kwargs=rules)
+    wrong = {name: found.column(name, "misclassified") for name in names}
+    assert LOWEST <= (wrong["lsa"] > 0).sum() <= HIGHEST
+    for name in names[1:]:
+        gap = wrong[name] - wrong["lsa"]
+        better, worse = int((gap > 0).sum()), int((gap < 0).sum())
+        assert stats.binom.sf(better - 1, better + worse, 0.5) < 1e-4, name
+        assert name == names[3] or (wrong[name] > 0).sum() > HIGHEST
 
 
 # --- static allocation by the true margins ----------------------------------------------------------------------------
-
-
-def static_twin(margins: Sequence[float], T: int) -> list[int]:
-    """Katz-Samuels & Scott 2018, Proposition 1, at every time: the arm with the least T_i D_i^2, the lowest of them."""
-    pulls, arms = [0] * len(margins), []
-    for _ in range(T):
-        arms.append(min(range(len(margins)), key=lambda i: (pulls[i] * margins[i] ** 2, i)))
-        pulls[arms[-1]] += 1
-    return arms
 
 
 def pulled_by(agent: Any, env: Any) -> tuple[list[int], dict[str, Any]]:
@@ -913,70 +648,62 @@ def test_static_by_hand() -> None:
     assert agents.make("static", near).squares.tolist() == [25 / 64, 4 / 64, 9 / 64]
 
 
-@pytest.mark.parametrize("problem", ["Threshold", "Feasible"])
-def test_static_is_its_twin_and_keeps_the_proportions(problem: str) -> None:
-    """The same pulls on 150 random instances of each problem; T_i <= 1 + (t - 1) D_i^-2 / H at all times."""
+@pytest.mark.parametrize(
+    ("name", "problem"), [("static", "Threshold"), ("static", "Feasible"), ("offline", "Threshold")]
+)
+def test_it_is_its_twin_and_keeps_the_proportions(name: str, problem: str) -> None:
+    """The arm with the least index, the lowest of them, on 30 random instances.
+
+    static: Katz-Samuels & Scott 2018, Proposition 1, at every time: T_i D_i^2; then T_i <= 1 + (t - 1) D_i^-2 / H.
+    offline: Tao et al. 2019, section 3, for samples in [0, 1], sigma 1/2: T_i D_i^2 + ln(1 / D_i); then all indices
+    are within a pull's step.
+    """
     g = np.random.default_rng(5)
-    for _ in range(150):
+    for _ in range(30):
         K, D = int(g.integers(2, 12)), 1 if problem == "Threshold" else int(g.integers(1, 4))
-        rules: dict[str, Any] = {"tolerance": float(g.choice([0.0, 0.1])), "budget": int(g.integers(1, 150))}
+        sd, rules = float(g.choice([0.2, 0.5, 2.0])), {"budget": int(g.integers(1, 150))}
+        if name == "static":
+            rules["tolerance"] = float(g.choice([0.0, 0.1]))
         if problem == "Threshold":
             rules["threshold"] = 0.1
         else:
             rules |= {"A": g.normal(size=(2, D)).tolist(), "b": [0.3, 0.6]}
         means = g.normal(0, 1, (K, D)) if D > 1 else g.normal(0, 1, K)
-        env: Any = gym.make(f"bandit_envs/{problem}-v0", instance=Instance(Gaussian(means, 0.5)), **rules)
-        margins = (np.abs(env.unwrapped.problem.margin(means)) + rules["tolerance"]).tolist()
-        pulls, _ = pulled_by(agents.make("static", env), env)
-        assert pulls == static_twin(margins, rules["budget"])
-        share = np.array(margins) ** -2.0
-        counts = np.cumsum(np.eye(K)[pulls], axis=0)
-        t = np.arange(len(pulls))[:, None]  # pulls before each
-        assert (counts <= 1 + t * share / share.sum() + 1e-9).all()
+        env: Any = gym.make(f"bandit_envs/{problem}-v0", instance=Instance(Gaussian(means, sd)), **rules)
+        gaps = np.abs(env.unwrapped.problem.margin(means)) + rules.get("tolerance", 0.0)
+        start = 4 * sd**2 * np.log(1 / gaps) if name == "offline" else 0 * gaps
+        wanted, counts = [], np.zeros(K)
+        for _ in range(rules["budget"]):
+            wanted.append(int((counts * gaps**2 + start).argmin()))
+            counts[wanted[-1]] += 1
+        pulls, _ = pulled_by(agents.make(name, env), env)
+        assert pulls == wanted
+        if name == "static":
+            share, before = gaps**-2.0, np.arange(len(pulls))[:, None]
+            assert (np.cumsum(np.eye(K)[pulls], axis=0) <= 1 + before * share / share.sum() + 1e-9).all()
+        else:
+            index, pulled = counts * gaps**2 + start, counts > 0
+            assert (index[pulled] - gaps[pulled] ** 2 <= index.min() + 1e-9).all()
 
 
-def test_static_needs_the_truth_of_each_place() -> None:
+@pytest.mark.parametrize("name", ["static", "offline"])
+def test_it_needs_the_truth_of_each_place(name: str) -> None:
     arms = {"law": "bernoulli", "mean": [0.9, 0.2, 0.6]}
-    env_id = "bandit_envs/Threshold-v0"
-    made = agents.make("static", gym.make_vec(env_id, 2, instance=arms, budget=30))
-    assert made.squares == pytest.approx(np.array([0.4, 0.3, 0.1]) ** 2)
-    several = gym.make_vec(env_id, 2, vectorization_mode="sync", instance=arms, budget=30)
-    assert agents.make("static", several).squares == pytest.approx(made.squares)
+    for form in ({}, {"vectorization_mode": "sync"}):
+        made = agents.make(name, gym.make_vec(THRESHOLD, 2, instance=arms, budget=30, **form))
+        assert made.squares == pytest.approx(np.array([0.4, 0.3, 0.1]) ** 2)
+        assert name == "static" or made.logs == pytest.approx(np.log([1 / 0.4, 1 / 0.3, 1 / 0.1]))
     for kwargs in ({"instance": arms, "shuffle_arms": True}, {"instance": "sampler(arms=3)"}):
         for envs in (
-            gym.make(env_id, budget=30, **kwargs),
-            gym.make_vec(env_id, 2, budget=30, **kwargs),
-            gym.make_vec(env_id, 2, vectorization_mode="sync", budget=30, **kwargs),
+            gym.make(THRESHOLD, budget=30, **kwargs),
+            gym.make_vec(THRESHOLD, 2, budget=30, **kwargs),
+            gym.make_vec(THRESHOLD, 2, vectorization_mode="sync", budget=30, **kwargs),
         ):
-            with pytest.raises(ValueError, match="static is an oracle: it needs margins="):
-                agents.make("static", envs)
-            assert agents.make("static(margins=[1, 2, 3])", envs).squares.tolist() == [1, 4, 9]
-    with pytest.raises(ValueError, match="static is an oracle of arms that come in the same order"):
-        agents.evaluate(made, env_id, episodes=2, env_kwargs={"instance": arms, "shuffle_arms": True, "budget": 30})
-    with pytest.raises(ValueError, match="margins must be a list of 3 numbers, one for each arm, got"):
-        agents.make("static(margins=[1, 2])", made.task)
-    with pytest.raises(ValueError, match="some arms lie exactly on the boundary"):
-        agents.make("static", gym.make(env_id, instance=arms, threshold=0.6, budget=30))
-    with pytest.raises(ValueError, match=r"margins must be a number in \(0, "):
-        agents.make("static(margins=[1, 2, -1])", made.task)
-    rows = [
-        agents.evaluate("static", env_id, episodes=20, batch=size, env_kwargs={"instance": arms, "budget": 30})
-        for size in (20, 7)
-    ]
-    assert rows[0].episodes.equals(rows[1].episodes)
-
-
-# --- the offline algorithm --------------------------------------------------------------------------------------------
-
-
-def offline_twin(gaps: Sequence[float], T: int, sigma: float) -> list[int]:
-    """Tao et al. 2019, section 3: the arm with the least T_i D_i^2 + ln(1 / D_i), for samples in [0, 1], sigma 1/2."""
-    pulls, arms = [0] * len(gaps), []
-    for _ in range(T):
-        index = [n * gap**2 + 4 * sigma**2 * math.log(1 / gap) for n, gap in zip(pulls, gaps, strict=True)]
-        arms.append(index.index(min(index)))
-        pulls[arms[-1]] += 1
-    return arms
+            with refused(name, "margins="):
+                agents.make(name, envs)
+            assert agents.make(f"{name}(margins=[1, 2, 3])", envs).squares.tolist() == [1, 4, 9]
+    with refused(name, "same order"):
+        agents.evaluate(made, THRESHOLD, episodes=2, env_kwargs={"instance": arms, "shuffle_arms": True, "budget": 30})
 
 
 def test_offline_by_hand() -> None:
@@ -994,22 +721,6 @@ def test_offline_by_hand() -> None:
     double = {"law": "gaussian", "mean": [2.0, 0.5], "sd": 1.0}
     env = gym.make(THRESHOLD, instance=double, threshold=1.0, budget=10)
     assert pulled_by(agents.make("offline", env), env)[0] == pulls
-
-
-def test_offline_is_its_twin() -> None:
-    """The same pulls on 150 random instances; where every arm has been pulled, all indices are within a pull's step."""
-    g = np.random.default_rng(6)
-    for _ in range(150):
-        K, sd, budget = int(g.integers(2, 12)), float(g.choice([0.2, 0.5, 2.0])), int(g.integers(1, 150))
-        means = g.normal(0, 1, K)
-        env: Any = gym.make(THRESHOLD, instance=Instance(Gaussian(means, sd)), threshold=0.1, budget=budget)
-        gaps = np.abs(env.unwrapped.problem.margin(means))
-        pulls, _ = pulled_by(agents.make("offline", env), env)
-        assert pulls == offline_twin(gaps.tolist(), budget, sd)
-        counts = np.bincount(pulls, minlength=K)
-        index = counts * gaps**2 + 4 * sd**2 * np.log(1 / gaps)
-        pulled = counts > 0
-        assert (index[pulled] - gaps[pulled] ** 2 <= index.min() + 1e-9).all()
 
 
 def test_offline_errs_as_often_as_the_binomial_law_says() -> None:
@@ -1034,19 +745,3 @@ def test_offline_errs_as_often_as_the_binomial_law_says() -> None:
     limit = stats.norm.isf(0.5e-6) * math.sqrt(variance / episodes)
     assert abs(errors - mean) < limit
     assert abs(errors - expected("static")[0]) > 3 * limit
-
-
-def test_offline_needs_the_truth_of_each_place() -> None:
-    arms = {"law": "bernoulli", "mean": [0.9, 0.2, 0.6]}
-    made = agents.make("offline", gym.make_vec(THRESHOLD, 2, instance=arms, budget=30))
-    assert made.squares == pytest.approx(np.array([0.4, 0.3, 0.1]) ** 2)
-    assert made.logs == pytest.approx(np.log([1 / 0.4, 1 / 0.3, 1 / 0.1]))
-    for kwargs in ({"instance": arms, "shuffle_arms": True}, {"instance": "sampler(arms=3)"}):
-        with pytest.raises(ValueError, match="offline is an oracle: it needs margins="):
-            agents.make("offline", gym.make(THRESHOLD, budget=30, **kwargs))
-    with pytest.raises(ValueError, match="offline is an oracle of arms that come in the same order"):
-        agents.evaluate(made, THRESHOLD, episodes=2, env_kwargs={"instance": arms, "shuffle_arms": True, "budget": 30})
-    with pytest.raises(ValueError, match="offline needs margins > 0, got 0: some arms lie exactly on the boundary"):
-        agents.make("offline", gym.make(THRESHOLD, instance=arms, threshold=0.6, budget=30))
-    with pytest.raises(ValueError, match="margins must be a list of 3 numbers, one for each arm, got"):
-        agents.make("offline(margins=[1, 2])", made.task)

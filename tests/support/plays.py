@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -14,6 +12,19 @@ import agents
 
 Twin = Generator["tuple[int, int]", float, "set[int]"]  # yields (arm, times), is sent the average of these samples
 Play = tuple[list[tuple[int, int]], list[float], "set[int] | None"]
+
+
+def seen(
+    pulls: Sequence[int],
+    mean: Sequence[float],
+    variance: Sequence[float] | float = 0.0,
+    remaining: int = -1,
+    public: int = 7,
+) -> dict[str, Any]:
+    """What an agent sees of one episode after such pulls."""
+    T, m = np.array(pulls), np.array(mean, np.float64)
+    statistics = {"pulls": T, "total": T * m, "mean": m, "variance": np.array(variance) + 0 * m}
+    return statistics | {"remaining": np.array([remaining]), "public_seed": np.array([public])}
 
 
 def record(name: str, env_id: str, episodes: int, seed: int = 0, **kwargs: Any) -> tuple[Any, list[Play]]:
@@ -67,15 +78,34 @@ def singly(twin: Twin) -> Twin:
         return stop.value  # type: ignore[no-any-return]
 
 
-def copies_decide_alike(agent: Any, envs: Any, steps: int) -> None:
-    """Copies and pickles of an agent and its memory, made on the way, decide as they would; a pickle goes on."""
-    observation, _ = envs.reset(seed=4)
-    state = None
-    for t in range(steps):
-        others = [copy.deepcopy((agent, state)), pickle.loads(pickle.dumps((agent, state)))] if t % 20 == 10 else []
-        ahead = [one.predict(observation, memory) for one, memory in others]
-        arms, state = agent.predict(observation, state)
-        assert all(action.tolist() == arms.tolist() for action, _ in ahead)
-        if ahead:
-            agent, state = others[1][0], ahead[1][1]
-        observation, *_ = envs.step(arms)
+def as_twins(
+    twin_of: Callable[[Any], Twin], name: str, env_id: str, episodes: int, ended: int = 0, **kwargs: Any
+) -> list[Play]:
+    """The agent and its twin pull the same arms as often and answer the same; at least `ended` episodes end."""
+    agent, plays = record(name, env_id, episodes, **kwargs)
+    assert sum(answer is not None for *_, answer in plays) >= ended
+    for pulls, samples, answer in plays:
+        assert replay(twin_of(agent), samples) == (pulls, answer)
+    return plays
+
+
+def right_when_begun_anew(name: str, env_id: str, **kwargs: Any) -> None:
+    """Met in the middle of episodes, an algorithm says that its memory is missing; begun anew it ends, and is right."""
+    envs: Any = gym.make_vec(env_id, 8, **kwargs | {"delta": 0.1, "actions": "full", "autoreset_mode": "Disabled"})
+    agent, g = agents.make(name, envs), np.random.default_rng(0)
+    observation, _ = envs.reset(seed=0)
+    unread = np.zeros((8, agent.task.K), np.int8)
+    for _ in range(7):
+        arm = g.integers(agent.task.K, size=8)
+        observation, *_ = envs.step({"arm": arm, "times": np.full(8, 3), "answer": unread})
+    k = agent.task.parameters.get("k")
+    assert k is None or (agent.recommend(observation).sum(axis=1) == k).all()
+    state, over, correct = agent.begin_anew(observation), np.zeros(8, np.bool_), np.zeros(8, np.bool_)
+    while not over.all():
+        action, state = agent.predict(observation, state)
+        assert k is None or (agent.recommend(observation, state).sum(axis=1) == k).all()
+        observation, _, terminated, truncated, info = envs.step(action)
+        if "correct" in info:
+            correct |= info["correct"] & info["_correct"]
+        over |= terminated | truncated
+    assert correct.all()

@@ -12,88 +12,64 @@ from collections.abc import Callable, Generator
 from fractions import Fraction
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from scipy import special
+from twins_all_good import follow as follow
+from twins_all_good import play as play
 
-from agents import Agent
 from bandit_envs import rng
 
 Twin = Generator[int, Any, "set[int]"]
 Margin = Callable[[Any], float]
 
 
-def _above(K: int, T: list[int], total: list[Any], margin: Margin) -> set[int]:
+def _pulling(K: int, budget: int, margin: Margin, choose: Callable[[int, list[int], list[Any]], int]) -> Twin:
+    """Pulls what `choose` says of t, the numbers of pulls and the totals."""
+    total: list[Any] = [0.0] * K
+    T = [0] * K
+    for t in range(budget):
+        arm = choose(t, T, total)
+        total[arm] = total[arm] + (yield arm)
+        T[arm] += 1
     return {i for i in range(K) if T[i] > 0 and margin(total[i] / T[i]) >= 0}
+
+
+def _least(K: int, budget: int, margin: Margin, index: Callable[[int, Any], float]) -> Twin:
+    """Every arm once, then the one with the least index, a function of its pulls and its mean; the lowest of these."""
+
+    def choose(t: int, T: list[int], total: list[Any]) -> int:
+        return t if t < K else min(range(K), key=lambda i: index(T[i], total[i] / T[i]))
+
+    return _pulling(K, budget, margin, choose)
 
 
 def uniform(K: int, budget: int, margin: Margin) -> Twin:
     """Tao et al. 2019, section 5: pulls the arms 1 to K one after the other until the budget is spent."""
-    total: list[Any] = [0.0] * K
-    T = [0] * K
-    for t in range(budget):
-        arm = t % K
-        total[arm] = total[arm] + (yield arm)
-        T[arm] += 1
-    return _above(K, T, total, margin)
+    return _pulling(K, budget, margin, lambda t, *_: t % K)
 
 
 def random(K: int, budget: int, margin: Margin, public_seed: int, seed: int = 0) -> Twin:
     """An arm with probability 1/K each; the t-th draw is a function of the episode's word, the agent's seed, and t."""
-    total: list[Any] = [0.0] * K
-    T = [0] * K
-    for t in range(budget):
-        u = rng.agent_uniforms(np.array([public_seed]), np.array([t]), seed=seed)[0, 0]
-        arm = math.floor(K * u)
-        total[arm] = total[arm] + (yield arm)
-        T[arm] += 1
-    return _above(K, T, total, margin)
+
+    def choose(t: int, *_: Any) -> int:
+        return math.floor(K * rng.agent_uniforms(np.array([public_seed]), np.array([t]), seed=seed)[0, 0])
+
+    return _pulling(K, budget, margin, choose)
 
 
 def lsa(K: int, budget: int, margin: Margin, alpha: float = 1.35) -> Twin:
     """Tao et al. 2019, Algorithm 1."""
-    total: list[Any] = [0.0] * K
-    T = [0] * K
-    for t in range(budget):
-        if t < K:  # lines 1, 2
-            arm = t
-        else:  # lines 3, 4
-            gap = [abs(margin(total[i] / T[i])) for i in range(K)]
-            xi = [alpha * T[i] * (gap[i] * gap[i]) + 0.5 * math.log(T[i]) for i in range(K)]
-            arm = xi.index(min(xi))
-        total[arm] = total[arm] + (yield arm)
-        T[arm] += 1
-    return _above(K, T, total, margin)
+    return _least(K, budget, margin, lambda n, mean: alpha * n * margin(mean) ** 2 + 0.5 * math.log(n))
 
 
 def apt(K: int, budget: int, margin: Margin, tolerance: float = 0.0) -> Twin:
     """Locatelli et al. 2016, Algorithm 1."""
-    total: list[Any] = [0.0] * K
-    T = [0] * K
-    for t in range(budget):
-        if t < K:
-            arm = t
-        else:
-            B = [math.sqrt(T[i]) * (abs(margin(total[i] / T[i])) + tolerance) for i in range(K)]
-            arm = B.index(min(B))
-        total[arm] = total[arm] + (yield arm)
-        T[arm] += 1
-    return _above(K, T, total, margin)
+    return _least(K, budget, margin, lambda n, mean: math.sqrt(n) * (abs(margin(mean)) + tolerance))
 
 
 def ucbe(K: int, budget: int, margin: Margin, a: float) -> Twin:
     """Tao et al. 2019, section 5: argmin gap_i - sqrt(a / T_i)."""
-    total: list[Any] = [0.0] * K
-    T = [0] * K
-    for t in range(budget):
-        if t < K:
-            arm = t
-        else:
-            B = [abs(margin(total[i] / T[i])) - math.sqrt(a / T[i]) for i in range(K)]
-            arm = B.index(min(B))
-        total[arm] = total[arm] + (yield arm)
-        T[arm] += 1
-    return _above(K, T, total, margin)
+    return _least(K, budget, margin, lambda n, mean: abs(margin(mean)) - math.sqrt(a / n))
 
 
 def opt_kg(
@@ -180,8 +156,6 @@ def evolved(K: int, budget: int, margin: Margin, genes: list[float], sigma: floa
     alpha, beta, rho, kappa, gamma, delta, eta, mu, *hidden = genes
     # exp and log as in the agent: another rounding would decide otherwise between arms that are mirror images.
     nu = abs(kappa) * math.exp(mu * (math.log(budget / K) - math.log(100)))
-    total: list[Any] = [0.0] * K
-    T = [0] * K
 
     def kl(m: float, b: float) -> float:
         return sum(p * math.log(p / q) for p, q in ((m, b), (1 - m, 1 - b)) if p > 0)
@@ -202,11 +176,7 @@ def evolved(K: int, budget: int, margin: Margin, genes: list[float], sigma: floa
             value += c * x / (1 + abs(x))
         return value
 
-    for t in range(budget):
-        arm = t if t < K else min(range(K), key=lambda i: index(T[i], total[i] / T[i]))
-        total[arm] = total[arm] + (yield arm)
-        T[arm] += 1
-    return _above(K, T, total, margin)
+    return _least(K, budget, margin, index)
 
 
 def by_index(K: int, budget: int, indices: Callable[[int, int], float]) -> Twin:
@@ -231,32 +201,3 @@ TWINS: dict[str, Callable[..., Twin]] = {
     "dp-index": by_index,
     "evolved": evolved,
 }
-
-
-# --- episodes -------------------------------------------------------------------------------------------------------
-
-
-def follow(env: gym.Env[Any, Any], twin: Twin) -> tuple[list[int], set[int]]:
-    """Give the twin the samples of the episode that has begun (full actions); the arms it pulls, and its answer."""
-    arms: list[int] = []
-    unread = np.zeros(env.unwrapped.task.K, np.int8)  # type: ignore[attr-defined]
-    try:
-        arm = next(twin)
-        while True:
-            arms.append(arm)
-            info = env.step({"arm": arm, "times": 1, "answer": unread})[4]
-            arm = twin.send(info["sample"])
-    except StopIteration as stop:
-        return arms, stop.value
-
-
-def play(env: gym.Env[Any, Any], agent: Agent, observation: Any) -> tuple[list[int], set[int]]:
-    """Let the agent play the episode that has begun (full actions); the arms it pulls, and its answer."""
-    arms: list[int] = []
-    state, over = None, False
-    while not over:
-        action, state = agent.predict(observation, state)
-        arms.append(action["arm"])
-        observation, _, terminated, truncated, info = env.step(action)
-        over = terminated or truncated
-    return arms[:-1], set(np.flatnonzero(info["answer"]).tolist())  # the last action was the answer

@@ -7,7 +7,7 @@ agent and a twin play the same episode, which may be cut short.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,26 @@ def lil(T: int, n: int, delta: float, c: float, sigma: float) -> float:
     return math.sqrt(c * sigma**2 * math.log(math.log2(2 * T) * n / delta) / T)
 
 
+class Bounds(Arms):
+    """Also bounds of width C_{delta/n}(T), of now or the best so far."""
+
+    def __init__(self, K: int, delta: float, c: float, sigma: float, running: bool) -> None:
+        super().__init__(K)
+        self.low, self.high, self.running = [-INF] * K, [INF] * K, running
+        self.width = lambda T: lil(T, K, delta, c, sigma)
+
+    def look(self, pulled: list[int]) -> None:
+        for i in pulled:
+            low, high = self.m[i] - self.width(self.T[i]), self.m[i] + self.width(self.T[i])
+            self.low[i] = max(self.low[i], low) if self.running else low
+            self.high[i] = min(self.high[i], high) if self.running else high
+
+    def around(self, inside: list[int], outside: list[int]) -> list[int]:
+        """The one with the least lower bound inside, the one with the largest upper bound outside."""
+        sides = (inside, self.low), (outside, [-u for u in self.high])
+        return [first(arms, value) for arms, value in sides if arms]
+
+
 def first(candidates: list[int], value: list[float]) -> int:
     """The candidate with the least value, ties to the lowest arm."""
     return min(candidates, key=lambda i: (value[i], i))
@@ -49,16 +69,13 @@ def st2(
     K: int, epsilon: float, multiplicative: bool, slack: float, delta: float, c: float, sigma: float, running: bool
 ) -> Twin:
     """Mason et al. 2020, Algorithm 1."""
-    arms, low, high = Arms(K), [-INF] * K, [INF] * K
-    every = list(range(K))
+    arms = Bounds(K, delta, c, sigma, running)
+    low, high, every = arms.low, arms.high, list(range(K))
     pulled = every
     for i in every:
         arms.add(i, (yield i))
     while True:
-        for i in pulled:
-            C = lil(arms.T[i], K, delta, c, sigma)
-            low[i] = max(low[i], arms.m[i] - C) if running else arms.m[i] - C
-            high[i] = min(high[i], arms.m[i] + C) if running else arms.m[i] + C
+        arms.look(pulled)
         if multiplicative:
             U, L = (1 - epsilon - slack) * max(high), (1 - epsilon) * max(low)
         else:
@@ -67,11 +84,8 @@ def st2(
         if len(known) == K:
             return {i for i in every if low[i] > U}
         ghat = good(arms.m, epsilon, multiplicative)
-        pulled = []
-        if inside := [i for i in every if i in ghat and i not in known]:
-            pulled.append(first(inside, low))
-        if outside := [i for i in every if i not in ghat and i not in known]:
-            pulled.append(first(outside, [-u for u in high]))
+        unknown = [i for i in every if i not in known]
+        pulled = arms.around([i for i in unknown if i in ghat], [i for i in unknown if i not in ghat])
         pulled.append(first(every, [-u for u in high]))
         for i in pulled:
             arms.add(i, (yield i))
@@ -81,21 +95,15 @@ def two_step(
     K: int, epsilon: float, multiplicative: bool, slack: float, delta: float, c: float, sigma: float, running: bool
 ) -> Twin:
     """Mason et al. 2020, section 1.3: the best arm at delta / 2, then the arms above the threshold at delta / 2."""
-    arms, low, high = Arms(K), [-INF] * K, [INF] * K
-    every = list(range(K))
-
-    def look(pulled: list[int]) -> None:
-        for i in pulled:
-            C = lil(arms.T[i], K, delta / 2, c, sigma)
-            low[i] = max(low[i], arms.m[i] - C) if running else arms.m[i] - C
-            high[i] = min(high[i], arms.m[i] + C) if running else arms.m[i] + C
+    arms = Bounds(K, delta / 2, c, sigma, running)
+    low, high, every = arms.low, arms.high, list(range(K))
 
     def threshold(best: float, gamma: float) -> float:
         return (1 - epsilon - gamma) * best if multiplicative else best - epsilon - gamma
 
     for i in every:
         arms.add(i, (yield i))
-    look(every)
+    arms.look(every)
     while True:  # the best arm
         h = first(every, [-m for m in arms.m])
         rival = first([i for i in every if i != h], [-u for u in high])
@@ -103,22 +111,20 @@ def two_step(
             break
         for i in (h, rival):
             arms.add(i, (yield i))
-        look([h, rival])
+        arms.look([h, rival])
     others = [i for i in every if i != h]
     while True:  # the others, by its bounds
         U, L = threshold(high[h], slack), threshold(low[h], 0.0)
         unknown = [i for i in others if low[i] <= U and high[i] >= L]
         if not unknown:
             return {h} | {i for i in others if low[i] > U}
-        boundary, pulled = min(threshold(arms.m[h], 0.0), arms.m[h]), []
-        if inside := [i for i in unknown if arms.m[i] >= boundary]:
-            pulled.append(first(inside, low))
-        if outside := [i for i in unknown if arms.m[i] < boundary]:
-            pulled.append(first(outside, [-u for u in high]))
+        boundary = min(threshold(arms.m[h], 0.0), arms.m[h])
+        inside = [i for i in unknown if arms.m[i] >= boundary]
+        pulled = arms.around(inside, [i for i in unknown if arms.m[i] < boundary])
         pulled.append(h)
         for i in pulled:
             arms.add(i, (yield i))
-        look(pulled)
+        arms.look(pulled)
 
 
 def ucb(
@@ -146,9 +152,18 @@ def apt_oracle(K: int, budget: int, threshold: float) -> Twin:
     return {i for i in range(K) if arms.T[i] and arms.m[i] > threshold}
 
 
-def lucb(K: int, k: int, epsilon: float, delta: float, sigma: float, stops: bool, c: float | None = None) -> Twin:
+def lucb(
+    K: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    sigma: float,
+    stops: bool,
+    c: float | None = None,
+    arms: Arms | None = None,
+) -> Twin:
     """Kalyanakrishnan et al. 2012; with c: the widths and running bounds of Mason et al. 2020."""
-    arms, low, high = Arms(K), [-INF] * K, [INF] * K
+    arms, low, high = arms or Arms(K), [-INF] * K, [INF] * K
     every, t = list(range(K)), 1
     for i in every:
         arms.add(i, (yield i))
@@ -172,18 +187,22 @@ def lucb(K: int, k: int, epsilon: float, delta: float, sigma: float, stops: bool
 # --- episodes -------------------------------------------------------------------------------------------------------
 
 
-def follow(env: Any, twin: Twin) -> tuple[list[int], set[int] | None]:
-    """The arms that the twin pulls in the episode that has begun, and its answer; None where it was cut short."""
+def follow(env: Any, twin: Twin, spent: Callable[[], set[int]] | None = None) -> tuple[list[int], set[int] | None]:
+    """The arms that the twin pulls in the episode that has begun, and its answer; None where it was cut short.
+
+    spent: the answer of a twin that does not know of a budget, at its end.
+    """
     arms: list[int] = []
-    unread = np.zeros(env.task.K, np.int8)
+    unread = np.zeros(env.unwrapped.task.K, np.int8)
     try:
         arm = next(twin)
-        while True:
+        while spent is None or len(arms) != env.task.budget:
             arms.append(arm)
             *_, truncated, info = env.step({"arm": arm, "times": 1, "answer": unread})
             if truncated:
                 return arms, None
             arm = twin.send(info["sample"])
+        return arms, spent()
     except StopIteration as stop:
         return arms, stop.value
 

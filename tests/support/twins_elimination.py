@@ -55,33 +55,49 @@ def lucb(arms: list[int], eps: float, level: float, sigma: float, c: float) -> G
         pulled = [h, other]
 
 
+class Filter:
+    """The good filter of Mason et al. 2020: the arms G, which are good, B, which are bad, and A, which it pulls."""
+
+    def __init__(self, K: int, eps: float, multiplicative: bool, sigma: float, c: float, level: float) -> None:
+        self.everyone, self.G, self.B = set(range(K)), set[int](), set[int]()
+        self.A, self.N, self.total = set(range(K)), [0] * K, [0.0] * K
+        self.eps, self.multiplicative, self.width = eps, multiplicative, lambda t: _width(t, level, sigma, c)
+
+    @property
+    def over(self) -> bool:
+        return self.A <= self.G or self.everyone == self.G | self.B
+
+    def pull(self) -> Generator[Any, float, tuple[float, float] | None]:
+        """One more sample; U and L, where all arms of A have as many."""
+        j = min(self.A, key=lambda i: (self.N[i], i))
+        self.total[j] += yield j, 1
+        self.N[j] += 1
+        if len({self.N[i] for i in self.A}) > 1:
+            return None
+        t = self.N[j]
+        m, C = {i: self.total[i] / t for i in self.A}, self.width(t)
+        top = max(m.values())
+        U, L = top + C - self.eps, top - C - self.eps
+        if self.multiplicative:
+            U, L = (1 - self.eps) * (top + C), (1 - self.eps) * (top - C)
+        for i in sorted(self.A):
+            if m[i] - C >= U:
+                self.G.add(i)
+            if m[i] + C <= L:
+                self.A.remove(i)
+                self.B.add(i)
+            elif i in self.G and m[i] + C <= top - C:
+                self.A.remove(i)
+        return U, L
+
+
 def east(K: int, eps: float, multiplicative: bool, gamma: float, delta: float, sigma: float, c: float = 4.0) -> Twin:
     """Mason et al. 2020, the good filter alone, which does not use gamma."""
-    G: set[int] = set()
-    B: set[int] = set()
-    A, N, total = set(range(K)), [0] * K, [0.0] * K
+    good = Filter(K, eps, multiplicative, sigma, c, delta / K)
     while True:
-        j = min(A, key=lambda i: (N[i], i))
-        total[j] += yield j, 1
-        N[j] += 1
-        if len({N[i] for i in A}) > 1:
-            continue
-        t = N[j]
-        m, C = {i: total[i] / t for i in A}, _width(t, delta / K, sigma, c)
-        top = max(m.values())
-        U, L = top + C - eps, top - C - eps
-        if multiplicative:
-            U, L = (1 - eps) * (top + C), (1 - eps) * (top - C)
-        for i in sorted(A):
-            if m[i] - C >= U:
-                G.add(i)
-            if m[i] + C <= L:
-                A.remove(i)
-                B.add(i)
-            elif i in G and m[i] + C <= top - C:
-                A.remove(i)
-        if A <= G or set(range(K)) == G | B:
-            return G
+        bounds = yield from good.pull()
+        if bounds and good.over:
+            return good.G
 
 
 def uniform_elimination(
@@ -115,10 +131,8 @@ def fareast(
     factor: float = 8.0,
 ) -> Twin:
     """Mason et al. 2020, Algorithm 4.1."""
-    everyone = set(range(K))
-    G: set[int] = set()
-    B: set[int] = set()
-    A, N, total, r = set(range(K)), [0] * K, [0.0] * K, 0
+    good, r = Filter(K, eps, multiplicative, sigma, c, delta / (2 * K)), 0
+    everyone, G, B = good.everyone, good.G, good.B
     constant = 8 * sigma**2 if constant is None else constant
     while True:
         r += 1
@@ -136,34 +150,19 @@ def fareast(
             far = (1 - eps) * x_star - x >= (2 - eps) * acc if multiplicative else x_star - x >= eps + 2 * acc
             if far:
                 B.add(i)
-        A -= B
-        if A <= G or everyone == G | B:
+        good.A -= B
+        if good.over:
             return G
         for _ in range(cost + (len(V) + 1) * tau):
-            j = min(A, key=lambda i: (N[i], i))
-            total[j] += yield j, 1
-            N[j] += 1
-            if len({N[i] for i in A}) > 1:
+            bounds = yield from good.pull()
+            if bounds is None:
                 continue
-            t = N[j]
-            m, C = {i: total[i] / t for i in A}, _width(t, delta / (2 * K), sigma, c)
-            top = max(m.values())
-            U, L = top + C - eps, top - C - eps
-            if multiplicative:
-                U, L = (1 - eps) * (top + C), (1 - eps) * (top - C)
-            for i in sorted(A):
-                if m[i] - C >= U:
-                    G.add(i)
-                if m[i] + C <= L:
-                    A.remove(i)
-                    B.add(i)
-                elif i in G and m[i] + C <= top - C:
-                    A.remove(i)
-            if A <= G or everyone == G | B:
+            if good.over:
                 return G
+            U, L = bounds
             enough = gamma / (2 - eps) * L if multiplicative else gamma / 2
             if gamma > 0 and enough >= U - L:
-                return G | A
+                return G | good.A
 
 
 def _eliminations(n: int, eps: float, delta: float, constant: float) -> int:

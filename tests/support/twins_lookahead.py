@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -12,15 +13,22 @@ from bandit_envs import Task
 from bandit_envs.lookahead import CELLS, COLUMNS, LIMIT, LOCAL, POINTS, REACH, STEPS, TOP_K
 
 ndtr = special.ndtr
+ROOT_2_PI = np.sqrt(2 * np.pi)
 NORMALISERS: dict[tuple[int, int, float], float] = {}
 
 
+@functools.cache
 def unit_points(n: int) -> tuple[np.ndarray, np.ndarray]:
     x, w = np.polynomial.legendre.leggauss(n)
     return (x + 1) / 2, w / 2
 
 
 _T = special.owens_t(np.arange(5 * STEPS + 1)[:, None] / STEPS, np.arange(COLUMNS + 1) / COLUMNS)
+
+
+def density(x: Any) -> Any:
+    """Of the standard normal law."""
+    return np.exp(-x * x / 2) / ROOT_2_PI
 
 
 def owen(h: float, a: float) -> float:
@@ -56,7 +64,7 @@ def right_exactly(z: float, r: float, t: float = 0.0) -> float:
         return float(ndtr(abs(z) + t))
 
     def inside(x: float) -> float:
-        return stats.norm.pdf(x) * ndtr((abs(z + np.sqrt(r) * x) + t) / np.sqrt(1 - r))
+        return density(x) * ndtr((abs(z + np.sqrt(r) * x) + t) / np.sqrt(1 - r))
 
     kink = float(np.clip(-z / np.sqrt(r), -9, 9))
     return sum(integrate.quad(inside, low, high, epsabs=1e-8)[0] for low, high in ((-9, kink), (kink, 9)))
@@ -148,7 +156,7 @@ class Slow:
             return self.scale * (K - k) / (K + 1)
 
         def inside(x: float) -> float:  # an arm is among the k best if fewer than k others are above it
-            return x * stats.norm.pdf(x) * stats.binom.cdf(k - 1, K - 1, ndtr(-x))
+            return x * density(x) * stats.binom.cdf(k - 1, K - 1, ndtr(-x))
 
         if (K, k, self.task.sigma) not in NORMALISERS:
             whole = integrate.quad(inside, -9, 9, epsabs=1e-12, limit=200)[0]
@@ -175,12 +183,12 @@ class Slow:
         if R <= 0:
             others = np.sort(np.delete(m, arm))[::-1]
             u = (m[arm] - others[k - 1]) / s[arm]
-            return (others[:k].sum() + s[arm] * (u * ndtr(u) + stats.norm.pdf(u))) / k / self.normaliser()
+            return (others[:k].sum() + s[arm] * (u * ndtr(u) + density(u))) / k / self.normaliser()
         c, above, below = self.window()
         low, high = self.low_high
         sure, none = low >= c + above, high <= c - below
         u = (m - c) / s
-        total = k * c + np.where(sure, m - c, np.where(none, 0, s * (u * ndtr(u) + stats.norm.pdf(u)))).sum()
+        total = k * c + np.where(sure, m - c, np.where(none, 0, s * (u * ndtr(u) + density(u)))).sum()
         for u, w in zip(*unit_points(POINTS), strict=True):
             for side, at in ((above, c + above * u * u), (below, c - below * u * u)):
                 q = np.where(sure, 1.0, np.where(none, 0.0, ndtr((m - at) / s)))
@@ -213,31 +221,28 @@ class Slow:
         counts = (self.m[:, 0] - self.low) / self.scale * self.n
         known = self.beta and np.allclose(counts, np.rint(counts), atol=1e-6)
         known = known and max(counts.max(), (self.n - counts).max()) < LIMIT - 0.5
+        top = bound(self.low + self.scale if self.beta else m.max() + 9)
+
+        def pdf(x: Any) -> Any:  # a row for each point, a column for each arm
+            if self.beta:
+                return stats.beta.pdf(x[:, None], a, n - a, self.low, self.scale)
+            return density((x[:, None] - m) / s) / s
+
+        def cdf(x: Any) -> Any:
+            if self.beta:
+                return special.betainc(a, n - a, np.clip((x[:, None] - self.low) / self.scale, 0, 1))
+            return ndtr((x[:, None] - m) / s)
+
         if known or self.exactly:
-            law = stats.beta(a, n - a, self.low, self.scale) if self.beta else stats.norm(m, s)
-        if self.exactly:
-            top = bound(self.low + self.scale) if self.beta else m.max() + 9
-            found = []
-            for i in range(K):
-                one = stats.beta(a[i], n[i] - a[i], self.low, self.scale) if self.beta else stats.norm(m[i], s[i])
-
-                def inside(x: float, i: int = i, one: Any = one) -> float:
-                    return one.pdf(x) * np.delete(law.cdf(h(x)), i).prod()
-
-                start = self.low if self.beta else m.min() - 9
-                found.append(one.sf(top) + integrate.quad(inside, start, top, epsabs=1e-7, limit=200)[0])
-            return np.array(found)
-        if known:
-            top, (x, w) = bound(self.low + self.scale), unit_points(CELLS)
-            x, w = self.low + (top - self.low) * x, (top - self.low) * w
-            weights = np.array([w * law.pdf(y) for y, w in zip(x, w, strict=True)]).T
-            below, tail = np.array([law.cdf(h(y)) for y in x]).T, law.sf(top)
+            start, (x, w) = self.low if self.beta else m.min() - 9, unit_points(400 if self.exactly else CELLS)
+            x, w = start + (top - start) * x, (top - start) * w
+            weights, below, tail = w * pdf(x).T, cdf(h(x)).T, 1 - cdf(np.array([top]))[0]
         else:
             start, end = (self.m[:, 0], np.sqrt(self.v[:, 0]))  # of the state before the sample
             low, high = bound((start - REACH * end).max()), bound((start + REACH * end).max())
             edges = low + (high - low) / CELLS * np.arange(CELLS + 1)
-            cdf = ndtr((edges - m[:, None]) / s[:, None])
-            weights, tail = np.diff(cdf, axis=1), 1 - cdf[:, -1]
+            chances = ndtr((edges - m[:, None]) / s[:, None])
+            weights, tail = np.diff(chances, axis=1), 1 - chances[:, -1]
             below = ndtr((h((edges[1:] + edges[:-1]) / 2) - m[:, None]) / s[:, None])
         return np.array([(weights[i] * np.delete(below, i, 0).prod(0)).sum() + tail[i] for i in range(K)])
 

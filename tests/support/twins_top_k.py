@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
+import twins_all_good
 
 from bandit_envs.rng import agent_uniforms
 
@@ -205,7 +206,7 @@ def kl(p: float, q: float) -> float:
 def farthest(p: float, end: float, b: float) -> float:
     """The point between p and `end`, farthest from p, with kl(p, .) <= b."""
     near, far = p, end
-    for _ in range(60):
+    for _ in range(40):
         middle = (near + far) / 2
         near, far = (middle, far) if kl(p, middle) <= b else (near, middle)
     return near
@@ -259,16 +260,4 @@ def lil_ucb(seen: Seen, delta: float, sigma: float, e: float, b: float, lam: flo
 
 def follow(env: Any, twin: Twin, seen: Seen, k: int) -> tuple[list[int], set[int] | None]:
     """The arms that the twin pulls in the episode that has begun, and its answer; None where max_pulls cut it short."""
-    arms: list[int] = []
-    unread = np.zeros(seen.K, np.int8)
-    try:
-        arm = next(twin)
-        while env.task.budget is None or len(arms) < env.task.budget:
-            arms.append(arm)
-            *_, truncated, info = env.step({"arm": arm, "times": 1, "answer": unread})
-            if truncated:
-                return arms, None
-            arm = twin.send(float(info["sample"]))
-    except StopIteration as stop:
-        return arms, stop.value
-    return arms, set(seen.ranked()[:k])
+    return twins_all_good.follow(env, twin, lambda: set(seen.ranked()[:k]))
