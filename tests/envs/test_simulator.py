@@ -72,19 +72,21 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("D", [1, 3])
-@pytest.mark.parametrize("bulk", [False, True])
-@pytest.mark.parametrize("rules", RULES.values(), ids=RULES.keys())
-def test_the_twin_sees_the_same(rules: dict[str, Any], bulk: bool, D: int) -> None:
-    E, K = 70, 4  # one block of 64 episodes and a part of another
+# With all rules single pulls or bulk pulls, of arms of one dimension or three, by turns; one batch beyond 64 episodes.
+CELLS = [(rules, bulk, 1 + 2 * ((i + bulk) % 2)) for i, rules in enumerate(RULES) for bulk in (False, True)]
+
+
+@pytest.mark.parametrize(("rules", "bulk", "D", "E"), [*((*cell, 9) for cell in CELLS), ("no limit", True, 1, 70)])
+def test_the_twin_sees_the_same(rules: str, bulk: bool, D: int, E: int) -> None:
+    own, K = RULES[rules], 4
     low = np.arange(K * D, dtype=float).reshape(K, D)
     law = Uniform(low + 0.5 if D > 1 else low[:, 0] + 0.5)
     sim = simulator(
-        law, E, ROOT, budget=rules["budget"], max_pulls=rules["max_pulls"], full=rules["full"], pull_cost=rules["cost"]
+        law, E, ROOT, **{name: own[name] for name in ("budget", "max_pulls", "full")}, pull_cost=own["cost"]
     )
-    twins = [Twin(e, low, **rules) for e in range(E)]
+    twins = [Twin(e, low, **own) for e in range(E)]
     generator = np.random.default_rng(3)
-    for _ in range(60):
+    for _ in range(20 if E > 64 else 50):
         arms = np.where(generator.random(E) < 0.02, K, generator.integers(0, K, E))
         times = generator.integers(1, 9, E) if bulk else np.ones(E, np.int64)
         before = np.array([twin.status for twin in twins])

@@ -64,12 +64,19 @@ def agree(sync: Any, native: Any, steps: int, seed: Any = 7, stop: float = 0.05)
 # --- the same as single environments ----------------------------------------------------------------------------------
 
 
-@modes
-@forms
-@pytest.mark.parametrize("problem", ENVIRONMENTS)
+# Every problem in both forms of actions; every pair of a form and a mode.
+KINDS = [
+    pytest.param(problem, *form, mode, marks=[] if (i + 2 * j + k) % 5 == 0 else pytest.mark.slow)
+    for i, problem in enumerate(ENVIRONMENTS)
+    for j, form in enumerate(FORMS)
+    for k, mode in enumerate((NEXT, SAME, DISABLED))
+]
+
+
+@pytest.mark.parametrize(("problem", "actions", "observation", "mode"), KINDS)
 def test_native_is_sync(problem: str, actions: str, observation: str, mode: AutoresetMode) -> None:
-    sync, native = twins(problem, 3, mode, actions=actions, observation=observation, budget=30)
-    ended, _ = agree(sync, native, 80)
+    sync, native = twins(problem, 3, mode, actions=actions, observation=observation, budget=15)
+    ended, _ = agree(sync, native, 40)
     assert ended >= 3
 
 
@@ -116,26 +123,23 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("size", [1, 3, 70, 200])
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
-def test_native_is_sync_at_every_size(settings: dict[str, Any], size: int) -> None:
-    actions = "full" if size in (3, 200) else "arm"
-    observation = {70: "features", 200: "history"}.get(size, "statistics")
+SIZES = {1: ("arm", "statistics"), 3: ("full", "statistics"), 70: ("arm", "features"), 200: ("full", "history")}
+# Each size by the kinds of arms in turn; beyond 64 slots there are several blocks of episodes.
+CELLS = [
+    pytest.param(title, size, marks=[] if kept else pytest.mark.slow)
+    for i, title in enumerate(SETTINGS)
+    for j, size in enumerate(SIZES)
+    for kept in [size < 70 and i % 2 == j or (title, size) in (("shuffled vectors", 70), ("gaussian sampler", 70))]
+]
+
+
+@pytest.mark.parametrize(("title", "size"), CELLS)
+def test_native_is_sync_at_every_size(title: str, size: int) -> None:
+    settings, (actions, observation) = SETTINGS[title], SIZES[size]
     sync, native = twins(**settings, N=size, actions=actions, observation=observation)
-    ended, cut = agree(sync, native, 25 if size == 200 else 50, stop=0.02)
+    ended, cut = agree(sync, native, 25 if size >= 70 else 50, stop=0.02)
     assert ended >= size
     assert (cut > 0) == ("max_pulls" in settings)
-
-
-@pytest.mark.slow
-@modes
-@forms
-@pytest.mark.parametrize("size", [1, 3, 70, 200])
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
-def test_native_is_sync_everywhere(
-    settings: dict[str, Any], size: int, actions: str, observation: str, mode: AutoresetMode
-) -> None:
-    agree(*twins(**settings, N=size, mode=mode, actions=actions, observation=observation), 120)
 
 
 def test_the_comparison_has_teeth() -> None:
@@ -375,24 +379,26 @@ def test_rewards_flags_and_infos_are_never_views(last: int) -> None:
     assert same(first[1:], kept)
 
 
-@forms
+@pytest.mark.parametrize(("actions", "observation"), [("arm", "features"), ("full", "statistics"), ("arm", "history")])
 def test_views_and_copies_say_the_same(actions: str, observation: str) -> None:
     one, other = (made(70, actions=actions, observation=observation, budget=20, copy=c) for c in (True, False))
     assert same(one.reset(seed=3), other.reset(seed=3))
     generator = np.random.default_rng(0)
-    for _ in range(50):
+    for _ in range(25):
         action = batch([some_action(one.unwrapped.task, generator) for _ in range(70)])
         assert same(one.step(action), other.step(action))
 
 
-@modes
-@forms
+@pytest.mark.parametrize(
+    ("actions", "observation", "mode"),
+    [("arm", "features", NEXT), ("full", "history", SAME), ("full", "statistics", DISABLED)],
+)
 def test_pickles_and_copies_go_on_alike(actions: str, observation: str, mode: AutoresetMode) -> None:
     env = made(5, actions=actions, observation=observation, budget=20, shuffle_arms=True, autoreset_mode=mode)
     generator, twins = np.random.default_rng(0), [env]
     env.reset(seed=3)
-    for t in range(80):
-        if t in (20, 40):  # in the middle of episodes
+    for t in range(60):
+        if t in (20, 30):  # in the middle of episodes
             twins += [pickle.loads(pickle.dumps(twins[-1])), copy.deepcopy(twins[-1])]
         action = batch([some_action(env.unwrapped.task, generator) for _ in range(5)])
         first, *others = (twin.step(action) for twin in twins)
