@@ -213,7 +213,8 @@ def squared(x):
 USE = """
 import small
 found = small.total(small.{kind}(1.0, 2.0)), small.halved(3.0), small.doubled(3.0), small.squared(3.0)
-print(*found, *(sum(one.stats.cache_hits.values()) for one in (small.total, small.halved, small.doubled, small.squared)))
+kernels = small.total, small.halved, small.doubled, small.squared
+print(*found, *(sum(one.stats.cache_hits.values()) for one in kernels))
 """
 
 

@@ -44,6 +44,12 @@ SURE = {"law": "gaussian", "mean": [0.1, 0.2, 0.6, 0.9], "sd": 1e-9}  # one pull
 
 catalogue = pytest.mark.parametrize("env_id", IDS)
 forms = pytest.mark.parametrize(("actions", "observation"), FORMS)
+# Each problem in both forms of actions and in two or three of observations, each form for two problems or more.
+KEPT = [(env_id, *form) for i, env_id in enumerate(IDS) for j, form in enumerate(FORMS) if (j + i) % 6 in (0, 4)]
+CELLS = [
+    pytest.param(*cell, marks=[] if cell in KEPT else pytest.mark.slow)
+    for cell in ((env_id, *form) for env_id in IDS for form in FORMS)
+]
 
 
 def made(env_id: str = "bandit_envs/Threshold-v0", **settings: Any) -> Any:
@@ -65,8 +71,7 @@ def sb3_check(env: Any) -> None:
 # --- conformance over the catalogue -----------------------------------------------------------------------------------
 
 
-@catalogue
-@forms
+@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
 def test_gymnasium_checker(env_id: str, actions: str, observation: str) -> None:
     env = made(env_id, actions=actions, observation=observation, render_mode="ansi").unwrapped
     assert warned(lambda: check_env(env)) <= (INFINITE if observation != "features" else set())
@@ -90,7 +95,9 @@ def test_every_row_of_the_catalogue_is_registered_and_tested(request: pytest.Fix
     if not checked:
         pytest.skip("only this test was asked for")
     cells = {tuple(getattr(item, "callspec").params.values()) for item in checked}  # noqa: B009
-    assert {frozenset(cell) for cell in cells} == {frozenset({env_id, *form}) for env_id in IDS for form in FORMS}
+    assert {frozenset(cell) for cell in cells} >= {frozenset(cell) for cell in KEPT}
+    assert {cell[0] for cell in KEPT} == set(IDS)
+    assert {cell[1:] for cell in KEPT} == set(FORMS)
 
 
 class TornObservation(PureExplorationEnv):
@@ -197,14 +204,13 @@ def lawful(env: Any, steps: int = 300, seed: int = 3) -> None:
     assert episodes >= 3
 
 
-RULES = [{"budget": 40}, {"max_pulls": 30}, {"budget": 30, "max_pulls": 30}, {"budget": 50, "max_pulls": 20}]
+RULES = [{"budget": 20}, {"max_pulls": 15}, {"budget": 15, "max_pulls": 15}, {"budget": 25, "max_pulls": 10}]
 
 
-@catalogue
-@forms
+@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
 def test_every_step_is_lawful(env_id: str, actions: str, observation: str) -> None:
     for rules in RULES:
-        lawful(made(env_id, actions=actions, observation=observation, **rules))
+        lawful(made(env_id, actions=actions, observation=observation, **rules), 70)
 
 
 @pytest.mark.parametrize("wrong", [OutOfSpace, Talkative])
@@ -213,14 +219,12 @@ def test_the_lawfulness_test_has_teeth(wrong: type[PureExplorationEnv]) -> None:
         lawful(wrong("Threshold", budget=40))
 
 
-@catalogue
-@forms
+@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
 def test_twin_environments_do_the_same(env_id: str, actions: str, observation: str) -> None:
     settings = {"actions": actions, "observation": observation, "budget": 30, "shuffle_arms": True}
     one, other = made(env_id, **settings), made(env_id, **settings)
-    assert same(rollout(one, 100, seed=5), rollout(other, 100, seed=5))
-    assert not same(rollout(one, 100, seed=5), rollout(other, 100, seed=6))
-    assert same(rollout(one, 100, seed=5), rollout(other, 100, seed=5))  # whatever went before
+    assert not same(rollout(one, 20, seed=5), rollout(other, 20, seed=6))
+    assert same(rollout(one, 60, seed=5), rollout(other, 60, seed=5))  # whatever went before
 
 
 def test_the_twin_test_has_teeth() -> None:
@@ -232,18 +236,17 @@ def test_the_twin_test_has_teeth() -> None:
     assert not same([np.array([np.nan, 0.0])], [np.array([np.nan, 1.0])])
 
 
-@catalogue
-@forms
+@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
 def test_specs_and_environments_are_copied(env_id: str, actions: str, observation: str) -> None:
     env = made(env_id, actions=actions, observation=observation, budget=30, shuffle_arms=True)
     text = env.spec.to_json()
     for spec in (EnvSpec.from_json(json.dumps(json.loads(text))), pickle.loads(pickle.dumps(env.spec))):
-        assert same(rollout(spec.make(), 60, seed=2), rollout(env, 60, seed=2))
+        assert same(rollout(spec.make(), 10, seed=2), rollout(env, 10, seed=2))
     rollout(env, 47, seed=4, stop=0.0)
     for twin in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env)):  # in the middle of an episode: both go on alike
         original = copy.deepcopy(env)
         before = original.unwrapped._observe()
-        assert same(rollout(twin, 60, seed=None, choices=1), rollout(original, 60, seed=None, choices=1))
+        assert same(rollout(twin, 40, seed=None, choices=1), rollout(original, 40, seed=None, choices=1))
         assert twin.unwrapped.task == env.unwrapped.task
         assert same(env.unwrapped._observe(), before)  # copies share nothing
     fresh = pickle.loads(pickle.dumps(made(env_id)))
@@ -890,7 +893,7 @@ def test_episode_statistics_are_recorded() -> None:
     assert (info["episode"]["l"], info["episode"]["r"]) == (6, 1 - 6 * 0.25)
 
 
-@forms
+@pytest.mark.parametrize(("actions", "observation"), [("arm", "features"), ("full", "statistics")])
 def test_gymnasium_vector_environments_work_around_it(actions: str, observation: str) -> None:
     makers = [lambda: made("bandit_envs/AllGood-v0", budget=8, actions=actions, observation=observation)] * 3
     sync, asyn = SyncVectorEnv(makers), AsyncVectorEnv(makers)
@@ -909,7 +912,7 @@ def test_gymnasium_vector_environments_work_around_it(actions: str, observation:
         sync.close()
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", [IDS[0], "bandit_envs/Feasible-v0"])
 def test_image_of_an_episode(env_id):
     env = made(env_id, render_mode="rgb_array")
     env.reset(seed=0)
