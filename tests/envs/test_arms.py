@@ -193,7 +193,7 @@ def law_tested(law: Arms) -> float:
 
 
 @both
-@episodes
+@pytest.mark.parametrize("size", [N // 4, pytest.param(20 * N, marks=pytest.mark.slow)])
 def test_a_bulk_pull_has_the_law_of_single_pulls(law: Arms, size: int) -> None:
     for arm in range(law.K):
         single = tables(law, pulled(law, arm, TIMES, root=1, size=size), arm)
@@ -204,9 +204,11 @@ def test_a_bulk_pull_has_the_law_of_single_pulls(law: Arms, size: int) -> None:
 @both
 def test_the_bulk_test_has_teeth(law: Arms) -> None:
     """Twins: a third of the pulls left out; the true variance instead of a random one; another pull's variance."""
-    single, limit = tables(law, pulled(law, 0, TIMES, root=1), 0), law_tested(law)
-    sim, other = pulled(law, 0, TIMES, bulk=True, root=2), pulled(law, 0, TIMES, bulk=True, root=3)
-    fewer = pulled(law, 0, TIMES - 8, bulk=True, root=2)
+    single, limit = tables(law, pulled(law, 0, TIMES, root=1, size=N // 4), 0), law_tested(law)
+    sim, other, fewer = (
+        pulled(law, 0, times, bulk=True, root=root, size=N // 4)
+        for times, root in ((TIMES, 2), (TIMES, 3), (TIMES - 8, 2))
+    )
     sim.variance[:] = law.variances
     assert law_fit(single, tables(law, fewer, 0)) < limit
     assert law_fit(single, tables(law, sim, 0)) < limit

@@ -189,6 +189,7 @@ def test_without_any_place_kernels_are_compiled_in_every_process(tmp_path: Path,
 SMALL = """
 from typing import NamedTuple
 from bandit_envs import lean
+from parts import twice
 
 class Pair(NamedTuple):
     a: float
@@ -204,11 +205,18 @@ def halved(x):
 
 @lean
 def doubled(x):
-    return x * 2
+    return twice(x)
 
 @lean
 def squared(x):
     return x * x
+"""
+PARTS = """
+from bandit_envs import part
+
+@part
+def twice(x):
+    return x * 2
 """
 USE = """
 import small
@@ -219,7 +227,10 @@ print(*found, *(sum(one.stats.cache_hits.values()) for one in kernels))
 
 
 def test_damaged_caches_and_those_of_types_that_are_gone_are_written_anew(tmp_path: Path) -> None:
-    """The same numbers come out, and the next process finds what it needs. The caches are where a variable says."""
+    """The same numbers come out, and the next process finds what it needs. The caches are where a variable says.
+
+    An edited line compiles what depends on it, in another file too, and nothing else.
+    """
     package, module, place = copied(tmp_path), tmp_path / "small.py", tmp_path / "mine"
     (tmp_path / "agents").mkdir()
 
@@ -227,6 +238,7 @@ def test_damaged_caches_and_those_of_types_that_are_gone_are_written_anew(tmp_pa
         return [float(one) for one in run(USE.format(kind=kind), package=package, NUMBA_CACHE_DIR=str(place)).split()]
 
     numbers = [3.0, 1.5, 6.0, 9.0]
+    (tmp_path / "parts.py").write_text(PARTS)
     module.write_text(SMALL)
     assert found("Pair") == [*numbers, 0, 0, 0, 0]
     for name, suffix, kept in (("halved", "nbc", 0.0), ("doubled", "nbc", 0.5), ("squared", "nbi", 0.5)):
@@ -235,3 +247,5 @@ def test_damaged_caches_and_those_of_types_that_are_gone_are_written_anew(tmp_pa
     module.write_text(SMALL.replace("Pair", "Both"))
     assert found("Both") == [*numbers, 0, 0, 0, 0]
     assert found("Both") == [*numbers, 1, 1, 1, 1]
+    edit(tmp_path / "parts.py", "x * 2", "x * 4")
+    assert found("Both") == [3.0, 1.5, 12.0, 9.0, 1, 1, 0, 1]

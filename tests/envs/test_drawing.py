@@ -67,7 +67,7 @@ def test_near_a_step_of_the_distribution_function_the_batch_does_not_matter(
     monkeypatch.setattr(Drawing, "_steps", rounded)
     for action, u in enumerate(steps[0]):
         for shift, drawn in ((-1e-15, action), (1e-15, action + 1)):
-            for E in (1, 3, 64, 101):
+            for E in (1, 64):
                 others = random.uniform(-1, 1, (E, len(observation))).astype(np.float32)
                 others[E // 2] = observation
                 found, _ = one.drawn(others, None, np.ones(E, bool), np.full(E, u + shift), lambda: None)  # type: ignore[arg-type,return-value]

@@ -18,7 +18,7 @@ from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv, Task
 
 ALL = ["Threshold", "BestArm", "TopK", "AllGood", "Feasible"]
 problems = pytest.mark.parametrize("problem", ALL)
-modes = pytest.mark.parametrize("mode", [NEXT, SAME, DISABLED])
+CELLS = [(problem, (NEXT, SAME, DISABLED)[i % 3]) for i, problem in enumerate(ALL)]
 
 
 def settings_of(problem: str, **more: Any) -> dict[str, Any]:
@@ -116,10 +116,9 @@ def test_gains_are_those_of_the_state(problem: str) -> None:
         assert "answer" in info
 
 
-@modes
-@problems
+@pytest.mark.parametrize(("problem", "mode"), CELLS)
 def test_native_is_sync_with_gains(problem: str, mode: Any) -> None:
-    assert alike(problem, mode, 45, **settings_of(problem, reward="gain", stop=False)) >= 6
+    assert alike(problem, mode, 30, **settings_of(problem, reward="gain", stop=False)) >= 6
 
 
 def test_gains_up_to_max_pulls_and_at_resets() -> None:
@@ -227,9 +226,7 @@ def test_beliefs_by_hand() -> None:
     np.testing.assert_allclose(seen[[1, 2, 3]], [np.log(2) / 2 - 1, 2.5 / np.sqrt(2), 3], rtol=1e-6)
 
 
-@shown
-@modes
-@problems
+@pytest.mark.parametrize(("problem", "mode", "observation"), [(*c, SHOWN[i // 2]) for i, c in enumerate(CELLS)])
 def test_native_is_sync_with_ranks(problem: str, mode: Any, observation: str) -> None:
     settings = settings_of(problem, observation=observation, ranked=True, reward="gain", stop=observation != "features")
     assert alike(problem, mode, 30, **settings) >= 6

@@ -194,13 +194,9 @@ def test_networks_of_stable_baselines_take_histories() -> None:
     rules = {"instance": THREE, "budget": 6}
     for policy, env in (("MultiInputPolicy", made(**rules)), ("MlpPolicy", FlattenObservation(made(**rules)))):
         model = sb3.PPO(policy, env, n_steps=16, batch_size=16, n_epochs=1, device="cpu", seed=0)
-        model.learn(32)
+        model.learn(16)
         seen, _ = env.reset(seed=0)
         assert 0 <= int(model.predict(seen)[0]) <= 3
-    from agents.learned import make_vec_env
-
-    envs = make_vec_env(BEST, 4, observation="history", **rules)
-    sb3.PPO("MultiInputPolicy", envs, n_steps=8, batch_size=16, n_epochs=1, device="cpu", seed=0).learn(64)
 
 
 # --- agents -----------------------------------------------------------------------------------------------------------
@@ -267,7 +263,7 @@ def test_an_agent_that_reads_histories_is_evaluated_like_one_that_reads_statisti
     found = agents.evaluate(
         {"statistics": ByTurns, "history": Reader, "memory": Growing},
         BEST,
-        episodes=150,
+        episodes=70,
         seed=3,
         at=[5, 10],
         env_kwargs=rules,
@@ -277,7 +273,7 @@ def test_an_agent_that_reads_histories_is_evaluated_like_one_that_reads_statisti
     rows = {
         label: table.drop(columns="agent").reset_index(drop=True) for label, table in found.episodes.groupby("agent")
     }
-    assert len(rows["history"]) == 300
+    assert len(rows["history"]) == 140
     assert rows["history"].equals(rows["statistics"])
 
 

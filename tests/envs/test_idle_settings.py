@@ -14,7 +14,7 @@ from bandit_envs import Task
 
 BERNOULLI = {"instance": {"law": "bernoulli", "mean": [0.2, 0.45, 0.6, 0.8]}}
 GAUSSIAN = {"instance": {"law": "gaussian", "mean": [0.2, 0.45, 0.6, 0.8], "sd": 0.5}}
-BUDGET, DELTA = {"budget": 120}, {"delta": 0.1, "max_pulls": 4000}
+BUDGET, DELTA = {"budget": 120}, {"delta": 0.1, "max_pulls": 600}
 
 
 # --- of environments -------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def played(agent: str, problem: str, kwargs: dict[str, Any]) -> tuple[Any, list[
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = agents.evaluate(
-            agent, problem, episodes=30, seed=5, env_kwargs=kwargs | PROBLEMS[problem], progress=False
+            agent, problem, episodes=8, seed=5, env_kwargs=kwargs | PROBLEMS[problem], progress=False
         )
     rows = found.episodes
     shown = rows["total_pulls"].tolist(), rows["score"].tolist(), found.pulls["pulls"].round(9).tolist()

@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import enum
 import pickle
-import shutil
 import subprocess
 import sys
 import threading
@@ -382,41 +381,6 @@ def test_the_stamp_knows_values_of_every_kind() -> None:
     ]
     assert len(set(stamps)) == 5
     assert place(**names()) == stamps[0]
-
-
-USED = """
-import logging
-import numpy as np
-told = []
-logging.getLogger("bandit_envs.compiled").addHandler(type("H", (logging.Handler,), {
-    "emit": lambda self, record: told.append(record.getMessage())})())
-logging.getLogger("bandit_envs.compiled").setLevel("INFO")
-from agents.top_k.lucb import beta_scale
-from bandit_envs.rng import normal_quantiles
-beta_scale(9, 5, 0.1), normal_quantiles(np.array([0.3]))
-print(*sorted(line.split()[1] for line in told), sep=chr(10))
-"""
-
-
-def test_an_edited_line_compiles_what_depends_on_it_and_nothing_else(tmp_path: Path) -> None:
-    for name in ("agents", "bandit_envs"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-
-    def compiled() -> set[str]:
-        out = subprocess.run([sys.executable, "-c", USED], cwd=tmp_path, capture_output=True, text=True, check=True)
-        return set(out.stdout.split())
-
-    everything = compiled()
-    assert {"agents.top_k.lucb.beta_scale", "bandit_envs.simulator._begin"} <= everything
-    assert compiled() == set()
-    lucb = tmp_path / "agents" / "top_k" / "lucb.py"
-    text = lucb.read_text()
-    assert text.count("4.0 * math.log(float(t))") == 1
-    lucb.write_text(text.replace("4.0 * math.log(float(t))", "4.1 * math.log(float(t))"))
-    again = compiled()
-    assert "agents.top_k.lucb.beta_scale" in again
-    assert all(name.startswith("agents.top_k.lucb.") for name in again)
-    assert len(again) < len(everything) / 2
 
 
 def test_the_whole_form_is_the_flat_form_of_an_agent() -> None:

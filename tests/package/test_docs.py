@@ -29,8 +29,20 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+FEWER = [  # what makes the blocks of a page quick
+    (r"episodes=\d+(?![\d*])", "episodes=20"),
+    (r"learn\(\d[\d_]*\)", "learn(1)"),
+    (r"n_steps=\d+", "n_steps=25"),
+    (r"steps=8192", "steps=1024"),
+    (r"held_out=\d+", "held_out=20"),
+    (r"range\(20\)", "range(3)"),
+]
+
+
+@pytest.mark.parametrize("printed", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda p: p.stem)
-def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
+def test_python_blocks_run(page, printed, tmp_path, monkeypatch):
+    """With fewer episodes and steps, and, slowly, as they are printed."""
     if page.stem == "session":
         pytest.importorskip("sqlalchemy")
     monkeypatch.chdir(tmp_path)
@@ -38,6 +50,8 @@ def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
     names: dict[str, object] = {}
     for i, code in enumerate(BLOCK.findall(page.read_text())):  # they share their names, as a reader would type them
         file = tmp_path / f"{page.stem}_{i}.py"  # compilers look the source of a function up
+        for pattern, few in [] if printed else FEWER:
+            code = re.sub(pattern, few, code)
         file.write_text(code)
         exec(compile(code, str(file), "exec"), names)
 
@@ -238,16 +252,16 @@ EXAMPLES = {
     "cleanrl_ppo": ["8192"],
     "compare": [],
     "gymnasium_loop": [],
-    "learned_instances": ["2", "katz-samuels2018-5|mason"],
-    "model_selection": ["25", "8"],
-    "learned_bounds": ["200", "BestArm 3, 12|Threshold 3, 18"],
+    "learned_instances": ["2", "mason"],
+    "model_selection": ["4", "5", "best"],
+    "learned_bounds": ["50", "BestArm 3, 12"],
     "learned_dpt": ["1", "2", "40"],
-    "learned_icpe": ["1", "3", "40", "4"],
+    "learned_icpe": ["1", "3", "20", "3"],
     "learned_laws": ["20", "Feasible, corner, B|AllGood, K = 10, price 0.001"],
     "learned_ppo": ["20", "TopK, K = 10, T = 100"],
     "learned_rgo": ["1", "20", "20"],
-    "learned_seeds": ["seeds", "AllGood", "1", "1"],
-    "learned_table": ["0.0004", "evolved|dp-index"],
+    "learned_seeds": ["seeds", "Threshold", "1", "1"],
+    "learned_table": ["0.0004", "evolved"],
     "own_ids": [],
     "rl_zoo": ["2048"],
     "rllib_ppo": ["2048"],
@@ -257,7 +271,7 @@ EXAMPLES = {
     "skrl_ppo": ["2048"],
     "tianshou_ppo": ["2048"],
     "torchrl_ppo": ["2048"],
-    "which_agent": ["--episodes", "20", "--problems", "Feasible"],
+    "which_agent": ["--episodes", "4", "--problems", "Feasible"],
 }
 NEEDS = {  # packages that the tests do without
     "rl_zoo": "rl_zoo3",
