@@ -32,7 +32,8 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FEWER = [  # what makes the blocks of a page quick
     (r"episodes=\d+(?![\d*])", "episodes=20"),
     (r"learn\(\d[\d_]*\)", "learn(1)"),
-    (r"n_steps=\d+", "n_steps=25"),
+    (r"n_steps=512", "n_steps=64"),
+    (r"precision=0.02", "precision=0.2"),
     (r"steps=8192", "steps=1024"),
     (r"held_out=\d+", "held_out=20"),
     (r"range\(20\)", "range(3)"),
@@ -253,14 +254,14 @@ EXAMPLES = {
     "compare": [],
     "gymnasium_loop": [],
     "learned_instances": ["2", "mason"],
-    "model_selection": ["4", "5", "best"],
+    "model_selection": ["25", "8"],
     "learned_bounds": ["50", "BestArm 3, 12"],
     "learned_dpt": ["1", "2", "40"],
-    "learned_icpe": ["1", "3", "20", "3"],
+    "learned_icpe": ["1", "2", "20", "2"],
     "learned_laws": ["20", "Feasible, corner, B|AllGood, K = 10, price 0.001"],
     "learned_ppo": ["20", "TopK, K = 10, T = 100"],
     "learned_rgo": ["1", "20", "20"],
-    "learned_seeds": ["seeds", "Threshold", "1", "1"],
+    "learned_seeds": ["seeds", "AllGood", "1", "1"],
     "learned_table": ["0.0004", "evolved"],
     "own_ids": [],
     "rl_zoo": ["2048"],
@@ -281,6 +282,7 @@ NEEDS = {  # packages that the tests do without
     "tianshou_ppo": "tianshou",
     "torchrl_ppo": "torchrl",
 }
+SLOW = {"learned_seeds", "sb3_recurrent_ppo", "skrl_ppo"}  # more than four seconds
 SHARED = {"history_reader"}  # what several examples import
 
 
@@ -288,7 +290,9 @@ def test_no_example_is_left_out():
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES) | SHARED
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in EXAMPLES]
+)
 def test_examples_run(name, tmp_path, monkeypatch, capsys):
     path = str(ROOT / "examples" / f"{name}.py")
     if name in NEEDS:  # in a process of its own: what these libraries change when they are imported is theirs
