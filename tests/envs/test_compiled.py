@@ -19,7 +19,7 @@ from bandit_envs import Bernoulli
 
 PACKAGE = Path(bandit_envs.__file__).parent
 SUPPORT = Path(__file__).parents[1] / "support"
-HEAVY = {"torch", "stable_baselines3", "pandas", "scipy.stats", "agents", "matplotlib", "pyarrow"}
+HEAVY = {"torch", "stable_baselines3", "pandas", "scipy.stats", "scipy.optimize", "agents", "matplotlib", "pyarrow"}
 LIGHT = 1.6  # times what `import numba` adds to `import gymnasium`, `import bandit_envs`, which needs it, may add
 
 

@@ -17,7 +17,6 @@ from twins_feasible import by_coordinate
 
 import agents
 from agents.catalogue import AGENTS
-from agents.core import coordinates as directions
 from agents.core.coordinates import judge
 from agents.core.index_policy import SCAN
 from bandit_envs import Bernoulli, Gaussian, Instance, Resampled, Task, Uniform
@@ -376,21 +375,6 @@ def test_arm_actions_and_single_observations() -> None:
         assert arm == arms[1]
         many, *_ = envs.step(arms)
         one, *_ = single.step(arm)
-
-
-def test_kernels_have_one_signature() -> None:
-    """Single and vector environments, scans and trees, live views and copies."""
-    for arms, N, live in ((3, 1, True), (3, 5, False), (SCAN + 3, 2, True)):
-        instance = {"sampler": {"law": "gaussian", "arms": arms, "dimensions": 2}}
-        envs = vector(N, instance, copy=not live)
-        agent, state = agents.make("apt", envs), None
-        observation, _ = envs.reset(seed=0)
-        for _ in range(10):
-            arm, state = agent.predict(observation, state)
-            observation, *_ = envs.step(arm)
-    env = made("gaussian")
-    agents.make("lsa", env).predict(env.reset(seed=0)[0])
-    assert len(directions._directions.signatures) == len(directions._decide.signatures) == 1  # type: ignore[attr-defined]
 
 
 def test_a_network_learns_to_act() -> None:

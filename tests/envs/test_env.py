@@ -17,8 +17,6 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
-from gymnasium.wrappers import RecordEpisodeStatistics
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rollouts import FORMS, IDS, full, mask, rollout, same, some_action
@@ -43,7 +41,6 @@ METRICS = {
 SURE = {"law": "gaussian", "mean": [0.1, 0.2, 0.6, 0.9], "sd": 1e-9}  # one pull tells the mean
 
 catalogue = pytest.mark.parametrize("env_id", IDS)
-forms = pytest.mark.parametrize(("actions", "observation"), FORMS)
 # Each problem in both forms of actions and in two or three of observations, each form for two problems or more.
 KEPT = [(env_id, *form) for i, env_id in enumerate(IDS) for j, form in enumerate(FORMS) if (j + i) % 6 in (0, 4)]
 CELLS = [
@@ -100,13 +97,6 @@ def test_every_row_of_the_catalogue_is_registered_and_tested(request: pytest.Fix
     assert {cell[1:] for cell in KEPT} == set(FORMS)
 
 
-class TornObservation(PureExplorationEnv):
-    """Wrong: returns its own memory."""
-
-    def _observe(self) -> Any:
-        return dict(zip(self.observation_space, self._views, strict=True))
-
-
 class OutOfSpace(PureExplorationEnv):
     """Wrong: an observation that its space does not hold, from the first step on."""
 
@@ -131,33 +121,6 @@ class Talkative(PureExplorationEnv):
     def step(self, action: Any) -> Any:
         seen, reward, terminated, truncated, info = super().step(action)
         return seen, reward, False, terminated or truncated, info | {"means": self._core.means[0]}
-
-
-COPIES_CHECKED = tuple(map(int, gym.__version__.split(".")[:2])) >= (1, 4)
-TORN = pytest.param(
-    TornObservation, marks=pytest.mark.skipif(not COPIES_CHECKED, reason="Gymnasium looks for this from 1.4 on")
-)
-
-
-@pytest.mark.parametrize("wrong", [TORN, OutOfSpace, Forgetful])
-def test_gymnasium_checker_has_teeth(wrong: type[PureExplorationEnv]) -> None:
-    env = wrong("Threshold")
-    env.spec = gym.spec("bandit_envs/Threshold-v0")
-    with pytest.raises((AssertionError, ValueError, gym.error.Error)):
-        assert warned(lambda: check_env(env, skip_render_check=True)) <= INFINITE
-
-
-class NumberForAFlag(PureExplorationEnv):
-    """Wrong: flags that are not of type bool."""
-
-    def step(self, action: Any) -> Any:
-        seen, reward, terminated, truncated, info = super().step(action)
-        return seen, reward, np.bool_(terminated), int(truncated), info
-
-
-def test_stable_baselines_checker_has_teeth() -> None:
-    with pytest.raises(AssertionError):
-        sb3_check(NumberForAFlag("Threshold"))
 
 
 def lawful(env: Any, steps: int = 300, seed: int = 3) -> None:
@@ -595,17 +558,6 @@ def test_a_rejected_reset_changes_nothing() -> None:
         env.reset()
 
 
-def test_the_average_of_a_bulk_pull_is_its_sample() -> None:
-    for instance, problem in ((SURE, {}), (None, {"env_id": "bandit_envs/Feasible-v0"})):
-        env = made(**problem, instance=instance, actions="full")
-        env.reset(seed=0)
-        K = env.unwrapped.task.K
-        for arm, times in ((0, 3), (1, 50), (2, 1)):
-            seen, *_, info = env.step(full(arm, times, K=K))
-            np.testing.assert_allclose(info["sample"], seen["mean"][arm], rtol=1e-12)
-            assert np.shape(info["sample"]) == (() if env.unwrapped.task.D == 1 else (2,))
-
-
 def test_shuffled_arms_are_a_permutation_and_the_answer_follows() -> None:
     env = made(instance=SURE, shuffle_arms=True, budget=4)
     orders = set()
@@ -721,21 +673,6 @@ def test_the_table_shows_the_arms_that_matter() -> None:
     few = rendering.text(made(instance="sampler(arms=20)").unwrapped.setting, pulls[:20], mean[:20], -1, False)
     assert len(rows_of(few)[1]) == 20
     assert "not shown" not in few
-
-
-def test_the_columns_of_the_table_are_below_their_names() -> None:
-    for D in (1, 3):
-        form: dict[str, Any] = {"env_id": "bandit_envs/Feasible-v0", "A": [[1] * D], "b": [0.5]}
-        env = made(instance=f"sampler(arms=10, dimensions={D})", render_mode="ansi", **form)
-        env.reset(seed=0)
-        for arm in (0, 0, 3, 4):
-            env.step(arm)
-        _, heading, *rows = env.render().splitlines()
-        assert len(rows) == 10
-        for row in rows[:3]:
-            assert row[heading.index("answer") :].startswith(("in ", "out "))
-            assert re.match(r"[01]\.\d{3} ", row[heading.index("mean") :])
-            assert row[heading.index("bar") :] in ("#", "##")
 
 
 def pictured(setting: Any, *statistics: NDArray[Any]) -> list[Any]:
@@ -883,33 +820,6 @@ def test_means_orders_and_samples_are_drawn_apart(instance: Any) -> None:
 
 
 # --- Gymnasium's tools around it --------------------------------------------------------------------------------------
-
-
-def test_episode_statistics_are_recorded() -> None:
-    env = RecordEpisodeStatistics(made(instance=SURE, budget=6, pull_cost=0.25))
-    env.reset(seed=0)
-    for arm in (0, 1, 2, 3, 2, 3):
-        *_, info = env.step(arm)
-    assert (info["episode"]["l"], info["episode"]["r"]) == (6, 1 - 6 * 0.25)
-
-
-@pytest.mark.parametrize(("actions", "observation"), [("arm", "features"), ("full", "statistics")])
-def test_gymnasium_vector_environments_work_around_it(actions: str, observation: str) -> None:
-    makers = [lambda: made("bandit_envs/AllGood-v0", budget=8, actions=actions, observation=observation)] * 3
-    sync, asyn = SyncVectorEnv(makers), AsyncVectorEnv(makers)
-    try:
-        assert same(sync.reset(seed=1), asyn.reset(seed=1))
-        sync.action_space.seed(2)
-        ended = 0
-        for _ in range(25):
-            action = sync.action_space.sample()
-            one, other = sync.step(action), asyn.step(action)
-            assert same(one, other)
-            ended += int(one[2].sum())
-        assert ended > 3
-    finally:
-        asyn.close()
-        sync.close()
 
 
 @pytest.mark.parametrize("env_id", [IDS[0], "bandit_envs/Feasible-v0"])

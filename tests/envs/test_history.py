@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.wrappers import FlattenObservation
 from numpy.typing import NDArray
 from rollouts import full, same, some_action
 
@@ -155,18 +152,6 @@ def test_the_last_history_of_an_episode_that_is_followed_at_once() -> None:
     assert [one["arms"].tolist() for one in info["final_obs"]] == [[0, 2], [1, 2]]
 
 
-def test_copies_and_pickles_go_on() -> None:
-    env = made(instance=THREE, budget=30).unwrapped
-    env.reset(seed=4)
-    for arm in (0, 1, 2, 2):
-        env.step(arm)
-    twins = [env, copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
-    for arm in (1, 0, 2):
-        first, *others = (twin.step(arm) for twin in twins)
-        assert first[0]["arms"][:4].tolist() == [0, 1, 2, 2]
-        assert all(same(first, other) for other in others)
-
-
 # --- what cannot be ---------------------------------------------------------------------------------------------------
 
 
@@ -187,16 +172,6 @@ def test_histories_that_are_too_long_are_refused() -> None:
 
 
 # --- networks of others -----------------------------------------------------------------------------------------------
-
-
-def test_networks_of_stable_baselines_take_histories() -> None:
-    sb3 = pytest.importorskip("stable_baselines3")
-    rules = {"instance": THREE, "budget": 6}
-    for policy, env in (("MultiInputPolicy", made(**rules)), ("MlpPolicy", FlattenObservation(made(**rules)))):
-        model = sb3.PPO(policy, env, n_steps=16, batch_size=16, n_epochs=1, device="cpu", seed=0)
-        model.learn(16)
-        seen, _ = env.reset(seed=0)
-        assert 0 <= int(model.predict(seen)[0]) <= 3
 
 
 # --- agents -----------------------------------------------------------------------------------------------------------

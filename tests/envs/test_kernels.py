@@ -20,8 +20,8 @@ import pytest
 from numba import types
 
 import agents
-from agents.core.plan_policy import Seen
 from agents.certified.top_two import thompson
+from agents.core.plan_policy import Seen
 from agents.top_k.lucb import lucb
 from bandit_envs import Kernel, Playing, Quiet, episode_kernel, jit, kernel, player
 from bandit_envs.stamps import stamp_of

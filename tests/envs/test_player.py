@@ -330,11 +330,6 @@ class Together(Root):
         return T * np.abs(D) + np.where(np.mean(T) == 4.0, 1e3, 0.0)
 
 
-class Nan(Root):
-    def index(self, T: Any, D: Any) -> Any:
-        return np.log(20.0 - T) * np.abs(D)
-
-
 def test_which_rules_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     env = gym.make(THRESHOLD, actions="full", instance={"sampler": SMALL}, budget=100)
     kinds = (Piecewise, Calling, Differing, Tabled, Globally, Raising, Together)
@@ -386,17 +381,6 @@ def test_compiled_rules_tell_what_numpy_tells() -> None:
     assert rule is not None
     assert compiles(rule, Root(env).value, 0.0, 1.0)
     assert not compiles(rule, Root(env, power=0.6).value, 0.0, 1.0)  # it can fail
-
-
-def test_an_index_that_is_no_number_is_told() -> None:
-    for arms in (7, 60):
-        with pytest.raises(ValueError, match="the index of root must be a number, got NaN"):
-            evaluate(
-                Nan,
-                THRESHOLD,
-                episodes=3,
-                env_kwargs={"budget": 900 * arms, "instance": {"sampler": SMALL | {"arms": arms}}},
-            )
 
 
 def test_functions_of_one_name_are_told_apart() -> None:

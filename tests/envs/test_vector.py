@@ -339,16 +339,6 @@ def test_how_make_vec_takes_the_mode() -> None:
         made(2, vector_kwargs={"autoreset_mode": SAME})
 
 
-def test_modes_are_told() -> None:
-    for mode in AutoresetMode:
-        for given in (mode, mode.value):
-            env = made(2, autoreset_mode=given)
-            assert env.metadata["autoreset_mode"] is mode
-            assert env.unwrapped.autoreset_mode is mode
-    assert PureExplorationVectorEnv.metadata["autoreset_mode"] is NEXT
-    assert made(2).metadata["autoreset_mode"] is NEXT
-
-
 # --- copies and views -------------------------------------------------------------------------------------------------
 
 

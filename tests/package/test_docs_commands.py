@@ -160,7 +160,7 @@ def shorter(line: Line) -> list[str]:
     long = {"--budget": 2000, "--max-pulls": 2000}
     given = {word: int(line.words[i + 1]) for i, word in enumerate(line.words) if word in long}
     cut = {word: str(long[word]) for word, number in given.items() if number > long[word]}
-    if line.words[1] == "evaluate" and "--delta" in line.words and not given:
+    if line.words[1] == "evaluate" and not given and "--budgets" not in line.words:
         cut = {"--max-pulls": "2000"}
     return [part for pair in cut.items() for part in pair]
 

@@ -9,7 +9,6 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,20 +103,8 @@ class Loudest(Problem):
         return {"correct": loss == 0, "score": 1 / (1 + loss), "missed": (loss > 0).astype(np.int64), "loss": loss}
 
 
-@pytest.fixture(autouse=True)
-def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The registries, which forget afterwards what a test has added."""
-    for registry in (PROBLEMS, INSTANCES):
-        for name in ("_rows", "_found"):
-            monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
-    before = dict(gym.registry)
-    yield
-    gym.registry.clear()
-    gym.registry.update(before)
-
-
 @pytest.fixture
-def registered(registries: None) -> None:
+def registered() -> None:
     """The classes above are registered."""
     for kind in (Apart, Loudest):
         assert register_problem(kind) is kind
