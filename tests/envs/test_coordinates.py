@@ -205,21 +205,6 @@ def test_spec_features_rendering_pickle() -> None:
     assert made().action_masks().tolist() == [True] * 6 + [False]
 
 
-BAD = [
-    ({"pull": "both"}, r"pull must be one of \['arm', 'coordinate'\], got 'both'"),
-    ({"pull": None}, "pull must be one of"),
-    ({"instance": [0.2, 0.4], "A": [[1.0]], "b": [0.3]}, "needs arms of 2 dimensions or more, got scalar arms"),
-]
-
-
-@pytest.mark.parametrize(("kwargs", "message"), BAD)
-def test_bad_settings(kwargs: dict[str, Any], message: str) -> None:
-    if isinstance(kwargs.get("instance"), list):
-        kwargs = kwargs | {"instance": Bernoulli(kwargs["instance"])}
-    with pytest.raises(ValueError, match=message):
-        made(**kwargs)
-
-
 @pytest.mark.parametrize("action", [-1, 7, 1.5, "a", [0]])
 def test_bad_actions(action: Any) -> None:
     env = made()
@@ -359,22 +344,6 @@ def test_results_do_not_depend_on_the_batch(name: str) -> None:
 def test_memory_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
     envs = vector(4, {"sampler": {"law": "gaussian", "arms": arms, "dimensions": 2}}, budget=6 * arms, actions="full")
     forgetful(envs, agents.make(name, envs), 13 * arms)  # over two ends and fresh starts
-
-
-def test_arm_actions_and_single_observations() -> None:
-    """The same decisions in a plain loop as in the vector environment."""
-    envs, single = vector(3, "gaussian"), made("gaussian")
-    agent, alone = agents.make("apt", envs), agents.make("apt", single)
-    many, _ = envs.reset(seed=5)
-    state = own = None
-    one, _ = single.reset(seed=6)
-    for _ in range(40):
-        arms, state = agent.predict(many, state)
-        arm, own = alone.predict(one, own)
-        assert type(arm) is int
-        assert arm == arms[1]
-        many, *_ = envs.step(arms)
-        one, *_ = single.step(arm)
 
 
 def test_a_network_learns_to_act() -> None:

@@ -344,6 +344,12 @@ def test_random_full_actions_of_top_k_answer_k_arms(k: int) -> None:
         for how in ("sync", "vector_entry_point")
     )
     assert native.action_space == sync.action_space
+    space = env.action_space["answer"]
+    space.seed(1)
+    drawn = np.array([space.sample() for _ in range(1000)])
+    assert np.abs(drawn.mean(axis=0) - k / 10).max() < 0.09  # 5.6 standard errors at most: no arm is preferred
+    assert same(pickle.loads(pickle.dumps(space)).sample(), space.sample())
+    assert np.zeros(10, np.int8) in space  # for actions that end nothing
     for one in (env, sync, native):
         one.reset(seed=0)
         one.action_space.seed(0)
@@ -359,24 +365,6 @@ def test_random_full_actions_of_top_k_answer_k_arms(k: int) -> None:
             assert action["answer"].sum(axis=1).tolist() == [k] * 3
             assert action in many.action_space
             many.step(action)
-
-
-def test_a_space_of_answers() -> None:
-    space = gym.make("bandit_envs/TopK-v0", actions="full").action_space["answer"]
-    assert isinstance(space, gym.spaces.MultiBinary)
-    assert repr(space) == "Answers(10, 3)"
-    space.seed(1)
-    drawn = np.array([space.sample() for _ in range(3000)])
-    assert (drawn.sum(axis=1) == 3).all()
-    assert np.abs(drawn.mean(axis=0) - 0.3).max() < 0.05  # six standard errors: no arm is preferred
-    again = pickle.loads(pickle.dumps(space))
-    assert same(again.sample(), space.sample())
-    assert np.zeros(10, np.int8) in space  # for actions that end nothing
-    given = np.full(10, 1, np.int8)
-    assert space.sample(mask=given).sum() == 10
-    assert space.sample(probability=np.ones(10)).sum() == 10
-    plain = gym.make("bandit_envs/Threshold-v0", actions="full").action_space["answer"]
-    assert type(plain) is gym.spaces.MultiBinary
 
 
 def test_means_stay_in_the_space_although_sums_round() -> None:
@@ -553,9 +541,6 @@ def test_a_rejected_reset_changes_nothing() -> None:
             env.reset(**bad)
     assert same(env.step(1), twin.step(1))
     assert same(env.reset(), twin.reset())
-    env.reset(options={"episode": 2**32 - 1})
-    with pytest.raises(ValueError, match="episode 4294967295 is the last of its root"):
-        env.reset()
 
 
 def test_shuffled_arms_are_a_permutation_and_the_answer_follows() -> None:
@@ -729,8 +714,6 @@ def test_banners_bring_their_threshold_and_budget() -> None:
         assert means.shape == (300, arms)
         assert 0 <= means.min() < 0.001 < 0.099 < means.max() <= 0.1
     assert made("bandit_envs/Threshold-v0", instance="banners", budget=7).unwrapped.task.budget == 7
-    with pytest.raises(ValueError, match="arms must be an integer"):
-        made("bandit_envs/Threshold-v0", instance="banners(arms=1)")
 
 
 @pytest.mark.parametrize("problem", ["TopK", "BestArm"])
@@ -757,8 +740,6 @@ def test_instances_whose_order_tells_the_best_are_shuffled(problem: str) -> None
     own = Instance(Bernoulli(listed), "own", {problem: {"shuffle_arms": True}})
     assert (means(own) == shuffled).all()
     assert (means(own, shuffle_arms=False) == listed).all()
-    with pytest.raises(ValueError, match="shuffle_arms must be True or False, got 'always'"):
-        made(env_id, instance=Instance(Bernoulli(listed), "own", {problem: {"shuffle_arms": "always"}}), budget=40)
 
 
 def test_instances_in_all_their_forms_are_the_same() -> None:
@@ -844,10 +825,3 @@ def test_episodes_that_never_end_are_told() -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 make("bandit_envs/Threshold-v0", **{"instance": arms} | rule)
-
-
-def test_unknown_options_of_a_reset_are_refused() -> None:
-    with pytest.raises(ValueError, match="unknown option of reset 'epsiode'; did you mean 'episode'"):
-        gym.make("bandit_envs/Threshold-v0").reset(seed=0, options={"epsiode": 7})
-    with pytest.raises(ValueError, match="unknown option of reset 'mask'"):
-        gym.make_vec("bandit_envs/Threshold-v0", 2).reset(seed=0, options={"mask": [True, False]})

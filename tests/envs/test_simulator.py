@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 from rollouts import simulator
 
 from bandit_envs import Arms, Bernoulli, Gaussian, Uniform, rng
@@ -150,25 +151,18 @@ def test_an_episode_does_not_depend_on_its_neighbours(law: Arms) -> None:
             assert (getattr(part, name) == getattr(whole, name)[first : first + E]).all()
 
 
-BAD = [
-    (-1, 1, "arm 0 .. 2, or 3 to stop, got -1"),
-    (4, 1, "arm 0 .. 2, or 3 to stop, got 4"),
-    (2**62, 1, "got 4611686018427387904"),
-    (0, 0, "times must be in 1 .. 2147483647, got 0"),
-    (1, -5, "times must be in .*got -5"),
-    (2, MOST_TIMES + 1, "times must be in .*got 2147483648"),
-]
+BAD = [(-1, 1, -1), (4, 1, 4), (2**62, 1, 2**62), (0, 0, 0), (1, -5, -5), (2, MOST_TIMES + 1, MOST_TIMES + 1)]
 
 
-@pytest.mark.parametrize(("arm", "times", "said"), BAD)
-def test_a_bad_action_touches_no_episode(arm: int, times: int, said: str) -> None:
+@pytest.mark.parametrize(("arm", "times", "told"), BAD)
+def test_a_bad_action_touches_no_episode(arm: int, times: int, told: int) -> None:
     E = 80
     sim = simulator(Bernoulli([0.2, 0.5, 0.7]), E, budget=50)
     sim.advance(np.zeros(E, np.int64), np.full(E, 3))
     before = [array.copy() for array in sim.state()]
     arms, counts = np.ones(E, np.int64), np.ones(E, np.int64)
     arms[77], counts[77] = arm, times
-    with pytest.raises(ValueError, match=rf"{said} \(slot 77\)"):
+    with refused(told, 77):
         sim.advance(arms, counts)
     assert all((old == new).all() for old, new in zip(before, sim.state(), strict=True))
     stop = np.full(E, 1)

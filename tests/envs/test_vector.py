@@ -369,16 +369,6 @@ def test_rewards_flags_and_infos_are_never_views(last: int) -> None:
     assert same(first[1:], kept)
 
 
-@pytest.mark.parametrize(("actions", "observation"), [("arm", "features"), ("full", "statistics"), ("arm", "history")])
-def test_views_and_copies_say_the_same(actions: str, observation: str) -> None:
-    one, other = (made(70, actions=actions, observation=observation, budget=20, copy=c) for c in (True, False))
-    assert same(one.reset(seed=3), other.reset(seed=3))
-    generator = np.random.default_rng(0)
-    for _ in range(25):
-        action = batch([some_action(one.unwrapped.task, generator) for _ in range(70)])
-        assert same(one.step(action), other.step(action))
-
-
 @pytest.mark.parametrize(
     ("actions", "observation", "mode"),
     [("arm", "features", NEXT), ("full", "history", SAME), ("full", "statistics", DISABLED)],

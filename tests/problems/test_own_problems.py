@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from refusals import refused
 from rollouts import same
 
 import agents
-import bandit_envs
 from bandit_envs import (
     ENVIRONMENTS,
     INSTANCES,
@@ -184,21 +180,6 @@ def test_declarations_are_used(registered: None) -> None:
     assert np.isnan(apart.lower_bound(means[0], 0.1))
 
 
-def test_a_class_that_is_registered_again_takes_the_place_of_the_first(registered: None) -> None:
-    class Again(Apart):
-        asks, name = "something else", "Apart"
-
-    register_problem(Again)
-    assert ENVIRONMENTS["Apart"].asks == "something else"
-    assert type(gym.make("bandit_envs/Apart-v0").unwrapped.problem) is Again
-
-    class Second(Apart):
-        version = 2
-
-    register_problem(Second)
-    assert type(gym.make("bandit_envs/Apart-v2").unwrapped.problem) is Second
-
-
 def test_a_task_keeps_the_class_that_it_was_made_with(registered: None) -> None:
     """Defect: an agent made for an environment of a class that was replaced later answered by the new class."""
 
@@ -324,14 +305,15 @@ ODD_PROBLEMS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "said"), ODD_PROBLEMS, ids=range(len(ODD_PROBLEMS)))
-@pytest.mark.parametrize("instance", [None, {"law": "bernoulli", "mean": [0.1, 0.6]}], ids=["sampled", "fixed"])
-def test_an_error_names_the_problem(changes: dict[str, Any], said: str, instance: Any) -> None:
+def test_an_error_names_the_problem(changes: dict[str, Any], said: str) -> None:
     """Where the environment is made, whatever the instance."""
     odd(**changes)
-    for make in (gym.make, lambda env_id, **settings: gym.make_vec(env_id, 2, **settings)):
+    many = lambda env_id, **settings: gym.make_vec(env_id, 2, **settings)
+    for make, instance in ((gym.make, None), (many, {"law": "bernoulli", "mean": [0.1, 0.6]})):
         with pytest.raises(ValueError, match=said) as caught:
             make("bandit_envs/Odd-v0", instance=instance)
         assert "the problem 'Odd'" in str(caught.value)
+        assert "KeyError" not in said or isinstance(caught.value.__cause__, KeyError)
 
 
 def test_a_certificate_of_ones_own_is_not_told_the_options_of_others() -> None:
@@ -343,13 +325,6 @@ def test_a_certificate_of_ones_own_is_not_told_the_options_of_others() -> None:
     ours: Any = gym.make_vec("bandit_envs/TopK-v0", 2, instance={"law": "bernoulli", "mean": [0.1, 0.6]}, k=1).unwrapped
     with pytest.raises(ValueError, match="bounds must be one of"):
         ours.certify(np.arange(2), bounds="narrow")
-
-
-def test_the_cause_of_an_error_is_kept() -> None:
-    odd(margin=lambda self, m: {}["mean"])
-    with pytest.raises(ValueError, match="margin of the problem 'Odd' fails: KeyError: 'mean'") as caught:
-        gym.make("bandit_envs/Odd-v0")
-    assert isinstance(caught.value.__cause__, KeyError)
 
 
 def test_our_own_problems_are_asked_no_more_than_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -525,128 +500,25 @@ class Refusing(Gaussian):
         raise ValueError("too few")
 
 
-# --- installed packages -----------------------------------------------------------------------------------------------
+# --- installed packages: what an entry point may name; tests/package/test_stranger.py installs one -------------------
 
-PACKAGE = """
-import numpy as np
-from bandit_envs import Arms, Bernoulli, SetProblem, Tabulated
-
-print("imported")
-
-class Apart(SetProblem):
-    name, parameters = "Apart", {"epsilon": "How far from one half."}
-
-    def __init__(self, epsilon: float = 0.1) -> None:
-        self.epsilon = epsilon
-
-    def margin(self, means):
-        return np.abs(np.asarray(means) - 0.5) - self.epsilon
-
-class Ramp(Tabulated):
-    law = "ramp"
-
-    def __init__(self, top):
-        super().__init__(np.linspace(0, 1, 5) * np.asarray(top)[:, None])
-
-def three(low: float = 0.1):
-    '''Three arms.
-
-    More of them.
-    '''
-    return Bernoulli([low, 0.5, 0.9])
 
 class Versioned(Apart):
     name, version = "Versioned", 3
 
-NO_PROBLEM = 5
-"""
-POINTS = """
-[bandit_envs.problems]
-Apart = brought:Apart
-Other = brought:Apart
-Versioned = brought:Versioned
-Threshold = brought:Apart
-nothing = brought:NO_PROBLEM
-absent = brought:Absent
-broken = broken_package:Problem
-two words = brought:Apart
 
-[bandit_envs.laws]
-ramp = brought:Ramp
-broken = broken_package:Law
-
-[bandit_envs.instances]
-three = brought:three
-broken = broken_package:instance
-"""
-SESSION = """
-import gymnasium as gym, sys
-import bandit_envs
-from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS, Sampler, Task
-
-assert "brought" not in sys.modules
-assert [n for n in PROBLEMS if n not in ("Threshold", "AllGood", "TopK", "Feasible", "BestArm")] == [
-    "Apart", "Other", "Versioned", "nothing", "absent", "broken"], list(PROBLEMS)
-env = gym.make("bandit_envs/Apart-v0", epsilon=0.2, instance={"law": "ramp", "top": [0.5, 1.0, 2.0]}, budget=9)
-envs = gym.make_vec("bandit_envs/Apart-v0", 3, instance="three(low=0.25)", budget=9)
-env.reset(seed=0), envs.reset(seed=0)
-env.step(1)
-assert (env.unwrapped.task.problem, env.unwrapped.task.law, envs.unwrapped.task.K) == ("Apart", "ramp", 3)
-assert Task.from_json(env.unwrapped.task.to_json()) == env.unwrapped.task
-assert ENVIRONMENTS["Apart"].id == "bandit_envs/Apart-v0"
-assert INSTANCES["three"].source == "Three arms."
-assert PROBLEMS["Threshold"] is bandit_envs.Threshold
-
-def said(call, *parts):
-    try:
-        call()
-    except ValueError as error:
-        assert all(part in str(error) for part in parts), error
-    else:
-        raise AssertionError(parts)
-
-said(lambda: gym.make("bandit_envs/broken-v0"), "broken_package:Problem", "ZeroDivisionError")
-said(lambda: gym.make_vec("bandit_envs/nothing-v0", 2), "'nothing' must be a subclass of bandit_envs.Problem, got 5")
-said(lambda: gym.make("bandit_envs/absent-v0"), "brought:Absent")
-said(lambda: gym.make("bandit_envs/Other-v0"), "Apart.name must be the name of the problem, 'Other', got 'Apart'")
-said(lambda: gym.make("bandit_envs/Versioned-v0"), "Versioned.version must be 0")
-said(lambda: gym.make("bandit_envs/Threshold-v0", instance={"law": "broken"}), "broken_package:Law")
-said(lambda: gym.make("bandit_envs/Threshold-v0", instance="broken"), "broken_package:instance")
-said(lambda: Task("broken", {}, K=3), "broken_package:Problem")
-class Taken(bandit_envs.Gaussian):
-    law = "ramp"
-
-import brought
-bandit_envs.register_problem(brought.Apart)  # what the entry points name already
-bandit_envs.register_law(brought.Ramp)
-bandit_envs.register_instance("three", brought.three)
-own = type("Apart", (brought.Apart,), {"__module__": "elsewhere"})
-said(lambda: bandit_envs.register_problem(own), "the problem 'Apart' comes with an installed package (brought:Apart)")
-said(lambda: bandit_envs.register_law(Taken), "the law 'ramp' comes with an installed package (brought:Ramp)")
-said(lambda: bandit_envs.register_instance("three", lambda: None), "the instance 'three' comes with an installed")
-said(lambda: Sampler("poisson"), "law must be one of ['bernoulli', 'gaussian', 'uniform'], got 'poisson'")
-gym.make("bandit_envs/Threshold-v0").reset()
-"""
-
-
-def test_installed_packages_bring_problems_laws_and_instances(tmp_path: Path) -> None:
-    """In a fresh process, with a package that is right, and one that cannot be imported."""
-    (tmp_path / "brought.py").write_text(PACKAGE)
-    (tmp_path / "broken_package.py").write_text("1 / 0")
-    about = tmp_path / "brought-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(POINTS)
-    path = os.pathsep.join([str(Path(bandit_envs.__file__).parent.parent), str(tmp_path)])
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SESSION],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["imported"]
+def test_what_entry_points_name_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {"Other": "Apart", "Versioned": "Versioned", "nothing": "HERE", "absent": "Absent", "Apart": "Apart"}
+    monkeypatch.setitem(vars(PROBLEMS), "installed", {name: f"{HERE}:{one}" for name, one in points.items()})
+    assert PROBLEMS["Apart"] is Apart
+    assert register_problem(Apart) is Apart  # what the entry point names already
+    for name, words in {"Other": ["'Other'", "'Apart'"], "Versioned": ["version", 0], "nothing": ["'nothing'"]}.items():
+        with refused(*words):
+            PROBLEMS.find(name)
+    with refused(f"{HERE}:Absent"):
+        PROBLEMS.find("absent")
+    with refused("'Apart'", f"{HERE}:Apart"):
+        register_problem(type("Apart", (Apart,), {"__module__": "elsewhere"}))
 
 
 # --- what a problem tells compiled code ------------------------------------------------------------------------------
