@@ -69,10 +69,8 @@ def test_a_damaged_known_file_is_refused(data_folder: Path, tmp_path: Path, dama
 
 
 def test_addresses() -> None:
-    assert FILES["651_summary_KLUCB.csv"].url == (
-        "https://raw.githubusercontent.com/nextml/caption-contest-data-api/"
-        "d48a24e2e7c36d5851011f1e72bddc7fb1082851/contests/summaries/651_summary_KLUCB.csv"
-    )
+    path = "d48a24e2e7c36d5851011f1e72bddc7fb1082851/contests/summaries/651_summary_KLUCB.csv"
+    assert FILES["651_summary_KLUCB.csv"].url.endswith(f"githubusercontent.com/nextml/caption-contest-data-api/{path}")
     for name, file in FILES.items():
         assert file.name == name
         assert re.fullmatch("[0-9a-f]{40}", file.commit)

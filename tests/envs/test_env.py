@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rollouts import FORMS, IDS, full, mask, rollout, same, some_action
 from scipy import stats
 
-from bandit_envs import Bernoulli, Gaussian, Instance, PureExplorationEnv, Sampler, Task, Viewer, drawing, rendering
+from bandit_envs import Bernoulli, Instance, PureExplorationEnv, Task, Viewer, drawing, rendering
 from bandit_envs.catalogue import ENVIRONMENTS, NAMESPACE
 from bandit_envs.observations import FEATURES
 
@@ -84,15 +84,10 @@ def test_stable_baselines_checker(env_id: str, observation: str) -> None:
     assert warned(lambda: sb3_check(env)) == set()
 
 
-def test_every_row_of_the_catalogue_is_registered_and_tested(request: pytest.FixtureRequest) -> None:
+def test_every_row_of_the_catalogue_is_registered_and_tested() -> None:
     registered = [name for name in gym.registry if name.startswith(f"{NAMESPACE}/")]
     assert sorted(registered) == sorted(IDS)
     assert len(IDS) == len(set(IDS)) == len(ENVIRONMENTS) == 5
-    checked = [item for item in request.session.items if getattr(item, "originalname", "") == "test_gymnasium_checker"]
-    if not checked:
-        pytest.skip("only this test was asked for")
-    cells = {tuple(getattr(item, "callspec").params.values()) for item in checked}  # noqa: B009
-    assert {frozenset(cell) for cell in cells} >= {frozenset(cell) for cell in KEPT}
     assert {cell[0] for cell in KEPT} == set(IDS)
     assert {cell[1:] for cell in KEPT} == set(FORMS)
 
@@ -618,16 +613,6 @@ def test_pictures() -> None:
     assert "remaining 999" in lines[0]
     assert re.match(r" +7 +1 ", lines[2])  # arms never pulled come last
     assert len(lines) == 2 + 10
-    wide = made(
-        instance="sampler(arms=30, dimensions=2)",
-        env_id="bandit_envs/Feasible-v0",
-        A=[[1, 0]],
-        b=[0.5],
-        render_mode="ansi",
-    )
-    wide.reset(seed=0)
-    assert wide.render().splitlines()[-1] == "10 of 30 arms are not shown: 0 in the answer, 10 never pulled"
-    assert "remaining" not in wide.render()
     assert made().unwrapped.render() is None
 
 
@@ -740,20 +725,6 @@ def test_instances_whose_order_tells_the_best_are_shuffled(problem: str) -> None
     own = Instance(Bernoulli(listed), "own", {problem: {"shuffle_arms": True}})
     assert (means(own) == shuffled).all()
     assert (means(own, shuffle_arms=False) == listed).all()
-
-
-def test_instances_in_all_their_forms_are_the_same() -> None:
-    arms = Gaussian([0.0, 1.0, 2.0], 0.5)
-    seen = [
-        rollout(made(instance=one, budget=20), 50)
-        for one in (arms, Instance(arms), arms.to_dict(), Instance(arms, "mine", {"Threshold": {"threshold": 0.5}}))
-    ]
-    assert all(same(seen[0], other) for other in seen)
-    sampler = Sampler("gaussian", 3, {"normal": [0.0, 2.0]}, spread=0.5)
-    text = 'sampler(law="gaussian", arms=3, mean={"normal": [0, 2.0]}, spread=0.5)'
-    seen = [rollout(made(instance=one, budget=20), 50) for one in (sampler, sampler.to_dict(), text)]
-    assert same(seen[0], seen[1])
-    assert same(seen[0], seen[2])
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from numba import types
 
 import agents
 from agents.certified.top_two import thompson
-from agents.core.plan_policy import Seen
 from agents.top_k.lucb import lucb
 from bandit_envs import Kernel, Playing, Quiet, episode_kernel, jit, kernel, player
 from bandit_envs.stamps import stamp_of
@@ -381,23 +380,3 @@ def test_the_stamp_knows_values_of_every_kind() -> None:
     ]
     assert len(set(stamps)) == 5
     assert place(**names()) == stamps[0]
-
-
-def test_the_whole_form_is_the_flat_form_of_an_agent() -> None:
-    """An agent of this package, by its kernel in both forms."""
-    env = gym.make("bandit_envs/TopK-v0", k=2, delta=0.1, max_pulls=500)
-    agent: Any = agents.make("lucb", env)
-    observation, _ = env.reset(seed=1)
-    state = None
-    for _ in range(40):
-        arm, state = agent.predict(observation, state)
-        observation, *_ = env.step(arm)
-    batch = {name: array[None] for name, array in observation.items()}
-    out, flat = np.empty(1, np.int64), np.empty(1, np.int64)
-    function, (seen, plans, whole, _) = agent.rule(
-        Seen(batch["pulls"], batch["mean"]), batch, copy.deepcopy(state), out
-    )
-    function(seen, plans, whole, out)
-    own = copy.deepcopy(state)
-    function(*seen, own.plans, *agent.rules, *own.forest, own.rounds, flat)
-    assert out.tolist() == flat.tolist()

@@ -80,49 +80,22 @@ def test_native_is_sync(problem: str, actions: str, observation: str, mode: Auto
     assert ended >= 3
 
 
+DRAWN = {"instance": "sampler(law='gaussian', arms=5, mean={'normal': [0, 1]})", "delta": 0.1}
+CUT = {"A": [[1, 1, 1], [0, 0, -1]], "b": [1.5, 0], "budget": 25, "max_pulls": 20}
+WEIGHTS = {"law": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 4]]}
+PLANE = {"law": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.4]]}
+ROWS = {"law": "resampled", "rows": [[0, 1, 5], [2, 3]]}
+VECTORS = "sampler(law='uniform', arms=4, dimensions=3)"
 SETTINGS: dict[str, dict[str, Any]] = {
     "fixed instance": {"problem": "Threshold", "instance": "tao2019-1", "budget": 20},
     "shuffled instance": {"problem": "AllGood", "instance": THREE, "shuffle_arms": True, "max_pulls": 20},
     "shuffled sampler": {"problem": "BestArm", "instance": "sampler(arms=4)", "shuffle_arms": True, "budget": 20},
-    "gaussian sampler": {
-        "problem": "TopK",
-        "instance": "sampler(law='gaussian', arms=5, mean={'normal': [0, 1]})",
-        "max_pulls": 20,
-        "delta": 0.1,
-        "reward": "correct",
-        "pull_cost": 0.01,
-    },
-    "shuffled vectors": {
-        "problem": "Feasible",
-        "instance": "sampler(law='uniform', arms=4, dimensions=3)",
-        "shuffle_arms": True,
-        "budget": 25,
-        "max_pulls": 20,
-        "A": [[1, 1, 1], [0, 0, -1]],
-        "b": [1.5, 0],
-    },
-    "fixed vectors": {
-        "problem": "Feasible",
-        "instance": {"law": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.4]]},
-        "A": [[1, 0]],
-        "b": [0.3],
-        "budget": 20,
-    },
-    "categorical": {
-        "problem": "AllGood",
-        "budget": 20,
-        "multiplicative": True,
-        "instance": {"law": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 4]]},
-    },
-    "resampled": {
-        "problem": "TopK",
-        "budget": 20,
-        "k": 1,
-        "instance": {"law": "resampled", "rows": [[0, 1, 5], [2, 3]]},
-    },
+    "gaussian sampler": {"problem": "TopK", "max_pulls": 20, "reward": "correct", "pull_cost": 0.01, **DRAWN},
+    "shuffled vectors": {"problem": "Feasible", "instance": VECTORS, "shuffle_arms": True, **CUT},
+    "fixed vectors": {"problem": "Feasible", "instance": PLANE, "A": [[1, 0]], "b": [0.3], "budget": 20},
+    "categorical": {"problem": "AllGood", "budget": 20, "multiplicative": True, "instance": WEIGHTS},
+    "resampled": {"problem": "TopK", "budget": 20, "k": 1, "instance": ROWS},
 }
-
-
 SIZES = {1: ("arm", "statistics"), 3: ("full", "statistics"), 70: ("arm", "features"), 200: ("full", "history")}
 # Each size by the kinds of arms in turn; beyond 64 slots there are several blocks of episodes.
 CELLS = [

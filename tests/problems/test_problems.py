@@ -325,17 +325,6 @@ def test_the_answer_changes_no_sooner_than_a_mean_moves_by_its_distance(problem:
 # --- what a problem tells of itself -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", PROBLEMS.values(), ids=list(PROBLEMS))
-def test_a_problem_declares_itself(kind: type[Problem]) -> None:
-    signature = inspect.signature(kind).parameters
-    assert list(kind.parameters) == list(signature)
-    for text in (*kind.parameters.values(), f"{kind.asks}."):
-        assert re.fullmatch(r"\w.*\.", text), text
-    assert kind.metric_names == tuple(kind.metric_types)
-    assert (kind.source, kind.version, kind.defaults["budget"]) != ("", 0, 0)
-    assert (kind.family or kind.name) in PROBLEMS
-
-
 @pytest.mark.parametrize(("problem", "shape"), ALL)
 def test_what_it_declares_is_so(problem: Problem, shape: tuple[int, ...]) -> None:
     means = np.random.default_rng(5).random((50, *shape))
