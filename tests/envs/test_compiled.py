@@ -197,7 +197,7 @@ class Pair(NamedTuple):
 
 @lean
 def total(pair):
-    return pair.a + pair.b
+    return twice(pair.a + pair.b)
 
 @lean
 def halved(x):
@@ -205,7 +205,7 @@ def halved(x):
 
 @lean
 def doubled(x):
-    return twice(x)
+    return x * 2
 
 @lean
 def squared(x):
@@ -237,15 +237,14 @@ def test_damaged_caches_and_those_of_types_that_are_gone_are_written_anew(tmp_pa
     def found(kind: str) -> list[float]:
         return [float(one) for one in run(USE.format(kind=kind), package=package, NUMBA_CACHE_DIR=str(place)).split()]
 
-    numbers = [3.0, 1.5, 6.0, 9.0]
+    numbers = [1.5, 6.0, 9.0]
     (tmp_path / "parts.py").write_text(PARTS)
     module.write_text(SMALL)
-    assert found("Pair") == [*numbers, 0, 0, 0, 0]
+    assert found("Pair") == [6.0, *numbers, 0, 0, 0, 0]
     for name, suffix, kept in (("halved", "nbc", 0.0), ("doubled", "nbc", 0.5), ("squared", "nbi", 0.5)):
         (path,) = place.rglob(f"small.{name}*.{suffix}")
         path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
     module.write_text(SMALL.replace("Pair", "Both"))
-    assert found("Both") == [*numbers, 0, 0, 0, 0]
-    assert found("Both") == [*numbers, 1, 1, 1, 1]
+    assert found("Both") == [6.0, *numbers, 0, 0, 0, 0]
     edit(tmp_path / "parts.py", "x * 2", "x * 4")
-    assert found("Both") == [3.0, 1.5, 12.0, 9.0, 1, 1, 0, 1]
+    assert found("Both") == [12.0, *numbers, 0, 1, 1, 1]

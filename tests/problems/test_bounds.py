@@ -135,7 +135,7 @@ def test_the_answer_of_least_loss_is_one_of_them() -> None:
 
 @pytest.mark.parametrize(
     ("problem", "K", "budget", "kwargs", "loss"),
-    [("Threshold", 3, 12, {}, "score"), ("BestArm", 3, 12, {}, "score"), ("TopK", 4, 6, {"k": 2}, "error")],
+    [("Threshold", 3, 12, {}, "score"), ("BestArm", 3, 12, {}, "score"), ("TopK", 3, 8, {"k": 2}, "error")],
 )
 def test_agents_reach_what_they_reach_when_they_are_played(
     problem: str, K: int, budget: int, kwargs: dict[str, Any], loss: str
