@@ -125,18 +125,6 @@ def test_the_moments_test_has_teeth(law: Arms) -> None:
         assert moments_fit(mean + 1.2 * (sample - mean), mean, variance) < limit
 
 
-@both
-def test_every_value_is_reached(law: Arms) -> None:
-    if isinstance(law, (Bernoulli, Categorical, Resampled)):
-        seen = np.unique(pulled(law, 0).sample.reshape(N, -1), axis=0)
-        possible = {"bernoulli": 2**law.D, "categorical": len(law.data), "resampled": 3}[law.law]
-        assert len(seen) == possible  # the rarest of these has probability 0.0025: missed by 20 000 with e^-50
-    if law.support is not None:
-        for arm in range(law.K):
-            sample = pulled(law, arm).sample
-            assert law.support[0] <= sample.min() <= sample.max() <= law.support[1]
-
-
 def test_tabulated_samples_have_the_law_of_the_table() -> None:
     """Kolmogorov-Smirnov against the quantile function itself, of single pulls and of the pulls of a beta law."""
     for name in ("tabulated", "tabulated, beta"):
@@ -193,7 +181,7 @@ def law_tested(law: Arms) -> float:
 
 
 @both
-@episodes
+@pytest.mark.parametrize("size", [N // 4, pytest.param(20 * N, marks=pytest.mark.slow)])
 def test_a_bulk_pull_has_the_law_of_single_pulls(law: Arms, size: int) -> None:
     for arm in range(law.K):
         single = tables(law, pulled(law, arm, TIMES, root=1, size=size), arm)
@@ -204,9 +192,11 @@ def test_a_bulk_pull_has_the_law_of_single_pulls(law: Arms, size: int) -> None:
 @both
 def test_the_bulk_test_has_teeth(law: Arms) -> None:
     """Twins: a third of the pulls left out; the true variance instead of a random one; another pull's variance."""
-    single, limit = tables(law, pulled(law, 0, TIMES, root=1), 0), law_tested(law)
-    sim, other = pulled(law, 0, TIMES, bulk=True, root=2), pulled(law, 0, TIMES, bulk=True, root=3)
-    fewer = pulled(law, 0, TIMES - 8, bulk=True, root=2)
+    single, limit = tables(law, pulled(law, 0, TIMES, root=1, size=N // 4), 0), law_tested(law)
+    sim, other, fewer = (
+        pulled(law, 0, times, bulk=True, root=root, size=N // 4)
+        for times, root in ((TIMES, 2), (TIMES, 3), (TIMES - 8, 2))
+    )
     sim.variance[:] = law.variances
     assert law_fit(single, tables(law, fewer, 0)) < limit
     assert law_fit(single, tables(law, sim, 0)) < limit
@@ -228,17 +218,7 @@ def test_a_bulk_pull_of_1_is_a_pull(law: Arms) -> None:
         assert (a[times == 1] == b[times == 1]).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "times"),
-    [
-        ("uniform", 24),
-        ("uniform 4-D", 7),
-        ("resampled", 3),
-        ("resampled 2-D", 2),
-        ("tabulated", 24),
-        ("tabulated 3-D", 7),
-    ],
-)
+@pytest.mark.parametrize(("name", "times"), [("uniform", 24), ("resampled 2-D", 2), ("tabulated 3-D", 7)])
 def test_one_by_one_bulk_pulls_are_the_sum_of_single_pulls(name: str, times: int) -> None:
     law = LAWS[name]
     for before in (0, 2):  # pulls made before
@@ -300,83 +280,6 @@ def test_arms_are_read_only_and_independent_of_what_they_were_made_of() -> None:
     for array in (law.means, law.variances, law.parameters, law.data):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
-
-
-# --- bad input --------------------------------------------------------------------------------------------------------
-
-HUGE = 10**400
-NUMBERS = [  # nothing that `mean` (and every other array of numbers) takes, and what is said
-    (None, "got None"),
-    ("0.5", "'0.5'"),
-    (["0.1", "0.2"], r"\['0.1', '0.2'\]"),
-    ([0.1, None], r"got \[0.1, None\]"),
-    ([0.1, [0.2]], "0.2"),
-    ([0.1, np.nan], r"finite.*nan at index \[1\]"),
-    ([np.inf, 0.1], r"finite.*inf at index \[0\]"),
-    ([0.1, 1j], "1j"),
-    ([HUGE, 0.1], "1000"),
-    ([0.1, 1e101], r"1e\+101 at index \[1\]"),
-    ({}, "{}"),
-    ([True, False], "True"),
-    (0.5, r"\(\)"),
-    ([], r"\(0,\)"),
-    (np.zeros((2, 0)), r"\(2, 0\)"),
-    (np.zeros((2, 2, 2)), r"\(2, 2, 2\)"),
-]
-
-
-@pytest.mark.parametrize(("mean", "said"), NUMBERS)
-@pytest.mark.parametrize("law", ["bernoulli", "gaussian", "uniform"])
-def test_means_that_are_no_numbers(law: str, mean: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=f"^mean .*{said}"):
-        arms.LAWS[law](mean)  # type: ignore[call-arg]
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: Bernoulli([0.1, 1.5]), r"lies in \[0, 1\], got 1.5"),
-        (lambda: Bernoulli([0.1, -0.5]), r"lies in \[0, 1\], got -0.5"),
-        (lambda: Bernoulli([0.1]), "2 to 16777216 arms, got 1"),
-        (lambda: Gaussian([0, 1], 0), "sd must be > 0, got 0"),
-        (lambda: Gaussian([0, 1], [1, -2]), "sd must be > 0, got -2"),
-        (lambda: Gaussian([0, 1], [1, 2, 3]), r"sd must broadcast to the shape \(2,\) of mean, got shape \(3,\)"),
-        (lambda: Gaussian([0, 1], "1"), "sd must be numbers.*'1'"),
-        (lambda: Gaussian([0, 1], np.inf), "sd must be finite"),
-        (lambda: Uniform([0, 1], -1), "width must be > 0, got -1"),
-        (lambda: Uniform([0, 1], np.ones((2, 2))), r"width must have .* axes, .*got shape \(2, 2\)"),
-        (lambda: Categorical([1], [[1], [1]]), r"at least 2 numbers in increasing order, got \[1"),
-        (lambda: Categorical([2, 1], [[1, 1], [1, 1]]), r"increasing order, got \[2"),
-        (lambda: Categorical([1, 2], [[1, 1, 1], [1, 1, 1]]), r"one column per value \(2\), got shape \(2, 3\)"),
-        (lambda: Categorical([1, 2], [[1, -1], [1, 1]]), "must be >= 0, got -1"),
-        (lambda: Categorical([1, 2], [[1, 1], [0, 0]]), "arm 1 has probabilities that sum to 0"),
-        (lambda: Categorical([1, 2], [1, 1]), r"probabilities must have 2 axes, .*got shape \(2,\)"),
-        (lambda: Categorical([1, 2], [[1, np.nan], [1, 1]]), "probabilities must be finite"),
-        (lambda: Categorical([[1, 2]], [[1, 1], [1, 1]]), r"values must have 1 axes, .*got shape \(1, 2\)"),
-        (lambda: Resampled([]), r"at least 2 arms, got \[\]"),
-        (lambda: Resampled(5), "at least 2 arms, got 5"),  # type: ignore[arg-type]
-        (lambda: Resampled([[1, 2], []]), r"rows of arm 1 must have .* axes, none empty, got shape \(0,\)"),
-        (lambda: Resampled([[1, 2], [[1, 2]]]), r"one dimension, got shapes \[\(\), \(2,\)\]"),
-        (lambda: Resampled([[1, 2], [1, np.nan]]), "rows of arm 1 must be finite"),
-        (lambda: Tabulated([0, 1]), r"quantiles must have 2 or 3 axes, .*got shape \(2,\)"),
-        (lambda: Tabulated([[0], [1]]), r"quantiles must be at least 2 for each arm, got shape \(2, 1\)"),
-        (lambda: Tabulated([[0, 1], [1, 0]]), "the quantiles of arm 1 must not decrease"),
-        (lambda: Tabulated([[0, 0], [1, 1]]), "the quantiles must differ in at least one arm"),
-        (lambda: Tabulated([[0, 1], [0, np.inf]]), r"quantiles must be finite.*inf at index \[1, 1\]"),
-        (lambda: Tabulated([[0, 1]]), "2 to 16777216 arms, got 1"),
-        (lambda: Tabulated("ab"), "quantiles must be numbers"),
-        (lambda: Resampled([[3, 3], [3]]), "at least 2 different numbers, got 3.0 only"),
-        (lambda: arms.from_dict({"mean": [0, 1]}), "'law' must be one of .*bernoulli.*got None"),
-        (lambda: arms.from_dict({"law": "poisson"}), "'law' must be one of .*got 'poisson'"),
-        (lambda: arms.from_dict({"law": ["gaussian"]}), r"'law' must be one of .*got \['gaussian'\]"),
-        (lambda: arms.from_dict({"law": "gaussian"}), "gaussian arms: .*'mean'"),
-        (lambda: arms.from_dict({"law": "bernoulli", "mean": [0, 1], "sd": 1}), "bernoulli arms: .*'sd'"),
-        (lambda: arms.from_dict({"law": "bernoulli", "mean": [0, 1], 3: 1}), "bernoulli arms: keywords must be str"),
-    ],
-)
-def test_bad_arms_are_refused(make: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        make()
 
 
 # --- laws of one's own ------------------------------------------------------------------------------------------------
@@ -449,176 +352,12 @@ def test_samplers_take_a_law_of_ones_own(registered: None) -> None:
         envs.reset(seed=3)
         seen.append([envs.step(np.full(50, t % 4))[0]["total"] for t in range(9)])
     assert (np.array(seen[0]) == np.array(seen[1])).all()
-    for law in ("triangular", "poisson"):
-        with pytest.raises(ValueError, match=rf"law must be one of \['bernoulli', .*'shifted'.*\], got '{law}'"):
-            Sampler(law)
-    with pytest.raises(ValueError, match="law must have the method `pack`, got 'bandit_envs:Tabulated'"):
-        Sampler("bandit_envs:Tabulated")
     assert isinstance(Sampler("bandit_envs:Gaussian").arms, Gaussian)
 
 
 def test_a_law_that_is_not_registered_is_found_in_its_module() -> None:
     law = arms.from_dict({"law": "bandit_envs.arms:Uniform", "mean": [0, 1]})
     assert isinstance(law, Uniform)
-    with pytest.raises(ValueError, match="'no_such:Law' cannot be imported"):
-        arms.from_dict({"law": "no_such:Law"})
-    with pytest.raises(ValueError, match="the law 'bandit_envs:Task' must be a subclass of bandit_envs.Arms"):
-        arms.from_dict({"law": "bandit_envs:Task"})
-
-
-def test_what_is_no_law_is_refused() -> None:
-    class Nameless(Arms):
-        code = 0
-
-    class Codeless(Arms):
-        law = "codeless"
-
-    class Taken(Arms):
-        law, code = "gaussian", 1
-
-    for kind, said in (
-        (5, "the name of the law must be a word"),
-        (Nameless, "the name of the law must be a word"),
-        (Codeless, "Codeless.code must be the code of a law of bandit_envs"),
-        (Taken, "the law 'gaussian' comes with this package"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            register_law(kind)  # type: ignore[arg-type]
-
-
-def of(code: Any, parameters: Any, data: Any = None, D: int = 1, **more: Any) -> Arms:
-    """Three arms of a law of one's own with this code and table."""
-    kind = type("Mine", (Arms,), {"law": "mine", "code": code})
-    own: Arms = object.__new__(kind)
-    means = np.zeros(3) if D == 1 else np.zeros((3, D))
-    own.fill(means, 1.0, parameters, data, **({"support": None, "sigma": 1.0} | more))
-    return own
-
-
-TABLES = [  # code, parameters, data, D, and what is said of them
-    (6, [[0.0]] * 3, None, 1, r"the code of the law 'mine' must be in 0 .. 5, got 6"),
-    (-1, [[0.0]] * 3, None, 1, "must be in 0 .. 5, got -1"),
-    ("uniform", [[0.0]] * 3, None, 1, "must be in 0 .. 5, got 'uniform'"),
-    (Bernoulli.code, [[0.5, 0.5]] * 3, None, 1, r"need parameters of shape \(3, 1\) for D = 1.*, got \(3, 2\)"),
-    (Bernoulli.code, [[1.5]] * 3, None, 1, r"probabilities of mine arms must lie in \[0, 1\]"),
-    (Bernoulli.code, [[np.nan]] * 3, None, 1, r"probabilities of mine arms must lie in \[0, 1\]"),
-    (Gaussian.code, [[0.0]] * 3, None, 1, r"shape \(3, 2\) for D = 1.*, got \(3, 1\)"),
-    (Uniform.code, [[0.0, 1.0]] * 3, None, 2, r"shape \(3, 4\) for D = 2.*, got \(3, 2\)"),
-    (Categorical.code, [[0.5, 1.0]] * 3, [1, 2, 3], 1, r"shape \(3, 3\) for D = 1 and 3 rows of data, got \(3, 2\)"),
-    (Categorical.code, [[0.5, 0.9]] * 3, [1, 2], 1, "cumulative probabilities end in 1 or more"),
-    (Categorical.code, [[0.5, 1.0]] * 3, [[1, 2], [3, 4]], 2, "mine arms are scalar"),
-    (Resampled.code, [[0, 2], [1, 1], [1, 2]], [1, 2], 1, "rows of mine arms must be among the 2 rows of data"),
-    (Resampled.code, [[0, 2], [-1, 1], [0, 2]], [1, 2], 1, "must be among the 2 rows"),
-    (Resampled.code, [[0, 0], [0, 1], [0, 2]], [1, 2], 1, "must be among the 2 rows"),
-    (Resampled.code, [[0, 0.5], [0, 1], [0, 2]], [1, 2], 1, "must be among the 2 rows"),
-    (Tabulated.code, [[0.0]] * 3, None, 1, r"shape \(3, 2\) for D = 1.*, got \(3, 1\)"),
-    (Tabulated.code, [[0.0] * 5] * 3, None, 2, r"shape \(3, 4\) for D = 2.*, got \(3, 5\)"),
-    (True, [[0.0, 1.0]] * 3, None, 1, "must be in 0 .. 5, got True"),
-    (Gaussian.code, [[0.0, np.nan]] * 3, None, 1, "parameters of mine arms must be finite, got nan"),
-    (Gaussian.code, [[0.0, -1.0]] * 3, None, 1, "standard deviations of mine arms must be >= 0, got -1"),
-    (Uniform.code, [[0.0, -1.0]] * 3, None, 1, "widths of mine arms must be >= 0, got -1"),
-    (Categorical.code, [[np.nan, np.nan, 1.0]] * 3, [0, 1, 2], 1, "cumulative probabilities of mine arms must rise"),
-    (Categorical.code, [[0.5, 0.2, 1.0]] * 3, [0, 1, 2], 1, "cumulative probabilities of mine arms must rise"),
-    (Categorical.code, [[0.5, 1.0]] * 3, [0, np.inf], 1, "data of mine arms must be finite, got inf"),
-    (Tabulated.code, [[0.0, 1.0, 0.5]] * 3, None, 1, "quantiles of mine arms must not fall"),
-    (Tabulated.code, [[0.0, np.inf]] * 3, None, 1, "parameters of mine arms must be finite, got inf"),
-]
-
-
-@pytest.mark.parametrize(("code", "parameters", "data", "D", "said"), TABLES)
-def test_a_table_that_does_not_fit_its_law_is_refused_before_any_kernel_reads_it(
-    code: Any, parameters: Any, data: Any, D: int, said: str
-) -> None:
-    with pytest.raises(ValueError, match=said):
-        of(code, parameters, data, D)
-    forged = of(Gaussian.code, [[0.0] * (2 * D)] * 3, D=D)  # and where `fill` is gone round
-    type(forged).code = code
-    forged.parameters = np.array(parameters, float)
-    forged.data = np.zeros((1, D)) if data is None else np.array(data, float).reshape(-1, D)
-    with pytest.raises(ValueError, match=said):
-        simulator(forged, 2)
-
-
-def test_fill_checks_what_it_is_given() -> None:
-    table = [[0.0, 1.0]] * 3
-    for said, change in (
-        ("sigma must be a number in .*got 0", {"sigma": 0}),
-        ("sigma must be a number in .*got nan", {"sigma": np.nan}),
-        ("support must be .*got 5", {"support": 5}),
-        (r"support must be .*got \(1, 0\)", {"support": (1, 0)}),
-    ):
-        with pytest.raises(ValueError, match=said):
-            of(Gaussian.code, table, **change)
-    for means, variances, said in (
-        ([0.0, np.nan, 1.0], 1.0, "means must be finite"),
-        (0.0, 1.0, "means must have 1 or 2 axes"),
-        ([0.0], 1.0, "an instance has 2 to 16777216 arms, got 1"),
-        ([0.0, 1.0, 2.0], -1.0, "variances must be >= 0"),
-        ([0.0, 1.0, 2.0], [1.0, 2.0], "variances must be .* shape"),
-        ([0.0, 1.0, 2.0], np.inf, "variances must be"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            object.__new__(Gaussian).fill(means, variances, table, support=None, sigma=1.0)
-
-
-class Packed(Gaussian):
-    """Gaussian arms, to go wrong."""
-
-    law = "packed"
-
-
-ODD_LAWS: list[tuple[dict[str, Any], str]] = [
-    ({"pack": staticmethod(lambda means, spread: Gaussian.pack(means, spread)[:1])}, r"pack .* \(40, 10\), got"),
-    ({"pack": staticmethod(lambda means, spread: Gaussian.pack(means, spread)[0])}, r"pack .*, got shape \(10, 2\)"),
-    ({"pack": staticmethod(lambda means, spread: Gaussian.pack(means, spread).tolist())}, r"pack .*, got \[\[\["),
-    ({"pack": staticmethod(lambda means, spread: {}["mean"])}, "pack .* fails: KeyError: 'mean'"),
-    ({"pack": lambda self, means, spread: Gaussian.pack(means, spread)}, "pack .* fails: TypeError: .*'spread'"),
-    ({"mean_range": 3}, "mean_range .* pair of numbers, the lower one first, got 3"),
-    ({"mean_range": (1, 0)}, r"mean_range .*, got \(1, 0\)"),
-    ({"mean_range": ("0", "1")}, "mean_range .* pair of numbers"),
-    ({"with_means": classmethod(lambda cls, means, spread: means)}, "with_means .* must make Odd arms, got array"),
-    ({"with_means": classmethod(lambda cls, means, spread: Gaussian(means))}, "with_means .* must make Odd arms"),
-    ({"with_means": classmethod(lambda cls, means, spread: cls(means + 1))}, "with_means .* arms of the means"),
-    ({"with_means": classmethod(lambda cls, means, spread: cls(means[1:]))}, "with_means .* arms of the means"),
-    ({"with_means": classmethod(lambda cls, means, spread: cls())}, "with_means .* fails: TypeError"),
-]
-
-
-@pytest.mark.parametrize(("changes", "said"), ODD_LAWS, ids=range(len(ODD_LAWS)))
-def test_a_law_for_samplers_that_goes_wrong_is_named(changes: dict[str, Any], said: str) -> None:
-    register_law(type("Odd", (Packed,), {"law": "odd-law", **changes}))
-    with pytest.raises(ValueError, match=said) as caught:
-        gym.make_vec("bandit_envs/TopK-v0", 40, instance="sampler(law='odd-law')", k=2, budget=40).reset(seed=0)
-    assert "the law 'odd-law'" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("kind", "table", "data", "support"),
-    [
-        (Tabulated, [[0.0, 1.0], [0.0, 1.5]], None, (0.0, 1.0)),
-        (Tabulated, [[0.0, 1.0], [-0.5, 1.0]], None, (0.0, 1.0)),
-        (Uniform, [[0.0, 1.0], [0.5, 1.0]], None, (0.0, 1.0)),
-        (Bernoulli, [[0.5], [0.5]], None, (0.0, 0.5)),
-        (Categorical, [[0.5, 2.0], [0.5, 2.0]], [0.0, 3.0], (0.0, 1.0)),
-        (Resampled, [[0.0, 1.0], [1.0, 1.0]], [-1.0, 1.0], (0.0, 1.0)),
-    ],
-)
-def test_samples_lie_within_the_support(kind: type[Arms], table: Any, data: Any, support: Any) -> None:
-    class Beyond(Arms):
-        law, code = "beyond", kind.code
-
-        def __init__(self, support: Any) -> None:
-            self.fill([0.5, 0.5], 0.1, table, data, support=support, sigma=0.5)
-
-    with pytest.raises(ValueError, match="the samples of beyond arms must lie in their support"):
-        Beyond(support)
-    Beyond((-2.0, 4.0))
-    Beyond(None)
-
-
-def test_an_unknown_parameter_of_a_law_is_told_with_those_that_it_takes() -> None:
-    with pytest.raises(ValueError, match="gaussian arms: .*'width'; they take mean, sd"):
-        arms.from_dict({"law": "gaussian", "mean": [0, 1], "width": 2})
 
 
 def test_tables_that_a_sampler_of_ones_own_draws_are_checked() -> None:

@@ -10,14 +10,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from rollouts import FORMS, batch, forgetful, rollout, same, some_action
+from rollouts import FORMS, batch, forgetful, same, some_action
 from scipy import stats
 from twins import apt, follow, play
 from twins_feasible import by_coordinate
 
 import agents
 from agents.catalogue import AGENTS
-from agents.core import coordinates as directions
 from agents.core.coordinates import judge
 from agents.core.index_policy import SCAN
 from bandit_envs import Bernoulli, Gaussian, Instance, Resampled, Task, Uniform
@@ -104,10 +103,13 @@ def test_task_is_told() -> None:
 # --- the laws ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", ["bernoulli", "gaussian", "uniform", "resampled"])
+@pytest.mark.parametrize("law", ["bernoulli", "gaussian", "resampled"])
 def test_each_coordinate_has_its_law(law: str) -> None:
-    """Mean and spread of 40,000 samples of every coordinate; false-alarm rate 1e-6 each, by normal approximation."""
-    arms, n = ARMS[law], 40_000
+    """Mean and spread of 10,000 samples of every coordinate; false-alarm rate 1e-6 each, by normal approximation.
+
+    A mean that is wrong by a tenth of the standard deviation is found out, and a variance that is wrong by a third.
+    """
+    arms, n = ARMS[law], 10_000
     envs = vector(n, law, autoreset_mode="Disabled", A=[[1.0, 0.0]], b=[1.0])
     envs.reset(seed=0, options={"episode": np.arange(n)})
     for a in range(6):
@@ -145,7 +147,7 @@ def test_shuffled_arms_keep_their_coordinates(law: str) -> None:
 # --- the environments -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("actions, observation", FORMS)  # noqa: PT006
+@pytest.mark.parametrize(("actions", "observation"), [("arm", "history"), ("full", "features")])
 @pytest.mark.filterwarnings("ignore:.*Box observation space m.*imum value is.*infinity")
 def test_checkers(actions: str, observation: str) -> None:
     check_env(made("sampler", actions=actions, observation=observation))
@@ -153,12 +155,14 @@ def test_checkers(actions: str, observation: str) -> None:
     assert (task.actions, task.observation) == (actions, observation)
 
 
-@pytest.mark.parametrize("actions, observation", FORMS)  # noqa: PT006
-@pytest.mark.parametrize("instance", ["gaussian", "resampled", "sampler"])
+@pytest.mark.parametrize(
+    ("instance", "actions", "observation"),
+    [(("gaussian", "resampled", "sampler")[i % 3], *form) for i, form in enumerate(FORMS)],
+)
 def test_vector_is_the_single_environment(instance: str, actions: str, observation: str) -> None:
     """Slot i is bit for bit the single environment with root seed + i, whatever the number of slots."""
     form = {"actions": actions, "observation": observation, "budget": 12}
-    for N in (1, 5):
+    for N in (1, 3):
         envs, generators = vector(N, instance, **form), [np.random.default_rng(i) for i in range(N)]
         singles = [made(instance, **form) for _ in range(N)]
         many, _ = envs.reset(seed=7)
@@ -189,31 +193,10 @@ def test_spec_features_rendering_pickle() -> None:
     for a in (0, 1, 1, 4):
         env.step(a)
     assert "pulls 4" in str(env.render())
-    image = gym.make(FEASIBLE, instance="dose-finding", pull="coordinate", render_mode="rgb_array")
-    image.reset(seed=0)
-    image.step(3)
-    assert image.render().shape == (480, 640, 3)
-    one = made("gaussian")
-    rollout(one, 5)
-    two = pickle.loads(pickle.dumps(one))
-    assert same(one.step(3), two.step(3))
+    two = pickle.loads(pickle.dumps(env))
+    assert same(env.step(3), two.step(3))
     assert made(observation="features").observation_space.shape == (6 * 9,)
     assert made().action_masks().tolist() == [True] * 6 + [False]
-
-
-BAD = [
-    ({"pull": "both"}, r"pull must be one of \['arm', 'coordinate'\], got 'both'"),
-    ({"pull": None}, "pull must be one of"),
-    ({"instance": [0.2, 0.4], "A": [[1.0]], "b": [0.3]}, "needs arms of 2 dimensions or more, got scalar arms"),
-]
-
-
-@pytest.mark.parametrize(("kwargs", "message"), BAD)
-def test_bad_settings(kwargs: dict[str, Any], message: str) -> None:
-    if isinstance(kwargs.get("instance"), list):
-        kwargs = kwargs | {"instance": Bernoulli(kwargs["instance"])}
-    with pytest.raises(ValueError, match=message):
-        made(**kwargs)
 
 
 @pytest.mark.parametrize("action", [-1, 7, 1.5, "a", [0]])
@@ -285,9 +268,9 @@ def test_policies_are_their_twins(name: str, shape: str) -> None:
     """The same coordinates and answer on random Gaussian instances, with a scan and with a tree over the arms."""
     (A, b, project), g = SHAPES[shape], np.random.default_rng(1)
     D = len(A[0])
-    for episode in range(12):
-        K = int(g.integers(2, 9)) if episode < 10 else SCAN + 4
-        budget = int(g.integers(1, 12 * K * D)) if episode < 10 else 2 * K * D
+    for episode in range(6):
+        K = int(g.integers(2, 9)) if episode < 5 else SCAN + 4
+        budget = int(g.integers(1, 12 * K * D)) if episode < 5 else K * D + 20
         instance = Instance(Gaussian(g.normal(0.5, 0.4, (K, D)), 0.5))
         env = made(instance, A=A, b=b, budget=budget, actions="full", normalise=bool(episode % 2))
         start = {"seed": 4, "options": {"episode": episode}}
@@ -311,7 +294,7 @@ def flat(twin: Any, D: int) -> Any:
 def test_apt_on_one_coordinate_is_thresholding() -> None:
     """{x : x_1 >= theta} in the plane: after one look at x_2 the pulls are those of APT on the first coordinates."""
     g = np.random.default_rng(5)
-    for episode in range(20):
+    for episode in range(5):
         K, theta, budget = int(g.integers(2, 9)), float(g.uniform(0.3, 0.7)), int(g.integers(20, 150))
         instance = Instance(Gaussian(g.normal(0.5, 0.3, (K, 2)), 0.5))
         env = made(instance, A=[[-1.0, 0.0]], b=[-theta], budget=budget + K, actions="full")
@@ -337,16 +320,16 @@ def doubled(twin: Any) -> Any:
         return stop.value
 
 
-@pytest.mark.parametrize("name", ["uniform", "random", "apt", "lsa", "ucbe"])
+@pytest.mark.parametrize("name", ["uniform", "lsa", "ucbe"])
 def test_results_do_not_depend_on_the_batch(name: str) -> None:
-    kwargs = {"instance": "dose-finding", "pull": "coordinate", "budget": 150}
-    results = [agents.evaluate(name, FEASIBLE, episodes=23, env_kwargs=kwargs, batch=size) for size in (1, 5, 23)]
+    kwargs = {"instance": "dose-finding", "pull": "coordinate", "budget": 60}
+    results = [agents.evaluate(name, FEASIBLE, episodes=11, env_kwargs=kwargs, batch=size) for size in (1, 5, 11)]
     for other in results[1:]:
         assert results[0].episodes.equals(other.episodes)
         assert np.allclose(results[0].pulls["pulls"], other.pulls["pulls"], atol=0)
-    assert results[0].pulls["pulls"].sum() == pytest.approx(150)
-    checked = agents.evaluate(name, FEASIBLE, episodes=23, env_kwargs=kwargs, at=[40, 150])
-    last = checked.episodes[checked.episodes["at"] == 150]["score"].tolist()
+    assert results[0].pulls["pulls"].sum() == pytest.approx(60)
+    checked = agents.evaluate(name, FEASIBLE, episodes=11, env_kwargs=kwargs, at=[40, 60])
+    last = checked.episodes[checked.episodes["at"] == 60]["score"].tolist()
     assert name == "ucbe" or last == results[0].episodes["score"].tolist()
 
 
@@ -354,53 +337,22 @@ def test_results_do_not_depend_on_the_batch(name: str) -> None:
 @pytest.mark.parametrize("arms", [4, SCAN + 3])
 def test_memory_is_rebuilt_from_the_observation(name: str, arms: int) -> None:
     envs = vector(4, {"sampler": {"law": "gaussian", "arms": arms, "dimensions": 2}}, budget=6 * arms, actions="full")
-    forgetful(envs, agents.make(name, envs), 14 * arms)  # over two ends and fresh starts
-
-
-def test_arm_actions_and_single_observations() -> None:
-    """The same decisions in a plain loop as in the vector environment."""
-    envs, single = vector(3, "gaussian"), made("gaussian")
-    agent, alone = agents.make("apt", envs), agents.make("apt", single)
-    many, _ = envs.reset(seed=5)
-    state = own = None
-    one, _ = single.reset(seed=6)
-    for _ in range(40):
-        arms, state = agent.predict(many, state)
-        arm, own = alone.predict(one, own)
-        assert type(arm) is int
-        assert arm == arms[1]
-        many, *_ = envs.step(arms)
-        one, *_ = single.step(arm)
-
-
-def test_kernels_have_one_signature() -> None:
-    """Single and vector environments, scans and trees, live views and copies."""
-    for arms, N, live in ((3, 1, True), (3, 5, False), (SCAN + 3, 2, True)):
-        instance = {"sampler": {"law": "gaussian", "arms": arms, "dimensions": 2}}
-        envs = vector(N, instance, copy=not live)
-        agent, state = agents.make("apt", envs), None
-        observation, _ = envs.reset(seed=0)
-        for _ in range(10):
-            arm, state = agent.predict(observation, state)
-            observation, *_ = envs.step(arm)
-    env = made("gaussian")
-    agents.make("lsa", env).predict(env.reset(seed=0)[0])
-    assert len(directions._directions.signatures) == len(directions._decide.signatures) == 1  # type: ignore[attr-defined]
+    forgetful(envs, agents.make(name, envs), 13 * arms)  # over two ends and fresh starts
 
 
 def test_a_network_learns_to_act() -> None:
     """Training and evaluation run on single coordinates: K * D rows of features, K * D + 1 logits."""
     pytest.importorskip("stable_baselines3")
     kwargs = {"instance": "polyhedra(arms=4, dimensions=2)", "pull": "coordinate", "budget": 40}
-    trained = agents.train("ppo", FEASIBLE, steps=2048, env_kwargs=kwargs, held_out=20, checkpoints=1, progress=False)
+    trained = agents.train("ppo", FEASIBLE, steps=512, env_kwargs=kwargs, held_out=20, checkpoints=1, progress=False)
     table = agents.evaluate(trained.model, FEASIBLE, episodes=10, env_kwargs=kwargs).episodes
     assert (table["total_pulls"] == 40).all()
 
 
 # --- what it gains ----------------------------------------------------------------------------------------------------
 
-EPISODES = 400
-LIMIT = 21  # binom.isf(1e-6, 400, .015): APT on coordinates errs in fewer than 1.5 % of the episodes
+EPISODES = 60
+LIMIT = 8  # binom.isf(1e-6, 60, .015): APT on coordinates errs in fewer than 1.5 % of the episodes
 
 
 def test_apt_on_coordinates_of_the_ordered_polyhedron() -> None:

@@ -48,12 +48,6 @@ def test_facts_of_contest_651(data_folder: Path) -> None:
     assert (means == 1.5).sum() == 12
 
 
-def test_facts_of_contest_627(data_folder: Path) -> None:
-    data = captions(627, str(data_folder))
-    assert len(data.counts) == len(set(data.captions)) == 6509
-    assert (data.means >= 0.8 * data.means.max()).sum() == 27
-
-
 @pytest.mark.parametrize("contest", [651, 627])
 def test_means_are_the_scores_of_the_file(data_folder: Path, contest: int) -> None:
     with open(data_folder / f"{contest}_summary_KLUCB.csv", encoding="utf-8", newline="") as stream:
@@ -75,10 +69,8 @@ def test_a_damaged_known_file_is_refused(data_folder: Path, tmp_path: Path, dama
 
 
 def test_addresses() -> None:
-    assert FILES["651_summary_KLUCB.csv"].url == (
-        "https://raw.githubusercontent.com/nextml/caption-contest-data-api/"
-        "d48a24e2e7c36d5851011f1e72bddc7fb1082851/contests/summaries/651_summary_KLUCB.csv"
-    )
+    path = "d48a24e2e7c36d5851011f1e72bddc7fb1082851/contests/summaries/651_summary_KLUCB.csv"
+    assert FILES["651_summary_KLUCB.csv"].url.endswith(f"githubusercontent.com/nextml/caption-contest-data-api/{path}")
     for name, file in FILES.items():
         assert file.name == name
         assert re.fullmatch("[0-9a-f]{40}", file.commit)
@@ -326,19 +318,6 @@ def test_a_cache_that_cannot_be_written(server: Server) -> None:
     server.cache.write_text("in the way")
     with pytest.raises(OSError, match="could not download .*BANDIT_ENVS_DATA"):
         captions(900)
-
-
-def test_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    pooch = pytest.importorskip("pooch", reason="downloads need pooch")
-
-    def retrieve(url: str, known_hash: str, **options: Any) -> str:
-        assert (url, known_hash) == (file.url, f"sha256:{file.sha256}")
-        raise ConnectionError("no network")
-
-    file = FILES["651_summary_KLUCB.csv"]
-    monkeypatch.setattr(pooch, "retrieve", retrieve)
-    with pytest.raises(OSError, match=re.escape(file.url) + ".*no network.*`folder`.*BANDIT_ENVS_DATA.*651_summary"):
-        captions(651)
 
 
 def test_no_pooch(monkeypatch: pytest.MonkeyPatch) -> None:

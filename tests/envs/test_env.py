@@ -17,14 +17,12 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
-from gymnasium.wrappers import RecordEpisodeStatistics
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rollouts import FORMS, IDS, full, mask, rollout, same, some_action
 from scipy import stats
 
-from bandit_envs import Bernoulli, Gaussian, Instance, PureExplorationEnv, Sampler, Task, Viewer, drawing, rendering
+from bandit_envs import Bernoulli, Instance, PureExplorationEnv, Task, Viewer, drawing, rendering
 from bandit_envs.catalogue import ENVIRONMENTS, NAMESPACE
 from bandit_envs.observations import FEATURES
 
@@ -43,7 +41,12 @@ METRICS = {
 SURE = {"law": "gaussian", "mean": [0.1, 0.2, 0.6, 0.9], "sd": 1e-9}  # one pull tells the mean
 
 catalogue = pytest.mark.parametrize("env_id", IDS)
-forms = pytest.mark.parametrize(("actions", "observation"), FORMS)
+# Each problem in both forms of actions and in two or three of observations, each form for two problems or more.
+KEPT = [(env_id, *form) for i, env_id in enumerate(IDS) for j, form in enumerate(FORMS) if (j + i) % 6 in (0, 4)]
+CELLS = [
+    pytest.param(*cell, marks=[] if cell in KEPT else pytest.mark.slow)
+    for cell in ((env_id, *form) for env_id in IDS for form in FORMS)
+]
 
 
 def made(env_id: str = "bandit_envs/Threshold-v0", **settings: Any) -> Any:
@@ -65,8 +68,7 @@ def sb3_check(env: Any) -> None:
 # --- conformance over the catalogue -----------------------------------------------------------------------------------
 
 
-@catalogue
-@forms
+@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
 def test_gymnasium_checker(env_id: str, actions: str, observation: str) -> None:
     env = made(env_id, actions=actions, observation=observation, render_mode="ansi").unwrapped
     assert warned(lambda: check_env(env)) <= (INFINITE if observation != "features" else set())
@@ -82,22 +84,12 @@ def test_stable_baselines_checker(env_id: str, observation: str) -> None:
     assert warned(lambda: sb3_check(env)) == set()
 
 
-def test_every_row_of_the_catalogue_is_registered_and_tested(request: pytest.FixtureRequest) -> None:
+def test_every_row_of_the_catalogue_is_registered_and_tested() -> None:
     registered = [name for name in gym.registry if name.startswith(f"{NAMESPACE}/")]
     assert sorted(registered) == sorted(IDS)
     assert len(IDS) == len(set(IDS)) == len(ENVIRONMENTS) == 5
-    checked = [item for item in request.session.items if getattr(item, "originalname", "") == "test_gymnasium_checker"]
-    if not checked:
-        pytest.skip("only this test was asked for")
-    cells = {tuple(getattr(item, "callspec").params.values()) for item in checked}  # noqa: B009
-    assert {frozenset(cell) for cell in cells} == {frozenset({env_id, *form}) for env_id in IDS for form in FORMS}
-
-
-class TornObservation(PureExplorationEnv):
-    """Wrong: returns its own memory."""
-
-    def _observe(self) -> Any:
-        return dict(zip(self.observation_space, self._views, strict=True))
+    assert {cell[0] for cell in KEPT} == set(IDS)
+    assert {cell[1:] for cell in KEPT} == set(FORMS)
 
 
 class OutOfSpace(PureExplorationEnv):
@@ -124,33 +116,6 @@ class Talkative(PureExplorationEnv):
     def step(self, action: Any) -> Any:
         seen, reward, terminated, truncated, info = super().step(action)
         return seen, reward, False, terminated or truncated, info | {"means": self._core.means[0]}
-
-
-COPIES_CHECKED = tuple(map(int, gym.__version__.split(".")[:2])) >= (1, 4)
-TORN = pytest.param(
-    TornObservation, marks=pytest.mark.skipif(not COPIES_CHECKED, reason="Gymnasium looks for this from 1.4 on")
-)
-
-
-@pytest.mark.parametrize("wrong", [TORN, OutOfSpace, Forgetful])
-def test_gymnasium_checker_has_teeth(wrong: type[PureExplorationEnv]) -> None:
-    env = wrong("Threshold")
-    env.spec = gym.spec("bandit_envs/Threshold-v0")
-    with pytest.raises((AssertionError, ValueError, gym.error.Error)):
-        assert warned(lambda: check_env(env, skip_render_check=True)) <= INFINITE
-
-
-class NumberForAFlag(PureExplorationEnv):
-    """Wrong: flags that are not of type bool."""
-
-    def step(self, action: Any) -> Any:
-        seen, reward, terminated, truncated, info = super().step(action)
-        return seen, reward, np.bool_(terminated), int(truncated), info
-
-
-def test_stable_baselines_checker_has_teeth() -> None:
-    with pytest.raises(AssertionError):
-        sb3_check(NumberForAFlag("Threshold"))
 
 
 def lawful(env: Any, steps: int = 300, seed: int = 3) -> None:
@@ -197,14 +162,13 @@ def lawful(env: Any, steps: int = 300, seed: int = 3) -> None:
     assert episodes >= 3
 
 
-RULES = [{"budget": 40}, {"max_pulls": 30}, {"budget": 30, "max_pulls": 30}, {"budget": 50, "max_pulls": 20}]
+RULES = [{"budget": 20}, {"max_pulls": 15}, {"budget": 15, "max_pulls": 15}, {"budget": 25, "max_pulls": 10}]
 
 
-@catalogue
-@forms
+@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
 def test_every_step_is_lawful(env_id: str, actions: str, observation: str) -> None:
     for rules in RULES:
-        lawful(made(env_id, actions=actions, observation=observation, **rules))
+        lawful(made(env_id, actions=actions, observation=observation, **rules), 70)
 
 
 @pytest.mark.parametrize("wrong", [OutOfSpace, Talkative])
@@ -213,14 +177,12 @@ def test_the_lawfulness_test_has_teeth(wrong: type[PureExplorationEnv]) -> None:
         lawful(wrong("Threshold", budget=40))
 
 
-@catalogue
-@forms
+@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
 def test_twin_environments_do_the_same(env_id: str, actions: str, observation: str) -> None:
     settings = {"actions": actions, "observation": observation, "budget": 30, "shuffle_arms": True}
     one, other = made(env_id, **settings), made(env_id, **settings)
-    assert same(rollout(one, 100, seed=5), rollout(other, 100, seed=5))
-    assert not same(rollout(one, 100, seed=5), rollout(other, 100, seed=6))
-    assert same(rollout(one, 100, seed=5), rollout(other, 100, seed=5))  # whatever went before
+    assert not same(rollout(one, 20, seed=5), rollout(other, 20, seed=6))
+    assert same(rollout(one, 60, seed=5), rollout(other, 60, seed=5))  # whatever went before
 
 
 def test_the_twin_test_has_teeth() -> None:
@@ -232,18 +194,17 @@ def test_the_twin_test_has_teeth() -> None:
     assert not same([np.array([np.nan, 0.0])], [np.array([np.nan, 1.0])])
 
 
-@catalogue
-@forms
+@pytest.mark.parametrize(("env_id", "actions", "observation"), CELLS)
 def test_specs_and_environments_are_copied(env_id: str, actions: str, observation: str) -> None:
     env = made(env_id, actions=actions, observation=observation, budget=30, shuffle_arms=True)
     text = env.spec.to_json()
     for spec in (EnvSpec.from_json(json.dumps(json.loads(text))), pickle.loads(pickle.dumps(env.spec))):
-        assert same(rollout(spec.make(), 60, seed=2), rollout(env, 60, seed=2))
+        assert same(rollout(spec.make(), 10, seed=2), rollout(env, 10, seed=2))
     rollout(env, 47, seed=4, stop=0.0)
     for twin in (pickle.loads(pickle.dumps(env)), copy.deepcopy(env)):  # in the middle of an episode: both go on alike
         original = copy.deepcopy(env)
         before = original.unwrapped._observe()
-        assert same(rollout(twin, 60, seed=None, choices=1), rollout(original, 60, seed=None, choices=1))
+        assert same(rollout(twin, 40, seed=None, choices=1), rollout(original, 40, seed=None, choices=1))
         assert twin.unwrapped.task == env.unwrapped.task
         assert same(env.unwrapped._observe(), before)  # copies share nothing
     fresh = pickle.loads(pickle.dumps(made(env_id)))
@@ -378,6 +339,12 @@ def test_random_full_actions_of_top_k_answer_k_arms(k: int) -> None:
         for how in ("sync", "vector_entry_point")
     )
     assert native.action_space == sync.action_space
+    space = env.action_space["answer"]
+    space.seed(1)
+    drawn = np.array([space.sample() for _ in range(1000)])
+    assert np.abs(drawn.mean(axis=0) - k / 10).max() < 0.09  # 5.6 standard errors at most: no arm is preferred
+    assert same(pickle.loads(pickle.dumps(space)).sample(), space.sample())
+    assert np.zeros(10, np.int8) in space  # for actions that end nothing
     for one in (env, sync, native):
         one.reset(seed=0)
         one.action_space.seed(0)
@@ -393,24 +360,6 @@ def test_random_full_actions_of_top_k_answer_k_arms(k: int) -> None:
             assert action["answer"].sum(axis=1).tolist() == [k] * 3
             assert action in many.action_space
             many.step(action)
-
-
-def test_a_space_of_answers() -> None:
-    space = gym.make("bandit_envs/TopK-v0", actions="full").action_space["answer"]
-    assert isinstance(space, gym.spaces.MultiBinary)
-    assert repr(space) == "Answers(10, 3)"
-    space.seed(1)
-    drawn = np.array([space.sample() for _ in range(3000)])
-    assert (drawn.sum(axis=1) == 3).all()
-    assert np.abs(drawn.mean(axis=0) - 0.3).max() < 0.05  # six standard errors: no arm is preferred
-    again = pickle.loads(pickle.dumps(space))
-    assert same(again.sample(), space.sample())
-    assert np.zeros(10, np.int8) in space  # for actions that end nothing
-    given = np.full(10, 1, np.int8)
-    assert space.sample(mask=given).sum() == 10
-    assert space.sample(probability=np.ones(10)).sum() == 10
-    plain = gym.make("bandit_envs/Threshold-v0", actions="full").action_space["answer"]
-    assert type(plain) is gym.spaces.MultiBinary
 
 
 def test_means_stay_in_the_space_although_sums_round() -> None:
@@ -587,20 +536,6 @@ def test_a_rejected_reset_changes_nothing() -> None:
             env.reset(**bad)
     assert same(env.step(1), twin.step(1))
     assert same(env.reset(), twin.reset())
-    env.reset(options={"episode": 2**32 - 1})
-    with pytest.raises(ValueError, match="episode 4294967295 is the last of its root"):
-        env.reset()
-
-
-def test_the_average_of_a_bulk_pull_is_its_sample() -> None:
-    for instance, problem in ((SURE, {}), (None, {"env_id": "bandit_envs/Feasible-v0"})):
-        env = made(**problem, instance=instance, actions="full")
-        env.reset(seed=0)
-        K = env.unwrapped.task.K
-        for arm, times in ((0, 3), (1, 50), (2, 1)):
-            seen, *_, info = env.step(full(arm, times, K=K))
-            np.testing.assert_allclose(info["sample"], seen["mean"][arm], rtol=1e-12)
-            assert np.shape(info["sample"]) == (() if env.unwrapped.task.D == 1 else (2,))
 
 
 def test_shuffled_arms_are_a_permutation_and_the_answer_follows() -> None:
@@ -678,16 +613,6 @@ def test_pictures() -> None:
     assert "remaining 999" in lines[0]
     assert re.match(r" +7 +1 ", lines[2])  # arms never pulled come last
     assert len(lines) == 2 + 10
-    wide = made(
-        instance="sampler(arms=30, dimensions=2)",
-        env_id="bandit_envs/Feasible-v0",
-        A=[[1, 0]],
-        b=[0.5],
-        render_mode="ansi",
-    )
-    wide.reset(seed=0)
-    assert wide.render().splitlines()[-1] == "10 of 30 arms are not shown: 0 in the answer, 10 never pulled"
-    assert "remaining" not in wide.render()
     assert made().unwrapped.render() is None
 
 
@@ -718,21 +643,6 @@ def test_the_table_shows_the_arms_that_matter() -> None:
     few = rendering.text(made(instance="sampler(arms=20)").unwrapped.setting, pulls[:20], mean[:20], -1, False)
     assert len(rows_of(few)[1]) == 20
     assert "not shown" not in few
-
-
-def test_the_columns_of_the_table_are_below_their_names() -> None:
-    for D in (1, 3):
-        form: dict[str, Any] = {"env_id": "bandit_envs/Feasible-v0", "A": [[1] * D], "b": [0.5]}
-        env = made(instance=f"sampler(arms=10, dimensions={D})", render_mode="ansi", **form)
-        env.reset(seed=0)
-        for arm in (0, 0, 3, 4):
-            env.step(arm)
-        _, heading, *rows = env.render().splitlines()
-        assert len(rows) == 10
-        for row in rows[:3]:
-            assert row[heading.index("answer") :].startswith(("in ", "out "))
-            assert re.match(r"[01]\.\d{3} ", row[heading.index("mean") :])
-            assert row[heading.index("bar") :] in ("#", "##")
 
 
 def pictured(setting: Any, *statistics: NDArray[Any]) -> list[Any]:
@@ -789,8 +699,6 @@ def test_banners_bring_their_threshold_and_budget() -> None:
         assert means.shape == (300, arms)
         assert 0 <= means.min() < 0.001 < 0.099 < means.max() <= 0.1
     assert made("bandit_envs/Threshold-v0", instance="banners", budget=7).unwrapped.task.budget == 7
-    with pytest.raises(ValueError, match="arms must be an integer"):
-        made("bandit_envs/Threshold-v0", instance="banners(arms=1)")
 
 
 @pytest.mark.parametrize("problem", ["TopK", "BestArm"])
@@ -817,22 +725,6 @@ def test_instances_whose_order_tells_the_best_are_shuffled(problem: str) -> None
     own = Instance(Bernoulli(listed), "own", {problem: {"shuffle_arms": True}})
     assert (means(own) == shuffled).all()
     assert (means(own, shuffle_arms=False) == listed).all()
-    with pytest.raises(ValueError, match="shuffle_arms must be True or False, got 'always'"):
-        made(env_id, instance=Instance(Bernoulli(listed), "own", {problem: {"shuffle_arms": "always"}}), budget=40)
-
-
-def test_instances_in_all_their_forms_are_the_same() -> None:
-    arms = Gaussian([0.0, 1.0, 2.0], 0.5)
-    seen = [
-        rollout(made(instance=one, budget=20), 50)
-        for one in (arms, Instance(arms), arms.to_dict(), Instance(arms, "mine", {"Threshold": {"threshold": 0.5}}))
-    ]
-    assert all(same(seen[0], other) for other in seen)
-    sampler = Sampler("gaussian", 3, {"normal": [0.0, 2.0]}, spread=0.5)
-    text = 'sampler(law="gaussian", arms=3, mean={"normal": [0, 2.0]}, spread=0.5)'
-    seen = [rollout(made(instance=one, budget=20), 50) for one in (sampler, sampler.to_dict(), text)]
-    assert same(seen[0], seen[1])
-    assert same(seen[0], seen[2])
 
 
 @pytest.mark.parametrize(
@@ -882,34 +774,7 @@ def test_means_orders_and_samples_are_drawn_apart(instance: Any) -> None:
 # --- Gymnasium's tools around it --------------------------------------------------------------------------------------
 
 
-def test_episode_statistics_are_recorded() -> None:
-    env = RecordEpisodeStatistics(made(instance=SURE, budget=6, pull_cost=0.25))
-    env.reset(seed=0)
-    for arm in (0, 1, 2, 3, 2, 3):
-        *_, info = env.step(arm)
-    assert (info["episode"]["l"], info["episode"]["r"]) == (6, 1 - 6 * 0.25)
-
-
-@forms
-def test_gymnasium_vector_environments_work_around_it(actions: str, observation: str) -> None:
-    makers = [lambda: made("bandit_envs/AllGood-v0", budget=8, actions=actions, observation=observation)] * 3
-    sync, asyn = SyncVectorEnv(makers), AsyncVectorEnv(makers)
-    try:
-        assert same(sync.reset(seed=1), asyn.reset(seed=1))
-        sync.action_space.seed(2)
-        ended = 0
-        for _ in range(25):
-            action = sync.action_space.sample()
-            one, other = sync.step(action), asyn.step(action)
-            assert same(one, other)
-            ended += int(one[2].sum())
-        assert ended > 3
-    finally:
-        asyn.close()
-        sync.close()
-
-
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", [IDS[0], "bandit_envs/Feasible-v0"])
 def test_image_of_an_episode(env_id):
     env = made(env_id, render_mode="rgb_array")
     env.reset(seed=0)
@@ -931,10 +796,3 @@ def test_episodes_that_never_end_are_told() -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 make("bandit_envs/Threshold-v0", **{"instance": arms} | rule)
-
-
-def test_unknown_options_of_a_reset_are_refused() -> None:
-    with pytest.raises(ValueError, match="unknown option of reset 'epsiode'; did you mean 'episode'"):
-        gym.make("bandit_envs/Threshold-v0").reset(seed=0, options={"epsiode": 7})
-    with pytest.raises(ValueError, match="unknown option of reset 'mask'"):
-        gym.make_vec("bandit_envs/Threshold-v0", 2).reset(seed=0, options={"mask": [True, False]})

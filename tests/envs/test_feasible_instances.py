@@ -167,27 +167,3 @@ def test_polyhedra_as_an_instance() -> None:
     assert gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json())).unwrapped.task == env.unwrapped.task  # type: ignore[attr-defined, union-attr]
     other = gym.make(FEASIBLE, instance=forms[0], A=[[1.0, 0, 0, 0]], b=[0.5]).unwrapped.task  # type: ignore[attr-defined]
     assert other.parameters["b"] == [0.5]
-
-
-BAD_SAMPLERS = [
-    ({"rows": 0}, r"rows must be an integer in \[1, 1048576\], got 0"),
-    ({"dimensions": 1}, r"dimensions must be an integer in \[2, 4096\], got 1"),
-    ({"seed": -1}, "seed must be an integer"),
-    ({"reach": 0}, r"reach must be a number in \(0, 1\], got 0"),
-    ({"reach": 1.5}, "reach must be"),
-    ({"law": "categorical"}, "law must be one of"),
-    ({"arms": 1}, "arms must be an integer"),
-    ({"spread": -1}, "spread must be"),
-    ({"mean": 3}, "instance 'polyhedra': .*'mean'"),
-]
-
-
-@pytest.mark.parametrize(("form", "message"), BAD_SAMPLERS)
-def test_bad_samplers(form: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        gym.make(FEASIBLE, instance={"polyhedra": form})
-
-
-def test_a_bad_budget_is_named() -> None:
-    with pytest.raises(ValueError, match="budget must be an integer"):
-        gym.make(FEASIBLE, instance="polyhedra(budget=0)")

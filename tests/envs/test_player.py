@@ -35,16 +35,16 @@ PLAYERS = [
     ("ucb(bounds='current')", ALL_GOOD, {"delta": 0.1, "max_pulls": 500, "instance": {"sampler": MANY}}),
     ("apt-oracle", ALL_GOOD, {"instance": "mason2020-3a(n=25)", "max_pulls": 500}),
     *(
-        (name, ALL_GOOD, {"delta": 0.2, "epsilon": 0.3, "max_pulls": 3000})
+        (name, ALL_GOOD, {"delta": 0.2, "epsilon": 0.3, "max_pulls": 1000})
         for name in ("st2", "two-step", "fareast", "east")
     ),
-    ("fareast(finder='lucb')", ALL_GOOD, {"delta": 0.2, "epsilon": 0.3, "max_pulls": 20_000}),
+    ("fareast(finder='lucb')", ALL_GOOD, {"delta": 0.2, "epsilon": 0.3, "max_pulls": 4000}),
     ("uniform-elimination", ALL_GOOD, {"delta": 0.2, "epsilon": 0.3, "budget": 2000}),
-    ("lucb", TOP_K, {"delta": 0.1, "epsilon": 0.2, "max_pulls": 3000}),
+    ("lucb", TOP_K, {"delta": 0.1, "epsilon": 0.2, "max_pulls": 1000}),
     ("lucb(widths='lil')", TOP_K, {"delta": 0.1, "epsilon": 0.2, "budget": 500}),
-    ("clucb", TOP_K, {"delta": 0.1, "epsilon": 0.2, "max_pulls": 3000}),
+    ("clucb", TOP_K, {"delta": 0.1, "epsilon": 0.2, "max_pulls": 1000}),
     ("kl-lucb", TOP_K, {"delta": 0.1, "epsilon": 0.2, "max_pulls": 1000}),
-    *((name, TOP_K, {"delta": 0.2, "epsilon": 0.2, "max_pulls": 3000}) for name in ("adapt", "pi1", "pi3")),
+    *((name, TOP_K, {"delta": 0.2, "epsilon": 0.2, "max_pulls": 1000}) for name in ("adapt", "pi1", "pi3")),
     ("ocba-m", TOP_K, {"budget": 500}),
     ("median-elimination", BEST, {"delta": 0.2, "epsilon": 0.4, "max_pulls": 10**6}),
     ("evolved", TOP_K, {"budget": 400, "k": 2}),
@@ -82,11 +82,10 @@ def test_episodes_are_those_of_lockstep(name: str, env: str, kwargs: Any, monkey
     instance = {} if "instance" in kwargs else {"instance": {"sampler": SMALL}}
     kwargs = kwargs | instance
     assert agents.make(name, gym.make(env, actions="full", **kwargs)).plays
-    for more in ({}, {"at": [3, 50, 333, 10**7]}, {"batch": 5}):
-        wanted = lockstep(monkeypatch, name, env, episodes=11, seed=3, env_kwargs=kwargs, **more)
-        found = evaluate(name, env, episodes=11, seed=3, env_kwargs=kwargs, **more)
-        same(found, wanted)
-    assert wanted.runs[0].columns["total_pulls"].max() > 100
+    more = {"at": [3, 50, 333, 10**7], "batch": 3}  # whole batches, and a part of one
+    wanted = lockstep(monkeypatch, name, env, episodes=5, seed=3, env_kwargs=kwargs, **more)
+    same(evaluate(name, env, episodes=5, seed=3, env_kwargs=kwargs, **more), wanted)
+    assert wanted.runs[0].columns["total_pulls"].max() > 50
 
 
 def test_distances_of_ones_own_are_not_passed_over() -> None:
@@ -128,18 +127,17 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(("law", "shuffle"), [(law, i % 2 == 0) for i, law in enumerate(LAWS)])
 def test_laws(law: str, shuffle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     arms = LAWS[law]
     for env, names, kwargs in (
-        (THRESHOLD, ["apt", "lsa"], {"budget": 300}),
-        (ALL_GOOD, ["st2", "fareast(finder='lucb')", "east"], {"delta": 0.2, "epsilon": 0.3, "max_pulls": 3000}),
+        (THRESHOLD, ["apt"], {"budget": 100}),
+        (ALL_GOOD, ["st2", "fareast(finder='lucb')"], {"delta": 0.2, "epsilon": 0.3, "max_pulls": 300}),
     ):
         own = kwargs | {"instance": arms, "shuffle_arms": shuffle}
-        for episodes in (3, 70):  # each on its own; 64 side by side and the rest
-            wanted = lockstep(monkeypatch, names, env, episodes=episodes, at=[20, 250], env_kwargs=own)
-            same(evaluate(names, env, episodes=episodes, at=[20, 250], env_kwargs=own), wanted)
+        episodes = 3 if env == ALL_GOOD else 66  # each on its own; 64 side by side and the rest
+        wanted = lockstep(monkeypatch, names, env, episodes=episodes, at=[20, 90], env_kwargs=own)
+        same(evaluate(names, env, episodes=episodes, at=[20, 90], env_kwargs=own), wanted)
 
 
 @pytest.mark.parametrize("episodes", [1, 7])
@@ -218,10 +216,10 @@ def test_steps_at_a_time_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     same(evaluate(["lsa", "uniform"], THRESHOLD, **kwargs), wanted)
 
 
-@pytest.mark.parametrize("jobs", [2, 3, -1])
+@pytest.mark.parametrize("jobs", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_jobs(jobs: int) -> None:
     names, kwargs = ["apt", "evolved"], {"budget": 60, "instance": {"sampler": SMALL}}
-    for more in ({}, {"at": [10, 40]}, {"batch": 4}):
+    for more in ({}, {"at": [10, 40], "batch": 50}):
         wanted = evaluate(names, THRESHOLD, episodes=301, seed=2, env_kwargs=kwargs, **more)
         same(evaluate(names, THRESHOLD, episodes=301, seed=2, env_kwargs=kwargs, jobs=jobs, **more), wanted)
     same(
@@ -249,13 +247,11 @@ def test_interruption(jobs: int) -> None:
     kwargs: Any = {"budget": 10**11, "instance": {"sampler": SMALL}}
     evaluate("lsa", THRESHOLD, episodes=2, env_kwargs=kwargs | {"budget": 10})  # compiled
     try:
-        signal.setitimer(signal.ITIMER_REAL, 2.0)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
         started = time.perf_counter()
         with pytest.raises(KeyboardInterrupt):
             evaluate("lsa", THRESHOLD, episodes=2, env_kwargs=kwargs, jobs=jobs)
-        assert (
-            time.perf_counter() - started < 2.0 + 10.0
-        )  # machines may be busy; a second is what it takes on a free one
+        assert time.perf_counter() - started < 10.0  # a second is what it takes on a machine that is not busy
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -334,11 +330,6 @@ class Together(Root):
         return T * np.abs(D) + np.where(np.mean(T) == 4.0, 1e3, 0.0)
 
 
-class Nan(Root):
-    def index(self, T: Any, D: Any) -> Any:
-        return np.log(20.0 - T) * np.abs(D)
-
-
 def test_which_rules_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     env = gym.make(THRESHOLD, actions="full", instance={"sampler": SMALL}, budget=100)
     kinds = (Piecewise, Calling, Differing, Tabled, Globally, Raising, Together)
@@ -390,17 +381,6 @@ def test_compiled_rules_tell_what_numpy_tells() -> None:
     assert rule is not None
     assert compiles(rule, Root(env).value, 0.0, 1.0)
     assert not compiles(rule, Root(env, power=0.6).value, 0.0, 1.0)  # it can fail
-
-
-def test_an_index_that_is_no_number_is_told() -> None:
-    for arms in (7, 60):
-        with pytest.raises(ValueError, match="the index of root must be a number, got NaN"):
-            evaluate(
-                Nan,
-                THRESHOLD,
-                episodes=3,
-                env_kwargs={"budget": 900 * arms, "instance": {"sampler": SMALL | {"arms": arms}}},
-            )
 
 
 def test_functions_of_one_name_are_told_apart() -> None:
@@ -464,10 +444,10 @@ def stepped(name: str, env_id: str, kwargs: Any, seed: int, episode: int) -> tup
 @pytest.mark.parametrize(
     ("name", "env_id", "kwargs"),
     [
-        ("lsa", THRESHOLD, {"budget": 300}),
+        ("lsa", THRESHOLD, {"budget": 100}),
         ("opt-kg", THRESHOLD, {"budget": 60}),
-        ("st2", ALL_GOOD, {"delta": 0.2, "epsilon": 0.4, "max_pulls": 900}),
-        ("fareast", ALL_GOOD, {"delta": 0.2, "epsilon": 0.4, "max_pulls": 9000}),
+        ("st2", ALL_GOOD, {"delta": 0.2, "epsilon": 0.4, "max_pulls": 300}),
+        ("fareast", ALL_GOOD, {"delta": 0.2, "epsilon": 0.4, "max_pulls": 900}),
         ("uniform", "bandit_envs/Feasible-v0", {"budget": 50}),
         ("apt", "bandit_envs/Feasible-v0", {"budget": 50}),
     ],

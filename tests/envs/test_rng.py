@@ -94,12 +94,6 @@ def test_a_pull_is_its_uniform_number(index: int, D: int) -> None:
             assert np.atleast_1d(sim.sample[e]).tolist() == expected
 
 
-@pytest.mark.parametrize("seed", [-1, 1.0, "1", None, True, np.bool_(True), [1], np.float64(2)])
-def test_a_root_seed_is_an_integer_not_below_0(seed: Any) -> None:
-    with pytest.raises(ValueError, match="integer >= 0, got"):
-        rng.root_key(seed)
-
-
 def test_root_seeds_of_any_size() -> None:
     assert rng.root_key(np.int64(7)).tolist() == rng.root_key(7).tolist()
     assert len({tuple(rng.root_key(seed).tolist()) for seed in (0, 1, 2**32, 2**32 + 1, 2**64, 2**130)}) == 6
@@ -138,9 +132,6 @@ def test_agents_draw_from_a_stream_of_their_own() -> None:
     assert again.tolist() == first[1:2].tolist()  # a function of (public seed, seed, draw): not of the batch
     others = [rng.agent_uniforms(seeds, np.full(3, t), 4, seed=s) for t, s in ((0, 1), (1, 1), (0, 2), (2**32, 1))]
     assert len(np.unique(others)) == 4 * first.size
-    for bad in (-1, 2**32):
-        with pytest.raises(ValueError, match=rf"4294967295\], got {bad}"):
-            rng.agent_uniforms(seeds, np.zeros(3, np.int64), seed=bad)
 
 
 # --- uniform and independent ------------------------------------------------------------------------------------------

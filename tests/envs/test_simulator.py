@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 from rollouts import simulator
 
 from bandit_envs import Arms, Bernoulli, Gaussian, Uniform, rng
@@ -72,19 +73,21 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("D", [1, 3])
-@pytest.mark.parametrize("bulk", [False, True])
-@pytest.mark.parametrize("rules", RULES.values(), ids=RULES.keys())
-def test_the_twin_sees_the_same(rules: dict[str, Any], bulk: bool, D: int) -> None:
-    E, K = 70, 4  # one block of 64 episodes and a part of another
+# With all rules single pulls or bulk pulls, of arms of one dimension or three, by turns; one batch beyond 64 episodes.
+CELLS = [(rules, bulk, 1 + 2 * ((i + bulk) % 2)) for i, rules in enumerate(RULES) for bulk in (False, True)]
+
+
+@pytest.mark.parametrize(("rules", "bulk", "D", "E"), [*((*cell, 9) for cell in CELLS), ("no limit", True, 1, 70)])
+def test_the_twin_sees_the_same(rules: str, bulk: bool, D: int, E: int) -> None:
+    own, K = RULES[rules], 4
     low = np.arange(K * D, dtype=float).reshape(K, D)
     law = Uniform(low + 0.5 if D > 1 else low[:, 0] + 0.5)
     sim = simulator(
-        law, E, ROOT, budget=rules["budget"], max_pulls=rules["max_pulls"], full=rules["full"], pull_cost=rules["cost"]
+        law, E, ROOT, **{name: own[name] for name in ("budget", "max_pulls", "full")}, pull_cost=own["cost"]
     )
-    twins = [Twin(e, low, **rules) for e in range(E)]
+    twins = [Twin(e, low, **own) for e in range(E)]
     generator = np.random.default_rng(3)
-    for _ in range(60):
+    for _ in range(20 if E > 64 else 50):
         arms = np.where(generator.random(E) < 0.02, K, generator.integers(0, K, E))
         times = generator.integers(1, 9, E) if bulk else np.ones(E, np.int64)
         before = np.array([twin.status for twin in twins])
@@ -148,25 +151,18 @@ def test_an_episode_does_not_depend_on_its_neighbours(law: Arms) -> None:
             assert (getattr(part, name) == getattr(whole, name)[first : first + E]).all()
 
 
-BAD = [
-    (-1, 1, "arm 0 .. 2, or 3 to stop, got -1"),
-    (4, 1, "arm 0 .. 2, or 3 to stop, got 4"),
-    (2**62, 1, "got 4611686018427387904"),
-    (0, 0, "times must be in 1 .. 2147483647, got 0"),
-    (1, -5, "times must be in .*got -5"),
-    (2, MOST_TIMES + 1, "times must be in .*got 2147483648"),
-]
+BAD = [(-1, 1, -1), (4, 1, 4), (2**62, 1, 2**62), (0, 0, 0), (1, -5, -5), (2, MOST_TIMES + 1, MOST_TIMES + 1)]
 
 
-@pytest.mark.parametrize(("arm", "times", "said"), BAD)
-def test_a_bad_action_touches_no_episode(arm: int, times: int, said: str) -> None:
+@pytest.mark.parametrize(("arm", "times", "told"), BAD)
+def test_a_bad_action_touches_no_episode(arm: int, times: int, told: int) -> None:
     E = 80
     sim = simulator(Bernoulli([0.2, 0.5, 0.7]), E, budget=50)
     sim.advance(np.zeros(E, np.int64), np.full(E, 3))
     before = [array.copy() for array in sim.state()]
     arms, counts = np.ones(E, np.int64), np.ones(E, np.int64)
     arms[77], counts[77] = arm, times
-    with pytest.raises(ValueError, match=rf"{said} \(slot 77\)"):
+    with refused(told, 77):
         sim.advance(arms, counts)
     assert all((old == new).all() for old, new in zip(before, sim.state(), strict=True))
     stop = np.full(E, 1)

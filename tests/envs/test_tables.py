@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import builtins
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from refusals import refused
 from scipy import stats
 
 import agents
@@ -77,58 +78,15 @@ def test_by_name_and_on_the_command_line(tmp_path: Path) -> None:
     assert found.episodes["correct"].mean() > 0.9
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a,b\n1,0\n0,good\n", r"csv, line 3, column 'b': a value is a finite number, or nothing, got 'good'"),
-        (",a,b\nq1,1,0\nq2,inf,1\n", r"line 3 \(q2\), column 'a': .* got 'inf'"),
-        ("a,b\n1,\n0,NA\n", "has no value of the arm 'b'"),
-        ("a,a\n1,0\n", r"has columns of the same name: \['a'\]"),
-        ("a\n1\n", r"must have at least 2 arms, got \['a'\]"),
-        ("a,b\n1,1\n1,1\n", "all values of .* are 1: no arm differs from another"),
-        ("a,b\n1\n", "line 2: it has 1 cells, the first line has 2"),
-        ("", "line 1: it is empty; a first line names the columns"),
-        ("a,b\n", "has no value of the arm 'a'"),
-        ("name,value\na,1\nb,x\n", "line 3, column 'value': .* got 'x'"),
-        ("name,value\na,1\n,2\n", "line 3, column 'name': the name of the arm is missing"),
-        (
-            "name,value_0,value_1\na,1,2\nb,1,\n",
-            "line 3: a measurement has all of its 2 values, or none",
-        ),
-        ("name,value\na,1\na,2\n", r"must have at least 2 arms, got \['a'\]"),
-    ],
-)
-def test_bad_tables(text: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=said):
-        from_table(written(tmp_path, text))
-
-
-def test_more_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FileNotFoundError):
         from_table(tmp_path / "nothing.csv")
-    with pytest.raises(ValueError, match=r"has no column 'id', only \['a', 'b'\]"):
-        from_table(written(tmp_path, "a,b\n1,0\n"), index="id")
-    with pytest.raises(ValueError, match=r"index must be an integer in \[0, 1\], got 2"):
-        from_table(written(tmp_path, "a,b\n1,0\n"), index=2)
     for odd in ([1, 0, 1], "abc", [["x", "y"]], None, 3):
         with pytest.raises((TypeError, FileNotFoundError)):
             from_table(odd)
-    with pytest.raises(ValueError, match="row 1, column 'arm 1': a value is a finite number, or nothing, got inf"):
-        from_table([[1.0, 0.0], [0.0, math.inf]])
-    with pytest.raises(ValueError, match="arm_names must be the names of 2 arms, got 3"):
-        Instance(Bernoulli([0.1, 0.2]), arm_names=("a", "b", "c"))
-    with pytest.raises(ValueError, match="arm_names must be a tuple of texts"):
-        Instance(Bernoulli([0.1, 0.2]), arm_names=["a", "b"])  # type: ignore[arg-type]
     (tmp_path / "t.parquet").write_bytes(b"")
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **more: Any) -> Any:
-        if name.partition(".")[0] == "pandas":
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr("importlib.import_module", without)
-    with pytest.raises(ImportError, match="a Parquet file of measurements needs pandas and pyarrow: in a checkout"):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with refused("pandas", "pyarrow", error=ImportError):
         from_table(tmp_path / "t.parquet")
 
 
@@ -167,16 +125,6 @@ def test_columns_by_their_names(tmp_path: Path) -> None:
     found = from_table(path, arm="compound", value=["effect", "harm"])
     assert found.arms.means == pytest.approx(np.array([[0.6, 0.1], [0.7, 0.3]]))
     assert from_table(path, arm="compound", value="harm").arms.means == pytest.approx([0.1, 0.3])
-    for bad, said in (
-        ({}, "line 2, column 'compound': a value is a finite number, or nothing, got 'x'"),
-        ({"arm": "drug", "value": "harm"}, r"has no column 'drug', only \['compound', 'effect', 'harm'\]"),
-        ({"arm": "compound", "value": "dose"}, "has no column 'dose'"),
-        ({"arm": "compound"}, "the column of the values must be named by value=, one of"),
-        ({"value": "harm"}, "the column of the arms' names must be named by arm=, one of"),
-        ({"arm": "compound", "value": "harm", "index": 0}, "index is for wide tables, arm and value for long ones"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            from_table(path, **bad)  # type: ignore[arg-type]
 
 
 def test_laws_of_a_table(tmp_path: Path) -> None:
@@ -253,13 +201,6 @@ def test_the_sampler_by_name() -> None:
     law: Any = lookup.find("prompt-selection(K=12, accuracy=0.81, spread=1.12)")
     assert law.to_dict() == {"prompt-selection": {"K": 12, "accuracy": 0.81, "spread": 1.12}}
     assert repr(lookup.find(law.to_dict())) == repr(law)
-    for bad, said in (
-        ("K=1", "K must be an integer"),
-        ("accuracy=1", "accuracy must be"),
-        ("spread=0", "spread must be"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            lookup.find(f"prompt-selection({bad})")
 
 
 # --- instances of fixed-confidence papers ----------------------------------------------------------------------------
@@ -282,6 +223,3 @@ def test_ladder() -> None:
     assert isinstance(found.arms, Gaussian)
     assert found.arms.means == pytest.approx([1.0, 0.5, 1 - math.sqrt(0.5), 1 - math.sqrt(0.75), 0.0])
     assert found.arms.variances == pytest.approx([0.25] * 5)
-    for bad in ("K=1", "alpha=0", "sd=-1"):
-        with pytest.raises(ValueError, match=bad.partition("=")[0]):
-            lookup.find(f"jamieson2014-ladder({bad})")

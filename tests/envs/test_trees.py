@@ -130,8 +130,8 @@ def begin(pair: Pair, g: np.random.Generator, values: Callable[[], float]) -> No
     pair.check()
 
 
-def sizes() -> list[int]:
-    return [2, 3, 7, 8, 9, 16, 63, 64, 65, 200, *np.random.default_rng(0).integers(2, 201, 8).tolist()]
+# About the ends of blocks of 8 and 64 leaves, where a tree has another level.
+SIZES = [2, 3, 8, 9, 65, *(pytest.param(K, marks=pytest.mark.slow) for K in (7, 16, 63, 64, 200, 3000))]
 
 
 def test_levels() -> None:
@@ -160,7 +160,7 @@ def test_by_hand() -> None:
     assert argmax_upper_outside(tree) == -1
 
 
-@pytest.mark.parametrize("K", [*sizes(), 3000])
+@pytest.mark.parametrize("K", SIZES)
 @pytest.mark.parametrize("ties", [True, False])
 def test_moving_boundary(K: int, ties: bool) -> None:
     g, pair = np.random.default_rng(K + ties), Pair(K)
@@ -168,13 +168,12 @@ def test_moving_boundary(K: int, ties: bool) -> None:
     begin(pair, g, values)
     p, tree = pair.plain, pair.tree
     moved = empty = 0
-    for step in range(60 if K > 1000 else 150):
+    for step in range(60):
         for _ in range(3):  # arms pulled
             i, m, width = int(g.integers(K)), values(), abs(values())
             pair.set(i, m, m - width, m + width, bool(g.random() < 0.5) if step % 2 else bool(p.inside[i]))
             refresh(tree, i)
-            if K <= 200:
-                pair.check()
+            pair.check()
         boundary = [p.m.max() - 1.0, values(), p.m.min() - 1, p.m.max() + 1][g.choice(4, p=[0.5, 0.3, 0.1, 0.1])]
         before = p.inside
         settle(tree, boundary)
@@ -182,11 +181,11 @@ def test_moving_boundary(K: int, ties: bool) -> None:
         moved += int((before != p.inside).sum())
         empty += int(p.inside.all() or not p.inside.any())
         pair.check()
-    assert moved > 60
-    assert empty > 3
+    assert moved > 30
+    assert empty > 1
 
 
-@pytest.mark.parametrize("K", [*sizes(), 3000])
+@pytest.mark.parametrize("K", SIZES)
 @pytest.mark.parametrize("ties", [True, False])
 def test_the_best_k(K: int, ties: bool) -> None:
     g, pair = np.random.default_rng(K + ties), Pair(K)
@@ -198,7 +197,7 @@ def test_the_best_k(K: int, ties: bool) -> None:
             pair.set(i, p.m[i], p.low[i], p.high[i], i >= K - k)
         build(tree)
         moved = 0
-        for _ in range(8 if K > 1000 else 20):
+        for _ in range(8):
             before = p.inside
             settle_best(tree)
             p.inside = p.best(k)

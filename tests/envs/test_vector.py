@@ -64,78 +64,55 @@ def agree(sync: Any, native: Any, steps: int, seed: Any = 7, stop: float = 0.05)
 # --- the same as single environments ----------------------------------------------------------------------------------
 
 
-@modes
-@forms
-@pytest.mark.parametrize("problem", ENVIRONMENTS)
+# Every problem in both forms of actions; every pair of a form and a mode.
+KINDS = [
+    pytest.param(problem, *form, mode, marks=[] if (i + 2 * j + k) % 5 == 0 else pytest.mark.slow)
+    for i, problem in enumerate(ENVIRONMENTS)
+    for j, form in enumerate(FORMS)
+    for k, mode in enumerate((NEXT, SAME, DISABLED))
+]
+
+
+@pytest.mark.parametrize(("problem", "actions", "observation", "mode"), KINDS)
 def test_native_is_sync(problem: str, actions: str, observation: str, mode: AutoresetMode) -> None:
-    sync, native = twins(problem, 3, mode, actions=actions, observation=observation, budget=30)
-    ended, _ = agree(sync, native, 80)
+    sync, native = twins(problem, 3, mode, actions=actions, observation=observation, budget=15)
+    ended, _ = agree(sync, native, 40)
     assert ended >= 3
 
 
+DRAWN = {"instance": "sampler(law='gaussian', arms=5, mean={'normal': [0, 1]})", "delta": 0.1}
+CUT = {"A": [[1, 1, 1], [0, 0, -1]], "b": [1.5, 0], "budget": 25, "max_pulls": 20}
+WEIGHTS = {"law": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 4]]}
+PLANE = {"law": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.4]]}
+ROWS = {"law": "resampled", "rows": [[0, 1, 5], [2, 3]]}
+VECTORS = "sampler(law='uniform', arms=4, dimensions=3)"
 SETTINGS: dict[str, dict[str, Any]] = {
     "fixed instance": {"problem": "Threshold", "instance": "tao2019-1", "budget": 20},
     "shuffled instance": {"problem": "AllGood", "instance": THREE, "shuffle_arms": True, "max_pulls": 20},
     "shuffled sampler": {"problem": "BestArm", "instance": "sampler(arms=4)", "shuffle_arms": True, "budget": 20},
-    "gaussian sampler": {
-        "problem": "TopK",
-        "instance": "sampler(law='gaussian', arms=5, mean={'normal': [0, 1]})",
-        "max_pulls": 20,
-        "delta": 0.1,
-        "reward": "correct",
-        "pull_cost": 0.01,
-    },
-    "shuffled vectors": {
-        "problem": "Feasible",
-        "instance": "sampler(law='uniform', arms=4, dimensions=3)",
-        "shuffle_arms": True,
-        "budget": 25,
-        "max_pulls": 20,
-        "A": [[1, 1, 1], [0, 0, -1]],
-        "b": [1.5, 0],
-    },
-    "fixed vectors": {
-        "problem": "Feasible",
-        "instance": {"law": "bernoulli", "mean": [[0.1, 0.9], [0.5, 0.4]]},
-        "A": [[1, 0]],
-        "b": [0.3],
-        "budget": 20,
-    },
-    "categorical": {
-        "problem": "AllGood",
-        "budget": 20,
-        "multiplicative": True,
-        "instance": {"law": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 4]]},
-    },
-    "resampled": {
-        "problem": "TopK",
-        "budget": 20,
-        "k": 1,
-        "instance": {"law": "resampled", "rows": [[0, 1, 5], [2, 3]]},
-    },
+    "gaussian sampler": {"problem": "TopK", "max_pulls": 20, "reward": "correct", "pull_cost": 0.01, **DRAWN},
+    "shuffled vectors": {"problem": "Feasible", "instance": VECTORS, "shuffle_arms": True, **CUT},
+    "fixed vectors": {"problem": "Feasible", "instance": PLANE, "A": [[1, 0]], "b": [0.3], "budget": 20},
+    "categorical": {"problem": "AllGood", "budget": 20, "multiplicative": True, "instance": WEIGHTS},
+    "resampled": {"problem": "TopK", "budget": 20, "k": 1, "instance": ROWS},
 }
+SIZES = {1: ("arm", "statistics"), 3: ("full", "statistics"), 70: ("arm", "features"), 200: ("full", "history")}
+# Each size by the kinds of arms in turn; beyond 64 slots there are several blocks of episodes.
+CELLS = [
+    pytest.param(title, size, marks=[] if kept else pytest.mark.slow)
+    for i, title in enumerate(SETTINGS)
+    for j, size in enumerate(SIZES)
+    for kept in [size < 70 and i % 2 == j or (title, size) in (("shuffled vectors", 70), ("gaussian sampler", 70))]
+]
 
 
-@pytest.mark.parametrize("size", [1, 3, 70, 200])
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
-def test_native_is_sync_at_every_size(settings: dict[str, Any], size: int) -> None:
-    actions = "full" if size in (3, 200) else "arm"
-    observation = {70: "features", 200: "history"}.get(size, "statistics")
+@pytest.mark.parametrize(("title", "size"), CELLS)
+def test_native_is_sync_at_every_size(title: str, size: int) -> None:
+    settings, (actions, observation) = SETTINGS[title], SIZES[size]
     sync, native = twins(**settings, N=size, actions=actions, observation=observation)
-    ended, cut = agree(sync, native, 25 if size == 200 else 50, stop=0.02)
+    ended, cut = agree(sync, native, 25 if size >= 70 else 50, stop=0.02)
     assert ended >= size
     assert (cut > 0) == ("max_pulls" in settings)
-
-
-@pytest.mark.slow
-@modes
-@forms
-@pytest.mark.parametrize("size", [1, 3, 70, 200])
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
-def test_native_is_sync_everywhere(
-    settings: dict[str, Any], size: int, actions: str, observation: str, mode: AutoresetMode
-) -> None:
-    agree(*twins(**settings, N=size, mode=mode, actions=actions, observation=observation), 120)
 
 
 def test_the_comparison_has_teeth() -> None:
@@ -335,16 +312,6 @@ def test_how_make_vec_takes_the_mode() -> None:
         made(2, vector_kwargs={"autoreset_mode": SAME})
 
 
-def test_modes_are_told() -> None:
-    for mode in AutoresetMode:
-        for given in (mode, mode.value):
-            env = made(2, autoreset_mode=given)
-            assert env.metadata["autoreset_mode"] is mode
-            assert env.unwrapped.autoreset_mode is mode
-    assert PureExplorationVectorEnv.metadata["autoreset_mode"] is NEXT
-    assert made(2).metadata["autoreset_mode"] is NEXT
-
-
 # --- copies and views -------------------------------------------------------------------------------------------------
 
 
@@ -375,24 +342,16 @@ def test_rewards_flags_and_infos_are_never_views(last: int) -> None:
     assert same(first[1:], kept)
 
 
-@forms
-def test_views_and_copies_say_the_same(actions: str, observation: str) -> None:
-    one, other = (made(70, actions=actions, observation=observation, budget=20, copy=c) for c in (True, False))
-    assert same(one.reset(seed=3), other.reset(seed=3))
-    generator = np.random.default_rng(0)
-    for _ in range(50):
-        action = batch([some_action(one.unwrapped.task, generator) for _ in range(70)])
-        assert same(one.step(action), other.step(action))
-
-
-@modes
-@forms
+@pytest.mark.parametrize(
+    ("actions", "observation", "mode"),
+    [("arm", "features", NEXT), ("full", "history", SAME), ("full", "statistics", DISABLED)],
+)
 def test_pickles_and_copies_go_on_alike(actions: str, observation: str, mode: AutoresetMode) -> None:
     env = made(5, actions=actions, observation=observation, budget=20, shuffle_arms=True, autoreset_mode=mode)
     generator, twins = np.random.default_rng(0), [env]
     env.reset(seed=3)
-    for t in range(80):
-        if t in (20, 40):  # in the middle of episodes
+    for t in range(60):
+        if t in (20, 30):  # in the middle of episodes
             twins += [pickle.loads(pickle.dumps(twins[-1])), copy.deepcopy(twins[-1])]
         action = batch([some_action(env.unwrapped.task, generator) for _ in range(5)])
         first, *others = (twin.step(action) for twin in twins)

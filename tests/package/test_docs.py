@@ -29,8 +29,21 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+FEWER = [  # what makes the blocks of a page quick
+    (r"episodes=\d+(?![\d*])", "episodes=20"),
+    (r"learn\(\d[\d_]*\)", "learn(1)"),
+    (r"n_steps=512", "n_steps=64"),
+    (r"precision=0.02", "precision=0.2"),
+    (r"steps=8192", "steps=1024"),
+    (r"held_out=\d+", "held_out=20"),
+    (r"range\(20\)", "range(3)"),
+]
+
+
+@pytest.mark.parametrize("printed", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda p: p.stem)
-def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
+def test_python_blocks_run(page, printed, tmp_path, monkeypatch):
+    """With fewer episodes and steps, and, slowly, as they are printed."""
     if page.stem == "session":
         pytest.importorskip("sqlalchemy")
     monkeypatch.chdir(tmp_path)
@@ -38,6 +51,8 @@ def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
     names: dict[str, object] = {}
     for i, code in enumerate(BLOCK.findall(page.read_text())):  # they share their names, as a reader would type them
         file = tmp_path / f"{page.stem}_{i}.py"  # compilers look the source of a function up
+        for pattern, few in [] if printed else FEWER:
+            code = re.sub(pattern, few, code)
         file.write_text(code)
         exec(compile(code, str(file), "exec"), names)
 
@@ -71,14 +86,6 @@ def test_nothing_is_installed_by_its_name():
     """Defect: pages and errors said so, and no index has the package."""
     files = [*PAGES, *(ROOT / "agents").rglob("*.py"), *(ROOT / "bandit_envs").rglob("*.py")]
     assert not [file for file in files if re.search(r"pip install \S*bandit-envs", file.read_text())]
-
-
-def test_readme_opens_with_two_commands():
-    text = (ROOT / "README.md").read_text()
-    blocks = re.findall(r"^```bash\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert "bandit-envs train" in blocks[0]
-    assert "pytest" in blocks[1]
-    assert all(len(block.splitlines()) <= 12 for block in blocks[:2])
 
 
 def test_pages_of_algorithms_name_what_is_there():
@@ -172,17 +179,6 @@ def test_the_reference_names_what_exists():
         assert [name for name in members.split(", ") if name.strip() and not hasattr(found, name.strip())] == []
 
 
-def test_the_reference_has_what_authors_need_in_one_section():
-    section = (ROOT / "docs" / "api.md").read_text().partition("## For authors")[2]
-    for kind in ("agents", "problems", "laws", "instances"):
-        assert f"`bandit_envs.{kind}`" in section  # the group of entry points
-    for name in (
-        *("Agent", "IndexPolicy", "PlanPolicy", "RoundPolicy", "BulkPolicy", "register", "register_problem"),
-        *("register_law", "register_instance", "Problem", "SetProblem", "Arms", "Tabulated", "Registry", "jit"),
-    ):
-        assert re.search(rf":members:.*\b{name}\b|autofunction:: agents.{name}\n", section), name
-
-
 def test_the_index_lists_every_page():
     docs = ROOT / "docs"
     trees = re.findall(
@@ -238,16 +234,16 @@ EXAMPLES = {
     "cleanrl_ppo": ["8192"],
     "compare": [],
     "gymnasium_loop": [],
-    "learned_instances": ["2", "katz-samuels2018-5|mason"],
+    "learned_instances": ["2", "mason"],
     "model_selection": ["25", "8"],
-    "learned_bounds": ["200", "BestArm 3, 12|Threshold 3, 18"],
+    "learned_bounds": ["50", "BestArm 3, 12"],
     "learned_dpt": ["1", "2", "40"],
-    "learned_icpe": ["1", "3", "40", "4"],
+    "learned_icpe": ["1", "2", "20", "2"],
     "learned_laws": ["20", "Feasible, corner, B|AllGood, K = 10, price 0.001"],
     "learned_ppo": ["20", "TopK, K = 10, T = 100"],
     "learned_rgo": ["1", "20", "20"],
     "learned_seeds": ["seeds", "AllGood", "1", "1"],
-    "learned_table": ["0.0004", "evolved|dp-index"],
+    "learned_table": ["0.0004", "evolved"],
     "own_ids": [],
     "rl_zoo": ["2048"],
     "rllib_ppo": ["2048"],
@@ -257,7 +253,7 @@ EXAMPLES = {
     "skrl_ppo": ["2048"],
     "tianshou_ppo": ["2048"],
     "torchrl_ppo": ["2048"],
-    "which_agent": ["--episodes", "20", "--problems", "Feasible"],
+    "which_agent": ["--episodes", "4", "--problems", "Feasible"],
 }
 NEEDS = {  # packages that the tests do without
     "rl_zoo": "rl_zoo3",
@@ -267,6 +263,7 @@ NEEDS = {  # packages that the tests do without
     "tianshou_ppo": "tianshou",
     "torchrl_ppo": "torchrl",
 }
+SLOW = {"learned_seeds", "sb3_recurrent_ppo", "skrl_ppo"}  # more than four seconds
 SHARED = {"history_reader"}  # what several examples import
 
 
@@ -274,7 +271,9 @@ def test_no_example_is_left_out():
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES) | SHARED
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in EXAMPLES]
+)
 def test_examples_run(name, tmp_path, monkeypatch, capsys):
     path = str(ROOT / "examples" / f"{name}.py")
     if name in NEEDS:  # in a process of its own: what these libraries change when they are imported is theirs

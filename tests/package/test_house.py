@@ -1,7 +1,5 @@
 """The order of the house: who imports whom, read from the source without running it.
 
-`python tests/test_house.py [folder]` prints the figures: files, arrows between rooms, circles, arrows upward.
-
 A room is a folder of a package, or a file at its top; an arrow is an import from another room. Imports inside
 functions and those for type checkers count as well.
 """
@@ -9,7 +7,6 @@ functions and those for type checkers count as well.
 from __future__ import annotations
 
 import ast
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -167,11 +164,6 @@ def arrows(tree: Tree, order: Mapping[str, Sequence[str]]) -> dict[str, set[str]
     return graph
 
 
-def folders(tree: Tree) -> dict[str, set[str]]:
-    """`arrows` where every folder is one room, whatever the order says of its files."""
-    return arrows(tree, {package: [] for package in {module.partition(".")[0] for module in tree.imports}})
-
-
 def upward(tree: Tree, order: Mapping[str, Sequence[str]]) -> list[str]:
     """What the order forbids, in words: imports, files without a place in it, and places without a file."""
     packages = list(order)
@@ -221,10 +213,6 @@ def tree() -> Tree:
 
 def test_no_circle_between_files(tree: Tree) -> None:
     assert circles(tree.imports) == []
-
-
-def test_no_circle_between_rooms(tree: Tree) -> None:
-    assert circles(arrows(tree, ORDER)) == []
 
 
 def test_no_arrow_upward(tree: Tree) -> None:
@@ -339,29 +327,3 @@ def test_wrong_trees_are_found_out(wrong: Tree) -> None:
 
 def test_an_import_of_oneself_is_a_circle() -> None:
     assert circles({"a": {"a"}, "b": {"a"}, "c": set()}) == [["a"]]
-
-
-def main(root: Path) -> None:
-    """Print the figures of the tree in a folder."""
-    tree = read(root, list(ORDER))
-    for package in ORDER:
-        own = {module: targets for module, targets in tree.imports.items() if module.partition(".")[0] == package}
-        part = Tree({module: {t for t in targets if t in own} for module, targets in own.items()})
-        rooms = folders(part)
-        print(
-            f"{package}: {len(own)} files in {len(rooms)} rooms, {sum(map(len, rooms.values()))} arrows between rooms"
-        )
-    for title, lines in {
-        "circles between files": [" ".join(group) for group in circles(tree.imports)],
-        "circles between rooms": [" ".join(group) for group in circles(arrows(tree, ORDER))],
-        "arrows upward": upward(tree, ORDER),
-        "behind the public face": behind_the_face(tree, "agents", "bandit_envs", bandit_envs.__all__),
-        "private names taken": private(tree),
-    }.items():
-        print(f"{title}: {len(lines)}")
-        for line in lines:
-            print(f"    {line}")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT)

@@ -88,27 +88,34 @@ def test_no_file_is_without_a_page() -> None:
     assert files == set(PAGES.values())
 
 
-@pytest.mark.parametrize("checks", ["environments laws decisions", "training"])
-def test_what_is_installed_is_used_like_our_own(checks: str, site: Path) -> None:
-    if checks == "training":
-        pytest.importorskip("stable_baselines3")
-    run(site, *CHECKS, *checks.split())
+@pytest.fixture(scope="module")
+def used(site: Path) -> Path:
+    """The folder, after all of the package has been used like our own."""
+    more = ["training"] if importlib.util.find_spec("stable_baselines3") else []
+    run(site, *CHECKS, "environments", "laws", "decisions", *more)
+    return site
 
 
-def test_kernels_of_the_package_are_cached(site: Path) -> None:
-    run(site, *CHECKS, "kernels")
-    hits, misses, place = run(site, *CHECKS, "kernels").split()
-    assert (int(hits), int(misses)) == (1, 0)
-    assert Path(place).is_relative_to(site)
+COMMANDS = """
+import json, sys
+from agents.cli import main
+codes = [main(words) for words in json.loads(sys.argv[1])]
+sys.path.insert(0, sys.argv[2])
+import checks
+checks.kernels()
+sys.exit(max(codes))
+"""
 
 
-def test_the_command_line_lists_and_runs_it(site: Path) -> None:
+def test_the_command_line_lists_and_runs_it_with_kernels_from_the_cache(used: Path) -> None:
     lines = [line for page in PAGES for block in blocks(page, "bash") for line in block.splitlines()]
     commands = [shlex.split(line) for line in lines]
     assert {command[0] for command in commands} == {"bandit-envs"}
     quick = [words[1:] + (["--episodes", "5"] if words[1] == "evaluate" else []) for words in commands]
-    code = "import json, sys; from agents.cli import main; sys.exit(max(map(main, json.loads(sys.argv[1]))))"
-    printed = run(site, "-P", "-c", code, json.dumps([["list"], *quick])).splitlines()
+    *printed, last = run(used, "-P", "-c", COMMANDS, json.dumps([["list"], *quick]), str(STRANGER)).splitlines()
     names = ["bandit_envs/FarGood-v0", "pyramids", "nearest-first", "both-sides"]
     for name in [*names, "stranger.agents:NearestFirst(power=1)"]:
         assert any(line.startswith(f"{name} ") for line in printed), name
+    hits, misses, place = last.split()
+    assert (int(hits), int(misses)) == (1, 0)
+    assert Path(place).is_relative_to(used)

@@ -77,21 +77,21 @@ def test_the_best_policy_by_hand() -> None:
     assert best(env("BestArm", 2, 1), loss="aggregate_regret") == pytest.approx(2 / 3 - (2 / 3 + 1 / 2) / 2)
 
 
-@pytest.mark.parametrize(("K", "budget"), [(2, 7), (3, 6), (4, 4)])
+@pytest.mark.parametrize(("K", "budget"), [(2, 6), (3, 5), (4, 3)])
 def test_the_best_policy_for_threshold_is_that_of_brute_force(K: int, budget: int) -> None:
     exact = float(by_brute_force(misclassified, K, budget))
     assert best(env("Threshold", K, budget), loss="misclassified") == pytest.approx(exact, rel=1e-12)
     assert best(env("Threshold", K, budget)) == pytest.approx(exact / K, rel=1e-12)
 
 
-@pytest.mark.parametrize("budget", [2, 5, 8])
+@pytest.mark.parametrize("budget", [2, 5])
 def test_the_best_policy_for_two_arms_is_that_of_brute_force(budget: int) -> None:
     exact = float(by_brute_force(wrong_of_two, 2, budget))
     for loss in ("error", "score", "misidentified"):  # of two arms the answer is the best or the worst
         assert best(env("BestArm", 2, budget), loss=loss) == pytest.approx(exact, rel=1e-11)
 
 
-@pytest.mark.parametrize(("K", "k", "budget"), [(3, 1, 7), (3, 2, 7), (4, 2, 5), (5, 3, 3)])
+@pytest.mark.parametrize(("K", "k", "budget"), [(3, 1, 5), (3, 2, 5), (4, 2, 4), (5, 3, 2)])
 def test_the_least_regret_is_that_of_brute_force(K: int, k: int, budget: int) -> None:
     ideal = Fraction(
         sum(range(K - k + 1, K + 1)), (K + 1) * k
@@ -102,12 +102,15 @@ def test_the_least_regret_is_that_of_brute_force(K: int, k: int, budget: int) ->
 
 @pytest.mark.parametrize("loss", ["score", "error", "misidentified"])
 def test_expected_losses_are_those_of_drawn_means(loss: str) -> None:
-    """400,000 means drawn from the posteriors of one state, all six answers; 5 standard errors: false alarms 3e-6."""
+    """40,000 means drawn from the posteriors of one state, all six answers; 5 standard errors: false alarms 3e-6.
+
+    A loss that is wrong by .02 is found out.
+    """
     task = env("TopK", 4, 5, k=2).unwrapped.task
     level, problem = Level.of(4, 5, False), task.make_problem()
     block = level.places[2, 0, 2, 1]
     state = level.first[block] + np.ravel_multi_index((2, 0, 1, 1), (3, 1, 3, 2))
-    means = np.random.default_rng(0).beta([3, 1, 2, 2], [1, 1, 2, 1], (400_000, 4))
+    means = np.random.default_rng(0).beta([3, 1, 2, 2], [1, 1, 2, 1], (40_000, 4))
     expected = answers_of(problem, 4, loss, (1.0, 1.0), 5)
     for chosen in ([0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]):
         answers = np.zeros((len(level), 4), bool)
@@ -132,16 +135,16 @@ def test_the_answer_of_least_loss_is_one_of_them() -> None:
 
 @pytest.mark.parametrize(
     ("problem", "K", "budget", "kwargs", "loss"),
-    [("Threshold", 3, 12, {}, "score"), ("BestArm", 3, 12, {}, "score"), ("TopK", 4, 6, {"k": 2}, "error")],
+    [("Threshold", 3, 12, {}, "score"), ("BestArm", 3, 12, {}, "score"), ("TopK", 3, 8, {"k": 2}, "error")],
 )
 def test_agents_reach_what_they_reach_when_they_are_played(
     problem: str, K: int, budget: int, kwargs: dict[str, Any], loss: str
 ) -> None:
-    """40,000 episodes and 5 standard errors: false alarms 6e-7 each."""
+    """5,000 episodes and 5 standard errors: false alarms 6e-7 each; a loss that is wrong by .05 is found out."""
     made = env(problem, K, budget, **kwargs)
     least = best(made, loss=loss)
     settings = {"instance": f"sampler(arms={K})", "budget": budget, **kwargs}
-    result = agents.evaluate(["evolved", "uniform"], problem, episodes=40_000, seed=0, env_kwargs=settings)
+    result = agents.evaluate(["evolved", "uniform"], problem, episodes=5_000, seed=0, env_kwargs=settings)
     for run in result.runs:
         lost = 1.0 - run.values("correct" if loss == "error" else loss)
         agent = agents.make(run.agent, made)
@@ -150,7 +153,7 @@ def test_agents_reach_what_they_reach_when_they_are_played(
         assert abs(lost.mean() - exact) < 5 * lost.std() / math.sqrt(lost.size)
 
 
-@pytest.mark.parametrize(("K", "budget"), [(2, 12), (3, 12), (2, 30)])
+@pytest.mark.parametrize(("K", "budget"), [(2, 12), (3, 12)])
 def test_the_relaxation_is_a_bound_and_policies_stay_above(K: int, budget: int) -> None:
     made = env("Threshold", K, budget)
     least = best(made, loss="misclassified")

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
-import subprocess
-import sys
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from refusals import refused
 from rollouts import same
 
 import agents
-import bandit_envs
 from bandit_envs import (
     ENVIRONMENTS,
     INSTANCES,
@@ -37,7 +32,6 @@ from bandit_envs import (
     Task,
     Threshold,
     carray,
-    integer,
     register_instance,
     register_problem,
 )
@@ -104,20 +98,8 @@ class Loudest(Problem):
         return {"correct": loss == 0, "score": 1 / (1 + loss), "missed": (loss > 0).astype(np.int64), "loss": loss}
 
 
-@pytest.fixture(autouse=True)
-def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The registries, which forget afterwards what a test has added."""
-    for registry in (PROBLEMS, INSTANCES):
-        for name in ("_rows", "_found"):
-            monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
-    before = dict(gym.registry)
-    yield
-    gym.registry.clear()
-    gym.registry.update(before)
-
-
 @pytest.fixture
-def registered(registries: None) -> None:
+def registered() -> None:
     """The classes above are registered."""
     for kind in (Apart, Loudest):
         assert register_problem(kind) is kind
@@ -198,55 +180,6 @@ def test_declarations_are_used(registered: None) -> None:
     assert np.isnan(apart.lower_bound(means[0], 0.1))
 
 
-def test_what_is_no_problem_is_refused(registered: None) -> None:
-    class Unfinished(SetProblem):
-        name = "Unfinished"
-
-    class Unexplained(Apart):
-        name = "Unexplained"
-
-        def __init__(self, level: float = 0.5) -> None:
-            super().__init__(level)
-
-    class Taken(Apart):
-        name = "Threshold"
-
-    class Later(Apart):
-        name, version = "Later", -1
-
-    class Nameless(SetProblem):
-        def margin(self, means: Any) -> Any:
-            return means
-
-    for kind, said in (
-        (Unfinished, "the class Unfinished must define margin to be a problem"),
-        (Unexplained, r"Unexplained.parameters must explain each parameter of the constructor, \['level'\], got"),
-        (Taken, "the problem 'Threshold' comes with this package: choose another name"),
-        (Later, "Later.version must be an integer in .*got -1"),
-        (Nameless, "the name of the problem must be a word"),
-        (5, "the name of the problem must be a word"),
-        (Task, "the name of the problem must be a word"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            register_problem(kind)  # type: ignore[arg-type]
-    assert register_problem(PROBLEMS["Threshold"]) is PROBLEMS["Threshold"]  # nothing new
-
-
-def test_a_class_that_is_registered_again_takes_the_place_of_the_first(registered: None) -> None:
-    class Again(Apart):
-        asks, name = "something else", "Apart"
-
-    register_problem(Again)
-    assert ENVIRONMENTS["Apart"].asks == "something else"
-    assert type(gym.make("bandit_envs/Apart-v0").unwrapped.problem) is Again
-
-    class Second(Apart):
-        version = 2
-
-    register_problem(Second)
-    assert type(gym.make("bandit_envs/Apart-v2").unwrapped.problem) is Second
-
-
 def test_a_task_keeps_the_class_that_it_was_made_with(registered: None) -> None:
     """Defect: an agent made for an environment of a class that was replaced later answered by the new class."""
 
@@ -289,15 +222,6 @@ def test_a_task_keeps_the_class_that_it_was_made_with(registered: None) -> None:
     assert again == task
     assert type(again.problem) is str
     assert type(again.make_problem()) is type(Task.from_json(task.to_json()).make_problem()) is Below
-
-
-@pytest.mark.parametrize("name", ["top-k", "BESTARM", "threshold", "Top_K", "TopK-v0", "allgoodv3"])
-def test_a_problem_of_ones_own_takes_no_short_form_of_ours(name: str) -> None:
-    """Defect: "threshold" then stood for the user's problem in `evaluate` and on the command line."""
-    kind = type("Own", (Apart,), {"name": name})
-    with pytest.raises(ValueError, match=f"the name of the problem must differ from .*, got '{name}'"):
-        register_problem(kind)
-    assert name not in PROBLEMS
 
 
 def test_a_class_is_named_by_its_module() -> None:
@@ -352,20 +276,15 @@ ODD_PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"margin": lambda self, m: np.asarray(m) * np.nan}, "margin .* must be a number for every true mean, got NaN"),
     ({"truth": lambda self, m: np.asarray(m) * np.nan}, "truth .* must be a number for every true mean, got NaN"),
     ({"margin": lambda self, m: np.asarray(m).sum(axis=-1)}, r"margin .* numbers of shape \(., .*got shape \(.,\)"),
-    ({"margin": lambda self, m: (np.asarray(m) - 0.5).tolist()}, "margin .* must be an array of numbers"),
     ({"margin": lambda self, m: None}, "margin .* must be an array of numbers of shape .*got None"),
     ({"margin": lambda self, m: {}["mean"]}, "margin .* fails: KeyError: 'mean'"),
-    ({"margin": lambda self, m: sys.exit("enough")}, "margin .* fails: SystemExit: enough"),
-    ({"margin": lambda self, m: np.asarray(m) @ np.zeros((7, 7))}, "margin .*: matmul"),
     ({"truth": lambda self, m: np.asarray(m)[..., 1:]}, "truth .* numbers of shape"),
     ({"arm_margin": lambda self, x: np.zeros(2), "local": True}, "arm_margin .* numbers of shape"),
     ({"plug_in": lambda self, m: self.margin(m)}, "plug_in .* must be a mask of 0 and 1 of shape"),
-    ({"plug_in": lambda self, m: np.ones(3, np.bool_)}, "plug_in .* must be a mask of 0 and 1 of shape"),
     ({"answer_size": 2}, "plug_in .* must answer 2 arms, got"),
     ({"verdict": verdict_with(score=None)}, "verdict .* must be a dict of correct, score, .* without score"),
     ({"verdict": lambda self, answer, truth: None}, "verdict .* must be a dict of correct, score, .*got None"),
     ({"verdict": verdict_with(score=lambda n: 1.0)}, r"'score' in the verdict .* shape \(.,\), got 1.0"),
-    ({"verdict": verdict_with(score=lambda n: np.ones((n, 3)))}, r"'score' in the verdict .* got shape \(., 3\)"),
     ({"verdict": verdict_with(score=lambda n: np.full(n, np.nan))}, "'score' in the verdict .* finite, got nan"),
     ({"verdict": verdict_with(score=lambda n: np.full(n, "1"))}, "'score' in the verdict .* must be float64"),
     ({"verdict": verdict_with(correct=lambda n: np.ones(n))}, "'correct' in the verdict .* must be bool, got float64"),
@@ -373,17 +292,12 @@ ODD_PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"metric_types": {"regret": np.float64}}, "verdict .* without regret"),
     ({"margin": lambda self, m: np.asarray(m) >= 0.5}, "margin .* must be an array of numbers of shape"),
     ({"tolerance": np.nan}, "tolerance of .* must be a number in .*got nan"),
-    ({"tolerance": "much"}, "tolerance of .* must be a number in .*got 'much'"),
     ({"boundary": "0.5"}, "boundary of .* must be a number in .*got '0.5'"),
-    ({"boundary": np.inf}, "boundary of .* must be a number in .*got inf"),
     ({"answer_size": 2.5}, "the problem 'Odd'.*2.5"),
     ({"check": lambda self, task, source=None: {}["K"]}, "check of .* fails: KeyError: 'K'"),
-    ({"check": lambda self, task, source=None: sys.exit("no")}, "check of .* fails: SystemExit: no"),
     ({"lower_bound": lambda self, means, delta: 1 / 0}, "lower_bound of .* fails: ZeroDivisionError"),
     ({"lower_bound": lambda self, means, delta: None}, "lower_bound of .* must be a number, or NaN, got None"),
-    ({"lower_bound": lambda self, means, delta: "9"}, "lower_bound of .* must be a number, or NaN, got '9'"),
     ({"local": True, "margin": lambda self, m: m - 0.9 * np.nanmax(m, axis=-1, keepdims=True)}, "not say local = True"),
-    ({"local": True, "margin": lambda self, m: m - np.mean(m, axis=-1, keepdims=True)}, "not say local = True"),
     ({"local": True, "arm_margin": lambda self, x: np.asarray(x) - 0.4}, "not say local = True"),
     ({"__init__": lambda self: {}["parameter"]}, "the problem 'Odd' fails: KeyError: 'parameter'"),
     ({"certificate_names": ("sure",), "certificate": lambda self, *seen, width: {}}, "certificate .* without sure"),
@@ -391,14 +305,15 @@ ODD_PROBLEMS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "said"), ODD_PROBLEMS, ids=range(len(ODD_PROBLEMS)))
-@pytest.mark.parametrize("instance", [None, {"law": "bernoulli", "mean": [0.1, 0.6]}], ids=["sampled", "fixed"])
-def test_an_error_names_the_problem(changes: dict[str, Any], said: str, instance: Any) -> None:
+def test_an_error_names_the_problem(changes: dict[str, Any], said: str) -> None:
     """Where the environment is made, whatever the instance."""
     odd(**changes)
-    for make in (gym.make, lambda env_id, **settings: gym.make_vec(env_id, 2, **settings)):
+    many = lambda env_id, **settings: gym.make_vec(env_id, 2, **settings)
+    for make, instance in ((gym.make, None), (many, {"law": "bernoulli", "mean": [0.1, 0.6]})):
         with pytest.raises(ValueError, match=said) as caught:
             make("bandit_envs/Odd-v0", instance=instance)
         assert "the problem 'Odd'" in str(caught.value)
+        assert "KeyError" not in said or isinstance(caught.value.__cause__, KeyError)
 
 
 def test_a_certificate_of_ones_own_is_not_told_the_options_of_others() -> None:
@@ -410,30 +325,6 @@ def test_a_certificate_of_ones_own_is_not_told_the_options_of_others() -> None:
     ours: Any = gym.make_vec("bandit_envs/TopK-v0", 2, instance={"law": "bernoulli", "mean": [0.1, 0.6]}, k=1).unwrapped
     with pytest.raises(ValueError, match="bounds must be one of"):
         ours.certify(np.arange(2), bounds="narrow")
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"defaults": [("budget", 3)]}, "Odd.defaults must be {keyword: value}"),
-        ({"defaults": {3: 4}}, "Odd.defaults must be {keyword: value}"),
-        ({"metric_types": ["regret"]}, "Odd.metric_types must be {metric: NumPy type}, got"),
-        ({"metric_types": 3}, "Odd.metric_types must be {metric: NumPy type}, got 3"),
-        ({"metric_types": {"regret": "number"}}, r"Odd.metric_types\['regret'\] must be a NumPy type of numbers"),
-        ({"metric_types": {"regret": None}}, r"Odd.metric_types\['regret'\] must be a NumPy type of numbers"),
-        ({"metric_types": {"regret": str}}, r"Odd.metric_types\['regret'\] must be a NumPy type of numbers"),
-    ],
-)
-def test_what_a_class_declares_is_checked(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        odd(**changes)
-
-
-def test_the_cause_of_an_error_is_kept() -> None:
-    odd(margin=lambda self, m: {}["mean"])
-    with pytest.raises(ValueError, match="margin of the problem 'Odd' fails: KeyError: 'mean'") as caught:
-        gym.make("bandit_envs/Odd-v0")
-    assert isinstance(caught.value.__cause__, KeyError)
 
 
 def test_our_own_problems_are_asked_no_more_than_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -503,57 +394,11 @@ def test_a_problem_of_another_version_has_one_environment() -> None:
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"problem": "Treshold"}, "unknown problem 'Treshold'; did you mean 'Threshold'"),
-        ({"problem": None}, "unknown problem None"),
-        ({"problem": ["TopK"]}, "unknown problem"),
-        ({"parameters": {"threshold": "x"}}, "threshold must be a number"),
-        ({"parameters": {"k": 2}}, "Threshold takes the parameters threshold, tolerance, got 'k'"),
-        ({"parameters": 5}, "parameters must be a dict"),
-        ({"parameters": {"threshold": 1.5}}, r"threshold must lie in the support \[0.0, 1.0\]"),
-        ({"problem": "Feasible"}, "Feasible needs A and b"),
-        ({"problem": "TopK", "parameters": {"k": 5}}, r"k must be an integer in \[1, 4\], got 5"),
-        ({"K": 1}, r"K must be an integer in \[2, .*got 1"),
-        ({"K": 2.5}, "K must be an integer.*got 2.5"),
-        ({"D": 0}, "D must be an integer.*got 0"),
-        ({"D": 2}, "Threshold needs scalar arms, got arms of 2 dimensions"),
-        ({"budget": 0}, "budget must be an integer.*got 0"),
-        ({"budget": 10**400}, "budget must be an integer.*got 1000"),
-        ({"delta": 1.0}, "delta must be a number.*got 1.0"),
-        ({"max_pulls": "9"}, "max_pulls must be an integer.*got '9'"),
-        ({"pull_cost": -1}, "pull_cost must be a number.*got -1"),
-        ({"support": (1, 0)}, r"support must be a pair of numbers .*, the lower one first, got \(1, 0\)"),
-        ({"support": 3}, "support must be a pair"),
-        ({"sigma": 0}, "sigma must be a number.*got 0"),
-        ({"sigma": [1]}, r"sigma must be a number.*got \[1\]"),
-        ({"law": 3}, "law must be the name of a family of laws, got 3"),
-        ({"actions": "both"}, "actions must be one of"),
-        ({"observation": None}, "observation must be one of"),
-        ({"pull": "coordinate"}, "pull='coordinate' needs arms of 2 dimensions or more"),
-    ],
-)
-def test_a_task_is_checked_where_it_enters(change: dict[str, Any], said: str) -> None:
-    right: dict[str, Any] = {"problem": "Threshold", "parameters": {}, "K": 5}
-    Task(**right)
-    with pytest.raises(ValueError, match=said):
-        Task(**right | change)
-    if "problem" not in change:
-        with pytest.raises(ValueError, match=said):
-            Task(**right).replace(**change)
-
-
 def test_a_task_fills_in_the_parameters_that_are_left_out() -> None:
     task = Task("Threshold", {"threshold": np.float64(0.25)}, K=np.int64(5), budget=np.int64(7), sigma=1)  # type: ignore[arg-type]
     assert task.parameters == {"threshold": 0.25, "tolerance": 0.0}
     assert [type(x) for x in (task.K, task.budget, task.sigma)] == [int, int, float]
     assert Task.from_json(task.to_json()) == task
-    for text, said in (("[]", "a task in JSON form is an object"), ("5", "a task in JSON form"), ("{", "Expecting")):
-        with pytest.raises(ValueError, match=said):
-            Task.from_json(text)
-    with pytest.raises(ValueError, match="has no 'colour': it may come from a newer version"):
-        Task.from_json('{"problem": "Threshold", "parameters": {}, "K": 3, "colour": 1}')
 
 
 # --- instances --------------------------------------------------------------------------------------------------------
@@ -570,10 +415,6 @@ def arms_alone(n: int = 3) -> Arms:
 
 def form(law: str = "gaussian") -> dict[str, Any]:
     return {"law": law, "mean": [0.1, 0.9]}
-
-
-def nothing() -> int:
-    return 5
 
 
 def test_instances_of_ones_own(registered: None) -> None:
@@ -605,68 +446,12 @@ def test_instances_of_ones_own(registered: None) -> None:
     assert gym.make(gym.envs.registration.EnvSpec.from_json(spec.to_json())).unwrapped.task.K == 3
 
 
-def test_instances_that_are_none(registered: None) -> None:
-    register_instance("steps", steps)
-    for instance, said in (
-        ("stepps", "unknown instance 'stepps'; did you mean 'steps'"),
-        ("steps(m=3)", "instance 'steps': got an unexpected keyword argument 'm'; it takes"),
-        (
-            "sampler(law='gaussian', sd=3)",
-            "unexpected keyword argument 'sd'; it takes law, arms, mean, dimensions, spread",
-        ),
-        ({"steps": 3}, "'steps' must hold the parameters of the instance, got 3"),
-        ({"stepps": {}}, "unknown instance 'stepps'"),
-        (f"{HERE}:stepps", f"'{HERE}:stepps' cannot be imported"),
-        (f"{HERE}:HERE", f"the instance '{HERE}:HERE' must be a function that makes one, got '{HERE}'"),
-        (nothing, "instance 'nothing' must be an Instance, a Sampler, Arms or a dict, got 5"),
-        (f"{HERE}:nothing", "must be an Instance, a Sampler, Arms or a dict, got 5"),
-        (lambda n: steps(n), "instance '<lambda>': missing a required argument: 'n'"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            gym.make("bandit_envs/Threshold-v0", instance=instance)
-    for name, factory, said in (
-        ("tao2019-1", steps, "the instance 'tao2019-1' comes with this package"),
-        ("two words", steps, "the name of the instance must be a word"),
-        ("mine", 5, "the instance 'mine' must be a function that makes one, got 5"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            register_instance(name, factory)  # type: ignore[arg-type]
-
-
-def selfish() -> Any:
-    """An instance that is made of itself, by way of an environment."""
-    return gym.make("bandit_envs/Threshold-v0", instance="selfish").unwrapped.instance
-
-
-def test_instances_whose_functions_go_wrong() -> None:
-    register_instance("selfish", selfish)
-    register_instance("hen", lambda: {"egg": {}})
-    register_instance("egg", lambda: {"hen": {}})
-    register_instance("growing", lambda n=1: {"growing": {"n": n + 1}})
+def test_instances_that_are_made_of_themselves_or_of_files_that_are_not_there() -> None:
     register_instance("down", lambda n=5: {"down": {"n": n - 1}} if n > 2 else Bernoulli(np.full(n, 0.3)))
-    register_instance("keyless", lambda: {}["mean"])
-    register_instance("leaving", lambda: sys.exit("enough"))
-    register_instance("refusing", lambda: Bernoulli([2.0, 0.5]))
     register_instance("absent", lambda: open("/no/such/file"))  # noqa: SIM115
-    for instance, said in (
-        ("selfish", "the instance 'selfish' is made of itself: selfish, which needs selfish"),
-        ("hen", "the instance 'hen' is made of itself: hen, which needs egg, which needs hen"),
-        ("growing", "the instance 'growing' is made of itself"),
-        ("keyless", "the instance 'keyless' fails: KeyError: 'mean'"),
-        ("leaving", "the instance 'leaving' fails: SystemExit: enough"),
-        ("refusing", "the instance 'refusing': .*2.0"),
-        ("builtins:dict", "instance 'builtins:dict' must be an Instance, a Sampler, Arms or a dict, got {}"),
-        ("builtins:str", "instance 'builtins:str' must be an Instance, a Sampler, Arms or a dict, got ''"),
-        ("builtins:iter", "the instance 'builtins:iter' fails: TypeError: iter expected"),
-        ("sys:exit", "the instance 'sys:exit' fails: SystemExit"),
-        ("math:pi", "the instance 'math:pi' must be a function that makes one, got 3.14"),
-    ):
-        with pytest.raises(ValueError, match=said) as caught:
-            gym.make("bandit_envs/Threshold-v0", instance=instance)
-        assert str(caught.value).count("the instance '") <= 1
     with pytest.raises(FileNotFoundError) as missing:
         gym.make("bandit_envs/Threshold-v0", instance="absent")
-    assert missing.value.__notes__ == ["It was raised by the instance 'absent'."]
+    assert "'absent'" in missing.value.__notes__[0]
     assert gym.make("bandit_envs/Threshold-v0", instance="down").unwrapped.task.K == 2
 
 
@@ -715,151 +500,25 @@ class Refusing(Gaussian):
         raise ValueError("too few")
 
 
-# --- installed packages -----------------------------------------------------------------------------------------------
+# --- installed packages: what an entry point may name; tests/package/test_stranger.py installs one -------------------
 
-PACKAGE = """
-import numpy as np
-from bandit_envs import Arms, Bernoulli, SetProblem, Tabulated
-
-print("imported")
-
-class Apart(SetProblem):
-    name, parameters = "Apart", {"epsilon": "How far from one half."}
-
-    def __init__(self, epsilon: float = 0.1) -> None:
-        self.epsilon = epsilon
-
-    def margin(self, means):
-        return np.abs(np.asarray(means) - 0.5) - self.epsilon
-
-class Ramp(Tabulated):
-    law = "ramp"
-
-    def __init__(self, top):
-        super().__init__(np.linspace(0, 1, 5) * np.asarray(top)[:, None])
-
-def three(low: float = 0.1):
-    '''Three arms.
-
-    More of them.
-    '''
-    return Bernoulli([low, 0.5, 0.9])
 
 class Versioned(Apart):
     name, version = "Versioned", 3
 
-NO_PROBLEM = 5
-"""
-POINTS = """
-[bandit_envs.problems]
-Apart = brought:Apart
-Other = brought:Apart
-Versioned = brought:Versioned
-Threshold = brought:Apart
-nothing = brought:NO_PROBLEM
-absent = brought:Absent
-broken = broken_package:Problem
-two words = brought:Apart
 
-[bandit_envs.laws]
-ramp = brought:Ramp
-broken = broken_package:Law
-
-[bandit_envs.instances]
-three = brought:three
-broken = broken_package:instance
-"""
-SESSION = """
-import gymnasium as gym, sys
-import bandit_envs
-from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS, Sampler, Task
-
-assert "brought" not in sys.modules
-assert [n for n in PROBLEMS if n not in ("Threshold", "AllGood", "TopK", "Feasible", "BestArm")] == [
-    "Apart", "Other", "Versioned", "nothing", "absent", "broken"], list(PROBLEMS)
-env = gym.make("bandit_envs/Apart-v0", epsilon=0.2, instance={"law": "ramp", "top": [0.5, 1.0, 2.0]}, budget=9)
-envs = gym.make_vec("bandit_envs/Apart-v0", 3, instance="three(low=0.25)", budget=9)
-env.reset(seed=0), envs.reset(seed=0)
-env.step(1)
-assert (env.unwrapped.task.problem, env.unwrapped.task.law, envs.unwrapped.task.K) == ("Apart", "ramp", 3)
-assert Task.from_json(env.unwrapped.task.to_json()) == env.unwrapped.task
-assert ENVIRONMENTS["Apart"].id == "bandit_envs/Apart-v0"
-assert INSTANCES["three"].source == "Three arms."
-assert PROBLEMS["Threshold"] is bandit_envs.Threshold
-
-def said(call, *parts):
-    try:
-        call()
-    except ValueError as error:
-        assert all(part in str(error) for part in parts), error
-    else:
-        raise AssertionError(parts)
-
-said(lambda: gym.make("bandit_envs/broken-v0"), "broken_package:Problem", "ZeroDivisionError")
-said(lambda: gym.make_vec("bandit_envs/nothing-v0", 2), "'nothing' must be a subclass of bandit_envs.Problem, got 5")
-said(lambda: gym.make("bandit_envs/absent-v0"), "brought:Absent")
-said(lambda: gym.make("bandit_envs/Other-v0"), "Apart.name must be the name of the problem, 'Other', got 'Apart'")
-said(lambda: gym.make("bandit_envs/Versioned-v0"), "Versioned.version must be 0")
-said(lambda: gym.make("bandit_envs/Threshold-v0", instance={"law": "broken"}), "broken_package:Law")
-said(lambda: gym.make("bandit_envs/Threshold-v0", instance="broken"), "broken_package:instance")
-said(lambda: Task("broken", {}, K=3), "broken_package:Problem")
-class Taken(bandit_envs.Gaussian):
-    law = "ramp"
-
-import brought
-bandit_envs.register_problem(brought.Apart)  # what the entry points name already
-bandit_envs.register_law(brought.Ramp)
-bandit_envs.register_instance("three", brought.three)
-own = type("Apart", (brought.Apart,), {"__module__": "elsewhere"})
-said(lambda: bandit_envs.register_problem(own), "the problem 'Apart' comes with an installed package (brought:Apart)")
-said(lambda: bandit_envs.register_law(Taken), "the law 'ramp' comes with an installed package (brought:Ramp)")
-said(lambda: bandit_envs.register_instance("three", lambda: None), "the instance 'three' comes with an installed")
-said(lambda: Sampler("poisson"), "law must be one of ['bernoulli', 'gaussian', 'uniform'], got 'poisson'")
-gym.make("bandit_envs/Threshold-v0").reset()
-"""
-
-
-def test_installed_packages_bring_problems_laws_and_instances(tmp_path: Path) -> None:
-    """In a fresh process, with a package that is right, and one that cannot be imported."""
-    (tmp_path / "brought.py").write_text(PACKAGE)
-    (tmp_path / "broken_package.py").write_text("1 / 0")
-    about = tmp_path / "brought-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(POINTS)
-    path = os.pathsep.join([str(Path(bandit_envs.__file__).parent.parent), str(tmp_path)])
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SESSION],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["imported"]
-
-
-def test_a_parameter_cannot_have_the_name_of_a_keyword_of_the_environment() -> None:
-    class Spent(SetProblem):
-        name, parameters = "Spent", {"budget": "It is the environment's."}
-
-        def __init__(self, budget: int = 3) -> None:
-            self.budget = budget
-
-        def margin(self, means: Any) -> Any:
-            return np.asarray(means) - 0.5
-
-    with pytest.raises(ValueError, match="'budget' is a keyword of every environment"):
-        bandit_envs.register_problem(Spent)
-
-
-def test_whole_numbers_need_no_limits() -> None:
-    assert integer("n", 10**30) == 10**30
-    assert integer("n", np.int8(-3), high=0) == -3
-    with pytest.raises(ValueError, match=r"n must be an integer in \(-inf, inf\), got 0.5"):
-        integer("n", 0.5)
-    with pytest.raises(ValueError, match=r"n must be an integer in \[1, inf\), got True"):
-        integer("n", True, 1)
+def test_what_entry_points_name_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {"Other": "Apart", "Versioned": "Versioned", "nothing": "HERE", "absent": "Absent", "Apart": "Apart"}
+    monkeypatch.setitem(vars(PROBLEMS), "installed", {name: f"{HERE}:{one}" for name, one in points.items()})
+    assert PROBLEMS["Apart"] is Apart
+    assert register_problem(Apart) is Apart  # what the entry point names already
+    for name, words in {"Other": ["'Other'", "'Apart'"], "Versioned": ["version", 0], "nothing": ["'nothing'"]}.items():
+        with refused(*words):
+            PROBLEMS.find(name)
+    with refused(f"{HERE}:Absent"):
+        PROBLEMS.find("absent")
+    with refused("'Apart'", f"{HERE}:Apart"):
+        register_problem(type("Apart", (Apart,), {"__module__": "elsewhere"}))
 
 
 # --- what a problem tells compiled code ------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandit_envs import AllGood, BestArm, Feasible, Problem, Task, Threshold, TopK
+from bandit_envs import AllGood, BestArm, Feasible, Problem, Threshold, TopK
 from bandit_envs.evidence.boundaries import RHO_AT
 from bandit_envs.lookup import find
 from bandit_envs.problems import PROBLEMS
@@ -141,12 +141,6 @@ def test_slack_allows_arms_a_little_worse() -> None:
     assert not verdict(share, arms(0, 1, 2, 3), means)["correct"]
 
 
-def test_multiplicative_needs_a_positive_best_mean() -> None:
-    for means in ([-1.0, -2.0], [0.0, -1.0]):
-        with pytest.raises(ValueError, match=f"best mean > 0, got {means[0]:g}"):
-            AllGood(0.1, multiplicative=True).truth(means)
-
-
 # means 1, 2, 4, 8; k = 2: best 4 + 8 = 12, worst 1 + 2 = 3
 @pytest.mark.parametrize(
     ("answer", "regret", "normalised", "misidentified", "low"),
@@ -196,19 +190,6 @@ def test_top_k_the_best_k_have_no_regret_in_whatever_order_they_are_summed() -> 
         m = np.array(means)[order]
         found = verdict(TopK(3), TopK(3).plug_in(m), m)
         assert (found["aggregate_regret"], found["correct"], found["score"]) == (0, True, 1)
-
-
-@pytest.mark.parametrize("answer", [arms(0), arms(0, 1, 2), arms()])
-def test_top_k_refuses_answers_of_another_size(answer: Any) -> None:
-    with pytest.raises(ValueError, match=f"k = 2 arms, got {sum(answer)}"):
-        TopK(2).score(answer, MEANS)
-
-
-@pytest.mark.parametrize("problem", [Threshold(), AllGood(), TopK(2), Feasible([[1]], [0.5])])
-@pytest.mark.parametrize("answer", [[True, True], [True] * 5, True, [[True, True]]])
-def test_answers_that_are_no_mask_of_the_arms_are_refused(problem: Problem, answer: Any) -> None:
-    with pytest.raises(ValueError, match=r"mask of 4 arms, got shape"):
-        problem.score(answer, MEANS)
 
 
 # --- batches and reductions -------------------------------------------------------------------------------------------
@@ -344,17 +325,6 @@ def test_the_answer_changes_no_sooner_than_a_mean_moves_by_its_distance(problem:
 # --- what a problem tells of itself -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", PROBLEMS.values(), ids=list(PROBLEMS))
-def test_a_problem_declares_itself(kind: type[Problem]) -> None:
-    signature = inspect.signature(kind).parameters
-    assert list(kind.parameters) == list(signature)
-    for text in (*kind.parameters.values(), f"{kind.asks}."):
-        assert re.fullmatch(r"\w.*\.", text), text
-    assert kind.metric_names == tuple(kind.metric_types)
-    assert (kind.source, kind.version, kind.defaults["budget"]) != ("", 0, 0)
-    assert (kind.family or kind.name) in PROBLEMS
-
-
 @pytest.mark.parametrize(("problem", "shape"), ALL)
 def test_what_it_declares_is_so(problem: Problem, shape: tuple[int, ...]) -> None:
     means = np.random.default_rng(5).random((50, *shape))
@@ -400,8 +370,6 @@ def test_defaults(kind: Any) -> None:
     assert problem.certifier(3, D, rho=1e-3).numbers[RHO_AT] == 1e-3
     told = problem.certifier(3, D, law="gaussian", sigma=1.0, dependent=False)
     np.testing.assert_array_equal(problem.certifier(3, D).numbers, told.numbers)
-    with pytest.raises(ValueError, match="rho must be"):
-        problem.certifier(3, D, rho=0.0)
 
 
 def test_whose_score_is_the_share_of_arms_that_are_classified_correctly() -> None:
@@ -499,9 +467,6 @@ def test_instances_of_chen_et_al() -> None:
                 "BestArm": {"shuffle_arms": True},
             }
     assert find("chen2017-two-group").arms.means[[99, 100]].tolist() == [0.7, 0.3]
-    for wrong in ("K=0", "K=1000", "n=1", "K=2.5"):
-        with pytest.raises(ValueError, match="must be an integer in"):
-            find(f"chen2017-uniform({wrong})")
 
 
 def test_instances_of_kalyanakrishnan_and_stone() -> None:
@@ -518,8 +483,6 @@ def test_instances_of_kalyanakrishnan_and_stone() -> None:
     assert (many.min() >= 0) & (many.max() < 1)
     assert abs(many.mean() - 0.5) < 5 * (12 * len(many)) ** -0.5
     assert abs(many.var() - 1 / 12) < 5 * (180 * len(many)) ** -0.5  # the variance of (u - 1/2)^2 is 1 / 180
-    with pytest.raises(ValueError, match="a seed is an integer >= 0, got -1"):
-        find("kalyanakrishnan2010(seed=-1)")
 
 
 def test_hardness_by_hand() -> None:
@@ -570,13 +533,6 @@ def test_bound_of_fareast_by_hand() -> None:
         2_000_000,
     ]
     assert line[200] - line[20] > 1_800_000
-    for wrong in (AllGood(0.25, multiplicative=True), AllGood(0.25, slack=0.1)):
-        with pytest.raises(ValueError, match=r"Theorem 4.2 is about the additive form without slack, got AllGood"):
-            wrong.fareast_bound(means, 0.1)
-    with pytest.raises(ValueError, match=r"delta must be a number in \(0, 0.125\), got 0.125"):
-        problem.fareast_bound(means, 0.125)
-    with pytest.raises(ValueError, match="c3 must be a number in"):
-        problem.fareast_bound(means, 0.1, c3=0)
 
 
 # --- forms and bad input ----------------------------------------------------------------------------------------------
@@ -590,46 +546,3 @@ def test_settings_are_the_problem(problem: Problem, shape: tuple[int, ...]) -> N
     assert again != Threshold(0.123)
     means = np.random.default_rng(0).random(shape)
     assert (again.margin(means) == problem.margin(means)).all()
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: Threshold(np.nan), r"threshold must be a number in \(-inf, inf\), got nan"),
-        (lambda: Threshold("0.5"), "threshold must be a number.*got '0.5'"),  # type: ignore[arg-type]
-        (lambda: Threshold(10**400), "threshold must be a number.*got 1000"),
-        (lambda: Threshold(True), "threshold must be a number.*got True"),
-        (lambda: Threshold(0.5, -0.1), r"tolerance must be a number in \[0, inf\), got -0.1"),
-        (lambda: Threshold(0.5, np.inf), "tolerance must be a number.*got inf"),
-        (lambda: Threshold(None), "threshold must be a number.*got None"),  # type: ignore[arg-type]
-        (lambda: AllGood(0), r"epsilon must be a number in \(0, inf\), got 0"),
-        (lambda: AllGood(1.0, True), r"epsilon must be a number in \(0, 1\), got 1.0"),
-        (lambda: AllGood(0.1, "yes"), "multiplicative must be True or False, got 'yes'"),  # type: ignore[arg-type]
-        (lambda: AllGood(0.1, slack=-1), "slack must be a number.*got -1"),
-        (lambda: TopK(0), "k must be an integer in .*got 0"),
-        (lambda: TopK(2.0), "k must be an integer in .*got 2.0"),  # type: ignore[arg-type]
-        (lambda: TopK(True), "k must be an integer in .*got True"),
-        (lambda: TopK(2, -0.5), r"epsilon must be a number in \[0, inf\), got -0.5"),
-        (lambda: TopK(2, 0, "best"), r"criterion must be one of \['aggregate', 'each', 'exact'\], got 'best'"),
-        (lambda: TopK(2, 0, ["each"]), "criterion must be one of"),  # type: ignore[arg-type]
-        (lambda: Task("TopK", {"k": 4}, K=4), r"k must be an integer in \[1, 3\], got 4"),
-        (lambda: Task("TopK", {"k": 2}, K=4, D=2), "TopK needs scalar arms, got arms of 2 dimensions"),
-        (
-            lambda: Task("Feasible", {"A": [[1, 0]], "b": [1]}, K=4),
-            "A has 2 columns, so Feasible needs arms of 2 dimensions, got 1",
-        ),
-        (lambda: Feasible([[0, 0]], [1]), "must not be zero"),
-        (lambda: Feasible([[1, 0]], [1, 2]), "one value per row"),
-        (lambda: Feasible([[np.inf, 0]], [1]), "finite"),
-        (lambda: Feasible([[1, 0], [1]], [1, 2]), "A must be numbers of one rectangular shape"),
-        (lambda: Feasible("A", [1]), "A must be numbers.*got 'A'"),
-        (lambda: Feasible([[1, 0]], None), "b must"),
-        (lambda: Feasible([[1], [-1]], [0, -1]), "positive volume"),
-        (lambda: Feasible([[1]], [10**400]), "b must be numbers"),
-        (lambda: Feasible([[1]], [1], -1), r"tolerance must be a number in \[0, inf\), got -1"),
-        (lambda: Feasible([[1]], [1], 0, 1), "normalise must be True or False, got 1"),  # type: ignore[arg-type]
-    ],
-)
-def test_bad_parameters_are_refused(make: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        make()

@@ -2,7 +2,6 @@
 
 import heapq
 import math
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -338,72 +337,3 @@ def test_variable_confidence_holds_for_fair_coins() -> None:
 
 def test_limit_of_failures_has_teeth() -> None:
     assert failures(A / 16, B / 16) > FAILURES_LIMIT
-
-
-# What is refused ------------------------------------------------------------------------------------------------------
-
-
-OF_P: list[Callable[..., object]] = [phi, optimal_allocation, optimal_error, optimal_error_integer]
-OF_LAMBDA: list[Callable[..., object]] = [lambda_level, lambda_allocation, regret_bound]
-
-
-@pytest.mark.parametrize("f", [hardness, *OF_P, *OF_LAMBDA])
-@pytest.mark.parametrize(
-    ("gaps", "said"),
-    [
-        ([], "shape (0,)"),
-        (0.1, "shape ()"),
-        ([[0.1]], "shape (1, 1)"),
-        ([0.1, -0.2], "hold -0.2"),
-        ([math.nan], "hold nan"),
-        ([0.1, math.inf], "hold inf"),
-    ],
-)
-def test_gaps_are_refused(f: Callable[..., object], gaps: npt.ArrayLike, said: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
-        f(gaps, *([] if f is hardness else [1000]))
-
-
-@pytest.mark.parametrize("f", OF_P)
-def test_budget_and_exponent_are_refused(f: Callable[..., object]) -> None:
-    for budget in (-1, math.nan, math.inf):
-        with pytest.raises(ValueError, match=f"budget={budget} must be finite and >= 0"):
-            f([0.1], budget)
-    for c in (0, -1, math.nan, math.inf):
-        with pytest.raises(ValueError, match=f"c={c} must be positive"):
-            f([0.1], 10, c)
-
-
-def test_a_part_of_a_pull_is_refused() -> None:
-    with pytest.raises(ValueError, match="budget=10.5 must be a whole number"):
-        optimal_error_integer([0.1], 10.5)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("f", OF_LAMBDA)
-def test_ranges_of_the_bound(f: Callable[..., object]) -> None:
-    f([0.1, 0.2], 80)
-    for budget in (79.9, math.inf, math.nan):
-        with pytest.raises(ValueError, match=f"budget={budget} must be .* K = 80$"):
-            f([0.1, 0.2], budget)
-    with pytest.raises(ValueError, match=r"budget=161 must be .* K = 162$"):
-        f([0.1, 0.2], 161, 0.5)
-    with pytest.raises(ValueError, match="gaps hold 1.5: at most 1"):
-        f([0.1, 1.5], 1000)
-    for alpha in (0, -1, math.nan, math.inf):
-        with pytest.raises(ValueError, match=f"alpha={alpha} must be"):
-            f([0.1], 1000, alpha)
-
-
-def test_range_of_alpha_in_theorem_1() -> None:
-    regret_bound([0.1], 40, 8)
-    lambda_level([0.1], 40, 8.1)
-    with pytest.raises(ValueError, match=r"alpha=8.1 must be in \(0, 8\]"):
-        regret_bound([0.1], 40, 8.1)
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "said"), [(0, 1, "a=0"), (1, -1, "b=-1"), (math.nan, 1, "a=nan"), (1, math.inf, "b=inf")]
-)
-def test_variable_confidence_refuses(a: float, b: float, said: str) -> None:
-    with pytest.raises(ValueError, match=f"{said} must be positive"):
-        variable_confidence(a, b)

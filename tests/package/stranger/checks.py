@@ -20,7 +20,7 @@ SETTINGS: list[dict[str, Any]] = [{}, PYRAMIDS, {"instance": "pyramids(arms=4)",
 
 def rows(who: Any, env_id: str = FAR_GOOD, **arguments: Any) -> Any:
     """The rows of an evaluation, without labels."""
-    result = agents.evaluate(who, env_id, **{"episodes": 20, "env_kwargs": PYRAMIDS, "progress": False} | arguments)
+    result = agents.evaluate(who, env_id, **{"episodes": 5, "env_kwargs": PYRAMIDS, "progress": False} | arguments)
     return result.episodes.drop(columns="agent")
 
 
@@ -42,7 +42,7 @@ def environments() -> None:
             native = gym.make_vec(FAR_GOOD, num_envs=3, **kwargs)
             sync = SyncVectorEnv([lambda kwargs=kwargs: gym.make(FAR_GOOD, **kwargs)] * 3)
             assert same(native.reset(seed=7)[0], sync.reset(seed=7)[0])
-            arms = np.random.default_rng(0).integers(0, native.unwrapped.task.K, (250, 3))
+            arms = np.random.default_rng(0).integers(0, native.unwrapped.task.K, (130, 3))
             for t, action in enumerate(arms):
                 seen, told = native.step(action), sync.step(action)
                 assert all(same(a, b) for a, b in zip(seen[:4], told[:4], strict=True)), (settings, t)
@@ -130,7 +130,7 @@ def decisions() -> None:
             assert rows(form, **arguments).equals(wanted)
         assert rows(NearestFirst, **arguments).equals(rows("nearest-first", **arguments))
         assert rows(BothSides, **arguments).equals(rows("both-sides", **arguments))
-    for e in range(5):
+    for e in range(2):
         observation, _ = env.reset(seed=2, options={"episode": e})
         agent, state, over = agents.make("both-sides", env), None, False
         slow = twin(8, 0.5, 0.1)
@@ -144,7 +144,7 @@ def decisions() -> None:
 
     assert agents.evaluate(solvers, FAR_GOOD, episodes=5, env_kwargs=PYRAMIDS, progress=False).agents == solvers
     some, kwargs = ["uniform", "both-sides", "apt", "nearest-first(power=1)"], PYRAMIDS | {"budget": 400}
-    result = agents.evaluate(some, FAR_GOOD, episodes=1000, env_kwargs=kwargs, progress=False)
+    result = agents.evaluate(some, FAR_GOOD, episodes=400, env_kwargs=kwargs, progress=False)
     for better in some[1:]:
         assert result.compare(better, "uniform", "score").low > 0, better
     assert result.compare("nearest-first(power=1)", "apt", "score").low > 0
@@ -154,11 +154,11 @@ def training() -> None:
     """A network learns on the problem."""
     kwargs = {"instance": "sampler(arms=5)", "budget": 40}
     trained = agents.train(
-        "ppo", FAR_GOOD, steps=2048, num_envs=16, held_out=20, checkpoints=1, env_kwargs=kwargs, progress=False
+        "ppo", FAR_GOOD, steps=512, num_envs=16, held_out=20, checkpoints=1, env_kwargs=kwargs, progress=False
     )
     assert trained.card["env_id"] == FAR_GOOD
     assert {"ppo", "uniform"} <= set(trained.card["result"]["agents"])
-    assert len(rows(trained, env_kwargs=kwargs)) == 20
+    assert len(rows(trained, env_kwargs=kwargs)) == 5
 
 
 def kernels() -> None:
