@@ -21,7 +21,7 @@ from scipy import special
 
 from bandit_envs import BestArm, Feasible, Threshold
 
-RUNS, LOOKS, TOGETHER = 240, 12_000, 40  # courses, times at which each is looked at, courses at a time
+RUNS, LOOKS, TOGETHER = 240, 4000, 40  # courses, times at which each is looked at, courses at a time
 DELTA, RHO = 0.1, 3000.0
 CLOSE = 1e-7  # how far an arm is from the threshold, in units of sigma
 TOO_SMALL = 1.5
@@ -53,51 +53,52 @@ def courses(generator: Any, rho: float | None, D: int) -> tuple[Any, Any, Any]:
     return pulls, mean, -shift * pulls * far - shift**2 * pulls / 2 - special.logsumexp(each, axis=0)
 
 
-def wrong(problem: Any, K: int, delta: float, rho: float | None, d: int = 1, D: int = 1) -> tuple[float, float]:
+def wrong(problem: Any, K: int, rho: float | None, d: int = 1, D: int = 1) -> list[tuple[float, float]]:
     """The probability that one of K arms is ever certified wrongly, each pulled until it is certified; its error.
+
+    At `DELTA`, and at a delta that is `TOO_SMALL` times as large.
 
     With one number for each sample, d = 1, which is every coordinate of it, an arm is put into the answer, else left
     out.
     """
-    generator, found = np.random.default_rng(7), []
+    generator, deltas = np.random.default_rng(7), (DELTA, TOO_SMALL * DELTA)
+    found: tuple[list[Any], ...] = tuple([] for _ in deltas)
     certifier, inside = problem.certifier(K, D, rho=rho, dependent=d < D), int(d == 1)
     for _ in range(RUNS // TOGETHER):
         pulls, mean, ratio = courses(generator, rho, d)
-        rows = ratio.size
-        T, m = np.full((rows, K), 10**12), np.full((rows, K, D), 5.0)  # of the other arms nothing is in doubt
-        T[:, 0], m[:, 0] = np.tile(pulls, TOGETHER), mean.reshape(rows, d)
+        size = ratio.size
+        T, m = np.full((size, K), 10**12), np.full((size, K, D), 5.0)  # of the other arms nothing is in doubt
+        T[:, 0], m[:, 0] = np.tile(pulls, TOGETHER), mean.reshape(size, d)
         m = m[..., 0].copy() if D == 1 else m
-        value = certifier.ways(T, m, np.ones(m.shape), np.full((rows, K), inside, np.int8))[:, 0].reshape(ratio.shape)
-        certified = (value >= math.log(1 / delta)) & ((mean[..., 0] > 0) | (d > 1))
-        first = certified.argmax(axis=1)
-        found.append(np.where(certified.any(axis=1), np.exp(ratio[np.arange(TOGETHER), first]), 0.0))
-    one = np.concatenate(found)
-    return 1 - (1 - float(one.mean())) ** K, K * float(one.std()) / math.sqrt(RUNS)
+        value = certifier.ways(T, m, np.ones(m.shape), np.full((size, K), inside, np.int8))[:, 0].reshape(ratio.shape)
+        for delta, rows in zip(deltas, found, strict=True):
+            certified = (value >= math.log(1 / delta)) & ((mean[..., 0] > 0) | (d > 1))
+            first = certified.argmax(axis=1)
+            rows.append(np.where(certified.any(axis=1), np.exp(ratio[np.arange(TOGETHER), first]), 0.0))
+    each = [np.concatenate(rows) for rows in found]
+    return [(1 - (1 - float(one.mean())) ** K, K * float(one.std()) / math.sqrt(RUNS)) for one in each]
 
 
 @pytest.mark.parametrize(
     ("problem", "K", "d", "D"),
     [
-        (Threshold(0.0), 1, 1, 1),
         (Threshold(0.0), 3, 1, 1),
         (Feasible([[-0.6, 0.0, -0.8]], [0.0]), 2, 1, 3),  # coordinates that are one and the same
         (Feasible([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1e-12] * 4), 2, 2, 2),
-        (Feasible([*np.eye(3), *-np.eye(3)], [1e-12] * 6), 2, 3, 3),
     ],
-    ids=["1 arm", "3 arms", "dependent", "2 dimensions", "3 dimensions"],
+    ids=["3 arms", "dependent", "2 dimensions"],
 )
 def test_delta_is_all_but_spent(problem: Any, K: int, d: int, D: int) -> None:
-    """Rates of .09 at delta = .1, standard errors below .0012: a limit at delta is broken by chance once in 10^15."""
-    p, error = wrong(problem, K, DELTA, RHO, d, D)
-    assert error < 0.0012
-    assert 0.87 * DELTA < p <= DELTA
-    p, error = wrong(problem, K, TOO_SMALL * DELTA, RHO, d, D)
-    assert p > DELTA + 10 * error
+    """Rates of .085 at delta = .1, standard errors below .0014: a limit at delta is broken by chance once in 10^12."""
+    (p, error), (larger, spread) = wrong(problem, K, RHO, d, D)
+    assert error < 0.0014
+    assert 0.83 * DELTA < p <= DELTA
+    assert larger > DELTA + 10 * spread
 
 
 def test_the_mixture_of_all_scales_leaves_half_of_delta() -> None:
     """One term of its sum is taken: a rate of .045 at delta = .1, which a wrong weight or constant would raise."""
-    p, error = wrong(Threshold(0.0), 3, DELTA, None)
+    p, error = wrong(Threshold(0.0), 3, None)[0]
     assert abs(p - 0.0453) < 5 * error < 0.005
 
 

@@ -102,9 +102,14 @@ def check(name: str, where: str, criterion: str, delta: float, episodes: int, mo
 
 @pytest.mark.parametrize("name", STOPPING)
 def test_errors_are_at_most_delta(name: str) -> None:
-    for where in INSTANCES:
-        for criterion in CRITERIA:
-            check(name, where, criterion, 0.3, 60, 2000)
+    """Each criterion where it is the one that matters. Of 60 answers at most 36 are wrong."""
+    matters = {
+        "two close arms": "exact",
+        "one worse arm among good ones": "each",
+        "one better arm among equals": "aggregate",
+    }
+    for where, criterion in matters.items():
+        check(name, where, criterion, 0.3, 60, 600)
 
 
 @pytest.mark.slow
@@ -126,9 +131,9 @@ def test_errors_are_at_most_delta_in_2000_runs(name: str, where: str, criterion:
     ],
 )
 def test_limits_have_teeth(name: str, where: str, criterion: str) -> None:
-    wrong = errors(name, where, criterion, 0.1, 400)
+    wrong = errors(name, where, criterion, 0.1, 200)
     assert wrong is not None
-    assert wrong > stats.binom.isf(1e-6, 400, 0.1)
+    assert wrong > stats.binom.isf(1e-6, 200, 0.1)
 
 
 # --- all good arms ---------------------------------------------------------------------------------------------------
@@ -153,24 +158,16 @@ def check_all_good(name: str, form: str, delta: float, episodes: int, most: int)
 
 def test_who_stops_on_all_good() -> None:
     """LUCB does on other problems; here it is an oracle that runs on."""
-    assert set(ALL_GOOD) == {
-        "st2",
-        "two-step",
-        "fareast",
-        "east",
-        "uniform-elimination",
-        "lucb",
-        "evidence",
-        "track-and-stop",
-    }
+    wanted = {"st2", "two-step", "fareast", "east", "uniform-elimination", "lucb", "evidence", "track-and-stop"}
+    assert set(ALL_GOOD) == wanted
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", [name for name in ALL_GOOD if name != "lucb"])
 def test_errors_on_all_good_are_at_most_delta(name: str, form: str) -> None:
-    wrong, stopped = check_all_good(name, form, 0.3, 100, 200_000)
-    assert wrong <= stats.binom.isf(1e-6, 100, 0.3)
-    assert stopped == 100
+    wrong, stopped = check_all_good(name, form, 0.3, 60, 200_000)
+    assert wrong <= stats.binom.isf(1e-6, 60, 0.3)
+    assert stopped == 60
 
 
 @pytest.mark.slow
