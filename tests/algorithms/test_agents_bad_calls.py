@@ -154,7 +154,12 @@ test_parameters = table(
         },
         "an oracle that fails": (evaluate(own(oracles={"H": lost})), "'H'", "'odd'", "KeyError"),
         **{
-            f"{method} takes too little": (evaluate(own(**{method: lambda self, o: None})), "odd", method, "observation")
+            f"{method} takes too little": (
+                evaluate(own(**{method: lambda self, o: None})),
+                "odd",
+                method,
+                "observation",
+            )
             for method in ("recommend", "choose")
         },
         "remember takes too little": (evaluate(own(remember=lambda self: None)), "odd", "remember", "observation"),
@@ -184,7 +189,10 @@ test_register = table(
         "an abstract class": (register("mine", agents.Agent), "'mine'", "choose"),
         "an abstract policy": (register("mine", agents.IndexPolicy), "'mine'", "index"),
         "a policy that is abstract again": (register("mine", Half), "'mine'", "index"),
-        **{f"no place, {odd}": (register("mine", odd), "'module:name'", f"'{odd}'") for odd in ("here", ":", "a:", ":A")},
+        **{
+            f"no place, {odd}": (register("mine", odd), "'module:name'", f"'{odd}'")
+            for odd in ("here", ":", "a:", ":A")
+        },
     }
 )
 

@@ -123,7 +123,10 @@ test_settings = table(
             ],
             *[(("Threshold", {"delta": bad}), "delta", 0, 1) for bad in (0, 1, np.nan, "0.1", True, HUGE, [0.1], 1j)],
             *[(("Threshold", {"max_pulls": bad}), "max_pulls", 1, 1099511627775) for bad in (0, 1.5, "9")],
-            *[(("Threshold", {"pull_cost": bad}), "pull_cost", 0, "1e+100") for bad in (-0.1, 1e308, np.inf, None, "0")],
+            *[
+                (("Threshold", {"pull_cost": bad}), "pull_cost", 0, "1e+100")
+                for bad in (-0.1, 1e308, np.inf, None, "0")
+            ],
             *[(("Threshold", {"shuffle_arms": bad}), "shuffle_arms", True, False) for bad in (1, "yes")],
             (("Threshold", {"reward": "f1"}), "reward", "'score'", "'correct'", "'gain'", "'f1'"),
             (("Threshold", {"actions": None}), "actions", "'arm'", "'full'", None),
@@ -231,7 +234,14 @@ def rejected(given: tuple[Any, ...]) -> None:
 
 RAGGED = [0, [1]]
 ARMS: list[tuple[Any, ...]] = [  # for a single arm: none is an integer of shape () in 0 .. 3
-    *[(-1, 2, 3, -1), (4, 4), (1.0, "float64", "1.0"), (np.float32(1), "float32"), ("1", "'1'"), (None, "object", None)],
+    *[
+        (-1, 2, 3, -1),
+        (4, 4),
+        (1.0, "float64", "1.0"),
+        (np.float32(1), "float32"),
+        ("1", "'1'"),
+        (None, "object", None),
+    ],
     *[(True, "bool"), ([1], "()", "(1,)"), ([], "()"), (RAGGED, "()"), ({}, "empty"), (1j, "complex128")],
     *[(2**70, "arm"), (HUGE, "arm"), (np.uint64(2**64 - 1), "integers"), (object(), "integers")],
 ]
@@ -286,7 +296,14 @@ test_full_actions = table(
                     (np.full(3, 2**63, np.uint64), 2**63, 2**63),
                 ]
             ],
-            (({"arm": np.array([0, 3]), "times": np.ones(2, int), "answer": np.array([[0] * 3, [0, 1, 2]])}, "full", 2), 2),
+            (
+                (
+                    {"arm": np.array([0, 3]), "times": np.ones(2, int), "answer": np.array([[0] * 3, [0, 1, 2]])},
+                    "full",
+                    2,
+                ),
+                2,
+            ),
             *[
                 ((action, "full", slots), "arm", "times", "answer")
                 for action in (0, None, {}, {"arm": 0, "times": 1}, {"arms": 0, "times": 1}, RAGGED)
@@ -702,16 +719,21 @@ test_observations_that_no_environment_gives = table(
         [
             *[
                 (({"pulls": bad}, 0), "pulls", "integer")
-                for bad in ([2.0, 1.0, 0.0], "210", [True] * 3, None, [[2, 1], [0]], np.array([2.0, 1, 0]), [2, HUGE, 0])
+                for bad in (
+                    [2.0, 1.0, 0.0],
+                    "210",
+                    [True] * 3,
+                    None,
+                    [[2, 1], [0]],
+                    np.array([2.0, 1, 0]),
+                    [2, HUGE, 0],
+                )
             ],
             (({"pulls": [2, -1, 0]}, 0), "pulls", 0, -1),
             (({"pulls": [2, 1]}, 0), "pulls", 3, "(1, 2)"),
             (({"pulls": 3}, 0), 3, "arms"),
             *[(({"mean": bad}, 0), "mean", "numbers") for bad in ("x", None, [0.5, None, 0], {}, [[1], [1, 2]])],
-            *[
-                (({"mean": [bad, 1.0, 0.0]}, 0), "mean", "support", 0, 1, bad)
-                for bad in (7.0, -0.1, math.nan)
-            ],
+            *[(({"mean": [bad, 1.0, 0.0]}, 0), "mean", "support", 0, 1, bad) for bad in (7.0, -0.1, math.nan)],
             (({"mean": [0.5, 1.0]}, 0), "mean", "(1, 3)", "(1, 2)"),
             (({"total": [0.5]}, 0), "total", "shape"),
             (({"variance": [1, 2, 3, 4]}, 0), "variance", "shape"),
@@ -795,7 +817,11 @@ def test_numbers_are_real_numbers(value: Any) -> None:
     ("error", "raised"),
     [
         *[(TimeoutError("too late"), TimeoutError), (FileNotFoundError("gone"), FileNotFoundError)],
-        *[(IndexError("index 9"), ValueError), (RuntimeError("shapes"), ValueError), (MemoryError("full"), MemoryError)],
+        *[
+            (IndexError("index 9"), ValueError),
+            (RuntimeError("shapes"), ValueError),
+            (MemoryError("full"), MemoryError),
+        ],
     ],
 )
 def test_only_errors_that_numbers_bring_about_are_laid_to_them(

@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from scipy import stats
 from twins_all_good import follow, play
 from twins_certified import Game, best_arm_proportions, evidence, top_two, track_and_stop
 from twins_top_k import drawer
@@ -17,8 +16,7 @@ import agents
 from agents.certified.policy import held
 from agents.certified.proportions import best_arm_proportions as kernel_proportions
 from agents.certified.ways import LOCAL, TOP_K
-from agents.core.confidence import scale_of
-from bandit_envs import AllGood, Bernoulli, BestArm, Gaussian, Instance, Task, TopK, jit
+from bandit_envs import AllGood, BestArm, Gaussian, Instance, Task, TopK, jit
 
 ALL = ["BestArm", "TopK", "AllGood", "Threshold"]
 
@@ -228,39 +226,6 @@ def test_steps_come_to_the_optimal_proportions(problem: Any) -> None:
     best = problem.characteristic_time(means)
     pulls = np.rint(state.own.w[0] * 1e9).astype(np.int64)
     assert float(problem.evidence(pulls, means)) / 1e9 * best >= 0.98
-
-
-# --- delta -----------------------------------------------------------------------------------------------------------
-
-EPISODES, DELTA = 100, 0.1  # the limit is 27: an agent that errs four times of ten breaks it
-LIMIT = stats.binom.isf(1e-6, EPISODES, DELTA)
-HARD = Instance(Bernoulli([0.6, 0.45, 0.4]), "hard")
-
-
-def errors(name: str, problem: str, **more: Any) -> int:
-    kwargs = {"instance": HARD, "delta": DELTA, "max_pulls": 20_000, **more}
-    rows = agents.evaluate(name, problem, episodes=EPISODES, env_kwargs=kwargs).episodes
-    return int((~rows["correct"] & ~rows["truncated"]).sum())
-
-
-@pytest.mark.parametrize(
-    ("name", "problem", "more"),
-    [
-        *[(name, "BestArm", {"epsilon": 0.0}) for name in ("evidence", "track-and-stop", "top-two")],
-        ("top-two", "Threshold", {"threshold": 0.5}),
-        ("evidence", "AllGood", {"epsilon": 0.1}),
-    ],
-)
-def test_delta_correct(name: str, problem: str, more: dict[str, Any]) -> None:
-    assert errors(name, problem, **more) <= LIMIT
-
-
-@pytest.mark.parametrize("name", ["evidence", "track-and-stop", "top-two"])
-def test_limit_has_teeth(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a scale that is five times too small, which nobody tests, the answers are wrong more often."""
-    monkeypatch.setattr("agents.certified.policy.certified_scale_of", scale_of)
-    monkeypatch.setattr(Task, "known_sigma", 0.0)
-    assert errors(f"{name}(law='gaussian', sigma=0.1, rho=3)", "BestArm", epsilon=0.0) > LIMIT
 
 
 # --- contract --------------------------------------------------------------------------------------------------------

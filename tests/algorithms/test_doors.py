@@ -398,7 +398,13 @@ RULES: list[dict[str, Any]] = [
 ]
 NAMED = [(name, problem) for problem in SETTINGS for name in agents.names(problem) if name not in LEARNED]
 FEW = {  # of each kind, and those that are told the truth of an instance
-    *[("lsa", "Threshold"), ("ucbe", "Threshold"), ("apt-oracle", "Feasible"), ("static", "Threshold")],
+    *[
+        ("lsa", "Threshold"),
+        ("ucbe", "Threshold"),
+        ("apt-oracle", "AllGood"),
+        ("dp-index", "Threshold"),
+        ("static", "Threshold"),
+    ],
     *[("opt-kg", "Threshold"), ("sar", "Feasible"), ("lucb", "AllGood"), ("st2", "AllGood"), ("two-step", "AllGood")],
     *[("ugape", "TopK"), ("racing", "BestArm"), ("successive-rejects", "BestArm"), ("track-and-stop", "TopK")],
 }
@@ -591,24 +597,6 @@ def test_the_index_of_a_class_of_ones_own_is_checked(index: Any, said: list[str]
             evaluate(Odd, env_kwargs=settings)
 
 
-def test_a_state_that_is_no_memory_of_the_agent_is_refused() -> None:
-    env = gym.make(THRESHOLD, actions="full", **TAO)
-    observation, _ = env.reset(seed=0)
-    for name in ("lsa", "sar", "opt-kg", "evidence", "look-ahead"):
-        agent = agents.make(name, env)
-        for state in (7, "x", [], {}, object()):
-            with refused("state", "None", name):
-                agent.predict(observation, state)
-        action, state = agent.predict(observation)
-        again = pickle.loads(pickle.dumps(agent))
-        for other in (again, agents.make(name, env), type(agent)(agent.task, **agent.parameters)):
-            other.predict(observation, pickle.loads(pickle.dumps(state)))  # the memory of an equal agent
-        with refused("state", "None"):
-            again.predict(observation, 7)
-    with refused("int", "'x'"):
-        agents.make("uniform", env).predict(observation, "x")
-
-
 def decisions(name: Any, K: int, problem: str = "Threshold", **settings: Any) -> tuple[Any, Any, Any]:
     """An agent, an observation of its task, and its memory."""
     instance = {"sampler": {"arms": K}}
@@ -627,9 +615,9 @@ def test_a_memory_belongs_to_one_algorithm_and_task(name: str, problem: str) -> 
     other = "opt-kg" if name == "lsa" else "lsa" if problem == "Threshold" else "uniform"
     wrong = [decisions(other, 7, problem)[2]]
     if name != "uniform":
-        wrong += [decisions(name, 30, problem)[2], 1]
+        wrong += [decisions(name, 30, problem)[2], 1, "x", [], {}, object()]
     else:
-        wrong += [True, 2, 0, np.int64(1)]
+        wrong += [True, 2, 0, np.int64(1), "x"]
     for state in wrong:
         for again in (state, copy.deepcopy(state), pickle.loads(pickle.dumps(state))):
             with refused("state", "None", name):
@@ -700,11 +688,6 @@ def out_of_range(e: int, seen: Seen, plans: Any, arm: Any) -> Any:
     return arm if seen.pulls[e, 0] > 3 else 0
 
 
-@episode_kernel
-def untyped(e: int, seen: Seen, plans: Any) -> Any:
-    return seen.pulls.nothing
-
-
 def planning(kernel: Any, *more: Any) -> type[agents.PlanPolicy]:
     class Odd(agents.PlanPolicy):
         name, solves = "odd", ALL_PROBLEMS
@@ -721,9 +704,8 @@ def planning(kernel: Any, *more: Any) -> type[agents.PlanPolicy]:
         (planning(four_arms), ["plan", 3]),
         (planning(out_of_range, 77), ["arms", "[0, 9]", 10, 77]),
         (planning(out_of_range, -(2**40)), ["arms", "[0, 9]"]),
-        (planning(untyped), ["Numba", "untyped", "line", "'nothing'"]),
     ],
-    ids=range(4),
+    ids=range(3),
 )
 def test_what_kernels_of_ones_own_do_wrong(kind: Any, said: list[Any]) -> None:
     """In single decisions, and in whole episodes in compiled code."""

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from refusals import refused
-from scipy import integrate, optimize, special, stats
+from scipy import optimize, special
 
 from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Task, Threshold, TopK, pair_bounds, pair_value
 from bandit_envs.evidence import common, game
@@ -31,7 +31,7 @@ def d(law: str, m: Any, v: Any, mu: Any) -> Any:
 
 
 def lowest(f: Any, low: float, high: float) -> float:
-    """The least value of a function of arrays on an interval, several local minima allowed: by finer and finer grids."""
+    """The least value of a function of arrays on an interval, with several local minima: by finer and finer grids."""
     if not low < high:
         return float(f(np.array([low]))[0])
     x = np.linspace(low, high, 201)
@@ -128,7 +128,7 @@ def brute(problem: Any, law: str, T: Any, m: Any, v: Any, A: Any) -> float:
 
 FORMS: list[Any] = [
     Threshold(0.5), Threshold(0.45, 0.1), BestArm(), BestArm(0.15), BestArm(0.1, "each"), TopK(2, 0.1, "exact"),
-    TopK(2, 0.0, "each"), TopK(2, 0.2, "each"), TopK(3, 0.1, "each"), TopK(2, 0.0), TopK(2, 0.1), TopK(3, 0.05),
+    TopK(2, 0.0, "each"), TopK(2, 0.45, "each"), TopK(3, 0.1, "each"), TopK(2, 0.0), TopK(2, 0.1), TopK(3, 0.05),
     TopK(4, 0.02), AllGood(0.2), AllGood(0.1, slack=0.1), AllGood(0.2, True), AllGood(0.3, True, 0.15),
 ]  # fmt: skip
 
@@ -167,31 +167,6 @@ def test_evidence_for_each_holds_next_to_means_of_1(k: int) -> None:
     found = problem.evidence(T, m, law="bernoulli")
     for e in range(len(T)):
         assert found[e] == pytest.approx(brute(problem, "bernoulli", T[e], m[e], m[e], answers[e]), rel=1e-8, abs=1e-13)
-
-
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("k", [2, 3])
-def test_evidence_for_each_where_the_cheapest_arms_change(k: int, law: str) -> None:
-    """The tolerance is wide, so that other arms are the cheapest ones to raise at the one end than at the other."""
-    generator, E, K, epsilon = np.random.default_rng(6), 60, 6, 0.45
-    T, m, v = statistics(generator, K, E, 0.6)
-    problem = TopK(k, epsilon, "each")
-    found, answers = problem.evidence(T, m, law=law, sigma=SIGMA, variance=v), problem.plug_in(m)
-    for e in range(E):
-        least = math.inf
-        for i in np.flatnonzero(answers[e]):
-            x = np.linspace(-0.6, 1 - epsilon if law == "bernoulli" else 1.0, 3001)[:, None]
-            x = x[(x <= m[e, i]) & ((x >= 0) | (law != "bernoulli"))][:, None]
-            if not len(x):
-                continue
-            b = np.delete(np.arange(K), i)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                up = T[e, b] * d(law, m[e, b], v[e, b], np.maximum(m[e, b], x + epsilon))
-                up = np.sort(np.where(np.isnan(up), np.inf, up))[:, :k]
-                cost = T[e, i] * d(law, m[e, i], v[e, i], x)[:, 0] + up.sum(axis=1)
-            least = min(least, cost.min())
-        assert found[e] <= least * (1 + 1e-9) + 1e-12, e
-        assert found[e] >= 0.98 * least - 0.01, e
 
 
 def test_evidence_of_two_arms_of_unknown_variances_where_it_has_several_minima() -> None:
@@ -333,59 +308,6 @@ def test_an_arm_that_matters_and_lacks_pulls_leaves_no_evidence() -> None:
     assert Threshold(0.5).evidence([[4, 4]], [[1.0, 0.0]]).shape == (1,)
 
 
-def test_penalties_are_those_of_the_mixtures() -> None:
-    """Mixture likelihood over the likelihood of mu, by numeric integration."""
-    N, m, v, mu, sigma, rho = 37, 0.3, 0.8, 0.45, 0.6, 20.0
-
-    def arm(law: str, **more: Any) -> tuple[float, float]:
-        """Weight and penalty, from two levels of a single arm at two thresholds."""
-        values = []
-        for turn in (mu, 0.6):  # in place of a mean below it
-            way = Threshold(turn).certifier(1, law=law, sigma=sigma, rho=rho, **more)
-            out = way.ways(np.array([[N]]), np.array([[m]]), np.array([[v]]), np.zeros((1, 1), np.int8))
-            values.append(out[0, 0])
-        return values[0], values[1]
-
-    x = np.random.default_rng(0).normal(size=N)
-    x = m + (x - x.mean()) / x.std() * math.sqrt(v)
-
-    def normal(mean: float, sd: float) -> float:
-        return float(np.exp(-((x - mean) ** 2).sum() / (2 * sd**2) + 10) / sd**N)
-
-    one = arm("gaussian")
-    for value, turn in zip(one, (mu, 0.6), strict=True):
-        spread = sigma / math.sqrt(rho)
-
-        def density(z: float, turn: float = turn, spread: float = spread) -> float:
-            prior = 2 * math.exp(-((z - turn) ** 2) / (2 * spread**2)) / (spread * math.sqrt(2 * math.pi))
-            return prior * math.exp((-((x - z) ** 2).sum() + ((x - turn) ** 2).sum()) / (2 * sigma**2))
-
-        mixture = integrate.quad(density, -1, turn, points=[m], epsabs=0, epsrel=1e-10)[0]
-        assert value == pytest.approx(math.log(mixture), rel=1e-8)
-    both = []  # of Bernoulli arms, seven tenths of the one mixture or three of the other
-    for m, mu in ((0.3, 0.45), (0.02, 0.2)):
-        hits = N * m
-        mixture = integrate.quad(lambda p, h=hits: p**h * (1 - p) ** (N - h), 0, 1, epsabs=0, epsrel=1e-11)[0]
-        exact = math.log(0.7 * mixture / (mu**hits * (1 - mu) ** (N - hits)))
-        shrunk = N * N * (m - mu) ** 2 / (2 * 0.25 * (N + rho))
-        other = math.log(0.3 * math.sqrt(rho / (N + rho))) + shrunk + math.log(2 * stats.norm.cdf((2 * shrunk) ** 0.5))
-        assert arm("bernoulli")[0] == pytest.approx(max(exact, other), rel=1e-8)
-        both.append(exact > other)
-    assert both == [False, True]
-    m, mu = 0.3, 0.45
-    value = arm("student", centre=0.1)[0]
-    kappa, shape, rate = 0.01, 0.5, 0.5 * sigma**2
-
-    def joint(z: float, s: float) -> float:  # s: the variance
-        prior = rate**shape / math.gamma(shape) * s ** (-shape - 1) * math.exp(-rate / s)
-        prior *= math.sqrt(kappa / (2 * math.pi * s)) * math.exp(-kappa * (z - 0.1) ** 2 / (2 * s))
-        return prior * math.exp(-N / 2 * math.log(s) - N * (v + (m - z) ** 2) / (2 * s) + N / 2)
-
-    mixture = integrate.dblquad(joint, 0.1, 6, -1, 2, epsabs=0, epsrel=1e-9)[0]
-    null = v + (m - mu) ** 2
-    assert value == pytest.approx(math.log(mixture) + N / 2 * math.log(null), rel=1e-5)
-
-
 @pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("boundary", ["mixture", "none"])
 def test_bounds_of_pairs_hold_and_are_close(law: str, boundary: str) -> None:
@@ -408,62 +330,6 @@ def test_bounds_of_pairs_hold_and_are_close(law: str, boundary: str) -> None:
                 allowed = 0.1 if law == "gaussian" else 0.1 + 0.1 * abs(value)
                 apart += [abs(bound[j] - value) / allowed] if math.isfinite(bound[j]) and math.isfinite(value) else []
             assert not apart or mean[i] == 1.0 or np.median(apart) < 1
-
-
-def test_the_value_of_a_pair_is_a_bound_of_its_mixture() -> None:
-    """Of random pairs of pulls and gaps: below the least mixture over all means that close the gap, and not by much."""
-    generator, worst, rho = np.random.default_rng(8), 0.0, 30.0
-    for _ in range(120):
-        N, M = np.round(np.exp(generator.uniform(0, 9, 2)))
-        width = math.sqrt(1 / N + 1 / M)
-        gap = float(generator.uniform(0.5, 9) * width)
-        out = (
-            BestArm()
-            .certifier(2, rho=rho)
-            .ways(np.array([[N, M]], np.int64), np.array([[gap, 0.0]]), np.zeros((1, 2)), np.array([[1, 0]], np.int8))
-        )
-
-        def mixture(down: Any, N: float = N, M: float = M, gap: float = gap) -> Any:
-            """Its logarithm where the one mean is lowered by so much, and the other one raised by what is left."""
-            y = np.array([down * N / math.sqrt(N + rho), (gap - down) * M / math.sqrt(M + rho)])
-            shape = 0.9 * np.prod(2 * special.ndtr(y), axis=0) + 0.1
-            return (y**2).sum(axis=0) / 2 + np.log(shape) - 0.5 * math.log((1 + N / rho) * (1 + M / rho))
-
-        least = lowest(mixture, -3 * gap, 4 * gap)
-        assert out[0, 0] <= least + 1e-9
-        if out[0, 0] > 2 and 0.2 < N / M < 5:
-            worst = max(worst, least - out[0, 0])
-    assert 0.001 < worst < 0.3
-
-
-@pytest.mark.parametrize("law", LAWS)
-def test_statistics_of_certificates_are_at_most_one_on_average_at_a_stopping_time(law: str) -> None:
-    """The mixture over the likelihood of the true means, stopped by a rule that looks at it and at the scale.
-
-    The arm lies on the threshold and is left out, which is wrong; the statistic counts where its mean is below the
-    threshold, as elsewhere nothing is certified. 8,000 runs; clipping at 50 only lowers the mean of the statistic: the
-    limit is 1 + 4.5 standard errors, so that it fails by chance once in 300,000. Without its penalties it exceeds it by
-    far.
-    """
-    generator, runs, most, theta = np.random.default_rng(3), 8000, 60, 0.4
-    x = generator.normal(theta, 0.5, (runs, most)) if law != "bernoulli" else generator.random((runs, most)) < theta
-    N = np.arange(1, most + 1)
-    mean = np.cumsum(x, axis=1) / N
-    variance = np.maximum(np.cumsum(x**2.0, axis=1) / N - mean**2, 0.0)
-    way = Threshold(theta).certifier(1, law=law, sigma=0.5, rho=10.0)
-    left_out = np.zeros((runs * most, 1), np.int8)
-    T = np.tile(N, runs).reshape(-1, 1)
-    values = way.ways(T, mean.reshape(-1, 1), variance.reshape(-1, 1), left_out)[:, 0].reshape(runs, most)
-    below = (mean < theta).astype(np.float64)
-    statistic = below * np.exp(np.minimum(values, math.log(50)))
-    stop = (values > 1.5) | (variance > 0.6) & (N > 5)
-    when = np.where(stop.any(axis=1), stop.argmax(axis=1), most - 1)
-    at = statistic[np.arange(runs), when]
-    assert at.mean() <= 1 + 4.5 * at.std() / math.sqrt(runs)
-    bare = Threshold(theta).certifier(1, law=law, sigma=0.5, boundary="none")
-    values = bare.ways(T, mean.reshape(-1, 1), variance.reshape(-1, 1), left_out)[:, 0].reshape(runs, most)
-    at = (below * np.exp(np.minimum(values, math.log(50))))[np.arange(runs), when]
-    assert at.mean() > 1 + 5 * at.std() / math.sqrt(runs)
 
 
 def scipy_game(problem: Any, law: str, means: Any) -> tuple[float, float]:
@@ -540,41 +406,6 @@ def test_bounds_that_take_long_are_known_beforehand() -> None:
     assert Threshold(0.5).quick_bound(10_000)
     assert not TopK(3, 0.1, "each").quick_bound(10)
     assert not AllGood(0.1).quick_bound(200)
-
-
-def test_the_constants_of_kaufmann_and_koolen() -> None:
-    """Levels of a single arm, from their formulas by SciPy: C^g of a minimum, T of two inverse functions."""
-    N, m = 400, 0.8
-
-    def told(law: str) -> float:
-        way = Threshold(0.5).certifier(1, law=law, sigma=0.5, boundary="kaufmann-koolen")
-        ones = np.ones((1, 1))
-        return float(way.ways(np.full((1, 1), N), ones * m, ones, np.ones((1, 1), np.int8))[0, 0])
-
-    def price(x: float) -> float:  # C^g(x)
-        def g(l: float) -> float:  # noqa: E741
-            return 2 * l - 2 * l * math.log(4 * l) + math.log(special.zeta(2 * l)) - 0.5 * math.log(1 - l)
-
-        options = {"xatol": 1e-10}
-        at = optimize.minimize_scalar(
-            lambda y: (g(y) + x) / y, bounds=(0.5001, 0.9999), method="bounded", options=options
-        )
-        return float(at.fun)
-
-    left = N * (m - 0.5) ** 2 / (2 * 0.25) - 2 * math.log(4 + math.log(N))
-    assert price(told("gaussian")) == pytest.approx(left, rel=1e-8)
-
-    def h_inverse(x: float) -> float:
-        return float(optimize.brentq(lambda u: u - math.log(u) - x, 1, 10 * x + 10, xtol=1e-14))
-
-    def T(x: float) -> float:
-        z, edge = (h_inverse(1 + x) + math.log(2 * special.zeta(2))) / 2, 1 / math.log(1.5)
-        if z >= edge - math.log(edge):
-            return 2 * math.exp(1 / h_inverse(z)) * h_inverse(z)
-        return 3 * (z - math.log(math.log(1.5)))
-
-    kl = float(special.rel_entr(m, 0.5) + special.rel_entr(1 - m, 0.5))
-    assert T(told("bernoulli")) == pytest.approx(N * kl - 3 * math.log(1 + math.log(N)), rel=1e-8)
 
 
 def test_the_characteristic_time_is_the_closed_form_where_there_is_one() -> None:

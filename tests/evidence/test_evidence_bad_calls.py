@@ -145,7 +145,10 @@ test_stopping_by_a_certificate = table(
 
 test_agents_that_decide_by_evidence = table(
     {
-        f"{name}, {title}": ((lambda name=name, given=given, also=also: agents.make(name, task(**also), **given)), *words)
+        f"{name}, {title}": (
+            (lambda name=name, given=given, also=also: agents.make(name, task(**also), **given)),
+            *words,
+        )
         for name in ("evidence", "track-and-stop", "top-two")
         for title, (given, also, *words) in {
             "boundary": ({"boundary": "half"}, {}, "boundary", "'half'"),
@@ -167,8 +170,10 @@ test_agents_that_decide_by_evidence = table(
 
 def needs_independence(law: str) -> Any:
     facts = {"A": [[1.0, 1.0]], "b": [1.0]}
-    return Task("Feasible", facts, K=3, D=2, support=None, law="own", sigma=0.5).make_problem().certifier(
-        3, 2, law=law, dependent=True
+    return (
+        Task("Feasible", facts, K=3, D=2, support=None, law="own", sigma=0.5)
+        .make_problem()
+        .certifier(3, 2, law=law, dependent=True)
     )
 
 

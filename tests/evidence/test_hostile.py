@@ -45,6 +45,11 @@ SOME = [
     cell_of("hdoc", "Threshold", "6 arms meet the tolerance or miss it by 1e-9", 0.5),
     cell_of("evidence(law='student')", "Threshold", "8 arms miss the tolerance by 1e-9, below, Gaussian, sd .1", 0.5),
     cell_of("uniform(stop='certificate')", "BestArm", "1 of 2 arms better by 1e-9, 0 far below, Gaussian", 0.3),
+    cell_of("lsa(stop='certificate')", "Threshold", "6 arms meet the tolerance or miss it by 1e-9", 0.3),
+    cell_of(
+        "uniform(stop='certificate', boundary='kaufmann-koolen')", "BestArm", "1 of 2 arms better by 1e-9, 0 far", 0.3
+    ),
+    cell_of("hostile(stop='certificate')", "TopK", "1 of 3 arms, epsilon missed by 1e-9, each, Gaussian, sd .1", 0.3),
     cell_of("lucb", "BestArm", "4 arms, epsilon met", 0.1),
     cell_of("evidence", "TopK", "1 of 3 arms, epsilon missed by 1e-9, each, Gaussian, sd .1", 0.05),
     cell_of("evidence", "TopK", "2 of 4 arms, epsilon missed by 1e-9 with 2 wrong, aggregate", 0.3),
@@ -81,7 +86,9 @@ def test_errors_are_at_most_delta(cell: Cell | TiltedCell) -> None:
 SAMPLE = np.random.default_rng(0).permutation([i for i, cell in enumerate(CELLS) if cell.promise != OUTSIDE])[:9]
 
 
-@pytest.mark.parametrize("sample", [SAMPLE[[3, 4, 7]], pytest.param(SAMPLE, marks=pytest.mark.slow)], ids=["few", "all"])
+@pytest.mark.parametrize(
+    "sample", [SAMPLE[[3, 4, 7]], pytest.param(SAMPLE, marks=pytest.mark.slow)], ids=["few", "all"]
+)
 def test_a_sample_of_the_cells_has_power(sample: Any) -> None:
     """Some of the cells have none by themselves. What stands for one is a cell of its own, of its agent and delta."""
     cells = [CELLS[i] for i in sample]

@@ -89,7 +89,9 @@ def test_a_true_scale_is_refuted_in_one_of_a_thousand_episodes_at_most(K: int) -
 @pytest.mark.parametrize(("name", "sigma"), [("evidence", 0.2), ("top-two", 0.2), ("track-and-stop", 0.05)])
 def test_no_answer_is_certified_by_a_scale_that_the_results_refute(name: str, sigma: float) -> None:
     """Before, more than half of the episodes of `evidence` stopped wrong; sigma=.5 may be said of samples 0 or 1."""
-    result = agents.evaluate([f"{name}(sigma={sigma})"], "Threshold", episodes=60, env_kwargs={"instance": TABLE, **CAP})
+    result = agents.evaluate(
+        [f"{name}(sigma={sigma})"], "Threshold", episodes=60, env_kwargs={"instance": TABLE, **CAP}
+    )
     agents.make(f"{name}(sigma=0.5, law='gaussian')", be.PureExplorationEnv("Threshold", **CAP))
     stopped = ~result.episodes.truncated
     assert not (stopped & ~result.episodes.correct).any()
