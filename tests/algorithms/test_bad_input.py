@@ -488,18 +488,6 @@ def test_the_constructor_survives_anything_for_long(call: tuple[str, dict[str, A
     survives(call)
 
 
-@given(st.one_of(junk, st.sampled_from([*PROBLEMS])), st.text(min_size=1, max_size=3))
-@broken
-def test_unknown_problems_and_keywords(problem: Any, unknown: str) -> None:
-    _, error = attempt(PureExplorationEnv, problem, **{unknown: 1})
-    if not isinstance(problem, str) or problem not in PROBLEMS:
-        assert isinstance(error, ValueError)
-        assert "unknown problem" in str(error)
-    elif unknown not in keywords:
-        assert isinstance(error, TypeError)
-        assert f"unexpected keyword argument {unknown!r}" in str(error)
-
-
 RIGHT: dict[Any, dict[str, Any]] = {  # calls that are right, for whatever can be made without an environment
     bandit_envs.Task: {
         "problem": "TopK", "parameters": {"k": 2}, "K": 5, "D": 1, "budget": 9, "delta": 0.1, "max_pulls": 9,

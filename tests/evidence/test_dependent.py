@@ -130,20 +130,6 @@ def test_dependent_coordinates_keep_delta() -> None:
     assert max(found.values()) <= 33, found
 
 
-def test_the_limit_can_be_passed() -> None:
-    """As if the coordinates were independent, the same limit is passed."""
-    task = be.Task("Feasible", {"A": REPORTED["A"], "b": REPORTED["b"]}, K=2, D=10, delta=0.1, dependent=False)
-    problem, ended = task.make_problem(), 0
-    for _ in range(150):
-        samples = GENERATOR.integers(0, 2, (2, 3000)).cumsum(axis=1)
-        pulls = np.arange(50, 3001, 50)
-        mean = np.repeat((samples[:, pulls - 1] / pulls).T[..., None], 10, axis=2)  # (T, 2, 10)
-        counts = np.repeat(pulls[:, None], 2, axis=1)
-        levels = problem.certified_level(counts, mean, sigma=0.5)
-        ended += bool(((levels <= 0.1) & problem.plug_in(mean).any(axis=1)).any())
-    assert ended > 33
-
-
 class Rows(be.Resampled):
     """Resampled rows under a name of one's own."""
 

@@ -46,9 +46,6 @@ SOME = [
     cell_of("evidence(law='student')", "Threshold", "8 arms miss the tolerance by 1e-9, below, Gaussian, sd .1", 0.5),
     cell_of("uniform(stop='certificate')", "BestArm", "1 of 2 arms better by 1e-9, 0 far below, Gaussian", 0.3),
     cell_of("lsa(stop='certificate')", "Threshold", "6 arms meet the tolerance or miss it by 1e-9", 0.3),
-    cell_of(
-        "uniform(stop='certificate', boundary='kaufmann-koolen')", "BestArm", "1 of 2 arms better by 1e-9, 0 far", 0.3
-    ),
     cell_of("hostile(stop='certificate')", "TopK", "1 of 3 arms, epsilon missed by 1e-9, each, Gaussian, sd .1", 0.3),
     cell_of("lucb", "BestArm", "4 arms, epsilon met", 0.1),
     cell_of("evidence", "TopK", "1 of 3 arms, epsilon missed by 1e-9, each, Gaussian, sd .1", 0.05),
