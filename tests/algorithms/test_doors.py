@@ -836,10 +836,7 @@ def test_functions_that_fail_name_the_agent(registry: Any) -> None:
         (refusing, "alpha", ValueError),
     ):
         agents.register(f"my-{function.__name__}", function)
-        for call in (
-            lambda name: agents.make(name, env),
-            lambda name: evaluate(["lsa", name]),
-        ):
+        for call in (lambda name: agents.make(name, env), lambda name: evaluate(["lsa", name])):
             with pytest.raises(ValueError, match=f"my-{function.__name__}.*{said}") as caught:
                 call(f"my-{function.__name__}")
             assert isinstance(caught.value.__cause__, cause)

@@ -125,8 +125,14 @@ AGENTS: dict[str, list[str]] = {
     "Threshold": [*CERTIFIED, *TOP_TWO, *LOCAL, "hdoc", "hdoc(sampling='lucb-g')", "hdoc(sampling='apt-g')"],
     "BestArm": [*CERTIFIED, *TOP_TWO, *OWN_TOP_K, "lil-ucb", "median-elimination", "lucb(stop='certificate')"],
     "TopK": [*CERTIFIED, *TOP_TWO, *OWN_TOP_K, "kl-lucb(stop='certificate')", "ocba-m(stop='certificate')"],
-    "AllGood": [*CERTIFIED, "st2", "st2(bounds='running')", "two-step", "fareast", "fareast(finder='lucb')", "east", "uniform-elimination", "ucb(stop='certificate')", "st2(stop='certificate')"],
-    "Feasible": ["evidence", "uniform(stop='certificate')", *LOCAL, "hostile(stop='certificate')", "track-and-stop", "random(stop='certificate')", "evidence(rho=30.0)"],
+    "AllGood": [
+        *CERTIFIED, "st2", "st2(bounds='running')", "two-step", "fareast", "fareast(finder='lucb')", "east",
+        "uniform-elimination", "ucb(stop='certificate')", "st2(stop='certificate')",
+    ],
+    "Feasible": [
+        "evidence", "uniform(stop='certificate')", *LOCAL, "hostile(stop='certificate')", "track-and-stop",
+        "random(stop='certificate')", "evidence(rho=30.0)",
+    ],
 }  # fmt: skip
 OFTEN = {"evidence": 2, "uniform(stop='certificate')": 3}  # on every second instance, and on every third one
 FEW = {"Feasible": 8, "AllGood": 5}  # instances that each other agent meets of a problem, at most; 4 of others

@@ -69,8 +69,7 @@ CASES = [(problem, name) for problem in PROBLEMS if problem in SETTINGS for name
 
 
 @pytest.mark.parametrize(
-    ("problem", "name"),
-    [case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow) for case in CASES],
+    ("problem", "name"), [case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
 )
 def test_every_agent_certified(problem: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same episodes in compiled code, by `predict`, and in batches of any size; and the answer is the plug-in."""

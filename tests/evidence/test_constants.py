@@ -203,10 +203,7 @@ def test_levels_are_the_inverse_of_their_functions(law: str, price: Any, arms: i
 
 def test_penalties_of_one_arm() -> None:
     for N in (1.0, 7.0, 300.0, 1e6):
-        for law, wanted in (
-            ("gaussian", 2 * math.log(4 + math.log(N))),
-            ("bernoulli", 3 * math.log(1 + math.log(N))),
-        ):
+        for law, wanted in (("gaussian", 2 * math.log(4 + math.log(N))), ("bernoulli", 3 * math.log(1 + math.log(N)))):
             assert arm_penalty(common(law, boundary="kaufmann-koolen"), N, 0.3, 1.0) == pytest.approx(wanted, rel=1e-12)
 
 
