@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from refusals import refused, table
+from test_doors import Half, More, lsa_of, own
 
 import agents
 from agents import figures
@@ -29,39 +30,6 @@ def make(who: Any, env_id: str = THRESHOLD, *, told: dict[str, Any] | None = Non
 def evaluate(who: Any, env_id: str = THRESHOLD, **arguments: Any) -> Any:
     """A call that evaluates one."""
     return lambda: agents.evaluate(who, env_id, **{"episodes": 2, "env_kwargs": TAO, "progress": False} | arguments)
-
-
-def lsa_of(task: Any) -> Any:
-    """A function that makes an agent."""
-    return LSA(task, alpha=2.0)
-
-
-class Half(LSA):
-    name = "half"
-    index = LSA.__mro__[1].index  # abstract again
-
-
-class More(LSA):
-    """A parameter of its own, beside those of LSA."""
-
-    name = "more"
-
-    def __init__(self, task: Any, shift: float = 0.0, *, scale: float = 1.0, **keywords: Any) -> None:
-        super().__init__(task, **keywords)
-
-
-def own(**attributes: Any) -> type[agents.Agent]:
-    """An agent that pulls the first arm, but for some methods."""
-
-    class Odd(agents.Agent):
-        name, solves = "odd", ALL_PROBLEMS
-
-        def choose(self, observation: Any, state: Any) -> Any:
-            return np.zeros(len(observation["pulls"]), np.int64)
-
-    for name, one in attributes.items():
-        setattr(Odd, name, one)
-    return Odd
 
 
 class Nameless(agents.Agent):

@@ -25,7 +25,7 @@ OURS = [name for name in agents.names() if name not in LEARNED]
 def env_of(name: str) -> Any:
     """An environment for an agent: another problem, with a budget or a delta, for each of those that solve several."""
     cases = cases_of(name)
-    return cases[OURS.index(name) % len(cases)].env()
+    return cases[0 if name == "racing" else OURS.index(name) % len(cases)].env()  # that one takes long to stop
 
 
 @parametrize_with_checks(OURS)

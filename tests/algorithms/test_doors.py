@@ -39,12 +39,13 @@ class Mine(LSA):
 
 
 class Passing(LSA):
-    """A constructor that hands on whatever it is given."""
+    """A constructor that hands on what it does not know, by position and by name."""
 
     name = "passing"
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+    def __init__(self, *arguments: Any, shift: float = 0.0, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
+        self.shift = shift
 
 
 class More(LSA):
@@ -324,6 +325,7 @@ def test_an_agent_keeps_its_parameters_by_name() -> None:
         (Mine(task, 2), {"alpha": 2}),
         (Passing(task, 2), {"alpha": 2}),
         (Passing(task=task, alpha=2), {"alpha": 2}),
+        (Passing(task, 2, shift=1), {"shift": 1, "alpha": 2}),
         (More(task, 1, alpha=2, scale=3), {"shift": 1, "alpha": 2, "scale": 3}),
         (UCBE(task, 1.0, H=7.0), {"b": 1.0, "H": 7.0}),
     ]
@@ -398,15 +400,10 @@ RULES: list[dict[str, Any]] = [
 ]
 NAMED = [(name, problem) for problem in SETTINGS for name in agents.names(problem) if name not in LEARNED]
 FEW = {  # of each kind, and those that are told the truth of an instance
-    *[
-        ("lsa", "Threshold"),
-        ("ucbe", "Threshold"),
-        ("apt-oracle", "AllGood"),
-        ("dp-index", "Threshold"),
-        ("static", "Threshold"),
-    ],
-    *[("opt-kg", "Threshold"), ("sar", "Feasible"), ("lucb", "AllGood"), ("st2", "AllGood"), ("two-step", "AllGood")],
-    *[("ugape", "TopK"), ("racing", "BestArm"), ("successive-rejects", "BestArm"), ("track-and-stop", "TopK")],
+    *[(name, "Threshold") for name in ("lsa", "ucbe", "dp-index", "static", "opt-kg")],
+    *[(name, "AllGood") for name in ("apt-oracle", "lucb", "st2", "two-step")],
+    *[("sar", "Feasible"), ("ugape", "TopK"), ("track-and-stop", "TopK")],
+    *[("racing", "BestArm"), ("successive-rejects", "BestArm")],
 }
 
 
@@ -761,16 +758,6 @@ def test_parameters_that_can_be_read_only_once_are_refused() -> None:
         assert agent.for_task(agent.task.replace(budget=5)).steps == agent.steps == [1, 2]
 
 
-class Shifted(LSA):
-    """Hands on what it does not know, by position and by name."""
-
-    name = "shifted"
-
-    def __init__(self, *arguments: Any, shift: float = 0.0, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
-        self.shift = shift
-
-
 class Rest(LSA):
     """Hands on by position only."""
 
@@ -797,9 +784,6 @@ class Wanting(LSA):
 def test_constructors_by_which_no_agent_can_be_made_anew() -> None:
     env = gym.make(THRESHOLD, **TAO)
     task = env.unwrapped.task
-    shifted = Shifted(task, 2, shift=1)
-    again = shifted.for_task(task.replace(budget=9))
-    assert (again.alpha, again.shift, again.parameters) == (2.0, 1, {"shift": 1, "alpha": 2})
     assert Rest(task).for_task(task.replace(budget=9)).alpha == LSA(task).alpha
     with refused("Rest", "name", "**keywords", error=TypeError):
         Rest(task, 2)

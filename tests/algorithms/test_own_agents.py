@@ -455,12 +455,7 @@ class Bare(Forgets):
 
 @pytest.mark.parametrize(
     ("kind", "plays", "named"),
-    [
-        (Forgets, True, "forgets has planned no pull"),
-        (Forgets, False, "forgets has planned no pull"),
-        (Wrong, True, "own.least .*0.5"),
-        (Bare, False, "Bare.*sampling"),
-    ],
+    [(Forgets, True, "forgets has planned no pull"), (Wrong, True, "own.least .*0.5"), (Bare, False, "Bare.*sampling")],
 )
 def test_faults_of_sampling_rules_are_named(kind: Any, plays: bool, named: str) -> None:
     kwargs = {"delta": 0.1, "max_pulls": 99}

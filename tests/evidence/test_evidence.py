@@ -146,7 +146,7 @@ def test_evidence_is_the_least_cost_that_enumeration_and_scipy_find(problem: Any
     if law == "student" and sets and 1 < problem.k < 4:
         pytest.skip("refused")
     generator = np.random.default_rng(5)
-    T, m, v = statistics(generator, 5, 3)
+    T, m, v = statistics(generator, 5, 2)
     answers = problem.plug_in(m)
     other = answers.copy()
     if not isinstance(problem, TopK):
@@ -610,14 +610,14 @@ def test_statistics_of_another_shape_are_read() -> None:
 
 # --- the arms of an environment --------------------------------------------------------------------------------------
 
-GAUSSIAN = {"law": "gaussian", "mean": [1.0, 0.0, 0.2], "sd": 3.0}
+BERNOULLI = {"law": "bernoulli", "mean": [0.9, 0.4, 0.6]}, "bernoulli", 0.5
+GAUSSIAN = {"law": "gaussian", "mean": [1.0, 0.0, 0.2], "sd": 3.0}, "gaussian", 3.0
 
 
 @pytest.mark.parametrize(
-    ("arms", "law", "sigma"),
-    [({"law": "bernoulli", "mean": [0.9, 0.4, 0.6]}, "bernoulli", 0.5), (GAUSSIAN, "gaussian", 3.0)],
+    ("problem", "told", "arms", "law", "sigma"),
+    [("BestArm", {}, *BERNOULLI), ("AllGood", {"epsilon": 0.3}, *GAUSSIAN), ("Threshold", {}, *BERNOULLI)],
 )
-@pytest.mark.parametrize(("problem", "told"), [("BestArm", {}), ("AllGood", {"epsilon": 0.3}), ("Threshold", {})])
 def test_evidence_and_bounds_of_an_environment_are_of_its_arms(
     problem: str, told: Any, arms: Any, law: str, sigma: float
 ) -> None:
