@@ -101,39 +101,46 @@ def _student_outside() -> Iterator[Cell]:
 # Pulls of an episode, as a multiple of the instance's: few of agents that take long for each, many of those that make
 # many at once.
 SHARES = {
-    "track-and-stop": 0.3, "top-two": 0.4, "hostile": 0.4, "adapt": 0.5, "adapt(cutoff='best')": 0.1,
-    "evidence(boundary='kaufmann-koolen')": 0.3, "evolved": 0.3, "top-two(rule='ttts')": 0.2, "pi1": 0.5, "pi2": 0.5,
-    "pi3": 0.5, "ugape": 0.5, "direct": 10.0, "halving": 10.0, "incremental": 10.0, "adaptive-top-k": 10.0,
-    "improved-top-k": 10.0, "fareast": 5.0, "median-elimination": 10.0,
-}  # fmt: skip
+    **{"track-and-stop": 0.3, "top-two": 0.4, "hostile": 0.4, "adapt": 0.5, "adapt(cutoff='best')": 0.1},
+    **{
+        "evidence(boundary='kaufmann-koolen')": 0.3,
+        "evolved": 0.3,
+        "top-two(rule='ttts')": 0.2,
+        "pi1": 0.5,
+        "pi2": 0.5,
+    },
+    **{"pi3": 0.5, "ugape": 0.5, "direct": 10.0, "halving": 10.0, "incremental": 10.0, "adaptive-top-k": 10.0},
+    **{"improved-top-k": 10.0, "fareast": 5.0, "median-elimination": 10.0},
+}
 CERTIFIED = [
-    "evidence", "uniform(stop='certificate')", "evidence(boundary='kaufmann-koolen')", "hostile(stop='certificate')",
-    "track-and-stop", "evidence(rho=3.0)", "random(stop='certificate')", "evidence(law='gaussian')",
-    "uniform(stop='certificate', boundary='kaufmann-koolen')", "evidence(law='student')",
-    "track-and-stop(tracking='C')", "evolved", "uniform(stop='certificate', rho=300.0)",
-    "uniform(stop='certificate', law='student')",
-]  # fmt: skip
+    *["evidence", "uniform(stop='certificate')", "evidence(boundary='kaufmann-koolen')", "hostile(stop='certificate')"],
+    *["track-and-stop", "evidence(rho=3.0)", "random(stop='certificate')", "evidence(law='gaussian')"],
+    *["uniform(stop='certificate', boundary='kaufmann-koolen')", "evidence(law='student')"],
+    *["track-and-stop(tracking='C')", "evolved", "uniform(stop='certificate', rho=300.0)"],
+    *["uniform(stop='certificate', law='student')"],
+]
 TOP_TWO = ["top-two", "top-two(rule='ttts')", "top-two(rule='eb-tc', proportions='fixed', law='student')"]
 LOCAL = ["lsa(stop='certificate')", "apt(stop='certificate')", "md-apt(stop='certificate', rho=30.0)"]
 RACE = 2000  # rounds planned, more than an episode has: the promise is for these
 OWN_TOP_K = [
-    "lucb", "kl-lucb", "clucb", f"racing(rounds={RACE})", "adapt", "ugape", "pi1", "pi2", "pi3",
-    f"racing(rounds={RACE}, widths='hoeffding')", f"racing(rounds={RACE}, widths='bernstein')", "kl-lucb(sigma=0.5)",
-    "direct", "halving", "incremental", "adaptive-top-k", "improved-top-k", "adapt(cutoff='best')",
-]  # fmt: skip
+    *["lucb", "kl-lucb", "clucb", f"racing(rounds={RACE})", "adapt", "ugape", "pi1", "pi2", "pi3"],
+    *[f"racing(rounds={RACE}, widths='hoeffding')", f"racing(rounds={RACE}, widths='bernstein')", "kl-lucb(sigma=0.5)"],
+    *["direct", "halving", "incremental", "adaptive-top-k", "improved-top-k", "adapt(cutoff='best')"],
+]
 AGENTS: dict[str, list[str]] = {
     "Threshold": [*CERTIFIED, *TOP_TWO, *LOCAL, "hdoc", "hdoc(sampling='lucb-g')", "hdoc(sampling='apt-g')"],
     "BestArm": [*CERTIFIED, *TOP_TWO, *OWN_TOP_K, "lil-ucb", "median-elimination", "lucb(stop='certificate')"],
     "TopK": [*CERTIFIED, *TOP_TWO, *OWN_TOP_K, "kl-lucb(stop='certificate')", "ocba-m(stop='certificate')"],
     "AllGood": [
-        *CERTIFIED, "st2", "st2(bounds='running')", "two-step", "fareast", "fareast(finder='lucb')", "east",
-        "uniform-elimination", "ucb(stop='certificate')", "st2(stop='certificate')",
+        *CERTIFIED,
+        *["st2", "st2(bounds='running')", "two-step", "fareast", "fareast(finder='lucb')", "east"],
+        *["uniform-elimination", "ucb(stop='certificate')", "st2(stop='certificate')"],
     ],
     "Feasible": [
-        "evidence", "uniform(stop='certificate')", *LOCAL, "hostile(stop='certificate')", "track-and-stop",
-        "random(stop='certificate')", "evidence(rho=30.0)",
+        *["evidence", "uniform(stop='certificate')", *LOCAL, "hostile(stop='certificate')", "track-and-stop"],
+        *["random(stop='certificate')", "evidence(rho=30.0)"],
     ],
-}  # fmt: skip
+}
 OFTEN = {"evidence": 2, "uniform(stop='certificate')": 3}  # on every second instance, and on every third one
 FEW = {"Feasible": 8, "AllGood": 5}  # instances that each other agent meets of a problem, at most; 4 of others
 NEED_TOLERANCE = ("direct", "halving", "incremental", "adaptive-top-k", "improved-top-k", "median-elimination", "pi1")
