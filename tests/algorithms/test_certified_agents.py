@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from scipy import stats
 from twins_all_good import follow, play
 from twins_certified import Game, best_arm_proportions, evidence, top_two, track_and_stop
 from twins_top_k import drawer
@@ -17,8 +16,7 @@ import agents
 from agents.certified.policy import held
 from agents.certified.proportions import best_arm_proportions as kernel_proportions
 from agents.certified.ways import LOCAL, TOP_K
-from agents.core.confidence import scale_of
-from bandit_envs import AllGood, Bernoulli, BestArm, Gaussian, Instance, Task, TopK, jit
+from bandit_envs import AllGood, BestArm, Gaussian, Instance, Task, TopK, jit
 
 ALL = ["BestArm", "TopK", "AllGood", "Threshold"]
 
@@ -123,7 +121,7 @@ def games(problem: str, count: int, seed: int) -> Any:
         yield episode, env, Game(K, env.task.sigma, delta, k, epsilon, rules.get("threshold"))
 
 
-def check(problem: str, name: str, make_twin: Any, count: int = 40, seed: int = 0) -> None:
+def check(problem: str, name: str, make_twin: Any, count: int = 16, seed: int = 0) -> None:
     stopped = 0
     for episode, env, game in games(problem, count, seed):
         observation = env.reset(seed=3, options={"episode": episode})[0]
@@ -152,16 +150,21 @@ def test_top_two_is_its_twin(problem: str) -> None:
 @pytest.mark.parametrize("problem", ALL)
 def test_track_and_stop_is_its_twin(problem: str) -> None:
     check(problem, "track-and-stop", lambda game, word: track_and_stop(game, False))
-    check(problem, "track-and-stop(tracking='C')", lambda game, word: track_and_stop(game, True), 20, seed=1)
+    check(problem, "track-and-stop(tracking='C')", lambda game, word: track_and_stop(game, True), 8, seed=1)
 
 
 # --- the cheapest way, and optimal proportions -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli", "student"])
-@pytest.mark.parametrize("problem", ["BestArm", "TopK", "AllGood", "Threshold"])
+@pytest.mark.parametrize(
+    ("problem", "law"),
+    [
+        *[("BestArm", "student"), ("TopK", "bernoulli"), ("TopK", "gaussian")],
+        *[("AllGood", "gaussian"), ("AllGood", "student"), ("Threshold", "bernoulli")],
+    ],
+)
 def test_rows_tell_the_certificate(problem: str, law: str) -> None:
-    """The least row, kept from look to look, is the certificate that looks at all ways: at looks among 600 pulls.
+    """The least row, kept from look to look, is the certificate that looks at all ways: at looks among 300 pulls.
 
     For AllGood it is never less: it looks at one arm for each that is left out, the certificate perhaps at all.
     """
@@ -172,7 +175,7 @@ def test_rows_tell_the_certificate(problem: str, law: str) -> None:
     env: Any = gym.make(f"bandit_envs/{problem}-v0", delta=1e-90, **arms, **more).unwrapped
     agent, state, looks = agents.make(f"evidence(law='{law}')", env), None, 0
     observation = env.reset(seed=1)[0]
-    for t in range(600):
+    for t in range(300):
         action, state = agent.predict(observation, state)
         if t > 20 and t % 5 == 0 and state.rounds[0]["t"] == t:
             looks += 1
@@ -197,7 +200,7 @@ def proportions(law: Any, epsilon: Any, mean: Any, w: Any) -> Any:
 
 def test_proportions_for_the_best_arm() -> None:
     g, w = np.random.default_rng(0), np.zeros(6)
-    for _ in range(20):
+    for _ in range(4):
         m = g.uniform(0.05, 0.95, 6)
         proportions(0, 0.1, m, w)
         assert w == pytest.approx(best_arm_proportions(m.tolist(), 1.0, 0.1), abs=1e-9)
@@ -225,64 +228,13 @@ def test_steps_come_to_the_optimal_proportions(problem: Any) -> None:
     assert float(problem.evidence(pulls, means)) / 1e9 * best >= 0.98
 
 
-# --- delta -----------------------------------------------------------------------------------------------------------
-
-EPISODES, DELTA = 200, 0.1
-LIMIT = stats.binom.isf(1e-6, EPISODES, DELTA)
-HARD = Instance(Bernoulli([0.6, 0.45, 0.4]), "hard")
-
-
-def errors(name: str, problem: str, **more: Any) -> int:
-    kwargs = {"instance": HARD, "delta": DELTA, "max_pulls": 20_000, **more}
-    rows = agents.evaluate(name, problem, episodes=EPISODES, env_kwargs=kwargs).episodes
-    return int((~rows["correct"] & ~rows["truncated"]).sum())
-
-
-@pytest.mark.parametrize("name", ["evidence", "track-and-stop", "top-two"])
-@pytest.mark.parametrize(("problem", "more"), [("BestArm", {"epsilon": 0.0}), ("Threshold", {"threshold": 0.5})])
-def test_delta_correct(name: str, problem: str, more: dict[str, Any]) -> None:
-    assert errors(name, problem, **more) <= LIMIT
-
-
-@pytest.mark.parametrize("name", ["evidence", "track-and-stop"])
-def test_delta_correct_for_all_good_arms(name: str) -> None:
-    assert errors(name, "AllGood", epsilon=0.05) <= LIMIT
-
-
-@pytest.mark.parametrize("name", ["evidence", "track-and-stop", "top-two"])
-def test_limit_has_teeth(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a scale that is five times too small, which nobody tests, the answers are wrong more often."""
-    monkeypatch.setattr("agents.certified.policy.certified_scale_of", scale_of)
-    monkeypatch.setattr(Task, "known_sigma", 0.0)
-    assert errors(f"{name}(law='gaussian', sigma=0.1, rho=3)", "BestArm", epsilon=0.0) > LIMIT
-
-
 # --- contract --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["evidence", "track-and-stop", "top-two"])
-def test_what_is_refused(name: str) -> None:
-    for given, said in (
-        ({"boundary": "half"}, "boundary must be one of"),
-        ({"law": "poisson"}, "law must be one of"),
-        ({"rho": 0}, "rho must be"),
-        ({"sigma": -1}, "sigma must be"),
-        ({"law": "student", "boundary": "kaufmann-koolen"}, "kaufmann-koolen"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            agents.make(name, task(), **given)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="needs delta"):
-        agents.make(name, task(delta=None, max_pulls=100))
 
 
 def test_law_by_default() -> None:
     assert agents.make("evidence", task()).law == "gaussian"
     assert agents.make("evidence", task(law="bernoulli", support=(0.0, 1.0), sigma=0.5)).law == "bernoulli"
     assert agents.make("evidence", task(law="uniform", support=(0.0, 2.0), sigma=1.0)).law == "gaussian"
-    with pytest.raises(ValueError, match="law='bernoulli' is for samples in"):
-        agents.make("evidence", task(), law="bernoulli")
-    with pytest.raises(ValueError, match="law='student' is for Gaussian arms"):
-        agents.make("evidence", task(law="uniform"), law="student")
 
 
 @pytest.mark.parametrize("tracking", ["C", "D"])

@@ -25,12 +25,13 @@ OURS = [name for name in agents.names() if name not in LEARNED]
 def env_of(name: str) -> Any:
     """An environment for an agent: another problem, with a budget or a delta, for each of those that solve several."""
     cases = cases_of(name)
-    return cases[OURS.index(name) % len(cases)].env()
+    return cases[0 if name == "racing" else OURS.index(name) % len(cases)].env()  # that one takes long to stop
 
 
 @parametrize_with_checks(OURS)
-def test_agents(agent: Any, check: Any) -> None:
+def test_agents(agent: Any, check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each on one task; the slow test has all."""
+    monkeypatch.setattr("agents.thresholding.dp_index.HORIZON", 60)
     check(agent, env=env_of(agent))
 
 
@@ -189,7 +190,7 @@ def test_each_broken_agent_is_found_by_the_check_of_its_fault(kind: Any) -> None
 
 
 def test_a_sound_agent_passes() -> None:
-    check_agent(Sound)
+    check_agent(Sound, gym.make("bandit_envs/TopK-v0", instance="sampler(arms=5)", delta=0.1, max_pulls=60))
     check_agent("lsa", gym.make("bandit_envs/Threshold-v0", budget=80, threshold=0.4))
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from numba.core.errors import NumbaError
 from pandas.testing import assert_frame_equal
+from refusals import refused
 
 import agents
 from agents.baselines import Uniform
@@ -39,12 +39,13 @@ class Mine(LSA):
 
 
 class Passing(LSA):
-    """A constructor that hands on whatever it is given."""
+    """A constructor that hands on what it does not know, by position and by name."""
 
     name = "passing"
 
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+    def __init__(self, *arguments: Any, shift: float = 0.0, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
+        self.shift = shift
 
 
 class More(LSA):
@@ -96,12 +97,12 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_importing_agents_imports_no_algorithm() -> None:
-    code = "import sys, agents; print(*sorted(name for name in sys.modules if name.startswith('agents')))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert set(loaded) <= {"agents", "agents.catalogue"} | {name for name in loaded if name.startswith("agents.core")}
-    code = "import sys, agents; agents.make, agents.names; print('pandas' in sys.modules, 'torch' in sys.modules)"
+    code = "import sys, agents; print(*sorted(name for name in sys.modules if name.startswith('agents')));"
+    code += "agents.make, agents.names; print('pandas' in sys.modules, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    loaded, heavy = (line.split() for line in done.stdout.splitlines())
+    assert set(loaded) <= {"agents", "agents.catalogue"} | {name for name in loaded if name.startswith("agents.core")}
+    assert heavy == ["False", "False"]
 
 
 def test_the_public_names_are_there() -> None:
@@ -113,7 +114,7 @@ def test_the_public_names_are_there() -> None:
         assert name in dir(agents)
     core = importlib.import_module("agents.core")
     assert all(hasattr(core, name) for name in core.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'evalute'"):
+    with refused("'evalute'", error=AttributeError):
         agents.evalute  # noqa: B018
 
 
@@ -134,7 +135,7 @@ def test_an_installed_problem_that_cannot_be_imported_harms_no_agent(monkeypatch
     assert "Broken" in PROBLEMS
     assert "Broken" not in ALL_PROBLEMS
     assert list(LOCAL_PROBLEMS) == ["Threshold", "Feasible"]
-    with pytest.raises(ValueError, match="lsa solves Threshold, Feasible, not TopK"):
+    with refused("lsa", "Threshold", "Feasible", "TopK"):
         agents.make("lsa", gym.make("bandit_envs/TopK-v0"))
 
 
@@ -148,9 +149,6 @@ def test_names() -> None:
     assert "uniform" in agents.names(f"{__name__}:Lonely")
     task = Task(f"{__name__}:Lonely", {}, K=4, budget=20)
     assert agents.make("evolved", task, genes=[0.1] * 18).name == "evolved"
-    for odd in ("threshold", 3, [], {}, 1.5):
-        with pytest.raises(ValueError, match="unknown problem"):
-            agents.names(odd)  # type: ignore[arg-type]
 
 
 class Lonely(SetProblem):
@@ -187,23 +185,18 @@ class ByMeans(Sure):
 
 def test_an_index_policy_needs_margins_of_single_arms() -> None:
     """Defect: on such a problem an index policy failed somewhere inside NumPy, or computed something else."""
-    alone = r"an arm's margin depends on that arm alone, as the class of the problem says by local = True"
     for name in ("lsa", "apt", "ucbe(H=3)", "sar"):
-        with pytest.raises(
-            ValueError, match=rf"solves Threshold, Feasible, not TopK: it needs a problem in which {alone}"
-        ):
+        with refused("Threshold", "Feasible", "TopK", "local"):
             agents.make(name, gym.make("bandit_envs/TopK-v0"))
-    for problem in ("TopK", "AllGood", "BestArm"):
+    for problem in ("TopK", "AllGood"):
         env_id = f"bandit_envs/{problem}-v0"
         env = gym.make(env_id)
-        with pytest.raises(
-            ValueError, match=rf"sure judges each arm by a margin of its own, and {problem} has none:.*{alone}"
-        ):
+        with refused("sure", "margin", problem, "local"):
             agents.make(Sure, env)
         made = agents.make(Recalling, env)
-        with pytest.raises(ValueError, match=f"and {problem} has none:.*define value"):
+        with refused(problem, "value"):
             made.predict(env.reset(seed=0)[0])
-        with pytest.raises(ValueError, match=f"and {problem} has none:.*agents.PlanPolicy"):
+        with refused(problem, "agents.PlanPolicy"):
             evaluate(Recalling, env_id, env_kwargs={})
         assert len(rows(evaluate(ByMeans, env_id, env_kwargs={}))) == 6
     assert_frame_equal(rows(evaluate(Sure)), rows(evaluate("apt")), atol=0)
@@ -240,40 +233,12 @@ class Half(LSA):
     index = LSA.__mro__[1].index  # abstract again
 
 
-@pytest.mark.parametrize(
-    ("name", "target", "message"),
-    [
-        ("lsa", Mine, "the agent 'lsa' comes with this package"),
-        ("ppo", Mine, "the agent 'ppo' comes with this package"),
-        ("md-apt", Mine, "'md-apt' is another name of the agent 'apt'"),
-        ("my agent", Mine, "a word of letters, digits"),
-        ("", Mine, "a word of letters, digits"),
-        ("a:b", Mine, "a word of letters, digits"),
-        (3, Mine, "a word of letters, digits"),
-        ("mine", 3, "the agent 'mine' must be a subclass of agents.Agent.*got 3"),
-        ("mine", None, "must be a subclass of agents.Agent"),
-        ("mine", agents.Agent, "the agent 'mine' must define choose"),
-        ("mine", agents.IndexPolicy, "the agent 'mine' must define index"),
-        ("mine", Half, "the agent 'mine' must define index"),
-        ("mine", "test_doors", "'module:name'"),
-        ("mine", ":", "'module:name', got ':'"),
-        ("mine", "test_doors:", "'module:name', got 'test_doors:'"),
-        ("mine", ":Mine", "'module:name', got ':Mine'"),
-        ("mine.zip", Mine, "the name of the agent must not end in '.zip'"),
-    ],
-)
-def test_what_cannot_be_registered(registry: Any, name: Any, target: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        agents.register(name, target)
-    assert "mine" not in AGENTS
-
-
 def test_an_installed_agent_that_cannot_be_imported_harms_no_other(registry: Any) -> None:
     registry.installed = {"theirs": "test_doors:Mine", "broken": "no_such_module:Thing"}
     with pytest.warns(RuntimeWarning, match="the agent 'broken' is left out: .*no_such_module"):
         assert agents.names("Threshold")[-2:] == ["ppo", "theirs"]
     assert type(agents.make("theirs", gym.make(THRESHOLD))) is Mine
-    with pytest.raises(ValueError, match="'no_such_module:Thing' cannot be imported"):
+    with refused("'no_such_module:Thing'"):
         agents.make("broken", gym.make(THRESHOLD))
 
 
@@ -281,7 +246,7 @@ def test_the_name_of_an_installed_agent_belongs_to_it(registry: Any) -> None:
     """Defect: another agent took the name in silence."""
     registry.installed = {"theirs": "test_doors:Mine"}
     for other in (LSA, lsa_of, "test_doors:More", Half):
-        with pytest.raises(ValueError, match=r"'theirs' comes with an installed package \(test_doors:Mine\)"):
+        with refused("'theirs'", "test_doors:Mine"):
             agents.register("theirs", other)
     agents.register("theirs", Mine)  # by the package itself
     agents.register("theirs", "test_doors:Mine")
@@ -308,9 +273,9 @@ FORMS: list[tuple[Any, str, str]] = [  # what stands for an agent, its label, th
     ("form", "label", "name"), FORMS, ids=[f"{label}-{i}" for i, (_, label, _) in enumerate(FORMS)]
 )
 def test_every_form_of_an_agent_decides_as_its_name(form: Any, label: str, name: str) -> None:
-    for settings in ({}, {"at": [20, 60]}, {"budgets": [20, 45]}, {"budgets": [30]}):
+    for settings in ({"at": [20, 60]}, {"budgets": [20, 45]}):
         wanted = rows(evaluate(name, **settings))
-        for several in (form, [form], {"it": form}):
+        for several in (form, {"it": form}):
             result = evaluate(several, **settings)
             assert result.agents == ["it" if isinstance(several, dict) else label]
             assert_frame_equal(rows(result), wanted, atol=0)
@@ -326,13 +291,6 @@ def test_make_takes_parameters_beside_a_class() -> None:
     assert agents.make(UCBE, env).a == agents.make("ucbe", env).a  # the environment tells an oracle what it needs
     more = agents.make(More, env, alpha=2, shift=1, scale=3)
     assert (more.alpha, more.shift, more.scale) == (2.0, 1, 3)
-    for who, name in ((Mine, "mine"), ("test_doors:Mine", "test_doors:Mine"), (functools.partial(Mine), "mine")):
-        with pytest.raises(ValueError, match=f"{name} has no parameter 'beta'; it takes alpha"):
-            agents.make(who, env, beta=2)
-    with pytest.raises(ValueError, match="more has no parameter 'beta'; it takes shift, scale, alpha"):
-        agents.make(More, env, beta=2)
-    with pytest.raises(ValueError, match="lsa_of has no parameter 'alpha'; it takes none"):
-        agents.make(lsa_of, env, alpha=2)
 
 
 def test_a_function_may_make_a_policy_that_reads_features() -> None:
@@ -352,65 +310,6 @@ def test_labels() -> None:
     given = [LSA(task), "lsa", LSA, functools.partial(LSA, alpha=2), lsa_of, lambda task: LSA(task)]
     assert evaluate(given, episodes=2).agents == ["lsa-2", "lsa", "lsa-3", "lsa-4", "lsa_of", "<lambda>"]
     assert evaluate({1: "lsa", "2": "apt"}, episodes=2).agents == ["1", "2"]
-    for clash in ({1: "lsa", "1": "apt"}, {"1": "lsa", 1: "apt"}):
-        with pytest.raises(ValueError, match="the labels of agents are text, and '?1'? is there already, as '1'"):
-            evaluate(clash)
-
-
-ODD_TEXTS = [
-    "", "(", ")", "lsa(alpha)", "lsa(=1)", "lsa(alpha=1)x", "lsa(alpha=\0)", "lsa\0", "lsa(\ud800=1)", "\ud800",
-    "lsa(alpha=" + "9" * 5000 + ")", "lsa(alpha=" + "[" * 300 + "]" * 300 + ")", "lsa(alpha=*[1])", "lsa(*[])",
-    "lsa(**{'alpha': 1})", "lsa(alpha=lambda: 1)", "lsa(alpha:=1)", "lsa(task=1)", "lsa(self=1)", "lsa(alpha=print)",
-    "lsa(alpha={[]: 1})", "lsa(alpha=1)(alpha=2)", "md-apt(", ":", ":x", "x:", "a b:c", "a/b:c", "json:",
-    "json:nothing", "agents:Agent", "agents:IndexPolicy", "math:pi", "ppo(a=1)", "LSA", "opt_kg", "a" * 10_000,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
-def test_odd_texts_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="unknown agent|not of the form|cannot be imported|no parameter|must"):
-        agents.make(text, gym.make(THRESHOLD))
-    with pytest.raises(ValueError, match="unknown agent|not of the form|cannot be imported|no parameter|must"):
-        evaluate(text)
-
-
-@pytest.mark.parametrize(
-    "odd", [3, None, object(), 1.5, b"lsa", {1}, np.zeros(3), ("lsa",)], ids=lambda odd: type(odd).__name__
-)
-def test_what_is_no_agent(odd: Any) -> None:
-    with pytest.raises(ValueError, match="an agent's name is text.*method predict; got"):
-        agents.make(odd, gym.make(THRESHOLD))
-    with pytest.raises(ValueError, match="an agent's name is text.*method predict; got"):
-        evaluate([odd])
-
-
-def test_functions_that_make_no_agent() -> None:
-    with pytest.raises(ValueError, match="<lambda> makes no agent: 3 has no method predict"):
-        evaluate(lambda task: 3)
-    with pytest.raises(ValueError, match="LSA'> has no method predict"):
-        evaluate(lambda task: LSA)
-    for kind in (agents.Agent, agents.IndexPolicy, agents.PlanPolicy, agents.RoundPolicy):
-        with pytest.raises(ValueError, match="must define"):
-            evaluate(kind)
-
-
-def test_a_class_that_does_not_say_what_it_is() -> None:
-    class Nameless(agents.Agent):
-        solves = ALL_PROBLEMS
-
-        def choose(self, observation: Any, state: Any) -> Any:
-            return observation["pulls"].argmin(axis=1)
-
-    with pytest.raises(ValueError, match="the class Nameless needs the attribute 'name'"):
-        evaluate(Nameless)
-    with pytest.raises(TypeError, match="the class Nameless needs the attribute 'name'"):
-        Nameless(gym.make(THRESHOLD))
-
-    class Worded(Nameless):
-        name, solves = "worded", "Threshold"  # type: ignore[assignment]
-
-    with pytest.raises(ValueError, match="solves of the agent 'worded' must be a collection of problems' names"):
-        evaluate(Worded)
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------
@@ -426,6 +325,7 @@ def test_an_agent_keeps_its_parameters_by_name() -> None:
         (Mine(task, 2), {"alpha": 2}),
         (Passing(task, 2), {"alpha": 2}),
         (Passing(task=task, alpha=2), {"alpha": 2}),
+        (Passing(task, 2, shift=1), {"shift": 1, "alpha": 2}),
         (More(task, 1, alpha=2, scale=3), {"shift": 1, "alpha": 2, "scale": 3}),
         (UCBE(task, 1.0, H=7.0), {"b": 1.0, "H": 7.0}),
     ]
@@ -441,15 +341,12 @@ def test_an_agent_keeps_its_parameters_by_name() -> None:
         assert agent.for_task(task.replace()) is agent
     agent.parameters["b"] = 5  # a copy
     assert agent.parameters["b"] == 1.0
-    for wrong in ({"beta": 2}, {"alpha": 1, "task": task}):
-        with pytest.raises(TypeError):
-            LSA(task, **wrong)
 
     class Unnamed(LSA):
         def __init__(self, task: Any, *steps: int) -> None:
             super().__init__(task)
 
-    with pytest.raises(TypeError, match="Unnamed takes an argument that has no name"):
+    with refused("Unnamed", "name", error=TypeError):
         Unnamed(task, 1, 2)
     assert Unnamed(task).parameters == {}
 
@@ -475,22 +372,15 @@ def test_parameters_are_copies() -> None:
 def test_what_an_agent_is_not_made_anew_for() -> None:
     task = gym.make(THRESHOLD, **TAO).unwrapped.task
     agent = LSA(task)
-    others = {
-        "K": 4,
-        "law": "gaussian",
-        "sigma": 2.0,
-        "support": None,
-        "parameters": {"threshold": 0.3, "tolerance": 0},
-    }
+    others: dict[str, Any] = {"K": 4, "law": "gaussian", "sigma": 2.0, "support": None}
+    others["parameters"] = {"threshold": 0.3, "tolerance": 0}
     for name, value in others.items():
-        with pytest.raises(ValueError, match=f"lsa was made for another task: {name} .*, not "):
+        with refused("lsa", name):
             agent.for_task(task.replace(**{name: value}))
-    with pytest.raises(ValueError, match="lsa was made for another task: problem 'Threshold', not 'TopK'; parameters"):
+    with refused("lsa", "'Threshold'", "'TopK'", "parameters"):
         evaluate(LSA(task), "bandit_envs/TopK-v0")
     for name, value in {"budget": 9, "delta": 0.2, "max_pulls": 7, "pull_cost": 0.1, "actions": "arm"}.items():
         assert getattr(agent.for_task(task.replace(**{name: value})).task, name) == value
-    with pytest.raises(ValueError, match="ucbe needs a budget > K = 10, got 9"):
-        UCBE(task, H=3.0).for_task(task.replace(budget=9))
 
 
 SETTINGS: dict[str, dict[str, Any]] = {  # fixed instances, from which oracles learn what they need
@@ -502,17 +392,24 @@ SETTINGS: dict[str, dict[str, Any]] = {  # fixed instances, from which oracles l
 }
 RULES: list[dict[str, Any]] = [
     {"budget": 80},
-    {"budget": 35},
     {"delta": 0.05, "max_pulls": 90},
+    {"budget": 35},
     {"delta": 0.4, "max_pulls": 60},
-    {"delta": 0.2, "budget": 50},
     {"delta": 0.2, "pull_cost": 0.01, "max_pulls": 70},
-    {"delta": 0.2, "pull_cost": 0.001, "max_pulls": 70},
+    {"delta": 0.2, "budget": 50},
 ]
 NAMED = [(name, problem) for problem in SETTINGS for name in agents.names(problem) if name not in LEARNED]
+FEW = {  # of each kind, and those that are told the truth of an instance
+    *[(name, "Threshold") for name in ("lsa", "ucbe", "dp-index", "static", "opt-kg")],
+    *[(name, "AllGood") for name in ("apt-oracle", "lucb", "st2", "two-step")],
+    *[("sar", "Feasible"), ("ugape", "TopK"), ("track-and-stop", "TopK")],
+    *[("racing", "BestArm"), ("successive-rejects", "BestArm")],
+}
 
 
-@pytest.mark.parametrize(("name", "problem"), NAMED, ids=[f"{name}-{problem}" for name, problem in NAMED])
+@pytest.mark.parametrize(
+    ("name", "problem"), [row if row in FEW else pytest.param(*row, marks=pytest.mark.slow) for row in NAMED]
+)
 def test_an_agent_made_for_other_rules_decides_as_its_name(
     name: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -525,20 +422,20 @@ def test_an_agent_made_for_other_rules_decides_as_its_name(
     for kwargs in settings:
         try:
             made.append(agents.make(name, gym.make(env_id, actions="full", **kwargs)))
-            named.append(evaluate(name, env_id, env_kwargs=kwargs, episodes=3))
+            named.append(evaluate(name, env_id, env_kwargs=kwargs, episodes=2))
         except ValueError:
             made, named = made[: len(named)] + [None], [*named, None]
     crossed = 0
     for i, agent in enumerate(made):
-        for j in ((i + 1) % len(RULES), (i + 3) % len(RULES)):
+        for j in ((i + 1) % len(RULES), (i + 2) % len(RULES)):
             wanted = named[j]
             if agent is None:
                 continue
             if wanted is None:
                 with pytest.raises(ValueError, match="needs|no stored model"):
-                    evaluate(agent, env_id, env_kwargs=settings[j], episodes=3)
+                    evaluate(agent, env_id, env_kwargs=settings[j], episodes=2)
                 continue
-            found = evaluate(agent, env_id, env_kwargs=settings[j], episodes=3)
+            found = evaluate(agent, env_id, env_kwargs=settings[j], episodes=2)
             assert_frame_equal(rows(found), rows(wanted), atol=0)
             assert found.pulls["pulls"].tolist() == wanted.pulls["pulls"].tolist()
             crossed += 1
@@ -597,63 +494,52 @@ def many(observation: Any) -> int:
     return len(observation["pulls"])
 
 
-CHOICES: list[tuple[Any, str | None]] = [  # what choose returns, and what is said of it; None: it is right
-    (lambda self, o, state: None, r"the arms that odd chooses must have shape \(1,\), got \(\): None"),
-    (lambda self, o, state: 0, r"the arms that odd chooses must have shape \(1,\), got \(\): 0"),
-    (lambda self, o, state: np.zeros(many(o)), "the arms that odd chooses must be integers, got float64"),
-    (lambda self, o, state: np.zeros(many(o), np.bool_), "the arms that odd chooses must be integers, got bool"),
-    (lambda self, o, state: np.zeros((many(o), 2), int), r"arms that odd chooses must have shape \(1,\), got \(1, 2\)"),
-    (lambda self, o, state: np.zeros(many(o) + 1, int), r"arms that odd chooses must have shape \(1,\), got \(2,\)"),
-    (lambda self, o, state: [[0], [0, 1]], "the arms that odd chooses must be integers of shape"),
-    (lambda self, o, state: (1, 2, 3), r"the arms that odd chooses must have shape \(1,\), got \(3,\)"),
-    (lambda self, o, state: ([0] * many(o), 2), "the numbers of pulls that odd chooses must have shape"),
-    (
-        lambda self, o, state: ([0] * many(o), [1.5] * many(o)),
-        "numbers of pulls that odd chooses must be integers, got f",
-    ),
-    (lambda self, o, state: [0] * many(o), None),
-    (lambda self, o, state: np.zeros(many(o), np.uint8), None),
-    (lambda self, o, state: np.zeros(2 * many(o), np.int64)[::2], None),
-    (lambda self, o, state: ([0] * many(o), [1] * many(o)), None),
-    (lambda self, o, state: (np.zeros(many(o), np.int64), np.ones(many(o), np.int32)), None),
-    (lambda self, o, state: (np.zeros(many(o), np.int64), None), None),
+CHOICES: list[tuple[Any, tuple[Any, ...]]] = [  # what choose returns, and what is said of it; nothing: it is right
+    (lambda self, o, state: None, ("arms", "(1,)", "()", None)),
+    (lambda self, o, state: np.zeros(many(o)), ("arms", "float64")),
+    (lambda self, o, state: np.zeros((many(o), 2), int), ("arms", "(1,)", "(1, 2)")),
+    (lambda self, o, state: np.zeros(many(o) + 1, int), ("arms", "(1,)", "(2,)")),
+    (lambda self, o, state: [[0], [0, 1]], ("arms", "integers")),
+    (lambda self, o, state: {"arms": np.zeros(many(o), int)}, ("choose", "dict", "arms")),
+    (lambda self, o, state: ([0] * many(o), 2), ("numbers of pulls",)),
+    (lambda self, o, state: ([0] * many(o), [1.5] * many(o)), ("numbers of pulls", "float64")),
+    (lambda self, o, state: [0] * many(o), ()),
+    (lambda self, o, state: np.zeros(2 * many(o), np.int64)[::2], ()),
+    (lambda self, o, state: (np.zeros(many(o), np.uint8), np.ones(many(o), np.int32)), ()),
+    (lambda self, o, state: (np.zeros(many(o), np.int64), None), ()),
 ]
 
 
 @pytest.mark.parametrize(("choose", "said"), CHOICES, ids=range(len(CHOICES)))
-def test_what_an_agent_chooses_is_checked(choose: Any, said: str | None) -> None:
+def test_what_an_agent_chooses_is_checked(choose: Any, said: tuple[Any, ...]) -> None:
     kind = own(choose=choose)
-    wanted = rows(evaluate(own(), at=[7, 30]))
     for actions in ("full", "arm"):
         env = gym.make(THRESHOLD, actions=actions, **TAO)
         observation, _ = env.reset(seed=0)
         agent = kind(env)
         batch = {name: value[None] for name, value in observation.items()}
-        if said is None:
+        if not said:
             env.step(agent.predict(observation)[0])
             assert np.shape(agent.predict(batch)[0]["arm"] if actions == "full" else agent.predict(batch)[0]) == (1,)
         elif actions == "full" or "numbers of pulls" not in said:
             for seen in (observation, batch):
-                with pytest.raises(ValueError, match=said):
+                with refused("odd", *said):
                     agent.predict(seen)
-    if said is None:
-        assert_frame_equal(rows(evaluate(kind, at=[7, 30])), wanted, atol=0)
+    if not said:
+        assert_frame_equal(rows(evaluate(kind, at=[7, 30])), rows(evaluate(own(), at=[7, 30])), atol=0)
     else:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match="odd"):
             evaluate(kind, at=[7, 30])
 
 
 ANSWERS: list[tuple[Any, bool]] = [  # what recommend returns, and whether it is right
-    (lambda self, o, state=None, slots=None: np.full((len(slots), 10), 0.7), False),
     (lambda self, o, state=None, slots=None: np.ones((len(slots), 10)), False),
     (lambda self, o, state=None, slots=None: np.full((len(slots), 10), 256), False),
     (lambda self, o, state=None, slots=None: np.full((len(slots), 10), -1), False),
     (lambda self, o, state=None, slots=None: np.ones(10, np.bool_), False),
     (lambda self, o, state=None, slots=None: np.ones((len(slots), 9), np.bool_), False),
     (lambda self, o, state=None, slots=None: None, False),
-    (lambda self, o, state=None, slots=None: "yes", False),
     (lambda self, o, state=None, slots=None: np.ones((len(slots), 10), np.bool_), True),
-    (lambda self, o, state=None, slots=None: np.ones((len(slots), 10), np.int64), True),
     (lambda self, o, state=None, slots=None: [[1] * 10] * len(slots), True),
 ]
 
@@ -661,10 +547,7 @@ ANSWERS: list[tuple[Any, bool]] = [  # what recommend returns, and whether it is
 @pytest.mark.parametrize(("recommend", "right"), ANSWERS, ids=range(len(ANSWERS)))
 def test_what_an_agent_recommends_is_checked(recommend: Any, right: bool) -> None:
     """Defect: answers that are no masks were cut to integers."""
-    kind, said = (
-        own(recommend=recommend),
-        r"the answer that odd recommends must be a mask of 0 and 1 of shape \(., 10\)",
-    )
+    kind = own(recommend=recommend)
     env = gym.make(THRESHOLD, actions="full", **TAO)
     observation, _ = env.reset(seed=0)
     over = observation | {"remaining": np.zeros(1, np.int64)}
@@ -678,26 +561,23 @@ def test_what_an_agent_recommends_is_checked(recommend: Any, right: bool) -> Non
         if right:
             assert call()
         else:
-            with pytest.raises(ValueError, match=said):
+            with refused("answer", "odd", "mask"):
                 call()
 
 
 @pytest.mark.parametrize(
-    ("index", "said"),
+    ("index", "said", "K"),
     [
-        (lambda self, T, D: 0.0, r"the index of odd must be an array of numbers of shape \(\d+,\), got 0.0"),
-        (lambda self, T, D: None, r"the index of odd must be an array of numbers of shape \(\d+,\), got None"),
-        (lambda self, T, D: T[:-1], r"the index of odd must be an array of numbers of shape \(\d+,\), got shape"),
-        (lambda self, T, D: D[:, None], r"the index of odd must be an array of numbers of shape \(\d+,\), got shape"),
-        (lambda self, T, D: D + 1j, r"the index of odd must be an array of numbers of shape \(\d+,\), got array"),
-        (lambda self, T, D: np.where(T > 1, np.nan, D), "the index of odd must be a number, got NaN"),
-        (lambda self, T, D: T.astype(np.int32), None),
-        (lambda self, T, D: (T - 1) * np.float32(1), None),
+        (lambda self, T, D: None, ["None"], 10),
+        (lambda self, T, D: T[:-1], ["shape"], 10),
+        (lambda self, T, D: T[:-1], ["shape"], 60),
+        (lambda self, T, D: D + 1j, ["numbers"], 60),
+        (lambda self, T, D: np.where(T > 1, np.nan, D), ["NaN"], 60),
+        (lambda self, T, D: T.astype(np.int32), None, 60),
     ],
-    ids=range(8),
+    ids=range(6),
 )
-@pytest.mark.parametrize("K", [10, 60])
-def test_the_index_of_a_class_of_ones_own_is_checked(index: Any, said: str | None, K: int) -> None:
+def test_the_index_of_a_class_of_ones_own_is_checked(index: Any, said: list[str] | None, K: int) -> None:
     """Kernels read it without a look: what is too short was read beyond its end, and NaN was never found in a tree."""
 
     class Odd(agents.IndexPolicy):
@@ -710,30 +590,8 @@ def test_the_index_of_a_class_of_ones_own_is_checked(index: Any, said: str | Non
         pulls = evaluate(Odd, env_kwargs=settings).pulls["pulls"]
         assert (pulls == 3).all()
     else:
-        with pytest.raises(ValueError, match=said):
+        with refused("index", "odd", *said):
             evaluate(Odd, env_kwargs=settings)
-
-
-def test_a_state_that_is_no_memory_of_the_agent_is_refused() -> None:
-    env = gym.make(THRESHOLD, actions="full", **TAO)
-    observation, _ = env.reset(seed=0)
-    for name in agents.names("Threshold"):
-        if name in (*LEARNED, "uniform", "random", "static", "offline"):  # their memory is a number
-            continue
-        agent = agents.make(name, env)
-        for state in (7, "x", [], {}, object()):
-            with pytest.raises(
-                ValueError, match=f"state must be None or the memory that predict of {name} has returned"
-            ):
-                agent.predict(observation, state)
-        action, state = agent.predict(observation)
-        again = pickle.loads(pickle.dumps(agent))
-        for other in (again, agents.make(name, env), type(agent)(agent.task, **agent.parameters)):
-            other.predict(observation, pickle.loads(pickle.dumps(state)))  # the memory of an equal agent
-        with pytest.raises(ValueError, match="state must be None"):
-            again.predict(observation, 7)
-    with pytest.raises(ValueError, match="of the type int, got"):
-        agents.make("uniform", env).predict(observation, "x")
 
 
 def decisions(name: Any, K: int, problem: str = "Threshold", **settings: Any) -> tuple[Any, Any, Any]:
@@ -754,16 +612,15 @@ def test_a_memory_belongs_to_one_algorithm_and_task(name: str, problem: str) -> 
     other = "opt-kg" if name == "lsa" else "lsa" if problem == "Threshold" else "uniform"
     wrong = [decisions(other, 7, problem)[2]]
     if name != "uniform":
-        wrong += [decisions(name, 30, problem)[2], 1]
+        wrong += [decisions(name, 30, problem)[2], 1, "x", [], {}, object()]
     else:
-        wrong += [True, 2, 0, np.int64(1)]
-    said = f"state must be None or the memory that predict of {name} has returned"
+        wrong += [True, 2, 0, np.int64(1), "x"]
     for state in wrong:
         for again in (state, copy.deepcopy(state), pickle.loads(pickle.dumps(state))):
-            with pytest.raises(ValueError, match=said):
+            with refused("state", "None", name):
                 agent.predict(observation, again)
     if name != "uniform":
-        with pytest.raises(ValueError, match=r"K=7.*; got that of .* K=30"):
+        with refused("K=7", "K=30"):
             agent.predict(observation, wrong[1])
     action, _ = agent.predict(observation, copy.deepcopy(own_state))
     for equal in (agent, pickle.loads(pickle.dumps(agent)), copy.deepcopy(agent)):
@@ -788,11 +645,11 @@ def test_memories_of_any_type_are_told_apart_as_far_as_possible() -> None:
         state = agent.predict(observation)[1]
         agent.predict(observation, agent.predict(observation, copy.deepcopy(state))[1])
         for wrong in (7, "x", object()):
-            with pytest.raises(ValueError, match="state must be None or the memory that predict of odd has returned"):
+            with refused("state", "None", "odd"):
                 agent.predict(observation, wrong)
 
 
-@pytest.mark.parametrize("first", [np.nan, "x", None, 1j])
+@pytest.mark.parametrize("first", [np.nan, "x", 1j])
 def test_the_index_of_arms_never_pulled_is_a_number(first: Any) -> None:
     class Odd(LSA):
         name = "odd"
@@ -806,10 +663,9 @@ def test_the_index_of_arms_never_pulled_is_a_number(first: Any) -> None:
 
     Odd.first = first
     env = gym.make(THRESHOLD, **TAO)
-    said = "first, the index of odd for arms never pulled, must be a number, got"
-    with pytest.raises(ValueError, match=said):
+    with refused("first", "odd"):
         Odd(env)
-    with pytest.raises(ValueError, match=said):
+    with refused("first", "odd"):
         Later(env).predict(env.reset(seed=0)[0])
 
 
@@ -829,11 +685,6 @@ def out_of_range(e: int, seen: Seen, plans: Any, arm: Any) -> Any:
     return arm if seen.pulls[e, 0] > 3 else 0
 
 
-@episode_kernel
-def untyped(e: int, seen: Seen, plans: Any) -> Any:
-    return seen.pulls.nothing
-
-
 def planning(kernel: Any, *more: Any) -> type[agents.PlanPolicy]:
     class Odd(agents.PlanPolicy):
         name, solves = "odd", ALL_PROBLEMS
@@ -847,18 +698,13 @@ def planning(kernel: Any, *more: Any) -> type[agents.PlanPolicy]:
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        (planning(four_arms), "a plan of odd has more than 3 arms"),
-        (planning(out_of_range, 77), r"the arms that odd chooses must be integers in \[0, 9\], or 10 to stop, got 77"),
-        (planning(out_of_range, -1), r"the arms that odd chooses must be integers in \[0, 9\], or 10 to stop, got -1"),
-        (planning(out_of_range, -(2**40)), "the arms that odd chooses must be integers in"),
-        (
-            planning(untyped),
-            r"odd: Numba cannot compile untyped \(.*test_doors.py, line \d+\): Unknown attribute 'noth",
-        ),
+        (planning(four_arms), ["plan", 3]),
+        (planning(out_of_range, 77), ["arms", "[0, 9]", 10, 77]),
+        (planning(out_of_range, -(2**40)), ["arms", "[0, 9]"]),
     ],
-    ids=range(5),
+    ids=range(3),
 )
-def test_what_kernels_of_ones_own_do_wrong(kind: Any, said: str) -> None:
+def test_what_kernels_of_ones_own_do_wrong(kind: Any, said: list[Any]) -> None:
     """In single decisions, and in whole episodes in compiled code."""
     env = gym.make(THRESHOLD, **TAO)
     observation, _ = env.reset(seed=0)
@@ -869,45 +715,9 @@ def test_what_kernels_of_ones_own_do_wrong(kind: Any, said: str) -> None:
             arm, state = agent.predict(observation, state)
             observation, *_ = env.step(arm)
 
-    with pytest.raises(ValueError, match=said) as caught:
-        go_on(observation)
-    if "Numba" in said:
-        assert isinstance(caught.value.__cause__, NumbaError)
-    with pytest.raises(ValueError, match=said):
-        evaluate(kind)
-
-
-def test_methods_take_what_they_are_called_with() -> None:
-    env = gym.make(THRESHOLD, **TAO)
-    for name, method, said in (
-        ("recommend", lambda self, o: None, r"odd must define recommend\(self, observation, state, slots\)"),
-        ("choose", lambda self, o: None, r"odd must define choose\(self, observation, state\)"),
-        ("remember", lambda self: None, r"odd must define remember\(self, observation\)"),
-    ):
-        with pytest.raises(TypeError, match=said):
-            own(**{name: method})(env)
-        with pytest.raises(ValueError, match=said):
-            evaluate(own(**{name: method}))
-    for right in (lambda self, *rest: None, lambda self, o, state=None, slots=None, more=1: None):
-        own(recommend=right, choose=right)(env)
-
-
-@pytest.mark.parametrize("oracles", [("H",), {"H": 3}, {3: many}, None, "H"])
-def test_oracles_of_a_wrong_form(oracles: Any) -> None:
-    with pytest.raises(ValueError, match="oracles of the agent 'odd' must be a dict of functions of the problem and"):
-        evaluate(own(oracles=oracles))
-
-
-def test_oracles_that_fail_and_agents_that_solve_nothing_are_named() -> None:
-    def failing(problem: Any, means: Any) -> Any:
-        raise KeyError("lost")
-
-    with pytest.raises(ValueError, match="the oracle of 'H' of the agent 'odd' fails: KeyError"):
-        evaluate(own(oracles={"H": failing}))
-    with pytest.raises(ValueError, match="solves of the agent 'odd' must name problems, got ()"):
-        evaluate(own(solves=()))
-    with pytest.raises(ValueError, match="odd solves no problem, as its attribute solves is empty, not Threshold"):
-        own(solves=())(gym.make(THRESHOLD, **TAO))
+    for call in (lambda: go_on(observation), lambda: evaluate(kind)):
+        with refused("odd", *said):
+            call()
 
 
 def test_agents_show_their_parameters() -> None:
@@ -931,7 +741,6 @@ def test_parameters_that_can_be_read_only_once_are_refused() -> None:
         return Model(task)
 
     for once in (iter([1, 2]), (i for i in (1, 2)), map(int, "12"), zip("ab", "cd", strict=True)):
-        said = "the parameter 'steps' of .* can be read only once, as it is <.*: give a list"
         for call in (
             lambda once: Steps(env, once),
             lambda once: Steps(env, steps=once),
@@ -941,22 +750,12 @@ def test_parameters_that_can_be_read_only_once_are_refused() -> None:
             lambda once: evaluate(functools.partial(policy, steps=once)),
             lambda once: agents.make(policy, env, steps=once),
         ):
-            with pytest.raises(ValueError, match=said):
+            with refused("'steps'", "once", "list"):
                 call(once)
         assert len(list(once)) == 2  # nobody has read it
     for many_times in ([1, 2], (1, 2), range(1, 3), {1: 0, 2: 0}, np.array([1, 2])):
         agent = agents.make(Steps, env, steps=many_times)
         assert agent.for_task(agent.task.replace(budget=5)).steps == agent.steps == [1, 2]
-
-
-class Shifted(LSA):
-    """Hands on what it does not know, by position and by name."""
-
-    name = "shifted"
-
-    def __init__(self, *arguments: Any, shift: float = 0.0, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
-        self.shift = shift
 
 
 class Rest(LSA):
@@ -985,25 +784,20 @@ class Wanting(LSA):
 def test_constructors_by_which_no_agent_can_be_made_anew() -> None:
     env = gym.make(THRESHOLD, **TAO)
     task = env.unwrapped.task
-    shifted = Shifted(task, 2, shift=1)
-    again = shifted.for_task(task.replace(budget=9))
-    assert (again.alpha, again.shift, again.parameters) == (2.0, 1, {"shift": 1, "alpha": 2})
     assert Rest(task).for_task(task.replace(budget=9)).alpha == LSA(task).alpha
-    with pytest.raises(TypeError, match=r"Rest takes an argument that has no name.*hands on \*\*keywords too"):
+    with refused("Rest", "name", "**keywords", error=TypeError):
         Rest(task, 2)
     for source in (task, env, gym.make_vec(THRESHOLD, 2, **TAO)):
         for call in (lambda source: Late(2, source), lambda source: Late(alpha=2, task=source)):
-            with pytest.raises(TypeError, match="the constructor of Late must take the task first, not 'alpha'"):
+            with refused("Late", "task", "'alpha'", error=TypeError):
                 call(source)
-        with pytest.raises(ValueError, match="the constructor of late must take the task first, not 'alpha'"):
+        with refused("late", "task", "'alpha'"):
             agents.make(Late, source, alpha=2)
-        with pytest.raises(ValueError, match="late cannot be made with the task as first argument: missing .*'task'"):
+        with refused("late", "task", "'task'"):
             agents.make(Late, source)
-    with pytest.raises(ValueError, match="wanting cannot be made with the task as first argument: missing .*'level'"):
+    with refused("wanting", "task", "'level'"):
         agents.make(Wanting, env)
     assert type(agents.make(Wanting, env, level=3)) is Wanting
-    with pytest.raises(ValueError, match="<lambda> cannot be made with the task as first argument: too many pos"):
-        evaluate(lambda: LSA(task))
 
 
 def test_functions_that_fail_name_the_agent(registry: Any) -> None:
@@ -1021,16 +815,13 @@ def test_functions_that_fail_name_the_agent(registry: Any) -> None:
 
     env = gym.make(THRESHOLD)
     for function, said, cause in (
-        (keyless, "fails: KeyError: 'lost words'", KeyError),
-        (leaving, "fails: SystemExit: enough", SystemExit),
-        (refusing, ": alpha must be", ValueError),
+        (keyless, "lost words", KeyError),
+        (leaving, "enough", SystemExit),
+        (refusing, "alpha", ValueError),
     ):
         agents.register(f"my-{function.__name__}", function)
-        for call in (
-            lambda name: agents.make(name, env),
-            lambda name: evaluate(["lsa", name]),
-        ):
-            with pytest.raises(ValueError, match=f"the agent 'my-{function.__name__}' ?{said}") as caught:
+        for call in (lambda name: agents.make(name, env), lambda name: evaluate(["lsa", name])):
+            with pytest.raises(ValueError, match=f"my-{function.__name__}.*{said}") as caught:
                 call(f"my-{function.__name__}")
             assert isinstance(caught.value.__cause__, cause)
     with pytest.raises(FileNotFoundError) as missing:
@@ -1047,5 +838,5 @@ def test_a_model_of_another_number_of_arms_names_both() -> None:
             raise AssertionError("it has not been told")
 
     told = {"instance": {"law": "bernoulli", "mean": [0.2, 0.8]}, "budget": 10}
-    with pytest.raises(ValueError, match=r"was trained with K = 20 arms, and the task has K = 2"):
+    with refused("K = 20", "K = 2"):
         agents.evaluate({"mine": Model()}, "bandit_envs/Threshold-v0", episodes=2, env_kwargs=told)

@@ -33,20 +33,10 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("TopK", {"instance": ARMS, "k": 2, "epsilon": 0.1, "delta": 0.2, "criterion": "aggregate", "max_pulls": 400}),
 ]  # fmt: skip
 NEEDS = {"ucbe": "ucbe(a=2)", "ugape": "ugape(a=2)", "lucb": "lucb(k=4)", "apt-oracle": "apt-oracle(threshold=0.5)"}
-WORDS = (
-    "pulls",
-    "total",
-    "mean",
-    "variance",
-    "remaining",
-    "public_seed",
-    "state",
-    "observation",
-    "statistics",
-    "memory",
-    "slots",
-    "features",
-)
+WORDS = [
+    *["pulls", "total", "mean", "variance", "remaining", "public_seed", "state", "observation", "statistics", "memory"],
+    *["slots", "features"],
+]
 LIMIT = 10.0  # seconds for a case
 COMPILING = 90.0  # seconds for a case in which a kernel is compiled
 PATIENCE = 300.0  # seconds for what comes before the first one: kernels are compiled
@@ -57,20 +47,10 @@ NUMBERS: list[Any] = [
 ]  # fmt: skip
 TYPES = ["f4", "f8", "i4", "i8", "u8", "u1", "i1", ">i8", ">f8", "c16", "?", "O", "U5", "M8[s]", "f2"]
 JUNK: list[Any] = [
-    5,
-    "x",
-    [],
-    {},
-    (),
-    object(),
-    0.5,
-    np.zeros(3),
-    np.zeros((2, 4)),
-    b"",
-    True,
-    np.float64("nan"),
-    1j,
-    len,
+    *[5, "x", [], {}, (), object(), 0.5, np.zeros(3), np.zeros((2, 4)), b"", True, np.float64("nan"), 1j, len],
+]
+SLOTS: list[Any] = [
+    *[None, np.array([0]), np.array([9]), np.array([-9]), np.array([0.5]), "x", np.array([2**40]), [0], 0],
 ]
 
 
@@ -213,18 +193,7 @@ def check_case(setups: list[Setup], case: int) -> str:
             _, after = agent.predict(observation, state)
             agent.predict(observation, after)
         elif how < 9:
-            slots = [
-                None,
-                np.array([0]),
-                np.array([9]),
-                np.array([-9]),
-                np.array([0.5]),
-                "x",
-                np.array([2**40]),
-                [0],
-                0,
-            ]
-            agent.recommend(observation, state, slots[random.integers(len(slots))])
+            agent.recommend(observation, state, SLOTS[random.integers(len(SLOTS))])
         else:
             agent.begin_anew(observation)
     except (ValueError, TypeError) as error:

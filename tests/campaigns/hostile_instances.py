@@ -110,267 +110,115 @@ SCALAR = {law.name: law for law in LAWS}
 
 
 # --- shapes of scalar instances ---------------------------------------------------------------------------------------
-# A shape is what it is called, and a function of a law: the means and the rules; None where the law has no such means.
-# Where every arm must be known, one alone is at the boundary and the others are far from it; many are where a tolerance
-# lets the right answer be certified soon.
+# The shapes of a problem are those of a law: what each is called, the means and the rules; no means where the law has
+# none for it. Where every arm must be known, one alone is at the boundary and the others are far from it; many are
+# where a tolerance lets the right answer be certified soon.
 
-Shape = tuple[str, Callable[[Law], "tuple[list[float], Rules] | None"]]
+Shapes = Iterator[tuple[str, list[float] | None, Rules]]
 
 
-def _far(law: Law, n: int) -> list[float]:
-    """Means of n arms that are far from the centre, above and below where there are such."""
+def _threshold_shapes(law: Law) -> Shapes:
+    c, band = law.centre, law.unit / 2
     sides = [off for off in (law.up, -law.down) if off]
-    return [law.centre + sides[i % len(sides)] for i in range(n)]
-
-
-def _threshold_shapes() -> Iterator[Shape]:
+    plain, wide = {"threshold": c}, {"threshold": c, "tolerance": band}
     for K in (2, 20):
-        yield f"{K} arms below by 1e-7", lambda law, K=K: ([law.centre - HAIR] * K, {"threshold": law.centre})
+        yield f"{K} arms below by 1e-7", [c - HAIR] * K, plain
     for K, side in ((2, -1), (2, 1), (6, -1), (20, 1), (60, -1)):
-        yield (
-            f"1 of {K} arms {'above' if side > 0 else 'below'} by 1e-7, others far",
-            lambda law, K=K, side=side: (
-                [law.centre + side * HAIR, *_far(law, K - 1)],
-                {"threshold": law.centre},
-            ),
-        )
+        far = [c + sides[i % len(sides)] for i in range(K - 1)]  # above and below where there are such
+        yield f"1 of {K} arms {'above' if side > 0 else 'below'} by 1e-7, others far", [c + side * HAIR, *far], plain
     for K, side in ((2, -1), (8, 1), (8, -1), (30, -1)):
-        yield (
-            f"{K} arms miss the tolerance by 1e-9, {'above' if side > 0 else 'below'}",
-            lambda law, K=K, side=side: (
-                [law.centre + side * (law.unit / 2 + FINE)] * K,
-                {"threshold": law.centre, "tolerance": law.unit / 2},
-            ),
-        )
-    yield (
-        "6 arms meet the tolerance or miss it by 1e-9",
-        lambda law: (
-            [law.centre - law.unit / 2 - FINE, law.centre - law.unit / 2, law.centre + law.unit / 2] * 2,
-            {"threshold": law.centre, "tolerance": law.unit / 2},
-        ),
-    )
+        name = f"{K} arms miss the tolerance by 1e-9, {'above' if side > 0 else 'below'}"
+        yield name, [c + side * (band + FINE)] * K, wide
+    yield "6 arms meet the tolerance or miss it by 1e-9", [c - band - FINE, c - band, c + band] * 2, wide
 
 
-def _best_arm_shapes() -> Iterator[Shape]:
+def _best_arm_shapes(law: Law) -> Shapes:
+    c, unit, down = law.centre, law.unit, law.down
     for K in (2, 3, 6, 20, 60):
-        yield (
-            f"1 of {K} arms better by 1e-9, {K - 2} far below",
-            lambda law, K=K: (
-                ([law.centre, *[law.centre - law.down] * (K - 2), law.centre + FINE], {})
-                if K == 2 or law.down
-                else None
-            ),
-        )
-    yield "1 of 5 arms better by 1e-9", lambda law: ([law.centre] * 4 + [law.centre + FINE], {})
-    yield "1 of 3 arms worse by 1e-9", lambda law: ([law.centre - FINE] + [law.centre] * 2, {})
+        means = [c, *[c - down] * (K - 2), c + FINE]
+        yield f"1 of {K} arms better by 1e-9, {K - 2} far below", means if K == 2 or down else None, {}
+    yield "1 of 5 arms better by 1e-9", [c] * 4 + [c + FINE], {}
+    yield "1 of 3 arms worse by 1e-9", [c - FINE] + [c] * 2, {}
     for K in (2, 4, 12):
-        yield (
-            f"{K} arms, epsilon missed by 1e-9",
-            lambda law, K=K: ([law.centre] * (K - 1) + [law.centre + law.unit + FINE], {"epsilon": law.unit}),
-        )
+        yield f"{K} arms, epsilon missed by 1e-9", [c] * (K - 1) + [c + unit + FINE], {"epsilon": unit}
     for K in (2, 4):
-        yield (
-            f"{K} arms, a wide epsilon missed by 1e-9",
-            lambda law, K=K: (
-                ([law.centre - law.down] * (K - 1) + [law.centre + FINE], {"epsilon": law.down}) if law.down else None
-            ),
-        )
-    yield (
-        "4 arms, epsilon met and missed by 1e-9",
-        lambda law: (
-            [*[law.centre - law.unit - FINE] * 2, law.centre - law.unit, law.centre],
-            {"epsilon": law.unit, "criterion": "each"},
-        ),
-    )
-    yield (
-        "2 arms, 1 better by 1e-9, an epsilon that does not count",
-        lambda law: ([law.centre, law.centre + FINE], {"epsilon": law.unit, "criterion": "exact"}),
-    )
+        means = [c - down] * (K - 1) + [c + FINE]
+        yield f"{K} arms, a wide epsilon missed by 1e-9", means if down else None, {"epsilon": down}
+    rules = {"epsilon": unit, "criterion": "each"}
+    yield "4 arms, epsilon met and missed by 1e-9", [*[c - unit - FINE] * 2, c - unit, c], rules
+    rules = {"epsilon": unit, "criterion": "exact"}
+    yield "2 arms, 1 better by 1e-9, an epsilon that does not count", [c, c + FINE], rules
 
 
-def _top_k_shapes() -> Iterator[Shape]:
-    for k, K, criterion in (
-        (1, 4, "aggregate"),
-        (2, 3, "exact"),
-        (2, 4, "each"),
-        (11, 12, "aggregate"),
-        (3, 10, "exact"),
-        (10, 20, "each"),
-        (5, 60, "aggregate"),
-    ):
-        yield (
-            f"1 of the {k} best of {K} arms better by 1e-9, others far, {criterion}",
-            lambda law, k=k, K=K, criterion=criterion: (
-                (
-                    [law.centre, *[law.centre + law.up] * (k - 1), *[law.centre - law.down] * (K - k - 1)]
-                    + [law.centre + FINE],
-                    {"k": k, "criterion": criterion},
-                )
-                if (law.up or k == 1) and (law.down or k == K - 1)
-                else None
-            ),
-        )
-    yield "2 of 4 arms better by 1e-9", lambda law: ([law.centre] * 2 + [law.centre + FINE] * 2, {"k": 2})
-    yield (
-        "1 of 5 arms worse by 1e-9, k = 4",
-        lambda law: ([law.centre - FINE] + [law.centre] * 4, {"k": 4, "criterion": "exact"}),
-    )
+def _top_k_shapes(law: Law) -> Shapes:
+    c, unit, up, down = law.centre, law.unit, law.up, law.down
+    exact = [(1, 4, "aggregate"), (2, 3, "exact"), (2, 4, "each"), (11, 12, "aggregate"), (3, 10, "exact")]
+    for k, K, criterion in [*exact, (10, 20, "each"), (5, 60, "aggregate")]:
+        means = [c, *[c + up] * (k - 1), *[c - down] * (K - k - 1), c + FINE]
+        has = (up or k == 1) and (down or k == K - 1)
+        name = f"1 of the {k} best of {K} arms better by 1e-9, others far, {criterion}"
+        yield name, means if has else None, {"k": k, "criterion": criterion}
+    yield "2 of 4 arms better by 1e-9", [c] * 2 + [c + FINE] * 2, {"k": 2}
+    yield "1 of 5 arms worse by 1e-9, k = 4", [c - FINE] + [c] * 4, {"k": 4, "criterion": "exact"}
     for k, K in ((1, 3), (2, 5), (4, 6), (6, 12)):
-        yield (
-            f"{k} of {K} arms, epsilon missed by 1e-9, each",
-            lambda law, k=k, K=K: (
-                (
-                    [law.centre] * (K - k) + [law.centre + law.unit + FINE] + [law.centre + law.up] * (k - 1),
-                    {"k": k, "epsilon": law.unit, "criterion": "each"},
-                )
-                if law.up or k == 1
-                else None
-            ),
-        )
+        means = [c] * (K - k) + [c + unit + FINE] + [c + up] * (k - 1)
+        rules = {"k": k, "epsilon": unit, "criterion": "each"}
+        yield f"{k} of {K} arms, epsilon missed by 1e-9, each", means if up or k == 1 else None, rules
     for k, K, criterion in ((1, 3, "each"), (2, 4, "aggregate"), (3, 4, "aggregate"), (2, 6, "each")):
-        yield (
-            f"{k} of {K} arms, a wide epsilon missed by 1e-9, {criterion}",
-            lambda law, k=k, K=K, criterion=criterion: (
-                (
-                    [law.centre - law.down] * (K - k) + [law.centre + FINE] * k,
-                    {
-                        "k": k,
-                        "epsilon": law.down * (min(k, K - k) / k if criterion == "aggregate" else 1.0),
-                        "criterion": criterion,
-                    },
-                )
-                if law.down
-                else None
-            ),
-        )
-    yield (
-        "3 of 7 arms, epsilon met and missed by 1e-9, each",
-        lambda law: (
-            (
-                [*[law.centre - FINE, law.centre] * 2, law.centre + law.unit, *[law.centre + law.up] * 2],
-                {"k": 3, "epsilon": law.unit, "criterion": "each"},
-            )
-            if law.up
-            else None
-        ),
-    )
+        means = [c - down] * (K - k) + [c + FINE] * k
+        epsilon = down * (min(k, K - k) / k if criterion == "aggregate" else 1.0)
+        name = f"{k} of {K} arms, a wide epsilon missed by 1e-9, {criterion}"
+        yield name, means if down else None, {"k": k, "epsilon": epsilon, "criterion": criterion}
+    means = [*[c - FINE, c] * 2, c + unit, *[c + up] * 2]
+    rules = {"k": 3, "epsilon": unit, "criterion": "each"}
+    yield "3 of 7 arms, epsilon met and missed by 1e-9, each", means if up else None, rules
     for k, K, s in ((2, 4, 1), (2, 3, 1), (2, 4, 2), (3, 6, 2), (3, 6, 3), (5, 10, 5), (8, 16, 4)):
         # Answers that hold s wrong arms lose more than k epsilon by 1e-9, and those with fewer do not.
-        yield (
-            f"{k} of {K} arms, epsilon missed by 1e-9 with {s} wrong, aggregate",
-            lambda law, k=k, K=K, s=s: (
-                (
-                    [law.centre] * (K - k)
-                    + [law.centre + law.unit / 2 + FINE / s] * s
-                    + [law.centre + law.up] * (k - s),
-                    {"k": k, "epsilon": s * law.unit / 2 / k, "criterion": "aggregate"},
-                )
-                if law.up or k == s
-                else None
-            ),
-        )
+        means = [c] * (K - k) + [c + unit / 2 + FINE / s] * s + [c + up] * (k - s)
+        rules = {"k": k, "epsilon": s * unit / 2 / k, "criterion": "aggregate"}
+        name = f"{k} of {K} arms, epsilon missed by 1e-9 with {s} wrong, aggregate"
+        yield name, means if up or k == s else None, rules
 
 
-def _good(law: Law) -> tuple[float, float]:
-    """The best mean, and a mean that is just good enough, far below it."""
-    return (law.centre + law.up, law.centre) if law.up else (law.centre, law.centre - law.down)
-
-
-def _all_good_shapes() -> Iterator[Shape]:
+def _all_good_shapes(law: Law) -> Shapes:
+    c, unit, up, down = law.centre, law.unit, law.up, law.down
+    best, good = (c + up, c) if up else (c, c - down)  # a mean that is just good enough, far below the best one
+    share = min(c + (up or unit), 0.95) if c > 0 else 2.0  # a best mean > 0 from which half of it is told apart soon
     for K, side in ((2, -1), (2, 1), (6, -1), (6, 1), (20, -1), (40, 1)):
-        yield (
-            f"1 of {K} arms {'good' if side > 0 else 'bad'} by 1e-9, {K - 2} far below",
-            lambda law, K=K, side=side: (
-                (
-                    [law.centre + side * FINE, *[law.centre - law.down] * (K - 2), law.centre + law.up],
-                    {"epsilon": law.up},
-                )
-                if law.up and (law.down or K == 2)
-                else None
-            ),
-        )
-    yield (
-        "4 of 5 arms bad by 1e-9",
-        lambda law: ([law.centre - FINE] * 4 + [law.centre + law.unit], {"epsilon": law.unit}),
-    )
-    yield (
-        "2 arms, 1 good by 1e-9, a small epsilon",
-        lambda law: ([law.centre + FINE, law.centre + law.unit], {"epsilon": law.unit}),
-    )
+        means = [c + side * FINE, *[c - down] * (K - 2), c + up]
+        name = f"1 of {K} arms {'good' if side > 0 else 'bad'} by 1e-9, {K - 2} far below"
+        yield name, means if up and (down or K == 2) else None, {"epsilon": up}
+    yield "4 of 5 arms bad by 1e-9", [c - FINE] * 4 + [c + unit], {"epsilon": unit}
+    yield "2 arms, 1 good by 1e-9, a small epsilon", [c + FINE, c + unit], {"epsilon": unit}
     for K in (2, 4, 7):
-        yield (
-            f"1 arm bad by 1e-9, {K - 1} best",
-            lambda law, K=K: (
-                [_good(law)[1] - FINE] + [_good(law)[0]] * (K - 1),
-                {"epsilon": _good(law)[0] - _good(law)[1]},
-            ),
-        )
-    yield (
-        "1 arm bad by 1e-9, 1 met, 1 best",
-        lambda law: (
-            [_good(law)[1] - FINE, _good(law)[1], _good(law)[0]],
-            {"epsilon": _good(law)[0] - _good(law)[1]},
-        ),
-    )
-    yield (
-        "1 of 3 arms bad by 1e-9, epsilon 1e-9",
-        lambda law: ([law.centre - 2 * FINE, *[law.centre] * 2], {"epsilon": FINE}),
-    )
+        yield f"1 arm bad by 1e-9, {K - 1} best", [good - FINE] + [best] * (K - 1), {"epsilon": best - good}
+    yield "1 arm bad by 1e-9, 1 met, 1 best", [good - FINE, good, best], {"epsilon": best - good}
+    yield "1 of 3 arms bad by 1e-9, epsilon 1e-9", [c - 2 * FINE, *[c] * 2], {"epsilon": FINE}
+    half = 0.5 * (best - good)
     for K in (3, 8):
-        yield (
-            f"{K} arms, slack missed by 1e-9",
-            lambda law, K=K: (
-                [_good(law)[1] - FINE] * (K - 1) + [_good(law)[0]],
-                {"epsilon": 0.5 * (_good(law)[0] - _good(law)[1]), "slack": 0.5 * (_good(law)[0] - _good(law)[1])},
-            ),
-        )
-    # The best mean is b > 0.
+        yield f"{K} arms, slack missed by 1e-9", [good - FINE] * (K - 1) + [best], {"epsilon": half, "slack": half}
     for K, side in ((2, -1), (2, 1), (6, 1)):
-        yield (
-            f"1 of {K} arms {'good' if side > 0 else 'bad'} by 1e-9, {K - 2} far below, multiplicative",
-            lambda law, K=K, side=side: (
-                (
-                    [0.5 * _best(law) + side * FINE] + [0.1 * _best(law)] * (K - 2) + [_best(law)],
-                    {"epsilon": 0.5, "multiplicative": True},
-                )
-                if _best(law) < 2 or K == 2
-                else None
-            ),
-        )
-    yield (
-        "2 arms, 1 bad by 1e-9, multiplicative, small means",
-        lambda law: (
-            ([0.5 * law.unit / 8 - FINE, law.unit / 8], {"epsilon": 0.5, "multiplicative": True})
-            if law.name in ("Bernoulli", "Gaussian", "uniform", "Gaussian, sd .1")
-            else None
-        ),
-    )
+        means = [0.5 * share + side * FINE] + [0.1 * share] * (K - 2) + [share]
+        name = f"1 of {K} arms {'good' if side > 0 else 'bad'} by 1e-9, {K - 2} far below, multiplicative"
+        yield name, means if share < 2 or K == 2 else None, {"epsilon": 0.5, "multiplicative": True}
+    has = law.name in ("Bernoulli", "Gaussian", "uniform", "Gaussian, sd .1")
+    means, rules = [0.5 * unit / 8 - FINE, unit / 8], {"epsilon": 0.5, "multiplicative": True}
+    yield "2 arms, 1 bad by 1e-9, multiplicative, small means", means if has else None, rules
+    has, rules = law.name not in ("two points .3, 1", "Bernoulli near 0"), {"epsilon": 0.2, "slack": 0.4}
     for K in (3, 7):
-        yield (
-            f"{K} arms, slack missed by 1e-9, multiplicative",
-            lambda law, K=K: (
-                (
-                    [0.4 * _best(law) - FINE] * (K - 1) + [_best(law)],
-                    {"epsilon": 0.2, "slack": 0.4, "multiplicative": True},
-                )
-                if law.name not in ("two points .3, 1", "Bernoulli near 0")
-                else None
-            ),
-        )
+        means = [0.4 * share - FINE] * (K - 1) + [share]
+        name = f"{K} arms, slack missed by 1e-9, multiplicative"
+        yield name, means if has else None, rules | {"multiplicative": True}
 
 
-def _best(law: Law) -> float:
-    """A best mean from which half of it is told apart soon, if the law has such."""
-    return min(law.centre + (law.up or law.unit), 0.95) if law.centre > 0 else 2.0
-
-
-def _scalar_instances(problem: str, shapes: Iterator[Shape], turn: int) -> Iterator[Instance]:
+def _scalar_instances(problem: str, shapes: Callable[[Law], Shapes], turn: int) -> Iterator[Instance]:
     """Each shape with two laws that can have it, which go round."""
-    for i, (name, shape) in enumerate(shapes):
-        laws = [LAWS[(3 * i + turn + step) % len(LAWS)] for step in range(len(LAWS))]
-        for law in [law for law in laws if shape(law) is not None][:2]:
-            means, rules = shape(law) or ([], {})
-            yield Instance(problem, name, rules, law.make(means), law.name, most_pulls(len(means)))
+    for i, row in enumerate(zip(*map(shapes, LAWS), strict=True)):
+        laws = [(3 * i + turn + step) % len(LAWS) for step in range(len(LAWS))]
+        for law in [law for law in laws if row[law][1] is not None][:2]:
+            name, means, rules = row[law]
+            assert means is not None
+            yield Instance(problem, name, rules, LAWS[law].make(means), LAWS[law].name, most_pulls(len(means)))
 
 
 def most_pulls(K: int, D: int = 1) -> int:
@@ -379,8 +227,8 @@ def most_pulls(K: int, D: int = 1) -> int:
 
 
 INSTANCES: dict[str, tuple[Instance, ...]] = {
-    "Threshold": tuple(_scalar_instances("Threshold", _threshold_shapes(), 0)),
-    "BestArm": tuple(_scalar_instances("BestArm", _best_arm_shapes(), 1)),
-    "TopK": tuple(_scalar_instances("TopK", _top_k_shapes(), 0)),
-    "AllGood": tuple(_scalar_instances("AllGood", _all_good_shapes(), 1)),
+    "Threshold": tuple(_scalar_instances("Threshold", _threshold_shapes, 0)),
+    "BestArm": tuple(_scalar_instances("BestArm", _best_arm_shapes, 1)),
+    "TopK": tuple(_scalar_instances("TopK", _top_k_shapes, 0)),
+    "AllGood": tuple(_scalar_instances("AllGood", _all_good_shapes, 1)),
 }

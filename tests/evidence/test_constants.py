@@ -43,7 +43,7 @@ def number_of(value: float, problem: Any, *seen: Any, **options: Any) -> float:
 # --- how many ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("K", "k"), [(2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (4, 3), (5, 2)])
+@pytest.mark.parametrize(("K", "k"), [(2, 1), (3, 1), (3, 2), (4, 2), pytest.param(5, 2, marks=pytest.mark.slow)])
 def test_the_pairs_of_top_k_are_as_many_as_wrong_answers_need(K: int, k: int) -> None:
     """K - 1 if epsilon is 0, else k (K - k): no fewer do for all means, and so many do for each."""
     for epsilon, number in ((0, K - 1), (1, k * (K - k))):
@@ -95,21 +95,6 @@ def test_the_claims_of_all_good_share_delta(K: int, slack: int) -> None:
         assert spent(claims, numbers) <= 1
     # No kind of claim can be left out, or none of them would be needed.
     assert can_be_wrong((2,) + (0,) * (K - 1), 1, slack=0, refuted=set())
-
-
-def test_the_shares_of_all_good_have_no_room_left() -> None:
-    """With many equal arms, numbers smaller by a factor of 1.5 exceed delta: of claims by one arm, and by all.
-
-    That of arms in the answer could be half as large, as a bad arm is in no false claim to be left out.
-    """
-    K = 30
-    numbers, equal, apart = np.array([2 * (K - 1), 2 * K * (K - 1), 4 * (K - 1)]), (0,) * K, (9,) + (0,) * (K - 1)
-    assert spent(false_claims(equal, 1), numbers) == pytest.approx(1 - 1 / K)
-    for which in (1, 2):
-        fewer = numbers / np.where(np.arange(3) == which, 1.5, 1.0)
-        assert spent(false_claims(equal, 1), fewer) > 1.19
-    assert spent(false_claims(apart, 1), numbers) == pytest.approx(0.5)
-    assert spent(false_claims(apart, 1), numbers / [3, 1, 1]) == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize("multiplicative", [False, True])
@@ -203,10 +188,7 @@ def test_levels_are_the_inverse_of_their_functions(law: str, price: Any, arms: i
 
 def test_penalties_of_one_arm() -> None:
     for N in (1.0, 7.0, 300.0, 1e6):
-        for law, wanted in (
-            ("gaussian", 2 * math.log(4 + math.log(N))),
-            ("bernoulli", 3 * math.log(1 + math.log(N))),
-        ):
+        for law, wanted in (("gaussian", 2 * math.log(4 + math.log(N))), ("bernoulli", 3 * math.log(1 + math.log(N)))):
             assert arm_penalty(common(law, boundary="kaufmann-koolen"), N, 0.3, 1.0) == pytest.approx(wanted, rel=1e-12)
 
 

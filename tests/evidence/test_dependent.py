@@ -125,23 +125,9 @@ def wrong(names: list[str], episodes: int, delta: float, **settings: Any) -> dic
 
 
 def test_dependent_coordinates_keep_delta() -> None:
-    """300 episodes each at delta .1: 54 wrong ones have probability 1e-5; before, 138, 139 and 86 of 300 were seen."""
-    found = wrong(NAMES, 300, 0.1, **REPORTED)
-    assert max(found.values()) <= 53, found
-
-
-def test_the_limit_can_be_passed() -> None:
-    """As if the coordinates were independent, the same limit is passed."""
-    task = be.Task("Feasible", {"A": REPORTED["A"], "b": REPORTED["b"]}, K=2, D=10, delta=0.1, dependent=False)
-    problem, ended = task.make_problem(), 0
-    for _ in range(300):
-        samples = GENERATOR.integers(0, 2, (2, 3000)).cumsum(axis=1)
-        pulls = np.arange(50, 3001, 50)
-        mean = np.repeat((samples[:, pulls - 1] / pulls).T[..., None], 10, axis=2)  # (T, 2, 10)
-        counts = np.repeat(pulls[:, None], 2, axis=1)
-        levels = problem.certified_level(counts, mean, sigma=0.5)
-        ended += bool(((levels <= 0.1) & problem.plug_in(mean).any(axis=1)).any())
-    assert ended > 53
+    """150 episodes each at delta .1: 34 wrong ones have probability 1e-5; before, 138, 139 and 86 of 300 were seen."""
+    found = wrong(NAMES, 150, 0.1, **REPORTED)
+    assert max(found.values()) <= 33, found
 
 
 class Rows(be.Resampled):
@@ -175,16 +161,6 @@ def test_who_says_what_of_dependence() -> None:
     assert "dependent" not in task_from_facts(one)[0].to_json()  # as it always was
     given = task_from_facts(facts | {"sigma": 1.0})[0]
     assert be.Task.from_json(given.to_json()) == given
-
-
-@pytest.mark.parametrize("law", ["bernoulli", "student"])
-def test_certificates_that_need_independence_are_refused(law: str) -> None:
-    task = task_from_facts({"problem": "Feasible", "arms": 3, "A": [[1.0, 1.0]], "b": [1.0], "binary": True})[0]
-    told = "needs independent coordinates" if law == "bernoulli" else "is for Gaussian arms"
-    with pytest.raises(ValueError, match=told):
-        task.certifier(law=law)
-    with pytest.raises(ValueError, match="needs coordinates that are independent"):
-        task.make_problem().certifier(3, 2, law=law, dependent=True)
 
 
 def test_a_smaller_scale_counts_in_evaluations_too() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from scipy import integrate, optimize, special, stats
+from refusals import refused
+from scipy import optimize, special
 
 from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Task, Threshold, TopK, pair_bounds, pair_value
 from bandit_envs.evidence import common, game
@@ -30,16 +31,19 @@ def d(law: str, m: Any, v: Any, mu: Any) -> Any:
 
 
 def lowest(f: Any, low: float, high: float) -> float:
-    """The least value of a function on an interval, several local minima allowed."""
+    """The least value of a function of arrays on an interval, with several local minima: by finer and finer grids."""
     if not low < high:
-        return float(f(low))
+        return float(f(np.array([low]))[0])
     x = np.linspace(low, high, 201)
-    y = np.array([float(f(one)) for one in x])
+    y = f(x)
     best = float(y.min())
     for i in np.argsort(y)[:3]:
         a, b = x[max(i - 1, 0)], x[min(i + 1, 200)]
-        found = optimize.minimize_scalar(f, bounds=(a, b), method="bounded", options={"xatol": 1e-12})
-        best = min(best, float(found.fun))
+        for _ in range(9):
+            z = np.linspace(a, b, 41)
+            value = f(z)
+            j = int(value.argmin())
+            best, a, b = min(best, float(value[j])), z[max(j - 1, 0)], z[min(j + 1, 40)]
     return best
 
 
@@ -47,8 +51,8 @@ def pair(law: str, T: Any, m: Any, v: Any, i: int, j: int, a: float, b: float, f
     """Arm i down to at most a mu_j + b, mu_j at least the floor and its mean."""
     low = max(m[j], floor)
 
-    def f(y: float) -> float:
-        return float(T[j] * d(law, m[j], v[j], y) + T[i] * d(law, m[i], v[i], min(m[i], a * y + b)))
+    def f(y: Any) -> Any:
+        return T[j] * d(law, m[j], v[j], y) + T[i] * d(law, m[i], v[i], np.minimum(m[i], a * y + b))
 
     return lowest(f, low, max(low, (m[i] - b) / a))
 
@@ -91,9 +95,9 @@ def brute(problem: Any, law: str, T: Any, m: Any, v: Any, A: Any) -> float:
             for B in itertools.combinations([a for a in range(K) if a != i], k):
                 b = list(B)
 
-                def f(x: float, i: int = i, b: list[int] = b) -> float:
-                    up = T[b] * d(law, m[b], v[b], np.maximum(m[b], x + e))
-                    return float(T[i] * d(law, m[i], v[i], min(x, m[i])) + up.sum())
+                def f(x: Any, i: int = i, b: list[int] = b) -> Any:
+                    up = T[b] * d(law, m[b], v[b], np.maximum(m[b], x[:, None] + e))
+                    return T[i] * d(law, m[i], v[i], np.minimum(x, m[i])) + up.sum(axis=1)
 
                 found.append(lowest(f, min(m[b].min() - e, m[i]), m[i]))
         for s in range(1, min(k, K - k) + 1) if problem.criterion == "aggregate" else []:
@@ -113,10 +117,10 @@ def brute(problem: Any, law: str, T: Any, m: Any, v: Any, A: Any) -> float:
             else:
                 low = max(m[i], 0.0) if mult else m[i]
 
-                def f(x: float, i: int = i, others: list[int] = others) -> float:
+                def f(x: Any, i: int = i, others: list[int] = others) -> Any:
                     y = x / (1 - e) if mult else x + e
-                    down = T[others] * d(law, m[others], v[others], np.minimum(m[others], y))
-                    return float(T[i] * d(law, m[i], v[i], x) + down.sum())
+                    down = T[others] * d(law, m[others], v[others], np.minimum(m[others], y[:, None]))
+                    return T[i] * d(law, m[i], v[i], x) + down.sum(axis=1)
 
                 found.append(lowest(f, low, max(low, m.max() * (1 - e) if mult else m.max() - e)))
     return min(found)
@@ -124,7 +128,7 @@ def brute(problem: Any, law: str, T: Any, m: Any, v: Any, A: Any) -> float:
 
 FORMS: list[Any] = [
     Threshold(0.5), Threshold(0.45, 0.1), BestArm(), BestArm(0.15), BestArm(0.1, "each"), TopK(2, 0.1, "exact"),
-    TopK(2, 0.0, "each"), TopK(2, 0.2, "each"), TopK(3, 0.1, "each"), TopK(2, 0.0), TopK(2, 0.1), TopK(3, 0.05),
+    TopK(2, 0.0, "each"), TopK(2, 0.45, "each"), TopK(3, 0.1, "each"), TopK(2, 0.0), TopK(2, 0.1), TopK(3, 0.05),
     TopK(4, 0.02), AllGood(0.2), AllGood(0.1, slack=0.1), AllGood(0.2, True), AllGood(0.3, True, 0.15),
 ]  # fmt: skip
 
@@ -142,7 +146,7 @@ def test_evidence_is_the_least_cost_that_enumeration_and_scipy_find(problem: Any
     if law == "student" and sets and 1 < problem.k < 4:
         pytest.skip("refused")
     generator = np.random.default_rng(5)
-    T, m, v = statistics(generator, 5, 3)
+    T, m, v = statistics(generator, 5, 2)
     answers = problem.plug_in(m)
     other = answers.copy()
     if not isinstance(problem, TopK):
@@ -158,36 +162,11 @@ def test_evidence_is_the_least_cost_that_enumeration_and_scipy_find(problem: Any
 def test_evidence_for_each_holds_next_to_means_of_1(k: int) -> None:
     """Where to raise arms to 1 costs inf for all, those that are cheapest just below must be found."""
     problem, generator = TopK(k, 0.1, "each"), np.random.default_rng(3)
-    T, m = generator.integers(1, 900, (40, 6)), generator.beta(6, 1, (40, 6)).round(3)
+    T, m = generator.integers(1, 900, (12, 6)), generator.beta(6, 1, (12, 6)).round(3)
     answers = problem.plug_in(m)
     found = problem.evidence(T, m, law="bernoulli")
     for e in range(len(T)):
         assert found[e] == pytest.approx(brute(problem, "bernoulli", T[e], m[e], m[e], answers[e]), rel=1e-8, abs=1e-13)
-
-
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("k", [2, 3])
-def test_evidence_for_each_where_the_cheapest_arms_change(k: int, law: str) -> None:
-    """The tolerance is wide, so that other arms are the cheapest ones to raise at the one end than at the other."""
-    generator, E, K, epsilon = np.random.default_rng(6), 300, 6, 0.45
-    T, m, v = statistics(generator, K, E, 0.6)
-    problem = TopK(k, epsilon, "each")
-    found, answers = problem.evidence(T, m, law=law, sigma=SIGMA, variance=v), problem.plug_in(m)
-    for e in range(E):
-        least = math.inf
-        for i in np.flatnonzero(answers[e]):
-            x = np.linspace(-0.6, 1 - epsilon if law == "bernoulli" else 1.0, 3001)[:, None]
-            x = x[(x <= m[e, i]) & ((x >= 0) | (law != "bernoulli"))][:, None]
-            if not len(x):
-                continue
-            b = np.delete(np.arange(K), i)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                up = T[e, b] * d(law, m[e, b], v[e, b], np.maximum(m[e, b], x + epsilon))
-                up = np.sort(np.where(np.isnan(up), np.inf, up))[:, :k]
-                cost = T[e, i] * d(law, m[e, i], v[e, i], x)[:, 0] + up.sum(axis=1)
-            least = min(least, cost.min())
-        assert found[e] <= least * (1 + 1e-9) + 1e-12, e
-        assert found[e] >= 0.98 * least - 0.01, e
 
 
 def test_evidence_of_two_arms_of_unknown_variances_where_it_has_several_minima() -> None:
@@ -329,59 +308,6 @@ def test_an_arm_that_matters_and_lacks_pulls_leaves_no_evidence() -> None:
     assert Threshold(0.5).evidence([[4, 4]], [[1.0, 0.0]]).shape == (1,)
 
 
-def test_penalties_are_those_of_the_mixtures() -> None:
-    """Mixture likelihood over the likelihood of mu, by numeric integration."""
-    N, m, v, mu, sigma, rho = 37, 0.3, 0.8, 0.45, 0.6, 20.0
-
-    def arm(law: str, **more: Any) -> tuple[float, float]:
-        """Weight and penalty, from two levels of a single arm at two thresholds."""
-        values = []
-        for turn in (mu, 0.6):  # in place of a mean below it
-            way = Threshold(turn).certifier(1, law=law, sigma=sigma, rho=rho, **more)
-            out = way.ways(np.array([[N]]), np.array([[m]]), np.array([[v]]), np.zeros((1, 1), np.int8))
-            values.append(out[0, 0])
-        return values[0], values[1]
-
-    x = np.random.default_rng(0).normal(size=N)
-    x = m + (x - x.mean()) / x.std() * math.sqrt(v)
-
-    def normal(mean: float, sd: float) -> float:
-        return float(np.exp(-((x - mean) ** 2).sum() / (2 * sd**2) + 10) / sd**N)
-
-    one = arm("gaussian")
-    for value, turn in zip(one, (mu, 0.6), strict=True):
-        spread = sigma / math.sqrt(rho)
-
-        def density(z: float, turn: float = turn, spread: float = spread) -> float:
-            prior = 2 * math.exp(-((z - turn) ** 2) / (2 * spread**2)) / (spread * math.sqrt(2 * math.pi))
-            return prior * math.exp((-((x - z) ** 2).sum() + ((x - turn) ** 2).sum()) / (2 * sigma**2))
-
-        mixture = integrate.quad(density, -1, turn, points=[m], epsabs=0, epsrel=1e-10)[0]
-        assert value == pytest.approx(math.log(mixture), rel=1e-8)
-    both = []  # of Bernoulli arms, seven tenths of the one mixture or three of the other
-    for m, mu in ((0.3, 0.45), (0.02, 0.2)):
-        hits = N * m
-        mixture = integrate.quad(lambda p, h=hits: p**h * (1 - p) ** (N - h), 0, 1, epsabs=0, epsrel=1e-11)[0]
-        exact = math.log(0.7 * mixture / (mu**hits * (1 - mu) ** (N - hits)))
-        shrunk = N * N * (m - mu) ** 2 / (2 * 0.25 * (N + rho))
-        other = math.log(0.3 * math.sqrt(rho / (N + rho))) + shrunk + math.log(2 * stats.norm.cdf((2 * shrunk) ** 0.5))
-        assert arm("bernoulli")[0] == pytest.approx(max(exact, other), rel=1e-8)
-        both.append(exact > other)
-    assert both == [False, True]
-    m, mu = 0.3, 0.45
-    value = arm("student", centre=0.1)[0]
-    kappa, shape, rate = 0.01, 0.5, 0.5 * sigma**2
-
-    def joint(z: float, s: float) -> float:  # s: the variance
-        prior = rate**shape / math.gamma(shape) * s ** (-shape - 1) * math.exp(-rate / s)
-        prior *= math.sqrt(kappa / (2 * math.pi * s)) * math.exp(-kappa * (z - 0.1) ** 2 / (2 * s))
-        return prior * math.exp(-N / 2 * math.log(s) - N * (v + (m - z) ** 2) / (2 * s) + N / 2)
-
-    mixture = integrate.dblquad(joint, 0.1, 6, -1, 2, epsabs=0, epsrel=1e-9)[0]
-    null = v + (m - mu) ** 2
-    assert value == pytest.approx(math.log(mixture) + N / 2 * math.log(null), rel=1e-5)
-
-
 @pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("boundary", ["mixture", "none"])
 def test_bounds_of_pairs_hold_and_are_close(law: str, boundary: str) -> None:
@@ -404,77 +330,6 @@ def test_bounds_of_pairs_hold_and_are_close(law: str, boundary: str) -> None:
                 allowed = 0.1 if law == "gaussian" else 0.1 + 0.1 * abs(value)
                 apart += [abs(bound[j] - value) / allowed] if math.isfinite(bound[j]) and math.isfinite(value) else []
             assert not apart or mean[i] == 1.0 or np.median(apart) < 1
-
-
-def test_the_value_of_a_pair_is_a_bound_of_its_mixture() -> None:
-    """Of random pairs of pulls and gaps: below the least mixture over all means that close the gap, and not by much."""
-    generator, worst, rho = np.random.default_rng(8), 0.0, 30.0
-    for _ in range(300):
-        N, M = np.round(np.exp(generator.uniform(0, 9, 2)))
-        width = math.sqrt(1 / N + 1 / M)
-        gap = float(generator.uniform(0.5, 9) * width)
-        out = (
-            BestArm()
-            .certifier(2, rho=rho)
-            .ways(np.array([[N, M]], np.int64), np.array([[gap, 0.0]]), np.zeros((1, 2)), np.array([[1, 0]], np.int8))
-        )
-
-        def mixture(down: float, N: float = N, M: float = M, gap: float = gap) -> float:
-            """Its logarithm where the one mean is lowered by so much, and the other one raised by what is left."""
-            y = np.array([down * N / math.sqrt(N + rho), (gap - down) * M / math.sqrt(M + rho)])
-            shape = 0.9 * np.prod(2 * stats.norm.cdf(y)) + 0.1
-            return float((y**2).sum() / 2 + math.log(shape) - 0.5 * math.log((1 + N / rho) * (1 + M / rho)))
-
-        least = lowest(mixture, -3 * gap, 4 * gap)
-        assert out[0, 0] <= least + 1e-9
-        if out[0, 0] > 2 and 0.2 < N / M < 5:
-            worst = max(worst, least - out[0, 0])
-    assert 0.001 < worst < 0.3
-
-
-@pytest.mark.parametrize("law", LAWS)
-def test_statistics_of_certificates_are_at_most_one_on_average_at_a_stopping_time(law: str) -> None:
-    """The mixture over the likelihood of the true means, stopped by a rule that looks at it and at the scale.
-
-    The arm lies on the threshold and is left out, which is wrong; the statistic counts where its mean is below the
-    threshold, as elsewhere nothing is certified. 20,000 runs; clipping at 50 only lowers the mean of the statistic: the
-    limit is 1 + 4.5 standard errors, so that it fails by chance once in 300,000. Without its penalties it exceeds it by
-    far.
-    """
-    generator, runs, most, theta = np.random.default_rng(3), 20_000, 60, 0.4
-    x = generator.normal(theta, 0.5, (runs, most)) if law != "bernoulli" else generator.random((runs, most)) < theta
-    N = np.arange(1, most + 1)
-    mean = np.cumsum(x, axis=1) / N
-    variance = np.maximum(np.cumsum(x**2.0, axis=1) / N - mean**2, 0.0)
-    way = Threshold(theta).certifier(1, law=law, sigma=0.5, rho=10.0)
-    left_out = np.zeros((runs * most, 1), np.int8)
-    T = np.tile(N, runs).reshape(-1, 1)
-    values = way.ways(T, mean.reshape(-1, 1), variance.reshape(-1, 1), left_out)[:, 0].reshape(runs, most)
-    below = (mean < theta).astype(np.float64)
-    statistic = below * np.exp(np.minimum(values, math.log(50)))
-    stop = (values > 1.5) | (variance > 0.6) & (N > 5)
-    when = np.where(stop.any(axis=1), stop.argmax(axis=1), most - 1)
-    at = statistic[np.arange(runs), when]
-    assert at.mean() <= 1 + 4.5 * at.std() / math.sqrt(runs)
-    bare = Threshold(theta).certifier(1, law=law, sigma=0.5, boundary="none")
-    values = bare.ways(T, mean.reshape(-1, 1), variance.reshape(-1, 1), left_out)[:, 0].reshape(runs, most)
-    at = (below * np.exp(np.minimum(values, math.log(50))))[np.arange(runs), when]
-    assert at.mean() > 1 + 10 * at.std() / math.sqrt(runs)
-
-
-@pytest.mark.parametrize("boundary", ["mixture", "kaufmann-koolen"])
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
-def test_levels_of_the_two_boundaries_are_of_one_size(law: str, boundary: str) -> None:
-    for problem in (Threshold(0.5), BestArm(), TopK(2, 0.05), AllGood(0.2)):
-        few, many = (
-            problem.certified_level([n] * 4, [0.9, 0.8, 0.3, 0.1], law=law, sigma=0.5, boundary=boundary)
-            for n in (30, 3000)
-        )
-        assert few > many >= 0
-        assert many < 1e-6
-        assert few <= 1
-        value = problem.evidence([3000] * 4, [0.9, 0.8, 0.3, 0.1], law=law, sigma=0.5)
-        assert -math.log(max(many, 1e-300)) < value  # the price of holding at all times
 
 
 def scipy_game(problem: Any, law: str, means: Any) -> tuple[float, float]:
@@ -501,17 +356,7 @@ def scipy_game(problem: Any, law: str, means: Any) -> tuple[float, float]:
 
 @pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize(
-    "problem",
-    [
-        BestArm(0.05),
-        TopK(2, 0.1),
-        TopK(3, 0.05),
-        TopK(2),
-        TopK(2, 0.25, "each"),
-        AllGood(0.25),
-        AllGood(0.3, True, 0.1),
-    ],
-    ids=repr,
+    "problem", [BestArm(0.05), TopK(2, 0.1), TopK(3, 0.05), TopK(2, 0.25, "each"), AllGood(0.3, True, 0.1)], ids=repr
 )
 def test_the_characteristic_time_is_that_of_an_independent_solver(problem: Any, law: str) -> None:
     means = np.array([0.85, 0.7, 0.5, 0.35])
@@ -525,7 +370,7 @@ def test_the_characteristic_time_is_that_of_an_independent_solver(problem: Any, 
     assert high - low < 1e-4 * high
 
 
-@pytest.mark.parametrize("K", [50, 100])
+@pytest.mark.parametrize("K", [50, pytest.param(100, marks=pytest.mark.slow)])
 def test_the_bounds_of_many_arms_meet_and_the_proportions_reach_them(K: int) -> None:
     """The evidence at the proportions, by the compiled search, is what the bound from above allows."""
     means = np.round(np.random.default_rng(K).random(K), 2)  # some are equal
@@ -538,8 +383,7 @@ def test_the_bounds_of_many_arms_meet_and_the_proportions_reach_them(K: int) -> 
 
 
 @pytest.mark.parametrize("K", [20, pytest.param(50, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("law", ["gaussian", "bernoulli"])
-@pytest.mark.parametrize("problem", [TopK(5, 0.1, "each"), TopK(3, 0.02)], ids=repr)
+@pytest.mark.parametrize(("problem", "law"), [(TopK(5, 0.1, "each"), "bernoulli"), (TopK(3, 0.02), "gaussian")])
 def test_the_bounds_meet_where_sets_of_arms_are_many(problem: Any, law: str, K: int) -> None:
     means = np.random.default_rng(4).uniform(size=K)
     game = game_of(problem, means, law, 0.5)
@@ -562,41 +406,6 @@ def test_bounds_that_take_long_are_known_beforehand() -> None:
     assert Threshold(0.5).quick_bound(10_000)
     assert not TopK(3, 0.1, "each").quick_bound(10)
     assert not AllGood(0.1).quick_bound(200)
-
-
-def test_the_constants_of_kaufmann_and_koolen() -> None:
-    """Levels of a single arm, from their formulas by SciPy: C^g of a minimum, T of two inverse functions."""
-    N, m = 400, 0.8
-
-    def told(law: str) -> float:
-        way = Threshold(0.5).certifier(1, law=law, sigma=0.5, boundary="kaufmann-koolen")
-        ones = np.ones((1, 1))
-        return float(way.ways(np.full((1, 1), N), ones * m, ones, np.ones((1, 1), np.int8))[0, 0])
-
-    def price(x: float) -> float:  # C^g(x)
-        def g(l: float) -> float:  # noqa: E741
-            return 2 * l - 2 * l * math.log(4 * l) + math.log(special.zeta(2 * l)) - 0.5 * math.log(1 - l)
-
-        options = {"xatol": 1e-10}
-        at = optimize.minimize_scalar(
-            lambda y: (g(y) + x) / y, bounds=(0.5001, 0.9999), method="bounded", options=options
-        )
-        return float(at.fun)
-
-    left = N * (m - 0.5) ** 2 / (2 * 0.25) - 2 * math.log(4 + math.log(N))
-    assert price(told("gaussian")) == pytest.approx(left, rel=1e-8)
-
-    def h_inverse(x: float) -> float:
-        return float(optimize.brentq(lambda u: u - math.log(u) - x, 1, 10 * x + 10, xtol=1e-14))
-
-    def T(x: float) -> float:
-        z, edge = (h_inverse(1 + x) + math.log(2 * special.zeta(2))) / 2, 1 / math.log(1.5)
-        if z >= edge - math.log(edge):
-            return 2 * math.exp(1 / h_inverse(z)) * h_inverse(z)
-        return 3 * (z - math.log(math.log(1.5)))
-
-    kl = float(special.rel_entr(m, 0.5) + special.rel_entr(1 - m, 0.5))
-    assert T(told("bernoulli")) == pytest.approx(N * kl - 3 * math.log(1 + math.log(N)), rel=1e-8)
 
 
 def test_the_characteristic_time_is_the_closed_form_where_there_is_one() -> None:
@@ -643,12 +452,9 @@ def test_a_problem_of_ones_own_has_evidence_by_its_margins_if_it_is_local() -> N
     assert found == pytest.approx(min(10 * 0.05**2 / 2, 20 * 0.3**2 / 2))
     assert Near().certified_level([10**6, 10**6], [0.55, 0.9]) < 1e-6
     assert Near().evidence([[10, 0]], [[0.55, 0.0]]) == 0
-    with pytest.raises(ValueError, match="the problem 'Bare' tells no evidence"):
+    with refused("Bare", "evidence"):
         Bare().evidence([1, 1], [0.1, 0.2])
-    with pytest.raises(
-        ValueError,
-        match="the problem 'Near' tells no evidence .*got local=True, no distance_routine and law='bernoulli'",
-    ):
+    with refused("Near", "distance_routine", "law='bernoulli'"):
         Near().evidence([1, 1], [0.1, 0.2], law="bernoulli")
     assert math.isnan(Bare().lower_bound([0.1, 0.2], 0.1))
 
@@ -701,16 +507,11 @@ def test_a_mean_of_one_cannot_rise_but_the_other_arm_falls(problem: Any, means: 
 TIES: list[tuple[Any, list[float]]] = [
     (BestArm(), [0.9, 0.9, 0.3]),
     (BestArm(criterion="exact"), [1.0, 1.0, 0.5]),
-    (BestArm(), [0.5] * 3),
     (BestArm(0.0, "each"), [0.0, 0.0]),
-    (TopK(1), [0.9, 0.9, 0.3]),
     (TopK(2), [0.9, 0.5, 0.5, 0.1]),
-    (TopK(2, criterion="exact"), [0.9, 0.5, 0.5, 0.1]),
     (TopK(2, 0.1, "exact"), [1.0, 0.0, 0.0]),
-    (TopK(2, 0.0, "each"), [0.9, 0.5, 0.5, 0.1]),
     (TopK(2), [1.0] * 4),
     (AllGood(0.25), [1.0, 0.75, 0.2]),
-    (AllGood(0.5), [0.5, 0.0]),
     (AllGood(0.5, True), [1.0, 0.5]),
     (Threshold(0.5), [0.5, 0.9]),
     (Threshold(0.0), [0.0, 0.9]),
@@ -722,9 +523,7 @@ TIES: list[tuple[Any, list[float]]] = [
 def test_an_answer_that_is_tied_with_a_wrong_one_takes_for_ever(problem: Any, means: list[float], law: str) -> None:
     """There is no evidence at any proportions, so that no number of pulls is enough."""
     K, options = len(means), {"law": law, "sigma": 0.5}
-    for seed in range(5):
-        pulls = np.random.default_rng(seed).integers(1, 1000, K)
-        assert problem.evidence(pulls, means, **options) == 0
+    assert problem.evidence(np.random.default_rng(0).integers(1, 1000, K), means, **options) == 0
     assert problem.characteristic_time(means, **options) == math.inf
     assert problem.lower_bound(means, 0.1, **options) == math.inf
     assert problem.optimal_proportions(means, **options) == pytest.approx(1 / K)
@@ -754,16 +553,13 @@ NIL = 1 / math.log(1 / 0.9)  # pulls per nat of an arm of mean 0 that is raised 
     ("problem", "means", "time", "shares"),
     [
         (BestArm(0.1), [0.0] * 2, NIL, [0, 1]),
-        (BestArm(0.1), [0.0] * 3, 2 * NIL, [0, 0.5, 0.5]),
         (BestArm(0.1, "each"), [0.0] * 3, 2 * NIL, [0, 0.5, 0.5]),
         (BestArm(0.1), [1.0] * 3, NIL, [1, 0, 0]),
-        (TopK(2, 0.05), [0.0] * 3, NIL, [0, 0, 1]),
         (TopK(2, 0.1, "each"), [1.0] * 4, 2 * NIL, [0.5, 0.5, 0, 0]),
         (TopK(2, 0.1), [0.0] * 4, NIL, [0, 0, 0.5, 0.5]),
         (TopK(2, 0.1), [1.0] * 4, NIL, [0.5, 0.5, 0, 0]),
         (AllGood(0.1), [0.0] * 3, 3 * NIL, [1 / 3] * 3),
         (AllGood(0.1), [1.0] * 3, 3 * NIL, [1 / 3] * 3),
-        (Threshold(0.1), [0.0] * 3, 3 * NIL, [1 / 3] * 3),
         (Threshold(0.9), [1.0] * 3, 3 * NIL, [1 / 3] * 3),
     ],
 )
@@ -776,9 +572,17 @@ def test_the_characteristic_time_of_means_of_0_and_1(
 
 
 @pytest.mark.parametrize(
-    "means", [[0.9, 0.5, 0.5, 0.1], [1.0, 0.0, 0.0], [1.0, 1.0, 0.5], [0.2, 0.1, 0.0, 0.0]], ids=repr
+    ("problem", "means"),
+    [
+        (BestArm(0.1), [1.0, 1.0, 0.5]),
+        (TopK(2, 0.1), [0.2, 0.1, 0.0, 0.0]),
+        (TopK(2, 0.1, "each"), [1.0, 0.0, 0.0]),
+        (TopK(2, 0.1, "each"), [0.9, 0.5, 0.5, 0.1]),
+        (AllGood(0.15), [1.0, 0.0, 0.0]),
+        (AllGood(0.15), [0.9, 0.5, 0.5, 0.1]),
+    ],
+    ids=repr,
 )
-@pytest.mark.parametrize("problem", [BestArm(0.1), TopK(2, 0.1), TopK(2, 0.1, "each"), AllGood(0.15)], ids=repr)
 def test_the_characteristic_time_of_ties_is_that_of_an_independent_solver(problem: Any, means: list[float]) -> None:
     m = np.array(means)
     time, w = problem.characteristic_time(m, law="bernoulli"), problem.optimal_proportions(m, law="bernoulli")
@@ -798,94 +602,22 @@ def test_the_smallest_deltas_have_finite_bounds() -> None:
         assert math.isfinite(AllGood(0.2).fareast_bound(means, delta))
 
 
-@pytest.mark.parametrize(
-    "problem", [BestArm(), TopK(1, 0.1), AllGood(0.1), AllGood(0.1, True), Threshold(0.5)], ids=repr
-)
-@pytest.mark.parametrize(
-    ("means", "message"),
-    [
-        ([0.5, math.nan], "means must be finite, got nan"),
-        ([0.5, math.inf], "means must be finite, got inf"),
-        (["a", "b"], r"means must be .*numbers.*got \['a', 'b'\]"),
-        ("0.5", "means must be .*numbers.*got '0.5'"),
-        ([[0.5], [0.4, 0.3]], "means must be .*numbers"),
-    ],
-)
-def test_bad_means_are_named(problem: Any, means: Any, message: str) -> None:
-    for law in ("gaussian", "bernoulli"):
-        for ask in (problem.characteristic_time, problem.optimal_proportions):
-            with pytest.raises(ValueError, match=message):
-                ask(means, law=law)
-        with pytest.raises(ValueError, match=message):
-            problem.lower_bound(means, 0.1, law=law)
-        with pytest.raises(ValueError, match=message.replace("means", "mean").replace("finite,", "finite where .*,")):
-            problem.evidence([1, 1], means, law=law)
-
-
-def test_statistics_of_another_shape_are_read_or_refused() -> None:
+def test_statistics_of_another_shape_are_read() -> None:
     """Means (K, 1) are those of scalar arms, no episodes give no values."""
     assert BestArm().certified_level([5, 5], [[0.5], [0.5]]) == BestArm().certified_level([5, 5], [0.5, 0.5]) == 1
     assert Threshold(0.5).certified_level(np.zeros((0, 3)), np.zeros((0, 3))).shape == (0,)
-    with pytest.raises(ValueError, match="scalar arms, got arms of 3 dimensions"):
-        TopK(1).characteristic_time([[0.1, 0.2, 0.3], [0.4, 0.2, 0.3]])
-    with pytest.raises(ValueError, match="1 arms are too few"):
-        TopK(2, 0.05, "each").characteristic_time([0.5])
-
-
-BAD: list[tuple[Any, dict[str, Any], str]] = [
-    ((5, 0.5), {}, r"pulls must be counts"),
-    (([math.inf, 1], [0.5, 0.2]), {}, r"pulls must be counts from 0 to \d+, got inf"),
-    (([1e30, 1], [0.5, 0.2]), {}, r"pulls must be counts from 0 to \d+, got 1e\+30"),
-    (
-        ([5, 5], [0.5, 0.2]),
-        {"law": "student", "variance": [math.inf, 1]},
-        "variance must be finite and >= 0 .* got inf",
-    ),
-    (([5, 5], [0.5, 0.2]), {"law": "student", "variance": [-1.0, 1]}, r"variance must be finite and >= 0 .* got -1\.0"),
-    (([5, 5], [[0.5, 0.1], [0.2, 0.1]]), {}, "scalar arms, got arms of 2 dimensions"),
-    (([5, 5], [0.5j, 0.2]), {}, "mean must be real numbers"),
-    (([1, 2], [0.1, 0.2, 0.3]), {}, r"got \(2,\), \(3,\)"),
-    (([-1, 2], [0.1, 0.2]), {}, "pulls must be counts"),
-    (([1, 2], [math.inf, 0.2]), {}, "mean must be finite"),
-    (([1, 2], [1.5, 0.2]), {"law": "bernoulli"}, r"law='bernoulli' lie in \[0, 1\], got 1.5"),
-    (([1, 2], [0.5, 0.2]), {"law": "poisson"}, "law must be one of"),
-    (([1, 2], [0.5, 0.2]), {"law": "student"}, "law='student' needs variance="),
-    (([1, 2], [0.5, 0.2]), {"sigma": 0.0}, "sigma must be a number"),
-    (([1, 2], [0.5, 0.2]), {"answer": [1, 1]}, "an answer of BestArm holds 1 arms, got 2"),
-    (([1, 2], [0.5, 0.2]), {"answer": [1, 0, 0]}, r"answer must be a mask of shape \(2,\)"),
-    (([1], [0.5]), {}, "1 arms are too few"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "options", "message"), BAD)
-def test_bad_input_is_named(arguments: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        BestArm().evidence(*arguments, **options)
-
-
-def test_bad_boundaries_are_named() -> None:
-    with pytest.raises(ValueError, match="boundary must be one of"):
-        BestArm().certified_level([1, 2], [0.5, 0.2], boundary="none")
-    with pytest.raises(ValueError, match="rho must be a number"):
-        BestArm().certified_level([1, 2], [0.5, 0.2], rho=0)
-    with pytest.raises(ValueError, match="kaufmann-koolen"):
-        BestArm().certified_level([1, 2], [0.5, 0.2], law="student", variance=[1, 1], boundary="kaufmann-koolen")
-    with pytest.raises(ValueError, match="needs k = 1"):
-        TopK(2, 0.1).evidence([1] * 4, [0.5] * 4, law="student", variance=[1] * 4)
-    with pytest.raises(ValueError, match="exact evidence for law='gaussian'"):
-        Feasible([[1.0]], [0.5], tolerance=0.1).evidence([1, 2], [0.5, 0.2], law="bernoulli")
 
 
 # --- the arms of an environment --------------------------------------------------------------------------------------
 
-GAUSSIAN = {"law": "gaussian", "mean": [1.0, 0.0, 0.2], "sd": 3.0}
+BERNOULLI = {"law": "bernoulli", "mean": [0.9, 0.4, 0.6]}, "bernoulli", 0.5
+GAUSSIAN = {"law": "gaussian", "mean": [1.0, 0.0, 0.2], "sd": 3.0}, "gaussian", 3.0
 
 
 @pytest.mark.parametrize(
-    ("arms", "law", "sigma"),
-    [({"law": "bernoulli", "mean": [0.9, 0.4, 0.6]}, "bernoulli", 0.5), (GAUSSIAN, "gaussian", 3.0)],
+    ("problem", "told", "arms", "law", "sigma"),
+    [("BestArm", {}, *BERNOULLI), ("AllGood", {"epsilon": 0.3}, *GAUSSIAN), ("Threshold", {}, *BERNOULLI)],
 )
-@pytest.mark.parametrize(("problem", "told"), [("BestArm", {}), ("AllGood", {"epsilon": 0.3}), ("Threshold", {})])
 def test_evidence_and_bounds_of_an_environment_are_of_its_arms(
     problem: str, told: Any, arms: Any, law: str, sigma: float
 ) -> None:
@@ -909,7 +641,7 @@ def test_arms_of_other_laws_must_be_asked_for() -> None:
     uniform = {"law": "uniform", "mean": [0.6, 0.4], "width": 0.2}
     problem = gym.make("bandit_envs/BestArm-v0", instance=uniform).unwrapped.problem  # type: ignore[attr-defined]
     for ask in (problem.characteristic_time, problem.optimal_proportions):
-        with pytest.raises(ValueError, match="no bound is known for arms of the law 'uniform': say law='gaussian' or"):
+        with refused("uniform", "law='gaussian'"):
             ask([0.6, 0.4])
     assert math.isnan(problem.lower_bound([0.6, 0.4], 0.1))
     assert problem.lower_bound([0.6, 0.4], 0.1, law="gaussian", sigma=0.5) > 0

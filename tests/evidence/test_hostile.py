@@ -25,7 +25,7 @@ from bandit_envs import Task
 
 # Agents that stop, but not where a task names a delta alone: learned ones, and oracles.
 NO_PROMISE = {("AllGood", "lucb"), ("AllGood", "ppo"), ("Feasible", "evolved")}
-EPISODES = 400
+EPISODES = 200  # of a cell more than 95 errors at delta = .3, than 45 at .1: one that errs twice as often is seen
 
 
 def cell_of(agent: str, problem: str, where: str, delta: float) -> Cell:
@@ -43,8 +43,10 @@ def tilted_of(agent: str, problem: str, where: str, delta: float) -> TiltedCell:
 SOME = [
     cell_of("evidence", "Threshold", "8 arms miss the tolerance by 1e-9, below, Gaussian, sd .1", 0.3),
     cell_of("hdoc", "Threshold", "6 arms meet the tolerance or miss it by 1e-9", 0.5),
-    cell_of("evidence(law='student')", "Threshold", "1 of 2 arms below by 1e-7, others far, Gaussian", 0.5),
+    cell_of("evidence(law='student')", "Threshold", "8 arms miss the tolerance by 1e-9, below, Gaussian, sd .1", 0.5),
     cell_of("uniform(stop='certificate')", "BestArm", "1 of 2 arms better by 1e-9, 0 far below, Gaussian", 0.3),
+    cell_of("lsa(stop='certificate')", "Threshold", "6 arms meet the tolerance or miss it by 1e-9", 0.3),
+    cell_of("hostile(stop='certificate')", "TopK", "1 of 3 arms, epsilon missed by 1e-9, each, Gaussian, sd .1", 0.3),
     cell_of("lucb", "BestArm", "4 arms, epsilon met", 0.1),
     cell_of("evidence", "TopK", "1 of 3 arms, epsilon missed by 1e-9, each, Gaussian, sd .1", 0.05),
     cell_of("evidence", "TopK", "2 of 4 arms, epsilon missed by 1e-9 with 2 wrong, aggregate", 0.3),
@@ -81,12 +83,15 @@ def test_errors_are_at_most_delta(cell: Cell | TiltedCell) -> None:
 SAMPLE = np.random.default_rng(0).permutation([i for i, cell in enumerate(CELLS) if cell.promise != OUTSIDE])[:9]
 
 
-def test_a_sample_of_the_cells_has_power() -> None:
-    """Some of 9 cells have none by themselves. What stands for one is a cell of its own, of its agent and delta."""
-    cells = [CELLS[i] for i in SAMPLE]
+@pytest.mark.parametrize(
+    "sample", [SAMPLE[[3, 4, 7]], pytest.param(SAMPLE, marks=pytest.mark.slow)], ids=["few", "all"]
+)
+def test_a_sample_of_the_cells_has_power(sample: Any) -> None:
+    """Some of the cells have none by themselves. What stands for one is a cell of its own, of its agent and delta."""
+    cells = [CELLS[i] for i in sample]
     rows = hostile.run_all(cells, EPISODES, None)
     assert [row.cell for row in rows] == [cell.key for cell in cells]
-    assert sum(row.verdict == "within" for row in rows) >= 8
+    assert sum(row.verdict == "within" for row in rows) >= len(cells) - 1
     moved = [row for row in rows if row.played != row.cell]
     assert len(moved) >= 2
     assert len({row.played for row in rows}) == len(rows)
@@ -117,12 +122,7 @@ class Weakened(Certified):
 @pytest.mark.parametrize(
     ("agent", "twin", "problem", "where"),
     [
-        (
-            "evidence",
-            "evidence(delta=0.9)",
-            "Threshold",
-            "1 of 2 arms above by 1e-7, others far, Bernoulli",
-        ),
+        ("evidence", "evidence(delta=0.9)", "Threshold", "1 of 2 arms above by 1e-7, others far, Bernoulli"),
         ("evidence", "evidence(sigma=0.05)", "TopK", "1 of 3 arms, epsilon missed by 1e-9, each, Gaussian, sd .1"),
         ("lucb", "lucb(sigma=0.1)", "BestArm", "1 of 3 arms worse by 1e-9, Bernoulli"),
         ("st2", "st2(c=0.05)", "AllGood", "1 of 2 arms bad by 1e-9, 0 far below, Gaussian"),
@@ -146,25 +146,25 @@ def test_a_weakened_certificate_is_seen_at_small_deltas(setting: Any) -> None:
     def weakened(task: Any) -> Any:
         return Weakened(task, agents.make("uniform", task))
 
-    found = estimate(cell, 4000, 0, 1e-6, weakened)
+    found = estimate(cell, 1000, 0, 1e-6, weakened)
     assert found.low > cell.delta
     assert hostile.run(cell, EPISODES, weakened).verdict != "within"
 
 
-@pytest.mark.parametrize("setting", SETTINGS[2:5], ids=lambda setting: f"{setting.problem} {setting.law}")
+@pytest.mark.parametrize("setting", SETTINGS[3:5], ids=lambda setting: f"{setting.problem} {setting.law}")
 def test_estimates_are_what_is_counted(setting: Any) -> None:
     """At a delta at which errors can be counted; and weights are 1 on average, as they must be."""
     law = {"gaussian": {"law": "gaussian", "sd": 1.0}, "bernoulli": {"law": "bernoulli"}}[setting.law]
-    arms, delta, n = law | {"mean": list(setting.means)}, 0.3, 10_000
+    arms, delta, n, N = law | {"mean": list(setting.means)}, 0.3, 4000, 1500
     plain = Cell("evidence", Instance(setting.problem, "counted", setting.rules, arms, setting.law, 1000), delta)
     wrong = int(hostile.run(plain, n).wrong)
     again = type(setting)(**{**vars(setting), "most": 1000})
-    found = estimate(TiltedCell("evidence", again, delta), 4000, 1, 1e-6)
+    found = estimate(TiltedCell("evidence", again, delta), N, 1, 1e-6)
     assert found.low <= stats.beta.isf(1e-6, wrong + 1, n - wrong)
     assert found.high >= stats.beta.ppf(1e-6, wrong, n - wrong + 1)
-    assert 0.5 * wrong / n < found.wrong < 2 * wrong / n  # of about 200 errors
+    assert 0.5 * wrong / n < found.wrong < 2 * wrong / n  # of some 80 errors
     J = 1 + 8 * len(setting.tilts)  # at least; no weight exceeds the number of tilts
-    assert found.weight == pytest.approx(1.0, abs=6 * (J / 4000) ** 0.5)
+    assert found.weight == pytest.approx(1.0, abs=6 * (J / N) ** 0.5)
 
 
 # --- the catalogue ----------------------------------------------------------------------------------------------------

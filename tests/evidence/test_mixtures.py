@@ -17,7 +17,7 @@ from scipy import integrate, special, stats
 from bandit_envs import BestArm, Feasible, Threshold, TopK
 from bandit_envs.evidence import boundaries, swaps, values
 
-PULLS = [1, 2, 17, 119, 120, 121, 1200, 1201, 12_000, 12_001, 120_000, 120_001, 10**6, 3 * 10**7]
+PULLS = [1, 17, 120, 121, 1200, 12_001, 120_001, 3 * 10**7]
 SIGMA = 0.7
 
 
@@ -44,8 +44,7 @@ def test_the_weights_of_a_mixture_sum_to_one() -> None:
 # --- one Gaussian arm -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rho", [None, 7.0])
-@pytest.mark.parametrize("N", PULLS)
+@pytest.mark.parametrize(("N", "rho"), [*((N, None) for N in PULLS), (17, 7.0), (12_001, 7.0)])
 def test_the_value_of_an_arm_is_its_mixture(N: int, rho: float | None) -> None:
     """Against an integral over alternatives, half of a normal distribution on the side to which the arm misleads."""
     chosen, share = term(N, rho)
@@ -65,8 +64,7 @@ def test_the_value_of_an_arm_is_its_mixture(N: int, rho: float | None) -> None:
         assert found == pytest.approx(wanted, rel=1e-7, abs=1e-7)
 
 
-@pytest.mark.parametrize("rho", [None, 7.0])
-@pytest.mark.parametrize("N", PULLS)
+@pytest.mark.parametrize(("N", "rho"), [*((N, None) for N in PULLS), (17, 7.0), (12_001, 7.0)])
 def test_an_arm_at_the_threshold_averages_to_its_weight(N: int, rho: float | None) -> None:
     """Where it misleads, to the chance that it does under the alternatives: 1/2 + arctan sqrt(N / rho) / pi.
 
@@ -74,7 +72,7 @@ def test_an_arm_at_the_threshold_averages_to_its_weight(N: int, rho: float | Non
     """
     chosen, share = term(N, rho)
     # The mixture has the tail of a normal distribution of the variance (N + rho) / rho, in units of the standard error.
-    z = np.linspace(0, 12 * math.sqrt(1 + N / chosen), 200_001)
+    z = np.linspace(0, 12 * math.sqrt(1 + N / chosen), 20_001)
     found = values_of(Threshold(0.4), N, 0.4 + z[:, None] * SIGMA / math.sqrt(N), 1, sigma=SIGMA, rho=rho)
     average = integrate.simpson(np.exp(found - z * z / 2) / math.sqrt(2 * math.pi), x=z)
     assert average == pytest.approx(share * (0.5 + math.atan(math.sqrt(N / chosen)) / math.pi), rel=1e-6)
@@ -94,13 +92,12 @@ def test_all_terms_together_average_to_one_at_most() -> None:
 # --- arms of several dimensions ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("D", [2, 3, 5])
-@pytest.mark.parametrize("N", [1, 50, 121, 20_000])
+@pytest.mark.parametrize(("N", "D"), [(1, 2), (121, 3), (20_000, 5)])
 def test_an_arm_of_several_dimensions_averages_to_its_weight(N: int, D: int) -> None:
     """An arm is left out though it lies in the only point of a polyhedron: exp(value) integrates to the weight."""
     point = Feasible(np.vstack([np.eye(D), -np.eye(D)]), np.full(2 * D, 1e-12))
     chosen, share = term(N)
-    r = np.linspace(1e-9, (8 + 3 * math.sqrt(D)) * math.sqrt(1 + N / chosen), 40_001)  # in units of the standard error
+    r = np.linspace(1e-9, (8 + 3 * math.sqrt(D)) * math.sqrt(1 + N / chosen), 10_001)  # in units of the standard error
     mean = np.zeros((len(r), 1, D))
     mean[:, 0, 0] = r * SIGMA / math.sqrt(N)
     found = values_of(point, N, mean, 0, sigma=SIGMA)
@@ -114,8 +111,7 @@ def test_an_arm_in_the_answer_has_one_dimension_and_a_side() -> None:
     assert found == pytest.approx(math.log(share) + arm(N, depth, SIGMA, chosen), rel=1e-9)
 
 
-@pytest.mark.parametrize("inside", [0, 1])
-@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize(("rows", "inside"), [(1, 0), (1, 1), (4, 0)])
 def test_dependent_coordinates_average_to_one_at_most(rows: int, inside: int) -> None:
     """All coordinates are one and the same number, which is as dependent as can be; the truth is at the boundary."""
     N, D, sigma = 300, 3, SIGMA
@@ -145,16 +141,9 @@ def log_mixture(y: Any) -> Any:
     )
 
 
-def test_the_mixture_of_a_pair_averages_to_one() -> None:
-    ratio = 5.0  # N / rho of both arms: y = z sqrt(N / (N + rho)), z standard normal under the truth
-    z = np.linspace(-60, 60, 2401)
-    y = np.stack(np.meshgrid(z, z), axis=-1) * math.sqrt(ratio / (1 + ratio))
-    density = np.exp(log_mixture(y) - math.log(1 + ratio) - (z[:, None] ** 2 + z**2) / 2) / (2 * math.pi)
-    assert integrate.simpson(integrate.simpson(density, x=z), x=z) == pytest.approx(1, rel=1e-9)
-
-
-@pytest.mark.parametrize("a", [1.0, 0.7])
-@pytest.mark.parametrize(("N", "M"), [(1, 1), (60, 60), (121, 5000), (40_000, 130_000), (10**6, 3)])
+@pytest.mark.parametrize(
+    ("N", "M", "a"), [(1, 1, 1.0), (60, 60, 0.7), (121, 5000, 1.0), (40_000, 130_000, 0.7), (10**6, 3, 1.0)]
+)
 def test_the_value_of_a_pair_is_below_its_mixture_wherever_the_means_meet(N: int, M: int, a: float) -> None:
     """And by how much is as docs/certificates.md says, to the last digit."""
     rho, share = term(min(N, M))
@@ -172,21 +161,10 @@ def test_the_value_of_a_pair_is_below_its_mixture_wherever_the_means_meet(N: int
     assert found == pytest.approx(pair(N, M, gap), rel=1e-9) or a != 1.0
 
 
-def test_the_bound_on_sides_needs_its_constant() -> None:
-    """g(s) = min over y of (y - s)^2 / 2 + ln 2 Phi(y) is at least ln(2 s^2 / (s^2 + .3)); with .28 it is not."""
-    s = np.geomspace(1e-3, 30, 400)
-    y = np.linspace(-3, 31, 60_001)
-    whole = math.log(2) + stats.norm.logcdf(y)
-    g = np.array([((y - one) ** 2 / 2 + whole).min() for one in s])
-    assert (g >= np.log(2 * s**2 / (s**2 + 2 * SOFT)) - 1e-7).all()
-    assert (g < np.log(2 * s**2 / (s**2 + 0.28))).any()
-    assert (g < np.log(2.02 * s**2 / (s**2 + 2 * SOFT))).any()  # so does its factor of 2
-
-
 @pytest.mark.parametrize(("N", "M"), [(30, 30), (100, 3000)])
 def test_pairs_average_to_less_than_one(N: int, M: int) -> None:
     """Two equal arms: the average of exp(value) over the side on which they mislead, by a double integral."""
-    z = np.linspace(-14 * math.sqrt(1 + M / 30), 14 * math.sqrt(1 + M / 30), 1201)
+    z = np.linspace(-14 * math.sqrt(1 + M / 30), 14 * math.sqrt(1 + M / 30), 601)
     one, other = np.meshgrid(z, z)
     means = np.stack([one / math.sqrt(N), other / math.sqrt(M)], axis=-1).reshape(-1, 2)
     found = values_of(BestArm(), [N, M], means, [1, 0]).reshape(one.shape)
@@ -207,8 +185,7 @@ def bernoulli_arm(N: int, hits: Any, mu: float) -> tuple[Any, Any]:
     return math.log(LIKELIHOOD) + exact, math.log(1 - LIKELIHOOD) + other
 
 
-@pytest.mark.parametrize("mu", [0.1, 0.5, 0.83])
-@pytest.mark.parametrize("N", [1, 2, 9, 60, 500])
+@pytest.mark.parametrize(("N", "mu"), [(1, 0.1), (2, 0.83), (9, 0.5), (60, 0.1), (500, 0.83)])
 def test_a_bernoulli_arm_averages_to_one_at_most(N: int, mu: float) -> None:
     """By a sum over all outcomes; the likelihood under a uniform mean averages to its weight exactly."""
     hits = np.arange(N + 1.0)
@@ -226,8 +203,7 @@ def test_a_bernoulli_arm_averages_to_one_at_most(N: int, mu: float) -> None:
     assert average <= LIKELIHOOD
 
 
-@pytest.mark.parametrize("mu", [0.15, 0.5])
-@pytest.mark.parametrize(("N", "M"), [(12, 12), (60, 25)])
+@pytest.mark.parametrize(("N", "M", "mu"), [(12, 12, 0.5), (60, 25, 0.15)])
 def test_two_equal_bernoulli_arms(N: int, M: int, mu: float) -> None:
     """The value is the larger of two, each with its weight; its average is a double sum over all outcomes."""
     one, other = (x.ravel() for x in np.meshgrid(np.arange(N + 1.0), np.arange(M + 1.0), indexing="ij"))
@@ -248,14 +224,13 @@ def test_two_equal_bernoulli_arms(N: int, M: int, mu: float) -> None:
 # --- Gaussian arms of unknown variance --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("mu", "scale"), [(0.0, 1.0), (1.5, 0.4)])
-@pytest.mark.parametrize("N", [2, 3, 10, 200])
+@pytest.mark.parametrize(("N", "mu", "scale"), [(2, 0.0, 1.0), (10, 1.5, 0.4), (200, 0.0, 1.0)])
 def test_the_mixture_of_a_student_arm_averages_to_one(N: int, mu: float, scale: float) -> None:
     """Times the largest likelihood over that of the truth, exp(value) is the mixture: its double integral is 1.
 
     Over the mean mu + t scale, and the variance, both on logarithmic scales, as the tails are those of a Cauchy law.
     """
-    u, w = np.linspace(-16, 16, 1201), np.linspace(-30, 30, 1501)
+    u, w = np.linspace(-16, 16, 801), np.linspace(-30, 30, 601)
     t, v = np.sinh(u)[:, None], np.exp(w)[None]
     mean, variance = np.broadcast_arrays(mu + t * scale, v * scale**2)
     options = {"law": "student", "sigma": 1.0, "centre": 0.3}
@@ -279,7 +254,7 @@ def test_the_law_that_variances_are_drawn_from() -> None:
     def likely(mean: Any, variance: Any) -> Any:
         return np.exp(-N * (v + (m - mean) ** 2) / (2 * variance)) / variance ** (N / 2)
 
-    w, u = np.linspace(-12, 14, 2001), np.linspace(-9, 9, 2001)
+    w, u = np.linspace(-12, 14, 801), np.linspace(-9, 9, 801)
     variance = np.exp(w)[:, None]
     mean = centre + np.sinh(u) * 3
     prior = stats.invgamma.pdf(variance, 0.5, scale=0.5 * sigma**2) * stats.norm.pdf(

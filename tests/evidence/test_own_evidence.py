@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy import stats
 
 import agents
@@ -63,8 +64,8 @@ def divergence(law: str, m: Any, mu: Any, v: float) -> Any:
 @pytest.mark.parametrize("law", ["gaussian", "bernoulli", "student"])
 def test_the_evidence_is_that_of_brute_force(law: str) -> None:
     """Over a grid of the control's mean; the other arm then moves to the edge, or stays."""
-    random, problem, y = np.random.default_rng(1), BetterThanControl(), np.linspace(0.0505, 0.9495, 200_001)
-    for _ in range(20):
+    random, problem, y = np.random.default_rng(1), BetterThanControl(), np.linspace(0.0505, 0.9495, 50_001)
+    for _ in range(8):
         pulls, mean, v = random.integers(1, 60, 4), random.uniform(0.1, 0.9, 4), random.uniform(0.05, 0.25, 4)
         scale = v if law == "student" else np.full(4, 0.49)
         answer = random.integers(0, 2, 4).astype(bool)
@@ -109,7 +110,7 @@ def test_the_best_proportions_are_not_known() -> None:
     problem = BetterThanControl()
     assert math.isnan(problem.lower_bound([0.5, 0.2, 0.9], 0.1))
     for ask in (problem.characteristic_time, problem.optimal_proportions):
-        with pytest.raises(ValueError, match="characteristic time of the problem 'BetterThanControl' is not known"):
+        with refused("BetterThanControl", "characteristic"):
             ask([0.5, 0.2, 0.9])
 
     class Timed(BetterThanControl):
@@ -135,9 +136,7 @@ def test_a_routine_that_cannot_be_compiled_is_named() -> None:
         def evidence_routine(self, K: int, numbers: Any, search: str) -> Certifier:
             return Certifier.of(odd, K, numbers)
 
-    with pytest.raises(
-        ValueError, match=r"the evidence routine 'odd' fails: Numba cannot compile .*odd \(.*line \d+\)"
-    ):
+    with refused("odd", "Numba", "line"):
         Odd().evidence([1, 2], [0.1, 0.2])
 
 
@@ -163,13 +162,13 @@ def lacking(task: Any) -> Any:
 
 def test_answers_are_wrong_with_probability_delta_at_most() -> None:
     for agent in ("uniform(stop='certificate')", lacking):
-        rows = played(agent, 200)
+        rows = played(agent, 60)
         assert not rows["truncated"].any()
-        assert (~rows["correct"]).sum() <= stats.binom.isf(1e-6, 200, 0.1)
-    assert (~played(lacking, 200, share=1e-6)["correct"]).sum() > stats.binom.isf(1e-6, 200, 0.1)  # it can fail
+        assert (~rows["correct"]).sum() <= stats.binom.isf(1e-6, 60, 0.1)
+    assert (~played(lacking, 60, share=1e-6)["correct"]).sum() > stats.binom.isf(1e-6, 60, 0.1)  # it can fail
 
 
 def test_what_the_certificate_lacks_takes_fewer_pulls_than_uniform_sampling() -> None:
     """Defect: of a pair the first arm was pulled again and again, whichever had more pulls."""
-    lacked, uniform = played(lacking, 100), played("uniform(stop='certificate')", 100)
+    lacked, uniform = played(lacking, 30), played("uniform(stop='certificate')", 30)
     assert lacked["total_pulls"].mean() < 0.7 * uniform["total_pulls"].mean()

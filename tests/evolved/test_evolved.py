@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from refusals import refused
 
 import agents
 from agents.evaluation.expected_loss import wrong
@@ -45,53 +46,11 @@ def test_the_starting_point_is_lsa() -> None:
     genes, start, scales = starting_point(False)
     kwargs = {"instance": "tao2019-1", "budget": 200, "threshold": 0.4321}  # no ties, which rounding would break
     env = gym.make(THRESHOLD, actions="full", **kwargs)
-    result = agents.evaluate({"evolved": Evolved(env, genes), "lsa": "lsa"}, THRESHOLD, episodes=200, env_kwargs=kwargs)
+    result = agents.evaluate({"evolved": Evolved(env, genes), "lsa": "lsa"}, THRESHOLD, episodes=100, env_kwargs=kwargs)
     one, other = (run.pulls for run in result.runs)
     assert np.array_equal(one, other)
     assert len(genes) == len(start) == len(scales)
     assert [len(part) for part in starting_point(True)] == [20, 20, 20]
-
-
-def by_hand_top_k(pulls: np.ndarray, mean: np.ndarray, k: int, fair: float) -> int:
-    """The arm with the least index, TopK, Bernoulli arms, in plain Python."""
-    if (pulls == 0).any():
-        return int((pulls == 0).argmax())
-    order = sorted(range(len(mean)), key=lambda i: (-mean[i], i))
-    alpha, beta, rho, kappa, gamma, delta, eta, mu, c, p, q, r, s = GENES[:13]
-    nu = kappa * math.exp(mu * (fair - math.log(100)))
-    values = []
-    for i, (n, m) in enumerate(zip(pulls.tolist(), mean.tolist(), strict=True)):
-        boundary = mean[order[k]] if i in order[:k] else mean[order[k - 1]]
-        margin = m - boundary
-        boundary = m - margin  # but for rounding, which decides between arms that are mirror images, the same
-        d = abs(margin) * n / (n + nu)
-        side = 1 if margin >= 0 else -1
-        near, shrunk = min(max(boundary, 0.001), 0.999), min(max(boundary + side * d, 0), 1)
-        kl = sum(a * math.log(a / b) for a, b in ((shrunk, near), (1 - shrunk, 1 - near)) if a > 0)
-        w = n * d * d * 2
-        w += rho * (n * max(kl, 0) - w)
-        x = p * math.log(1 + w) + q * math.log(n) + r * (math.log(n) - fair) + s
-        value = alpha * w + (beta + eta * (fair - math.log(100))) * math.log(n)
-        value += gamma * (math.log(n * w + delta + 0.001) - math.log(n))
-        values.append(value + c * x / (1 + abs(x)))
-    return int(np.argmin(values))
-
-
-def test_top_k_is_its_twin() -> None:
-    """The same arms on 40 random instances."""
-    for episode in range(40):
-        K, k = 4 + episode % 5, 1 + episode % 3
-        kwargs = {"instance": f"sampler(arms={K})", "k": k, "budget": 15 * K}
-        env = gym.make("bandit_envs/TopK-v0", actions="full", **kwargs)
-        agent = Evolved(env, GENES)
-        observation, _ = env.reset(seed=4, options={"episode": episode})
-        state, over = None, False
-        while not over:
-            action, state = agent.predict(observation, state)
-            if observation["remaining"][0] > 0:
-                wanted = by_hand_top_k(observation["pulls"], observation["mean"], k, math.log(15))
-                assert action["arm"] == wanted
-            observation, _, over, _, _ = env.step(action)
 
 
 # --- the network ------------------------------------------------------------------------------------------------------
@@ -165,8 +124,8 @@ def network_twin(
 
 @pytest.mark.parametrize("env_id", [THRESHOLD, "bandit_envs/TopK-v0", "bandit_envs/AllGood-v0"])
 def test_the_network_is_its_twin(env_id: str) -> None:
-    """The same arms on 20 random instances; mirror images, between which rounding decides, are not asked for."""
-    for episode in range(20):
+    """The same arms on 8 random instances; mirror images, between which rounding decides, are not asked for."""
+    for episode in range(8):
         K = 4 + episode % 5
         env = gym.make(env_id, actions="full", instance=f"sampler(arms={K})", budget=15 * K)
         agent, problem = Evolved(env, NET_GENES), env.unwrapped.problem  # type: ignore[attr-defined]
@@ -189,12 +148,12 @@ def test_the_network_is_its_twin(env_id: str) -> None:
 
 def test_one_seed_one_network(tmp_path: Any) -> None:
     """The search repeats bit for bit, its card holds the network, and the agent of the card plays as it does."""
-    how = TINY | {"network": True, "generations": 6, "every": 1, "episodes": 200}
+    how = TINY | {"network": True, "generations": 3, "every": 1, "episodes": 60}
     kwargs = {"instance": "sampler(arms=4)", "budget": 60, "k": 2}
     how |= {"env_id": "TopK", "env_kwargs": kwargs}
     genes, card = evolve(**how, out=tmp_path / "net")
     assert evolve(**how)[0] == genes == eval(card["call"])[0]
-    assert card["generations"] == 6
+    assert card["generations"] == 3
     assert card["names"] == list(gene_names(False))[: len(genes)]
     wide = search_space(gym.make(THRESHOLD, budget=9).unwrapped.task, True, None).with_network(list(START), 5)  # type: ignore[attr-defined]
     dead = {name.rpartition("_")[0] for i, name in enumerate(wide.names) if i >= 18 and i not in wide.searched}
@@ -228,11 +187,11 @@ CORNER = {"A": [[-1.0, 0.0], [0.0, 1.0]], "b": [-0.5, 0.5]}
     ],
 )
 def test_drawn_losses_are_those_that_happen(env_id: str, kwargs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """8,000 episodes; |z| > 5 happens by chance with probability 6e-7."""
+    """2,000 episodes; |z| > 5 happens by chance with probability 6e-7."""
     genes = [*LSA, *((0.0, 0.5) if env_id == "AllGood" else ())]
-    drawn = CommonEpisodes(f"bandit_envs/{env_id}-v0", kwargs, 8000).losses([genes], 3, 0)[0]
+    drawn = CommonEpisodes(f"bandit_envs/{env_id}-v0", kwargs, 2000).losses([genes], 3, 0)[0]
     monkeypatch.setattr("agents.evaluation.expected_loss.drawable", lambda _: False)
-    happened = CommonEpisodes(f"bandit_envs/{env_id}-v0", kwargs, 8000).losses([genes], 3, 0)[0]
+    happened = CommonEpisodes(f"bandit_envs/{env_id}-v0", kwargs, 2000).losses([genes], 3, 0)[0]
     difference = drawn - happened
     assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference))
     assert drawn.std() < happened.std()
@@ -309,7 +268,7 @@ def test_what_is_not_searched_stays() -> None:
     assert eval(card["call"])[0] == genes
     allowed = "beta, rho, kappa, gamma, delta, eta, mu, c1"
     for wrong_names in (["beta"], ["beta", "alpha"], ["beta", "tau0"]):
-        with pytest.raises(ValueError, match=f"searched must name at least two of {allowed}"):
+        with refused("searched", *allowed.split(", ")):
             evolve(**TINY, searched=wrong_names)
 
 
@@ -325,19 +284,14 @@ def test_evolution_finds_what_is_better() -> None:
 
 
 def test_expected_losses_are_those_that_happen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """20,000 episodes; |z| > 5 happens by chance with probability 6e-7."""
-    for mean in (
-        {"uniform": [0.0, 1.0]},
-        {"uniform": [0.3, 0.6]},
-        {"around": [0.5, 0.05, 0.2]},
-        {"choice": [0.3, 0.55]},
-    ):
+    """4,000 episodes; |z| > 5 happens by chance with probability 6e-7."""
+    for mean in ({"uniform": [0.3, 0.6]}, {"around": [0.5, 0.05, 0.2]}, {"choice": [0.3, 0.55]}):
         kwargs = {"instance": {"sampler": {"arms": 4, "mean": mean}}, "budget": 40}
-        expected = CommonEpisodes(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
+        expected = CommonEpisodes(THRESHOLD, kwargs, 4000).losses([LSA], 3, 0)[0]
         with monkeypatch.context() as patch:
             for name in ("expectable", "drawable"):
                 patch.setattr(f"agents.evaluation.expected_loss.{name}", lambda _: False)
-            happened = CommonEpisodes(THRESHOLD, kwargs, 20_000).losses([LSA], 3, 0)[0]
+            happened = CommonEpisodes(THRESHOLD, kwargs, 4000).losses([LSA], 3, 0)[0]
         difference = expected - happened
         assert abs(difference.mean()) < 5 * difference.std() / math.sqrt(len(difference)), mean
         assert expected.std() < 0.85 * happened.std()
@@ -359,29 +313,6 @@ def test_means_around_a_centre() -> None:
     assert 0.2999 < far.max() <= 0.3
     assert abs((means > 0.5).mean() - 0.5) < 5 * 0.5 / math.sqrt(means.size)
     assert abs(far.mean() - 0.2) < 5 * 0.2 / math.sqrt(12 * means.size)
-    for values, message in (
-        ([0.5, 0.3, 0.1], "0 <= least <= most"),
-        ([0.5, 0.1], "takes 3 numbers"),
-        ([0.9, 0.1, 0.3], "lie in"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            Sampler(mean={"around": values})
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"generations": None}, "evolve needs seconds or generations"),
-        ({"population": 3}, "population must be an integer"),
-        ({"env_kwargs": {}}, "evolved needs a budget, a pull_cost > 0, or a delta"),
-        ({"seconds": 0}, "seconds must be a number"),
-    ],
-)
-def test_refused(change: dict[str, Any], message: str) -> None:
-    if change == {"env_kwargs": {}}:
-        change = {"env_kwargs": {"instance": "sampler(arms=3)", "max_pulls": 50}}
-    with pytest.raises(ValueError, match=message):
-        evolve(**TINY | change)
 
 
 @pytest.mark.parametrize("kwargs", [{"budget": 50}, {"budget": None, "pull_cost": 1e-3}])
@@ -390,14 +321,6 @@ def test_the_start_of_a_search_has_a_name(kwargs: dict[str, Any]) -> None:
     named: Any = agents.make("evolved(genes='start')", env)
     start = starting_point(named.stops)[1]
     assert np.array_equal(named.genes, Evolved(env, start).genes)
-
-
-def test_genes_are_checked() -> None:
-    env = gym.make(THRESHOLD)
-    with pytest.raises(ValueError, match="takes 18 finite genes"):
-        Evolved(env, [1.0, 2.0])
-    with pytest.raises(ValueError, match="takes 18 finite genes"):
-        Evolved(env, [math.nan] * 18)
 
 
 class Apart(SetProblem):
@@ -449,7 +372,7 @@ def test_it_plays_problems_of_ones_own(kind: Any, instance: Any) -> None:
                     wanted = int((0.675 * w + 0.5 * np.log(n)).argmin())
                 assert action["arm"] == wanted
             observation, _, over, _, _ = env.step(action)
-    with pytest.raises(ValueError, match=f"evolved has no stored model for {kind.name} with a budget"):
+    with refused("evolved", kind.name, "budget"):
         agents.make("evolved", env)
 
 
@@ -461,16 +384,6 @@ def test_a_problem_may_use_the_models_of_another() -> None:
     env = gym.make("bandit_envs/Higher-v0", budget=200)
     like = gym.make(THRESHOLD, budget=200)
     assert (agents.make("evolved", env).genes == agents.make("evolved", like).genes).all()
-
-
-def test_a_memory_of_another_batch_is_refused() -> None:
-    envs = gym.make_vec("bandit_envs/TopK-v0", 3, budget=60, k=2)
-    agent = agents.make("evolved", envs)
-    observation, _ = envs.reset(seed=0)
-    _, state = agent.predict(observation)
-    more, _ = gym.make_vec("bandit_envs/TopK-v0", 9, budget=60, k=2).reset(seed=0)
-    with pytest.raises(ValueError, match="do not fit a memory of 3 episodes"):
-        agent.predict(more, state)
 
 
 # --- what comes with the package -------------------------------------------------------------------------------------
@@ -494,21 +407,6 @@ def test_stored_genes_run(path: Any) -> None:
     assert len(agents.evaluate("evolved", card["env_id"], episodes=3, env_kwargs=kwargs).episodes) == 3
 
 
-def test_where_nothing_is_stored_the_error_tells_how_to_train() -> None:
-    env = gym.make(THRESHOLD, instance="sampler(arms=3)", pull_cost=0.01, delta=0.1)
-    for name in ("evolved", "ppo"):
-        with pytest.raises(
-            ValueError, match=f"{name} has no stored model .* train Threshold --algorithm evolved --pull-cost 0.01 "
-        ):
-            agents.make(name, env)
-    env = gym.make("bandit_envs/BestArm-v0", delta=0.1)
-    for name in ("ppo", "ppo(stop='certificate')"):
-        with pytest.raises(
-            ValueError, match="no stored model for BestArm with a delta and no budget, only for AllGood w"
-        ):
-            agents.make(name, env)
-
-
 def test_the_path_of_a_card_is_an_agent(tmp_path):
     """Defect: genes that were evolved on a problem of one's own could be used in Python only."""
     genes, _ = agents.evolve(
@@ -529,11 +427,11 @@ def test_the_path_of_a_card_is_an_agent(tmp_path):
         progress=False,
     )
     assert result.column("path", "score").tolist() == result.column("genes", "score").tolist()
-    with pytest.raises(ValueError, match="these genes are for tasks with a budget"):
+    with refused("genes", "budget"):
         agents.make(path, gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=4)", pull_cost=0.001))
-    with pytest.raises(FileNotFoundError, match="there is no card of genes"):
+    with refused("genes", "nowhere.json", error=FileNotFoundError):
         agents.make("nowhere.json", gym.make("bandit_envs/Threshold-v0"))
     for text in ("", "[]", "{}", '{"algorithm": "ppo", "genes": [1], "names": ["a"]}', '{"algorithm": "evolved"}'):
         (tmp_path / "mine.json").write_text(text)
-        with pytest.raises(ValueError, match=r"mine\.json is no card of genes"):
+        with refused("mine.json", "genes"):
             agents.make(path, gym.make("bandit_envs/Threshold-v0"))

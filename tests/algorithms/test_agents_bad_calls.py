@@ -1,0 +1,186 @@
+"""Bad calls of agents are refused by the names of what is wrong: texts, classes, functions and their methods."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from refusals import refused, table
+from test_doors import Half, More, lsa_of, own
+
+import agents
+from agents import figures
+from agents.catalogue import AGENTS
+from agents.core import ALL_PROBLEMS
+from agents.thresholding.lsa import LSA
+from agents.thresholding.ucbe import UCBE
+
+THRESHOLD = "bandit_envs/Threshold-v0"
+TAO: dict[str, Any] = {"instance": "tao2019-1", "budget": 60}
+
+
+def make(who: Any, env_id: str = THRESHOLD, *, told: dict[str, Any] | None = None, **parameters: Any) -> Any:
+    """A call that makes an agent."""
+    return lambda: agents.make(who, gym.make(env_id, **(TAO if told is None else told)), **parameters)
+
+
+def evaluate(who: Any, env_id: str = THRESHOLD, **arguments: Any) -> Any:
+    """A call that evaluates one."""
+    return lambda: agents.evaluate(who, env_id, **{"episodes": 2, "env_kwargs": TAO, "progress": False} | arguments)
+
+
+class Nameless(agents.Agent):
+    solves = ALL_PROBLEMS
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return observation["pulls"].argmin(axis=1)
+
+
+def lost(problem: Any, means: Any) -> Any:
+    raise KeyError("lost")
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+UNKNOWN = ["", "lsa\0", "\ud800", "LSA", "opt_kg", "a" * 10_000]
+ODD_FORMS = [
+    "(", ")", "lsa(alpha)", "lsa(=1)", "lsa(alpha=1)x", "lsa(alpha=\0)", "lsa(\ud800=1)", "lsa(alpha=*[1])", "lsa(*[])",
+    "lsa(alpha=" + "9" * 5000 + ")", "lsa(alpha=" + "[" * 300 + "]" * 300 + ")", "lsa(**{'alpha': 1})", "md-apt(",
+    "lsa(alpha=lambda: 1)", "lsa(alpha:=1)", "lsa(alpha=print)", "lsa(alpha={[]: 1})", "lsa(alpha=1)(alpha=2)",
+]  # fmt: skip
+ODD_PLACES = [":", ":x", "x:", "a b:c", "a/b:c", "json:", "json:nothing"]
+
+
+@pytest.mark.parametrize("text", [*UNKNOWN, *ODD_FORMS, *ODD_PLACES], ids=range(31))
+def test_odd_texts_are_refused(text: str) -> None:
+    """As unknown, as no form of an agent, or as no place of one."""
+    with pytest.raises(ValueError, match="unknown agent|not of the form|'module:name'|imported|must|no parameter"):
+        agents.make(text, gym.make(THRESHOLD))
+
+
+NO_AGENT: list[Any] = [3, None, object(), b"lsa", np.zeros(3), ("lsa",)]
+
+test_what_is_no_agent = table(
+    {f"{type(odd).__name__}, make": (make(odd), "name", "predict") for odd in NO_AGENT}
+    | {
+        "in a list": (evaluate([3]), "name", "predict", 3),
+        "a text in a list": (evaluate(["lsa", "LSA"]), "'LSA'", "lsa"),
+        "an abstract class by its place": (make("agents:Agent"), "define", "choose"),
+        "no class": (make("math:pi"), "math:pi"),
+        "the task": (make("lsa(task=1)"), "lsa", "'task'", "alpha"),
+        "a parameter of a model": (make("ppo(a=1)"), "ppo", "'a'"),
+        "a function of a number": (evaluate(lambda task: 3), "<lambda>", "predict", 3),
+        "a function of a class": (evaluate(lambda task: LSA), "LSA", "predict"),
+        "a function of nothing": (evaluate(lambda: 3), "<lambda>", "task"),
+        **{
+            f"an abstract class, {kind.__name__}": (evaluate(kind), "define", method)
+            for kind, method in [
+                *[(agents.Agent, "choose"), (agents.IndexPolicy, "index")],
+                *[(agents.PlanPolicy, "rule"), (agents.RoundPolicy, "look")],
+            ]
+        },
+        "a class without a name": (evaluate(Nameless), "Nameless", "'name'"),
+        "made by hand": (lambda: Nameless(gym.make(THRESHOLD)), TypeError, "Nameless", "'name'"),
+        "problems in a text": (evaluate(own(solves="Threshold")), "solves", "'odd'"),
+        "no problems": (evaluate(own(solves=())), "solves", "'odd'"),
+        "no problems, made by hand": (lambda: own(solves=())(gym.make(THRESHOLD)), "odd", "solves", "Threshold"),
+        "labels that are alike": (evaluate({1: "lsa", "1": "apt"}), "labels", "'1'"),
+        "a problem that is unknown": (lambda: agents.names("threshold"), "problem", "'threshold'"),
+        "no problem": (lambda: agents.names([]), "problem"),  # type: ignore[arg-type]
+    }
+)
+
+test_parameters = table(
+    {
+        "of a class": (make(LSA, beta=2), "lsa", "'beta'", "alpha"),
+        "of a text": (make("agents.thresholding.lsa:LSA", beta=2), "LSA", "'beta'", "alpha"),
+        "of a partial": (make(functools.partial(LSA), beta=2), "lsa", "'beta'", "alpha"),
+        "of several": (make(More, beta=2), "more", "'beta'", "shift", "scale", "alpha"),
+        "of a function": (make(lsa_of, alpha=2), "lsa_of", "'alpha'"),
+        "by hand": (lambda: LSA(gym.make(THRESHOLD), beta=2), TypeError, "beta"),
+        "the task, twice": (lambda: LSA(gym.make(THRESHOLD), alpha=1, task=3), TypeError, "task"),
+        "k of another problem": (
+            make("lucb(k=3)", "bandit_envs/BestArm-v0", told={"delta": 0.1, "max_pulls": 10}),
+            *("BestArm", 1, "k=3"),
+        ),
+        "alpha too large": (make("lsa(alpha=1e308)"), "alpha", "1e+100", "1e+308"),
+        "trust": (evaluate("lsa", trust="x"), "trust", True, False),
+        **{
+            f"{name} of an environment": (evaluate("lsa", env_kwargs={name: None}), f"'{name}'")
+            for name in ("id", "wrappers", "vector_kwargs")
+        },
+        "a budget that is too small": (
+            lambda: UCBE(gym.make(THRESHOLD, **TAO), H=3.0).for_task(gym.make(THRESHOLD, budget=9).unwrapped.task),  # type: ignore[attr-defined]
+            *("ucbe", 10, 9),
+        ),
+        **{
+            f"oracles {oracles!r}": (evaluate(own(oracles=oracles)), "oracles", "'odd'")
+            for oracles in (("H",), {"H": 3}, {3: len}, None, "H")
+        },
+        "an oracle that fails": (evaluate(own(oracles={"H": lost})), "'H'", "'odd'", "KeyError"),
+        **{
+            f"{method} takes too little": (
+                evaluate(own(**{method: lambda self, o: None})),
+                "odd",
+                method,
+                "observation",
+            )
+            for method in ("recommend", "choose")
+        },
+        "remember takes too little": (evaluate(own(remember=lambda self: None)), "odd", "remember", "observation"),
+        "choose takes too little, by hand": (
+            lambda: own(choose=lambda self, o: None)(gym.make(THRESHOLD)),
+            *(TypeError, "odd", "choose", "observation"),
+        ),
+    }
+)
+
+# --- the registry -----------------------------------------------------------------------------------------------------
+
+
+def register(name: Any, target: Any) -> Any:
+    return lambda: agents.register(name, target)
+
+
+test_register = table(
+    {
+        "a name of this package": (register("lsa", More), "'lsa'"),
+        "that of a model": (register("ppo", More), "'ppo'"),
+        "an alias": (register("md-apt", More), "'md-apt'", "'apt'"),
+        **{f"no word, {odd!r}": (register(odd, More), "letters", "digits") for odd in ("my agent", "", "a:b", 3)},
+        "a name like that of a file": (register("mine.zip", More), "'.zip'"),
+        "a number": (register("mine", 3), "'mine'", 3),
+        "nothing": (register("mine", None), "'mine'", None),
+        "an abstract class": (register("mine", agents.Agent), "'mine'", "choose"),
+        "an abstract policy": (register("mine", agents.IndexPolicy), "'mine'", "index"),
+        "a policy that is abstract again": (register("mine", Half), "'mine'", "index"),
+        **{
+            f"no place, {odd}": (register("mine", odd), "'module:name'", f"'{odd}'")
+            for odd in ("here", ":", "a:", ":A")
+        },
+    }
+)
+
+
+def test_nothing_of_it_is_registered() -> None:
+    assert "mine" not in AGENTS
+
+
+# --- training and progress --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["no", 1, 2.5, np.int64(1)])
+def test_progress_is_true_false_or_none(value: Any) -> None:
+    calls = [
+        lambda: agents.evaluate("lsa", "Threshold", episodes=2, progress=value),
+        lambda: figures.reproduce("tao2019-figure-1", episodes=1, progress=value),
+        lambda: agents.train(steps=10, num_envs=2, held_out=2, checkpoints=1, progress=value),
+        lambda: agents.evolve("Threshold", generations=1, population=4, progress=value),
+    ]
+    pytest.importorskip("stable_baselines3")
+    for call in calls:
+        with refused("progress", True, False):
+            call()
