@@ -301,6 +301,7 @@ test_environments = table(
         "rows": (lambda: lookup.find("polyhedra(rows=0)"), "rows", 0),
         "dimensions": (lambda: lookup.find("polyhedra(dimensions=1)"), "dimensions", 1),
         "seed": (lambda: lookup.find("polyhedra(seed=-1)"), "seed"),
+        "a seed that is too large": (lambda: lookup.find(f"polyhedra(seed={2**63})"), "seed", 2**63),
         "reach 0": (lambda: lookup.find("polyhedra(reach=0)"), "reach", "(0, 1]", 0),
         "reach 1.5": (lambda: lookup.find("polyhedra(reach=1.5)"), "reach"),
         "a law without means": (lambda: lookup.find("polyhedra(law='categorical')"), "law"),

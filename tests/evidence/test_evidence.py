@@ -655,3 +655,19 @@ def test_dependent_coordinates_of_an_environment_count_as_such() -> None:
     m = [[1.0, 1.0], [-1.0, -1.0]]
     alone = Feasible(**problem.settings).certified_level([30, 30], m, **given)
     assert problem.certified_level([30, 30], m) == alone
+
+
+@pytest.mark.parametrize("problem", [TopK(2, 0.05, "each"), AllGood(0.3)], ids=str)
+def test_the_arms_that_the_closest_alternative_moves_make_up_the_evidence(problem: Any) -> None:
+    """Evidence is the sum over the arms that are reported of pulls times (mean - moved mean)^2 / 2, often of three."""
+    generator, counts = np.random.default_rng(5), []
+    certifier = problem.certifier(6, law="gaussian", sigma=1.0, boundary="none", search="exact")
+    for _ in range(40):
+        T, m = generator.integers(20, 24, 6), np.repeat([1.0, 0.65], 3) + 0.01 * generator.normal(size=6)
+        told = certifier.ways(T[None], m[None], np.ones((1, 6)), np.full((1, 6), -1, np.int8))[0]
+        n = int(told[1])
+        arms, moved = told[2 : 2 + n].astype(int), told[14 : 14 + n]
+        assert len(set(arms)) == n
+        assert np.sum(T[arms] * (m[arms] - moved) ** 2 / 2) == pytest.approx(told[0])
+        counts.append(n)
+    assert max(counts) > 2
