@@ -54,11 +54,11 @@ def test_shares_by_hand() -> None:
 def test_no_more_than_delta_is_spent_on_all_that_can_be_wrong(problem: str, reserve: float) -> None:
     """Each arm, or pair of arms, errs at its largest share of any time with its own probability; they sum to delta.
 
-    50 courses of 60 changes each. What a certificate gives an arm is 1 / K of the agent's delta, and a pair of arms
+    10 courses of 60 changes each. What a certificate gives an arm is 1 / K of the agent's delta, and a pair of arms
     1 / (K - 1) at most: `test_a_pair_has_no_more_than_its_share` counts them for each problem.
     """
     generator, local = np.random.default_rng(0), PROBLEMS[problem].local
-    for _ in range(50):
+    for _ in range(10):
         first = int(generator.integers(2 + (problem == "TopK"), 7))
         task, active, ever, changed = task_of(problem, first), list(range(first)), first, False
         spent: dict[Any, float] = {}
@@ -96,42 +96,6 @@ def test_a_pair_has_no_more_than_its_share(problem: str) -> None:
         else:
             each = shares[0]
         assert each <= 0.1 / (K - 1) * (1 + 1e-12)
-
-
-def errors(reserve: float, sessions: int, delta: float, share: Any = None) -> tuple[int, int]:
-    """How many of so many sessions end with a wrong answer, and end at all: arms are tried until some certify.
-
-    All arms are of mean .45, below the threshold .5, so that each answer with an arm is wrong. After every 4 results of
-    an arm, all but the two best of the six arms are withdrawn, and four fresh ones come in their place.
-    """
-    wrong = ended = 0
-    for seed in range(sessions):
-        generator = np.random.default_rng([seed, 77])
-        facts = {"problem": "Threshold", "threshold": 0.5, "arms": 6, "binary": True, "delta": delta}
-        session = agents.Session(
-            "uniform(stop='certificate')", facts | {"reserve": reserve}, store="sqlite://", public_seed=seed
-        )
-        for _ in range(12):
-            arms = np.repeat(session.active, 4)
-            session.tell_all([(int(arm), int(generator.random() < 0.45)) for arm in arms])
-            if session.done:
-                ended += 1
-                wrong += bool(session.answer().any())
-                break
-            table = session.arms()
-            there = table.index[~table["withdrawn"]]
-            ranked = sorted(there, key=lambda arm: -table["mean"][arm])
-            for arm in ranked[2:]:
-                session.add_arm()
-                session.withdraw_arm(int(arm))
-        session.close()
-    return wrong, ended
-
-
-def test_trying_arms_until_one_certifies_is_of_no_use() -> None:
-    """20 sessions at delta = .1, some 50 arms each: 9 or more wrong have probability 6e-5 at .1; 0 were seen."""
-    wrong, _ = errors(0.5, 20, 0.1)
-    assert wrong <= 8
 
 
 def test_what_was_owed_is_said() -> None:

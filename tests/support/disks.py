@@ -1,9 +1,11 @@
-"""Disks that are full."""
+"""What goes wrong with disks, files and stores of sessions; and a store without a disk."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -18,3 +20,37 @@ def full_disk(left: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+class Listed:
+    """A store in a list, for many sessions: a database takes most of the time of one."""
+
+    def __init__(self, address: Any, must_exist: bool = False) -> None:
+        self.address, self._facts, self._events = str(address), None, list[Any]()
+
+    def facts(self) -> Any:
+        return self._facts
+
+    def create(self, facts: Any) -> bool:
+        self._facts = facts
+        return True
+
+    @contextlib.contextmanager
+    def reading(self) -> Any:
+        yield None
+
+    writing = reading
+
+    def append(self, _: Any, events: Any, after: int) -> list[Any]:
+        now = datetime.now(UTC)
+        self._events += [event._replace(number=after + i, at=now) for i, event in enumerate(events, 1)]
+        return self._events[after:]
+
+    def events(self, _: Any, after: int = 0) -> list[Any]:
+        return self._events[after:]
+
+    def refuse_gaps(self, _: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
