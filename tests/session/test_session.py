@@ -30,16 +30,18 @@ FACTS = {"problem": "Threshold", "threshold": 0.5, "arms": ["a", "b", "c"], "ran
 RULES: dict[str, dict[str, Any]] = {
     "Threshold": {"budget": 60},
     "Feasible": {"budget": 60, "A": [[1.0], [-1.0]], "b": [0.7, -0.2]},
-    "AllGood": {"budget": 3000, "delta": 0.3, "epsilon": 0.5},
-    "TopK": {"budget": 3000, "delta": 0.3, "k": 2, "epsilon": 0.5},
-    "BestArm": {"budget": 3000, "delta": 0.3, "epsilon": 0.5},
+    "AllGood": {"budget": 400, "delta": 0.3, "epsilon": 0.5},
+    "TopK": {"budget": 400, "delta": 0.3, "k": 2, "epsilon": 0.5},
+    "BestArm": {"budget": 400, "delta": 0.3, "epsilon": 0.5},
 }
+LONGER = {"east": 850, "st2": 850}  # they end by themselves before
 ALL = [(name, problem) for problem in RULES for name in agents.names(problem)]
 
 
 def episode(name: str, problem: str, **rules: Any) -> tuple[Any, Any, int]:
     """An episode by `agents.play`, the environment, and the public seed."""
     given = {"instance": {"law": "bernoulli", "mean": MEAN}, "shuffle_arms": False, **RULES[problem], **rules}
+    given["budget"] = LONGER.get(name, given["budget"])
     if name in ("ppo", "evolved"):
         learned = {"budget": None, "max_pulls": 60, "pull_cost": 0.001} if problem == "AllGood" else {"budget": 60}
         given |= {**learned, "delta": None}
@@ -165,7 +167,7 @@ ROUNDS = [("median-elimination", "BestArm"), ("sar", "Threshold"), ("halving", "
 @pytest.mark.parametrize(("name", "problem"), ROUNDS)
 def test_an_agent_that_goes_by_rounds_makes_the_same_pulls_whatever_the_order(name: str, problem: str) -> None:
     """As each arm's samples come in the same order, all is used and the answer is that of the simulated episode."""
-    trace, env, seed = episode(name, problem, **({"epsilon": 0.9} if problem != "Threshold" else {}))
+    trace, env, seed = episode(name, problem, **({"epsilon": 0.9, "budget": 3000} if problem != "Threshold" else {}))
     told = results(trace)
     setup = Setup.of(name, env, None, seed)
     own = {arm: [value for one, value in told if one == arm] for arm in range(len(MEAN))}
@@ -435,7 +437,7 @@ def test_opening_again_and_again_changes_nothing(tmp_path: Path) -> None:
     del facts["threshold"]
     session = agents.Session("lucb", facts, store=place)
     plain = agents.Session("lucb", facts, store="sqlite://", public_seed=session._setup.public_seed)
-    for turn in range(40):
+    for turn in range(16):
         arms = session.ask(2)
         assert arms == plain.ask(2)
         for arm in generator.permutation(arms).tolist():
@@ -445,11 +447,11 @@ def test_opening_again_and_again_changes_nothing(tmp_path: Path) -> None:
         if session.done:
             break
         session = agents.Session(store=place)
-        if turn in (7, 15):
+        if turn in (5, 11):
             told = session.history().query("kind == 'told'")["event"].tolist()
             assert session.undo(told[-8]) == plain.undo(told[-8])
         assert session.arms().equals(plain.arms())
-    assert turn > 20
+    assert turn == 15
 
 
 def test_an_agent_of_ones_own(tmp_path: Path) -> None:
@@ -744,7 +746,12 @@ def test_two_processes_on_postgresql(postgres: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "problem"), [("lsa", "Threshold"), ("lucb", "TopK"), ("median-elimination", "BestArm")]
+    ("name", "problem"),
+    [
+        ("lucb", "TopK"),
+        pytest.param("lsa", "Threshold", marks=pytest.mark.slow),
+        pytest.param("median-elimination", "BestArm", marks=pytest.mark.slow),
+    ],
 )
 def test_ten_thousand_arms_answer_within_50_ms(name: str, problem: str, tmp_path: Path) -> None:
     facts: dict[str, Any] = {"problem": problem, "arms": 10_000, "binary": True, "delta": 0.1}
@@ -752,7 +759,7 @@ def test_ten_thousand_arms_answer_within_50_ms(name: str, problem: str, tmp_path
     session = agents.Session(name, facts, store=tmp_path / "a.db")
     session.tell_all((arm, arm % 2) for arm in range(10_000))
     times = []
-    for _ in range(12):
+    for _ in range(6):
         begin = time.perf_counter()
         (arm,) = session.ask()
         times.append(time.perf_counter() - begin)
