@@ -83,20 +83,12 @@ def test_asking_telling_and_undoing(session: Any) -> None:
     [
         ("/tell", {"arm": "tee", "value": 1}, "there is no arm 'tee'"),
         ("/tell", {"arm": "tea", "value": 11}, "must be a number in [0, 10]"),
-        ("/tell", {"arm": "tea", "value": "x"}, "must be a number"),
-        ("/tell", {"arm": "tea"}, "must be a number"),
         ("/tell", {}, "there is no arm ''"),
         ("/tell", ["tea", 1], "send a JSON object"),
         ("/ask", {"n": 0}, "n must be an integer"),
-        ("/ask", {"n": "many"}, "n must be an integer"),
         ("/undo", {"event": 7}, "there is no event 7"),
         ("/undo", {}, "there is no result to undo"),
         ("/undo", {"event": 10**30}, "event must be an integer in [1, 9223372036854775807], got 1000"),
-        ("/undo", {"event": -(10**30)}, "event must be an integer"),
-        ("/undo", {"event": 1e30}, "event must be an integer"),
-        ("/ask", {"n": 10**30}, "n must be an integer"),
-        ("/tell", {"arm": 10**30, "value": 1}, "arm must be an integer in [0, 4]"),
-        ("/tell", {"arm": 0, "value": 10**400}, "must be a number in [0, 10]"),
     ],
 )
 def test_what_is_wrong_is_told_and_not_recorded(session: Any, path: str, body: Any, told: str) -> None:

@@ -162,13 +162,6 @@ def test_a_problem_of_unknown_alternatives_keeps_its_arms() -> None:
     assert session.certificate is None
 
 
-def test_reserve_is_checked() -> None:
-    facts = {"problem": "BestArm", "arms": 3, "binary": True, "delta": 0.1}
-    for reserve in (-0.1, 1.0, "much"):
-        with pytest.raises(ValueError, match="reserve must be"):
-            agents.Session("evidence", facts | {"reserve": reserve}, store="sqlite://")
-
-
 # --- facts that go together badly -------------------------------------------------------------------------------------
 
 CAPTIONS = {"problem": "TopK", "k": 3, "arms": 40, "range": (1, 5)}

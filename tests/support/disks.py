@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +23,26 @@ def full_disk(left: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def sql(place: Path, *statements: str) -> Path:
+    """The store in this file of SQLite, after these statements."""
+    with contextlib.closing(sqlite3.connect(place)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    return place
+
+
+@contextlib.contextmanager
+def rewritten(place: Path) -> Iterator[dict[str, Any]]:
+    """The facts of a store, to be changed."""
+    with contextlib.closing(sqlite3.connect(place)) as connection:
+        (text,) = connection.execute("select facts from session").fetchone()
+        facts = json.loads(text)
+        yield facts
+        connection.execute("update session set facts = ?", (json.dumps(facts),))
+        connection.commit()
 
 
 class Listed:
