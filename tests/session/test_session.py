@@ -62,13 +62,6 @@ def results(trace: Any) -> list[tuple[int, float]]:
     return found
 
 
-def test_results_of_bulk_pulls() -> None:
-    class Trace:
-        arms, samples = np.array([0, 0, 0, 1]), np.array([1 / 3, 1 / 3, 1 / 3, 1.0])
-
-    assert results(Trace) == [(0, 1.0), (0, 0.0), (0, 0.0), (1, 1.0)]
-
-
 class Notes:
     """A state and its events, numbered as a store would number them, without one."""
 
@@ -367,29 +360,6 @@ def test_arms_come_and_go(name: str, problem: str, tmp_path: Path) -> None:
         session.undo()
     with pytest.raises(ValueError, match="there must be 2 arms at least"):
         session.withdraw_arm("c")
-
-
-def test_opening_again_and_again_changes_nothing(tmp_path: Path) -> None:
-    place, generator = tmp_path / "a.db", np.random.default_rng(0)
-    facts = {**FACTS, "budget": 60, "problem": "TopK", "k": 1, "delta": 0.01}
-    del facts["threshold"]
-    session = agents.Session("lucb", facts, store=place)
-    plain = agents.Session("lucb", facts, store="sqlite://", public_seed=session._setup.public_seed)
-    for turn in range(16):
-        arms = session.ask(2)
-        assert arms == plain.ask(2)
-        for arm in generator.permutation(arms).tolist():
-            value = float(generator.random())
-            session.tell(arm, value)
-            plain.tell(arm, value)
-        if session.done:
-            break
-        session = agents.Session(store=place)
-        if turn in (5, 11):
-            told = session.history().query("kind == 'told'")["event"].tolist()
-            assert session.undo(told[-8]) == plain.undo(told[-8])
-        assert session.arms().equals(plain.arms())
-    assert turn == 15
 
 
 def test_an_agent_of_ones_own(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -171,21 +170,3 @@ def test_a_result_answers_the_question_of_who_reports_it() -> None:
     assert [ask.who for ask in session.pending if ask.arm == 0] == ["cid"]
     session.tell_all([("b", 1), ("b", 1)], who="cid")  # its own, and then the oldest
     assert [ask.who for ask in session.pending if ask.arm == 1] == ["bob", None]
-
-
-@pytest.mark.parametrize("name", ["uniform", "lsa"])
-def test_what_was_undone_does_not_count(name: str, tmp_path: Path) -> None:
-    """Here, and where the session is opened again."""
-    session, values = session_of(name, tmp_path / "a.db"), iter((1, 0, 1, 1))
-    for count in range(1, 5):
-        (arm,) = session.ask()
-        session.tell(arm, next(values))
-        before = session.arms()
-        number = session.undo()
-        assert session.arms()["pulls"].sum() == len(session) == count - 1
-        again = agents.Session(store=tmp_path / "a.db")
-        assert again.arms().equals(session.arms())
-        value = float(session.history(event=number)["value"].iloc[0])
-        session.tell(arm, value)
-        assert session.arms().equals(before) or session.arms()["pulls"].sum() == count
-        assert agents.Session(store=tmp_path / "a.db").arms().equals(session.arms())

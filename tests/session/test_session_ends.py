@@ -246,23 +246,5 @@ def test_the_documented_loop_with_twenty_at_a_time_ends(name: str, seed: int) ->
     assert session.certificate >= 0.95
 
 
-def test_the_level_of_the_stop_is_kept() -> None:
-    """The rest of a batch arrives after the stop and speaks against the answer: the level is that of the stop."""
-    facts = {"problem": "Threshold", "threshold": 0.5, "arms": 2, "binary": True, "delta": 0.05}
-    session = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
-    while not session.done:
-        for arm in session.ask(20):
-            session.tell(arm, 1 - arm)
-    level, answer = session.certificate, session.answer().tolist()
-    assert level >= 0.95
-    session.tell_all([(0, 0)] * 60)
-    assert session.answer().tolist() == answer
-    assert session.certificate == level
-    problem = session.task.make_problem()
-    seen = session.arms()
-    now = problem.certified_level(seen["pulls"], seen["mean"], answer, law="bernoulli")
-    assert 1 - now < level  # what the results of all say of that answer
-
-
 def test_all_problems_are_played() -> None:
     assert {problem for _, problem in PAIRS} == set(PROBLEMS)

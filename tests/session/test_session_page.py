@@ -115,13 +115,6 @@ def test_a_store_that_is_lost_while_it_serves(session: Any, tmp_path: Path) -> N
     assert web.get("/state").status_code == 503
 
 
-def test_an_event_is_undone_once(session: Any) -> None:
-    web, other = client(session), client(session)
-    web.post("/tell", json={"arm": "tea", "value": 1})
-    assert web.post("/undo", json={"event": 1}).status_code == 200
-    assert "has been undone already" in other.post("/undo", json={"event": 1}).json()["error"]
-
-
 def test_who_may_read_and_write(session: Any) -> None:
     local, guarded = client(session), client(session, "secret", "http://example.org")
     for path in ("/", "/state"):

@@ -37,18 +37,6 @@ def test_a_session_whose_arms_stay_has_all_of_delta() -> None:
         assert share_of(task, 5, arms, False, 5, 0.25) == Share(0.75, 0)
 
 
-def test_shares_by_hand() -> None:
-    """Threshold: 4 arms, one withdrawn, one added: each first arm has 1/4, the new one 1/2 of what is spent then."""
-    local, pairs = task_of("Threshold", 4), task_of("BestArm", 4)
-    assert share_of(local, 4, np.array([0, 1, 2]), True, 4, 0.0) == Share(3 / 4, 0)
-    assert share_of(local, 4, np.array([0, 1, 2, 4]), True, 5, 0.0) == Share(4 * 1 / 4, 1)
-    assert share_of(local, 4, np.array([0, 1, 2, 4]), True, 5, 0.2) == Share(pytest.approx(4 * 0.2 / 2), 0)
-    # Pairs: 6 of the first arms share 1/2; the first arm added has 1/2 of the other half, for 4 pairs.
-    assert share_of(pairs, 4, np.array([0, 1, 2]), True, 4, 0.0) == Share(pytest.approx(2 / 12), 1)
-    assert share_of(pairs, 4, np.array([0, 1, 2, 4]), True, 5, 0.0) == Share(pytest.approx(3 / 16), 1)
-    assert share_of(pairs, 4, np.array([1, 4, 5]), True, 6, 0.1) == Share(pytest.approx(2 * 0.1 / 2 / 6 / 5), 0)
-
-
 @pytest.mark.parametrize("problem", list(RULES))
 @pytest.mark.parametrize("reserve", [0.0, 0.3])
 def test_no_more_than_delta_is_spent_on_all_that_can_be_wrong(problem: str, reserve: float) -> None:
