@@ -188,6 +188,7 @@ def eventful(session: Any) -> None:
 TAMPERED = [
     ("set about = 4 where number = 6", "event 6 .'told'. refers to the event 4, which is 'told' of the arm 1"),
     ("set about = 99 where number = 4", "event 4 .'told'. refers to the event 99, which there is not"),
+    ("set about = NULL where number = 5", "event 5 .'undone'. refers to the event None, which there is not"),
     ("set about = 3 where number = 5", "event 5 .'undone'. refers to the event 3, which is 'told' of the arm 0"),
     ("set about = 10 where number = 8", "event 8 .'undone'. refers to the event 10, which there is not before it"),
     ("set about = 99 where number = 9", "event 9 .'note'. refers to the event 99, which there is not"),
