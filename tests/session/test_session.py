@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 import subprocess
 import sys
 import time
@@ -30,16 +28,18 @@ FACTS = {"problem": "Threshold", "threshold": 0.5, "arms": ["a", "b", "c"], "ran
 RULES: dict[str, dict[str, Any]] = {
     "Threshold": {"budget": 60},
     "Feasible": {"budget": 60, "A": [[1.0], [-1.0]], "b": [0.7, -0.2]},
-    "AllGood": {"budget": 3000, "delta": 0.3, "epsilon": 0.5},
-    "TopK": {"budget": 3000, "delta": 0.3, "k": 2, "epsilon": 0.5},
-    "BestArm": {"budget": 3000, "delta": 0.3, "epsilon": 0.5},
+    "AllGood": {"budget": 400, "delta": 0.3, "epsilon": 0.5},
+    "TopK": {"budget": 400, "delta": 0.3, "k": 2, "epsilon": 0.5},
+    "BestArm": {"budget": 400, "delta": 0.3, "epsilon": 0.5},
 }
+LONGER = {"east": 850, "st2": 850}  # they end by themselves before
 ALL = [(name, problem) for problem in RULES for name in agents.names(problem)]
 
 
 def episode(name: str, problem: str, **rules: Any) -> tuple[Any, Any, int]:
     """An episode by `agents.play`, the environment, and the public seed."""
     given = {"instance": {"law": "bernoulli", "mean": MEAN}, "shuffle_arms": False, **RULES[problem], **rules}
+    given["budget"] = LONGER.get(name, given["budget"])
     if name in ("ppo", "evolved"):
         learned = {"budget": None, "max_pulls": 60, "pull_cost": 0.001} if problem == "AllGood" else {"budget": 60}
         given |= {**learned, "delta": None}
@@ -60,13 +60,6 @@ def results(trace: Any) -> list[tuple[int, float]]:
             found += [(arms[start], 1.0)] * ones + [(arms[start], 0.0)] * (t - start - ones)
             start = t
     return found
-
-
-def test_results_of_bulk_pulls() -> None:
-    class Trace:
-        arms, samples = np.array([0, 0, 0, 1]), np.array([1 / 3, 1 / 3, 1 / 3, 1.0])
-
-    assert results(Trace) == [(0, 1.0), (0, 0.0), (0, 0.0), (1, 1.0)]
 
 
 class Notes:
@@ -165,7 +158,7 @@ ROUNDS = [("median-elimination", "BestArm"), ("sar", "Threshold"), ("halving", "
 @pytest.mark.parametrize(("name", "problem"), ROUNDS)
 def test_an_agent_that_goes_by_rounds_makes_the_same_pulls_whatever_the_order(name: str, problem: str) -> None:
     """As each arm's samples come in the same order, all is used and the answer is that of the simulated episode."""
-    trace, env, seed = episode(name, problem, **({"epsilon": 0.9} if problem != "Threshold" else {}))
+    trace, env, seed = episode(name, problem, **({"epsilon": 0.9, "budget": 3000} if problem != "Threshold" else {}))
     told = results(trace)
     setup = Setup.of(name, env, None, seed)
     own = {arm: [value for one, value in told if one == arm] for arm in range(len(MEAN))}
@@ -253,53 +246,7 @@ def test_a_session_in_a_file(tmp_path: Path) -> None:
     assert table["low"].min() >= 0
 
 
-@pytest.mark.parametrize(
-    ("arm", "value", "told"),
-    [
-        ("d", 0.5, "there is no arm 'd'"),
-        (3, 0.5, "arm must be an integer in"),
-        (-1, 0.5, "arm must be an integer in"),
-        ("a", 1.5, r"must be a number in \[0, 1\], got 1.5"),
-        ("a", float("nan"), "must be a number"),
-        ("a", "0.5", "must be a number"),
-        ("a", None, "must be a number"),
-        ("a", [0.5], "must be a number"),
-        ("c", 0.5, "the arm 'c' has been withdrawn"),
-        ("2", 0.5, "the arm 'c' has been withdrawn"),
-    ],
-)
-def test_what_is_no_result_is_refused_and_nothing_recorded(arm: Any, value: Any, told: str) -> None:
-    with agents.Session("lsa", FACTS, store="sqlite://") as session:
-        session.withdraw_arm("c")
-        before = session.version
-        with pytest.raises(ValueError, match=told):
-            session.tell(arm, value)
-        with pytest.raises(ValueError, match=f"row 2: .*{told}"):
-            session.tell_all([("a", 0.5), (arm, value)])
-        assert session.version == before
-        assert len(session) == 0
-
-
-def test_facts_are_checked() -> None:
-    wrong: list[tuple[dict[str, Any], str]] = [
-        ({"problem": "Treshold"}, "Threshold"),
-        ({"problem": None}, "needs the fact 'problem'"),
-        ({"arms": None}, "needs the fact 'arms'"),
-        ({"arms": ["a"]}, "K must be"),
-        ({"arms": ["a", "a"]}, "the same name"),
-        ({"arms": ["a", " "]}, "must be text"),
-        ({"range": None}, "what is a measurement like"),
-        ({"binary": True}, "what is a measurement like"),
-        ({"range": (1, 0)}, "the lower one first"),
-        ({"threshhold": 0.5}, "threshold"),
-        ({"budget": 0}, "budget must be"),
-        ({"k": 2}, "fact of Threshold"),
-    ]
-    for change, told in wrong:
-        with pytest.raises(ValueError, match=told):
-            agents.Session("lsa", {**FACTS, **change}, store="sqlite://")
-    with pytest.raises(ValueError, match="needs an agent"):
-        agents.Session(None, FACTS, store="sqlite://")
+def test_the_law_follows_from_the_facts() -> None:
     laws = [
         ({}, ("resampled", (0.0, 1.0), 0.5)),
         ({"sigma": 0.2}, ("resampled", (0.0, 1.0), 0.2)),
@@ -330,20 +277,6 @@ def test_another_session_in_the_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c.db").write_text("a text that is no database at all\n" * 100)
     with pytest.raises(ValueError, match="holds no session"):
         agents.Session("lsa", FACTS, store=tmp_path / "c.db")
-
-
-@pytest.mark.parametrize(
-    ("damage", "told"),
-    [("update session set facts = '{'", "no JSON"), ("drop table event", "no table 'event'")],
-)
-def test_a_damaged_store_is_named(damage: str, told: str, tmp_path: Path) -> None:
-    with agents.Session("lsa", FACTS, store=tmp_path / "a.db") as session:
-        session.tell("a", 1)
-    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as connection:
-        connection.execute(damage)
-        connection.commit()
-    with pytest.raises(ValueError, match=f"a.db is damaged: .*{told}"):
-        agents.Session(store=tmp_path / "a.db")
 
 
 def test_undo_leaves_a_trace_and_takes_the_result_back(tmp_path: Path) -> None:
@@ -427,29 +360,6 @@ def test_arms_come_and_go(name: str, problem: str, tmp_path: Path) -> None:
         session.undo()
     with pytest.raises(ValueError, match="there must be 2 arms at least"):
         session.withdraw_arm("c")
-
-
-def test_opening_again_and_again_changes_nothing(tmp_path: Path) -> None:
-    place, generator = tmp_path / "a.db", np.random.default_rng(0)
-    facts = {**FACTS, "budget": 60, "problem": "TopK", "k": 1, "delta": 0.01}
-    del facts["threshold"]
-    session = agents.Session("lucb", facts, store=place)
-    plain = agents.Session("lucb", facts, store="sqlite://", public_seed=session._setup.public_seed)
-    for turn in range(40):
-        arms = session.ask(2)
-        assert arms == plain.ask(2)
-        for arm in generator.permutation(arms).tolist():
-            value = float(generator.random())
-            session.tell(arm, value)
-            plain.tell(arm, value)
-        if session.done:
-            break
-        session = agents.Session(store=place)
-        if turn in (7, 15):
-            told = session.history().query("kind == 'told'")["event"].tolist()
-            assert session.undo(told[-8]) == plain.undo(told[-8])
-        assert session.arms().equals(plain.arms())
-    assert turn > 20
 
 
 def test_an_agent_of_ones_own(tmp_path: Path) -> None:
@@ -744,7 +654,12 @@ def test_two_processes_on_postgresql(postgres: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "problem"), [("lsa", "Threshold"), ("lucb", "TopK"), ("median-elimination", "BestArm")]
+    ("name", "problem"),
+    [
+        ("lucb", "TopK"),
+        pytest.param("lsa", "Threshold", marks=pytest.mark.slow),
+        pytest.param("median-elimination", "BestArm", marks=pytest.mark.slow),
+    ],
 )
 def test_ten_thousand_arms_answer_within_50_ms(name: str, problem: str, tmp_path: Path) -> None:
     facts: dict[str, Any] = {"problem": problem, "arms": 10_000, "binary": True, "delta": 0.1}
@@ -752,7 +667,7 @@ def test_ten_thousand_arms_answer_within_50_ms(name: str, problem: str, tmp_path
     session = agents.Session(name, facts, store=tmp_path / "a.db")
     session.tell_all((arm, arm % 2) for arm in range(10_000))
     times = []
-    for _ in range(12):
+    for _ in range(6):
         begin = time.perf_counter()
         (arm,) = session.ask()
         times.append(time.perf_counter() - begin)

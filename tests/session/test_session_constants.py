@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,50 +105,6 @@ def test_the_certificate_of_a_final_answer_is_not_that_of_later_results() -> Non
 # --- delta of arms that come and go -----------------------------------------------------------------------------------
 
 
-def history(generator: Any, first: int, steps: int) -> list[tuple[np.ndarray, bool, int]]:
-    """The arms of now, whether they have changed, and how many there have ever been, at each step of a session."""
-    active, ever, found = list(range(first)), first, [(np.arange(first), False, first)]
-    for _ in range(steps):
-        if len(active) > 2 and generator.random() < 0.5:
-            active.pop(int(generator.integers(len(active))))
-        else:
-            active.append(ever)
-            ever += 1
-        found.append((np.array(active), True, ever))
-    return found
-
-
-@pytest.mark.parametrize("reserve", [0.0, 0.3])
-@pytest.mark.parametrize("first", [2, 3, 8])
-def test_the_alternatives_of_all_arms_share_delta(first: int, reserve: float) -> None:
-    """Of all arms, or pairs, that there have ever been, the largest shares sum to 1; where nothing was kept, to 2."""
-    generator = np.random.default_rng(first)
-    alone = Task("Threshold", {"threshold": 0.5}, K=first, sigma=1.0)
-    pairs = [Task("TopK", {"k": 1}, K=first, sigma=1.0), Task("AllGood", {"epsilon": 0.1}, K=first, sigma=1.0)]
-    for _ in range(20):
-        arms: dict[int, float] = {}
-        before, after = 0.0, dict[tuple[int, int], float]()
-        owed = 0
-        for active, changed, ever in history(generator, first, 60):
-            share = share_of(alone, first, active, changed, ever, reserve)
-            owed = max(owed, share.owed)
-            for arm in active.tolist():
-                arms[arm] = max(arms.get(arm, 0.0), share.ratio / len(active))
-            for task in pairs:
-                share = share_of(task, first, active, changed, ever, reserve)
-                if not changed:
-                    before = max(before, share.ratio)  # of whichever pairs the truth names
-                    continue
-                owed = max(owed, share.owed)
-                for i in active.tolist():
-                    for j in active.tolist():
-                        if i < j:
-                            after[i, j] = max(after.get((i, j), 0.0), share.ratio / (len(active) - 1))
-        assert sum(arms.values()) <= 1 + owed + 1e-12
-        assert before + sum(after.values()) <= 1 + owed + 1e-12
-        assert owed == (reserve == 0)
-
-
 def test_shares_by_hand() -> None:
     """Two arms, then a third and a fourth: 1/2 each, then 1/2 and 1/6 of delta once more, or of what was kept."""
     task = Task("Threshold", {"threshold": 0.5}, K=2, sigma=1.0)
@@ -215,21 +170,3 @@ def test_a_result_answers_the_question_of_who_reports_it() -> None:
     assert [ask.who for ask in session.pending if ask.arm == 0] == ["cid"]
     session.tell_all([("b", 1), ("b", 1)], who="cid")  # its own, and then the oldest
     assert [ask.who for ask in session.pending if ask.arm == 1] == ["bob", None]
-
-
-@pytest.mark.parametrize("name", ["uniform", "lsa"])
-def test_what_was_undone_does_not_count(name: str, tmp_path: Path) -> None:
-    """Here, and where the session is opened again."""
-    session, values = session_of(name, tmp_path / "a.db"), iter((1, 0, 1, 1, 0, 1, 1, 1))
-    for count in range(1, 9):
-        (arm,) = session.ask()
-        session.tell(arm, next(values))
-        before = session.arms()
-        number = session.undo()
-        assert session.arms()["pulls"].sum() == len(session) == count - 1
-        again = agents.Session(store=tmp_path / "a.db")
-        assert again.arms().equals(session.arms())
-        value = float(session.history(event=number)["value"].iloc[0])
-        session.tell(arm, value)
-        assert session.arms().equals(before) or session.arms()["pulls"].sum() == count
-        assert agents.Session(store=tmp_path / "a.db").arms().equals(session.arms())

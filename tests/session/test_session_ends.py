@@ -7,14 +7,13 @@ what the session has come to is what its results alone, one by one and never ask
 
 from __future__ import annotations
 
-import contextlib
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from disks import Listed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_session import ALL, RULES
@@ -29,7 +28,8 @@ from bandit_envs import PROBLEMS
 pytest.importorskip("sqlalchemy")
 
 LIKELY = ["ask", "ask", "ask", "tell", "tell", "tell", "late", "table", "undo", "undo ask", "add", "withdraw", "reopen"]
-PAIRS = [(name, problem) for name, problem in ALL if name not in ("ppo", "evolved")]
+SHORT = {"dp-index": "dp-index(horizon=200)"}  # the table of the longest horizon takes seconds
+PAIRS = [(SHORT.get(name, name), problem) for name, problem in ALL if name not in ("ppo", "evolved")]
 MOST = 150  # results of a session
 
 
@@ -97,7 +97,8 @@ def check(session: Any) -> None:
             assert len(state.wanted(1)) == 1, "a session that is not over, and waits for nothing, asks for nothing"
             assert state.remaining is None or state.remaining > 0
     events = list(state.events.values())
-    kept = [event for event in events if event.kind != ASKED and event.about not in asks_of(events)]
+    given_back = asks_of(events)
+    kept = [one for one in events if one.kind != ASKED and not (one.kind == UNDONE and one.about in given_back)]
     alone = fold(session._setup, [one._replace(about=None) if one.kind == TOLD else one for one in kept])
     for other in (alone, session._folded()):
         assert other.run.over == state.run.over
@@ -142,40 +143,6 @@ def play(name: str, problem: str, moves: list[str], seed: int, place: Path | Non
     session.close()
 
 
-class Listed:
-    """A store in a list, for many sessions: a database takes most of the time of one."""
-
-    def __init__(self, address: Any, must_exist: bool = False) -> None:
-        self.address, self._facts, self._events = str(address), None, list[Event]()
-
-    def facts(self) -> Any:
-        return self._facts
-
-    def create(self, facts: Any) -> bool:
-        self._facts = facts
-        return True
-
-    @contextlib.contextmanager
-    def reading(self) -> Any:
-        yield None
-
-    writing = reading
-
-    def append(self, _: Any, events: Any, after: int) -> list[Event]:
-        now = datetime.now(UTC)
-        self._events += [event._replace(number=after + i, at=now) for i, event in enumerate(events, 1)]
-        return self._events[after:]
-
-    def events(self, _: Any, after: int = 0) -> list[Event]:
-        return self._events[after:]
-
-    def refuse_gaps(self, _: Any) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
 GIVEN = {
     "pair": st.sampled_from(PAIRS),
     "moves": st.lists(st.sampled_from(LIKELY), min_size=5, max_size=40),
@@ -185,25 +152,20 @@ GIVEN = {
 RULED = {"deadline": None, "database": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
 
 
-@settings(max_examples=40, **RULED)
-@given(**GIVEN)
-def test_random_sessions_end_as_their_results_say(
-    pair: tuple[str, str], moves: list[str], seed: int, with_delta: bool
-) -> None:
-    play(*pair, moves, seed, None, with_delta)
-
-
-@pytest.mark.slow
-@settings(max_examples=30_000, **RULED)
-@given(**GIVEN)
-def test_many_random_sessions(
-    pair: tuple[str, str], moves: list[str], seed: int, with_delta: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("examples", [20, pytest.param(30_000, marks=pytest.mark.slow)])
+def test_random_sessions_end_as_their_results_say(examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a database, which takes most of the time of a session."""
     monkeypatch.setattr("agents.session.session.Log", Listed)
-    play(*pair, moves, seed, None, with_delta)
+
+    @settings(max_examples=examples, **RULED)
+    @given(**GIVEN)
+    def played(pair: tuple[str, str], moves: list[str], seed: int, with_delta: bool) -> None:
+        play(*pair, moves, seed, None, with_delta)
+
+    played()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 3])
 def test_two_processes_agree(seed: int, tmp_path: Path) -> None:
     generator = np.random.default_rng(seed)
     moves = [*generator.choice(LIKELY, 30).tolist(), "reopen", "ask", "tell", "reopen"]
@@ -232,9 +194,9 @@ ONE_BY_ONE = ["evidence", "top-two", "track-and-stop", "uniform(stop='certificat
 
 @pytest.mark.parametrize("name", ONE_BY_ONE)
 def test_a_session_stops_where_the_simulation_of_its_pulls_stops(name: str) -> None:
-    """Pulls in an order that nobody has asked for: 20 sessions each, of which most end by a certificate."""
+    """Pulls in an order that nobody has asked for: 6 sessions each, of which most end by a certificate."""
     ended = 0
-    for seed in range(20):
+    for seed in range(6):
         generator = np.random.default_rng(seed)
         setup = Setup.of(name, {"problem": "BestArm", "arms": 3, "binary": True, "delta": 0.1}, None, seed)
         results = [(arm, float(generator.random() < (0.9, 0.1, 0.2)[arm])) for arm in generator.integers(0, 3, 400)]
@@ -246,7 +208,7 @@ def test_a_session_stops_where_the_simulation_of_its_pulls_stops(name: str) -> N
         assert state.run.told == stopped
         assert answer is None or state.answer().tolist() == answer
         ended += answer is not None
-    assert ended > 15
+    assert ended > 3
 
 
 # --- the examples that were seen to fail ------------------------------------------------------------------------------
@@ -268,7 +230,7 @@ def test_a_table_that_decides_ends_the_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["evidence", "top-two"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_documented_loop_with_twenty_at_a_time_ends(name: str, seed: int) -> None:
     generator = np.random.default_rng(seed)
     facts = {"problem": "BestArm", "arms": 3, "binary": True, "delta": 0.05}
@@ -282,24 +244,6 @@ def test_the_documented_loop_with_twenty_at_a_time_ends(name: str, seed: int) ->
             session.tell(arm, int(generator.random() < (0.8, 0.3, 0.2)[arm]))
     assert session.done
     assert session.certificate >= 0.95
-
-
-def test_the_level_of_the_stop_is_kept() -> None:
-    """The rest of a batch arrives after the stop and speaks against the answer: the level is that of the stop."""
-    facts = {"problem": "Threshold", "threshold": 0.5, "arms": 2, "binary": True, "delta": 0.05}
-    session = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
-    while not session.done:
-        for arm in session.ask(20):
-            session.tell(arm, 1 - arm)
-    level, answer = session.certificate, session.answer().tolist()
-    assert level >= 0.95
-    session.tell_all([(0, 0)] * 60)
-    assert session.answer().tolist() == answer
-    assert session.certificate == level
-    problem = session.task.make_problem()
-    seen = session.arms()
-    now = problem.certified_level(seen["pulls"], seen["mean"], answer, law="bernoulli")
-    assert 1 - now < level  # what the results of all say of that answer
 
 
 def test_all_problems_are_played() -> None:

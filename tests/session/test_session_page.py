@@ -19,8 +19,10 @@ import numpy as np
 import pytest
 from browsing import browser as browser
 from browsing import shot
+from refusals import refused
 
 import agents
+from agents.cli import main
 
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("starlette")
@@ -81,20 +83,12 @@ def test_asking_telling_and_undoing(session: Any) -> None:
     [
         ("/tell", {"arm": "tee", "value": 1}, "there is no arm 'tee'"),
         ("/tell", {"arm": "tea", "value": 11}, "must be a number in [0, 10]"),
-        ("/tell", {"arm": "tea", "value": "x"}, "must be a number"),
-        ("/tell", {"arm": "tea"}, "must be a number"),
         ("/tell", {}, "there is no arm ''"),
         ("/tell", ["tea", 1], "send a JSON object"),
         ("/ask", {"n": 0}, "n must be an integer"),
-        ("/ask", {"n": "many"}, "n must be an integer"),
         ("/undo", {"event": 7}, "there is no event 7"),
         ("/undo", {}, "there is no result to undo"),
         ("/undo", {"event": 10**30}, "event must be an integer in [1, 9223372036854775807], got 1000"),
-        ("/undo", {"event": -(10**30)}, "event must be an integer"),
-        ("/undo", {"event": 1e30}, "event must be an integer"),
-        ("/ask", {"n": 10**30}, "n must be an integer"),
-        ("/tell", {"arm": 10**30, "value": 1}, "arm must be an integer in [0, 4]"),
-        ("/tell", {"arm": 0, "value": 10**400}, "must be a number in [0, 10]"),
     ],
 )
 def test_what_is_wrong_is_told_and_not_recorded(session: Any, path: str, body: Any, told: str) -> None:
@@ -119,13 +113,6 @@ def test_a_store_that_is_lost_while_it_serves(session: Any, tmp_path: Path) -> N
     reply = web.post("/tell", json={"arm": "tea", "value": 1})
     assert (reply.status_code, "nothing was recorded" in reply.json()["error"]) == (400, True)
     assert web.get("/state").status_code == 503
-
-
-def test_an_event_is_undone_once(session: Any) -> None:
-    web, other = client(session), client(session)
-    web.post("/tell", json={"arm": "tea", "value": 1})
-    assert web.post("/undo", json={"event": 1}).status_code == 200
-    assert "has been undone already" in other.post("/undo", json={"event": 1}).json()["error"]
 
 
 def test_who_may_read_and_write(session: Any) -> None:
@@ -169,20 +156,20 @@ def test_news(session: Any) -> None:
 
 
 def test_of_many_arms_some_are_shown(tmp_path: Path) -> None:
-    facts = {"problem": "Threshold", "threshold": 0.5, "arms": 9250, "binary": True, "budget": 10**6}
+    facts = {"problem": "Threshold", "threshold": 0.5, "arms": 2000, "binary": True, "budget": 10**6}
     with agents.Session("lsa", facts, store=tmp_path / "a.db") as session:
-        session.tell_all((arm, arm % 2) for arm in range(9250))
+        session.tell_all((arm, arm % 2) for arm in range(2000))
         for _ in range(3):
-            session.tell(4000, 1)  # now at 3/4, with four measurements as near as others with one
+            session.tell(1000, 1)  # now at 3/4, with four measurements as near as others with one
         (asked,) = session.ask()
         page.state(session)
         begin = time.perf_counter()
         state = page.state(session)
         assert time.perf_counter() - begin < 2
-        assert len(state["arms"]) == page.MOST_ARMS < state["of"] == 9250
+        assert len(state["arms"]) == page.MOST_ARMS < state["of"] == 2000
         assert {asked, state["next"]["arm"]} <= {arm["arm"] for arm in state["arms"]}
-        found = page.state(session, "924")["arms"]
-        assert {arm["name"] for arm in found} == {name for name in map(str, range(9250)) if "924" in name}
+        found = page.state(session, "192")["arms"]
+        assert {arm["name"] for arm in found} == {name for name in map(str, range(2000)) if "192" in name}
 
 
 @contextlib.contextmanager
@@ -196,6 +183,7 @@ def served(place: str | Path, *options: str, errors: int | None = None) -> Itera
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
+        port = int(re.findall(r":(\d+)/", address)[0])
         for _ in range(200):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break
@@ -206,49 +194,21 @@ def served(place: str | Path, *options: str, errors: int | None = None) -> Itera
         process.communicate(timeout=20)
 
 
-def test_the_command_serves_the_page(session: Any, tmp_path: Path) -> None:
-    import httpx
-
-    with served(tmp_path / "a.db") as address:
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", address)
-        assert httpx.get(address).text == HTML
-        with httpx.stream("GET", address + "news") as stream:
-            lines = stream.iter_lines()
-            assert next(line for line in lines if line) == "data: 0"
-            session.ask()
-            assert next(line for line in lines if line) == "data: 1"
-    with served(tmp_path / "a.db", "--host", "0.0.0.0") as address:
-        plain, _, token = address.replace("0.0.0.0", "127.0.0.1").partition("?")
-        assert len(token) > 20
-        assert httpx.get(plain).status_code == 403
-        assert httpx.get(f"{plain}?{token}").status_code == 200
-
-
-def serving(place: Path, *options: str) -> tuple[int, str, str]:
-    """What a server that ends by itself comes to: its code, what it has printed, and its errors."""
-    words = [sys.executable, "-m", "agents", "session", "serve", str(place), *options]
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    return ended.returncode, ended.stdout, ended.stderr
-
-
 @pytest.mark.parametrize("port", ["99999999", "-1", "65536", str(10**30)])
-def test_what_is_no_port_is_named(session: Any, port: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=rf"port must be an integer in \[0, 65535\], got {port}"):
+def test_what_is_no_port_is_named(session: Any, port: str) -> None:
+    with refused("port", "[0, 65535]", port):
         page.serve(session, port=int(port), tell=pytest.fail)
-    if port == "99999999":
-        code, printed, errors = serving(tmp_path / "a.db", "--port", port)
-        assert (code, printed) == (2, "")
-        assert errors.splitlines() == ["bandit-envs: port must be an integer in [0, 65535], got 99999999"]
 
 
-def test_a_port_that_is_taken_is_named(session: Any, tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_named(session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         for host in ("127.0.0.1", "0.0.0.0", "localhost"):
             with pytest.raises(OSError, match=f"the port {port} of {host} is taken by another program"):
                 page.serve(session, host, port, tell=pytest.fail)
-        code, printed, errors = serving(tmp_path / "a.db", "--port", str(port))
-        assert (code, printed) == (2, "")  # no address, which would be that of the other
+        assert main(["session", "serve", str(tmp_path / "a.db"), "--port", str(port)]) == 2
+        printed, errors = capsys.readouterr()
+        assert printed == ""  # no address, which would be that of the other
         assert re.fullmatch(rf"bandit-envs: the port {port} of 127.0.0.1 is taken by another program: .*\n", errors)
 
 
@@ -256,14 +216,6 @@ def test_a_port_that_is_taken_is_named(session: Any, tmp_path: Path) -> None:
 def test_an_address_of_another_machine_is_named(session: Any, host: str) -> None:
     with pytest.raises(OSError, match="no address"):
         page.serve(session, host, 0, tell=pytest.fail)
-
-
-def test_any_port_that_is_free(session: Any) -> None:
-    import httpx
-
-    with served(session._log.address, "--port", "0") as address:
-        assert not address.endswith(":0/")
-        assert httpx.get(address).text == HTML
 
 
 def broken_off(address: str, times: int, request: str) -> None:
@@ -286,14 +238,37 @@ BROKEN_OFF = [
 ]
 
 
-def test_requests_that_are_broken_off_write_nothing(session: Any, tmp_path: Path) -> None:
+def test_the_command_serves_the_page_and_requests_that_are_broken_off_write_nothing(
+    session: Any, tmp_path: Path
+) -> None:
+    import httpx
+
     with (tmp_path / "errors").open("w+") as errors:
         with served(tmp_path / "a.db", errors=errors.fileno()) as address:
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", address)
+            assert httpx.get(address).text == HTML
             for request in BROKEN_OFF:
                 broken_off(address, 3, request)
+            assert set(session.history()["kind"]) <= {"note"}
+            with httpx.stream("GET", address + "news") as stream:
+                lines = (line for line in stream.iter_lines() if line.startswith("data"))
+                version = int(next(lines).removeprefix("data: "))
+                session.ask()
+                while version < session.version:
+                    version = int(next(lines).removeprefix("data: "))
         errors.seek(0)
         assert errors.read() == ""
-    assert set(session.history()["kind"]) <= {"note"}
+
+
+def test_a_page_for_other_machines_has_a_token_and_takes_any_port_that_is_free(session: Any, tmp_path: Path) -> None:
+    import httpx
+
+    with served(tmp_path / "a.db", "--host", "0.0.0.0", "--port", "0") as address:
+        plain, _, token = address.replace("0.0.0.0", "127.0.0.1").partition("?")
+        assert not plain.endswith(":0/")
+        assert len(token) > 20
+        assert httpx.get(plain).status_code == 403
+        assert httpx.get(f"{plain}?{token}").status_code == 200
 
 
 def test_a_full_pipe_of_errors_does_not_hold_up_the_server(session: Any, tmp_path: Path) -> None:
@@ -307,7 +282,7 @@ def test_a_full_pipe_of_errors_does_not_hold_up_the_server(session: Any, tmp_pat
     os.set_blocking(writing, True)
     with served(tmp_path / "a.db", errors=writing) as address:
         for request in ("no request at all\r\n\r\n", *BROKEN_OFF):  # of the first one, the server would write a line
-            broken_off(address, 10, request)
+            broken_off(address, 3, request)
             assert httpx.get(address + "state", timeout=10).status_code == 200
     os.close(reading)
     os.close(writing)

@@ -1,9 +1,14 @@
-"""Disks that are full."""
+"""What goes wrong with disks, files and stores of sessions; and a store without a disk."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import sqlite3
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,3 +23,57 @@ def full_disk(left: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def sql(place: Path, *statements: str) -> Path:
+    """The store in this file of SQLite, after these statements."""
+    with contextlib.closing(sqlite3.connect(place)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    return place
+
+
+@contextlib.contextmanager
+def rewritten(place: Path) -> Iterator[dict[str, Any]]:
+    """The facts of a store, to be changed."""
+    with contextlib.closing(sqlite3.connect(place)) as connection:
+        (text,) = connection.execute("select facts from session").fetchone()
+        facts = json.loads(text)
+        yield facts
+        connection.execute("update session set facts = ?", (json.dumps(facts),))
+        connection.commit()
+
+
+class Listed:
+    """A store in a list, for many sessions: a database takes most of the time of one."""
+
+    def __init__(self, address: Any, must_exist: bool = False) -> None:
+        self.address, self._facts, self._events = str(address), None, list[Any]()
+
+    def facts(self) -> Any:
+        return self._facts
+
+    def create(self, facts: Any) -> bool:
+        self._facts = facts
+        return True
+
+    @contextlib.contextmanager
+    def reading(self) -> Any:
+        yield None
+
+    writing = reading
+
+    def append(self, _: Any, events: Any, after: int) -> list[Any]:
+        now = datetime.now(UTC)
+        self._events += [event._replace(number=after + i, at=now) for i, event in enumerate(events, 1)]
+        return self._events[after:]
+
+    def events(self, _: Any, after: int = 0) -> list[Any]:
+        return self._events[after:]
+
+    def refuse_gaps(self, _: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
