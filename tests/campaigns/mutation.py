@@ -46,7 +46,7 @@ COLUMNS = ("id", "file", "line", "change", "code", "verdict", "by", "seconds")
 
 BOUNDS = "test_constants.py test_mixtures.py test_limits.py test_constants_agents.py"
 EVIDENCE = [BOUNDS, "test_evidence.py test_certified.py test_own_evidence.py test_dependent.py test_scale.py"]
-CONTRACT = "test_conformance.py test_bad_calls.py test_doors.py"
+CONTRACT = "test_conformance.py test_agents_bad_calls.py test_doors.py"
 ROUNDS = "test_top_k_rounds.py test_adaptive_top_k.py test_classics.py test_elimination_agents.py"
 SESSIONS = "tests/session"
 AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entry is one call of pytest
@@ -67,7 +67,7 @@ AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entr
         "test_conformance.py test_player.py test_kernels.py test_trees.py",
         "test_certified.py test_certified_agents.py test_constants_agents.py",
         f"{ROUNDS} test_all_good_agents.py test_thresholding_agents.py test_feasible_agents.py",
-        "test_bad_calls.py test_own_agents.py test_coordinates.py test_doors.py test_bad_input.py",
+        "test_agents_bad_calls.py test_own_agents.py test_coordinates.py test_doors.py test_bad_input.py",
     ],
     "agents/evaluation/*": ["tests/evaluation", "test_cli.py test_figures.py"],
     "agents/evolved/*.py": ["tests/evolved"],
