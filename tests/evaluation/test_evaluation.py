@@ -137,8 +137,9 @@ def test_pulls_are_means_over_episodes_that_sum_to_the_pulls_made() -> None:
 
 @pytest.mark.parametrize("kwargs", [TAO, FRESH, TAO | {"shuffle_arms": True}], ids=["fixed", "fresh", "shuffled"])
 def test_results_do_not_depend_on_the_batch(kwargs: dict[str, Any]) -> None:
-    names = ["lsa", "random", "apt(tolerance=0.1)", "uniform", "opt-kg"]
-    one, *others = (evaluate(names, at=[7, 21, 40], env_kwargs=kwargs, batch=batch) for batch in (1, 7, 64, None))
+    names = ["lsa", "random", "apt(tolerance=0.1)", "opt-kg"]
+    runs = (evaluate(names, episodes=8, at=[7, 21, 40], env_kwargs=kwargs, batch=batch) for batch in (1, 3, None))
+    one, *others = runs
     for other in others:
         equal(one, other)
 
@@ -232,7 +233,7 @@ def test_checkpoints_never_alter_the_run() -> None:
 
 @pytest.mark.parametrize("kwargs", [TAO, FRESH], ids=["fixed", "fresh"])
 def test_a_checkpoint_of_an_anytime_agent_is_a_run_with_that_budget(kwargs: dict[str, Any]) -> None:
-    points = [1, 5, 12, 40]
+    points = [1, 12, 40]
     able = [name for name in ANYTIME if kwargs is TAO or not agents.catalogue.AGENTS[name].oracles]
     at = evaluate(able, env_kwargs=kwargs, at=points)
     budgets = evaluate(able, env_kwargs=kwargs, budgets=points)
@@ -267,11 +268,11 @@ def test_rows_of_budgets_are_those_of_separate_runs(problem: str) -> None:
         if problem in kind.solves and isinstance(kind, type) and kind.anytime
     ]
     chosen: dict[str, Any] = {name: name for name in names} | {"bulk": Bulk, "stops": Stops}
-    points = [12, 35, 150]
+    points = [12, 50]
     for label, agent in chosen.items():
-        together = evaluate(agent, env_id, env_kwargs=kwargs, episodes=6, budgets=points)
+        together = evaluate(agent, env_id, env_kwargs=kwargs, episodes=4, budgets=points)
         for budget in points:
-            alone = evaluate(agent, env_id, env_kwargs=kwargs | {"budget": budget}, episodes=6)
+            alone = evaluate(agent, env_id, env_kwargs=kwargs | {"budget": budget}, episodes=4)
             mine = part(together.episodes, budget=budget)
             assert_frame_equal(mine, alone.episodes, check_exact=True, obj=label)
             assert part(together.pulls, budget=budget)["pulls"].tolist() == alone.pulls["pulls"].tolist(), label
