@@ -66,6 +66,10 @@ test_bad_calls = table(
             f"{name} of the environment": (call("lsa", env_kwargs=TAO | {name: 1}), name)
             for name in ("actions", "observation", "num_envs", "autoreset_mode", "copy")
         },
+        **{f"precision {bad!r}": (call(precision=bad), "precision") for bad in ("often", 0, {})},
+        "precision of an unknown metric": (call(precision={"f7": 1}), "metric", "f7"),
+        "a verdict without delta": (call(precision="verdict"), "verdict", "delta"),
+        "a precise part": (call(precision=0.1, out="nowhere", shard="1/2"), "precision", "shard"),
         "an unknown keyword": (call("lsa", env_kwargs=TAO | {"k": 3}), "k", TypeError),
         "an environment of others": (call(env_id="CartPole-v1", env_kwargs={}), "CartPole-v1", "bandit_envs"),
         "an agent beside an unknown one": (call(["lsa", "nobody"]), "nobody"),
