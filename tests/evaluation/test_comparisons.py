@@ -88,8 +88,9 @@ def test_mean_pulls_have_an_interval(rows: str) -> None:
 
 def test_the_interval_of_mean_pulls_holds_the_mean() -> None:
     """100 evaluations of 60 episodes: 16 or more misses have probability 1e-4 at .05; half of its width misses 30."""
-    truth = evaluation("all", 6000).summary().set_index("agent").loc["evidence", "total_pulls"]
-    many = evaluation("all", 6000).column("evidence", "total_pulls").reshape(100, 60)
+    kwargs = {**SETTING, "max_pulls": 900}
+    pulls = agents.evaluate("evidence", "Threshold", episodes=6000, env_kwargs=kwargs).column("evidence", "total_pulls")
+    truth, many = pulls.mean(), pulls.reshape(100, 60)
     limits = np.array([agents.evaluation.statistics.bootstrap_mean(x) for x in many])
     most = stats.binom.isf(1e-4, 100, 0.05)
     middle = limits.mean(axis=1, keepdims=True)

@@ -243,19 +243,12 @@ def own_models(tmp_path, monkeypatch) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(1000, 4000), marks=pytest.mark.slow)], ids=str)
 @pytest.mark.parametrize("name", ["evolved", "ppo"])
-def test_damaged_models_of_the_package(name, own_models):
+def test_damaged_models_of_the_package(name, seeds, own_models):
     if name == "ppo":
         pytest.importorskip("stable_baselines3")
-    check_stored(name, own_models, range(60))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["evolved", "ppo"])
-def test_damaged_models_of_the_package_often(name, own_models):
-    if name == "ppo":
-        pytest.importorskip("stable_baselines3")
-    check_stored(name, own_models, range(1000, 4000))
+    check_stored(name, own_models, seeds)
 
 
 # --- evaluations ------------------------------------------------------------------------------------------------------
@@ -292,10 +285,6 @@ def check_evaluations(folder: Path, seeds: range) -> None:
     assert {"read", "refused"} <= set(seen)
 
 
-def test_damaged_evaluations(tmp_path):
-    check_evaluations(tmp_path, range(150))
-
-
-@pytest.mark.slow
-def test_damaged_evaluations_often(tmp_path):
-    check_evaluations(tmp_path, range(1000, 4000))
+@pytest.mark.parametrize("seeds", [range(100), pytest.param(range(1000, 4000), marks=pytest.mark.slow)], ids=str)
+def test_damaged_evaluations(seeds, tmp_path):
+    check_evaluations(tmp_path, seeds)

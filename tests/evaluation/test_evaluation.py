@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from gymnasium import spaces
 from pandas.testing import assert_frame_equal
+from refusals import refused
 
 import agents
 from agents.core.agent import Agent
@@ -137,8 +138,9 @@ def test_pulls_are_means_over_episodes_that_sum_to_the_pulls_made() -> None:
 
 @pytest.mark.parametrize("kwargs", [TAO, FRESH, TAO | {"shuffle_arms": True}], ids=["fixed", "fresh", "shuffled"])
 def test_results_do_not_depend_on_the_batch(kwargs: dict[str, Any]) -> None:
-    names = ["lsa", "random", "apt(tolerance=0.1)", "uniform", "opt-kg"]
-    one, *others = (evaluate(names, at=[7, 21, 40], env_kwargs=kwargs, batch=batch) for batch in (1, 7, 64, None))
+    names = ["lsa", "random", "apt(tolerance=0.1)", "opt-kg"]
+    runs = (evaluate(names, episodes=8, at=[7, 21, 40], env_kwargs=kwargs, batch=batch) for batch in (1, 3, None))
+    one, *others = runs
     for other in others:
         equal(one, other)
 
@@ -232,7 +234,7 @@ def test_checkpoints_never_alter_the_run() -> None:
 
 @pytest.mark.parametrize("kwargs", [TAO, FRESH], ids=["fixed", "fresh"])
 def test_a_checkpoint_of_an_anytime_agent_is_a_run_with_that_budget(kwargs: dict[str, Any]) -> None:
-    points = [1, 5, 12, 40]
+    points = [1, 12, 40]
     able = [name for name in ANYTIME if kwargs is TAO or not agents.catalogue.AGENTS[name].oracles]
     at = evaluate(able, env_kwargs=kwargs, at=points)
     budgets = evaluate(able, env_kwargs=kwargs, budgets=points)
@@ -267,11 +269,11 @@ def test_rows_of_budgets_are_those_of_separate_runs(problem: str) -> None:
         if problem in kind.solves and isinstance(kind, type) and kind.anytime
     ]
     chosen: dict[str, Any] = {name: name for name in names} | {"bulk": Bulk, "stops": Stops}
-    points = [12, 35, 150]
+    points = [12, 50]
     for label, agent in chosen.items():
-        together = evaluate(agent, env_id, env_kwargs=kwargs, episodes=6, budgets=points)
+        together = evaluate(agent, env_id, env_kwargs=kwargs, episodes=4, budgets=points)
         for budget in points:
-            alone = evaluate(agent, env_id, env_kwargs=kwargs | {"budget": budget}, episodes=6)
+            alone = evaluate(agent, env_id, env_kwargs=kwargs | {"budget": budget}, episodes=4)
             mine = part(together.episodes, budget=budget)
             assert_frame_equal(mine, alone.episodes, check_exact=True, obj=label)
             assert part(together.pulls, budget=budget)["pulls"].tolist() == alone.pulls["pulls"].tolist(), label
@@ -359,64 +361,9 @@ def test_a_model_with_a_dict_space_reads_statistics() -> None:
     assert mine.equals(theirs)
 
 
-class Never(Agent):
-    name, source, solves = "never", "made up", ("Threshold",)
-
-    def choose(self, observation: Any, state: Any) -> Any:
-        return np.zeros(len(observation["pulls"]), np.int64)
-
-
-@pytest.mark.parametrize(
-    ("names", "arguments", "message"),
-    [
-        ([], {}, "at least one agent"),
-        ({}, {}, "at least one agent"),
-        (42, {}, "method predict.*42"),
-        (["lsa", None], {}, "method predict.*None"),
-        ("lsaa", {}, "unknown agent 'lsaa'.*'lsa'"),
-        ("lsa(beta=1)", {}, "lsa has no parameter 'beta'"),
-        (["lsa", "lsa"], {}, "'lsa' is given twice"),
-        ("st2", {}, "st2 solves AllGood"),
-        ("uniform", {"episodes": 0}, r"episodes must be an integer in \[1"),
-        ("uniform", {"episodes": 2.5}, "episodes must be an integer"),
-        ("uniform", {"seed": -1}, "seed is an integer >= 0, got -1"),
-        ("uniform", {"seed": None}, "seed is an integer"),
-        ("uniform", {"batch": 0}, "batch must be an integer"),
-        ("uniform", {"at": []}, "at must name at least one"),
-        ("uniform", {"at": [0]}, r"at must be an integer in \[1"),
-        ("uniform", {"at": [1.5]}, "at must be an integer"),
-        ("uniform", {"at": 200}, "at must be a list"),
-        ("uniform", {"at": "200"}, "at must be a list"),
-        ("uniform", {"budgets": []}, "budgets must name at least one"),
-        ("uniform", {"budgets": [-5]}, "budgets must be an integer"),
-        ("uniform", {"budgets": [5], "at": [5]}, "not both"),
-        ("uniform", {"jobs": 0}, "jobs must be at least 1, or -1 for all cores, got 0"),
-        *[("uniform", {"jobs": bad}, "jobs must be an integer") for bad in (True, "2", None, 1.0)],
-        *[("uniform", {"progress": bad}, "progress must be True or False") for bad in ("x", 1, [])],
-        *[
-            ("uniform", {"env_kwargs": bad}, "env_kwargs must be a dict of keyword arguments, or None, got")
-            for bad in (5, "budget", [("budget", 5)], {1: 2}, {None: 3}, np.zeros(2))
-        ],
-        *[("uniform", {"env_id": bad}, "env_id must be the name of a registered environment") for bad in (5, None, [])],
-        *[("uniform", {"out": bad}, "out must be a folder, an address, or None") for bad in (5, "", [])],
-        ("uniform", {"shard": "1/2"}, "shard needs out"),
-        *[("uniform", {"out": "x", "shard": bad}, "shard must be 'i/n'") for bad in ("x", 5, "1", (1.5, 2), "a/b")],
-        *[("uniform", {"out": "x", "shard": bad}, "shard must be one of 1/2 to 2/2") for bad in ("0/2", "3/2")],
-        ("uniform", {"out": "x", "shard": "slurm"}, "needs a job array of SLURM"),
-        ("uniform", {"env_kwargs": {"delta": 0.1}}, "uniform may never stop.*max_pulls"),
-        ("uniform", {"env_kwargs": {"instance": "sampler"}}, "uniform may never stop"),
-        (Model(10), {"env_kwargs": {"delta": 0.1}}, "may never stop"),
-        ("ucbe", {"env_kwargs": FRESH}, "ucbe is an oracle: it needs H="),
-        ("ucbe", {"budgets": [5, 100]}, "ucbe needs a budget > K = 10, got 5"),
-        *[
-            ("lsa", {"env_kwargs": TAO | {name: 1}}, f"evaluate chooses {name!r} itself")
-            for name in ("actions", "observation", "num_envs", "autoreset_mode", "copy")
-        ],
-    ],
-)
-def test_refusals(names: Any, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        evaluate(names, **arguments)
+def test_a_model_that_may_never_stop_is_refused() -> None:
+    with refused("max_pulls"):
+        evaluate(Model(10), env_kwargs={"delta": 0.1})
 
 
 class Loud(Threshold):
@@ -443,20 +390,6 @@ def test_environments_may_be_named_by_their_problem(monkeypatch: pytest.MonkeyPa
     assert_frame_equal(evaluate("lsa", "threshold").episodes, wanted.episodes, atol=0)
     with pytest.raises(ValueError, match="'no_such_module:Thing' cannot be imported"):
         evaluate("lsa", "Broken")
-
-
-def test_other_refusals(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no saved model .*ghost.zip"):
-        evaluate(str(tmp_path / "ghost.zip"))
-    with pytest.raises(TypeError, match="unexpected keyword argument 'k'"):
-        evaluate("lsa", env_kwargs=TAO | {"k": 3})
-    with pytest.raises(gym.error.NameNotFound):
-        evaluate("lsa", "bandit_envs/Thresholds-v0")
-    with pytest.raises(ValueError, match="an environment of bandit_envs is needed, got 'CartPole-v1'"):
-        evaluate("uniform", "CartPole-v1", env_kwargs={})
-    other = agents.make("lsa", gym.make(THRESHOLD, **TAO, threshold=0.3))
-    with pytest.raises(ValueError, match="lsa was made for another task"):
-        evaluate(other)
 
 
 def test_all_agents_are_checked_before_the_first_one_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,11 +21,11 @@ from agents.evaluation.execution import Call, Watch, WorkerDiedError, outcomes
 
 def test_results_do_not_depend_on_jobs_executors_and_batches() -> None:
     same(evaluate(at=[20, 60], jobs=2, batch=100), reference())  # threads and processes
+    few = evaluate(episodes=400)
     for backend in ("threading", "loky"):
         with joblib.parallel_config(backend=backend):
-            same(evaluate(at=[20, 60], jobs=2), reference())
-    for jobs in (1, 5):
-        same(evaluate("lsa", jobs=jobs, batch=50), evaluate("lsa"))
+            same(evaluate(episodes=400, jobs=2), few)
+    same(evaluate(episodes=400, jobs=5, batch=30), few)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -34,7 +34,7 @@ def test_a_backend_that_tells_of_nothing_before_the_last_call_has_ended(monkeypa
     assert not joblib.parallel.MultiprocessingBackend.supports_return_generator
     monkeypatch.setattr(execution, "AT_A_TIME", 1)
     with joblib.parallel_config(backend="multiprocessing"):
-        same(evaluate(jobs=2), evaluate())
+        same(evaluate(episodes=400, jobs=2), evaluate(episodes=400))
 
 
 def test_agents_in_compiled_code_play_in_threads_unless_a_backend_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,9 +83,9 @@ def test_progress_counts_the_work_of_other_processes(
     close = progress.Progress.close
     monkeypatch.setattr(progress.Progress, "close", lambda bar: (counted.append((bar.done, bar.total)), close(bar))[1])
     for jobs in (1, 2):
-        evaluate("opt-kg", jobs=jobs, progress=True)
+        evaluate("opt-kg", episodes=400, jobs=jobs, progress=True)
         assert "opt-kg" in capsys.readouterr().err
-    assert counted == [(3000 * 60, 3000 * 60)] * 2
+    assert counted == [(400 * 60, 400 * 60)] * 2
 
 
 def _deadly() -> Any:

@@ -174,14 +174,14 @@ def test_an_evaluation_with_a_file_of_another_is_refused(tmp_path: Path) -> None
 
 
 def test_a_disk_that_is_full_at_any_byte_leaves_the_old_or_the_new(tmp_path: Path) -> None:
-    """50 limits between nothing and the size of the largest file: an evaluation saved over another."""
+    """15 limits between nothing and the size of the largest file: an evaluation saved over another."""
     kwargs: Any = {"episodes": 40, "env_kwargs": {"budget": 30}, "progress": False}
     old, new = (evaluate("lsa", "bandit_envs/Threshold-v0", seed=seed, **kwargs) for seed in (0, 1))
     old.save(tmp_path)
     whole = {path.name for path in tmp_path.iterdir()}
     largest = max(path.stat().st_size for path in tmp_path.iterdir())
     failed = 0
-    for left in np.random.default_rng(0).integers(0, largest, 50).tolist():
+    for left in np.random.default_rng(0).integers(0, largest, 15).tolist():
         with full_disk(left):
             try:
                 new.save(tmp_path)
@@ -191,7 +191,7 @@ def test_a_disk_that_is_full_at_any_byte_leaves_the_old_or_the_new(tmp_path: Pat
         assert found.settings["seed"] == 0
         assert np.array_equal(found.runs[0].columns["score"], old.runs[0].columns["score"])
         assert {path.name for path in tmp_path.iterdir()} == whole  # no rubbish
-    assert failed == 50
+    assert failed == 15
     new.save(tmp_path)
     assert Evaluation.load(tmp_path).settings["seed"] == 1
 

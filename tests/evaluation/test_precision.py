@@ -25,7 +25,7 @@ def test_a_run_ends_when_it_is_precise_enough_whoever_has_run_it(tmp_path: Path,
     assert ((table["error_high"] - table["error_low"]) / 2 <= 0.04).all()
     assert (table["episodes"] == count).all()
     columns = [name for name in table.columns if name != "pulls_per_second"]
-    others = [evaluate(names, jobs=3, **how), evaluate(names, out=tmp_path, jobs=2, **how)]
+    others = [evaluate(names, out=tmp_path, jobs=3, **how)]
     others += [agents.results(tmp_path), evaluate(names, out=tmp_path, **how)]
     for other in others:
         assert other.settings["episodes"] == count
@@ -53,18 +53,6 @@ def test_a_verdict_ends_a_run() -> None:
     result = evaluate("st2", "AllGood", episodes=100_000, precision="verdict", **how)
     assert result.summary()["verdict"].tolist() == ["met"]
     assert result.settings["episodes"] < 10_000
-    for bad, said in (
-        ("often", "precision must be a number, a dict"),
-        (0, "precision must be"),
-        ({}, "at least one metric"),
-        ({"f7": 1}, "metric must be one of"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            evaluate("lsa", precision=bad)
-    with pytest.raises(ValueError, match="needs a delta"):
-        evaluate("lsa", precision="verdict")
-    with pytest.raises(ValueError, match="cannot be had with shard"):
-        evaluate("lsa", precision=0.1, out="nowhere", shard="1/2")
 
 
 def test_all_episodes_are_run_where_they_are_too_few(tmp_path: Path) -> None:

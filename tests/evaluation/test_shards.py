@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from scale import evaluate, files, reference, same
+from scale import evaluate, files, same
 
 import agents
 from agents.cli import main
@@ -14,19 +14,20 @@ from agents.cli import main
 
 def test_shards_are_merged_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for i in (3, 1, 2):
-        made = evaluate(at=[20, 60], out=tmp_path / str(i), shard=f"{i}/3")
+        made = evaluate("lsa", at=[20, 60], out=tmp_path / str(i), shard=f"{i}/3")
         with pytest.raises(ValueError, match="is not complete"):
             made.summary()
+    expected = evaluate("lsa", at=[20, 60])
     for i in (2, 3, 1):
         shutil.copytree(tmp_path / str(i), tmp_path / "all", dirs_exist_ok=True)
-    same(agents.results(tmp_path / "all"), reference())
+    same(agents.results(tmp_path / "all"), expected)
     monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "3")
     monkeypatch.setenv("SLURM_ARRAY_TASK_MIN", "10")
     monkeypatch.setenv("SLURM_ARRAY_TASK_STEP", "5")
     for task in (20, 10, 15):
         monkeypatch.setenv("SLURM_ARRAY_TASK_ID", str(task))
-        made = evaluate(at=[20, 60], out=tmp_path / "slurm", shard="slurm")
-    same(made, reference())
+        made = evaluate("lsa", at=[20, 60], out=tmp_path / "slurm", shard="slurm")
+    same(made, expected)
     assert files(tmp_path / "slurm") == files(tmp_path / "all")
 
 

@@ -212,18 +212,16 @@ def check_kills(folder: Path, kills: int, how: dict[str, Any]) -> None:
     assert done > 0 or kills == 1
 
 
-@pytest.mark.parametrize("how", [{}, SUMS, PRECISE], ids=["rows", "sums", "precision"])
-def test_killed_and_resumed(tmp_path: Path, how: dict[str, Any]) -> None:
-    check_kills(tmp_path, 1, how)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kills", "how"),
-    [(100, {}), (20, SUMS), (20, PRECISE), (20, SUMS | PRECISE)],
-    ids=["rows", "sums", "precision", "both"],
+    [
+        pytest.param(1, {}, id="rows"),
+        pytest.param(1, SUMS | PRECISE, id="sums of a precise run"),
+        *(pytest.param(kills, how, marks=pytest.mark.slow) for kills, how in ((100, {}), (20, SUMS), (20, PRECISE))),
+        pytest.param(20, SUMS | PRECISE, marks=pytest.mark.slow),
+    ],
 )
-def test_killed_often_and_resumed(tmp_path: Path, kills: int, how: dict[str, Any]) -> None:
+def test_killed_and_resumed(tmp_path: Path, kills: int, how: dict[str, Any]) -> None:
     check_kills(tmp_path, kills, how)
 
 

@@ -403,12 +403,12 @@ def test_docs_are_written_by_the_command(tmp_path: Path, monkeypatch: pytest.Mon
     (docs / "figures").mkdir(parents=True)
     (docs / "conf.py").touch()
     out = str(tmp_path / "out")
-    assert main(["reproduce", FIGURE.name, "--episodes", "20", "--out", out, "--docs", str(docs)]) == 0
+    assert main(["reproduce", FIGURE.name, "--episodes", "5", "--out", out, "--docs", str(docs)]) == 0
     made = {path.name for path in (docs / "figures" / FIGURE.name).iterdir()}
     assert made == {"verdicts.csv", "points.csv", "claims.md", "values.md", "figure.svg"}
     text = (docs / "figures" / "claims.md").read_text()
     assert "## Nobody, NoConf 2026" in text
-    assert "20 / 60" in text
+    assert "5 / 60" in text
     for name in made:
         assert (docs / "figures" / FIGURE.name / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
 

@@ -102,8 +102,7 @@ def view_of(K: int, D: int = 1) -> tuple[Viewer, Any]:
     return viewer, viewer.view(pulls, rng.random(shape), rng.random(shape) / 4)
 
 
-@pytest.mark.parametrize("K", [2, 10, drawing.MANY, drawing.MANY + 1, 9250])
-@pytest.mark.parametrize("D", [1, 2])
+@pytest.mark.parametrize(("K", "D"), [(2, 1), (10, 2), (drawing.MANY, 1), (drawing.MANY + 1, 2), (9250, 1)])
 def test_pictures_show_all_arms(K: int, D: int) -> None:
     viewer, view = view_of(K, D)
     figure = Figure(figsize=drawing.SIZE)
@@ -125,7 +124,7 @@ def test_pictures_show_all_arms(K: int, D: int) -> None:
     assert drawing.image(viewer, view, "title").shape == (480, 640, 3)
 
 
-@pytest.mark.parametrize(("K", "D"), [(10, 1), (10, 2), (200, 1), (200, 2)])
+@pytest.mark.parametrize(("K", "D"), [(10, 2), (200, 1)])
 def test_a_picture_does_not_depend_on_the_one_before(K: int, D: int) -> None:
     viewer, view = view_of(K, D)
     rng = np.random.default_rng(1)
