@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import Playing, Quiet, Simulation, agent_uniform, episode_kernel, integer, player
+from bandit_envs import Simulation
+from bandit_envs.kernels import agent_uniform, episode_kernel, integer
+from bandit_envs.simulation import Playing, Quiet, player
 
 from .core.agent import ALL_PROBLEMS, Agent, Ints, Observation
 

@@ -16,7 +16,8 @@ from typing import Any
 
 from gymnasium import spaces
 
-from bandit_envs import PROBLEMS, Registry, Task, choice, errors_of, flag, parse_call, unknown
+from bandit_envs import PROBLEMS, Registry, Task
+from bandit_envs.kernels import choice, errors_of, flag, parse_call, unknown
 
 from .core.agent import Agent, task_of
 from .core.certified import CERTIFICATE, OPTIONS, certified, level_of

@@ -4,11 +4,11 @@ A knowledge gradient, the one-step greedy rule on the expected value of the answ
 Journal on Control and Optimization 2008, section 3), with one change: the value is that after a uniform rollout.
 
 symbols     T the horizon, t pulls so far, R = (T - t - 1) / K pulls of each arm that are left after this one
-            phi(R) the expected score of the answer after R more pulls of each arm (`bandit_envs.lookahead`)
+            phi(R) the expected score of the answer after R more pulls of each arm (`bandit_envs.problems.lookahead`)
             gain of an arm: E phi(R) after it was pulled once more, less phi(R)
 departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 where an answer is a set: one sample seldom
                changes it; phi(R) is phi(0) at the last pull
-            D2 the prior is that of `bandit_envs.belief`, which the task alone tells, in place of one that is given
+            D2 the prior is that of `bandit_envs.kernels.belief`, which the task alone tells, in place of one that is given
             D3 a pull is a larger share of the variance that is resolved, whatever its sample (AllGood: the mean over
                two outcomes): see `relative_gains`
             D4 gains that agree to 1e-12 are ties, which go to the lowest index: the rest is rounding
@@ -24,16 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import (
-    LookaheadModel,
-    LookaheadRoom,
-    Playing,
-    Quiet,
-    Simulation,
-    episode_kernel,
-    player,
-    relative_gains,
-)
+from bandit_envs import Simulation
+from bandit_envs.kernels import episode_kernel
+from bandit_envs.problems import LookaheadModel, LookaheadRoom, relative_gains
+from bandit_envs.simulation import Playing, Quiet, player
 
 from .core.agent import Agent, Ints, Observation, Problems, unfit
 

@@ -19,11 +19,11 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from .env import PureExplorationEnv
-from .instances import Instance
-from .lookup import find
+from .envs.env import PureExplorationEnv
+from .envs.vector import PureExplorationVectorEnv
+from .instances.instance import Instance
+from .instances.lookup import find
 from .problems import own
-from .vector import PureExplorationVectorEnv
 
 __all__ = ["check_distribution", "check_problem"]
 

@@ -23,7 +23,7 @@ from torch import nn
 
 import agents
 from agents.core import Seen, add, clear, following
-from bandit_envs import episode_kernel
+from bandit_envs.kernels import episode_kernel
 
 SEEDS, STEPS, EPISODES = (
     int(sys.argv[i]) if len(sys.argv) > i else default for i, default in ((1, 5), (2, 3000), (3, 5000))

@@ -8,7 +8,8 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from bandit_envs import INSTANCES, LAWS, PROBLEMS, datasets
+from bandit_envs import INSTANCES, LAWS, PROBLEMS
+from bandit_envs.instances import datasets
 
 BY_DEFAULT = pytest.approx
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from bandit_envs import episode_kernel, inlined, number, part
+from bandit_envs.kernels import episode_kernel, inlined, number, part
 
 from ..core import bulk
 from ..core.agent import Ints, Observation

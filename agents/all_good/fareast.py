@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import choice, episode_kernel, inlined, jit, number, part
+from bandit_envs.kernels import choice, episode_kernel, inlined, jit, number, part
 
 from ..core import bulk, trees
 from ..core.agent import Floats, Ints, Observation

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import number
+from bandit_envs.kernels import number
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import bounds_of, delta_of, scale_of

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import Task, episode_kernel, inlined, number, part
+from bandit_envs import Task
+from bandit_envs.kernels import episode_kernel, inlined, number, part
 
 from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation

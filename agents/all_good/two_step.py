@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import episode_kernel, part
+from bandit_envs.kernels import episode_kernel, part
 
 from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from bandit_envs import inlined, number
+from bandit_envs.kernels import inlined, number
 
 from ..core.plan_policy import add
 from .policy import BOUNDARY, CertifiedMemory, CertifiedPolicy, held, lacking, sampling_rule

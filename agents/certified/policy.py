@@ -11,19 +11,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bandit_envs import (
-    STUDENT,
-    AllGood,
-    Certifier,
-    Kernel,
-    Problem,
-    TopK,
-    arm_penalty,
-    choice,
-    fleeting,
-    part,
-    view,
-)
+from bandit_envs import AllGood, Problem, TopK
+from bandit_envs.kernels import Kernel, choice, fleeting, part, view
+from bandit_envs.stopping import STUDENT, Certifier, arm_penalty
 
 from ..core import stopping
 from ..core.agent import FLOAT, INT, Floats, Ints, Observation, Problems, unfit

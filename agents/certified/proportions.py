@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 
-from bandit_envs import GAUSSIAN, divergence, part
+from bandit_envs.kernels import part
+from bandit_envs.stopping import GAUSSIAN, divergence
 
 from .ways import cheapest, grow, moved
 

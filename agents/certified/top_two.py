@@ -33,16 +33,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import (
-    BERNOULLI,
-    STUDENT,
-    agent_uniform,
-    choice,
-    integer,
-    number,
-    part,
-    view,
-)
+from bandit_envs.kernels import agent_uniform, choice, integer, number, part, view
+from bandit_envs.stopping import BERNOULLI, STUDENT
 
 from ..core.agent import Floats, Observation
 from ..core.plan_policy import add

@@ -29,7 +29,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import BERNOULLI, GAUSSIAN, choice, part
+from bandit_envs.kernels import choice, part
+from bandit_envs.stopping import BERNOULLI, GAUSSIAN
 
 from ..core.agent import Floats, Ints, Observation
 from ..core.plan_policy import add

@@ -1,6 +1,6 @@
 """The cheapest way in which an answer can be wrong, kept from pull to pull: of one episode, O(K) steps for a pull.
 
-Pairs of arms decide TopK, BestArm and AllGood (see `bandit_envs.nearest_way`, which looks at all of them at once). Here
+Pairs of arms decide TopK, BestArm and AllGood (see `bandit_envs.stopping.nearest_way`, which looks at all of them at once). Here
 each arm i has a row: the cheapest of its ways, the other arm of the pair, and its value.
 
 symbols   TOP_K      i in the answer, lowered to j's mean + b, for the j outside where that is cheapest; b = -epsilon
@@ -12,7 +12,7 @@ value     what the move is worth, by `pair_value`, less what it must exceed: an 
 A pull of arm a changes its row, which is computed anew, and one pair of each other row. Where that pair was the row's
 own, and is no longer certain to be, the row is `stale`: its value is a bound from below, and the row is computed anew
 only if it comes to be the least of all. So what `cheapest` finds is exact. And of a row or a column only those pairs
-are computed of which bounds (`bandit_envs.pair_bounds`) do not tell that they change nothing: few of 1000. Arms that
+are computed of which bounds (`bandit_envs.stopping.pair_bounds`) do not tell that they change nothing: few of 1000. Arms that
 have shown the same, as many have in the beginning, share what is found for one of them. Where an arm is only to weigh
 more (`grow`), no value falls.
 """
@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import (
+from bandit_envs.kernels import part, view
+from bandit_envs.stopping import (
     BERNOULLI,
     STUDENT,
     arm_value,
@@ -34,8 +35,6 @@ from bandit_envs import (
     pair_bounds,
     pair_cost,
     pair_value,
-    part,
-    view,
 )
 
 from ..core.agent import Floats, Ints

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from bandit_envs import install_hint
+from bandit_envs.kernels import install_hint
 
 try:
     import tyro  # noqa: F401  # all files of this package need it

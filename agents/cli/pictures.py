@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg
 
 import agents
-from bandit_envs import INSTANCES, parse_call
+from bandit_envs import INSTANCES
+from bandit_envs.kernels import parse_call
 
 from ..evaluation.environment import environment_id
 from .environment import EnvironmentCommand, Options

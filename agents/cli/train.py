@@ -13,7 +13,7 @@ import gymnasium as gym
 from tyro.conf import Positional, arg
 
 import agents
-from bandit_envs import unknown
+from bandit_envs.kernels import unknown
 
 from ..evaluation.environment import environment_id
 from ..evaluation.report import interval, signed_interval, table

@@ -19,7 +19,10 @@ import numpy as np
 from numba.core.errors import NumbaError, UnsupportedBytecodeError
 from numpy.typing import NDArray
 
-from bandit_envs import PROBLEMS, Problem, Quiet, Simulation, Task, choice, integers, jit, mask, tally
+from bandit_envs import PROBLEMS, Problem, Simulation, Task
+from bandit_envs.envs import tally
+from bandit_envs.kernels import choice, integers, jit, mask
+from bandit_envs.simulation import Quiet
 
 from . import parameters
 from .statistics import READ, arrays, checked

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import PULLS_LIMIT, fleeting, inlined, jit, part, view
+from bandit_envs.kernels import PULLS_LIMIT, fleeting, inlined, jit, part, view
 
 from .agent import Bools, Floats, Ints
 

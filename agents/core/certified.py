@@ -24,23 +24,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from bandit_envs import (
-    ENDED,
-    LIVE,
-    MOST_TIMES,
-    Certifier,
-    FeatureTable,
-    Quiet,
-    Samples,
-    Simulation,
-    Task,
-    fleeting,
-    inlined,
-    jit,
-    kernel,
-    number,
-    pull,
-)
+from bandit_envs import Simulation, Task
+from bandit_envs.envs import FeatureTable
+from bandit_envs.kernels import fleeting, inlined, jit, kernel, number
+from bandit_envs.problems import Samples
+from bandit_envs.simulation import ENDED, LIVE, MOST_TIMES, Quiet, pull
+from bandit_envs.stopping import Certifier
 
 from . import parameters
 from .agent import Agent, Bools, Ints, Observation, seen_means, task_of

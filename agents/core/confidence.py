@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, choice, inlined, jit, number
+from bandit_envs import Task
+from bandit_envs.kernels import choice, inlined, jit, number
 
 from .agent import Agent
 

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Polyhedron, jit
+from bandit_envs import Polyhedron
+from bandit_envs.kernels import jit
 
 __all__ = ["CoordinateMemory", "judge"]
 

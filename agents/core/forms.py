@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from gymnasium import spaces
 
-from bandit_envs import FEATURES, PureExplorationEnv, PureExplorationVectorEnv, Task, flag
+from bandit_envs import FEATURES, PureExplorationEnv, PureExplorationVectorEnv, Task
+from bandit_envs.kernels import flag
 
 from .agent import Agent
 

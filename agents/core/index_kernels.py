@@ -17,25 +17,9 @@ import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from bandit_envs import (
-    BLOCK,
-    ENDED,
-    LIVE,
-    Block,
-    Measure,
-    Playing,
-    assemble,
-    block_of_pulls,
-    call_routine,
-    carray,
-    inlined,
-    jit,
-    kernel,
-    pointer,
-    pull_once,
-    routine,
-    spend,
-)
+from bandit_envs.kernels import assemble, call_routine, carray, inlined, jit, kernel, pointer, routine
+from bandit_envs.problems import Measure
+from bandit_envs.simulation import BLOCK, ENDED, LIVE, Block, Playing, block_of_pulls, pull_once, spend
 
 __all__ = [
     "NO_NUMBER",

@@ -19,7 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Block, Measure, Playing, Problem, Quiet, Simulation, Task, errors_of, jit, numbers
+from bandit_envs import Problem, Simulation, Task
+from bandit_envs.kernels import errors_of, jit, numbers
+from bandit_envs.problems import Measure
+from bandit_envs.simulation import Block, Playing, Quiet
 
 from .agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
 from .coordinates import CoordinateMemory, judge

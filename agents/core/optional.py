@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from bandit_envs import install_hint
+from bandit_envs.kernels import install_hint
 
 __all__ = ["pandas", "require"]
 

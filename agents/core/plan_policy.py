@@ -14,7 +14,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bandit_envs import Playing, Quiet, Simulation, episode_kernel, fleeting, inlined, part, player, view
+from bandit_envs import Simulation
+from bandit_envs.kernels import episode_kernel, fleeting, inlined, part, view
+from bandit_envs.simulation import Playing, Quiet, player
 
 from .agent import FLOAT, INT, Agent, Floats, Ints, Observation, unfit
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandit_envs import inlined
+from bandit_envs.kernels import inlined
 
 __all__ = ["largest", "sum_of"]
 

@@ -14,7 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bandit_envs import MOST_TIMES, Playing, Quiet, Simulation, player, slot_kernel
+from bandit_envs import Simulation
+from bandit_envs.kernels import slot_kernel
+from bandit_envs.simulation import MOST_TIMES, Playing, Quiet, player
 
 from .agent import FLOAT, INT, Agent, Bools, Floats, Ints, Observation, unfit
 from .bulk import BOOK, Plans, Sums, Times, following, plan_of, watch

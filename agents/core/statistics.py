@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, entries_of
+from bandit_envs import Task
+from bandit_envs.envs import entries_of
 
 __all__ = ["READ", "arrays", "checked"]
 

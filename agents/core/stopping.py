@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import inlined, nearest_way, part, view
+from bandit_envs.kernels import inlined, part, view
+from bandit_envs.stopping import nearest_way
 
 from .agent import Floats
 

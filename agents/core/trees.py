@@ -25,7 +25,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from bandit_envs import inlined, part, view
+from bandit_envs.kernels import inlined, part, view
 
 __all__ = [
     "LOWER", "Forest", "Tree", "argmax_upper", "argmax_upper_outside", "argmin_lower_inside", "build",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from bandit_envs import integer
+from bandit_envs.kernels import integer
 
 __all__ = ["Block", "Group", "Work", "cut", "grouped", "part_of", "spans"]
 

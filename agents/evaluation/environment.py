@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
-from bandit_envs import ENVIRONMENTS, PROBLEMS, PureExplorationVectorEnv, flag, register_problem, unknown
+from bandit_envs import ENVIRONMENTS, PROBLEMS, PureExplorationVectorEnv, register_problem
+from bandit_envs.kernels import flag, unknown
 
 __all__ = ["DOTTED", "environment_id", "importable", "kept_name", "make_known"]
 

@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from bandit_envs import integer
+from bandit_envs.kernels import integer
 
 from ..core.optional import require
 from .progress import Progress

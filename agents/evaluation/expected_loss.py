@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PureExplorationVectorEnv, Quiet, Sampler
+from bandit_envs import PureExplorationVectorEnv, Sampler
+from bandit_envs.simulation import Quiet
 
 from ..core.agent import by_certificate
 from ..core.optional import require

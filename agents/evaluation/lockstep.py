@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PureExplorationVectorEnv, Quiet, agent_uniforms, jit
+from bandit_envs import PureExplorationVectorEnv, agent_uniforms
+from bandit_envs.kernels import jit
+from bandit_envs.simulation import Quiet
 
 from .blocks import Block
 from .drawing import Drawing

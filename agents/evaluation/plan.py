@@ -14,7 +14,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from bandit_envs import PULLS_LIMIT, Certifier, PureExplorationVectorEnv, Quiet, Task, flag, integer
+from bandit_envs import PureExplorationVectorEnv, Task
+from bandit_envs.kernels import PULLS_LIMIT, flag, integer
+from bandit_envs.simulation import Quiet
+from bandit_envs.stopping import Certifier
 
 from ..catalogue import Recipe
 from ..core.agent import Agent

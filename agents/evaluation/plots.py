@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import choice
+from bandit_envs.kernels import choice
 
 from ..core.files import write_alone
 from .precision import level_at

@@ -16,7 +16,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PureExplorationVectorEnv, Sampler, jit
+from bandit_envs import PureExplorationVectorEnv, Sampler
+from bandit_envs.kernels import jit
 
 __all__ = ["drawable", "drawn_losses", "pieces", "posterior_means"]
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import Task, number
+from bandit_envs import Task
+from bandit_envs.kernels import number
 
 from . import statistics
 from .blocks import Block

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from threading import Event, Lock, Thread
 from typing import Any
 
-from bandit_envs import flag
+from bandit_envs.kernels import flag
 
 from ..core.compile_time import CompileTime
 
@@ -74,7 +74,7 @@ def compilation_noted(show: bool) -> Iterator[None]:
     Args:
         show: whether to print it.
     """
-    logger = logging.getLogger("bandit_envs.compiled")
+    logger = logging.getLogger("bandit_envs.kernels.compiled")
     if not show or any(isinstance(handler, _Note) for handler in logger.handlers):
         yield
         return

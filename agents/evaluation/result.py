@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import flag, unknown
+from bandit_envs.kernels import flag, unknown
 
 from ..core.files import REPRODUCTION, SETTINGS, finish, read_json, read_together, write_together
 from ..core.optional import pandas, require

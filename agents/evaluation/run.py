@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bandit_envs import EPISODES_LIMIT, choice, flag, integer, root_number
+from bandit_envs.kernels import EPISODES_LIMIT, choice, flag, integer, root_number
 
 from ..catalogue import recipes_of
 from . import storage

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import EPISODES_LIMIT, Quiet, Task, integer, root_number
+from bandit_envs import Task
+from bandit_envs.kernels import EPISODES_LIMIT, integer, root_number
+from bandit_envs.simulation import Quiet
 
 from ..catalogue import recipe_of
 from ..core.optional import pandas

@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import Playing, Quiet, Simulation, number, player
+from bandit_envs import Simulation
+from bandit_envs.kernels import number
+from bandit_envs.simulation import Playing, Quiet, player
 
 from ..certified.evidence import Evidence
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, by_certificate, task_of, unfit

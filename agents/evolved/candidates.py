@@ -12,7 +12,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from bandit_envs import PureExplorationVectorEnv, integer
+from bandit_envs import PureExplorationVectorEnv
+from bandit_envs.kernels import integer
 
 from ..evaluation.execution import Call, Watch, cores, outcomes
 from ..evaluation.expected_loss import losses

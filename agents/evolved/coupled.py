@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import call_routine, episode_kernel, fleeting, inlined
+from bandit_envs.kernels import call_routine, episode_kernel, fleeting, inlined
 
 from ..core.plan_policy import Seen
 from .formula import evidence, formula

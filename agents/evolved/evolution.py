@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit_envs
-from bandit_envs import integer, number, root_number
+from bandit_envs.kernels import integer, number, root_number
 
 from ..core.agent import by_certificate
 from ..core.compile_time import CompileTime

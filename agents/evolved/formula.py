@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import inlined, kernel
+from bandit_envs.kernels import inlined, kernel
 
 from .network import own_features, single_correction
 

@@ -21,7 +21,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import inlined
+from bandit_envs.kernels import inlined
 
 __all__ = ["HIDDEN", "LAYERS", "OWN", "SHARED", "SINGLE", "WEIGHTS", "nets_of", "own_features", "single_correction"]
 

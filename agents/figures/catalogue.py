@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bandit_envs import unknown
+from bandit_envs.kernels import unknown
 
 from . import chen2017, fixed_confidence, kalyanakrishnan2010, katz_samuels2018, mason2020, tao2019
 from .figure import Figure

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from bandit_envs import Categorical, Deviation, Instance, Samples, deviations
+from bandit_envs import Categorical, Instance
+from bandit_envs.problems import Deviation, Samples, deviations
 
 from ..catalogue import make
 from ..evaluation.plots import style

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandit_envs import EPISODES_LIMIT, flag, integer, root_number, unknown
+from bandit_envs.kernels import EPISODES_LIMIT, flag, integer, root_number, unknown
 
 from ..core.files import REPRODUCTION, read_json, try_out, write_alone, write_together
 from ..core.optional import pandas

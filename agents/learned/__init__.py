@@ -1,6 +1,6 @@
 """Learned agents: an SB3 `VecEnv`, an equivariant policy, training, loading. Imported on use: needs PyTorch and SB3."""
 
-from bandit_envs import install_hint
+from bandit_envs.kernels import install_hint
 
 try:
     import stable_baselines3  # noqa: F401

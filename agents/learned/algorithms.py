@@ -10,7 +10,7 @@ from typing import Any
 
 from stable_baselines3 import A2C, DQN, PPO
 
-from bandit_envs import integer, number, unknown
+from bandit_envs.kernels import integer, number, unknown
 
 from ..core.optional import require
 from .environment import TrainingEnvironment

@@ -20,7 +20,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bandit_envs import FEATURES, Task, flag
+from bandit_envs import FEATURES, Task
+from bandit_envs.kernels import flag
 
 from ..core.agent import task_of
 from ..core.files import find_folder, finish, write_together

@@ -23,7 +23,8 @@ from gymnasium import spaces
 from stable_baselines3 import A2C, DQN, PPO
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
-from bandit_envs import FEATURES, integer
+from bandit_envs import FEATURES
+from bandit_envs.kernels import integer
 
 from ..core.optional import require
 from .policy import EquivariantPolicy, box_of

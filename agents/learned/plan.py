@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import integer, number, root_number, unknown
+from bandit_envs.kernels import integer, number, root_number, unknown
 
 from ..evaluation.environment import environment_id
 from .algorithms import ALGORITHMS, Algorithm

@@ -24,7 +24,8 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
-from bandit_envs import FEATURES, integer
+from bandit_envs import FEATURES
+from bandit_envs.kernels import integer
 
 __all__ = ["ArmExtractor", "ArmNetwork", "Equivariant", "EquivariantPolicy", "box_of"]
 

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
-from bandit_envs import PureExplorationVectorEnv, Task, fresh_root, integer, number, root_number
+from bandit_envs import PureExplorationVectorEnv, Task
+from bandit_envs.envs import fresh_root
+from bandit_envs.kernels import integer, number, root_number
 
 from ..evaluation.environment import environment_id
 

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PROBLEMS, Task, number
+from bandit_envs import PROBLEMS, Task
+from bandit_envs.kernels import number
 
 from ..core.agent import Problems, by_certificate, task_of
 from ..core.files import reading

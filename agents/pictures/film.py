@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import View, Viewer, integer, limits_of
+from bandit_envs.envs import View, Viewer, limits_of
+from bandit_envs.kernels import integer
 
 from ..evaluation import Trace, play
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import View, outline
+from bandit_envs.envs import View, outline
 
 from ..catalogue import recipes_of
 from ..evaluation.environment import environment_id

@@ -14,7 +14,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from bandit_envs import arms_that_matter, image, number
+from bandit_envs.envs import arms_that_matter, image
+from bandit_envs.kernels import number
 
 from ..core.files import try_out, write_alone
 from ..core.optional import require

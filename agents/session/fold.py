@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, boundary_of, integer, number
+from bandit_envs import Task
+from bandit_envs.envs import boundary_of
+from bandit_envs.kernels import integer, number
 
 from ..core.confidence import MOST
 from .log import ADDED, ASKED, NOTE, TOLD, UNDONE, WITHDRAWN, Event

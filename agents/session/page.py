@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import integer
+from bandit_envs.kernels import integer
 
 from ..core.optional import require
 from .session import Session

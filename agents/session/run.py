@@ -28,7 +28,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import PULLS_LIMIT, Certifier, FeatureTable, History, Task, jit, updated
+from bandit_envs import History, Task
+from bandit_envs.envs import FeatureTable
+from bandit_envs.kernels import PULLS_LIMIT, jit
+from bandit_envs.simulation import updated
+from bandit_envs.stopping import Certifier
 
 from ..core.agent import Agent
 from ..core.certified import own_certifier

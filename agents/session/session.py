@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Task, flag, integer, measurements
+from bandit_envs import Task, measurements
+from bandit_envs.kernels import flag, integer
 
 from . import tables
 from .doubts import about_noise, doubts, rounded

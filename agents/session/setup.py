@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import PROBLEMS, Task, flag, fresh_root, integer, interval, number, unknown
+from bandit_envs import PROBLEMS, Task
+from bandit_envs.envs import fresh_root
+from bandit_envs.kernels import flag, integer, interval, number, unknown
 
 from ..catalogue import Recipe, recipe_of
 from ..core.agent import Agent, task_of

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import beta_below, integer, jit, number
+from bandit_envs.kernels import beta_below, integer, jit, number
 
 from ..core.agent import Floats, Ints
 from ..core.index_kernels import ArmRule

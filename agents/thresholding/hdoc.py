@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import choice, fleeting, inlined
+from bandit_envs.kernels import choice, fleeting, inlined
 
 from ..core.agent import Bools, Ints, Observation
 from ..core.confidence import delta_of, scale_of

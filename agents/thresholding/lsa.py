@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import number
+from bandit_envs.kernels import number
 
 from ..core.agent import Floats
 from ..core.confidence import MOST

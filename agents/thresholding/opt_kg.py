@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import number
+from bandit_envs.kernels import number
 
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.index_policy import IndexPolicy

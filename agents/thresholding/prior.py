@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bandit_envs import number
+from bandit_envs.kernels import number
 
 __all__ = ["prior_of"]
 

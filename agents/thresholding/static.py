@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import number
+from bandit_envs.kernels import number
 
 from ..core.agent import LOCAL_PROBLEMS, Agent, Floats, Ints, Observation
 

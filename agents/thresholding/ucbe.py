@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import number
+from bandit_envs.kernels import number
 
 from ..core.agent import Floats
 from ..core.index_policy import IndexPolicy

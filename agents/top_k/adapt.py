@@ -20,7 +20,8 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from bandit_envs import Deviation, Samples, choice, deviations, flag, fleeting, inlined, integer, number, part
+from bandit_envs.kernels import choice, flag, fleeting, inlined, integer, number, part
+from bandit_envs.problems import Deviation, Samples, deviations
 
 from ..core.agent import Ints, Observation
 from ..core.confidence import LEAST, MOST, delta_of, tolerance_of, width_of

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import PULLS_LIMIT, choice
+from bandit_envs.kernels import PULLS_LIMIT, choice
 
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of, tolerance_of

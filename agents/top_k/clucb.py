@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import fleeting, inlined, part
+from bandit_envs.kernels import fleeting, inlined, part
 
 from ..core.agent import Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bandit_envs import agent_uniform, fleeting, inlined, part
+from bandit_envs.kernels import agent_uniform, fleeting, inlined, part
 
 from ..core.agent import Ints
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import PULLS_LIMIT, Task
+from bandit_envs import Task
+from bandit_envs.kernels import PULLS_LIMIT
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means, unfit
 from ..core.round_policy import RoundMemory, RoundPolicy

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import flag
+from bandit_envs.kernels import flag
 
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
 from .adaptive_top_k import AcceptReject

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from bandit_envs import choice, fleeting, inlined, part
+from bandit_envs.kernels import choice, fleeting, inlined, part
 
 from ..core.agent import Ints, Observation
 from ..core.confidence import delta_of, scale_of, tolerance_of

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import choice
+from bandit_envs.kernels import choice
 
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of

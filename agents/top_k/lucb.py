@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import choice, fleeting, inlined, integer, number, part
+from bandit_envs.kernels import choice, fleeting, inlined, integer, number, part
 
 from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means

@@ -14,7 +14,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bandit_envs import Task, episode_kernel, jit, part
+from bandit_envs import Task
+from bandit_envs.kernels import episode_kernel, jit, part
 
 from ..core import bulk, trees
 from ..core.agent import Ints, Observation

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import Samples, at_boundary, cutoff, fleeting, inlined, integer, part
+from bandit_envs.kernels import fleeting, inlined, integer, part
+from bandit_envs.problems import Samples, at_boundary, cutoff
 
 from ..core.agent import Ints, Observation
 from ..core.plan_policy import add, count_pulls, round_rule

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import flag
+from bandit_envs.kernels import flag
 
 from ..core.agent import Bools, Floats, Ints, Observation
 from .elimination import SetMemory, SetPolicy, best_of, with_best

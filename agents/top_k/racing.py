@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import PULLS_LIMIT, Samples, choice, flag, inlined, integer, part, slot_kernel
+from bandit_envs.kernels import PULLS_LIMIT, choice, flag, inlined, integer, part, slot_kernel
+from bandit_envs.problems import Samples
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import delta_of, width_of

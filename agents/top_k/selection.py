@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import at_boundary, part
+from bandit_envs.kernels import part
+from bandit_envs.problems import at_boundary
 
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of

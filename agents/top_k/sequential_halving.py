@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import flag
+from bandit_envs.kernels import flag
 
 from ..core.agent import Ints, Observation
 from .elimination import SetPolicy, best_of

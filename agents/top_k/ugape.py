@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandit_envs import Problem, fleeting, inlined, jit, number, part
+from bandit_envs import Problem
+from bandit_envs.kernels import fleeting, inlined, jit, number, part
 
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, seen_means
 from ..core.confidence import delta_of, scale_of

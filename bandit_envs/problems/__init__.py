@@ -1,139 +1,19 @@
-"""The problems: one file each, and the registry of their names."""
+"""The problems, one file each; tasks; beliefs about an answer and the look-ahead potential."""
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-
-from ..checks import integer, ours
-from ..registry import Registry
 from .all_good import AllGood
-from .base import Problem, SetProblem
+from .base import Measure, Problem, SetProblem
+from .certificates import Deviation, Samples, at_boundary, cutoff, deviations
 from .feasible import Feasible
+from .lookahead import Lookahead, LookaheadModel, LookaheadRoom, Potential, relative_gains
+from .registry import PROBLEMS
+from .task import Task
 from .threshold import Threshold
 from .top_k import BestArm, TopK
 
-__all__ = ["PROBLEMS", "AllGood", "BestArm", "Feasible", "Problem", "SetProblem", "Threshold", "TopK", "kept"]
-
-# Keywords of the environments, single and vector, which no problem can have for a parameter.
-RESERVED = {
-    *("problem", "instance", "budget", "delta", "max_pulls", "pull_cost", "reward", "actions", "observation"),
-    *(
-        "shuffle_arms",
-        "pull",
-        "stop",
-        "ranked",
-        "render_mode",
-        "num_envs",
-        "autoreset_mode",
-        "copy",
-        "max_episode_steps",
-    ),
-    *("vectorization_mode", "vector_kwargs", "wrappers", "disable_env_checker"),
-}
-
-
-def _check(name: str, kind: Any) -> None:
-    """Refuse what is no problem.
-
-    Raises:
-        ValueError: naming what is wrong.
-    """
-    if not isinstance(kind, type) or not issubclass(kind, Problem):
-        raise ValueError(f"the problem {name!r} must be a subclass of bandit_envs.Problem, got {kind!r:.200}")
-    if missing := sorted(kind.__abstractmethods__):
-        raise ValueError(f"the class {kind.__name__} must define {' and '.join(missing)} to be a problem")
-    own = getattr(kind, "name", None)
-    if not isinstance(own, str) or own != name and ":" not in name:
-        raise ValueError(f"{kind.__name__}.name must be the name of the problem, {name!r}, got {own!r:.200}")
-    taken = list(inspect.signature(kind).parameters)
-    if not isinstance(kind.parameters, Mapping) or set(kind.parameters) != set(taken):
-        raise ValueError(
-            f"{kind.__name__}.parameters must explain each parameter of the constructor, {taken}, "
-            f"got {kind.parameters!r:.200}"
-        )
-    if clash := sorted(RESERVED.intersection(taken)):
-        raise ValueError(
-            f"{clash[0]!r} is a keyword of every environment: the parameter of {kind.__name__} needs another name"
-        )
-    if not isinstance(kind.defaults, Mapping) or not all(isinstance(word, str) for word in kind.defaults):
-        raise ValueError(f"{kind.__name__}.defaults must be {{keyword: value}}, got {kind.defaults!r:.200}")
-    _check_metrics(kind)
-    integer(f"{kind.__name__}.version", kind.version, 0, 10**6)
-    if kind.version and name in PROBLEMS.installed:
-        raise ValueError(f"{kind.__name__}.version must be 0 for a problem of an installed package, got {kind.version}")
-
-
-def _check_metrics(kind: type[Problem]) -> None:
-    """Refuse metrics that are not {name: NumPy type of numbers}.
-
-    Raises:
-        ValueError: naming what is wrong.
-    """
-    types = kind.metric_types
-    if not isinstance(types, Mapping) or not all(isinstance(metric, str) for metric in types):
-        raise ValueError(f"{kind.__name__}.metric_types must be {{metric: NumPy type}}, got {types!r:.200}")
-    for metric, of in types.items():
-        try:
-            fits = of is not None and np.dtype(of).kind in "biuf"
-        except TypeError:
-            fits = False
-        if not fits:
-            raise ValueError(
-                f"{kind.__name__}.metric_types[{metric!r}] must be a NumPy type of numbers, got {of!r:.200}"
-            )
-
-
-def _bare(name: str) -> str:
-    """A name without capitals, hyphens, underscores and the version at its end: "topk" for "top-k" and "TopK-v0"."""
-    stem = re.sub(r"[-_]?v\d+$", "", name.lower())
-    return stem.replace("-", "").replace("_", "")
-
-
-def _refused(name: str) -> str | None:
-    """Why a word can be no name of a problem: it is a short form of one of this package's."""
-    ours = next((own for own in _OURS if name != own and _bare(name) == _bare(own)), None)
-    return None if ours is None else f"must differ from {ours!r} in more than capitals, hyphens and a version"
-
-
-_OURS = {kind.name: kind for kind in (Threshold, AllGood, TopK, Feasible, BestArm)}
-
-
-class _Kept(str):
-    """The name of a problem that remembers its class; in every other way, and in another process, it is the text."""
-
-    kind: type[Problem]
-    __slots__ = ("kind",)
-
-    def __copy__(self) -> _Kept:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> _Kept:
-        return self
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return str, (str(self),)
-
-
-def kept(name: str) -> str:
-    """The name, which `PROBLEMS.find` takes for the class that it stands for now, whatever is registered later."""
-    kind = PROBLEMS.find(name)
-    if ours(kind) or isinstance(name, _Kept):
-        return name
-    found = _Kept(name)
-    found.kind = kind
-    return found
-
-
-class _Problems(Registry[type[Problem]]):
-    """The problems by name; see `kept` for names that stand for one class for ever."""
-
-    def find(self, name: str) -> type[Problem]:
-        return name.kind if isinstance(name, _Kept) else super().find(name)
-
-
-PROBLEMS: Registry[type[Problem]] = _Problems("problem", "bandit_envs.problems", _check, _OURS, refused=_refused)
+__all__ = [
+    "AllGood", "BestArm", "Deviation", "Feasible", "Lookahead", "LookaheadModel", "LookaheadRoom", "Measure",
+    "PROBLEMS", "Potential", "Problem", "Samples", "SetProblem", "Task", "Threshold", "TopK", "at_boundary",
+    "cutoff", "deviations", "relative_gains",
+]  # fmt: skip

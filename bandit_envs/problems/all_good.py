@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import flag, number
-from ..compiled import jit, part
-from ..evidence import LEVELS_ROOM, Certifier
-from ..evidence.statistics import one_instance
-from ..instances import Instance, Sampler
-from ..lookahead import ALL_GOOD, Potential
-from ..routines import carray
+from ..instances.instance import Instance, Sampler
+from ..kernels.checks import flag, number
+from ..kernels.compiled import jit, part
+from ..kernels.routines import carray
+from ..stopping import LEVELS_ROOM, Certifier
+from ..stopping.statistics import one_instance
 from .base import Floats, Measure, SetProblem, TaskLike
+from .lookahead import ALL_GOOD, Potential
 
 __all__ = ["AllGood"]
 

@@ -15,13 +15,13 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import choice, integer, number
-from ..compiled import jit
-from ..evidence import RHO, Certifier, asking, common, level_of
-from ..geometry import Polyhedron
-from ..instances import Instance, Sampler
-from ..lookahead import Potential
-from ..routines import call_routine, routine
+from ..instances.instance import Instance, Sampler
+from ..kernels.checks import choice, integer, number
+from ..kernels.compiled import jit
+from ..kernels.geometry import Polyhedron
+from ..kernels.routines import call_routine, routine
+from ..stopping import RHO, Certifier, asking, common, level_of
+from .lookahead import Potential
 
 __all__ = ["Bools", "Floats", "Measure", "Problem", "SetProblem", "TaskLike"]
 
@@ -75,7 +75,7 @@ def _tell(address, pulls, mean, numbers, out):
 class Measure(NamedTuple):
     """The distances, or the margins, of one episode as a routine, `f(pulls, mean, K, numbers, out)`.
 
-    pulls, mean and out are the first elements of arrays (K,), of int64 and floats; see `bandit_envs.routines`.
+    pulls, mean and out are the first elements of arrays (K,), of int64 and floats; see `bandit_envs.kernels.routines`.
     """
 
     routine: Any
@@ -276,7 +276,7 @@ class Problem(ABC):
         return found
 
     def potential(self) -> Potential | None:
-        """The look-ahead potential of the problem's score (`bandit_envs.lookahead`), or None: it has none."""
+        """The look-ahead potential of the problem's score (`bandit_envs.problems.lookahead`), or None: it has none."""
         return None
 
     @property
@@ -355,7 +355,7 @@ class Problem(ABC):
         search: str = "pairs",
         dependent: bool | None = None,
     ) -> Certifier:
-        """The cheapest way in which an answer can be wrong, for compiled code; see `bandit_envs.nearest_way`.
+        """The cheapest way in which an answer can be wrong, for compiled code; see `bandit_envs.stopping.nearest_way`.
 
         A problem of one's own that is `local` has it by its margins, for law="gaussian".
 

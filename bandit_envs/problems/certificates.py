@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiled import inlined, jit, part
-from ..kernels import fleeting
+from ..kernels.compiled import inlined, jit, part
+from ..kernels.structs import fleeting
 
 __all__ = [
     "BOUNDS",

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..checks import array, flag, number
-from ..evidence import GAUSSIAN, LAW, STUDENT, Certifier
-from ..geometry import Polyhedron, margin_of, room_of, unpacked
-from ..instances import Instance, Sampler
-from ..lookahead import LOCAL, Potential
-from ..routines import carray
+from ..instances.instance import Instance, Sampler
+from ..kernels.checks import array, flag, number
+from ..kernels.geometry import Polyhedron, margin_of, room_of, unpacked
+from ..kernels.routines import carray
+from ..stopping import GAUSSIAN, LAW, STUDENT, Certifier
 from .base import Floats, Measure, SetProblem, TaskLike
 from .feasible_measures import hardness, hardness_2
+from .lookahead import LOCAL, Potential
 
 __all__ = ["Feasible"]
 

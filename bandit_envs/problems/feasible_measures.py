@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import integer, number
+from ..kernels.checks import integer, number
 
 __all__ = [
     "gaussian_norm",

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import LARGEST, errors_of, integer, mask, number, numbers, ours
-from ..geometry import UNDECIDED
-from ..instances import Instance, Sampler
-from ..rng import ARMS_LIMIT
+from ..instances.instance import Instance, Sampler
+from ..kernels.checks import LARGEST, errors_of, integer, mask, number, numbers, ours
+from ..kernels.geometry import UNDECIDED
+from ..kernels.rng import ARMS_LIMIT
 from .base import Bools, Floats, Measure, Problem, TaskLike
 
 __all__ = ["check", "try_out"]

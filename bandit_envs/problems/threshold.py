@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..checks import number
-from ..evidence import Certifier
-from ..instances import Instance, Sampler
-from ..lookahead import LOCAL, Potential
+from ..instances.instance import Instance, Sampler
+from ..kernels.checks import number
+from ..stopping import Certifier
 from .base import Floats, SetProblem, TaskLike
+from .lookahead import LOCAL, Potential
 from .threshold_measures import hardness
 
 __all__ = ["Threshold"]

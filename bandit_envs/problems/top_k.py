@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import choice, integer, number
-from ..compiled import jit, part
-from ..evidence import LAW, LEVELS_ROOM, STUDENT, Certifier
-from ..instances import Instance, Sampler
-from ..lookahead import TOP_K, Potential
-from ..routines import carray
+from ..instances.instance import Instance, Sampler
+from ..kernels.checks import choice, integer, number
+from ..kernels.compiled import jit, part
+from ..kernels.routines import carray
+from ..stopping import LAW, LEVELS_ROOM, STUDENT, Certifier
 from .base import Bools, Floats, Measure, Problem, TaskLike
 from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
+from .lookahead import TOP_K, Potential
 
 __all__ = ["BestArm", "TopK"]
 

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from agents.core.agent import Bools, Floats
-from bandit_envs import Problem, beta_below, jit
+from bandit_envs import Problem
+from bandit_envs.kernels import beta_below, jit
 
 from .states import Level, next_ones
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.core.agent import Floats, Ints
-from bandit_envs import jit, part
+from bandit_envs.kernels import jit, part
 
 __all__ = ["Level", "look_back", "next_ones"]
 

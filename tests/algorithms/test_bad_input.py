@@ -24,7 +24,7 @@ import bandit_envs
 from agents.catalogue import LEARNED, recipe_of
 from agents.core.parameters import taken
 from bandit_envs import PROBLEMS, PureExplorationEnv, PureExplorationVectorEnv, Task
-from bandit_envs.lookup import find
+from bandit_envs.instances.lookup import find
 
 HUGE = 10**400
 THREE = {"law": "gaussian", "mean": [0.0, 0.5, 1.0]}
@@ -500,11 +500,11 @@ RIGHT: dict[Any, dict[str, Any]] = {  # calls that are right, for whatever can b
     bandit_envs.TopK: {"k": 2, "epsilon": 0.1, "criterion": "each"},
     bandit_envs.BestArm: {"epsilon": 0.1, "criterion": "each"},
     bandit_envs.Feasible: {"A": [[1, 0]], "b": [1], "tolerance": 0.1, "normalise": True},
-    bandit_envs.root_number: {"seed": 3},
-    bandit_envs.number: {"name": "x", "value": 1.0},
-    bandit_envs.integer: {"name": "x", "value": 1, "low": 0, "high": 3},
-    bandit_envs.flag: {"name": "x", "value": True},
-    bandit_envs.choice: {"name": "x", "value": "a", "allowed": ["a", "b"]},
+    bandit_envs.kernels.root_number: {"seed": 3},
+    bandit_envs.kernels.number: {"name": "x", "value": 1.0},
+    bandit_envs.kernels.integer: {"name": "x", "value": 1, "low": 0, "high": 3},
+    bandit_envs.kernels.flag: {"name": "x", "value": True},
+    bandit_envs.kernels.choice: {"name": "x", "value": "a", "allowed": ["a", "b"]},
     bandit_envs.Task.from_json: {"text": Task("Threshold", {}, K=3).to_json()},
     bandit_envs.PROBLEMS.find: {"name": "TopK"},
     find: {"source": "sampler"},

@@ -16,7 +16,8 @@ import agents
 from agents.certified.policy import held
 from agents.certified.proportions import best_arm_proportions as kernel_proportions
 from agents.certified.ways import LOCAL, TOP_K
-from bandit_envs import AllGood, BestArm, Gaussian, Instance, Task, TopK, jit
+from bandit_envs import AllGood, BestArm, Gaussian, Instance, Task, TopK
+from bandit_envs.kernels import jit
 
 ALL = ["BestArm", "TopK", "AllGood", "Threshold"]
 

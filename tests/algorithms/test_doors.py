@@ -26,7 +26,8 @@ from agents.core import ALL_PROBLEMS, LOCAL_PROBLEMS, Problems, Seen, add, clear
 from agents.evaluation.result import Evaluation
 from agents.thresholding.lsa import LSA
 from agents.thresholding.ucbe import UCBE
-from bandit_envs import PROBLEMS, SetProblem, Task, episode_kernel
+from bandit_envs import PROBLEMS, SetProblem, Task
+from bandit_envs.kernels import episode_kernel
 
 THRESHOLD = "bandit_envs/Threshold-v0"
 TAO = {"instance": "tao2019-1", "budget": 60}

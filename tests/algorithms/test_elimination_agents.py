@@ -19,7 +19,8 @@ from agents.core.bulk import Plans
 from agents.core.round_policy import RoundMemory
 from agents.core.trees import Forest, tree_of
 from agents.top_k.median_elimination import elimination_pulls, pulls_per_arm, upper_half, width_constant
-from bandit_envs import PULLS_LIMIT, Gaussian, Instance, Task, slot_kernel
+from bandit_envs import Gaussian, Instance, Task
+from bandit_envs.kernels import PULLS_LIMIT, slot_kernel
 
 ALL_GOOD = "bandit_envs/AllGood-v0"
 BEST_ARM = "bandit_envs/BestArm-v0"

@@ -15,7 +15,7 @@ from twins_feasible import sar
 import agents
 from agents.core.phases import phase_ends
 from bandit_envs import Bernoulli, Gaussian, Instance
-from bandit_envs.polyhedra import cube
+from bandit_envs.instances.polyhedra import cube
 
 THRESHOLD, FEASIBLE = "bandit_envs/Threshold-v0", "bandit_envs/Feasible-v0"
 # --- MD-SAR by hand ---------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from refusals import refused
 from twins_lookahead import Slow
 
 from bandit_envs import Task, Threshold
-from bandit_envs.lookahead import Lookahead
+from bandit_envs.problems.lookahead import Lookahead
 
 BERNOULLI = {"law": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
 RANGE = {"law": "uniform", "support": (-1.0, 3.0), "sigma": 2.0}

@@ -17,8 +17,9 @@ from agents.certified import CertifiedPolicy, sampling_rule
 from agents.core import ALL_PROBLEMS, RoundMemory, Seen, add, bulk, clear, following
 from agents.core.index_policy import IndexMemory
 from agents.testing import check_agent
-from bandit_envs import Measure, SetProblem, carray, episode_kernel
-from bandit_envs.problems import own
+from bandit_envs import SetProblem
+from bandit_envs.kernels import carray, episode_kernel
+from bandit_envs.problems import Measure, own
 
 BEST = "bandit_envs/BestArm-v0"
 TOLD = {"budget": 60}

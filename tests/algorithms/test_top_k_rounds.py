@@ -26,7 +26,7 @@ from agents.top_k.incremental import incremental_pulls
 from agents.top_k.racing import BERNSTEIN, HOEFFDING, TIGHTEST, WIDTHS, Rules, half_width
 from agents.top_k.selection import smallest
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task, Uniform
-from bandit_envs.simulator import Simulator
+from bandit_envs.simulation.simulator import Simulator
 
 TOP_K = "bandit_envs/TopK-v0"
 BEST_ARM = "bandit_envs/BestArm-v0"

@@ -12,7 +12,7 @@ import pytest
 from race import Race, clock
 
 import agents
-from bandit_envs import rng
+from bandit_envs.kernels import rng
 
 speed = functools.partial(pytest.mark.benchmark, timer=clock)
 PULLS, SAMPLES = 200, 118.0  # pulls of an arm on average; millions of samples a second, on a core of an Intel Xeon

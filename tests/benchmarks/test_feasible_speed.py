@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from race import Race, clock
 
 import agents
-from bandit_envs.geometry import Polyhedron
-from bandit_envs.polyhedra import random_polyhedron
+from bandit_envs.instances.polyhedra import random_polyhedron
+from bandit_envs.kernels.geometry import Polyhedron
 
 speed = functools.partial(pytest.mark.benchmark, timer=clock)
 FEASIBLE, THRESHOLD = "bandit_envs/Feasible-v0", "bandit_envs/Threshold-v0"

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from race import Race, clock
 
 import agents
-from bandit_envs import Quiet, rng
+from bandit_envs.kernels import rng
+from bandit_envs.simulation import Quiet
 
 THRESHOLD = "bandit_envs/Threshold-v0"
 MEANS = np.array([0.2, 0.25, 0.3, 0.35, 0.45, 0.55, 0.65, 0.7, 0.75, 0.8])  # tao2019-1

@@ -39,7 +39,7 @@ from scipy import stats
 import agents
 from agents.core import ALL_PROBLEMS, Agent
 from agents.core.certified import Certified
-from bandit_envs.arms import from_dict
+from bandit_envs.instances.arms import from_dict
 
 __all__ = ["ALL", "FALSE_ALARM", "Hostile", "Row", "chosen", "limit", "play", "powered", "run", "seed_of"]
 

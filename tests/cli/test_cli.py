@@ -25,9 +25,10 @@ from agents.cli.environment import EnvironmentCommand, EnvironmentOptions, probl
 from agents.evaluation.environment import environment_id
 from agents.evaluation.progress import COMPILING
 from agents.evaluation.result import Evaluation
-from bandit_envs import LAWS, Threshold, setting
-from bandit_envs.catalogue import ENVIRONMENTS
-from bandit_envs.lookup import INSTANCES
+from bandit_envs import LAWS, Threshold
+from bandit_envs.envs import setting
+from bandit_envs.envs.catalogue import ENVIRONMENTS
+from bandit_envs.instances.lookup import INSTANCES
 from bandit_envs.problems import PROBLEMS
 
 Output = pytest.CaptureFixture[str]

@@ -16,18 +16,8 @@ from numpy.typing import NDArray
 from rollouts import simulator
 from scipy import stats
 
-from bandit_envs import (
-    Arms,
-    Bernoulli,
-    Categorical,
-    Gaussian,
-    Resampled,
-    Sampler,
-    Tabulated,
-    Uniform,
-    arms,
-    register_law,
-)
+from bandit_envs import Arms, Bernoulli, Categorical, Gaussian, Resampled, Sampler, Tabulated, Uniform, register_law
+from bandit_envs.instances import arms
 
 LEVEL = 1e-6
 N = 20_000  # episodes
@@ -356,7 +346,7 @@ def test_samplers_take_a_law_of_ones_own(registered: None) -> None:
 
 
 def test_a_law_that_is_not_registered_is_found_in_its_module() -> None:
-    law = arms.from_dict({"law": "bandit_envs.arms:Uniform", "mean": [0, 1]})
+    law = arms.from_dict({"law": "bandit_envs.instances.arms:Uniform", "mean": [0, 1]})
     assert isinstance(law, Uniform)
 
 

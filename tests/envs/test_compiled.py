@@ -67,7 +67,7 @@ SESSION = """
 import json, session
 session.everything()
 print(json.dumps(session.report()))
-from bandit_envs.rng import normal_quantile
+from bandit_envs.kernels.rng import normal_quantile
 normal_quantile(0.5), normal_quantile(1)
 print(json.dumps(session.report()))
 """
@@ -91,7 +91,7 @@ def test_a_second_process_compiles_nothing_and_no_kernel_has_two_signatures() ->
     if faults(report):  # the first process on this machine, or since a kernel changed
         report, strange = session()
     assert faults(report) == []
-    assert faults(strange) == ["bandit_envs.rng.normal_quantile"]  # it can fail
+    assert faults(strange) == ["bandit_envs.kernels.rng.normal_quantile"]  # it can fail
     # What is called from Python; parts of it may be compiled for each kind of problem, by arguments that are known.
     assert all(signatures <= 1 for signatures, hits, _ in report.values() if hits)
     with_kernels = {
@@ -101,12 +101,12 @@ def test_a_second_process_compiles_nothing_and_no_kernel_has_two_signatures() ->
     }
     used = {name.rpartition(".")[0] for name, (_, hits, _) in report.items() if hits}
     # The session reached every module that has kernels; those of these two are compiled into the kernels of others.
-    assert used == with_kernels - {"bandit_envs.sampling", "bandit_envs.belief"}
+    assert used == with_kernels - {"bandit_envs.simulation.sampling", "bandit_envs.kernels.belief"}
 
 
 WORD = """
 import numpy as np
-from bandit_envs import Bernoulli, rng, simulator
+from bandit_envs import Bernoulli; from bandit_envs.kernels import rng; from bandit_envs.simulation import simulator
 sim = simulator.Simulator(Bernoulli([0.1, 0.9]), 1, budget=None, max_pulls=None, full=True, pull_cost=0.0)
 sim.begin(np.zeros(1, np.int64), rng.root_key(5)[:, None], np.zeros(1, np.uint64))
 stats = simulator._begin.compiled.stats
@@ -188,7 +188,7 @@ def test_without_any_place_kernels_are_compiled_in_every_process(tmp_path: Path,
 
 SMALL = """
 from typing import NamedTuple
-from bandit_envs import lean
+from bandit_envs.kernels import lean
 from parts import twice
 
 class Pair(NamedTuple):
@@ -212,7 +212,7 @@ def squared(x):
     return x * x
 """
 PARTS = """
-from bandit_envs import part
+from bandit_envs.kernels import part
 
 @part
 def twice(x):

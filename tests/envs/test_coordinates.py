@@ -20,8 +20,8 @@ from agents.catalogue import AGENTS
 from agents.core.coordinates import judge
 from agents.core.index_policy import SCAN
 from bandit_envs import Bernoulli, Gaussian, Instance, Resampled, Task, Uniform
-from bandit_envs.geometry import Polyhedron
-from bandit_envs.polyhedra import cube
+from bandit_envs.instances.polyhedra import cube
+from bandit_envs.kernels.geometry import Polyhedron
 
 FEASIBLE = "bandit_envs/Feasible-v0"
 K, D = 3, 2

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bandit_envs import datasets
-from bandit_envs.datasets import FILES, PublicFile, captions, local_folder, read_captions
+from bandit_envs.instances import datasets
+from bandit_envs.instances.datasets import FILES, PublicFile, captions, local_folder, read_captions
 
 HEADER = "rank,funny,somewhat_funny,unfunny,count,score,caption"
 GOOD = HEADER + '\n1,1,0,1,2,2.0,"Yes, but ""why""\nnow?"\n2,1,1,2,4,1.75,No.\n3,0,0,5,5,1.0,Where?\n'

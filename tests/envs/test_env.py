@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from rollouts import FORMS, IDS, full, mask, rollout, same, some_action
 from scipy import stats
 
-from bandit_envs import Bernoulli, Instance, PureExplorationEnv, Task, Viewer, drawing, rendering
-from bandit_envs.catalogue import ENVIRONMENTS, NAMESPACE
-from bandit_envs.observations import FEATURES
+from bandit_envs import Bernoulli, Instance, PureExplorationEnv, Task
+from bandit_envs.envs import Viewer, drawing, rendering
+from bandit_envs.envs.catalogue import ENVIRONMENTS, NAMESPACE
+from bandit_envs.envs.observations import FEATURES
 
 INFINITE = {  # what Gymnasium's checker says of boxes without finite bounds: true, and wanted
     "A Box observation space minimum value is -infinity. This is probably too low.",

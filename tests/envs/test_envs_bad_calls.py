@@ -26,14 +26,13 @@ from bandit_envs import (
     Tabulated,
     Task,
     Uniform,
-    arms,
     from_table,
-    lookup,
     register_law,
-    rng,
-    tally,
 )
-from bandit_envs.geometry import Polyhedron
+from bandit_envs.envs import tally
+from bandit_envs.instances import arms, lookup
+from bandit_envs.kernels import rng
+from bandit_envs.kernels.geometry import Polyhedron
 
 HUGE, INF, NAN = 10**400, np.inf, np.nan
 WRONG: Any = None  # of a type that no annotation allows

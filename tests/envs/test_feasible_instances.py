@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bandit_envs import Polyhedra, rng
-from bandit_envs.datasets import emotions
-from bandit_envs.geometry import Polyhedron
-from bandit_envs.lookup import find
-from bandit_envs.polyhedra import at_most, cube, ordered, random_polyhedron, simplex
+from bandit_envs import Polyhedra
+from bandit_envs.instances.datasets import emotions
+from bandit_envs.instances.lookup import find
+from bandit_envs.instances.polyhedra import at_most, cube, ordered, random_polyhedron, simplex
+from bandit_envs.kernels import rng
+from bandit_envs.kernels.geometry import Polyhedron
 
 FEASIBLE = "bandit_envs/Feasible-v0"
 
@@ -72,7 +73,7 @@ def write(folder: Path, answers: str = GOOD_ANSWERS, truth: str = GOOD_TRUTH) ->
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of any content are taken."""
-    from bandit_envs import datasets
+    from bandit_envs.instances import datasets
 
     monkeypatch.setattr(datasets, "FILES", {})
 

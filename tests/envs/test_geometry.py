@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bandit_envs import geometry
-from bandit_envs.geometry import BOX, GENERAL, HALF_SPACE, SIMPLEX, UNIT_BOX, Polyhedron
+from bandit_envs.kernels import geometry
+from bandit_envs.kernels.geometry import BOX, GENERAL, HALF_SPACE, SIMPLEX, UNIT_BOX, Polyhedron
 
 Floats = NDArray[np.float64]
 ROOT2 = np.sqrt(2.0)

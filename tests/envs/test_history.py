@@ -14,7 +14,8 @@ from rollouts import full, same, some_action
 
 import agents
 from agents.core.certified import Certified
-from bandit_envs import PureExplorationEnv, tally
+from bandit_envs import PureExplorationEnv
+from bandit_envs.envs import tally
 
 BEST = "bandit_envs/BestArm-v0"
 THREE = {"law": "gaussian", "mean": [0.0, 0.5, 1.0], "sd": 0.5}

@@ -22,8 +22,9 @@ from numba import types
 import agents
 from agents.certified.top_two import thompson
 from agents.top_k.lucb import lucb
-from bandit_envs import Kernel, Playing, Quiet, episode_kernel, jit, kernel, player
-from bandit_envs.stamps import stamp_of
+from bandit_envs.kernels import Kernel, episode_kernel, jit, kernel
+from bandit_envs.kernels.stamps import stamp_of
+from bandit_envs.simulation import Playing, Quiet, player
 
 ROOT = Path(agents.__file__).parents[1]
 
@@ -307,7 +308,7 @@ def test_a_memory_with_other_plans_is_another_memory() -> None:
 
 SOURCE = """
 import numpy as np
-from bandit_envs import jit, part
+from bandit_envs.kernels import jit, part
 CONSTANT, OTHER = 2.0, 3.0
 
 @part
@@ -344,7 +345,7 @@ def test_the_stamp_is_of_all_that_a_function_is_compiled_from(old: str, new: str
 
 
 def test_the_stamp_is_the_same_in_every_process() -> None:
-    code = "from agents.certified.top_two import thompson as top_two; from bandit_envs.stamps import stamp_of; "
+    code = "from agents.certified.top_two import thompson as top_two; from bandit_envs.kernels.stamps import stamp_of; "
     code += "print(stamp_of(top_two.compiled.py_func))"
     command = [sys.executable, "-c", code]
     told = subprocess.run(command, env={"PYTHONHASHSEED": "1"}, capture_output=True, check=True, cwd=ROOT, text=True)

@@ -18,7 +18,9 @@ from agents.core.index_kernels import compiles, rule_of_method
 from agents.evaluation import lockstep as stepping
 from agents.evaluation import plan
 from agents.evaluation import trace as tracing
-from bandit_envs import Feasible, Quiet, TopK, geometry, register_problem
+from bandit_envs import Feasible, TopK, register_problem
+from bandit_envs.kernels import geometry
+from bandit_envs.simulation import Quiet
 
 THRESHOLD, ALL_GOOD, TOP_K, BEST, FEASIBLE = (
     f"bandit_envs/{name}-v0" for name in ("Threshold", "AllGood", "TopK", "BestArm", "Feasible")
@@ -186,7 +188,7 @@ def test_arms_of_several_dimensions(coordinates: int, monkeypatch: pytest.Monkey
         box = {"A": np.eye(coordinates).tolist(), "b": [0.5] * coordinates}
         env = gym.make_vec("bandit_envs/Feasible-v0", 2, instance=law, actions="full", budget=1000, copy=False, **box)
         pulls = [(0, 1, 1), (1, 3, 1), (0, 1, 5), (1, 0, 40), (0, 1, 1), (1, 2, 1)]
-        from bandit_envs.playing import pull
+        from bandit_envs.simulation.playing import pull
 
         envs: Any = env
         states = []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bandit_envs import Registry
-from bandit_envs.registry import imported
+from bandit_envs.instances.registry import imported
 
 GROUP = "bandit_envs.tests"
 

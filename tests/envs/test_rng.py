@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from rollouts import simulator
 from scipy import stats
 
-from bandit_envs import Bernoulli, Gaussian, Uniform, rng
-from bandit_envs.simulator import Simulator
+from bandit_envs import Bernoulli, Gaussian, Uniform
+from bandit_envs.kernels import rng
+from bandit_envs.simulation.simulator import Simulator
 
 LEVEL = 1e-6
 WORD = 0xFFFFFFFF

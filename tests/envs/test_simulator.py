@@ -9,8 +9,9 @@ import pytest
 from refusals import refused
 from rollouts import simulator
 
-from bandit_envs import Arms, Bernoulli, Gaussian, Uniform, rng
-from bandit_envs.simulator import ENDED, LIVE, MOST_TIMES, PULLED, SKIPPED, SPENT, STOPPED
+from bandit_envs import Arms, Bernoulli, Gaussian, Uniform
+from bandit_envs.kernels import rng
+from bandit_envs.simulation.simulator import ENDED, LIVE, MOST_TIMES, PULLED, SKIPPED, SPENT, STOPPED
 
 ROOT = 11
 

@@ -15,7 +15,8 @@ from scipy import stats
 
 import agents
 from agents.cli import main
-from bandit_envs import Bernoulli, Gaussian, Instance, PromptSelection, Resampled, from_table, lookup, measurements
+from bandit_envs import Bernoulli, Gaussian, Instance, PromptSelection, Resampled, from_table, measurements
+from bandit_envs.instances import lookup
 
 BEST, TOP = "bandit_envs/BestArm-v0", "bandit_envs/TopK-v0"
 NAN = float("nan")
@@ -179,7 +180,7 @@ def test_a_table_that_has_changed_is_another_instance(tmp_path: Path, capsys: An
 
 def test_logits_of_accuracies_are_normal() -> None:
     """100 episodes of 50 candidates: Kolmogorov-Smirnov at 1e-6; another spread is noticed."""
-    from bandit_envs.rng import root_key, root_number
+    from bandit_envs.kernels.rng import root_key, root_number
 
     law = PromptSelection(50, 0.3, 0.8)
     key = np.repeat(root_key(root_number(1))[:, None], 100, axis=1)

@@ -31,7 +31,7 @@ from agents.core.trees import (
     settle_best,
     upper,
 )
-from bandit_envs.compiled import jit
+from bandit_envs.kernels.compiled import jit
 
 Floats = NDArray[np.float64]
 

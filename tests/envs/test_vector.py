@@ -21,7 +21,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from rollouts import FORMS, IDS, batch, full, mask, same, some_action
 
 from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv
-from bandit_envs.catalogue import ENVIRONMENTS
+from bandit_envs.envs.catalogue import ENVIRONMENTS
 
 NEXT, SAME, DISABLED = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
 modes = pytest.mark.parametrize("mode", [NEXT, SAME, DISABLED])

@@ -24,9 +24,10 @@ from agents.core.agent import Agent
 from agents.evaluation import plan, progress, statistics
 from agents.evaluation.lockstep import Lockstep
 from agents.evaluation.result import Evaluation
-from bandit_envs import AllGood, Bernoulli, Gaussian, Instance, Threshold, Uniform, jit
-from bandit_envs.catalogue import ENVIRONMENTS
-from bandit_envs.observations import FEATURES
+from bandit_envs import AllGood, Bernoulli, Gaussian, Instance, Threshold, Uniform
+from bandit_envs.envs.catalogue import ENVIRONMENTS
+from bandit_envs.envs.observations import FEATURES
+from bandit_envs.kernels import jit
 from bandit_envs.problems import PROBLEMS
 
 THRESHOLD = "bandit_envs/Threshold-v0"
@@ -643,7 +644,7 @@ def test_it_is_said_once_that_kernels_are_compiled(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Defect: the first use was silent for many seconds. Who asks for no progress is told nothing."""
-    logger = logging.getLogger("bandit_envs.compiled")
+    logger = logging.getLogger("bandit_envs.kernels.compiled")
     for told in (None, False):
         evaluate(Compiling, episodes=2, progress=told)
         assert capsys.readouterr().err == ""

@@ -19,7 +19,9 @@ from agents.core import ALL_PROBLEMS, Agent
 from agents.core.certified import Certified, Featured, certified
 from agents.evaluation import lockstep, plan
 from agents.evaluation.report import summary
-from bandit_envs import PROBLEMS, AllGood, BestArm, Threshold, TopK, jit, nearest_way
+from bandit_envs import PROBLEMS, AllGood, BestArm, Threshold, TopK
+from bandit_envs.kernels import jit
+from bandit_envs.stopping import nearest_way
 
 
 def bernoulli(*means: float) -> dict[str, Any]:

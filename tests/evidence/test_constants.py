@@ -20,8 +20,8 @@ from derivations import (
     swaps,
 )
 
-from bandit_envs import AllGood, BestArm, Feasible, Threshold, TopK, arm_penalty, enough
-from bandit_envs.evidence import common
+from bandit_envs import AllGood, BestArm, Feasible, Threshold, TopK
+from bandit_envs.stopping import arm_penalty, common, enough
 
 DELTA = 0.05
 

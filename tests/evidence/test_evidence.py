@@ -12,9 +12,9 @@ import pytest
 from refusals import refused
 from scipy import optimize, special
 
-from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Task, Threshold, TopK, pair_bounds, pair_value
-from bandit_envs.evidence import common, game
-from bandit_envs.evidence.asking import game_of
+from bandit_envs import AllGood, BestArm, Feasible, SetProblem, Task, Threshold, TopK
+from bandit_envs.stopping import common, game, pair_bounds, pair_value
+from bandit_envs.stopping.asking import game_of
 
 LAWS = ("gaussian", "bernoulli", "student")
 SIGMA = 0.7

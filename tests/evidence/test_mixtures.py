@@ -15,7 +15,7 @@ from derivations import BOTH, LIKELIHOOD, MOST_PULLS, RHOS, SIDED, SOFT, WEIGHTS
 from scipy import integrate, special, stats
 
 from bandit_envs import BestArm, Feasible, Threshold, TopK
-from bandit_envs.evidence import boundaries, swaps, values
+from bandit_envs.stopping import boundaries, swaps, values
 
 PULLS = [1, 17, 120, 121, 1200, 12_001, 120_001, 3 * 10**7]
 SIGMA = 0.7

@@ -12,7 +12,9 @@ from scipy import stats
 
 import agents
 from agents.core import ALL_PROBLEMS
-from bandit_envs import Certifier, SetProblem, carray, own_numbers, pair_alternative, report_pair
+from bandit_envs import SetProblem
+from bandit_envs.kernels import carray
+from bandit_envs.stopping import Certifier, own_numbers, pair_alternative, report_pair
 
 CONTROL, SHARE = 0, 1
 

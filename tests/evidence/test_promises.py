@@ -19,7 +19,7 @@ from agents import promises
 from agents.catalogue import AGENTS
 from agents.evaluation.statistics import verdict
 from bandit_envs import Task
-from bandit_envs.evidence.laws import LAWS as DISTRIBUTIONS
+from bandit_envs.stopping.laws import LAWS as DISTRIBUTIONS
 
 TOP_K, BEST_ARM = "bandit_envs/TopK-v0", "bandit_envs/BestArm-v0"
 CRITERIA = ("aggregate", "each", "exact")

@@ -14,7 +14,7 @@ from scipy.stats import binom
 import agents
 import bandit_envs as be
 from agents.cli import main
-from bandit_envs.evidence.scale import refutation
+from bandit_envs.stopping.scale import refutation
 
 pytest.importorskip("sqlalchemy")
 
@@ -34,7 +34,7 @@ def twin(sigma: float, pulls: Any, variance: Any) -> float:
     return float(np.mean(found))
 
 
-def doubtful(sigma: float, K: int, known: float = math.inf, D: int = 1) -> be.Certifier:
+def doubtful(sigma: float, K: int, known: float = math.inf, D: int = 1) -> be.stopping.Certifier:
     problem = be.Threshold(0.0) if D == 1 else be.Feasible(A=np.eye(D), b=np.zeros(D))
     return problem.certifier(K, D, sigma=sigma).doubting(sigma, known)
 

@@ -22,8 +22,9 @@ from agents.evolved.network import HIDDEN, LAYERS, OWN, SHARED, WEIGHTS
 from agents.evolved.search import MirroredSearch
 from agents.evolved.space import search_space, starting_point
 from agents.models.cards import FOLDER, card_path
-from bandit_envs import PROBLEMS, SetProblem, register_problem, rng
-from bandit_envs.instances import Sampler
+from bandit_envs import PROBLEMS, SetProblem, register_problem
+from bandit_envs.instances.instance import Sampler
+from bandit_envs.kernels import rng
 
 THRESHOLD = "bandit_envs/Threshold-v0"
 GENES = (0.6, 0.5, 0.5, 5.0, 0.3, 0.2, 0.1, 0.5, 0.4, 1.0, -1.0, 0.5, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0)

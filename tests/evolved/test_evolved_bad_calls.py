@@ -11,7 +11,7 @@ from refusals import table
 import agents
 from agents.evolved.agent import Evolved
 from agents.evolved.evolution import evolve
-from bandit_envs.instances import Sampler
+from bandit_envs.instances.instance import Sampler
 
 THRESHOLD = "bandit_envs/Threshold-v0"
 TINY: dict[str, Any] = {"generations": 1, "population": 4, "episodes": 9, "progress": False}

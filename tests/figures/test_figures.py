@@ -30,7 +30,7 @@ from agents.figures import (
 from agents.figures.kalyanakrishnan2010 import peaks, share
 from agents.figures.katz_samuels2018 import pulled
 from agents.figures.mason2020 import ratings
-from bandit_envs import datasets
+from bandit_envs.instances import datasets
 
 ENV = "bandit_envs/Threshold-v0"
 QUIETLY = Conduct(progress=False)

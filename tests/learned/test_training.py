@@ -23,7 +23,7 @@ from agents.learned.clock import Clock
 from agents.learned.comparison import reference_agents
 from agents.learned.vec_env import make_vec_env
 from bandit_envs import FEATURES, PROBLEMS, Problem, SetProblem, register_problem
-from bandit_envs.catalogue import ENVIRONMENTS
+from bandit_envs.envs.catalogue import ENVIRONMENTS
 
 
 @pytest.mark.parametrize("problem", ["Threshold", "BestArm"])

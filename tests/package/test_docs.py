@@ -21,8 +21,8 @@ from pages import write_files
 from agents.catalogue import AGENTS, LEARNED, recipe_of
 from agents.core import ALL_PROBLEMS
 from bandit_envs import PROBLEMS
-from bandit_envs.catalogue import ENVIRONMENTS
-from bandit_envs.lookup import INSTANCES
+from bandit_envs.envs.catalogue import ENVIRONMENTS
+from bandit_envs.instances.lookup import INSTANCES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

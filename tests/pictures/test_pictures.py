@@ -18,8 +18,9 @@ import agents
 from agents.cli import main
 from agents.pictures.film import films, moments
 from agents.pictures.watching import lines, watch
-from bandit_envs import Polyhedron, Task, Threshold, TopK, Viewer, boundary_of, drawing, limits_of, outline
-from bandit_envs.polyhedra import simplex
+from bandit_envs import Polyhedron, Task, Threshold, TopK
+from bandit_envs.envs import Viewer, boundary_of, drawing, limits_of, outline
+from bandit_envs.instances.polyhedra import simplex
 
 TAO: dict[str, Any] = {"instance": "tao2019-1", "budget": 200}
 PLANE: dict[str, Any] = {"budget": 200}  # ten arms of two dimensions
@@ -154,7 +155,7 @@ def test_a_window_is_drawn_by_every_step(monkeypatch: pytest.MonkeyPatch) -> Non
         def close(self) -> None:
             shown.append("closed")
 
-    monkeypatch.setattr("bandit_envs.env.Window", Window)
+    monkeypatch.setattr("bandit_envs.envs.env.Window", Window)
     env = gym.make("bandit_envs/Threshold-v0", budget=3, render_mode="human")
     env.reset(seed=0)
     for arm in range(3):

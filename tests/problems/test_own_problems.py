@@ -24,17 +24,17 @@ from bandit_envs import (
     Bernoulli,
     Gaussian,
     Instance,
-    Measure,
     Problem,
     PureExplorationEnv,
     Sampler,
     SetProblem,
     Task,
     Threshold,
-    carray,
     register_instance,
     register_problem,
 )
+from bandit_envs.kernels import carray
+from bandit_envs.problems import Measure
 
 HERE = __name__  # this module's name, for "module:name"
 

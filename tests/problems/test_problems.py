@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandit_envs import AllGood, BestArm, Feasible, Problem, Threshold, TopK
-from bandit_envs.evidence.boundaries import RHO_AT
-from bandit_envs.lookup import find
+from bandit_envs.instances.lookup import find
 from bandit_envs.problems import PROBLEMS
+from bandit_envs.stopping.boundaries import RHO_AT
 
 NAN = np.nan
 NEGATIVE = [-1, -2, -4, -3]

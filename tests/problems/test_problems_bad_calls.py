@@ -21,11 +21,11 @@ from bandit_envs import (
     Task,
     Threshold,
     TopK,
-    integer,
     register_instance,
     register_problem,
 )
-from bandit_envs.lookup import find
+from bandit_envs.instances.lookup import find
+from bandit_envs.kernels import integer
 from bandit_envs.problems import feasible_measures as fm
 from bandit_envs.problems import threshold_measures as tm
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import Arms, Task, rng
-from bandit_envs.catalogue import ENVIRONMENTS
-from bandit_envs.simulator import Simulator
+from bandit_envs import Arms, Task
+from bandit_envs.envs.catalogue import ENVIRONMENTS
+from bandit_envs.kernels import rng
+from bandit_envs.simulation.simulator import Simulator
 
 IDS = [row.id for row in ENVIRONMENTS.values()]
 FORMS = [(actions, seen) for actions in ("arm", "full") for seen in ("statistics", "features", "history")]

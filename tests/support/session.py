@@ -15,9 +15,9 @@ from numba.core.dispatcher import Dispatcher
 from rollouts import FORMS, batch, some_action
 
 import bandit_envs
-from bandit_envs.catalogue import ENVIRONMENTS
-from bandit_envs.geometry import Polyhedron
-from bandit_envs.rng import agent_uniforms
+from bandit_envs.envs.catalogue import ENVIRONMENTS
+from bandit_envs.kernels.geometry import Polyhedron
+from bandit_envs.kernels.rng import agent_uniforms
 
 LAWS = [
     {"law": "bernoulli", "mean": [0.25, 0.5, 0.75]},

@@ -17,7 +17,7 @@ from scipy import special
 from twins_all_good import follow as follow
 from twins_all_good import play as play
 
-from bandit_envs import rng
+from bandit_envs.kernels import rng
 
 Twin = Generator[int, Any, "set[int]"]
 Margin = Callable[[Any], float]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import integrate, special, stats
 
 from bandit_envs import Task
-from bandit_envs.lookahead import CELLS, COLUMNS, LIMIT, LOCAL, POINTS, REACH, STEPS, TOP_K
+from bandit_envs.problems.lookahead import CELLS, COLUMNS, LIMIT, LOCAL, POINTS, REACH, STEPS, TOP_K
 
 ndtr = special.ndtr
 ROOT_2_PI = np.sqrt(2 * np.pi)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import twins_all_good
 
-from bandit_envs.rng import agent_uniforms
+from bandit_envs.kernels.rng import agent_uniforms
 
 Twin = Generator[int, float, "set[int]"]
 Draw = Callable[[int], float]

@@ -166,7 +166,7 @@ def kernels() -> None:
     from stranger.agents import next_arm
 
     rows("both-sides")
-    stats: Any = bandit_envs.player(next_arm).compiled.stats
+    stats: Any = bandit_envs.simulation.player(next_arm).compiled.stats
     print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), stats.cache_path)
 
 

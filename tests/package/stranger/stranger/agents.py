@@ -2,7 +2,7 @@
 
 from agents import IndexPolicy, PlanPolicy
 from agents.core import Seen, add, clear, following
-from bandit_envs import episode_kernel, number
+from bandit_envs.kernels import episode_kernel, number
 
 
 class NearestFirst(IndexPolicy):

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from bandit_envs import SetProblem, number
+from bandit_envs import SetProblem
+from bandit_envs.kernels import number
 
 
 class FarGood(SetProblem):

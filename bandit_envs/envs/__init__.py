@@ -1,0 +1,18 @@
+"""The environments, single and vector: what they show, record and draw."""
+
+from __future__ import annotations
+
+from .catalogue import ENVIRONMENTS, register_problem
+from .drawing import image, limits_of
+from .env import PureExplorationEnv, fresh_root
+from .episodes import FeatureTable
+from .history import History, entries_of, tally
+from .observations import FEATURES
+from .vector import PureExplorationVectorEnv
+from .views import View, Viewer, arms_that_matter, boundary_of, outline
+
+__all__ = [
+    "ENVIRONMENTS", "FEATURES", "FeatureTable", "History", "PureExplorationEnv", "PureExplorationVectorEnv",
+    "View", "Viewer", "arms_that_matter", "boundary_of", "entries_of", "fresh_root", "image", "limits_of",
+    "outline", "register_problem", "tally",
+]  # fmt: skip

@@ -1,0 +1,103 @@
+"""The environments: a row for each problem, from which registration, documentation and tests derive.
+
+Gymnasium knows the environments of all problems that are registered when `bandit_envs` is imported, those of installed
+packages too; `register_problem` adds one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+
+from ..problems import Problem
+from ..problems.registry import PROBLEMS
+
+__all__ = ["ENVIRONMENTS", "NAMESPACE", "Row", "register_problem"]
+
+NAMESPACE = "bandit_envs"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One registered environment.
+
+    Attributes:
+        problem: name of the problem. version: it is raised whenever a change can alter results.
+        asks: the question, in one line. source: the papers.
+        defaults: keyword arguments that stand in when no instance is given.
+    """
+
+    problem: str
+    version: int
+    asks: str
+    source: str
+    defaults: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        return _id(self.problem, self.version)
+
+
+class _Environments(Mapping[str, Row]):
+    """The rows by the names of their problems; the problem of an installed package is imported when asked for."""
+
+    def __getitem__(self, problem: str) -> Row:
+        kind = PROBLEMS[problem]
+        instance = {} if kind.sampler is None else {"instance": kind.sampler}
+        return Row(problem, kind.version, kind.asks, kind.source, {**kind.defaults, **instance})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PROBLEMS)
+
+    def __len__(self) -> int:
+        return len(PROBLEMS)
+
+
+ENVIRONMENTS = _Environments()
+
+
+def _id(problem: str, version: int) -> str:
+    """The environment's name for Gymnasium."""
+    return f"{NAMESPACE}/{problem}-v{version}"
+
+
+def _register_environment(problem: str, version: int) -> None:
+    """Let Gymnasium make the environments, single and vector, of the problem of this name."""
+    if _id(problem, version) not in gym.registry:
+        gym.register(
+            id=_id(problem, version),
+            entry_point="bandit_envs.envs.env:PureExplorationEnv",
+            vector_entry_point="bandit_envs.envs.vector:PureExplorationVectorEnv",
+            kwargs={"problem": problem},
+        )
+
+
+def register_problem(kind: type[Problem]) -> type[Problem]:
+    """Add a problem of one's own: its environment is `bandit_envs/<name>-v<version>`.
+
+    Registered again, say by a cell of a notebook that runs again, the new class takes the place of the old one; where
+    its version is another one, the environment of the old version is there no longer.
+
+    Args:
+        kind: a subclass of `Problem`; the name is its attribute `name`.
+
+    Returns:
+        The class, so that this may be its decorator.
+
+    Raises:
+        ValueError: for what is no problem, and for a name that belongs to a problem of this package or of an
+            installed one, or is a short form of one of this package's: "top-k", "BESTARM".
+    """
+    PROBLEMS.register(getattr(kind, "name", None), kind)  # type: ignore[arg-type]
+    for spec in list(gym.registry.values()):
+        if (spec.namespace, spec.name) == (NAMESPACE, kind.name) and spec.version != kind.version:
+            del gym.registry[spec.id]
+    _register_environment(kind.name, kind.version)
+    return kind
+
+
+for _name in PROBLEMS:
+    _register_environment(_name, 0 if _name in PROBLEMS.installed else PROBLEMS[_name].version)

@@ -1,0 +1,447 @@
+"""E episodes of one setting: pulls, observations, and the verdict at the end. Both environments are made of these."""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
+
+from ..instances.arms import Bernoulli
+from ..instances.instance import Instance, drawn
+from ..kernels import rng
+from ..kernels.checks import integers
+from ..kernels.compiled import jit
+from ..problems import Problem
+from ..problems.lookahead import Lookahead
+from ..problems.task import Task
+from ..simulation.simulator import ENDED, SPENT, UNCHECKED, Simulator
+from ..stopping import Certifier
+from .history import History
+from .observations import FEATURES, features
+from .setting import Setting, check_id
+
+__all__ = ["Environment", "Episodes", "FeatureTable"]
+
+
+@jit
+def _seen(rows, pulls, mean, out):
+    """Fill `out` with the means of the episodes `rows`, NaN for arms never pulled."""
+    K, D = np.uint64(pulls.shape[1]), np.uint64(mean.shape[1] // pulls.shape[1])
+    for i in range(len(rows)):
+        e = np.uint64(rows[i])
+        if D == 1:
+            for k in range(K):
+                m = mean[e, k]
+                out[np.uint64(i), k] = m if pulls[e, k] != 0 else np.nan
+        else:
+            for k in range(K):
+                for d in range(D):
+                    out[np.uint64(i), k * D + d] = mean[e, k * D + d] if pulls[e, k] != 0 else np.nan
+
+
+class FeatureTable:
+    """The features of E episodes of a task, computed anew for the arms that have changed since they were asked for.
+
+    Args:
+        task: the task. problem: what it asks. count: E.
+    """
+
+    def __init__(self, task: Task, problem: Problem, count: int) -> None:
+        self.task, self.problem = task, problem
+        self._matrix = np.zeros((count, task.stop, len(FEATURES)), np.float32)
+        self._known = np.full((count, task.stop, 3), -1.0)
+        known = problem.boundary if task.law == Bernoulli.law and task.D == 1 else None
+        self._boundary = {"theta": math.nan if known is None else known, "tolerance": problem.tolerance}
+
+    def fill(
+        self, pulls: NDArray[np.int64], seen: NDArray[np.float64], variance: NDArray[Any], remaining: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """The observation (E, stop * F), a live view.
+
+        Args:
+            pulls: (E, stop).
+            seen: (E, K) or (E, K, D), the empirical means, NaN for arms never pulled.
+            variance: (E, K) or (E, K, D). remaining: (E, 1).
+        """
+        task = self.task
+        margin = self.problem.margin(seen)
+        features(
+            pulls,
+            np.repeat(margin, task.stop // task.K, axis=1),  # a row for each coordinate, where they are pulled
+            variance,
+            remaining,
+            sigma=task.sigma,
+            scale=task.scale,
+            out=self._matrix,
+            known=self._known,
+            **self._boundary,
+        )
+        return self._matrix.reshape(len(pulls), -1)
+
+
+def _shown(action: Any) -> str:
+    """An action that is none, for messages: of a dict its keys, as its arrays may be long."""
+    if not isinstance(action, Mapping):
+        return f"{action!r:.200}"
+    keys = ", ".join(map(str, action))
+    return f"a dict with the keys {keys:.200}" if keys else "an empty dict"
+
+
+class Episodes:
+    """Slots 0 .. E - 1, each of which runs one episode at a time.
+
+    Args:
+        setting: the problem, the arms and the rules of an episode.
+        count: E.
+    """
+
+    def __init__(self, setting: Setting, count: int) -> None:
+        task = setting.task
+        self.setting, self.problem, self.E, self.K = setting, setting.problem, count, task.K
+        self.full, self.stop = task.actions == "full", task.stop
+        arms, fixed = setting.source.arms, setting.fixed
+        self._split = arms.split if task.pull == "coordinate" else None
+        pulled = arms if self._split is None else arms.coordinates()  # for the simulator each coordinate is an arm
+        self.once, self.slots = np.ones(count, np.int64), np.arange(count)
+        self._answers_shape = (count, task.K)
+        # One row of truth, means and parameters for all episodes, or a row for each.
+        self.shared = fixed is not None and not setting.shuffle_arms
+        if self.shared:
+            self.means, self.truth = arms.means[None], self.problem.truth(arms.means)[None]
+            self._rows = None
+        else:
+            self.means, self.truth = np.zeros((count, *arms.means.shape)), np.zeros((count, task.K))
+            self._rows = np.zeros((count, *pulled.parameters.shape))
+        self.simulator = sim = Simulator(
+            pulled,
+            count,
+            self._rows,
+            budget=task.budget,
+            max_pulls=task.max_pulls,
+            full=self.full,
+            pull_cost=task.pull_cost,
+            can_stop=task.can_stop,
+        )
+        sim.pulled = "an arm" if self._split is None else "arm * D + coordinate"
+        self.pulls = sim.pulls.reshape(count, *task.shape)
+        total, mean, variance = (x.reshape(count, *arms.means.shape) for x in (sim.total, sim.mean, sim.variance))
+        self.mean, self.variance = mean, variance
+        self._history = History(task, count) if task.observation == "history" else None
+        believes = setting.reward == "gain" or setting.ranked or task.observation == "belief"
+        self._lookahead = task.lookahead() if believes else None
+        # The arms in the order in which they were shown last, (E, K).
+        self.order = np.tile(np.arange(task.K), (count, 1))
+        self._gain = np.zeros(count) if setting.reward == "gain" else None
+        self._advance = sim.advance if self._history is None and self._gain is None else self._advance_and_more
+        statistics = {"pulls": self.pulls, "total": total, "mean": mean, "variance": variance}
+        shown = statistics if self._history is None else self._history.shown()
+        self._live = {**shown, "remaining": sim.remaining, "public_seed": sim.public_seed}
+        self._features = FeatureTable(task, self.problem, count) if task.observation == "features" else None
+
+    integers = staticmethod(integers)
+
+    def plain_arms(self, action: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """The arms of an action of the arm form, of the given shape.
+
+        Raises:
+            ValueError: for anything else; of a full action, telling that this form takes none.
+        """
+        try:
+            return self.integers("an action", action, shape)
+        except ValueError:
+            if not isinstance(action, Mapping):
+                raise
+            one = "an arm, an integer" if shape == () else f"an array of arms of shape {shape}"
+            raise ValueError(
+                f"with actions='arm' an action is {one}, got {_shown(action)}; full actions need actions='full'"
+            ) from None
+
+    def begin(self, rows: NDArray[np.int64], key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> None:
+        """Start episodes in the slots `rows` (n,): number episode[e] of the root whose key is key[:, e] in slot e.
+
+        Args:
+            rows: (n,).
+            key: (2, E).
+            episode: (E,).
+        """
+        self.simulator.begin(rows, key, episode)
+        if self._history is not None:
+            self._history.clear(rows)
+        if self._rows is None:
+            return
+        if len(rows) < self.E:
+            key, episode = key[:, rows], episode[rows]
+        fixed = self.setting.fixed
+        if fixed is None:
+            means, table = drawn(self.setting.source, key, episode)  # type: ignore[arg-type]
+        else:
+            means = np.broadcast_to(fixed.arms.means, (len(rows), *fixed.arms.means.shape))
+            table = np.broadcast_to(fixed.arms.parameters, (len(rows), *fixed.arms.parameters.shape))
+        if self.setting.shuffle_arms:
+            order = np.argsort(rng.uniforms(key, episode, self.K, stream=rng.SHUFFLE)[..., 0], axis=1)
+            table = np.take_along_axis(table, order[:, :, None], axis=1)
+            means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
+        self._rows[rows], self.means[rows] = table if self._split is None else self._split(table), means
+        self.truth[rows] = self.problem.truth(means)
+
+    def state(self) -> list[NDArray[Any]]:
+        """The arrays that change from step to step, for `restore` on other slots of the same setting."""
+        moving = [self.means, self.truth] if self._rows is None else [self.means, self.truth, self._rows]
+        moving += [self.order] if self.setting.ranked else []
+        return moving + self.simulator.state() + ([] if self._history is None else self._history.state())
+
+    def restore(self, state: list[NDArray[Any]]) -> None:
+        """Continue from a `state`."""
+        for mine, theirs in zip(self.state(), state, strict=True):
+            mine[...] = theirs
+
+    def observe(self, copy: bool) -> Any:
+        """The observations of all slots: a dict of arrays, features (E, K F) or beliefs; live views unless `copy`.
+
+        Where arms are ranked, in an order that holds until the next call.
+        """
+        if self._lookahead is not None and (self.setting.ranked or self.setting.task.observation == "belief"):
+            return self._observe_beliefs(self._lookahead)
+        return self._observe_plainly(copy)
+
+    def _observe_beliefs(self, look: Lookahead) -> Any:
+        """`observe` for beliefs, or in an order that follows from them."""
+        sim, task = self.simulator, self.setting.task
+        plain = None if task.observation == "belief" else self._observe_plainly(copy=False)
+        seen, self.order[...] = look.view(sim.pulls, sim.total, sim.spent / task.scale, plain, self.setting.ranked)
+        return seen
+
+    def _observe_plainly(self, copy: bool) -> Any:
+        if self._features is not None:
+            sim = self.simulator
+            flat = self._features.fill(sim.pulls, self.seen(), sim.variance, sim.remaining)
+            return flat.copy() if copy else flat
+        if copy:
+            return {name: array.copy() for name, array in self._live.items()}
+        return self._live.copy()
+
+    def seen(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Empirical means of the given slots (None: all), NaN for arms never pulled."""
+        sim = self.simulator
+        rows = self.slots if rows is None else rows
+        out = np.empty((len(rows), *self.mean.shape[1:]))
+        _seen(rows, sim.pulls, sim.mean.reshape(self.E, -1), out.reshape(len(rows), -1))
+        return out
+
+    def check_answers(self, arms: NDArray[np.int64], answers: NDArray[Any]) -> None:
+        """Check the answers of the slots that stop with this action: masks, of a size that the problem allows.
+
+        Raises:
+            ValueError: naming the value; no episode has then been touched.
+        """
+        status = self.simulator.status
+        given = answers[(status == SPENT) | ((arms == self.stop) & (status != ENDED))]
+        if not 0 <= given.min() <= given.max() <= 1:
+            raise ValueError(f"an answer is a mask of 0 and 1, got values {given.min()} .. {given.max()}")
+        size, sizes = self.problem.answer_size, given.sum(axis=1)
+        if size is not None and (sizes != size).any():
+            raise ValueError(f"an answer of {self.problem.name} holds {size} arms, got {sizes[sizes != size][0]}")
+
+    def assess(
+        self, rows: NDArray[np.int64], answers: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
+        """Answers and their verdicts.
+
+        Args:
+            rows: (n,), the slots.
+            answers: (n, K); None: the plug-in answers.
+
+        Returns:
+            The answers (n, K), and what the problem's `verdict` tells of them.
+        """
+        answer = self._plug_in(rows) if answers is None else answers
+        return answer, self.problem.verdict(answer, self.truth if self.shared else self.truth[rows])
+
+    def _plug_in(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """The plug-in answers of the given slots."""
+        return self.problem.plug_in(self.seen(rows))
+
+    def finish(self, rows: NDArray[np.int64], answers: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
+        """Score the slots `rows` (n,) that have just ended, and add the scores to the simulator's rewards.
+
+        Args:
+            rows: the slots.
+            answers: (E, K), read for slots that answered by themselves; None: plug-in answers.
+
+        Returns:
+            The info of the end: `answer` (n, K), and (n,) each: correct, is_success, score, total_pulls, metrics; where
+            the task names a delta, `level`.
+        """
+        sim = self.simulator
+        if answers is None:
+            given = None
+        else:
+            given = answers[rows] != 0
+            cut = sim.truncated[rows]
+            if cut.any():
+                given[cut] = self._plug_in(rows[cut])
+        answer, verdict = self.assess(rows, given)
+        if self._gain is None:
+            prize = verdict["score"] if self.setting.reward == "score" else verdict["correct"]
+            sim.reward[rows] += np.where(sim.truncated[rows], 0.0, prize)
+        end = {
+            "answer": answer,
+            "correct": verdict["correct"],
+            "is_success": verdict["correct"],
+            "score": verdict["score"],
+            "total_pulls": sim.spent[rows],
+        }
+        if self.certifier is not None:
+            end["level"] = self.level(rows)
+        return end | {name: verdict[name] for name in self.problem.metric_names}
+
+    @functools.cached_property
+    def certifier(self) -> Certifier | None:
+        """What tells the level of a certificate at the end of episodes: where the task names a delta, the default one.
+
+        Who runs an agent with a certificate of its own sets another one here.
+        """
+        task = self.setting.task
+        return task.level_certifier() if task.delta is not None else None
+
+    def level(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The smallest delta at which the plug-in answers of slots (n,) are certified; 1 where no `certifier` is."""
+        if self.certifier is None:
+            return np.ones(len(rows))
+        sim, inside = self.simulator, np.full((len(rows), self.K), -1, np.int8)
+        return self.certifier.levels(sim.pulls[rows], self.mean[rows], self.variance[rows], inside)
+
+    def masks(self) -> NDArray[np.bool_]:
+        """Allowed actions, (E, stop + 1): pulls always, stop only where `delta` or `pull_cost` is set.
+
+        Where no action stops, they are (E, stop).
+        """
+        task = self.setting.task
+        mask = np.ones((self.E, task.last + 1), np.bool_)
+        mask[:, self.stop :] = task.delta is not None or task.pull_cost > 0
+        return mask
+
+    def advance(self, action: Any) -> tuple[int, Any]:
+        """One step of all slots by an action, or a batch of them: how many ended, and the answers (E, K) or None.
+
+        Raises:
+            ValueError: for an action of wrong type, shape or range; no episode has then been touched.
+        """
+        if not self.full:
+            arms = self.plain_arms(action, self.once.shape)
+            if self.setting.ranked and self._lookahead is not None:
+                arms = self._lookahead.arms(self.order, arms)
+            return self._advance(arms, self.once), None
+        try:
+            arms, times, answers = action["arm"], action["times"], action["answer"]
+        except (TypeError, KeyError, IndexError):
+            raise ValueError(f"a full action is a dict of arm, times and answer, got {_shown(action)}") from None
+        shape = self.once.shape
+        arms, times = self.integers("arm", arms, shape), self.integers("times", times, shape)
+        if type(answers) is not np.ndarray or answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
+            answers = self._read_answers(answers)
+        count = self._advance(arms, times, answers_checked=False)
+        if count != UNCHECKED:
+            return count, None
+        self.check_answers(arms, answers)
+        return self._advance(arms, times), answers
+
+    def _advance_and_more(self, arms: NDArray[np.int64], times: NDArray[np.int64], answers_checked: bool = True) -> int:
+        """`Simulator.advance`, whose pulls go into the histories, and whose gains are paid."""
+        return self._more(arms, functools.partial(self.simulator.advance, arms, times, answers_checked))
+
+    def _more(self, arms: NDArray[np.int64], pull: Callable[[], int]) -> int:
+        """A step of arms (E,) that `pull` makes, and what goes with it."""
+        sim = self.simulator
+        if self._lookahead is not None and self._gain is not None:  # of the state before the step
+            self._lookahead.gain(sim.pulls, sim.total, arms, sim.status, self._gain)
+        count = pull()
+        if count == UNCHECKED:
+            return count
+        if self._history is not None:
+            self._history.record(sim, arms)
+        if self._gain is not None:
+            sim.reward += self._gain
+        return count
+
+    def bind(self, arms: NDArray[np.int64]) -> Callable[[], int]:
+        """A step of single pulls of the arms that this array (E,) holds when it is called; they are not checked."""
+        pull = self.simulator.bind(arms, self.once)
+        return pull if self._advance == self.simulator.advance else functools.partial(self._more, arms, pull)
+
+    def _read_answers(self, value: Any) -> NDArray[Any]:
+        """Answers as an array (E, K), from any other form in which an action may hold them."""
+        try:
+            answers = np.asarray(value)
+        except (TypeError, ValueError):  # ragged
+            answers = np.empty(0)
+        if answers.shape != self._answers_shape or answers.dtype.kind not in "biu":
+            raise ValueError(f"an answer is a mask of 0 and 1 of shape {self._answers_shape}, got {value!r:.200}")
+        return answers
+
+    @staticmethod
+    def need_reset() -> ResetNeeded:
+        """The error for a step of an episode that has ended or not begun."""
+        return ResetNeeded("the episode has ended (or not begun): call reset() before step()")
+
+
+class Environment(ABC):
+    """What the single and the vector environment have in common: a setting, episodes, and how they are copied.
+
+    Some attributes are views of one another's memory. Copied or pickled one by one, they would no longer be; a copy
+    therefore makes these attributes anew and takes over the state of the episodes.
+
+    Attributes:
+        setting: the problem, the arms and the rules of an episode.
+        bound: names of the attributes that share memory, which `_bind` makes.
+    """
+
+    setting: Setting
+    bound: ClassVar[tuple[str, ...]]
+    _core: Episodes
+    _spec: Any = None
+
+    @property
+    def spec(self) -> Any:
+        """What Gymnasium says of the environment that it has made by its id; None where it was made otherwise."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: Any) -> None:
+        check_id(spec)
+        self._spec = spec
+
+    @abstractmethod
+    def _bind(self) -> None:
+        """Make the attributes named in `bound`."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in vars(self).items() if name not in self.bound}
+        return kept | {"_state": self._core.state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        episodes = state.pop("_state")
+        vars(self).update(state)
+        self._bind()
+        self._core.restore(episodes)
+
+    @property
+    def task(self) -> Task:
+        """What an agent may know."""
+        return self.setting.task
+
+    @property
+    def problem(self) -> Problem:
+        """What is asked: scores, margins, hardness."""
+        return self.setting.problem
+
+    @property
+    def instance(self) -> Instance | None:
+        """The true instance where it is the same in every episode (for oracles and reports), else None."""
+        return self.setting.fixed

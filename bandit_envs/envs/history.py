@@ -1,0 +1,218 @@
+"""The histories of episodes: which arm each pull was of and what it yielded, in order, for agents that read samples.
+
+A history has room for H entries, H the most pulls that an episode can have. An entry is a pull, or a bulk pull, which
+tells the mean of its samples and how many they are. Behind the last entry there is nothing: the arm -1, zeros else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.compiled import jit
+from ..kernels.structs import kernel
+from ..problems.task import Task
+from ..simulation.simulator import PULLED, Simulation, Simulator
+
+__all__ = ["History", "check_room", "entries_of", "tally"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_NUMBERS = 2**27  # in the histories of all episodes side by side, which then take 1 GiB
+NOTHING = -1  # in place of an arm
+
+
+class Log(NamedTuple):
+    """The arrays of a `History`."""
+
+    arms: Ints
+    times: Ints
+    samples: Floats  # (E, H, D)
+    made: Ints  # (2, E), entries, and pulls in them
+    length: Ints  # (E, 1), what is shown of it, which others may write to
+
+
+@kernel
+def _record(sim: Simulation, chosen, log: Log):
+    """Write down the pulls of a step, of the arms `chosen` (E,)."""
+    D = log.samples.shape[2]
+    for e in range(len(sim.did)):
+        if sim.did[e] == PULLED:
+            i = log.made[0, e]
+            log.arms[e, i], log.times[e, i] = chosen[e], sim.spent[e] - log.made[1, e]
+            for d in range(D):
+                log.samples[e, i, d] = sim.sample[e * D + d]
+            log.made[0, e], log.made[1, e], log.length[e, 0] = i + 1, sim.spent[e], i + 1
+
+
+@kernel
+def _clear(rows, log: Log):
+    """Take out all entries of the episodes `rows`."""
+    for row in range(len(rows)):
+        e = rows[row]
+        for i in range(log.made[0, e]):
+            log.arms[e, i], log.times[e, i] = NOTHING, 0
+            for d in range(log.samples.shape[2]):
+                log.samples[e, i, d] = 0.0
+        log.made[0, e], log.made[1, e], log.length[e, 0] = 0, 0, 0
+
+
+@jit
+def _tally(arms, samples, times, length, pulls, means):
+    """Fill pulls (E, A) and means (E, A, D), NaN for arms never pulled, from histories whose samples are (E, H, D)."""
+    for e in range(len(arms)):
+        for i in range(length[e, 0]):
+            a = arms[e, i]
+            pulls[e, a] += times[e, i]
+            for d in range(samples.shape[2]):
+                means[e, a, d] += samples[e, i, d] * times[e, i]
+        for a in range(pulls.shape[1]):
+            for d in range(samples.shape[2]):
+                means[e, a, d] = means[e, a, d] / pulls[e, a] if pulls[e, a] else np.nan
+
+
+def check_room(task: Task, count: int) -> None:
+    """Refuse histories for which there is no room.
+
+    Args:
+        task: with observation="history". count: episodes side by side.
+
+    Raises:
+        ValueError: naming their size, and the largest one.
+    """
+    numbers = count * task.entries * (2 + (task.D if task.pull == "arm" else 1))
+    if numbers > MOST_NUMBERS:
+        raise ValueError(
+            f"the histories of {count:,} episodes side by side, of up to {task.entries:,} pulls each, have {numbers:,} "
+            f"numbers, and at most {MOST_NUMBERS:,} are allowed: give a smaller budget, max_pulls or num_envs"
+        )
+
+
+class History:
+    """The histories of E episodes of a task.
+
+    Args:
+        task: with observation="history". count: E.
+
+    Attributes:
+        arms: (E, H), -1 behind the last entry. samples: (E, H), or (E, H, D) where a pull samples D numbers.
+        times: (E, H), pulls that an entry stands for. length: (E, 1), entries so far.
+
+    Raises:
+        ValueError: where they are too long, see `check_room`.
+    """
+
+    def __init__(self, task: Task, count: int) -> None:
+        check_room(task, count)
+        D = task.D if task.pull == "arm" else 1
+        self.arms, self.times = np.full((count, task.entries), NOTHING), np.zeros((count, task.entries), np.int64)
+        self._samples, self._made = np.zeros((count, task.entries, D)), np.zeros((2, count), np.int64)
+        self.samples: Floats = self._samples if D > 1 else self._samples[:, :, 0]
+        self.length = np.zeros((count, 1), np.int64)
+        self._log = Log(self.arms, self.times, self._samples, self._made, self.length)
+
+    def clear(self, rows: Ints) -> None:
+        """Begin the histories of the episodes `rows` (n,) anew."""
+        _clear(rows, self._log)
+
+    def record(self, simulator: Simulator, chosen: Ints) -> None:
+        """Write down the last step of a simulator, in which the episodes that pulled have pulled the arms `chosen`."""
+        _record(simulator.arrays, chosen, self._log)
+
+    def append(self, arm: int, sample: Floats) -> None:
+        """Write down a single pull of a history that stands alone, E = 1; beyond its end, nothing is written.
+
+        Args:
+            arm: the arm. sample: (D,).
+        """
+        i = self._made[0, 0]
+        if i < self.arms.shape[1]:
+            self.arms[0, i], self.times[0, i], self._samples[0, i] = arm, 1, sample
+            self._made += 1
+            self.length[0, 0] = i + 1
+
+    def shown(self) -> dict[str, NDArray[Any]]:
+        """The parts of the observation that are the history's, live views."""
+        return {"arms": self.arms, "samples": self.samples, "times": self.times, "length": self.length}
+
+    def state(self) -> list[NDArray[Any]]:
+        """The arrays that hold all attributes; no copies."""
+        return [self.arms, self._samples, self.times, self._made, self.length]
+
+
+def entries_of(task: Task, arms: Ints, times: Ints, length: Ints) -> NDArray[np.bool_]:
+    """Which places of histories hold entries, (E, H).
+
+    Args:
+        task: of the episodes. arms, times: (E, H). length: (E, 1).
+
+    Raises:
+        ValueError: for a length beyond H, and for arms and times of entries that no episode can have.
+    """
+    H = arms.shape[1]
+    inside = np.arange(H) < length
+    for name, array, low, high, allowed in (
+        ("length", length, 0, H, np.True_),
+        ("arms", arms, 0, task.stop - 1, inside),
+        ("times", times, 1, task.entries, inside),
+    ):
+        if (wrong := allowed & ((array < low) | (array > high))).any():
+            place = "" if name == "length" else " in the entries of a history"
+            raise ValueError(f"{name} must be in {low} .. {high}{place}, got {array[wrong][0]}")
+    return inside
+
+
+def _part(name: str, history: Mapping[str, NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    """A part of histories, of integers or of floats.
+
+    Raises:
+        ValueError: where there is none.
+    """
+    kinds, what = ("iu", "an integer array") if dtype is np.int64 else ("iuf", "an array of numbers")
+    try:
+        array = np.asarray(history.get(name))
+    except ValueError:  # ragged
+        array = np.asarray(None)
+    if array.dtype.kind not in kinds:
+        raise ValueError(f"histories have {name}, {what}, got {history.get(name)!r:.200}")
+    return np.ascontiguousarray(array, dtype)
+
+
+def tally(task: Task, history: Mapping[str, NDArray[Any]]) -> tuple[Ints, Floats]:
+    """What histories say of each arm: how often it was pulled, and the mean of its samples.
+
+    The means are those of the statistics, bit for bit where no pull is a bulk pull, else up to rounding.
+
+    Args:
+        task: of the episodes.
+        history: an observation in the form "history" with a leading episode axis, (E, H) ...; only `arms`, `samples`,
+            `times` and `length` are read.
+
+    Returns:
+        Pulls (E, K) and means (E, K) or (E, K, D), NaN for arms never pulled; where coordinates are pulled, pulls too
+        are (E, K, D).
+
+    Raises:
+        ValueError: for what are no such histories of the task, naming the part.
+    """
+    if not isinstance(history, Mapping):
+        raise ValueError(f"histories are a dict of arms, samples, times and length, got {type(history).__name__}")
+    arms, times, length = (_part(name, history, np.int64) for name in ("arms", "times", "length"))
+    if arms.ndim != 2 or not arms.size:
+        raise ValueError(f"arms of histories must be of shape (E, H), got {arms.shape}")
+    E, H = arms.shape
+    D = task.D if task.pull == "arm" else 1
+    samples = _part("samples", history, np.float64)
+    wanted = {"times": (times, (E, H)), "length": (length, (E, 1)), "samples": (samples, (E, H, D)[: 2 + (D > 1)])}
+    for name, (array, shape) in wanted.items():
+        if array.shape != shape:
+            raise ValueError(f"{name} of histories whose arms are {arms.shape} must be {shape}, got {array.shape}")
+    entries_of(task, arms, times, length)
+    samples = samples.reshape(E, H, D)
+    pulls, means = np.zeros((E, task.stop), np.int64), np.zeros((E, task.stop, samples.shape[2]))
+    _tally(arms, samples, times, length, pulls, means)
+    return pulls.reshape(E, *task.shape), means.reshape((E, task.K) if task.D == 1 else (E, task.K, task.D))

@@ -1,0 +1,129 @@
+"""The features that an agent may see in place of the statistics: functions of them, normalised for learning."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.belief import EXACT, beta_below
+from ..kernels.compiled import inlined
+from ..kernels.structs import fleeting, kernel
+
+__all__ = ["FEATURES", "features"]
+
+TINY, HUGE = 1e-300, 1e300  # so that no feature is 0/0 or inf/inf
+
+FEATURES = (
+    "pulls",  # ln(1 + pulls) / ln(1 + scale), at most 1; scale: budget, else max_pulls, else 10^6
+    "share",  # pulls of the arm / pulls of all arms
+    "width",  # 1 / sqrt(1 + pulls)
+    "margin",  # m / (|m| + sigma), m the margin of the empirical mean
+    "score",  # z / (1 + |z|), z the margin in standard errors (the prior worth one sample of variance sigma^2)
+    "error",  # the posterior probability that the plug-in answer is wrong about the arm, see below
+    "doubt",  # 4 / (4 - ln(2 error)), at most 1: the error on a logarithmic scale
+    "left",  # share of the budget left, 0 without a budget
+    "horizon",  # ln(1 + pulls left per arm) / ln(1 + scale), at most 1; 0 without a budget
+)
+
+
+@inlined
+def _by_pulls(n, v, unit, sigma):
+    """The features that only a pull of an arm changes, pulls and width, and 1 / standard error.
+
+    Args:
+        n, v: its pulls, a float; its variance. unit: 1 / ln(1 + scale). sigma: as for `features`.
+    """
+    precision = math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY))
+    return min(math.log1p(n) * unit, 1.0), 1.0 / math.sqrt(1.0 + n), precision
+
+
+@inlined
+def _by_margin(n, m, precision, sigma, theta, tolerance):
+    """The features that a new margin m of the empirical mean changes: margin, score, error and doubt."""
+    m = max(min(m, HUGE), -HUGE)
+    z = max(min(m * precision, HUGE), -HUGE)
+    if math.isnan(theta) or n > EXACT:
+        error = 0.5 * math.erfc((abs(z) + tolerance * precision) * 0.7071067811865476)
+    else:
+        ones = math.floor((m + theta) * n + 0.5)
+        if n > 0.0 and m >= 0.0:
+            error = beta_below(theta - tolerance, ones + 1.0, n - ones + 1.0)
+        else:
+            error = beta_below(1.0 - theta - tolerance, n - ones + 1.0, ones + 1.0)
+    doubt = min(4.0 / (4.0 - math.log(max(2.0 * error, TINY))), 1.0)
+    return m / (abs(m) + sigma), z / (1.0 + abs(z)), min(error, 1.0), doubt
+
+
+@fleeting
+class Scales(NamedTuple):
+    """Numbers of `features`."""
+
+    sigma: float
+    scale: float
+    theta: float
+    tolerance: float
+
+
+@kernel
+def _features(pulls, margin, variance, remaining, scales: Scales, known, out):
+    """Fill out (E, K, F), see `features`. An arm's own features are computed only where it differs from `known`."""
+    E, K = pulls.shape
+    (sigma, scale, theta, tolerance), D = scales, variance.shape[1] // K
+    unit = 1.0 / math.log1p(scale)
+    for e in range(E):
+        spent = 0
+        for k in range(K):
+            spent += pulls[e, k]
+        left = max(float(remaining[e, 0]), 0.0)
+        share_left = left / max(left + spent, 1.0)
+        horizon = min(math.log1p(left / K) * unit, 1.0)
+        for k in range(K):
+            n, m, f = float(pulls[e, k]), margin[e, k], out[e, k]
+            f[1], f[7], f[8] = n / max(spent, 1), share_left, horizon
+            m = 0.0 if n == 0.0 or math.isnan(m) else max(min(m, HUGE), -HUGE)
+            if known[e, k, 0] != n:
+                known[e, k, 0], known[e, k, 1], v = n, math.nan, 0.0
+                for d in range(D):
+                    v += variance[e, k * D + d] / D
+                f[0], f[2], known[e, k, 2] = _by_pulls(n, v, unit, sigma)
+            if known[e, k, 1] != m:
+                known[e, k, 1] = m
+                f[3], f[4], f[5], f[6] = _by_margin(n, m, known[e, k, 2], sigma, theta, tolerance)
+
+
+def features(
+    pulls: NDArray[np.int64],
+    margin: NDArray[np.float64],
+    variance: NDArray[np.float64],
+    remaining: NDArray[np.int64],
+    *,
+    sigma: float,
+    scale: float,
+    out: NDArray[np.float32],
+    theta: float = math.nan,
+    tolerance: float = 0.0,
+    known: NDArray[np.float64],
+) -> None:
+    """Fill `out` (E, K, F) float32 with the features of `FEATURES`, all in [-1, 1].
+
+    Args:
+        pulls: (E, K).
+        margin: (E, K), of the empirical means.
+        variance: (E, K) or (E, K, D).
+        remaining: (E, 1).
+        sigma: sub-Gaussian scale of a sample.
+        scale: pulls at which the feature `pulls` reaches 1.
+        known: (E, K, 3), -1 at first, which the caller keeps with `out`: the pulls and margins at which the features in
+            `out` were computed, and what follows from the pulls. Most arms have not changed since the last step.
+        theta: the boundary of scalar Bernoulli arms, where it is a mean known beforehand, so that errors are exact; NaN
+            for all other arms.
+        tolerance: an arm nearer to the boundary may be classified either way; 0 where a problem has none.
+    """
+    E = len(pulls)
+    spread = np.ascontiguousarray(variance).reshape(E, -1)
+    _features(
+        pulls, np.ascontiguousarray(margin), spread, remaining, Scales(sigma, scale, theta, tolerance), known, out
+    )

@@ -1,0 +1,279 @@
+"""From the keyword arguments of an environment to its problem, arms and rules, all of them checked."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import logger, spaces
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from ..instances.arms import RESAMPLED
+from ..instances.instance import Instance, Sampler, drawn
+from ..instances.lookup import find
+from ..kernels import rng
+from ..kernels.checks import choice, flag, ours
+from ..problems import Problem, own
+from ..problems.registry import PROBLEMS
+from ..problems.task import Task
+from ..simulation.simulator import MOST_TIMES
+from .history import check_room
+from .observations import FEATURES
+
+__all__ = ["Setting", "check_id", "resolve"]
+
+REWARDS = ("score", "correct", "gain")
+_INT_MAX = np.iinfo(np.int64).max
+ROUNDING = 1e-6  # more than the relative rounding error of a sum of 10^9 samples
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What an environment is made of.
+
+    Attributes:
+        problem: what is asked. source: where the arms come from. task: what agents may know.
+        reward: "score", "correct" or "gain". shuffle_arms: whether the arms come in a random order in every episode.
+        ranked: whether arms are shown, and named by actions, in the order of certainty.
+    """
+
+    problem: Problem
+    source: Instance | Sampler
+    task: Task
+    reward: str
+    shuffle_arms: bool
+    ranked: bool = False
+
+    @property
+    def fixed(self) -> Instance | None:
+        """The instance, where it is the same in every episode; else None."""
+        return self.source if isinstance(self.source, Instance) else None
+
+    def observation_space(self, count: int = 1) -> spaces.Space[Any]:
+        """The space of the observations of one episode.
+
+        Args:
+            count: how many episodes there will be side by side.
+
+        Raises:
+            ValueError: where there is no room for the histories of so many.
+        """
+        task = self.task
+        if task.observation == "features":
+            return spaces.Box(-1.0, 1.0, (task.stop * len(FEATURES),), np.float32)
+        if task.observation == "belief":
+            return spaces.Box(-8.0, 8.0, (4 * task.K + 1,), np.float32)
+        shape = (task.K,) if task.D == 1 else (task.K, task.D)
+        low, high = (-np.inf, np.inf) if task.support is None else task.support
+        data = self.source.arms.data
+        if (data != np.rint(data)).any():  # then a mean of equal samples may be off by its rounding
+            reach = ROUNDING * max(abs(low), abs(high))
+            low, high = low - reach, high + reach
+        low, high = min(low, 0.0), max(high, 0.0)
+        most = _INT_MAX if task.budget is None else task.budget
+        rest: dict[str, Any] = {
+            "remaining": spaces.Box(-1, most, (1,), np.int64),
+            "public_seed": spaces.Box(0, _INT_MAX, (1,), np.int64),
+        }
+        if task.observation == "history":
+            check_room(task, count)
+            H, each = task.entries, shape[1:] if task.pull == "arm" else ()
+            return spaces.Dict(
+                arms=spaces.Box(-1, task.stop - 1, (H,), np.int64),
+                samples=spaces.Box(low, high, (H, *each), np.float64),
+                times=spaces.Box(0, H, (H,), np.int64),
+                length=spaces.Box(0, H, (1,), np.int64),
+                **rest,
+            )
+        return spaces.Dict(
+            pulls=spaces.Box(0, most, task.shape, np.int64),
+            total=spaces.Box(-np.inf, np.inf, shape, np.float64),
+            mean=spaces.Box(low, high, shape, np.float64),
+            variance=spaces.Box(0.0, np.inf, shape, np.float64),
+            **rest,
+        )
+
+    def action_space(self) -> spaces.Space[Any]:
+        """The space of the actions of one episode."""
+        which = spaces.Discrete(self.task.last + 1)
+        if self.task.actions == "arm":
+            return which
+        K, size = self.task.K, self.problem.answer_size
+        answer = spaces.MultiBinary(K) if size is None else Answers(K, size)
+        return spaces.Dict(arm=which, times=spaces.Box(1, MOST_TIMES, (), np.int64), answer=answer)
+
+
+class Answers(spaces.MultiBinary):
+    """Answers of problems that want so many arms: a sample holds `size` ones in each row.
+
+    An action that ends nothing may hold any mask, and so `contains` is that of MultiBinary.
+
+    Args:
+        n: the length of a mask, or the shape of a batch of masks.
+        size: how many ones a sample has.
+        seed: of the samples.
+    """
+
+    def __init__(self, n: int | Sequence[int], size: int, seed: int | np.random.Generator | None = None) -> None:
+        super().__init__(n, seed)
+        self.size = size
+
+    def sample(self, mask: NDArray[Any] | None = None, probability: NDArray[Any] | None = None) -> NDArray[np.int8]:
+        """A mask of `size` ones, each as likely; with `mask` or `probability`, what MultiBinary draws."""
+        if mask is not None or probability is not None:
+            return super().sample(mask, probability)
+        rank = self.np_random.random(self.shape).argsort(axis=-1).argsort(axis=-1)
+        return (rank < self.size).astype(np.int8)
+
+    def __repr__(self) -> str:
+        return f"Answers({self.n}, {self.size})"
+
+
+@batch_space.register(Answers)
+def _batch_of_answers(space: Answers, n: int = 1) -> Answers:
+    """The space of n answers, one per slot of a vector environment."""
+    return Answers((n, *space.shape), space.size, deepcopy(space.np_random))
+
+
+def check_id(spec: Any) -> None:
+    """Refuse an environment of another problem than the one whose id was given.
+
+    Args:
+        spec: what `gym.make` says of the environment that it has made, or None.
+
+    Raises:
+        ValueError: naming both.
+    """
+    known = None if spec is None else gym.registry.get(spec.id)
+    named, given = ({} if one is None else one.kwargs for one in (known, spec))
+    if named.get("problem", given.get("problem")) != given.get("problem"):
+        raise ValueError(
+            f"the problem of {spec.id} is {named['problem']}: take out problem={given['problem']!r:.200}, or give the "
+            "id of its environment"
+        )
+
+
+def _some_means(source: Instance | Sampler) -> NDArray[np.float64]:
+    """True means of a few episodes, (n, K) or (n, K, D); n is not K, so that no shape fits by chance."""
+    n = 2 if source.K != 2 else 3
+    if isinstance(source, Instance):
+        return np.repeat(source.arms.means[None], n, axis=0)
+    means, _ = drawn(source, np.repeat(rng.root_key(0)[:, None], n, axis=1), np.arange(n, dtype=np.uint64))
+    return np.array(means, np.float64)
+
+
+def _without_effect(question: Problem, source: Instance | Sampler, given: Mapping[str, Any]) -> Iterator[str]:
+    """The settings that were given and change nothing, each with the reason.
+
+    Args:
+        question: what is asked. source: where the arms come from. given: the parameters that do not come from it.
+    """
+    for name, why in question.idle().items():
+        if name in given:
+            yield f"{name}={given[name]!r:.80} has no effect, {why}"
+    if type(source) is Sampler and source.law == "bernoulli" and source.spread != 1.0:
+        yield f"spread={source.spread!r} of the sampler has no effect, as Bernoulli arms have none: leave it out"
+
+
+def _check_beliefs(task: Task, reward: str, ranked: bool) -> None:
+    """Refuse what needs a look-ahead potential, where there is none, or beside what it does not go with.
+
+    Raises:
+        ValueError: naming both.
+    """
+    asked = {
+        "reward='gain'": reward == "gain",
+        "ranked=True": ranked,
+        "observation='belief'": task.observation == "belief",
+    }
+    for one in (name for name, given in asked.items() if given):
+        look = task.lookahead(one)
+        if task.actions != "arm" and one != "observation='belief'":
+            raise ValueError(f"{one} needs actions='arm', got actions={task.actions!r:.200}")
+        if one == "reward='gain'" and math.isnan(look.horizon):
+            raise ValueError(f"{one} needs a budget or max_pulls, got neither: gains are up to a horizon")
+        if one == "ranked=True" and task.observation == "history":
+            raise ValueError(f"{one} ranks arms anew at each step, which observation='history' cannot show")
+
+
+def resolve(
+    problem: str,
+    *,
+    instance: Any = None,
+    budget: int | None = None,
+    delta: float | None = None,
+    max_pulls: int | None = None,
+    pull_cost: float = 0.0,
+    reward: str = "score",
+    actions: str = "arm",
+    observation: str = "statistics",
+    shuffle_arms: bool | None = None,
+    pull: str = "arm",
+    stop: bool = True,
+    ranked: bool = False,
+    **parameters: Any,
+) -> Setting:
+    """The setting of an environment; see `PureExplorationEnv` for the arguments.
+
+    What is not given comes from the instance's source, as far as it names it for this problem; its budget only where
+    neither `budget` nor `delta` is given. Of what is given and has no effect, a warning says so.
+
+    Raises:
+        ValueError: naming the value and what is allowed.
+        TypeError: for a keyword that neither environments nor the problem have.
+    """
+    kind = PROBLEMS.find(problem)
+    if surplus := sorted(set(parameters) - set(kind.parameters)):
+        common = [name for name in inspect.signature(resolve).parameters if name not in ("problem", "parameters")]
+        raise TypeError(
+            f"{kind.name} got an unexpected keyword argument {surplus[0]!r}; it takes "
+            f"{', '.join([*kind.parameters, *common])}"
+        )
+    source = find(kind.sampler if instance is None else instance)
+    brought = {**source.defaults.get("", {}), **source.defaults.get(kind.name, {})}
+    defaults = kind.defaults if instance is None else brought
+    if budget is None and delta is None:
+        budget = defaults.get("budget")
+    delta = defaults.get("delta") if delta is None else delta
+    shuffle_arms = defaults.get("shuffle_arms", False) if shuffle_arms is None else shuffle_arms
+    chosen = {k: v for k, v in defaults.items() if k in kind.parameters} | parameters
+    task = Task(
+        problem=problem,
+        parameters=chosen,
+        K=source.K,
+        D=source.D,
+        budget=budget,
+        delta=delta,
+        max_pulls=max_pulls,
+        pull_cost=pull_cost,
+        law=source.arms.law,
+        support=source.arms.support,
+        sigma=source.arms.sigma,
+        dependent=source.D > 1 and source.arms.code == RESAMPLED,
+        actions=actions,
+        observation=observation,
+        pull=pull,
+        can_stop=flag("stop", stop),
+    )
+    _check_beliefs(task, choice("reward", reward, REWARDS), flag("ranked", ranked))
+    if budget is None and delta is None and max_pulls is None and pull_cost == 0:
+        logger.warn(
+            f"no episode of this {kind.name} ever ends: it has neither budget, delta, max_pulls nor pull_cost, and its "
+            "instance names none"
+        )
+    question = task.make_problem()
+    for said in _without_effect(question, source, parameters):
+        logger.warn(f"{kind.name}: {said}")
+    own.check(question, task, source)
+    if not ours(question):
+        own.try_out(question, _some_means(source), task.D, task.delta or 0.1)
+    elif isinstance(source, Instance):
+        question.truth(source.arms.means)  # refuses an instance on which the question has no answer
+    return Setting(question, source, task, reward, flag("shuffle_arms", shuffle_arms), ranked)

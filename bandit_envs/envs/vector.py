@@ -1,0 +1,328 @@
+"""Many episodes side by side: `PureExplorationVectorEnv`, a gymnasium.vector.VectorEnv."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space, iterate
+from numpy.typing import NDArray
+
+from ..kernels import rng
+from ..kernels.checks import flag, integer, ours
+from ..simulation.simulator import ENDED, PULLED, Simulation
+from ..stopping import Certifier
+from .env import episode_number, fresh_root, next_episode, read_options
+from .episodes import Environment, Episodes
+from .setting import resolve
+
+__all__ = ["PureExplorationVectorEnv"]
+
+OPTIONS = ("episode", "reset_mask")  # of `reset`
+
+
+def _autoreset(mode: Any) -> AutoresetMode:
+    """`autoreset_mode`, checked."""
+    for one in AutoresetMode:
+        if mode is one or isinstance(mode, str) and mode == one.value:
+            return one
+    names = ", ".join(f"{one.name} ({one.value!r})" for one in AutoresetMode)
+    raise ValueError(f"autoreset_mode must be an AutoresetMode: {names}; got {mode!r:.200}")
+
+
+class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
+    """The native vector form of `PureExplorationEnv`: slot i gives bit for bit what a single environment would.
+
+    Args:
+        num_envs: N.
+        problem, **settings: as in `PureExplorationEnv`.
+        autoreset_mode: NEXT_STEP (the step after an end starts the next episode and ignores the action), SAME_STEP (the
+            step that ends an episode also starts the next: it returns the first observation of that one, and what
+            belongs to the end is in the info, as `final_obs` and `final_info`) or DISABLED (actions of finished slots
+            are ignored until `reset(options={"reset_mask": mask})`).
+        copy: return copies of the observations; False gives live views, which the next step overwrites.
+    """
+
+    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
+    bound = ("_core", "_sim", "_all")
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        problem: str,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        render_mode: str | None = None,
+        max_episode_steps: int | None = None,
+        **settings: Any,
+    ) -> None:
+        if render_mode is not None:
+            raise ValueError(f"the vector environment does not render: render_mode must be None, got {render_mode!r}")
+        if max_episode_steps is not None:
+            raise ValueError(f"use max_pulls to cap an episode, not max_episode_steps={max_episode_steps!r}")
+        self.num_envs, self.render_mode = integer("num_envs", num_envs, 1, 2**31), None
+        self.autoreset_mode = _autoreset(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.copy = flag("copy", copy)
+        self.setting = resolve(problem, **settings)
+        self.single_observation_space = self.setting.observation_space(self.num_envs)
+        self.single_action_space = self.setting.action_space()
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._roots: list[int] | None = None
+        self._key, self._episode = np.zeros((2, self.num_envs), np.uint64), np.full(self.num_envs, -1, np.int64)
+        self._next_step = self.autoreset_mode == AutoresetMode.NEXT_STEP
+        self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
+        self._waiting = self.num_envs  # slots that have ended
+        self._bind()
+
+    def _bind(self) -> None:
+        """Make the slots of the episodes."""
+        self._core = Episodes(self.setting, self.num_envs)
+        self._sim = self._core.simulator
+        self._all = np.ones(self.num_envs, np.bool_)
+        self._all.setflags(write=False)
+
+    @property
+    def pulls(self) -> NDArray[np.int64]:
+        """A live view of the pulls of every arm in every slot, (N, K), or of every coordinate, (N, K, D)."""
+        return self._core.pulls
+
+    @property
+    def total_pulls(self) -> NDArray[np.int64]:
+        """A live view of the pulls in every slot, (N,)."""
+        spent: NDArray[np.int64] = self._sim.spent
+        return spent
+
+    @property
+    def remaining(self) -> NDArray[np.int64]:
+        """A live view of the budget left in every slot, (N,), -1 without a budget."""
+        left: NDArray[np.int64] = self._sim.remaining[:, 0]
+        return left
+
+    @property
+    def public_seeds(self) -> NDArray[np.int64]:
+        """The public seed of each slot's episode, (N,), as the observation tells it; it must not be written to."""
+        seeds: NDArray[np.int64] = self._sim.public_seed[:, 0]
+        return seeds
+
+    @property
+    def simulation(self) -> Simulation:
+        """The arrays in which the episodes run, for players: see `bandit_envs.simulation.playing`. Players write no histories."""
+        return self._sim.arrays
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start episodes: without a seed the next one of every slot.
+
+        Args:
+            seed: s gives slot i the root s + i; a list gives each slot its root (None: the next episode of its own).
+            options: {"reset_mask": bool (N,)} restarts only these slots; {"episode": int array (N,)} names the episode
+                of each slot, and then an integer seed is the one root of all slots. The dict is not altered.
+        """
+        read = read_options(options, OPTIONS)
+        mask, asked = read.get("reset_mask"), read.get("episode")
+        rows = np.arange(self.num_envs)
+        if mask is not None:
+            if not isinstance(mask, np.ndarray) or mask.shape != rows.shape or mask.dtype != np.bool_:
+                raise ValueError(f"options['reset_mask'] must be a bool array of shape {rows.shape}, got {mask!r:.200}")
+            if not mask.any():
+                raise ValueError("options['reset_mask'] must name at least one slot")
+            rows = np.flatnonzero(mask)
+        seeds = None if seed is None else self._seeds(seed, shared=asked is not None)
+        if asked is None:
+            numbers = self._episode[rows] + 1
+            if seeds is not None:
+                numbers[[seeds[i] is not None for i in rows]] = 0
+            next_episode(int(numbers.max()) - 1)
+        else:
+            shape = () if isinstance(asked, (int, np.integer)) else (self.num_envs,)
+            numbers = np.broadcast_to(self._core.integers("options['episode']", asked, shape), self.num_envs)[rows]
+        for number in (numbers.min(), numbers.max()):
+            episode_number(int(number))
+        self._assign_roots(seeds, rows)
+        self._episode[rows] = numbers
+        self._begin(rows)
+        observation = self._core.observe(self.copy)
+        return observation, self._ranks(self._all if mask is None else mask)
+
+    def _seeds(self, seed: Any, shared: bool) -> list[int | None]:
+        """The root that is asked for in each slot."""
+        if isinstance(seed, (list, tuple)) or (isinstance(seed, np.ndarray) and seed.ndim > 0):
+            if len(seed) != self.num_envs:
+                raise ValueError(f"a list of seeds has one per slot ({self.num_envs}), got {len(seed)}")
+            return [None if root is None else rng.root_number(root) for root in seed]
+        first = rng.root_number(seed)
+        return [first if shared else first + i for i in range(self.num_envs)]
+
+    def _assign_roots(self, seeds: list[int | None] | None, rows: NDArray[np.intp]) -> None:
+        """Give the slots `rows` the roots that are asked for; before the first reset, all others get fresh ones."""
+        given = {} if seeds is None else {int(i): root for i in rows if (root := seeds[i]) is not None}
+        if self._roots is None:
+            self._roots = [0] * self.num_envs
+            given = {i: given[i] if i in given else fresh_root() for i in range(self.num_envs)}
+        keys = {root: rng.root_key(root) for root in set(given.values())}
+        for i, root in given.items():
+            self._key[:, i], self._roots[i] = keys[root], root
+        if seeds is not None and seeds[0] is not None:
+            super().reset(seed=seeds[0])
+
+    def _begin_next(self, rows: NDArray[np.intp]) -> None:
+        """Start, in each of the slots `rows`, the episode that comes after its own: the reset of an autoreset."""
+        next_episode(int(self._episode[rows].max(initial=-1)))
+        self._episode[rows] += 1
+        self._begin(rows)
+
+    def _begin(self, rows: NDArray[Any]) -> None:
+        """Start the next episodes of the slots `rows`, whose keys and numbers are set."""
+        sim = self._sim
+        self._core.begin(rows, self._key, self._episode.view(np.uint64))
+        self._waiting = int(np.count_nonzero(sim.status == ENDED))
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """One action per slot: arms (N,), or for `actions="full"` a dict of `arm` (N,), `times` (N,), `answer` (N, K).
+
+        Raises:
+            ValueError: for an action of wrong type, shape or range; no episode is then touched.
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        *outcome, info = self.advance(actions)
+        observation = self._core.observe(self.copy)
+        return observation, *outcome, info | self._ranks(self._all)
+
+    def _ranks(self, slots: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+        """What the info tells of the order in which the arms of some slots (N,) were shown last."""
+        if not self.setting.ranked:
+            return {}
+        return {"order": np.where(slots[:, None], self._core.order, 0), "_order": slots.copy()}
+
+    def advance(self, actions: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """`step` without the observations, which take the most time where they are features."""
+        if self._roots is None:
+            raise self._core.need_reset()
+        sim = self._sim
+        restart = np.flatnonzero(sim.status == ENDED) if self._waiting and self._next_step else None
+        everyone = self._waiting == 0
+        count, answers = self._core.advance(actions)
+        info: dict[str, Any] = {}
+        if count:
+            over = np.zeros(self.num_envs, np.bool_)
+            over[sim.ended[:count]] = True
+            ended = np.flatnonzero(over)
+            end = self._core.finish(ended, answers)
+        if everyone and not count:
+            info["sample"], info["_sample"] = sim.sample.copy(), self._all
+        elif (pulled := sim.did == PULLED).any():
+            info["sample"], info["_sample"] = sim.sample.copy(), pulled
+        if count:
+            for name, value in end.items():
+                if count == self.num_envs:
+                    column = value
+                else:
+                    column = np.zeros((self.num_envs, *value.shape[1:]), value.dtype)
+                    column[ended] = value
+                info[name], info[f"_{name}"] = column, over
+            self._waiting += count
+        if restart is not None:
+            self._begin_next(restart)
+        outcome = sim.reward.copy(), sim.terminated.copy(), sim.truncated.copy()
+        if count and self._same_step:
+            info = self._final(ended, over, info)
+            self._begin_next(ended)
+        return *outcome, info
+
+    def _final(self, ended: NDArray[np.intp], over: NDArray[np.bool_], info: dict[str, Any]) -> dict[str, Any]:
+        """The info of a step in SAME_STEP, as Gymnasium's SyncVectorEnv gives it.
+
+        Args:
+            ended: (n,), the slots that have ended and not yet begun anew.
+            over: (N,), whether they have.
+            info: of all slots, as the other modes give it.
+
+        Returns:
+            The info of the slots that go on, `final_obs` (an array of one observation per slot that has ended, None
+            elsewhere) and `final_info` (that of the slots that have ended), each with its mask.
+        """
+        before = self._core.order.copy()  # of the slots that go on, as they were shown
+        last = self._core.observe(copy=False)
+        info |= self._ranks(over)
+        self._core.order[~over] = before[~over]
+        last = {name: array[ended] for name, array in last.items()} if isinstance(last, dict) else last[ended]
+        observations = np.full(self.num_envs, None, object)
+        for slot, observation in zip(ended, iterate(self.observation_space, last), strict=True):
+            observations[slot] = observation
+        sample, pulled = info.pop("sample", None), info.pop("_sample", over)
+        going: dict[str, Any] = {}
+        for found, slots in ((info, pulled & over), (going, pulled & ~over)):
+            if sample is not None and slots.any():
+                found["sample"], found["_sample"] = np.zeros_like(sample), slots
+                found["sample"][slots] = sample[slots]
+        return going | {"final_obs": observations, "_final_obs": over, "final_info": info, "_final_info": over}
+
+    def means(self, slots: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Empirical means of the given slots (None: all), (n, K) or (n, K, D), NaN for arms never pulled."""
+        return self._core.seen(slots)
+
+    def true_means(self, slots: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """The true means of the given slots (None: all), (n, K) or (n, K, D): for pictures, not for agents."""
+        means = np.broadcast_to(self._core.means, (self.num_envs, *self._core.means.shape[1:]))
+        return np.array(means if slots is None else means[slots])
+
+    def assess(self, slots: NDArray[np.int64], answers: NDArray[np.bool_] | None = None) -> dict[str, NDArray[Any]]:
+        """What answers would score if they were given now, without ending anything.
+
+        Args:
+            slots: (n,) of them.
+            answers: masks (n, K); None: the plug-in answers, which the stop action gives.
+
+        Returns:
+            `correct`, `score` and the problem's metrics, (n,) each.
+        """
+        return self._core.assess(slots, answers)[1]
+
+    def certify(self, slots: NDArray[np.int64], **options: Any) -> dict[str, NDArray[Any]]:
+        """What the statistics of slots certify of their plug-in answers: `Problem.certificate`.
+
+        Args:
+            slots: (n,) of them.
+            **options: of the certificate of a problem of this package, e.g. `bounds` of `TopK.certificate`; others do
+                without them.
+
+        Returns:
+            What the problem's `certificate_names` name, (n,) each.
+        """
+        sim = self._sim
+        if not self.problem.certificate_names:
+            return {}
+        seen = sim.pulls[slots], sim.mean[slots], sim.variance[slots]
+        told = options if ours(self.problem) else {}  # only the problems of this package are told the options
+        return self.problem.certificate(*seen, width=self.task.width, **told)
+
+    @property
+    def certifier(self) -> Certifier | None:
+        """What tells `level`, and the level in the info of ended episodes: of `Task.certifier`; None: it is not told.
+
+        It can be set, for an agent with a certificate of its own.
+        """
+        return self._core.certifier
+
+    @certifier.setter
+    def certifier(self, certifier: Certifier | None) -> None:
+        self._core.certifier = certifier
+
+    def level(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The smallest delta at which the plug-in answers of slots (n,) are certified now; 1 where it is not told."""
+        return self._core.level(slots)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Allowed actions of the arm form: pulls always, and stop only where `delta` or `pull_cost` is set.
+
+        Of shape (N, K + 1), or (N, K) where no action stops.
+        """
+        return self._core.masks()

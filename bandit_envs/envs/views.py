@@ -1,0 +1,160 @@
+"""What pictures show of an episode at one moment: the arms' values and intervals, the boundary, the answer.
+
+The value of a scalar arm is its mean, where the problem parts the arms of the answer from the others by a mean. In all
+other cases, as for arms of several dimensions, it is the margin, whose boundary is 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..kernels.geometry import Polyhedron
+from ..problems import Problem
+from ..problems.task import Task
+
+__all__ = ["View", "Viewer", "arms_that_matter", "boundary_of", "outline"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+ERRORS = 2.0  # standard errors on each side of an interval
+ROUNDING = 1e-9  # relative, of means that are the same
+
+
+class View(NamedTuple):
+    """The arms at one moment, (K,) each.
+
+    Attributes:
+        pulls: of each arm, all coordinates together.
+        value: the mean or margin; NaN for arms never pulled.
+        reach: half the length of the interval, two standard errors.
+        told: whether the samples tell the standard error; else all samples of the arm are alike, as of an arm pulled
+            once, and it is that of the task's sigma.
+        answer: whether the arm is in the answer.
+        boundary: the value that parts the two kinds of arms; None where there is none yet.
+        points: (K, D) the means of arms of several dimensions, else None.
+    """
+
+    pulls: NDArray[np.int64]
+    value: Floats
+    reach: Floats
+    told: Bools
+    answer: Bools
+    boundary: float | None
+    points: Floats | None
+
+
+class Viewer:
+    """Makes the views of the episodes of a task.
+
+    Args:
+        task: of the episodes. problem: the task's own; None: it is made.
+
+    Attributes:
+        value: what the value of an arm is, "mean" or "margin".
+        support: the lowest and highest value of a sample, where values are means and samples have such; else None.
+        plane: the polyhedron that the means of two-dimensional arms must lie in, or None.
+    """
+
+    def __init__(self, task: Task, problem: Problem | None = None) -> None:
+        self.task, self.problem = task, task.make_problem() if problem is None else problem
+        low, high = (0.0, 1.0) if task.support is None else task.support
+        probe = low + (high - low) * np.arange(1, task.K + 1) / task.K
+        by_mean = task.D == 1 and boundary_of(self.problem, probe) is not None
+        self.value = "mean" if by_mean else "margin"
+        self.support = task.support if by_mean else None
+        self.plane: Polyhedron | None = self.problem.polyhedron if task.D == 2 else None
+
+    def view(self, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike, answer: Bools | None = None) -> View:
+        """The arms by their statistics.
+
+        Args:
+            pulls: (K,), of coordinates (K, D). mean, variance: (K,) or (K, D), variance with divisor N.
+            answer: (K,); None: the plug-in answer.
+        """
+        counts, K = np.asarray(pulls).reshape(self.task.K, -1), self.task.K
+        seen = np.array(mean, np.float64)
+        seen[np.asarray(pulls) == 0] = np.nan
+        spread = np.asarray(variance, np.float64).reshape(K, -1)
+        told = spread > 0
+        squares = np.where(told, spread, self.task.sigma**2) / np.maximum(counts, 1)
+        if answer is None:
+            answer = np.asarray(self.problem.plug_in(seen), np.bool_)
+        by_mean = self.value == "mean"
+        value = seen if by_mean else np.asarray(self.problem.margin(seen), np.float64)
+        return View(
+            pulls=counts.sum(axis=1),
+            value=value,
+            reach=ERRORS * np.sqrt(squares.max(axis=1)),
+            told=np.asarray(told.all(axis=1)),
+            answer=answer,
+            boundary=boundary_of(self.problem, seen) if by_mean else 0.0,
+            points=seen if seen.ndim == 2 else None,
+        )
+
+
+def boundary_of(problem: Problem, means: Floats) -> float | None:
+    """The mean that parts the scalar arms of the plug-in answer from the others; None where there is none, or not yet.
+
+    Where the problem knows no such mean, as that of the k best arms, it is halfway between the two kinds of arms.
+
+    Args:
+        problem: what is asked. means: (K,), NaN for arms never pulled.
+    """
+    if problem.boundary is not None:
+        return float(problem.boundary)
+    parts, inside = means - problem.margin(means[None])[0], problem.plug_in(means[None])[0]
+    finite = np.isfinite(parts)
+    for side in (parts[finite & inside], parts[finite & ~inside]):
+        if len(side) and np.ptp(side) > ROUNDING * max(1.0, np.abs(side).max()):
+            return None
+    return float(parts[finite].min() + parts[finite].max()) / 2 if finite.any() else None
+
+
+def outline(polyhedron: Polyhedron, low: Floats, high: Floats) -> Floats:
+    """The corners of the part of a two-dimensional polyhedron that lies in a box, (V, 2), in their order; V may be 0.
+
+    Args:
+        polyhedron: {x : A x <= b}.
+        low, high: (2,), corners of the box.
+    """
+    corners = [
+        np.array(corner) for corner in ((low[0], low[1]), (high[0], low[1]), (high[0], high[1]), (low[0], high[1]))
+    ]
+    for row, end in zip(polyhedron.A, polyhedron.b, strict=True):
+        kept = []
+        for i, here in enumerate(corners):
+            before = corners[i - 1]
+            slack, slack_before = float(end - row @ here), float(end - row @ before)
+            if (slack >= 0) != (slack_before >= 0):  # the edge crosses the line
+                kept.append(before + (here - before) * slack_before / (slack_before - slack))
+            if slack >= 0:
+                kept.append(here)
+        corners = kept
+    return np.array(corners).reshape(-1, 2)
+
+
+def arms_that_matter(pulls: NDArray[np.int64], margin: Floats, answer: Bools, most: int) -> NDArray[np.intp]:
+    """Some arms in decreasing order of their margins; NaN, the margin of an arm without a mean, comes last.
+
+    By turns the next best arm of the answer, the next arm nearest to the boundary, and the next most pulled arm.
+
+    Args:
+        pulls, margin, answer: of the arms, (K,).
+        most: how many arms there may be.
+    """
+    best = np.argsort(-margin, kind="stable")
+    if len(pulls) <= most:
+        return best
+    near, often = np.argsort(np.abs(margin), kind="stable"), np.argsort(-pulls, kind="stable")
+    queues = [iter(queue.tolist()) for queue in (best[answer[best]], near, often)]
+    chosen: set[int] = set()
+    while len(chosen) < most:
+        for queue in queues:
+            following = next((k for k in queue if k not in chosen), None)
+            if following is not None and len(chosen) < most:
+                chosen.add(following)
+    return best[np.isin(best, list(chosen))]

@@ -1,0 +1,18 @@
+"""Arms, named instances, samplers, public data and tables of measurements."""
+
+from __future__ import annotations
+
+from .arms import LAWS, Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform, register_law
+from .datasets import Captions, captions
+from .instance import Instance, Sampler, from_table
+from .lookup import INSTANCES, register_instance
+from .polyhedra import Polyhedra
+from .prompts import PromptSelection
+from .registry import Registry
+from .tables import Measurement, Measurements, measurements
+
+__all__ = [
+    "Arms", "Bernoulli", "Captions", "Categorical", "Gaussian", "INSTANCES", "Instance", "LAWS", "Measurement",
+    "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "Tabulated", "Uniform",
+    "captions", "from_table", "measurements", "register_instance", "register_law",
+]  # fmt: skip

@@ -1,0 +1,359 @@
+"""Real data as instances. The package holds no data files: each is public, and is fetched when it is asked for.
+
+A file is looked for in the folder that the call names; else in the folder that the environment variable
+BANDIT_ENVS_DATA names; else it is downloaded once from its public address, checked, and cached.
+
+| loader            | data                                           | source                                     |
+|-------------------|------------------------------------------------|--------------------------------------------|
+| captions(contest) | ratings 1, 2, 3 of New Yorker contest captions | github.com/nextml/caption-contest-data-api |
+| inhibitors(kinase)| activity of compounds against a kinase         | PKIS2, Drewry et al., PLoS ONE 2017        |
+| emotions()        | deviations of crowd workers from experts       | Snow et al., EMNLP 2008                    |
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.checks import install_hint, integer, number
+from ..kernels.naming import unknown
+from .arms import Categorical
+
+__all__ = ["FILES", "Captions", "PublicFile", "captions", "emotions", "inhibitors", "local_folder", "read_captions"]
+
+VARIABLE = "BANDIT_ENVS_DATA"
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PublicFile:
+    """A file of a public GitHub repository, at a fixed commit.
+
+    Attributes:
+        repository: "owner/name".
+        commit: 40 hexadecimal digits.
+        path: of the file in the repository.
+        sha256: of the file's bytes, 64 hexadecimal digits; None where only the commit vouches for the file.
+        alias: the file's name here, if it is not the last part of `path`.
+    """
+
+    repository: str
+    commit: str
+    path: str
+    sha256: str | None
+    alias: str = ""
+
+    @property
+    def name(self) -> str:
+        """The file's name in folders and in the cache."""
+        return self.alias or self.path.rpartition("/")[2]
+
+    @property
+    def url(self) -> str:
+        return f"https://raw.githubusercontent.com/{self.repository}/{self.commit}/{self.path}"
+
+
+def _contest(number: int, commit: str, sha256: str | None) -> PublicFile:
+    """Ratings of a New Yorker caption contest, CC BY 4.0."""
+    return PublicFile("nextml/caption-contest-data-api", commit, f"contests/summaries/{_captions_file(number)}", sha256)
+
+
+def _emotion(part: str, sha256: str) -> PublicFile:
+    """Affective text ratings of Snow et al. 2008; the two files have generic names there, so that ours are prefixed."""
+    commit = "8d216471071f09b9e474ee19f8d692447f982f88"
+    path = f"datasets/f201_Emotion_FULL/{part}.csv"
+    return PublicFile("zhydhkcws/crowd_truth_infer", commit, path, sha256, f"emotion_{part}.csv")
+
+
+def _captions_file(contest: int) -> str:
+    return f"{contest}_summary_KLUCB.csv"
+
+
+_CONTESTS = "d48a24e2e7c36d5851011f1e72bddc7fb1082851"
+
+FILES: dict[str, PublicFile] = {
+    file.name: file
+    for file in (
+        _contest(627, _CONTESTS, "ebbf0beceae23c14feea3f750e55a9f786e7ffb6526f1a74cc2a74c5ff9c6230"),
+        _contest(651, _CONTESTS, "ae30885832640311b3f3d762e287a8dc5661fcb8fd7cb273fed6354bd278d1d0"),
+        _contest(690, "cf18a606cae60f56dc4ad9a90db52455cc752e78", None),
+        PublicFile(
+            "blakemas/all_epsilon",
+            "4e21340061d869ebbbddce6376d032076dbabdb3",
+            "drug_discovery/pkis2_matrix_1um.csv",
+            "e03dbcafbdd771575737866f556fce0420e299cc57556917a145861585254f16",
+        ),
+        _emotion("answer", "8a33684760a7fc51980ddc2d19d157f9d0197bcc3611cc4a2c8cdb65fdaf1d1b"),
+        _emotion("truth", "0fdfa983818a3524ba572c7eb7a3fd6b314844105ae9449b630425faa3176be4"),
+    )
+}
+
+
+def local_folder() -> Path | None:
+    """The folder that the environment variable BANDIT_ENVS_DATA names; None when unset or not there."""
+    named = os.environ.get(VARIABLE)
+    folder = Path(named).expanduser() if named else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def _fetch(name: str, folder: str | Path | None) -> Path:
+    """The path of a data file, its checksum verified where it is known. See `captions` for what is raised."""
+    public = FILES.get(name)
+    if not isinstance(folder, (str, Path, type(None))):
+        raise ValueError(f"folder must be a path or None, got {folder!r}")
+    home = local_folder() if folder is None else Path(folder).expanduser()
+    if home is not None and (path := home / name).is_file():
+        if public is not None and public.sha256 is not None:
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
+            if found != public.sha256:
+                raise ValueError(
+                    f"{path} is truncated or altered: expected SHA-256 {public.sha256}, found {found}; "
+                    f"the file is public at {public.url}"
+                )
+        return path
+    if public is not None and folder is None:
+        return _download(public)
+    if home is not None:
+        other = f"leave `folder` out to download it from {public.url}" if public else "name the folder that has it"
+        raise FileNotFoundError(f"no file {home / name}: put it there, or {other}")
+    raise ValueError(
+        f"no public address is known for {name}, only for {', '.join(FILES)}: pass `folder`, or set the environment "
+        f"variable {VARIABLE} (now {os.environ.get(VARIABLE) or 'unset'}), to the folder that has the file"
+    )
+
+
+def _download(file: PublicFile) -> Path:
+    """The cached copy of a public file, downloaded under a temporary name when it is absent or altered."""
+    local = f"pass `folder`, or set the environment variable {VARIABLE}, to a folder that has {file.name}"
+    try:
+        import pooch  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise ImportError(f"downloading {file.name} needs pooch: {install_hint()}. Without it, {local}") from error
+    cache = pooch.os_cache("bandit_envs")
+    try:
+        expected = f"sha256:{file.sha256}" if file.sha256 else None
+        return Path(pooch.retrieve(file.url, expected, fname=file.name, path=cache))
+    except (OSError, ValueError) as error:
+        kind = OSError if isinstance(error, OSError) else ValueError
+        raise kind(f"could not download {file.url} to {cache}: {error}. Without a download, {local}") from error
+
+
+# --- captions ------------------------------------------------------------------------------------------------------
+
+RATINGS = ("unfunny", "somewhat_funny", "funny")  # the columns that count the ratings 1, 2, 3
+
+
+@dataclass(frozen=True, eq=False)
+class Captions:
+    """The ratings of n captions.
+
+    Attributes:
+        counts: (n, 3) int64, how often each caption was rated 1 (unfunny), 2 (somewhat funny), 3 (funny); read-only.
+        captions: the n texts, or none where the file has none.
+        contest: number of the contest, None when it was not given.
+    """
+
+    counts: NDArray[np.int64]
+    captions: tuple[str, ...] = ()
+    contest: int | None = None
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """Mean ratings in [1, 3], (n,), each rounded once."""
+        means: NDArray[np.float64] = self.counts @ np.array([1, 2, 3]) / self.counts.sum(axis=1)
+        return means
+
+    def arms(self) -> Categorical:
+        """One arm per caption, in the order of the file: a pull is a rating, drawn from the caption's own counts."""
+        return Categorical([1, 2, 3], self.counts)
+
+
+def captions(contest: int, folder: str | Path | None = None) -> Captions:
+    """The ratings of a New Yorker caption contest, used by Mason et al., NeurIPS 2020.
+
+    Source: github.com/nextml/caption-contest-data-api, CC BY 4.0. The addresses of contests 627, 651 and 690 are known
+    (of the first two also the checksums); any other contest's file of the same format is read from a local folder,
+    unchecked.
+
+    Args:
+        contest: its number.
+        folder: where `<contest>_summary_KLUCB.csv` is. None: the folder of the environment variable BANDIT_ENVS_DATA
+            if it has the file, else a download, cached, of a known contest.
+
+    Raises:
+        ValueError: for a local or downloaded file whose checksum is wrong, a file that `read_captions` refuses, an
+            unknown contest without a folder, and arguments of wrong types.
+        FileNotFoundError: when the folder lacks the file.
+        ImportError: when a download needs pooch and it is not installed.
+        OSError: when the download fails; nothing half-written is kept.
+    """
+    contest = integer("contest", contest, 1, 10**6)
+    return read_captions(_fetch(_captions_file(contest), folder), contest)
+
+
+def read_captions(path: str | Path, contest: int | None = None) -> Captions:
+    """The ratings in a CSV file (UTF-8, header line, one caption per row).
+
+    Args:
+        path: of a file with the integer columns `unfunny`, `somewhat_funny` and `funny`. Columns `count` (their sum)
+            and `score` (the mean rating) are verified where present, `caption` is kept, others are ignored.
+        contest: number of the contest, kept for reference.
+
+    Raises:
+        ValueError: naming the file and its missing columns, or those that it has twice, or the lines that cannot be
+            used and why: fields missing, counts that are no integers, negative or all zero, or that contradict `count`
+            or `score` (by over 1e-6).
+        OSError: when the file cannot be read.
+    """
+    counts, texts, unusable = [], [], []
+    with open(path, encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        try:
+            header = next(reader, [])
+            if twice := sorted({name for name in (*RATINGS, "count", "score", "caption") if header.count(name) > 1}):
+                raise ValueError(f"columns {twice} are there more than once, found {header}")
+            if missing := [name for name in RATINGS if name not in header]:
+                raise ValueError(f"columns {missing} are missing, found {header}" if header else "no header line")
+            line = reader.line_num + 1  # where a row begins: a caption may span lines
+            for fields in reader:
+                if fields:
+                    try:
+                        if len(fields) != len(header):
+                            raise ValueError(f"it has {len(fields)} fields, the header has {len(header)}")
+                        row = dict(zip(header, fields, strict=True))
+                        counts.append(_ratings(row))
+                        texts.append(row.get("caption", ""))
+                    except ValueError as error:
+                        unusable.append(f"line {line}: {error}")
+                line = reader.line_num + 1
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}, after line {reader.line_num}: {error}") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    if unusable:
+        more = f"; and {len(unusable) - 3} more" if len(unusable) > 3 else ""
+        raise ValueError(f"{path} has rows that cannot be used: {'; '.join(unusable[:3])}{more}")
+    if not counts:
+        raise ValueError(f"{path} has a header but no captions")
+    table = np.array(counts, np.int64)
+    table.setflags(write=False)
+    return Captions(table, tuple(texts) if "caption" in header else (), contest)
+
+
+def _ratings(row: dict[str, str]) -> list[int]:
+    """How often a caption was rated 1, 2, 3; `ValueError` gives the reason why its row cannot be used."""
+    counts = [int(row[name]) for name in RATINGS]
+    total = sum(counts)
+    if min(counts) < 0 or not 0 < total < 2**50:
+        raise ValueError(f"counts of ratings must be >= 0 and sum to 1 .. 2**50, got {counts}")
+    if "count" in row and int(row["count"]) != total:
+        raise ValueError(f"count is {row['count']}, but the ratings {counts} sum to {total}")
+    mean = (counts[0] + 2 * counts[1] + 3 * counts[2]) / total
+    if "score" in row and not abs(float(row["score"]) - mean) <= 1e-6:
+        raise ValueError(f"score is {row['score']}, but the mean of the ratings {counts} is {mean}")
+    return counts
+
+
+# --- kinase inhibitors -----------------------------------------------------------------------------------------------
+
+PKIS2 = "pkis2_matrix_1um.csv"
+
+
+def inhibitors(kinase: str = "ACVRL1", folder: str | Path | None = None) -> NDArray[np.float64]:
+    """Mean activity -ln(1 - x / 100) of the compounds of PKIS2 against a kinase, (n,), in the order of the file.
+
+    x is the percentage inhibition; compounds with x = 0 are dropped, and x = 100 counts as 99.9, as Mason et al.,
+    NeurIPS 2020, do it (ACVRL1: 189 compounds remain). Source: Drewry et al., PLoS ONE 2017, CC BY.
+
+    Args:
+        kinase: a column of the file.
+        folder: as for `captions`.
+
+    Raises:
+        ValueError: for an unknown kinase (with the nearest ones), entries that are no percentages, and as `captions`.
+        FileNotFoundError, ImportError, OSError: as `captions`.
+    """
+    path = _fetch(PKIS2, folder)
+    with open(path, encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.reader(stream))
+    header = rows[0] if rows else []
+    if kinase not in header[1:]:
+        raise unknown("kinase", str(kinase), header[1:])
+    column, values = header.index(kinase), []
+    for line, row in enumerate(rows[1:], start=2):
+        try:
+            values.append(number("inhibition", float(row[column]), 0, 100))
+        except (IndexError, ValueError):
+            found = row[column] if column < len(row) else "nothing"
+            wanted = f"the inhibition of {kinase} must be in [0, 100]"
+            raise ValueError(f"{path}, line {line}: {wanted}, got {found!r}") from None
+    x = np.array([value for value in values if value > 0])
+    activity: NDArray[np.float64] = -np.log1p(-np.where(x == 100, 99.9, x) / 100)
+    return activity
+
+
+# --- crowd workers ---------------------------------------------------------------------------------------------------
+
+SCALES = 7  # of a headline, 100 headlines each: question q = 1 .. 700 is of scale (q - 1) // 100
+HEADLINES = 100
+WIDTHS = (100, 100, 100, 100, 100, 100, 200)  # of the answers; the last scale is valence, -100 .. 100
+
+
+def emotions(folder: str | Path | None = None) -> list[NDArray[np.float64]]:
+    """How far 38 workers' ratings of headlines on 7 scales are from the experts', one table (n_i, 7) per worker.
+
+    An entry is |answer - truth| / width of the scale; a row is one headline that the worker rated, on all scales.
+    Workers come in the order of their names, headlines in that of the file's questions. Source: Snow, O'Connor,
+    Jurafsky & Ng, EMNLP 2008; used by Katz-Samuels & Scott, ICML 2018.
+
+    Args:
+        folder: as for `captions`.
+
+    Raises:
+        ValueError: for lines that cannot be used, a worker who did not rate a headline on all scales, and as
+            `captions`. FileNotFoundError, ImportError, OSError: as `captions`.
+    """
+    truth: dict[int, float] = {}
+    for q, value, _ in _ratings_of("emotion_truth.csv", ("question", "truth"), folder):
+        truth[q] = value
+    given: dict[str, dict[int, float]] = {}
+    for q, value, who in _ratings_of("emotion_answer.csv", ("question", "answer", "worker"), folder):
+        ratings = given.setdefault(who, {})
+        if q in ratings or q not in truth:
+            what = "is answered twice by" if q in ratings else "has no truth, but an answer of"
+            raise ValueError(f"emotion_answer.csv: question {q} {what} worker {who}")
+        ratings[q] = abs(value - truth[q]) / WIDTHS[(q - 1) // HEADLINES]
+    tables = []
+    for worker, ratings in sorted(given.items()):
+        headlines = sorted({(q - 1) % HEADLINES for q in ratings})
+        if len(ratings) != SCALES * len(headlines):
+            raise ValueError(
+                f"emotion_answer.csv: worker {worker} rated a headline on some scales only, not on all {SCALES}"
+            )
+        tables.append(np.array([[ratings[s * HEADLINES + h + 1] for s in range(SCALES)] for h in headlines]))
+    return tables
+
+
+def _ratings_of(name: str, columns: tuple[str, ...], folder: str | Path | None) -> Iterator[tuple[int, float, str]]:
+    """Question, rating and the third of the columns, if any, of each line of a file."""
+    path = _fetch(name, folder)
+    with open(path, encoding="utf-8-sig", newline="") as stream:
+        reader = csv.DictReader(stream)
+        if missing := [column for column in columns if column not in (reader.fieldnames or [])]:
+            raise ValueError(f"{path}: columns {missing} are missing, found {reader.fieldnames}")
+        for row in reader:
+            try:
+                q = integer(columns[0], int(row[columns[0]]), 1, SCALES * HEADLINES)
+                rating = number(columns[1], float(row[columns[1]]), 100 - WIDTHS[(q - 1) // HEADLINES], 100)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+            yield q, rating, row[columns[-1]]

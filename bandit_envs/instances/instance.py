@@ -1,0 +1,349 @@
+"""Where the arms of an episode come from: an `Instance`, the same in each, or a `Sampler`, which draws them afresh."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import rng
+from ..kernels.checks import LARGEST, choice, errors_of, integer, number, ours
+from .arms import LAWS, Arms, Bernoulli, Gaussian, Resampled, check_table
+from .tables import Measurements, measurements
+
+__all__ = ["Instance", "NamedInstance", "Sampler", "drawn", "from_table"]
+
+Floats = NDArray[np.float64]
+# The laws of the means that a sampler may have, and how many numbers each takes; 0: any number of them.
+MEANS_OFF = 0.05  # how far off the means of a table may be, in units of sigma: tables of quantiles are approximate
+KINDS = {"uniform": 2, "normal": 2, "choice": 0, "around": 3}
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """Arms that are the same in every episode.
+
+    Attributes:
+        arms: their laws.
+        name: for reports.
+        defaults: {problem name: values of its parameters, `budget` and `delta`} that the source uses; "" stands for all
+            problems. `shuffle_arms` may be among them: True where the arms are listed in an order that tells which are
+            best.
+        arm_names: of the arms, in their order; empty where they have none.
+    """
+
+    arms: Arms
+    name: str = "instance"
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    arm_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arms, Arms):
+            raise ValueError(f"arms must be Arms, got {self.arms!r:.200}")
+        if not hasattr(self.arms, "parameters"):
+            raise ValueError(f"the constructor of {type(self.arms).__name__} must call `fill`")
+        if not isinstance(self.name, str):
+            raise ValueError(f"the name of an instance must be a text, got {self.name!r:.200}")
+        if not isinstance(self.defaults, Mapping) or not all(isinstance(x, Mapping) for x in self.defaults.values()):
+            raise ValueError(f"defaults must be {{problem: {{parameter: value}}}}, got {self.defaults!r:.200}")
+        names: Any = self.arm_names
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"arm_names must be a tuple of texts, got {names!r:.200}")
+        if names and len(names) != self.arms.K:
+            raise ValueError(f"arm_names must be the names of {self.arms.K} arms, got {len(names)}")
+
+    @property
+    def K(self) -> int:
+        """Number of arms."""
+        return self.arms.K
+
+    @property
+    def D(self) -> int:
+        """Number of coordinates of a sample."""
+        return self.arms.D
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form that `find` reads."""
+        return self.arms.to_dict()
+
+
+# Tables are often sorted, so that the order of their arms tells which are best.
+OF_TABLES = {"": {"shuffle_arms": True}}
+
+
+def from_table(
+    path: Any,
+    arm: str | None = None,
+    value: str | Sequence[str] | None = None,
+    index: str | int | None = None,
+    law: str | None = None,
+    name: str = "table",
+) -> Instance:
+    """An instance whose arms are those of a table of measurements.
+
+    Tables are often sorted: the arms come in a random order in each episode, unless `shuffle_arms=False` is asked for.
+
+    Args:
+        path, arm, value, index: the table and its columns, see `measurements`.
+        law: of the samples: "resampled", drawn from an arm's own measurements with replacement; "bernoulli", of the
+            mean of its measurements, which lie in [0, 1]; "gaussian", with their mean and standard deviation (divisor
+            n - 1). None: "bernoulli" where all measurements are single numbers 0 or 1, else "resampled".
+        name: of the instance.
+
+    Raises:
+        ValueError: for a cell that is no finite number, naming row and column; for less than 2 arms, an arm without a
+            measurement, measurements that are all the same, and those that do not go with the law.
+        TypeError: for what is no table. FileNotFoundError: where there is no such file.
+        ImportError: where a Parquet file needs pandas and pyarrow.
+    """
+    table = measurements(path, arm=arm, value=value, index=index)
+    rows = _rows_of(table)
+    all_values = np.concatenate(rows)
+    low, high = all_values.min(), all_values.max()
+    if low == high:
+        raise ValueError(f"all values of {table.of} are {low:g}: no arm differs from another")
+    scalar = all_values.ndim == 1
+    if law is None:
+        law = "bernoulli" if scalar and np.isin(all_values, (0, 1)).all() else "resampled"
+    choice("law", law, ("bernoulli", "gaussian", "resampled"))
+    means = [x.mean(axis=0) for x in rows]
+    arms: Arms
+    if law == "bernoulli":
+        if low < 0 or high > 1:
+            raise ValueError(
+                f"law='bernoulli' needs values in [0, 1], those of {table.of} reach from {low:g} to {high:g}"
+            )
+        arms = Bernoulli(means)
+    elif law == "gaussian":
+        for arm_name, x in zip(table.arms, rows, strict=True):
+            if len(x) < 2 or (x.min(axis=0) == x.max(axis=0)).any():
+                raise ValueError(
+                    f"law='gaussian' needs at least 2 different values of each arm, arm {arm_name!r} of {table.of} has "
+                    f"{x.tolist()!s:.80}"
+                )
+        arms = Gaussian(means, np.array([x.std(axis=0, ddof=1) for x in rows]))
+    else:
+        arms = Resampled(rows)
+    return Instance(arms, name, OF_TABLES, tuple(table.arms))
+
+
+def _rows_of(table: Measurements) -> list[Floats]:
+    """The measurements of each arm, (n,) or (n, D)."""
+    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in table.arms}
+    for one in table.rows:
+        found[one.arm].append(one.value)
+    if len(found) < 2:
+        raise ValueError(f"{table.of} must have at least 2 arms, got {table.arms}")
+    if empty := [name for name, values in found.items() if not values]:
+        raise ValueError(f"{table.of} has no value of the arm {empty[0]!r}")
+    return [np.array(values if len(values[0]) > 1 else [x for (x,) in values]) for values in found.values()]
+
+
+class Sampler:
+    """A fresh instance for each episode: independent arms, whose means are drawn from one law.
+
+    A sampler of one's own is a subclass with its own `name`, constructor, `draw` and `to_dict`.
+
+    Args:
+        law: "bernoulli", "gaussian", "uniform", or a law of one's own that has `pack`, see `Arms`.
+        arms: K.
+        mean: law of the means, one of {"uniform": [low, high]}, {"normal": [mean, sd]}, {"choice": [values ...]},
+            {"around": [centre, least, most]}: at a distance from the centre, on either side, uniform on [least, most].
+        dimensions: D.
+        spread: standard deviation ("gaussian") or width ("uniform") of the arms, or what `pack` takes it for.
+    """
+
+    name = "sampler"
+    defaults: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+
+    def __init__(
+        self,
+        law: str = "bernoulli",
+        arms: int = 10,
+        mean: Mapping[str, Any] | None = None,
+        dimensions: int = 1,
+        spread: float = 1.0,
+    ) -> None:
+        if not isinstance(law, str) or ":" not in law and law not in _samplable():
+            known = f"a sampler's law must be one of {_samplable()}, got {law!r:.200}"
+            raise ValueError(f"{known} (a law of a module is named 'module:Class')")
+        kind = LAWS.find(law)
+        if kind.pack is Arms.pack:
+            raise ValueError(f"a sampler's law must have the method `pack`, got {law!r:.200}")
+        self.law, self.K = law, integer("arms", arms, 2, rng.ARMS_LIMIT)
+        self.D = integer("dimensions", dimensions, 1, 4096)
+        self.spread = number("spread", spread, 0, LARGEST, above=True)
+        mean = {"uniform": [0.0, 1.0]} if mean is None else mean
+        if not isinstance(mean, Mapping) or len(mean) != 1 or next(iter(mean)) not in KINDS:
+            forms = ", ".join(f'{{"{kind}": ..}}' for kind in KINDS)
+            raise ValueError(f"mean must be one of {forms}, got {mean!r:.200}")
+        self._kind, values = next(iter(mean.items()))
+        if isinstance(values, (str, bytes)) or not np.iterable(values):
+            raise ValueError(f"the law {self._kind!r} of the means takes a list of numbers, got {values!r}")
+        self._values = [number(self._kind, value, -LARGEST, LARGEST) for value in values]
+        count = KINDS[self._kind]
+        if len(self._values) != count if count else not self._values:
+            wanted = f"{count} numbers" if count else "at least one number"
+            raise ValueError(f"the law {self._kind!r} of the means takes {wanted}, got {self._values}")
+        if self._kind == "uniform" and not self._values[0] <= self._values[1]:
+            raise ValueError(f"uniform means need low <= high, got {self._values}")
+        lowest, highest = _mean_range(kind)
+        if self._kind == "normal" and (self._values[1] <= 0 or lowest > -np.inf or highest < np.inf):
+            raise ValueError(
+                f"normal means need sd > 0 and arms of any mean (not Bernoulli arms), got {self._values}, {law!r:.200}"
+            )
+        if self._kind == "around":
+            centre, least, most = self._values
+            if not 0 <= least <= most:
+                raise ValueError(f"means around a centre need 0 <= least <= most, got {self._values}")
+            self._range = centre - most, centre + most
+        else:
+            self._range = min(self._values), max(self._values)
+        if not lowest <= self._range[0] <= self._range[1] <= highest:
+            raise ValueError(f"the means of {kind.__name__} arms lie in [{lowest:g}, {highest:g}], got {self._values}")
+        # Arms of this law, for what all instances have in common: kernel code, support, scale, number of parameters.
+        alike = np.full((self.K, self.D) if self.D > 1 else self.K, self._values[0])
+        self.arms = _arms_with_means(kind, alike, self.spread)
+
+    @property
+    def positive(self) -> bool:
+        """Whether every instance has a best mean > 0."""
+        low, high = self._range
+        return low >= 0 and high > 0 if self._kind == "uniform" else self._kind != "normal" and low > 0
+
+    def draw(self, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+        """Means (E, K) or (E, K, D), and kernel parameters (E, K, P), of the episodes (E,) with keys (2, E)."""
+        u = rng.uniforms(key, episode, self.K, self.D, stream=rng.INSTANCE)
+        if self._kind == "uniform":
+            low, high = self._values
+            means = low + (high - low) * u
+        elif self._kind == "around":
+            centre, least, most = self._values
+            side = 2.0 * u - 1.0
+            means = centre + np.copysign(least + (most - least) * np.abs(side), side)
+        elif self._kind == "normal":
+            means = self._values[0] + self._values[1] * rng.normal_quantiles(u)
+        else:
+            means = np.array(self._values)[np.minimum((u * len(self._values)).astype(np.intp), len(self._values) - 1)]
+        return (means[..., 0] if self.D == 1 else means), self.pack(means)
+
+    def pack(self, means: Floats) -> Floats:
+        """Kernel parameters (E, K, P) of means (E, K, D)."""
+        kind = type(self.arms)
+        if ours(kind):
+            return kind.pack(means, self.spread)
+        with errors_of(f"pack of the law {kind.law!r}"):
+            table: Any = kind.pack(means, self.spread)
+        if not isinstance(table, np.ndarray) or table.dtype.kind not in "biuf" or table.ndim != means.ndim:
+            got = f"shape {table.shape}" if isinstance(table, np.ndarray) else f"{table!r:.200}"
+            raise ValueError(f"pack of the law {kind.law!r} must be an array (E, K, P) of numbers, got {got}")
+        if table.shape[:-1] != means.shape[:-1]:
+            raise ValueError(
+                f"pack of the law {kind.law!r} must be a table of shape (E, K, P) with (E, K) = {means.shape[:-1]}, "
+                f"got shape {table.shape}"
+            )
+        return table
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form that `find` reads."""
+        form = {
+            "law": self.law,
+            "arms": self.K,
+            "mean": {self._kind: self._values},
+            "dimensions": self.D,
+            "spread": self.spread,
+        }
+        return {self.name: form}
+
+    def __repr__(self) -> str:
+        (form,) = self.to_dict().values()
+        return f"{type(self).__name__}({form})"
+
+
+def drawn(source: Sampler, key: NDArray[np.uint64], episode: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+    """`Sampler.draw`, whose means and tables are checked where the sampler or its law is a user's own.
+
+    Raises:
+        ValueError: naming the sampler or the law, and what is wrong.
+    """
+    arms = source.arms
+    if ours(source) and ours(arms):
+        return source.draw(key, episode)
+    of = f"the sampler {source.name!r}"
+    with errors_of(of, source):
+        found: Any = source.draw(key, episode)
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise ValueError(f"{of} must draw a pair of means and tables, got {found!r:.200}")
+    means, table = found
+    shape = (len(episode), *arms.means.shape)
+    numbers = isinstance(means, np.ndarray) and means.dtype.kind in "iuf"
+    if not numbers or means.shape != shape or not np.isfinite(means).all():
+        got = f"{means!r:.200}" if not numbers else f"shape {means.shape}" if means.shape != shape else "others"
+        raise ValueError(f"{of} must draw means that are finite numbers of shape {shape}, got {got}")
+    if not isinstance(table, np.ndarray) or table.dtype.kind not in "biuf":
+        raise ValueError(f"{of} must draw tables (E, K, P) of numbers, got {table!r:.200}")
+    check_table(arms, table)
+    if table.shape[:-2] != shape[:1]:
+        raise ValueError(f"{of} must draw tables (E, K, P) with E = {shape[0]}, got shape {table.shape}")
+    return means, table
+
+
+def _mean_range(kind: type[Arms]) -> tuple[float, float]:
+    """The lowest and the highest mean that arms of a law can have, possibly infinite."""
+    given: Any = kind.mean_range
+    try:
+        low, high = (math.nan if isinstance(end, (str, bool)) else float(end) for end in given)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not low < high:
+        raise ValueError(
+            f"mean_range of the law {kind.law!r} must be a pair of numbers, the lower one first, got {given!r:.200}"
+        )
+    return low, high
+
+
+def _arms_with_means(kind: type[Arms], means: Floats, spread: float) -> Arms:
+    """`Arms.with_means`, checked where the law is a user's own: such arms, with these means, or nearly so."""
+    if ours(kind):
+        return kind.with_means(means, spread)
+    of = f"with_means of the law {kind.law!r}"
+    with errors_of(of):
+        arms: Any = kind.with_means(means, spread)
+    if not isinstance(arms, kind) or not hasattr(arms, "parameters"):
+        raise ValueError(f"{of} must make {kind.__name__} arms, got {arms!r:.200}")
+    wanted = means[:, 0] if means.ndim == 2 and means.shape[1] == 1 else means
+    if arms.means.shape != wanted.shape or np.abs(arms.means - wanted).max() > MEANS_OFF * arms.sigma:
+        raise ValueError(f"{of} must make arms of the means {wanted!r:.200}, got {arms.means!r:.200}")
+    return arms
+
+
+def _samplable() -> list[str]:
+    """The names of the laws that samplers take; those of packages that cannot be imported are left out."""
+    found = []
+    for name in LAWS:
+        with contextlib.suppress(ValueError):
+            if LAWS[name].pack is not Arms.pack:
+                found.append(name)
+    return sorted(found)
+
+
+@dataclass(frozen=True)
+class NamedInstance:
+    """What a name of the `instance` keyword stands for.
+
+    Attributes:
+        build: makes the instance or the sampler; its parameters are those of the name.
+        problem: the name of the problem that it was made for; "" for any.
+        source: where it comes from. data: whether it reads a file.
+    """
+
+    build: Callable[..., Any]
+    problem: str = ""
+    source: str = ""
+    data: bool = False

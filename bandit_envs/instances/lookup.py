@@ -1,0 +1,157 @@
+"""From what the keyword `instance` of an environment takes, a name for instance, to an `Instance` or a `Sampler`."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from ..kernels.checks import errors_of
+from ..kernels.naming import parse_call
+from .arms import Arms, from_dict
+from .instance import Instance, NamedInstance, Sampler, from_table
+from .papers import PAPERS
+from .polyhedra import Polyhedra
+from .prompts import PromptSelection
+from .registry import Registry
+
+__all__ = ["INSTANCES", "find", "register_instance"]
+
+DEEPEST = 16  # instances that are being made, each by the function of the one before
+_BEING_MADE: ContextVar[tuple[str, ...]] = ContextVar("names of instances that are being made", default=())
+
+
+def _check(name: str, found: Any) -> None:
+    """Refuse what makes no instance.
+
+    Raises:
+        ValueError: naming what is wrong.
+    """
+    if not isinstance(found, NamedInstance) and not callable(found):
+        raise ValueError(f"the instance {name!r} must be a function that makes one, got {found!r:.200}")
+
+
+def _sampler(kind: type[Sampler], problem: str = "") -> NamedInstance:
+    """The row of a sampler."""
+    parameters = ", ".join(inspect.signature(kind).parameters)
+    return NamedInstance(kind, problem, f"fresh arms in each episode; parameters {parameters}")
+
+
+class _Instances(Registry[NamedInstance]):
+    """The names of instances and samplers. A package's entry point is a function that makes one."""
+
+    def accept(self, name: str, found: Any) -> NamedInstance:
+        super().accept(name, found)
+        if isinstance(found, NamedInstance):
+            return found
+        return NamedInstance(found, source=(inspect.getdoc(found) or "").partition("\n")[0])
+
+    def origin(self, target: NamedInstance | str) -> Any:
+        return target.build if isinstance(target, NamedInstance) else target
+
+
+INSTANCES = _Instances(
+    "instance",
+    "bandit_envs.instances",
+    _check,
+    {
+        "sampler": _sampler(Sampler),
+        "polyhedra": _sampler(Polyhedra, "Feasible"),
+        "prompt-selection": _sampler(PromptSelection, "BestArm"),
+        "table": NamedInstance(
+            from_table,
+            "",
+            "a table of measurements, CSV or Parquet: parameters path, arm, value, index, law, name",
+            True,
+        ),
+        **PAPERS,
+    },
+)
+
+
+def register_instance(name: str, factory: Callable[..., Any], *, problem: str = "", source: str = "") -> None:
+    """Give an instance of one's own a name that the keyword `instance` takes.
+
+    Args:
+        name: a word of letters, digits, "-", "_" and ".".
+        factory: returns an `Instance`, a `Sampler`, `Arms`, or the JSON form of one. The name takes its parameters, as
+            in "my-arms(n=20)".
+        problem: the problem that it was made for.
+        source: where it comes from. Both are for `bandit-envs list`.
+
+    Raises:
+        ValueError: for a name that is no such word or belongs to an instance of this package or of an installed one.
+    """
+    _check(name, factory)
+    INSTANCES.register(name, NamedInstance(factory, problem, source))
+
+
+def find(source: Any) -> Instance | Sampler:
+    """The instance or sampler behind `source`.
+
+    Args:
+        source: None (the default sampler); a name of `INSTANCES` or "module:factory", possibly with parameters
+            ("sampler(arms=20)"); a dict in JSON form: that of arms ({"law": "bernoulli", "mean": [.2, .7]}), or a name
+            with its parameters ({"sampler": {"arms": 20}}); `Arms`, an `Instance` or a `Sampler`; or a function without
+            arguments that returns any of these.
+
+    Raises:
+        ValueError: for unknown names (with the nearest known ones) and malformed forms.
+    """
+    if source is None:
+        return Sampler()
+    if isinstance(source, (Instance, Sampler)):
+        return source
+    if isinstance(source, Arms):
+        return Instance(source)
+    if isinstance(source, str):
+        return _build(*parse_call(source))
+    if isinstance(source, Mapping):
+        name, parameters = next(iter(source.items())) if len(source) == 1 else (None, None)
+        if isinstance(name, str) and (isinstance(parameters, Mapping) or name in INSTANCES):
+            return _build(name, parameters)
+        return Instance(from_dict(dict(source)))
+    if callable(source):
+        return _made(getattr(source, "__name__", type(source).__name__), source, {})
+    raise ValueError(
+        f"instance must be a name, a dict, Arms, an Instance, a Sampler or a function of these, got {source!r:.200}"
+    )
+
+
+def _build(name: str, parameters: Any) -> Instance | Sampler:
+    """The instance of this name with these parameters."""
+    build = INSTANCES.find(name).build
+    if not isinstance(parameters, Mapping):
+        raise ValueError(f"{name!r} must hold the parameters of the instance, got {parameters!r:.200}")
+    return _made(name, build, copy.deepcopy(dict(parameters)))
+
+
+def _made(name: str, build: Callable[..., Any], parameters: dict[str, Any]) -> Instance | Sampler:
+    """What a function makes, as an instance or a sampler; arms take the function's name."""
+    try:
+        inspect.signature(build).bind(**parameters)
+    except TypeError as error:
+        takes = ", ".join(inspect.signature(build).parameters)
+        raise ValueError(f"instance {name!r}: {error}; it takes {takes or 'no parameters'}") from None
+    except ValueError:  # some functions written in C have no signature
+        pass
+    names = (*_BEING_MADE.get(), name)
+    if len(names) > DEEPEST:
+        raise ValueError(f"the instance {name!r} is made of itself: {', which needs '.join(names[-3:])}")
+    token = _BEING_MADE.set(names)
+    try:
+        with errors_of(f"the instance {name!r}", build):
+            made = build(**parameters)
+        if isinstance(made, Mapping) and "law" in made:
+            made = from_dict(dict(made))
+        elif isinstance(made, Mapping) and made:
+            made = find(made)
+    finally:
+        _BEING_MADE.reset(token)
+    if isinstance(made, Arms):
+        made = Instance(made, name)
+    if not isinstance(made, (Instance, Sampler)):
+        raise ValueError(f"instance {name!r} must be an Instance, a Sampler, Arms or a dict, got {made!r:.200}")
+    return made

@@ -1,0 +1,281 @@
+"""The instances of the papers, and an example, by name. Each brings its source's values as defaults of the problem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..kernels import rng
+from ..kernels.checks import flag, integer, number
+from . import datasets, polyhedra
+from .arms import Arms, Bernoulli, Gaussian, Resampled, Uniform
+from .instance import Instance, NamedInstance, Sampler
+
+__all__ = ["PAPERS"]
+
+Floats = NDArray[np.float64]
+
+_CHEN = "Chen, Chen, Zhang & Zhou, ICML 2017, section 3"
+_STONE = "Kalyanakrishnan & Stone, ICML 2010, section 5"
+_TAO = "Tao, Blanco, Peng & Zhou, NeurIPS 2019, section 5"
+
+
+def _tao(number: int) -> Callable[[], Instance]:
+    """The three set-ups of Tao et al. 2019; the budgets are the largest of Figure 1."""
+    step = np.arange(4) * 5
+    means, budget = {
+        1: (np.concatenate([20 + step, [45, 55], 65 + step]) / 100, 1_000),
+        2: ((405 + 10 * np.arange(20)) / 1000, 40_000),
+        3: (np.repeat([0.45, 0.505], 5), 100_000),
+    }[number]
+    defaults = {"Threshold": {"threshold": 0.5, "budget": budget}}
+    return lambda: Instance(Bernoulli(means), f"tao2019-{number}", defaults)
+
+
+def _captions(contest: int) -> Callable[..., Instance]:
+    """The captions of a contest, which Mason et al. 2020 rate."""
+
+    def build(folder: str | None = None) -> Instance:
+        defaults = {"AllGood": {"epsilon": 0.1, "multiplicative": True, "delta": 0.1}}
+        return Instance(datasets.captions(contest, folder).arms(), f"captions-{contest}", defaults)
+
+    return build
+
+
+def _mason_3a(n: int = 25) -> Instance:
+    """Figure 3, left: means 2.4, 2.3, ..., 0 in turn; epsilon .75 makes alpha = beta = .05."""
+    means = 2.4 - 0.1 * (np.arange(integer("n", n, 2, rng.ARMS_LIMIT)) % 25)
+    return Instance(Gaussian(means), f"mason2020-3a(n={n})", {"AllGood": {"epsilon": 0.75, "delta": 0.1}})
+
+
+def _mason_3b(n: int = 20) -> Instance:
+    """Figure 3, right: n - 1 arms at 1 and one at 0; epsilon .99 makes alpha = .99, beta = .01."""
+    means = np.append(np.ones(integer("n", n, 2, rng.ARMS_LIMIT) - 1), 0.0)
+    return Instance(Gaussian(means), f"mason2020-3b(n={n})", {"AllGood": {"epsilon": 0.99, "delta": 0.01}})
+
+
+def _kinase(folder: str | None = None) -> Instance:
+    """The inhibitors of ACVRL1, of which Mason et al. 2020 look for those nearly as active as the most active one."""
+    defaults = {"AllGood": {"epsilon": 0.8, "multiplicative": True, "delta": 0.001}}
+    return Instance(Gaussian(datasets.inhibitors("ACVRL1", folder)), "kinase-acvrl1", defaults)
+
+
+_KATZ = "Katz-Samuels & Scott, ICML 2018"
+
+
+def _feasible(arms: Arms, name: str, rows: polyhedra.Rows, budget: int, **more: Any) -> Instance:
+    """Arms, and the polyhedron that they are judged by."""
+    return Instance(arms, name, {"Feasible": {"A": rows[0], "b": rows[1], "budget": budget, **more}})
+
+
+def _groups(*groups: tuple[int, ArrayLike]) -> Gaussian:
+    """20 arms with variance 1/4 in 5 dimensions.
+
+    Args:
+        groups: how many arms have a mean, and that mean: a vector, or the value of all its coordinates.
+    """
+    return Gaussian(np.concatenate([np.tile(np.broadcast_to(mean, 5), (n, 1)) for n, mean in groups]), 0.5)
+
+
+def _katz(experiment: int, tolerance: float) -> Callable[..., Instance]:
+    """Experiments 1 to 3, on the cube [0, 1]^5."""
+    steps = [0.05 * i for i in range(4)]
+    arms = {
+        1: _groups((2, 0.8), (2, 0.9), (2, 1.1), (2, 1.2), (1, 0.975), (1, 1.025), (10, 0.3)),
+        2: _groups((2, 0.8), (2, 0.9), (2, 1.1), (2, 1.2), (1, 0.95), (1, 1.05), (10, 0.3)),
+        3: _groups(
+            *((1, 0.75 + s) for s in steps), (1, 0.975), (1, 1.025), *((1, 1.25 - s) for s in steps), (10, 1.15)
+        ),
+    }[experiment]
+
+    def build(tolerance: float = tolerance) -> Instance:
+        return _feasible(arms, f"katz-samuels2018-{experiment}", polyhedra.cube(5), 2000, tolerance=tolerance)
+
+    return build
+
+
+def _katz_simplex(normalise: bool = False) -> Instance:
+    """Experiment 4, on {x >= 0, sum x <= 2}, as written: with rows of norm 1 its good arms would be irrelevant at .1.
+
+    `normalise=True`: rows of norm 1, and the tolerance .1 / sqrt(5).
+    """
+    normalise = flag("normalise", normalise)
+    arms = _groups((5, 0.2), (5, 1.85 * 0.2), (5, 2.25 * 0.2), (5, 1.95 * 0.2))
+    tolerance = 0.1 / math.sqrt(5) if normalise else 0.1
+    rows = polyhedra.simplex(5, 2.0)
+    return _feasible(arms, "katz-samuels2018-4", rows, 2000, tolerance=tolerance, normalise=normalise)
+
+
+def _katz_ordered(normalise: bool = True) -> Instance:
+    """Experiment 5, on {x_1 <= .. <= x_5}, with rows of norm 1; `normalise=False`: as written, x_i - x_{i+1} <= 0.
+
+    As written, the distances of arms within the polyhedron are sqrt(2) times as large; the tolerance .1 stays.
+    """
+    means = (
+        [0, 0.2, 0.4, 0.6, 0.8],
+        [0, 0.15, 0.3, 0.45, 0.6],
+        [0, 0.2, 0.15, 0.6, 0.8],
+        [0, 0.2, 0.05, 0.6, 0.8],
+        [0, 0.2, 0.4, 0.2, 0],
+    )
+    arms = _groups(*((4, mean) for mean in means))
+    rows, normalise = polyhedra.ordered(5), flag("normalise", normalise)
+    return _feasible(arms, "katz-samuels2018-5", rows, 2000, tolerance=0.1, normalise=normalise)
+
+
+def _dose_finding() -> Instance:
+    """Section 7.2: 25, 75, 150, 300 mg of secukinumab, placebo; effective in at least .4, adverse in at most .5."""
+    means = [[0.34, 0.519], [0.469, 0.612], [0.465, 0.465], [0.537, 0.61], [0.36, 0.58]]
+    return _feasible(Bernoulli(means), "dose-finding", ([[-1.0, 0.0], [0.0, 1.0]], [-0.4, 0.5]), 1000, tolerance=0.0)
+
+
+def _crowdsourcing(gaussian: bool = False, folder: str | None = None) -> Instance:
+    """Section 7.3: workers at most as far from the experts as the average worker, on each of 7 scales.
+
+    `gaussian=True`: the simulation of section J, independent normal coordinates with each worker's means and standard
+    deviations.
+    """
+    data = Resampled(datasets.emotions(folder))
+    arms = Gaussian(data.means, np.sqrt(data.variances)) if flag("gaussian", gaussian) else data
+    return _feasible(arms, "crowdsourcing", polyhedra.at_most(data.means.mean(axis=0)), 4000, tolerance=0.02)
+
+
+def _chen(name: str, profile: Callable[[int, int], Floats]) -> Callable[..., Instance]:
+    """An instance of Chen et al. 2017: n Bernoulli arms, the best first, of which K are wanted.
+
+    Ties go to the lowest arm, and so, in this order, to the better one: the arms are shuffled.
+    """
+
+    def build(n: int = 1000, K: int = 100) -> Instance:
+        n = integer("n", n, 2, rng.ARMS_LIMIT)
+        K = integer("K", K, 1, n - 1)
+        shuffled: dict[str, Any] = {"shuffle_arms": True}
+        wanted = {"k": K, "epsilon": 0.01, "criterion": "aggregate", "delta": 0.01}
+        defaults = {"TopK": wanted | shuffled, "BestArm": shuffled}
+        return Instance(Bernoulli(profile(n, K)), f"chen2017-{name}(n={n}, K={K})", defaults)
+
+    return build
+
+
+def _two_group(n: int, K: int) -> Floats:
+    """K means at .7, the others at .3."""
+    return np.where(np.arange(n) < K, 0.7, 0.3)
+
+
+def _even(n: int, K: int) -> Floats:
+    """Means 1 - i/n, i = 1 .. n."""
+    return np.arange(n - 1, -1, -1) / n
+
+
+def _synthetic(p: float) -> Callable[[int, int], Floats]:
+    """Means that crowd at the boundary 1 - K/n for p > 1, and keep away from it for p < 1; p = 1 gives 1 - i/n."""
+
+    def profile(n: int, K: int) -> Floats:
+        best, rest = np.arange(1, K + 1), np.arange(1, n - K + 1)
+        boundary = (n - K) / n
+        above = boundary + K / n * (1 - best / K) ** p
+        below = boundary * (1 - (rest / (n - K)) ** p)
+        return np.concatenate([above, below])
+
+    return profile
+
+
+def _stone(name: str, n: int, k: int, epsilon: float, law: type[Gaussian | Uniform]) -> Callable[..., Instance]:
+    """n arms with means drawn once from U[0, 1] and standard deviation 1."""
+
+    def build(seed: int = 0) -> Instance:
+        word = np.zeros(1, np.uint64)
+        u = rng.uniforms(rng.root_key(rng.root_number(seed))[:, None], word, n, stream=rng.INSTANCE)
+        arms = law(u[0, :, 0], 1.0 if law is Gaussian else np.sqrt(12.0))
+        defaults = {"TopK": {"k": k, "epsilon": epsilon, "criterion": "each", "delta": 0.15}}
+        return Instance(arms, f"{name}(seed={seed})", defaults)
+
+    return build
+
+
+_GARIVIER = "Garivier & Kaufmann, COLT 2016, section 6"
+_JAMIESON = "Jamieson, Malloy, Nowak & Bubeck, COLT 2014, section 4"
+
+
+def _garivier(number: int) -> Callable[[], Instance]:
+    """The two instances of the table of Garivier & Kaufmann 2016; delta is left to the user."""
+    means = {1: [0.5, 0.45, 0.43, 0.4], 2: [0.3, 0.21, 0.2, 0.19, 0.18]}[number]
+    shuffled = {"shuffle_arms": True}
+    defaults: dict[str, dict[str, Any]] = {"BestArm": {"criterion": "exact"} | shuffled, "TopK": {"k": 2} | shuffled}
+    return lambda: Instance(Bernoulli(means), f"garivier2016-{number}", defaults)
+
+
+def _ladder(K: int = 10, alpha: float = 0.3, sd: float = 0.5) -> Instance:
+    """Gaussian arms with means 1 - (i / (K - 1))^alpha, i = 0 .. K - 1, the best first."""
+    K = integer("K", K, 2, rng.ARMS_LIMIT)
+    alpha, sd = number("alpha", alpha, 0, above=True), number("sd", sd, 0, above=True)
+    means = 1.0 - (np.arange(K) / (K - 1)) ** alpha
+    defaults: dict[str, dict[str, Any]] = {"BestArm": {"shuffle_arms": True}, "TopK": {"shuffle_arms": True}}
+    return Instance(Gaussian(means, sd), f"jamieson2014-ladder(K={K}, alpha={alpha:g}, sd={sd:g})", defaults)
+
+
+def _banners(arms: int = 20) -> Sampler:
+    """Banners with click rates uniform on [0, .1], drawn afresh in each episode: which have 5 %, from 50 views each?"""
+    made = Sampler(arms=arms, mean={"uniform": [0.0, 0.1]})
+    made.defaults = {"Threshold": {"threshold": 0.05, "budget": 50 * made.K}}
+    return made
+
+
+PAPERS: dict[str, NamedInstance] = {
+    "banners": NamedInstance(
+        _banners, "Threshold", "fresh banners in each episode, click rates uniform on [0, .1]; parameter arms"
+    ),
+    "tao2019-1": NamedInstance(_tao(1), "Threshold", f"{_TAO}, set-up 1: arithmetic progression I, 10 arms"),
+    "tao2019-2": NamedInstance(_tao(2), "Threshold", f"{_TAO}, set-up 2: arithmetic progression II, 20 arms"),
+    "tao2019-3": NamedInstance(_tao(3), "Threshold", f"{_TAO}, set-up 3: two groups, 10 arms"),
+    "mason2020-3a": NamedInstance(_mason_3a, "AllGood", "Mason et al., NeurIPS 2020, Figure 3 left: n Gaussian arms"),
+    "mason2020-3b": NamedInstance(_mason_3b, "AllGood", "Mason et al., NeurIPS 2020, Figure 3 right: n Gaussian arms"),
+    "captions-651": NamedInstance(
+        _captions(651), "AllGood", "Mason et al., NeurIPS 2020: caption contest 651, 9250 arms", True
+    ),
+    "captions-627": NamedInstance(
+        _captions(627), "AllGood", "Mason et al., NeurIPS 2020: caption contest 627, 6509 arms", True
+    ),
+    "kinase-acvrl1": NamedInstance(
+        _kinase, "AllGood", "Mason et al., NeurIPS 2020: inhibitors of ACVRL1, 189 arms", True
+    ),
+    "katz-samuels2018-1": NamedInstance(
+        _katz(1, 0.075), "Feasible", f"{_KATZ}, experiment 1: four groups, irrelevant arms, cube"
+    ),
+    "katz-samuels2018-2": NamedInstance(_katz(2, 0.0), "Feasible", f"{_KATZ}, experiment 2: four groups, cube"),
+    "katz-samuels2018-3": NamedInstance(
+        _katz(3, 0.075), "Feasible", f"{_KATZ}, experiment 3: linear progression, cube"
+    ),
+    "katz-samuels2018-4": NamedInstance(_katz_simplex, "Feasible", f"{_KATZ}, experiment 4: four groups, simplex"),
+    "katz-samuels2018-5": NamedInstance(_katz_ordered, "Feasible", f"{_KATZ}, experiment 5: ordered polyhedron"),
+    "dose-finding": NamedInstance(_dose_finding, "Feasible", f"{_KATZ}, section 7.2: doses of secukinumab, 5 arms"),
+    "crowdsourcing": NamedInstance(_crowdsourcing, "Feasible", f"{_KATZ}, section 7.3: 38 workers, 7 scales", True),
+    "chen2017-two-group": NamedInstance(
+        _chen("two-group", _two_group), "TopK", f"{_CHEN}: K arms at .7, the rest at .3"
+    ),
+    "chen2017-uniform": NamedInstance(_chen("uniform", _even), "TopK", f"{_CHEN}: means 1 - i/n"),
+    "chen2017-synthetic-0.5": NamedInstance(
+        _chen("synthetic-0.5", _synthetic(0.5)), "TopK", f"{_CHEN}: far from the boundary"
+    ),
+    "chen2017-synthetic-6": NamedInstance(
+        _chen("synthetic-6", _synthetic(6)), "TopK", f"{_CHEN}: means close to the boundary"
+    ),
+    "kalyanakrishnan2010": NamedInstance(
+        _stone("kalyanakrishnan2010", 50, 15, 0.1, Uniform), "TopK", f"{_STONE}: 50 uniform arms, k = 15"
+    ),
+    "kalyanakrishnan2010-small": NamedInstance(
+        _stone("kalyanakrishnan2010-small", 10, 3, 0.0, Uniform), "TopK", f"{_STONE}: 10 uniform arms, k = 3"
+    ),
+    "kalyanakrishnan2010-gaussian": NamedInstance(
+        _stone("kalyanakrishnan2010-gaussian", 50, 15, 0.0, Gaussian), "TopK", f"{_STONE}: 50 Gaussian arms, k = 15"
+    ),
+    "garivier2016-1": NamedInstance(_garivier(1), "BestArm", f"{_GARIVIER}: Bernoulli .5 .45 .43 .4"),
+    "garivier2016-2": NamedInstance(_garivier(2), "BestArm", f"{_GARIVIER}: Bernoulli .3 .21 .2 .19 .18"),
+    "jamieson2014-ladder": NamedInstance(
+        _ladder, "BestArm", f"{_JAMIESON}: K Gaussian arms with means 1 - (i / (K - 1))^alpha"
+    ),
+}

@@ -1,0 +1,226 @@
+"""Registries of names: our own, those that users register, and those that installed packages bring.
+
+A row is an object, or the text "module:name" of one, which is imported when the row is first asked for. An installed
+package adds rows by entry points of the registry's group, in its `pyproject.toml`:
+
+    [project.entry-points."bandit_envs.problems"]
+    MyProblem = "my_package.problems:MyProblem"
+
+Its modules are imported only when such a name is used, so that a package with an error in it does not concern anybody
+who does not use it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint, distributions, entry_points
+from typing import Any, Generic, TypeVar
+
+from ..kernels.checks import errors_of
+from ..kernels.naming import unknown
+
+__all__ = ["Registry", "imported"]
+
+T = TypeVar("T")
+
+
+def imported(target: str) -> Any:
+    """The object that "module:name" names.
+
+    Raises:
+        ValueError: if the module cannot be imported, or has no such name.
+    """
+    module, _, name = (part.strip() for part in target.partition(":"))
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the module does when it is imported, an exit of the process too
+        raise ValueError(f"{target!r:.200} cannot be imported: {type(error).__name__}: {error}") from error
+    return found
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Rows by name, in the order in which they were added; those of installed packages come last.
+
+    As a mapping it has the names only. `find` also takes "module:name", for what nobody has registered.
+
+    Args:
+        kind: what the rows are, for messages: "agent".
+        group: of the entry points.
+        check: is called with the name and the object of a row before the object is first handed out; it raises
+            ValueError for an object that is none of the kind.
+        rows: this package's own, which nobody can replace; nor can anybody replace those of installed packages.
+        reserved: further names that nobody can take.
+        refused: tells, of a word, why it can be no name: "must not end in .zip"; None where it can.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        check: Callable[[str, Any], None],
+        rows: Mapping[str, T | str],
+        reserved: Collection[str] = (),
+        refused: Callable[[str], str | None] = lambda name: None,
+    ) -> None:
+        self.kind, self.group, self._check, self._refused = kind, group, check, refused
+        self._own, self._rows, self._reserved = frozenset(rows), dict(rows), frozenset(reserved)
+        self._found: dict[str, T] = {}
+
+    def accept(self, name: str, found: Any) -> T:
+        """The row that an object makes, after the check. Here: the object itself.
+
+        Raises:
+            ValueError: for an object that is none of the kind.
+        """
+        self._check(name, found)
+        row: T = found
+        return row
+
+    def origin(self, target: T | str) -> Any:
+        """What the author of a row has written, the object that an entry point would name. Here: the target itself."""
+        return target
+
+    def register(self, name: str, target: T | str) -> None:
+        """Add a row. A row that was added by `register` before is replaced.
+
+        A package may register what its own entry point names.
+
+        Args:
+            name: a word of letters, digits, "-", "_" and ".".
+            target: the object, or "module:name".
+
+        Raises:
+            ValueError: for a name that is no such word or is refused for another reason, that is one of this package's
+                own or one of an installed package, and for a target that is none of the kind.
+        """
+        if not _is_word(name):
+            raise ValueError(
+                f"the name of the {self.kind} must be a word of letters, digits, '-', '_' and '.', got {name!r:.200}"
+            )
+        if (why := self._refused(name)) is not None:
+            raise ValueError(f"the name of the {self.kind} {why}, got {name!r}")
+        if name in self._own:
+            if self._rows[name] is target:
+                return
+            raise ValueError(f"the {self.kind} {name!r} comes with this package: choose another name")
+        if name in self._reserved:
+            raise ValueError(
+                f"{name!r} stands for another {self.kind}, which comes with this package: choose another name"
+            )
+        if name in self.installed and not _is_named_by(self.installed[name], self.origin(target)):
+            where = f"an installed package ({self.installed[name]})"
+            raise ValueError(f"the {self.kind} {name!r} comes with {where}: choose another name")
+        if not isinstance(target, str):
+            target = self.accept(name, target)
+        elif not _is_target(target):
+            raise ValueError(f"the {self.kind} {name!r} must be an object or 'module:name', got {target!r:.200}")
+        self._rows[name] = target
+        self._found.pop(name, None)
+
+    def find(self, name: str) -> T:
+        """The object of the row of this name, or that of "module:name".
+
+        Raises:
+            ValueError: for an unknown name, telling the nearest ones, and for an object that cannot be imported or is
+                none of the kind.
+        """
+        if isinstance(name, str) and ":" in name:
+            return self.accept(name, imported(name))
+        if name not in self:
+            raise unknown(self.kind, name, self)
+        return self[name]
+
+    @cached_property
+    def installed(self) -> dict[str, str]:
+        """The rows of installed packages by name, "module:name" each.
+
+        Left out are entry points with the name of one of our own rows, which a package cannot replace, and those whose
+        name `register` would refuse, where it is a word with a warning.
+        """
+        return {name: point.value.partition("[")[0].strip() for name, point in self._points.items()}
+
+    @cached_property
+    def _points(self) -> dict[str, EntryPoint]:
+        """The entry points of `installed`; what they name may be followed by extras of the package, in brackets."""
+        found, taken = dict[str, EntryPoint](), self._own | self._reserved
+        for point in _points(self.group):
+            if point.name in taken or not _is_word(point.name):
+                continue
+            if (why := self._refused(point.name)) is not None:
+                package = "" if point.dist is None else f" of the package {point.dist.name!r}"
+                told = f"the {self.kind} {point.name!r}{package} is left out: its name {why}"
+                warnings.warn(told, RuntimeWarning, stacklevel=2)
+                continue
+            found[point.name] = point
+        return found
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._found:
+            if name in self._rows:
+                row = self._rows[name]
+                self._found[name] = self.accept(name, imported(row) if isinstance(row, str) else row)
+            else:
+                target, point = self.installed[name], self._points.get(name)
+                package = f" of the package {point.dist.name!r}" if point is not None and point.dist is not None else ""
+                with errors_of(f"the entry point {name!r}{package} in {self.group}"):
+                    self._found[name] = self.accept(name, imported(target))
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._rows, **self.installed})
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name in self._rows or name in self.installed)
+
+    def __len__(self) -> int:
+        return len({*self._rows, *self.installed})
+
+
+def _points(group: str) -> list[EntryPoint]:
+    """The entry points of installed packages in a group. A package whose entry points cannot be read is left out."""
+    try:
+        return list(entry_points(group=group))
+    except Exception:  # one broken file spoils the call for all packages
+        found: dict[str, EntryPoint] = {}
+        for distribution in distributions():
+            try:
+                points = [point for point in distribution.entry_points if point.group == group]
+            except Exception as error:
+                told = f"{type(error).__name__}: {error}"
+                warnings.warn(
+                    f"the entry points of {distribution.name!r} cannot be read: {told}", RuntimeWarning, stacklevel=2
+                )
+                continue
+            for point in points:
+                found.setdefault(point.name, point)
+        return list(found.values())
+
+
+def _is_word(name: Any) -> bool:
+    """Whether this is a word of letters, digits, "-", "_" and "."."""
+    return isinstance(name, str) and name.translate(str.maketrans("", "", "-_.")).isalnum()
+
+
+def _is_target(text: str) -> bool:
+    """Whether this is of the form "module:name"."""
+    module, colon, name = (part.strip() for part in text.partition(":"))
+    return bool(module and colon and name) and ":" not in name
+
+
+def _is_named_by(entry: str, target: Any) -> bool:
+    """Whether an entry point, "module:name", names this target, as far as that can be told without importing it.
+
+    The module may be any of the package that defines the target, for packages hand on what their modules define.
+    """
+    if isinstance(target, str):
+        return target == entry
+    module, _, name = entry.partition(":")
+    home = str(getattr(target, "__module__", ""))
+    return getattr(target, "__qualname__", None) == name and home.partition(".")[0] == module.partition(".")[0]

@@ -1,0 +1,239 @@
+"""Measurements of arms in a table: a CSV or Parquet file, a DataFrame or an array, long or wide.
+
+A long table has a measurement in each row: a column of names of arms, and a column of values, or several where a
+measurement has several dimensions. A wide table has a column for each arm. Both may have gaps.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..kernels.checks import install_hint, integer
+
+__all__ = ["Measurement", "Measurements", "measurements"]
+
+MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
+DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
+ARMS, VALUE, UNDONE = ("name", "arm"), "value", "undone"  # columns of a long table, as a session exports it
+
+
+AS_WIDE = (
+    "The table was read as one with a column for each arm. One with a measurement in each row needs the columns name "
+    "and value, or others named by arm= and value=; a column of names of rows is named by index= "
+    "(of an instance, \"table(path='FILE', arm='COLUMN', value='COLUMN')\")"
+)
+
+
+class Measurement(NamedTuple):
+    """One measurement."""
+
+    place: str  # in the table, for errors
+    arm: str
+    value: tuple[float, ...]  # one number for each dimension
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """What a table holds.
+
+    Attributes:
+        of: the table, for errors.
+        arms: their names, in the order of the columns of a wide table, or as they first come in a long one.
+        rows: the measurements, in the order of the table.
+    """
+
+    of: str
+    arms: list[str]
+    rows: list[Measurement]
+
+
+class _Table(NamedTuple):
+    of: str
+    columns: list[str]
+    places: list[str]  # of the rows, for errors
+    rows: list[list[Any]]
+
+    def column(self, name: str) -> int:
+        """The number of a column."""
+        if name not in self.columns:
+            raise ValueError(f"{self.of} has no column {name!r}, only {self.columns[:10]}")
+        if self.columns.count(name) > 1:
+            raise ValueError(f"{self.of} has columns of the same name: {[name]}")
+        return self.columns.index(name)
+
+    def number(self, row: int, column: int) -> float:
+        """The number in a cell; NaN where it is empty."""
+        cell = self.rows[row][column]
+        if cell is None or isinstance(cell, str) and cell.strip().lower() in MISSING or type(cell).__name__ == "NAType":
+            return math.nan
+        where = f"{self.of}, {self.places[row]}, column {self.columns[column]!r:.80}"
+        told = f"{where}: a value is a finite number, or nothing, got {cell!r:.80}"
+        try:
+            value = float(cell)
+        except (TypeError, ValueError):
+            if isinstance(cell, str) and DECIMAL_COMMA.fullmatch(cell):
+                raise ValueError(f"{told}; decimals are written with a point") from None
+            raise _NoNumberError(told) from None
+        if math.isinf(value):
+            raise ValueError(told)
+        return value
+
+
+class _NoNumberError(ValueError):
+    """A cell holds something else than a number."""
+
+
+def measurements(
+    table: Any, *, arm: str | None = None, value: str | Sequence[str] | None = None, index: str | int | None = None
+) -> Measurements:
+    """Read the measurements of a table.
+
+    Args:
+        table: path of a CSV file (UTF-8, a first line with the heads of the columns) or of a Parquet file (".parquet",
+            ".pq"); or a pandas DataFrame; or numbers (n, K), a column for each arm, NaN where there is none. Empty
+            cells, "NA", "NaN", "null" and "None" are gaps.
+        arm: of a long table, the column of the arms' names. None: "name" or "arm", where there is a column "value" (or
+            columns "value_0", "value_1", ...) too; else the table is wide.
+        value: of a long table, the column of the values, or the columns of their dimensions. None: "value", or
+            "value_0", "value_1", ... Rows without a value are left out, and so are those with "True" in a column
+            "undone", which a session's history has. All other columns are left alone.
+        index: of a wide table, the column, by its name or its number from 0, that holds names of rows. None: the first
+            one where it has no name, as pandas writes the index of a table; else there is none.
+
+    Raises:
+        ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there.
+        TypeError: for what is no table. FileNotFoundError: where there is no such file.
+        ImportError: where a Parquet file needs pandas and pyarrow.
+    """
+    read = _read(table)
+    heads = read.columns
+    named = arm is not None or value is not None
+    if named and index is not None:
+        raise ValueError(f"index is for wide tables, arm and value for long ones, got index={index!r} with them")
+    if arm is None:
+        arm = next((name for name in ARMS if name in heads), None)
+    if value is None:
+        value = [VALUE] if VALUE in heads else [f"{VALUE}_{d}" for d in range(len(heads)) if f"{VALUE}_{d}" in heads]
+    values = [value] if isinstance(value, str) else list(value)
+    if not named and (index is not None or arm is None or not values):
+        return _wide(read, index)
+    if arm is None or not values:
+        of, by = ("the arms' names", "arm") if arm is None else ("the values", "value")
+        raise ValueError(f"{read.of}: the column of {of} must be named by {by}=, one of {heads[:10]}")
+    return _long(read, read.column(arm), [read.column(one) for one in values])
+
+
+def _long(table: _Table, arm: int, values: list[int]) -> Measurements:
+    undone = table.columns.index(UNDONE) if UNDONE in table.columns else None
+    found: list[Measurement] = []
+    for i, row in enumerate(table.rows):
+        value = tuple(table.number(i, j) for j in values)
+        if all(map(math.isnan, value)) or undone is not None and str(row[undone]).strip().lower() == "true":
+            continue
+        place = table.places[i]
+        if any(map(math.isnan, value)):
+            raise ValueError(f"{table.of}, {place}: a measurement has all of its {len(values)} values, or none")
+        name = str(row[arm]).strip()
+        if name.lower() in MISSING:
+            raise ValueError(f"{table.of}, {place}, column {table.columns[arm]!r:.80}: the name of the arm is missing")
+        found.append(Measurement(place, name, value))
+    return Measurements(table.of, list(dict.fromkeys(one.arm for one in found)), found)
+
+
+def _wide(table: _Table, index: str | int | None) -> Measurements:
+    heads = table.columns
+    if index is None and heads and heads[0] == "":
+        index = 0
+    if isinstance(index, str):
+        index = table.column(index)
+    named = None if index is None else integer("index", index, 0, max(len(heads) - 1, 0))
+    arms = [j for j in range(len(heads)) if j != named]
+    names = [heads[j] for j in arms]
+    if twice := sorted({one for one in names if names.count(one) > 1}):
+        raise ValueError(f"{table.of} has columns of the same name: {twice[:5]}")
+    if named is not None:
+        of_rows = [f"{place} ({row[named]!s:.40})" for place, row in zip(table.places, table.rows, strict=True)]
+        table = table._replace(places=of_rows)
+    try:
+        found = [
+            Measurement(f"{table.places[i]}, column {heads[j]!r:.80}", heads[j], (value,))
+            for i in range(len(table.rows))
+            for j in arms
+            if not math.isnan(value := table.number(i, j))
+        ]
+    except _NoNumberError as error:
+        raise ValueError(f"{error}. {AS_WIDE}") from None
+    return Measurements(table.of, names, found)
+
+
+def _read(table: Any) -> _Table:
+    if isinstance(table, (str, Path)):
+        of = str(table)
+        if "://" not in of and not Path(of).is_file():
+            raise FileNotFoundError(
+                f"a table of measurements is a file: {of} is a folder"
+                if Path(of).is_dir()
+                else f"there is no file {of}"
+            )
+        return _read_frame(of, _parquet(of)) if of.lower().endswith((".parquet", ".pq")) else _read_csv(of)
+    if hasattr(table, "columns") and hasattr(table, "to_numpy"):
+        return _read_frame("the table", table)
+    numbers = np.asarray(table)
+    if numbers.ndim != 2 or numbers.dtype.kind not in "biuf":
+        raise TypeError(
+            "a table of measurements is the path of a CSV or Parquet file, a DataFrame, or an array of numbers (n, K), "
+            f"got {table!r:.200}"
+        )
+    heads = [f"arm {j}" for j in range(numbers.shape[1])]
+    return _Table("the table", heads, [f"row {i}" for i in range(len(numbers))], numbers.tolist())
+
+
+def _read_csv(path: str) -> _Table:
+    with open(path, encoding="utf-8-sig", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        places, rows = list[str](), list[list[Any]]()
+        try:
+            head = [name.strip() for name in next(reader, [])]
+            if not head:
+                raise ValueError("it is empty; a first line names the columns")
+            if len(head) == 1 and (mark := next((mark for mark in (";", "\t") if mark in head[0]), None)):
+                raise ValueError(
+                    f"columns are separated by commas, and decimals written with a point, but it has {mark!r}: "
+                    f"{head[0]!r:.80}"
+                )
+            for fields in reader:
+                if fields:
+                    if len(fields) != len(head):
+                        raise ValueError(
+                            f"it has {len(fields)} cells, the first line has {len(head)}; a cell with a comma stands "
+                            "in quotes, and decimals are written with a point"
+                        )
+                    places.append(f"line {reader.line_num}")
+                    rows.append(list(fields))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is no text in UTF-8: save it as CSV UTF-8 ({error})") from None
+        except (csv.Error, ValueError) as error:
+            raise ValueError(f"{path}, line {max(reader.line_num, 1)}: {error}") from None
+    return _Table(path, head, places, rows)
+
+
+def _parquet(path: str) -> Any:
+    try:
+        reader: Any = importlib.import_module("pandas")
+        return reader.read_parquet(path)
+    except ImportError as error:
+        raise ImportError(f"a Parquet file of measurements needs pandas and pyarrow: {install_hint()}") from error
+
+
+def _read_frame(of: str, frame: Any) -> _Table:
+    heads, places = [str(one).strip() for one in frame.columns], [f"row {one}" for one in frame.index]
+    return _Table(of, heads, places, frame.to_numpy(dtype=object).tolist())

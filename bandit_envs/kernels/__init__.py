@@ -1,0 +1,19 @@
+"""Compiled code, what it is handed, random numbers, and checks of what users hand in."""
+
+from __future__ import annotations
+
+from .belief import beta_below
+from .checks import choice, errors_of, flag, install_hint, integer, integers, interval, mask, number, numbers
+from .compiled import inlined, jit, lean, part, view
+from .geometry import Polyhedron
+from .naming import parse_call, unknown
+from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
+from .routines import call_routine, carray, pointer, routine
+from .structs import Kernel, assemble, episode_kernel, fleeting, kernel, slot_kernel
+
+__all__ = [
+    "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "agent_uniform", "agent_uniforms", "assemble",
+    "beta_below", "call_routine", "carray", "choice", "episode_kernel", "errors_of", "flag", "fleeting", "inlined",
+    "install_hint", "integer", "integers", "interval", "jit", "kernel", "lean", "mask", "number", "numbers",
+    "parse_call", "part", "pointer", "root_number", "routine", "slot_kernel", "unknown", "view",
+]  # fmt: skip

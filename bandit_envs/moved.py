@@ -1,0 +1,94 @@
+"""Where the names and modules of earlier versions are now. They are still found there, with a DeprecationWarning."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import warnings
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+__all__ = ["MODULES", "NAMES", "follow"]
+
+NAMES = {
+    name: room
+    for room, names in {
+        "envs": """
+            FeatureTable View Viewer arms_that_matter boundary_of entries_of fresh_root image limits_of outline
+            tally
+        """,
+        "kernels": """
+            EPISODES_LIMIT Kernel PULLS_LIMIT agent_uniform assemble beta_below call_routine carray choice
+            episode_kernel errors_of flag fleeting inlined install_hint integer integers interval jit kernel
+            lean mask number numbers parse_call part pointer root_number routine slot_kernel unknown view
+        """,
+        "problems": """
+            Deviation Lookahead LookaheadModel LookaheadRoom Measure Potential Samples at_boundary cutoff
+            deviations relative_gains
+        """,
+        "simulation": """
+            BLOCK Block ENDED LIVE MOST_TIMES Playing Quiet block_of_pulls player pull pull_once spend updated
+        """,
+        "stopping": """
+            BERNOULLI Certifier GAUSSIAN STUDENT arm_cost arm_penalty arm_value bernoulli_value divergence
+            enough nearest_way own_numbers pair_alternative pair_bounds pair_cost pair_value report_pair
+        """,
+    }.items()
+    for name in names.split()
+}
+FILES = {
+    "envs": "observations history views setting drawing episodes rendering env vector catalogue",
+    "instances": "registry arms tables datasets polyhedra prompts papers lookup",
+    "kernels": "checks naming stamps compiled routines rng geometry belief",
+    "problems": "task lookahead",
+    "simulation": "sampling simulator playing",
+}
+STOPPING = """
+    asking authors boundaries bounds certifier crossing decided game game_ways kinds laws levels nearest
+    polyhedral scale statistics swaps values
+"""
+MODULES = {
+    "evidence": "stopping",
+    **{f"evidence.{name}": f"stopping.{name}" for name in STOPPING.split()},
+    **{name: f"{room}.{name}" for room, names in FILES.items() for name in names.split()},
+}
+
+
+def follow(name: str) -> Any:
+    """What `bandit_envs.name` was before.
+
+    Raises:
+        AttributeError: where there was no such name.
+    """
+    if name in NAMES:
+        home = f"bandit_envs.{NAMES[name]}"
+        warnings.warn(f"bandit_envs.{name} is now {home}.{name}", DeprecationWarning, stacklevel=3)
+        return getattr(importlib.import_module(home), name)
+    if name in MODULES:
+        return importlib.import_module(f"bandit_envs.{name}")
+    raise AttributeError(f"module 'bandit_envs' has no attribute {name!r}")
+
+
+class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds modules by the paths that they had before."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
+        package, _, name = fullname.partition(".")
+        if package != "bandit_envs" or name not in MODULES:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        """An empty module, in whose place comes the one of today."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        old = module.__name__
+        new = f"bandit_envs.{MODULES[old.partition('.')[2]]}"
+        warnings.warn(f"the module {old} is now {new}", DeprecationWarning, stacklevel=2)
+        sys.modules[old] = importlib.import_module(new)
+
+
+sys.meta_path.insert(0, _Moved())  # before a folder that is left over from earlier

@@ -1,0 +1,898 @@
+"""The look-ahead potential: the score that is expected at the end if the rest of the pulls went to all arms equally.
+
+Of a state after t of T pulls, with R = (T - t) / K more pulls of each arm to come,
+
+    phi(R) = E[score of the answer after R more pulls of each arm | samples so far],
+
+under the prior of `bandit_envs.kernels.belief`; phi(0) is the expected score of the answer now. The gain of a pull is
+E[phi_{t+1} | samples so far, arm] - phi_t, the expectation over the next sample. Where the prior is that of the
+instances, samples are 0 or 1, and phi(0) is exact, the gains of an episode have the same expectation as its score less
+phi of its first state (the tower property), whatever the policy; else the gain is a heuristic.
+
+symbols     r = R / (R + n), the share of the variance that R pulls resolve; d distance of a mean from its boundary, s
+            its sd, z = d / s; G(z, r) the chance that an arm is classified right once the share r is resolved
+            T(h, a) Owen's function (Owen 1956): G(z, r) = 1 - 2 T(z, sqrt((1 - r) / r)), normal approximation
+LOCAL       (Threshold, Feasible) phi = mean of G over arms. Of several rows of A, Phi(z) is the product of their
+            chances to hold. One more pull is a larger share, E G(z', R / (R + n + 1)) = G(z, (R + 1) / (R + 1 + n)),
+            the expectation over a normal sample. Of Threshold under BETA, phi(0) is exact, the next sample one of two.
+TOP_K       (TopK, BestArm) phi = expected mean of the k largest future means m'_i ~ N(m_i, r_i v_i), over the prior's
+            expectation of the score's range (the k best less the k worst). With N(x) the number of m'_i > x and any c,
+            sum of the k largest = k c + sum (m'_i - c)^+ - int_c^inf (N - k)^+ dx - int_-inf^c (k - N)^+ dx;
+            E (k - N)^+ by the Poisson-binomial recursion on 16 Gauss-Legendre points on either side of c, the middle
+            between the k-th mean and the next. One more pull is a larger share. (Two outcomes of a sample, with a
+            normal law after each, together make no normal law, and that difference is larger than the gain: BestArm
+            learned so ends behind uniform.) At the end, R = 0, it is one of two outcomes.
+ALL_GOOD    p_i = P(mean_i is good), phi = 1 - sum (1 - G(z_i, r_i)) / (2 sum p), Phi(z_i) = p_i; phi(0), the F1 of the
+            best answer: max over j of 2 (sum of the j largest p) / (j + sum p). Mean x is good while all others are
+            below h(x); p_i on 25 Gauss-Legendre points of Beta laws with counts up to LIMIT; beyond, and for all other
+            beliefs, on 25 cells of normal laws. The next sample: two outcomes, or 16 Gauss-Hermite nodes.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.belief import BETA, EXACT, NORMAL, Prior, beta_below, posterior, prior_of, sampled, unit
+from ..kernels.compiled import inlined, lean, part
+from ..kernels.rng import normal_quantile
+from ..kernels.structs import fleeting
+
+__all__ = [
+    "ALL_GOOD", "LOCAL", "TOP_K", "Lookahead", "LookaheadModel", "LookaheadRoom", "Potential", "relative_gains",
+]  # fmt: skip
+
+Floats = NDArray[np.float64]
+
+LOCAL, TOP_K, ALL_GOOD = 0, 1, 2
+POINTS, CELLS, NODES = 16, 25, 16  # on either side of c; of p; of a sample
+LIMIT = 103  # the largest count of a Beta law that is kept in a table
+FAR = 6.5  # standard deviations beyond which a normal law has nothing
+FINE, STEPS, COLUMNS = 64, 32, 38  # the tables of Phi and of T: steps in 1
+REACH = 4.0  # standard deviations that are looked at
+ROOT_2PI = math.sqrt(2.0 * math.pi)
+
+
+class Potential(NamedTuple):
+    """Which potential a problem has, and its numbers: see the head of this file.
+
+    Attributes:
+        kind: LOCAL, TOP_K or ALL_GOOD.
+        A, b: of LOCAL, the arms wanted have A x <= b, rows (M, D). tolerance: arms nearer to the boundary than this may
+            be answered either way. exact: whether phi(0) is that of Beta laws (M = D = 1).
+        k: of TOP_K, arms in the answer.
+        epsilon, multiplicative: of ALL_GOOD.
+    """
+
+    kind: int
+    A: Floats = np.zeros((0, 0))
+    b: Floats = np.zeros(0)
+    tolerance: float = 0.0
+    exact: bool = False
+    k: int = 1
+    epsilon: float = 0.0
+    multiplicative: bool = False
+
+
+class LookaheadModel(NamedTuple):
+    """A potential, a prior and the tables, as kernels take them."""
+
+    potential: Potential
+    prior: Prior
+    horizon: float  # T
+    scale: float  # of TOP_K, what the mean of the k largest is divided by
+    normal: Floats  # (_, 4), Phi as cubics, one for each step
+    owen: Floats  # (_, COLUMNS + 1), T
+    legendre: Floats  # (4, POINTS), points u and weights on [0, 1]; u^2 and 2 u times the weights, dense at 0
+    hermite: Floats  # (2, NODES)
+    beta: Floats  # (LIMIT + 1, LIMIT + 1, 2 CELLS + 1), rows of ALL_GOOD for Beta(a, b) laws; NaN: not yet made
+    points: Floats  # (3, CELLS), of [0, 1]: points, weights, h(points)
+
+
+@fleeting
+class LookaheadRoom(NamedTuple):
+    """Scratch for one episode."""
+
+    m: Floats  # (K * D,), and v
+    v: Floats
+    n: Floats  # (K,)
+    state: Floats  # (8,): TOP_K: c, width above, width below; ALL_GOOD: whether Beta laws are in the table, L, U
+    trial: Floats  # (2, 1): m and v of the arm that is tried, of Threshold
+    span: Floats  # (2, K), TOP_K: lowest and highest future mean of each arm
+    best: Floats  # (K + 1,)
+    layers: Floats  # (k, 2 POINTS): P(N = j); q, EN, x: (2 POINTS,)
+    points: Floats  # (3, 2 POINTS)
+    chances: Floats  # (K, 2 POINTS): q of each arm
+    prefix: Floats  # (K, k, 2 POINTS): P(j of the arms before this one are above)
+    rows: Floats  # (K + 1, 2 CELLS + 1), ALL_GOOD: of each arm its law and chances; the last one is that of the trial
+    before: Floats  # (K + 1, CELLS), products of chances
+    p: Floats  # (K,)
+    gains: Floats  # (K,): see `relative_gains`
+
+
+# --- the normal law ---------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _below(normal, u):
+    """Phi(u), by cubic interpolation: error 2e-10."""
+    x = (max(min(u, FAR), -FAR) + FAR) * FINE
+    i = np.uint64(np.int64(x))  # indices that may be negative take longer
+    f = x - np.int64(x)
+    return normal[i, 0] + f * (normal[i, 1] + f * (normal[i, 2] + f * normal[i, 3]))
+
+
+@inlined
+def _part_above(normal, d, s):
+    """E (X)^+ of X ~ N(d, s^2)."""
+    if s <= 0.0:
+        return max(d, 0.0)
+    u = d / s
+    return d * _below(normal, u) + s * math.exp(-0.5 * u * u) / ROOT_2PI
+
+
+@inlined
+def _owen(owen, h, a):
+    """T(h, a) for h >= 0 and a in [0, 1], by linear interpolation: error 2e-5."""
+    u, v = min(h * STEPS, 160.0), a * COLUMNS
+    i, j, one = (
+        np.uint64(min(np.int64(u), np.int64(159))),
+        np.uint64(min(np.int64(v), np.int64(COLUMNS - 1))),
+        np.uint64(1),
+    )
+    u, v = u - np.int64(i), v - np.int64(j)
+    low = (1.0 - v) * owen[i, j] + v * owen[i, j + one]
+    high = (1.0 - v) * owen[i + one, j] + v * owen[i + one, j + one]
+    return (1.0 - u) * low + u * high
+
+
+@inlined
+def _resolved(model, z, r):
+    """G(z, r)."""
+    z = abs(z)
+    if r <= 0.0:
+        return _below(model.normal, z)
+    if r >= 0.5:
+        return 1.0 - 2.0 * _owen(model.owen, z, math.sqrt((1.0 - r) / r))
+    a = math.sqrt(r / (1.0 - r))  # T(h, a) + T(h a, 1 / a) has a closed form
+    P, Q = _below(model.normal, z), _below(model.normal, z / a)
+    return 1.0 - P - Q + 2.0 * P * Q + 2.0 * _owen(model.owen, z / a, a)
+
+
+@part
+def _tolerated(model, z, r, t):
+    """The same where arms within t sds of the boundary may be classified either way; Plackett's integral (1954)."""
+    z, normal = abs(z), model.normal
+    if r <= 0.0:
+        return _below(normal, z + t)
+    rho, h, right = math.sqrt(r), -z / math.sqrt(r), 1.0 - _below(normal, -(z + t))
+    alpha = math.asin(rho)
+    right -= _below(normal, h)
+    for k in (-(z + t), t - z):
+        right += _below(normal, h) * _below(normal, k)
+        for i in range(POINTS):
+            theta = alpha * model.legendre[0, i]
+            sin, cos = math.sin(theta), math.cos(theta)
+            inside = math.exp(-0.5 * (h * h + k * k - 2.0 * h * k * sin) / (cos * cos))
+            right += alpha * model.legendre[1, i] * inside / (2.0 * math.pi)
+    return right
+
+
+# --- LOCAL ------------------------------------------------------------------------------------------------------------
+
+
+@part
+def _row(model, m, v, at):
+    """Distance and sd of the boundary, > 0 inside; of several rows, z times the sd of the one least likely to hold.
+
+    Phi(z) is the product of the chances of the rows. The arm's m and v begin at `at`.
+    """
+    potential, d, s, least, chance = model.potential, 0.0, 1.0, math.inf, 1.0
+    M, D = potential.A.shape
+    for j in range(M):
+        slack, square = potential.b[j], 0.0
+        for i in range(D):
+            a = potential.A[j, i]
+            slack -= a * m[at + i]
+            square += a * a * v[at + i]
+        sd = math.sqrt(square)
+        chance *= _below(model.normal, slack / sd)
+        if slack / sd < least:
+            d, s, least = slack, sd, slack / sd
+    if M > 1:
+        d = s * normal_quantile(max(min(chance, 1.0 - 1e-9), 1e-9))
+    return d, s
+
+
+@inlined
+def _sure(model, d, s, r):
+    t = model.potential.tolerance
+    return _resolved(model, d / s, r) if t == 0.0 else _tolerated(model, d / s, r, t / s)
+
+
+@part
+def _beta_sure(model, m, n):
+    """The chance that the answer now is right about an arm with a Beta law, in one dimension."""
+    prior, potential = model.prior, model.potential
+    share = (m - prior.low) / prior.scale
+    a, b, t = share * n, (1.0 - share) * n, potential.tolerance / prior.scale
+    theta = (potential.b[0] / potential.A[0, 0] - prior.low) / prior.scale
+    return max(1.0 - beta_below(theta - t, a, b), beta_below(theta + t, a, b))
+
+
+@inlined
+def _arm_value(model, m, v, at, n, R):
+    """The chance that an arm is classified right after R more pulls."""
+    if R <= 0.0 and model.potential.exact and model.prior.kind == BETA and n <= EXACT:
+        return _beta_sure(model, m[at], n)
+    d, s = _row(model, m, v, at)
+    return _sure(model, d, s, R / (R + n))
+
+
+@part
+def _arm_after(model, room, i, R):
+    """Its expectation over the next sample of arm i."""
+    D, n = model.potential.A.shape[1], room.n[i]
+    if model.prior.kind == NORMAL or not model.potential.exact:
+        d, s = _row(model, room.m, room.v, i * D)
+        return _sure(model, d, s, (R + 1.0) / (R + 1.0 + n))
+    found = 0.0
+    for outcome in range(2):
+        now, spread, chance = sampled(model.prior, room.m[i], room.v[i], n, float(outcome), 0.0)
+        room.trial[0, 0], room.trial[1, 0] = now, spread
+        found += chance * _arm_value(model, room.trial[0], room.trial[1], 0, n + 1.0, R)
+    return found
+
+
+# --- TOP_K ------------------------------------------------------------------------------------------------------------
+
+
+@part
+def _largest(x, K, count, out, without):
+    """Fill out[:count] with the largest of x[:K], in falling order, without one of them (-1: of all)."""
+    found = 0
+    for i in range(K):
+        if i != without and (found < count or x[i] > out[count - 1]):
+            j = min(found, count - 1)
+            while j > 0 and out[j - 1] < x[i]:
+                out[j] = out[j - 1]
+                j -= 1
+            out[j] = x[i]
+            found = min(found + 1, count)
+
+
+@part
+def _look_around(model, room, R):
+    """Set c, and how far from it future means can matter, if R pulls are to come, one of them at once."""
+    K, k = len(room.n), model.potential.k
+    for i in range(K):
+        s = REACH * math.sqrt(room.v[i] * (R + 1.0) / (R + 1.0 + room.n[i]))
+        room.span[0, i], room.span[1, i] = room.m[i] - s, room.m[i] + s
+    _largest(room.m, K, k + 1, room.best, -1)
+    room.state[0] = c = 0.5 * (room.best[k - 1] + room.best[k])
+    _largest(room.span[1], K, k + 1, room.best, -1)
+    room.state[1] = max(room.best[k] - c, 0.0)
+    _largest(room.span[0], K, k, room.best, -1)
+    room.state[2] = max(c - room.best[k - 1], 0.0)
+
+
+@part
+def _exceeds(model, room, i, R, pulled, q):
+    """E (m'_i - c)^+ after R pulls, and one before if it is `pulled`; fill q (2 POINTS,) with P(m'_i > x)."""
+    x, normal, m, n = room.points[0], model.normal, room.m[i], room.n[i]
+    pulls = R + 1.0 if pulled else R
+    s = math.sqrt(room.v[i] * pulls / (pulls + n))
+    inverse = 1.0 / max(s, 1e-300)
+    for g in range(2 * POINTS):
+        q[g] = _below(normal, (m - x[g]) * inverse)
+    return _part_above(normal, m - room.state[0], s)
+
+
+@inlined
+def _set_points(model, room):
+    """Set the points x; how many places of the answer are open to the arms that may be on either side of them."""
+    c, above, below = room.state[0], room.state[1], room.state[2]
+    for g in range(POINTS):
+        room.points[0, g] = c + above * model.legendre[2, g]
+        room.points[0, POINTS + g] = c - below * model.legendre[2, g]
+    rest = model.potential.k
+    for i in range(len(room.n)):
+        rest -= room.span[0, i] >= c + above
+    return rest
+
+
+@inlined
+def _one_more(layers, q, rest):
+    """Take one more arm, which is above with the chances q, into the law of how many are."""
+    for j in range(rest - 1, 0, -1):
+        for g in range(2 * POINTS):
+            layers[j, g] += q[g] * (layers[j - 1, g] - layers[j, g])
+    if rest > 0:
+        for g in range(2 * POINTS):
+            layers[0, g] -= q[g] * layers[0, g]
+    return 0
+
+
+@part
+def _top(model, room, R, arm):
+    """phi(R), the arm (unless it is -1) being pulled once before."""
+    K, k = len(room.n), model.potential.k
+    c, above, below = room.state[0], room.state[1], room.state[2]
+    q, many, layers, points = room.points[1], room.points[2], room.layers, 2 * POINTS
+    rest = _set_points(model, room)
+    for g in range(points):
+        many[g] = 0.0
+        for j in range(rest):
+            layers[j, g] = 1.0 if j == 0 else 0.0
+    total = k * c
+    for i in range(K):
+        if room.span[0, i] >= c + above:
+            total += room.m[i] - c
+            continue
+        if room.span[1, i] <= c - below:
+            continue
+        total += _exceeds(model, room, i, R, i == arm, q)
+        for g in range(points):
+            many[g] += q[g]
+        _one_more(layers, q, rest)
+    for g in range(points):
+        short = 0.0  # E (k - N)^+
+        for j in range(rest):
+            short += (rest - j) * layers[j, g]
+        if g < POINTS:
+            total -= above * model.legendre[3, g] * (many[g] - rest + short)
+        else:
+            total -= below * model.legendre[3, g - POINTS] * short
+    return total / (k * model.scale)
+
+
+@part
+def _top_gains(model, room, R, out):
+    """phi(R) after one more pull of each arm, as a larger share, less phi(R), in O(K k).
+
+    phi is linear in q_i, and depends on it by the chance that fewer than k others are above.
+    """
+    K, k, layers, points = len(room.n), model.potential.k, room.layers, 2 * POINTS
+    c, above, below, q, fewer = room.state[0], room.state[1], room.state[2], room.points[1], room.points[2]
+    if R <= 0.0:
+        for i in range(K):
+            _largest(room.m, K, k, room.best, i)
+            d, s = room.m[i] - room.best[k - 1], math.sqrt(room.v[i] / (room.n[i] + 1.0))
+            out[i] = (_part_above(model.normal, d, s) - max(d, 0.0)) / (k * model.scale)
+        return
+    rest = _set_points(model, room)
+    for g in range(points):
+        for j in range(rest):
+            layers[j, g] = 1.0 if j == 0 else 0.0
+    for i in range(K):
+        out[i] = 0.0
+        if room.span[0, i] >= c + above or room.span[1, i] <= c - below:
+            continue
+        chance = room.chances[i]
+        out[i] = -_exceeds(model, room, i, R, False, chance)
+        for j in range(rest):
+            for g in range(points):
+                room.prefix[i, j, g] = layers[j, g]
+        _one_more(layers, chance, rest)
+    for g in range(points):
+        for j in range(rest):
+            layers[j, g] = 1.0  # now P(j or fewer of the arms after this one are above)
+    for i in range(K - 1, -1, -1):
+        if room.span[0, i] >= c + above or room.span[1, i] <= c - below:
+            continue
+        chance = room.chances[i]
+        out[i] += _exceeds(model, room, i, R + 1.0, False, q)
+        for g in range(points):
+            fewer[g] = 0.0
+        for j in range(rest):
+            for g in range(points):
+                fewer[g] += room.prefix[i, j, g] * layers[rest - 1 - j, g]
+        for g in range(POINTS):
+            h, weight = POINTS + g, model.legendre[3, g]
+            out[i] -= above * weight * (q[g] - chance[g]) * (1.0 - fewer[g])
+            out[i] += below * weight * (q[h] - chance[h]) * fewer[h]
+        _one_more(layers, chance, rest)
+        out[i] /= k * model.scale
+
+
+@part
+def _top_now(model, room, arm):
+    """phi(0), the arm (unless it is -1) being pulled once before: sharp future means need no points."""
+    K, k, prior = len(room.n), model.potential.k, model.prior
+    _largest(room.m, K, k, room.best, arm)
+    total = 0.0
+    for j in range(k):
+        total += room.best[j]
+    if arm >= 0:
+        last, m, v, n = room.best[k - 1], room.m[arm], room.v[arm], room.n[arm]
+        if prior.kind == NORMAL:
+            total += _part_above(model.normal, m - last, math.sqrt(v / (n + 1.0)))
+        else:
+            for outcome in range(2):
+                now, _, chance = sampled(prior, m, v, n, float(outcome), 0.0)
+                total += chance * max(now - last, 0.0)
+    return total / (k * model.scale)
+
+
+# --- ALL_GOOD ---------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _boundary_of(potential, x):
+    """Means at or above this are good where the best one is x."""
+    if potential.multiplicative:
+        return min((1.0 - potential.epsilon) * x, x)
+    return x - potential.epsilon
+
+
+@inlined
+def _highest(potential, x):
+    """h(x): a mean x is good while no other one is above this."""
+    if potential.multiplicative:
+        return max(x / (1.0 - potential.epsilon), x)
+    return x + potential.epsilon
+
+
+@part
+def _beta_row(model, a, b):
+    """Make the row of the table for a Beta(a, b) law: weights at the points, chances of h(points), mass above all."""
+    out = model.beta[a, b]
+    ends = model.prior.low + model.prior.scale
+    top = (_boundary_of(model.potential, ends) - model.prior.low) / model.prior.scale
+    front = math.lgamma(float(a + b)) - math.lgamma(float(a)) - math.lgamma(float(b))
+    for g in range(CELLS):
+        x = model.points[0, g]
+        out[CELLS + g] = beta_below(model.points[2, g], float(a), float(b))
+        density = front + (a - 1.0) * math.log(x) + (b - 1.0) * math.log1p(-x) if 0.0 < x < 1.0 else -math.inf
+        out[g] = model.points[1, g] * math.exp(density)
+    out[2 * CELLS] = 1.0 - beta_below(top, float(a), float(b))
+
+
+@part
+def _law(model, room, m, v, n, out):
+    """Fill out (2 CELLS + 1,): the law of a mean, its chances to be below h, and its mass above all cells."""
+    if room.state[0] != 0.0:
+        a = np.int64((m - model.prior.low) / model.prior.scale * n + 0.5)
+        b = np.int64(n + 0.5) - a
+        if math.isnan(model.beta[a, b, 2 * CELLS]):  # written last, for threads that share the table
+            _beta_row(model, a, b)
+        for g in range(2 * CELLS + 1):
+            out[g] = model.beta[a, b, g]
+        return
+    low, step = room.state[1], (room.state[2] - room.state[1]) / CELLS
+    inverse, potential = 1.0 / math.sqrt(v), model.potential
+    before = _below(model.normal, (low - m) * inverse)
+    for g in range(CELLS):
+        now = _below(model.normal, (low + step * (g + 1) - m) * inverse)
+        out[g] = now - before
+        out[CELLS + g] = _below(model.normal, (_highest(potential, low + step * (g + 0.5)) - m) * inverse)
+        before = now
+    out[2 * CELLS] = 1.0 - before
+
+
+@part
+def _open_laws(model, room):
+    """Choose between Beta laws and normal ones, and set the laws of all arms."""
+    K, prior = len(room.n), model.prior
+    known, lowest, highest = prior.kind == BETA, -math.inf, -math.inf
+    for i in range(K):
+        n, s = room.n[i], REACH * math.sqrt(room.v[i])
+        if known:
+            a = (room.m[i] - prior.low) / prior.scale * n
+            known = abs(a - np.rint(a)) < 1e-6 and max(a, n - a) < LIMIT - 0.5
+        lowest, highest = max(lowest, room.m[i] - s), max(highest, room.m[i] + s)
+    room.state[0] = 1.0 if known else 0.0
+    room.state[1], room.state[2] = _boundary_of(model.potential, lowest), _boundary_of(model.potential, highest)
+    for i in range(K):
+        _law(model, room, room.m[i], room.v[i], room.n[i], room.rows[i])
+
+
+@part
+def _good(model, room, R, arm):
+    """phi(R) by the laws of the arms; that of the trial in place of an arm's own (-1: of none)."""
+    K, before, p = len(room.n), room.before, room.p
+    for g in range(CELLS):
+        before[0, g] = before[K, g] = 1.0
+    for i in range(K - 1):
+        row = room.rows[K if i == arm else i]
+        for g in range(CELLS):
+            before[i + 1, g] = before[i, g] * row[CELLS + g]
+    after, expected = before[K], 0.0
+    for i in range(K - 1, -1, -1):
+        row = room.rows[K if i == arm else i]
+        chance = row[2 * CELLS]
+        for g in range(CELLS):
+            chance += row[g] * before[i, g] * after[g]
+            after[g] *= row[CELLS + g]
+        p[i] = min(chance, 1.0)
+        expected += p[i]
+    if R <= 0.0:
+        _largest(p, K, K, room.best, -1)
+        best, hits = 0.0, 0.0
+        for j in range(K):
+            hits += room.best[j]
+            best = max(best, 2.0 * hits / (j + 1.0 + expected))
+        return best
+    wrong = 0.0
+    for i in range(K):
+        n = room.n[i] + (1.0 if i == arm else 0.0)
+        z = normal_quantile(max(min(p[i], 1.0 - 1e-8), 1e-8))
+        wrong += 1.0 - _resolved(model, z, R / (R + n))
+    return 1.0 - wrong / (2.0 * expected)
+
+
+@part
+def _good_after(model, room, R, arm, few):
+    """E phi(R) over the next sample of an arm; `few`: of NORMAL, over two nodes, a standard deviation off."""
+    prior, K, found = model.prior, len(room.n), 0.0
+    m, v, n = room.m[arm], room.v[arm], room.n[arm]
+    for i in range(2 if few or prior.kind == BETA else NODES):
+        now, spread, chance = sampled(prior, m, v, n, float(i), 2.0 * i - 1.0 if few else model.hermite[0, i])
+        if prior.kind == NORMAL:
+            chance = 0.5 if few else model.hermite[1, i]
+        _law(model, room, now, spread, n + 1.0, room.rows[K])
+        found += chance * _good(model, room, R, arm)
+    return found
+
+
+# --- one episode, and many --------------------------------------------------------------------------------------------
+
+
+@part
+def _read(model, room, pulls, total):
+    """Set what is believed of the arms; returns the number of pulls."""
+    K, spent = len(pulls), 0
+    D = len(room.m) // K
+    for i in range(K):
+        spent += pulls[i]
+        for j in range(D):
+            room.m[i * D + j], room.v[i * D + j], room.n[i] = posterior(model.prior, float(pulls[i]), total[i * D + j])
+    return spent
+
+
+@part
+def _phi(model, room, R):
+    """phi(R) of the state that was read; called before `_gain`, whose points and laws it sets."""
+    kind, K = model.potential.kind, len(room.n)
+    if kind == LOCAL:
+        D, found = model.potential.A.shape[1], 0.0
+        for i in range(K):
+            found += _arm_value(model, room.m, room.v, i * D, room.n[i], R)
+        return found / K
+    if kind == TOP_K:
+        if R <= 0.0:
+            return _top_now(model, room, -1)
+        _look_around(model, room, R)
+        return _top(model, room, R, -1)
+    _open_laws(model, room)
+    return _good(model, room, R, -1)
+
+
+@part
+def _after(model, room, R, arm):
+    """E phi(R) over the next sample of an arm."""
+    kind, K = model.potential.kind, len(room.n)
+    if kind == LOCAL:
+        D, found = model.potential.A.shape[1], _arm_after(model, room, arm, R)
+        for i in range(K):
+            if i != arm:
+                found += _arm_value(model, room.m, room.v, i * D, room.n[i], R)
+        return found / K
+    if kind == TOP_K:
+        return _top_now(model, room, arm) if R <= 0.0 else _top(model, room, R, arm)
+    return _good_after(model, room, R, arm, False)
+
+
+@lean
+def _potentials(model, room, pulls, total, left, out):
+    """Fill out (E,) with phi(R), for R = left[e] more pulls of each arm."""
+    for e in range(len(out)):
+        _read(model, room, pulls[e], total[e])
+        out[e] = _phi(model, room, left[e])
+
+
+@lean
+def _gains(model, room, pulls, total, arms, skipped, out):
+    """Fill out (E,) with the gains of arms (E,); K stops: phi(0) less phi. Those of episodes that are skipped are 0."""
+    K = pulls.shape[1]
+    for e in range(len(out)):
+        out[e] = 0.0
+        if skipped[e] != 0 or arms[e] < 0 or arms[e] > K:
+            continue
+        spent = _read(model, room, pulls[e], total[e])
+        phi = _phi(model, room, max(model.horizon - spent, 0.0) / K)
+        if arms[e] == K:
+            out[e] = _phi(model, room, 0.0) - phi
+        else:
+            out[e] = _after(model, room, max(model.horizon - spent - 1.0, 0.0) / K, arms[e]) - phi
+
+
+@lean
+def _all_gains(model, room, pulls, total, out):
+    """Fill out (E, K) with the gains of all arms."""
+    K = pulls.shape[1]
+    for e in range(len(out)):
+        spent = _read(model, room, pulls[e], total[e])
+        phi = _phi(model, room, max(model.horizon - spent, 0.0) / K)
+        for i in range(K):
+            out[e, i] = _after(model, room, max(model.horizon - spent - 1.0, 0.0) / K, i) - phi
+
+
+@part
+def relative_gains(model, room, pulls, total):
+    """Fill room.gains (K,) with the gains of all arms of one episode, less what is common to them, for greedy rules.
+
+    That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. Of LOCAL and TOP_K a
+    pull is a larger share throughout, of Threshold and at R = 0 too. Of ALL_GOOD a NORMAL sample has two nodes: 16 take
+    eight times as long.
+    """
+    K, out = len(pulls), room.gains
+    left = max(model.horizon - _read(model, room, pulls, total), 0.0)
+    R = max(left - 1.0, 0.0) / K
+    if model.potential.kind == LOCAL:
+        for i in range(K):
+            d, s = _row(model, room.m, room.v, i * model.potential.A.shape[1])
+            n = room.n[i]
+            out[i] = _sure(model, d, s, (R + 1.0) / (R + 1.0 + n)) - _sure(model, d, s, R / (R + n))
+    elif model.potential.kind == TOP_K:
+        _look_around(model, room, left / K)
+        _top_gains(model, room, R, out)
+    else:
+        _open_laws(model, room)
+        now = _good(model, room, R, -1)
+        for i in range(K):
+            out[i] = _good_after(model, room, R, i, True) - now
+
+
+@lean
+def _beliefs(model, room, pulls, total, out):
+    """Fill out (E, K, 4) with d, its sd, the sd of the mean, and n."""
+    potential, K = model.potential, pulls.shape[1]
+    for e in range(len(out)):
+        _read(model, room, pulls[e], total[e])
+        edge, spread, star = 0.0, 0.0, 0
+        if potential.kind == TOP_K:
+            _largest(room.m, K, potential.k + 1, room.best, -1)
+            edge = 0.5 * (room.best[potential.k - 1] + room.best[potential.k])
+        elif potential.kind == ALL_GOOD:
+            for i in range(K):
+                star = i if room.m[i] > room.m[star] else star
+            edge = _boundary_of(potential, room.m[star])
+            spread = room.v[star] * ((1.0 - potential.epsilon) ** 2 if potential.multiplicative else 1.0)
+        for i in range(K):
+            if potential.kind == LOCAL:
+                d, s = _row(model, room.m, room.v, i * potential.A.shape[1])
+                own = s
+            else:
+                d, own = room.m[i] - edge, math.sqrt(room.v[i])
+                s = own if potential.kind == TOP_K or i == star else math.sqrt(room.v[i] + spread)
+            out[e, i, 0], out[e, i, 1], out[e, i, 2], out[e, i, 3] = d, s, own, room.n[i]
+
+
+@lean
+def _show(told, unit, order, out):
+    """Fill out (E, 4 K + 1) but its last column with `Lookahead.shown` of what `_beliefs` has told."""
+    for e in range(len(out)):
+        for j in range(order.shape[1]):
+            d, s, own, n = (
+                told[e, order[e, j], 0],
+                told[e, order[e, j], 1],
+                told[e, order[e, j], 2],
+                told[e, order[e, j], 3],
+            )
+            out[e, 4 * j] = max(min(d / (0.2 * unit), 8.0), -8.0)
+            out[e, 4 * j + 1] = min(0.5 * math.log(n) - 1.0, 8.0)
+            out[e, 4 * j + 2] = min(5.0 * own / unit, 8.0)
+            out[e, 4 * j + 3] = 0.5 * max(min(d / s, 6.0), -6.0)
+
+
+# --- in Python --------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _tables() -> tuple[Floats, Floats]:
+    """Phi as cubics with its values and slopes, and Owen's T."""
+    x = np.arange(-FAR * FINE, FAR * FINE + 2) / FINE
+    below = np.array([0.5 * math.erfc(-u / math.sqrt(2.0)) for u in x])
+    h, (points, weights) = np.arange(5 * STEPS + 1) / STEPS, np.polynomial.legendre.leggauss(24)
+    a = (np.arange(COLUMNS + 1) / COLUMNS)[:, None] * (points + 1) / 2  # (COLUMNS + 1, 24)
+    inside = np.exp(-0.5 * h[:, None, None] ** 2 * (1 + a * a)) / (1 + a * a)
+    owen = (inside * weights).sum(-1) * np.arange(COLUMNS + 1) / COLUMNS / (4 * math.pi)
+    slope, rise = np.exp(-0.5 * x * x) / ROOT_2PI / FINE, np.diff(below)
+    up, down = slope[:-1], slope[1:]
+    return np.stack([below[:-1], up, 3 * rise - 2 * up - down, up + down - 2 * rise], axis=-1), owen
+
+
+def _unit_points(count: int) -> Floats:
+    """Gauss-Legendre points and weights on [0, 1], (2, count)."""
+    points, weights = np.polynomial.legendre.leggauss(count)
+    return np.stack([(points + 1) / 2, weights / 2])
+
+
+def _expected_range(prior: Prior, K: int, k: int) -> float:
+    """The expected mean of the k best means less that of the k worst, under the prior."""
+    if prior.kind == BETA:
+        return prior.scale * (K - k) / (K + 1)
+    x = np.linspace(-8.0, 8.0, 4001)  # an arm is among the best if at most k - 1 of the others are above it
+    above = (0.5 * math.erfc(u / math.sqrt(2.0)) for u in x)
+    among = np.array([1.0 - beta_below(q, float(k), float(K - k)) for q in above])
+    return 2.0 * prior.scale * K / k * float((x * np.exp(-0.5 * x * x) * among).sum() / ROOT_2PI * (x[1] - x[0]))
+
+
+@functools.lru_cache(maxsize=16)
+def _beta_table(prior: Prior, epsilon: float, multiplicative: bool) -> tuple[Floats, Floats]:
+    """The points of ALL_GOOD, and its table, which kernels fill."""
+    if prior.kind == NORMAL:
+        return np.zeros((1, 1, 2 * CELLS + 1)), np.zeros((3, CELLS))
+    end, (points, weights) = prior.low + prior.scale, _unit_points(CELLS)
+    best = min((1.0 - epsilon) * end, end) if multiplicative else end - epsilon
+    top = max((best - prior.low) / prior.scale, 0.0)  # means above it are good, whatever the others are
+    x = prior.low + prior.scale * top * points
+    h = np.maximum(x / (1.0 - epsilon), x) if multiplicative else x + epsilon
+    shifted = (h - prior.low) / prior.scale
+    table = np.full((LIMIT + 1, LIMIT + 1, 2 * CELLS + 1), np.nan)
+    return table, np.stack([top * points, top * weights, shifted])
+
+
+class Lookahead:
+    """The look-ahead potential of a task, its gains, and what is believed of the arms.
+
+    Args:
+        task: a `Task`.
+        potential: that of its problem (`Problem.potential`).
+
+    Attributes:
+        horizon: T, the budget, or else `max_pulls`; NaN where there is neither: then there are no gains.
+    """
+
+    def __init__(self, task: Any, potential: Potential) -> None:
+        K, D, k = task.K, task.D, potential.k
+        self._given = task, potential
+        prior, total = prior_of(task.support, task.centre, task.sigma), task.budget or task.max_pulls
+        self._unit = unit(task.support, task.sigma)
+        self.K, self.D, self.horizon = K, D, math.nan if total is None else float(total)
+        kind, (normal, owen) = potential.kind, _tables()
+        # Kernels are compiled anew for read-only arrays, and for those of other layouts.
+        potential = potential._replace(A=np.array(potential.A, np.float64), b=np.array(potential.b, np.float64))
+        scale = _expected_range(prior, K, k) if kind == TOP_K else 1.0
+        laws = prior if kind == ALL_GOOD else Prior(NORMAL, 0.0, 1.0)
+        beta, points = _beta_table(laws, potential.epsilon, potential.multiplicative)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+        u, weight = _unit_points(POINTS)
+        legendre = np.stack([u, weight, u * u, 2 * u * weight])
+        hermite = np.stack([nodes, weights / weights.sum()])
+        self._model = LookaheadModel(
+            potential, prior, self.horizon, scale, normal, owen, legendre, hermite, beta, points
+        )
+        self._room = self.parts()[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are made anew: tables stay where they are."""
+        return Lookahead, self._given
+
+    def parts(self) -> tuple[LookaheadModel, LookaheadRoom]:
+        """What `relative_gains` takes: the model, and scratch of the caller's own, as threads need it."""
+        K, D, k, kind = self.K, self.D, self._model.potential.k, self._model.potential.kind
+        rows, top = K + 1 if kind == ALL_GOOD else 1, K if kind == TOP_K else 1
+        return self._model, LookaheadRoom(
+            np.empty(K * D),
+            np.empty(K * D),
+            np.empty(K),
+            np.empty(8),
+            np.empty((2, 1)),
+            np.empty((2, K)),
+            np.empty(K + 1),
+            np.empty((k, 2 * POINTS)),
+            np.empty((3, 2 * POINTS)),
+            np.empty((top, 2 * POINTS)),
+            np.empty((top, k, 2 * POINTS)),
+            np.empty((rows, 2 * CELLS + 1)),
+            np.empty((rows, CELLS)),
+            np.empty(K),
+            np.empty(K),
+        )
+
+    def _seen(
+        self, pulls: NDArray[Any], total: Floats
+    ) -> tuple[LookaheadModel, LookaheadRoom, NDArray[np.int64], Floats]:
+        """What kernels take of pulls (E, K) and sums of samples (E, K) or (E, K, D).
+
+        Raises:
+            ValueError: for other shapes.
+        """
+        shape = (len(pulls), self.K) if self.D == 1 else (len(pulls), self.K, self.D)
+        if pulls.shape != shape[:2] or total.shape != shape:
+            raise ValueError(
+                f"pulls must have shape {shape[:2]} and total {shape}, got {pulls.shape} and {total.shape}"
+            )
+        flat = np.ascontiguousarray(total, np.float64).reshape(len(pulls), -1)
+        return self._model, self._room, np.ascontiguousarray(pulls, np.int64), flat
+
+    def value(self, pulls: NDArray[np.int64], total: Floats, left: Floats | None = None) -> Floats:
+        """phi(R), (E,); of TOP_K up to a constant.
+
+        Args:
+            pulls: (E, K). total: sums of samples, (E, K) or (E, K, D).
+            left: (E,), R, the pulls of each arm that are to come; None: those up to the horizon.
+        """
+        out = np.empty(len(pulls))
+        left = np.maximum(self.horizon - pulls.sum(-1), 0.0) / self.K if left is None else left
+        _potentials(*self._seen(pulls, total), np.ascontiguousarray(left, np.float64), out)
+        return out
+
+    def gains(self, pulls: NDArray[np.int64], total: Floats) -> Floats:
+        """The expected gain of one more pull of each arm, (E, K)."""
+        out = np.empty((len(pulls), self.K))
+        _all_gains(*self._seen(pulls, total), out)
+        return out
+
+    def gain(
+        self, pulls: NDArray[np.int64], total: Floats, arms: NDArray[np.int64], skipped: NDArray[np.uint8], out: Floats
+    ) -> None:
+        """Fill out (E,) with the expected gain of one more pull of arms (E,), or, where it is K, of stopping now.
+
+        Args:
+            pulls, total: see `value`.
+            arms: (E,). skipped: (E,) uint8, not 0 for episodes that are left out, which get 0, as numbers do that are
+                no arms.
+            out: (E,).
+        """
+        _gains(*self._seen(pulls, total), arms, skipped, out)
+
+    def beliefs(self, pulls: NDArray[np.int64], total: Floats) -> Floats:
+        """(E, K, 4): distance d of each mean from its boundary, the sd of d, the sd of the mean, and n.
+
+        d is the mean less the threshold; the slack of the row that is least likely to hold, whose sd stands for that
+        of the mean; the mean less the middle between the k-th and the next; or the mean less the boundary that the
+        largest mean sets, with the sd of the difference. Means are those of the posterior.
+        """
+        out = np.empty((len(pulls), self.K, 4))
+        _beliefs(*self._seen(pulls, total), out)
+        return out
+
+    def order(self, told: Floats) -> NDArray[np.int64]:
+        """The arms (E, K) in the order of |d| / sd of `beliefs`, least sure first, ties by index."""
+        return np.argsort(np.abs(told[..., 0]) / told[..., 1], axis=1, kind="stable")
+
+    def shown(self, told: Floats, order: NDArray[np.int64], share: Floats) -> NDArray[np.float32]:
+        """What learners see of `beliefs`, (E, 4 K + 1) float32, clipped to [-8, 8].
+
+        Four numbers of each arm, in the given order: d / .2, ln(n) / 2 - 1, 5 times the sd of the mean, and half of
+        d / sd, clipped to [-6, 6]; d and the sd of the mean in units of the range of a sample, or of 2 sigma where none
+        is known. The last number is the share (E,) of the pulls that are made.
+        """
+        out = np.empty((len(told), 4 * self.K + 1), np.float32)
+        _show(told, self._unit, order, out)
+        out[:, -1] = share
+        return out
+
+    def view(
+        self, pulls: NDArray[np.int64], total: Floats, share: Floats, seen: Any = None, ranked: bool = False
+    ) -> tuple[Any, NDArray[np.int64]]:
+        """What a learner sees, and the arms (E, K) in the order in which it sees them: by index, or by `order`.
+
+        Args:
+            pulls, total: see `value`. share: see `shown`.
+            seen: statistics, or features (E, K F), by arm, to be put in order; None: beliefs.
+            ranked: whether they come in the order of certainty.
+        """
+        told, E = self.beliefs(pulls, total), len(pulls)
+        order = self.order(told) if ranked else np.tile(np.arange(self.K), (E, 1))
+        if seen is None:
+            return self.shown(told, order, share), order
+        if not isinstance(seen, dict):
+            return np.take_along_axis(seen.reshape(E, self.K, -1), order[..., None], axis=1).reshape(E, -1), order
+        found = {}
+        for name, array in seen.items():
+            places = order if array.ndim == 2 else order[..., None]
+            found[name] = np.take_along_axis(array, places, axis=1) if array.shape[1] == self.K else array.copy()
+        return found, order
+
+    def arms(self, order: NDArray[np.int64], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The arms (E,) that ranks (E,) name; what is no rank stays."""
+        valid = (ranks >= 0) & (ranks < self.K)
+        return np.where(valid, order[np.arange(len(order)), np.where(valid, ranks, 0)], ranks)

@@ -1,0 +1,315 @@
+"""The task: what an agent may know of an environment. It holds nothing of the true means."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import json
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, interval, number
+from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
+from ..stopping import RHO, Certifier
+from . import Problem, own
+from .lookahead import Lookahead
+from .registry import PROBLEMS, kept
+
+__all__ = ["Task"]
+
+MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a certificate
+INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
+ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features", "history", "belief"), ("arm", "coordinate")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked, what is known of the arms, and the rules of an episode.
+
+    The class of a problem is the one that its name stands for when the task is made: a class of that name that is
+    registered later does not change the task, nor its copies with other attributes. A task that was pickled or written
+    as JSON is of the class that the name stands for where it is read.
+
+    Attributes:
+        problem: name of the problem, or "module:Class" of one that is not registered.
+        parameters: of the problem; those that are not given have its defaults.
+        K, D: number of arms, coordinates of a sample.
+        budget: pulls of an episode, or None; delta: allowed error probability, or None.
+        max_pulls: safety cap, or None; pull_cost: price of a pull in units of the score.
+        law: family of the arms; support: (lowest, highest) sample or None.
+        sigma: sub-Gaussian scale of a sample, the largest of all arms: half the width of a support, or of Gaussian arms
+            the largest standard deviation, also where the scales of the arms differ.
+        actions, observation: the forms that the environment takes and gives.
+        can_stop: whether there is an action that stops (the keyword `stop` of environments); else a budget is needed.
+        pull: what a pull samples, an "arm" or one "coordinate" of one.
+        dependent: whether the coordinates of a sample may depend on each other. None: they may unless the distribution
+            is one that draws them independently; False for scalar arms.
+        claimed: whether `sigma` is somebody's word, as in a session. Certificates then count on it as long as the
+            results bear it out. It is no part of the JSON form.
+
+    Raises:
+        ValueError: for an unknown problem, telling the nearest names, and for any value out of range.
+    """
+
+    problem: str
+    parameters: Mapping[str, Any]
+    K: int
+    D: int = 1
+    budget: int | None = None
+    delta: float | None = None
+    max_pulls: int | None = None
+    pull_cost: float = 0.0
+    law: str = "bernoulli"
+    support: tuple[float, float] | None = (0.0, 1.0)
+    sigma: float = 0.5
+    actions: str = "full"
+    observation: str = "statistics"
+    pull: str = "arm"
+    dependent: bool | None = None
+    claimed: bool = False
+    can_stop: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "problem", kept(self.problem))
+        problem, most = self.make_problem(), PULLS_LIMIT - 1
+        checked = {
+            "parameters": problem.settings,
+            "K": integer("K", self.K, 2, ARMS_LIMIT),
+            "D": integer("D", self.D, 1, ARMS_LIMIT),
+            "budget": None if self.budget is None else integer("budget", self.budget, 1, most),
+            "delta": None if self.delta is None else number("delta", self.delta, 0, 1, above=True, below=True),
+            "max_pulls": None if self.max_pulls is None else integer("max_pulls", self.max_pulls, 1, most),
+            "pull_cost": number("pull_cost", self.pull_cost, 0, LARGEST),
+            "support": None if self.support is None else interval("support", self.support),
+            "sigma": number("sigma", self.sigma, 0, LARGEST, above=True),
+            "actions": choice("actions", self.actions, ACTIONS),
+            "observation": choice("observation", self.observation, OBSERVATIONS),
+            "pull": choice("pull", self.pull, PULLS),
+            "dependent": self.D > 1 and self._depends(),
+            "claimed": flag("claimed", self.claimed),
+            "can_stop": flag("can_stop", self.can_stop),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        if not isinstance(self.law, str):
+            raise ValueError(f"law must be the name of a family of laws, got {self.law!r:.200}")
+        if self.pull == "coordinate" and self.D == 1:
+            raise ValueError("pull='coordinate' needs arms of 2 dimensions or more, got scalar arms")
+        if not self.can_stop and self.budget is None:
+            raise ValueError("stop=False (can_stop=False) needs a budget, got budget=None: no episode would ever end")
+        if self.stop > ARMS_LIMIT:
+            raise ValueError(f"K * D must be at most {ARMS_LIMIT} for pull='coordinate', got {self.K} * {self.D}")
+        if self.observation == "history" and self.budget is None and self.max_pulls is None:
+            raise ValueError("observation='history' needs a budget or max_pulls: a history has room for so many pulls")
+        own.check(problem, self)
+
+    def _depends(self) -> bool:
+        """Whether coordinates may depend on each other: as is said or, where nothing is, by the distribution."""
+        return self.law not in INDEPENDENT if self.dependent is None else flag("dependent", self.dependent)
+
+    @cached_property
+    def stop(self) -> int:
+        """The action that stops: K, or K * D where the actions below it are arm * D + coordinate."""
+        return self.K * self.D if self.pull == "coordinate" else self.K
+
+    @cached_property
+    def last(self) -> int:
+        """The largest action: `stop`, or the one before it where no action stops."""
+        return self.stop if self.can_stop else self.stop - 1
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the counts `pulls` of one episode: (K,), or (K, D) where coordinates are pulled."""
+        return (self.K, self.D) if self.pull == "coordinate" else (self.K,)
+
+    @property
+    def entries(self) -> int:
+        """How many pulls a history has room for: the budget or max_pulls, the smaller one; 0 where there is neither."""
+        return min((limit for limit in (self.budget, self.max_pulls) if limit is not None), default=0)
+
+    def make_problem(self) -> Problem:
+        """The problem itself: margins, plug-in answers; what it tells of evidence and bounds is of these arms.
+
+        Raises:
+            ValueError: for an unknown problem, and for parameters that it does not take or that are missing.
+        """
+        kind = PROBLEMS.find(self.problem)
+        if not isinstance(self.parameters, Mapping):
+            raise ValueError(f"parameters must be a dict, got {self.parameters!r:.200}")
+        if surplus := [name for name in self.parameters if name not in kind.parameters]:
+            takes = ", ".join(kind.parameters) or "none"
+            raise ValueError(f"{kind.name} takes the parameters {takes}, got {surplus[0]!r:.200}")
+        wanted = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+        if missing := [name for name in wanted if name not in self.parameters]:
+            raise ValueError(f"{kind.name} needs {' and '.join(missing)}")
+        with errors_of(f"the problem {kind.name!r}", kind):
+            problem = kind(**self.parameters)
+        object.__setattr__(problem, "_task", self)  # by which evidence and bounds count on these arms
+        return problem
+
+    def certifier(self, *, law: str | None = None, boundary: str = "mixture", rho: float | None = RHO) -> Certifier:
+        """How much the statistics of an episode certify of an answer, for compiled code; see `Problem.certifier`.
+
+        Args:
+            law: see `certified_law`.
+            boundary, rho: see `Problem.certifier`.
+
+        Raises:
+            ValueError: for a problem that tells no evidence, and for a law that the arms do not have.
+        """
+        choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
+        certifier = self.make_problem().certifier(
+            self.K,
+            self.D,
+            law=self.certified_law(law),
+            sigma=self.sigma,
+            boundary=boundary,
+            rho=rho,
+            centre=self.centre,
+            dependent=bool(self.dependent),
+        )
+        return certifier.doubting(self.sigma, self.known_sigma)
+
+    def certified_law(self, law: str | None = None) -> str:
+        """The law of arms that certificates count on, checked.
+
+        Args:
+            law: "gaussian" with a sub-Gaussian scale; "bernoulli", for samples in [0, 1]; "student", for Gaussian arms
+                of unknown variances; None: "bernoulli" where samples lie in [0, 1], no smaller scale than that of this
+                range is known and the problem has it, else "gaussian".
+
+        Raises:
+            ValueError: for a law that the arms do not have, and for pulls of single coordinates.
+        """
+        if self.pull == "coordinate":
+            raise ValueError("certificates are of pulls of whole arms, not of single coordinates (pull='coordinate')")
+        unit = self.support is not None and 0 <= self.support[0] <= self.support[1] <= 1
+        if law is None and unit and self.D == 1 and not self.is_narrow:
+            with contextlib.suppress(ValueError):
+                self.make_problem().certifier(self.K, law="bernoulli")
+                return "bernoulli"
+        law = choice("law", "gaussian" if law is None else law, ("gaussian", "bernoulli", "student"))
+        if law == "bernoulli" and not unit:
+            raise ValueError(f"law='bernoulli' is for samples in [0, 1], and these arms have support={self.support}")
+        if law == "student" and self.law != "gaussian":
+            raise ValueError(f"law='student' is for Gaussian arms, and these are of the law {self.law!r}")
+        if law != "gaussian" and self.dependent:
+            raise ValueError(
+                f"law={law!r} needs independent coordinates, and those of these arms (D = {self.D}) may depend on each "
+                "other: leave it out, or say law='gaussian'"
+            )
+        return law
+
+    def lookahead(self, asked: str = "the look-ahead potential") -> Lookahead:
+        """The look-ahead potential of the task: expected gains of pulls, and what is believed of the arms.
+
+        Args:
+            asked: what needs it, for errors.
+
+        Raises:
+            ValueError: naming what is asked, for a problem that has no potential, and for pulls of single coordinates.
+        """
+        if self.pull == "coordinate":
+            raise ValueError(f"{asked} is of pulls of whole arms, not of single coordinates (pull='coordinate')")
+        potential = self.make_problem().own_potential
+        if potential is None:
+            raise ValueError(f"{asked} needs a problem with a look-ahead potential, and {self.problem!r:.200} has none")
+        return Lookahead(self, potential)
+
+    @property
+    def known_sigma(self) -> float:
+        """A sub-Gaussian scale that is known to hold: `sigma`; where that is claimed, half the range, inf without."""
+        if not self.claimed:
+            return self.sigma
+        return math.inf if self.support is None else 0.5 * (self.support[1] - self.support[0])
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether a smaller scale is known than the range of samples tells: sigma < (highest - lowest) / 2."""
+        if self.support is None:
+            return False
+        low, high = self.support
+        return self.sigma < 0.5 * (high - low) * (1.0 - 1e-9)
+
+    @cached_property
+    def centre(self) -> float:
+        """About where means lie, for certificates with unknown variances: the boundary, where the problem names one."""
+        boundary = self.make_problem().boundary
+        return 0.0 if boundary is None else float(boundary)
+
+    def level_certifier(self, own: Certifier | None = None) -> Certifier | None:
+        """What tells the level of a certificate beside results: an agent's own certifier, or the default one.
+
+        None where the problem tells no evidence, and where so many arms are looked at in pairs that it takes long.
+        """
+        if not self.make_problem().local and self.K > MOST_PAIRED:
+            return None
+        with contextlib.suppress(ValueError):
+            return self.certifier() if own is None else own
+        return None
+
+    @property
+    def width(self) -> float:
+        """The range W of a sample for bounds that need one: 2 sigma, and 6 sigma for Gaussian arms."""
+        return (6.0 if self.law == "gaussian" else 2.0) * self.sigma
+
+    @property
+    def scale(self) -> float:
+        """The number of pulls at which the feature `pulls` reaches 1."""
+        return float(self.budget or self.max_pulls or 10**6)
+
+    def replace(self, **changes: Any) -> Task:
+        """The same task with some attributes changed."""
+        return dataclasses.replace(self, **changes)
+
+    def to_json(self) -> str:
+        """JSON text that `from_json` reads.
+
+        Raises:
+            TypeError: where a parameter of the problem has no JSON form, naming it.
+        """
+        for name, value in self.parameters.items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError, RecursionError) as error:
+                told = f"parameter {name!r} of the problem {self.problem!r}"
+                raise TypeError(f"the {told} has no JSON form, got {value!r:.200}") from error
+        form = dataclasses.asdict(self)
+        del form["claimed"]
+        if self.D == 1:
+            del form["dependent"]
+        if self.can_stop:
+            del form["can_stop"]
+        return json.dumps(form)
+
+    @classmethod
+    def from_json(cls, text: str, *, trust: bool = False) -> Task:
+        """The task of a JSON text.
+
+        Args:
+            text: what `to_json` has returned.
+            trust: import the module of a problem "module:Class" that has not been imported yet, which runs its code.
+
+        Raises:
+            ValueError: for another text, and for such a module where it is not trusted.
+        """
+        form = json.loads(text)
+        if not isinstance(form, dict):
+            raise ValueError(f"a task in JSON form is an object, got {text!r:.200}")
+        known = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(cls)}
+        if lost := [name for name, needed in known.items() if needed and name not in form]:
+            raise ValueError(f"a task in JSON form needs {lost[0]!r}, got {', '.join(form) or 'nothing'}")
+        if surplus := [name for name in form if name not in known]:
+            raise ValueError(f"a task in JSON form has no {surplus[0]!r:.80}: it may come from a newer version")
+        module, colon, _ = str(form.get("problem")).partition(":")
+        if colon and module.strip() not in sys.modules and not flag("trust", trust):
+            raise ValueError(
+                f"the problem {form['problem']!r:.200} names a module, and importing it runs its code: import it "
+                "first, or say trust=True if you trust its maker"
+            )
+        return cls(**form)

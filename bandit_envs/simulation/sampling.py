@@ -1,0 +1,290 @@
+"""From random numbers to samples: of a single pull, and of a bulk pull, by the law of the arms.
+
+The code of a law, and the tables `parameters` and `data` that these kernels read, are those of `arms.Arms`; `at` is the
+place in `parameters` where the arm's own begin, and `columns` how many there are.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from ..instances.arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, TABULATED, UNIFORM
+from ..kernels.compiled import inlined, part
+from ..kernels.rng import (
+    arm_word,
+    binomial,
+    block_of_quantiles,
+    gamma,
+    next_uniform,
+    normal_quantile,
+    open_counter,
+    philox,
+    to_uniform,
+)
+from ..kernels.routines import call_routine, carray, routine
+
+__all__ = ["block_of_samples", "bulk_pulls", "from_uniform", "sampler_of", "updated"]
+
+_LOW = np.uint64(0xFFFFFFFF)
+_FAR = 2**40  # more than any array has
+# What the routines of pulls take: the law, the key, episode and arm; pulls, times and places; arrays; scratch.
+PULLED_BY = ["int64", *["uint64"] * 4, *["int64"] * 5, *["float64*"] * 6, "int64", "int64", "float64*", "uint64*"]
+NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
+
+
+@inlined
+def updated(n, total, mean, variance, y):
+    """Sum, mean and variance of n samples and one more, y."""
+    count, sum_ = n + 1.0, total + y
+    now = sum_ / count
+    spread = (variance * n + (y - mean) * (y - now)) / count
+    return sum_, now, spread if spread > 0.0 else 0.0
+
+
+@inlined
+def from_table(u, parameters, at, cells, d, D):
+    """Coordinate d of the sample of an arm with a table of quantiles, which divides [0, 1] into `cells` equal parts."""
+    level = u * cells
+    j = min(np.int64(level), cells - 1)
+    low, high = parameters[at + j * D + d], parameters[at + (j + 1) * D + d]
+    return low + (high - low) * (level - j)
+
+
+@inlined
+def from_uniform(law, u, parameters, at, columns, data, d, D):
+    """Coordinate d of the sample that the uniform number u yields, for the arm whose parameters start at `at`."""
+    if law == BERNOULLI:
+        return 1.0 if u < parameters[at + d] else 0.0
+    if law == GAUSSIAN:
+        return parameters[at + d] + parameters[at + D + d] * normal_quantile(u)
+    if law == UNIFORM:
+        return parameters[at + d] + parameters[at + D + d] * u
+    if law == TABULATED:
+        return from_table(u, parameters, at, columns // D - 1, d, D)
+    if law == CATEGORICAL:
+        v = 0
+        if columns <= 8:
+            while u >= parameters[at + v]:
+                v += 1
+        else:
+            high = columns - 1
+            while v < high:  # the first v with u < cumulative[v]
+                middle = (v + high) // 2
+                if u < parameters[at + middle]:
+                    high = middle
+                else:
+                    v = middle + 1
+        return data[v]
+    row = min(np.int64(u * parameters[at + 1]), np.int64(parameters[at + 1]) - 1)
+    return data[(np.int64(parameters[at]) + row) * D + d]
+
+
+def _other_samples(law: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, x: Any) -> None:
+    """`block_of_samples` of laws other than Bernoulli's and Gauss's, by pointers."""
+    parameters, data, u, at, x = carray(parameters, _FAR), carray(data, _FAR), carray(u, n), carray(at, n), carray(x, n)
+    if law == TABULATED:
+        for i in range(n):
+            x[i] = from_table(u[i], parameters, np.int64(at[i]), columns - 1, 0, 1)
+    else:
+        for i in range(n):
+            x[i] = from_uniform(law, u[i], parameters, np.int64(at[i]), columns, data, 0, 1)
+
+
+def _pull_row(
+    law: Any,
+    k0: Any,
+    k1: Any,
+    episode: Any,
+    arm: Any,
+    n: Any,
+    times: Any,
+    o: Any,
+    at: Any,
+    columns: Any,
+    parameters: Any,
+    data: Any,
+    total: Any,
+    mean: Any,
+    variance: Any,
+    sample: Any,
+    e: Any,
+    D: Any,
+    room: Any,
+    counter: Any,
+) -> None:
+    """One pull of an arm of several dimensions; the arguments are those of `_pull_bulk`."""
+    parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
+    total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
+    row, c1, before = law in (RESAMPLED, CATEGORICAL), arm_word(arm, n), float(n)
+    w0 = w1 = w2 = w3 = np.uint64(0)
+    for d in range(D):
+        if d % 2 == 0 and not (row and d > 0):  # one uniform number picks all coordinates of a row
+            w0, w1, w2, w3 = philox(np.uint64(n), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
+        u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
+        y, i = from_uniform(law, u, parameters, at, columns, data, d, D), o * D + d
+        total[i], mean[i], variance[i] = updated(before, total[i], mean[i], variance[i], y)
+        sample[e * D + d] = y
+
+
+@functools.cache
+def _others() -> Any:
+    """The routine of `_other_samples`."""
+    pointers = "float64*", "float64*", "float64*"
+    return routine(_other_samples, "int64", "float64*", "int64", "uint64*", "int64", *pointers)
+
+
+@functools.cache
+def _rows() -> Any:
+    """The routine of `_pull_row`."""
+    return routine(_pull_row, *PULLED_BY)
+
+
+def sampler_of(law: int, D: int) -> int:
+    """The address of the routine that samples arms of a law; 0 for scalar Bernoulli and Gaussian ones."""
+    needed = None if D == 1 and law in (BERNOULLI, GAUSSIAN) else _others() if D == 1 else _rows()
+    return 0 if needed is None else int(needed.address)
+
+
+@inlined
+def block_of_samples(law, sampler, u, n, at, columns, parameters, data, spare, x):
+    """Fill x[:n] with the samples of scalar arms that the uniform numbers u[:n] yield, in loops over all of them.
+
+    Args:
+        sampler: by `sampler_of`.
+        at: (n,) uint64, where the parameters of each arm start.
+        columns: int64.
+        spare: (n,) int64, scratch.
+    """
+    if law == BERNOULLI:
+        for i in range(n):
+            x[i] = 1.0 if u[i] < parameters[at[i]] else 0.0
+    elif law == GAUSSIAN:
+        block_of_quantiles(u, n, spare, x)
+        for i in range(n):
+            x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
+    else:
+        call_routine(sampler, law, u, n, at, columns, parameters, data, x)
+
+
+@part
+def _merge(o, n, times, s, m2, total, mean, variance):
+    """Add `times` samples with sum s and centred sum of squares m2 to the n samples behind entry o (Chan et al.)."""
+    count = n + times
+    gap = s / times - mean[o]
+    spread = variance[o] * n + m2 + gap * gap * (n * (times / count))
+    total[o] += s
+    mean[o] = total[o] / count
+    variance[o] = max(spread, 0.0) / count
+
+
+def _pull_bulk(
+    law: Any,
+    k0: Any,
+    k1: Any,
+    episode: Any,
+    arm: Any,
+    n: Any,
+    times: Any,
+    o: Any,
+    at: Any,
+    columns: Any,
+    parameters: Any,
+    data: Any,
+    total: Any,
+    mean: Any,
+    variance: Any,
+    sample: Any,
+    e: Any,
+    D: Any,
+    room: Any,
+    counter: Any,
+) -> None:
+    """Add `times` samples of one arm at a cost that does not grow with `times`, exact in law.
+
+    Bernoulli: binomial. Gaussian: normal sum, chi-square spread. Categorical and resampled: multinomial, one binomial
+    per value (row). Uniform and tabulated arms have no closed form: their samples are drawn one by one, as are
+    resampled rows while `times` is below their number; such a bulk pull is the sum of the single pulls.
+
+    Args:
+        parameters, ..., sample: pointers, as kernels hand on arrays to routines.
+        room: (3, D), and counter: (6,) uint64, scratch.
+    """
+    parameters, data, sample = carray(parameters, _FAR), carray(data, _FAR), carray(sample, _FAR)
+    total, mean, variance = carray(total, _FAR), carray(mean, _FAR), carray(variance, _FAR)
+    room, counter = carray(room, (3, D)), carray(counter, 6)
+    one_by_one = law in (UNIFORM, TABULATED) or (law == RESAMPLED and times < parameters[at + 1])
+    s, m2, first = room[0], room[1], room[2]
+    for d in range(D):
+        s[d] = m2[d] = 0.0
+    if one_by_one:
+        row = law == RESAMPLED  # one uniform number picks all coordinates of a row
+        w0 = w1 = w2 = w3 = np.uint64(0)
+        for t in range(n, n + times):
+            for d in range(D):
+                if d % 2 == 0 and not (row and d > 0):
+                    c1 = arm_word(arm, t)
+                    c3 = np.uint64(d // 2) * NEXT_BLOCK
+                    w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, c1, episode, c3, k0, k1)
+                u = to_uniform(w0, w1) if d % 2 == 0 or row else to_uniform(w2, w3)
+                x = from_uniform(law, u, parameters, at, columns, data, d, D)
+                if t == n:
+                    first[d] = x
+                s[d] += x
+                m2[d] += (x - first[d]) * (x - first[d])
+        for d in range(D):
+            shift = s[d] - times * first[d]
+            m2[d] -= shift * shift / times
+    else:
+        open_counter(counter, k0, k1, episode, arm, n)
+        if law == BERNOULLI:
+            for d in range(D):
+                hits = float(binomial(counter, times, parameters[at + d]))
+                s[d] = hits
+                m2[d] = hits * (times - hits) / times
+        elif law == GAUSSIAN:
+            for d in range(D):
+                mu, sd = parameters[at + d], parameters[at + D + d]
+                s[d] = times * mu + sd * math.sqrt(times) * normal_quantile(next_uniform(counter))
+                m2[d] = sd * sd * 2.0 * gamma(counter, 0.5 * (times - 1)) if times > 1 else 0.0
+        else:
+            values = columns if law == CATEGORICAL else np.int64(parameters[at + 1])
+            left, mass, below = times, 1.0, 0.0
+            made = 0.0  # samples so far; `first` is the mean of them, from the first value on
+            for d in range(D):
+                first[d] = 0.0
+            origin = 0 if law == CATEGORICAL else np.int64(parameters[at])
+            for v in range(values):
+                if law == CATEGORICAL:
+                    upper = parameters[at + v] if v < values - 1 else 1.0
+                    p, below = upper - below, upper
+                else:
+                    p = 1.0 / values
+                last = v == values - 1 or p >= mass
+                hits = left if last else binomial(counter, left, p / mass)
+                mass -= p
+                left -= hits
+                for d in range(D):
+                    gap = data[(origin + v) * D + d] - data[origin * D + d]
+                    s[d] += hits * gap
+                    if hits > 0:  # equal samples are added to those before (Chan et al.)
+                        apart, share = gap - first[d], hits / (made + hits)
+                        m2[d] += apart * apart * (made * share)
+                        first[d] += apart * share
+                made += hits
+                if left == 0:
+                    break
+            for d in range(D):
+                s[d] += times * data[origin * D + d]
+    for d in range(D):
+        _merge(o * D + d, n, times, s[d], m2[d], total, mean, variance)
+        sample[e * D + d] = s[d] / times
+
+
+@functools.cache
+def bulk_pulls() -> Any:
+    """The routine of `_pull_bulk`, which is compiled when an arm is pulled in bulk for the first time."""
+    return routine(_pull_bulk, *PULLED_BY)

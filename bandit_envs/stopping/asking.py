@@ -1,0 +1,158 @@
+"""What a `Problem` is asked of evidence: its certifier, the cheapest way to be wrong, the game of proportions."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..kernels.checks import choice, ours
+from .boundaries import COMMON, D_AT, DEPENDENT, VARIANCE
+from .certifier import OWN, Certifier, common
+from .statistics import Arms, Statistics, answers, one_instance, statistics
+
+if TYPE_CHECKING:
+    from .game import Game
+
+__all__ = ["certifier_of", "game_of", "of_ones_own", "tells_evidence", "ways"]
+
+Floats = NDArray[np.float64]
+
+
+def tells_evidence(problem: Any) -> bool:
+    """Whether no subclass has put other margins or verdicts in the place of those that `evidence_routine` is of."""
+    names = {"margin", "arm_margin", "plug_in", "truth", "verdict", "bands", "evidence_routine"}
+    latest = next(kind for kind in type(problem).__mro__ if names & vars(kind).keys())
+    return "evidence_routine" in vars(latest)
+
+
+def of_ones_own(problem: Any, means: ArrayLike, law: str) -> bool:
+    """Whether the alternatives are those of a user's own routine, of which the best proportions are not known."""
+    if problem.local or ours(type(problem).evidence_routine):
+        return False
+    K = len(one_instance(means, choice("law", law, ("gaussian", "bernoulli"))))
+    certifier: Certifier = problem.certifier(K, law=law, boundary="none", search="exact")
+    return certifier.kind == OWN
+
+
+def _turns(problem: Any) -> tuple[float, float]:
+    """The margin below which an arm in the answer is wrong there, and above which one left out is wrong."""
+    must_in, must_out = problem.bands
+    return -float(must_out), float(must_in)
+
+
+def certifier_of(problem: Any, K: int, numbers: Floats, law: str, search: str) -> Certifier:
+    """`Problem.certifier`: the problem's own, or that of a local one's margins.
+
+    Args:
+        problem: a `Problem`.
+        numbers: of the law and the boundary, as `common` tells them. K, law, search: see `Problem.certifier`.
+
+    Raises:
+        ValueError: for a problem that has none, naming it.
+    """
+    found: Certifier | None = problem.evidence_routine(K, numbers, search) if tells_evidence(problem) else None
+    if found is not None:
+        return found
+    if problem.local and law == "gaussian" and problem.measure is not None:
+        address, given = float(problem.measure.routine.address), problem.measure.numbers.tolist()
+        return Certifier.of("margins", K, _widest(numbers), *_turns(problem), 0.0, address, *given, room=K)
+    there = "a" if problem.measure is not None else "no"
+    raise ValueError(
+        f"the problem {problem.name!r} tells no evidence for compiled code: it needs evidence_routine, "
+        "or local = True, a distance_routine (docs/own-problem.md shows one) and law='gaussian'; got "
+        f"local={problem.local}, {there} distance_routine and law={law!r}"
+    )
+
+
+def _widest(numbers: Floats) -> Floats:
+    """The same numbers, with the scale of any direction: sigma sqrt(D) where coordinates may depend on each other."""
+    found = numbers.copy()
+    found[VARIANCE] *= numbers[D_AT] if numbers[DEPENDENT] else 1.0
+    return found
+
+
+def _by_margins(problem: Any, seen: Statistics, options: dict[str, Any]) -> tuple[Certifier, Statistics]:
+    """A certifier of a local problem whose margins only Python tells, and statistics with margins for means."""
+    numbers = _widest(common(**{name: x for name, x in options.items() if name != "search"}, D=seen.D))
+    margins = np.where(seen.pulls > 0, problem.arm_margin(seen.mean), 0.0)
+    certifier = Certifier.of("margins", seen.K, numbers, *_turns(problem), 0.0, 0.0, room=seen.K)
+    return certifier, seen._replace(mean=margins, variance=np.zeros(margins.shape))
+
+
+def ways(
+    problem: Any,
+    pulls: ArrayLike,
+    mean: ArrayLike,
+    answer: ArrayLike | None,
+    variance: ArrayLike | None,
+    **options: Any,
+) -> Floats:
+    """out[0] of `nearest_way`, (...,), of statistics and answers with any batch axes: see `Problem.evidence`.
+
+    Args:
+        problem: a `Problem`.
+        pulls, mean, answer, variance: see `Problem.evidence`.
+        **options: of `Problem.certifier`, law among them.
+
+    Raises:
+        ValueError: for a problem that tells no evidence, and for arrays that do not go together, naming their shapes.
+    """
+    seen = statistics(pulls, mean, variance, options["law"])
+    _check_arms(problem, Arms(seen.K, seen.D))
+    if answer is None:
+        inside = np.ascontiguousarray(problem.plug_in(seen.seen), np.int8)
+    else:
+        inside = answers(answer, (*seen.lead, seen.K), problem.answer_size, problem.name)
+    compiled = tells_evidence(problem) or problem.measure is not None or options["law"] != "gaussian"
+    if problem.local and not compiled:
+        certifier, seen = _by_margins(problem, seen, options)
+    else:
+        certifier = problem.certifier(seen.K, seen.D, **options)
+    found = certifier.ways(seen.pulls, seen.mean, seen.variance, inside)
+    return found[:, 0].reshape(seen.lead)
+
+
+def _check_arms(problem: Any, arms: Arms) -> None:
+    """Refuse arms that a problem is not defined on, or too few of them.
+
+    Raises:
+        ValueError: naming their number or dimensions.
+    """
+    problem.check(arms)
+    if problem.fewest_arms > arms.K:
+        raise ValueError(f"{arms.K} arms are too few for {problem!r:.200}")
+
+
+def game_of(problem: Any, means: ArrayLike, law: str, sigma: float) -> Game:
+    """Optimal proportions (K,) and the value of the game, for one instance; see `game`.
+
+    Raises:
+        ValueError: for values that are not allowed, and for a problem that tells no evidence.
+    """
+    from .game import single, solve  # late, as few ask for it
+
+    m = one_instance(means, choice("law", law, ("gaussian", "bernoulli")))
+    _check_arms(problem, Arms(len(m), m.shape[1] if m.ndim == 2 else 1))
+    answer = problem.plug_in(m)
+    if problem.local:
+        one = np.ones((len(m), 1), np.int64)
+        return single(problem.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma, dependent=False))
+    if of_ones_own(problem, m, law):
+        raise ValueError(
+            f"the characteristic time of the problem {problem.name!r} is not known, as the alternatives are those of "
+            "its own evidence_routine; it may define characteristic_time and optimal_proportions itself"
+        )
+    certifier = problem.certifier(len(m), law=law, sigma=sigma, boundary="none", search="exact")
+    game = solve(certifier.kind, certifier.numbers[COMMON:], law, float(sigma) ** 2, m, answer)
+    if not game.is_solved:
+        warnings.warn(
+            f"the characteristic time of {problem!r:.200} is not found to its accuracy: it lies between "
+            f"{1 / game.most:.9g}, which is told, and {1 / game.value if game.value > 0 else math.inf:.9g}",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return game

@@ -1,0 +1,66 @@
+"""For evidence routines of one's own: alternatives that are pairs of arms, and how the nearest one is reported.
+
+An alternative is a set of instances on which the answer is wrong: here those in which mu_i <= a mu_j + b, a > 0. Its
+value is the logarithm of its GLR statistic beyond the threshold, by the law and the boundary that the numbers name;
+docs/own-problem.md has a routine that is made of these.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..kernels.compiled import part, view
+from .boundaries import BOUNDARY, COMMON, LAW, NONE, enough
+from .decided import weighed
+from .laws import pair_cost
+from .nearest import report
+from .values import pair_value
+
+__all__ = ["own_numbers", "pair_alternative", "report_pair"]
+
+
+@view
+def own_numbers(numbers):
+    """The numbers that a problem has handed to `Certifier.of` itself, behind those of the law and the boundary."""
+    return numbers[COMMON:]
+
+
+@part
+def pair_alternative(numbers, pulls, mean, variance, i, j, a, b):
+    """The value of the alternative mu_i <= a mu_j + b, before alternatives are counted.
+
+    With boundary="none" it is the evidence (GLR statistic) itself.
+
+    Args:
+        numbers: all that the routine is handed.
+        pulls, mean, variance: (K,) of one episode.
+        i, j: the arm that is lowered and the one that is raised.
+        a, b: of the condition, a > 0.
+    """
+    x, p, u = weighed(numbers, pulls, mean, variance, i)
+    w, q, v = weighed(numbers, pulls, mean, variance, j)
+    return pair_value(numbers, mean[i], x, u, p, mean[j], w, v, q, a, b, -math.inf)
+
+
+@part
+def report_pair(numbers, pulls, mean, variance, i, j, a, b, value, alternatives, out):
+    """Report the nearest alternative, in the form that `nearest_way` promises: see there for `out`, (2 + 3 K,).
+
+    The arm with fewer pulls comes first: it is the one that a certificate lacks, and that is pulled where an agent has
+    stopped by its own rule too soon.
+
+    Args:
+        numbers, pulls, mean, variance, i, j, a, b: as for `pair_alternative`.
+        value: what that has returned, the least of all.
+        alternatives: how many there are for given true means; ln of it is the price of looking at all of them.
+        out: filled in.
+    """
+    K, law = len(pulls), numbers[LAW]
+    x, _, u = weighed(numbers, pulls, mean, variance, i)
+    w, _, v = weighed(numbers, pulls, mean, variance, j)
+    _, y = pair_cost(law, mean[i], x, u, mean[j], w, v, a, b, -math.inf)
+    out[0] = value if numbers[BOUNDARY] == NONE else enough(numbers, value, 2.0) - math.log(alternatives)
+    out[1] = 2.0
+    second = 1 if pulls[i] <= pulls[j] else 0
+    report(out, K, 1 - second, law, i, mean[i], u, x, min(mean[i], a * y + b))
+    report(out, K, second, law, j, mean[j], v, w, y)

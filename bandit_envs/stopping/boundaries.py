@@ -1,0 +1,154 @@
+"""When is evidence enough? Boundaries that hold at all times at once, whatever rule has chosen the pulls.
+
+A way in which the answer can be wrong moves a fixed set S of arms. It is excluded at level delta where
+    sum over S of N_a d(m_a, mu_a) - sum over S of penalty_a > ln(number of ways / delta)
+for all means mu that it may lead to. Then, with probability 1 - delta, an answer is right at whatever time all ways in
+which it could be wrong are excluded.
+
+NONE       penalty 0: the evidence itself.
+MIXTURE    Gaussian (sub-Gaussian): no penalty arm by arm; `values` tells what a way is worth.
+           Bernoulli: penalty -ln B(N m + 1, N (1 - m) + 1) - N h(m), h the entropy: the mixture over all
+           means, Beta(1, 1), against the likelihood of mu. For samples in [0, 1] that are not 0 or 1, the likelihood
+           ratio is no larger on average (an exponential lies below its chord), so that it is valid for them too.
+           Student: penalty ln(largest likelihood / mixture), the mixture over a normal-inverse-gamma law of
+           mean and variance. Numerator a proper mixture, denominator the largest likelihood over all variances: an
+           e-process among all that has been seen (Wasserman, Ramdas & Balakrishnan, PNAS 2020). The t-test's mixture,
+           with the flat law of the scale, is a martingale only among what is scale-invariant: a rule of pulls that
+           looks at the scale of the samples (and all do) may break it.
+KAUFMANN   Gaussian: penalty 2 ln(4 + ln N), and |S| C(x / |S|) in place of x = ln(ways / delta), with
+           C(x) = min over l in (1/2, 1) of (g(l) + x) / l, g(l) = 2 l - 2 l ln(4 l) + ln zeta(2 l) - 1/2 ln(1 - l).
+           Bernoulli: 3 ln(1 + ln N), and T in place of C. (Kaufmann & Koolen, JMLR 2021, sections 4 and 5.)
+
+The level is told as x: the answer is certified at delta where x >= ln(1 / delta).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..kernels.compiled import part
+from .laws import BERNOULLI, GAUSSIAN, STUDENT
+
+__all__ = ["BOUNDARIES", "COMMON", "LEVELS_ROOM", "RHO", "arm_penalty", "enough", "refresh"]
+
+NONE, MIXTURE, KAUFMANN = range(3)
+BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}
+RHO: float | None = None  # pulls of an arm at which the Gaussian mixture is sharpest; None: those of `values.RHOS`
+LEVELS_ROOM = 2 * 400  # room of `levels`, two numbers for each depth of its stack
+COMMON = 9  # numbers that stand before a problem's own: LAW .. DOUBT
+LAW, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT = range(9)
+KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma law: pulls that the centre is worth; shape
+
+
+@part
+def arm_penalty(numbers, N, m, v):
+    """The penalty of an arm of N > 0 pulls, mean m and variance v (divisor N)."""
+    law = numbers[LAW]
+    if numbers[BOUNDARY] == NONE or numbers[BOUNDARY] == MIXTURE and law == GAUSSIAN:
+        return 0.0
+    if numbers[BOUNDARY] == KAUFMANN:
+        return 3.0 * math.log1p(math.log(N)) if law == BERNOULLI else 2.0 * math.log(4.0 + math.log(N))
+    if law == BERNOULLI:
+        hits, misses = N * m, N * (1.0 - m)
+        entropy = 0.0
+        if m > 0.0:
+            entropy -= hits * math.log(m)
+        if m < 1.0:
+            entropy -= misses * math.log1p(-m)
+        return math.lgamma(N + 2.0) - math.lgamma(hits + 1.0) - math.lgamma(misses + 1.0) - entropy
+    if not v > 0.0:
+        return 0.0
+    rate, off = SHAPE * numbers[PRIOR], m - numbers[CENTRE]
+    after = rate + 0.5 * N * v + 0.5 * KAPPA * N / (KAPPA + N) * off * off
+    mixture = 0.5 * math.log(KAPPA / (KAPPA + N)) + SHAPE * math.log(rate / after)
+    mixture += math.lgamma(SHAPE + 0.5 * N) - math.lgamma(SHAPE)
+    return -0.5 * N * (math.log(v / after) + 1.0) - mixture
+
+
+@part
+def refresh(numbers, pulls, mean, variance, room):
+    """Bring the weights, penalties and scales in the room up to date: of arms whose statistics have changed.
+
+    A new room is all 0.
+    """
+    K, law = len(pulls), numbers[LAW]
+    D = np.int64(numbers[D_AT])
+    for a in range(K):
+        N, m = float(pulls[a]), mean[a * D]
+        v = variance[a * D] if law == STUDENT else numbers[VARIANCE]
+        if room[a] != N or room[K + a] != m or room[4 * K + a] != v:
+            room[a], room[K + a], room[4 * K + a] = N, m, v
+            known = N > 0.0 and v > 0.0
+            room[2 * K + a] = N if known else 0.0
+            room[3 * K + a] = arm_penalty(numbers, N, m, v) if known else 0.0
+
+
+@part
+def _zeta(s):
+    """Riemann's zeta function of s in (1, 4], by the formula of Euler and Maclaurin."""
+    found, n = 0.0, 20.0
+    for i in range(1, 20):
+        found += float(i) ** -s
+    found += n ** (1.0 - s) / (s - 1.0) + 0.5 * n**-s + s / 12.0 * n ** (-s - 1.0)
+    return found - s * (s + 1.0) * (s + 2.0) / 720.0 * n ** (-s - 3.0)
+
+
+@part
+def _gaussian_level(y):
+    """The largest x with C(x) <= y: max over l in (1/2, 1) of l y - g(l), by golden section: g is convex."""
+    low, high, ratio = 0.5, 1.0, 0.6180339887498949
+    best = -math.inf
+    for _ in range(60):
+        one, other = high - ratio * (high - low), low + ratio * (high - low)
+        f = one * y - 2.0 * one * (1.0 - math.log(4.0 * one)) - math.log(_zeta(2.0 * one)) + 0.5 * math.log1p(-one)
+        h = other * y - 2.0 * other * (1.0 - math.log(4.0 * other))
+        h += -math.log(_zeta(2.0 * other)) + 0.5 * math.log1p(-other)
+        best = max(best, f, h)
+        if f < h:
+            low = one
+        else:
+            high = other
+    return best
+
+
+@part
+def _inverse(x):
+    """The u >= 1 with u - ln u = x >= 1."""
+    u = x + math.log(x + math.sqrt(2.0 * max(x - 1.0, 0.0)))
+    for _ in range(50):
+        u = max(u - (u - math.log(u) - x) * u / max(u - 1.0, 1e-9), 1.0)
+    return u
+
+
+@part
+def _exponential_level(y):
+    """The largest x with T(x) <= y: T is increasing, and found by halvings. [Kaufmann & Koolen 2021, (15) - (17)]"""
+    edge = 1.0 / math.log(1.5)
+    low, high = 0.0, max(y, 0.0)
+    for _ in range(60):
+        x = 0.5 * (low + high)
+        z = 0.5 * (_inverse(1.0 + x) + math.log(math.pi * math.pi / 3.0))
+        if z >= edge - math.log(edge):
+            u = _inverse(z)
+            T = 2.0 * math.exp(1.0 / u) * u
+        else:
+            T = 2.0 * 1.5 * (z - math.log(math.log(1.5)))
+        if y >= T:
+            low = x
+        else:
+            high = x
+    return low
+
+
+@part
+def enough(numbers, value, arms):
+    """x of a way that moves so many arms, whose cost less its penalties is `value`, before the number of ways."""
+    if numbers[BOUNDARY] != KAUFMANN or value == math.inf:
+        return value
+    if value <= 0.0:
+        return 0.0
+    if numbers[LAW] == BERNOULLI:
+        return arms * _exponential_level(value / arms)
+    return max(arms * _gaussian_level(value / arms), 0.0)

@@ -1,0 +1,146 @@
+"""Bounds of what pairs of arms are worth, of one arm with all others: vectorised, without logarithms.
+
+Where a bound of `pair_value` already tells that a pair is not the cheapest, it need not be computed, which is most of
+the work of an agent that looks for the cheapest pair: of 1000 arms, a few pairs are left.
+
+logarithm   Between powers of 2 it lies above its chord, by at most `ABOVE_CHORD`. The bits of a float, read as an
+            integer, are the chord.
+Bernoulli   What it costs to move the raised arm to y, and the other one to a y + b, is convex in y, F say. At any y, F
+            is a bound from above of the least cost; and F - F'^2 / (2 c) is one from below, c one of F'' from below:
+            the second derivative of a divergence is 1 at least. A step of Newton's method, from where Gaussian arms
+            would go, finds a y at which both are close. Logarithms lie between two of their Pade approximants.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..kernels.compiled import inlined, part
+from .boundaries import BOUNDARY, LAW, MIXTURE, RHO_AT, VARIANCE
+from .laws import BERNOULLI, GAUSSIAN, STUDENT
+from .values import LIKELIHOOD, mixed, scale, shared_cost
+
+__all__ = ["pair_bounds"]
+
+LN2, ABOVE_CHORD = math.log(2.0), 0.05967
+ROUNDED, TINY = 1e-9, 1e-300  # more than rounding errors amount to; to divide by
+INNER = 0.01  # of the interval in which y lies, the share at each end that is left out
+# What a bound is made of: the square of the gap, which is the cost of Gaussian arms; the sub-Gaussian mixture; of
+# Bernoulli arms, the cost from below or above, or the better one of that and the mixture.
+SQUARE, MIXED, BELOW, ABOVE, BOTH_BELOW, BOTH_ABOVE = range(6)
+
+
+@inlined
+def chord(z):
+    """The chord of the logarithm at z > 0."""
+    return (np.float64(z).view(np.int64) * 2.0**-52 - 1023.0) * LN2
+
+
+@inlined
+def rise_at_least(m, e):
+    """No more than d(m, m + e) of Bernoulli arms; e >= 0."""
+    q = 1.0 - m - e
+    return 3.0 * (1.0 - m) * e * (2.0 * q + e) / (6.0 * q * (q + e) + e * e + TINY) - e * (6.0 * m + e) / (
+        6.0 * m + 4.0 * e + TINY
+    )
+
+
+@inlined
+def rise_at_most(m, e):
+    """No less than d(m, m + e) of Bernoulli arms; e >= 0."""
+    q = 1.0 - m - e
+    return (1.0 - m) * e * (6.0 * q + e) / (q * (6.0 * q + 4.0 * e) + TINY) - 3.0 * m * e * (2.0 * m + e) / (
+        6.0 * m * (m + e) + e * e + TINY
+    )
+
+
+@inlined
+def bernoulli_cost(above, lower, x, raised, w, a, b):
+    """A bound of what the cheapest move of two Bernoulli arms costs; there is no floor. NaN: none."""
+    low = max(raised, -b / a)
+    room = max(min((lower - b) / a, 1.0) - low, 0.0)
+    bottom, top = low + INNER * room, low + (1.0 - INNER) * room
+    y = low + 0.5 * room
+    z = a * y + b
+    u, v = x * a * y * (1.0 - y), w * z * (1.0 - z)  # in proportion to the weights of Gaussian arms
+    y = min(max((v * raised + u * (lower - b)) / (v + a * u + TINY), bottom), top)
+    z = a * y + b
+    u, v = x * a * y * (1.0 - y), w * z * (1.0 - z)
+    slope = v * (y - raised) + u * (z - lower)  # times y (1 - y) z (1 - z), a polynomial
+    rise = v + a * u + w * a * (y - raised) * (1.0 - 2.0 * z) + x * a * (z - lower) * (1.0 - 2.0 * y)
+    y = min(max(y - (slope / rise if rise > 0.0 else 0.0), bottom), top)
+    z = a * y + b
+    fall = max(lower - z, 0.0)
+    if above > 0.0:
+        return w * rise_at_most(raised, y - raised) + x * rise_at_most(1.0 - lower, fall)
+    slope = w * (y - raised) / (y * (1.0 - y)) - a * x * fall / (z * (1.0 - z)) if room > 0.0 else 0.0
+    short = min(0.5 * slope * slope / (w + a * a * x), abs(slope) * room)
+    return w * rise_at_least(raised, y - raised) + x * rise_at_least(1.0 - lower, fall) - short
+
+
+@inlined
+def bound(kind, rho, v, above, lower, x, p, raised, w, q, a, b):
+    """A bound of the value of a pair whose floor does not matter; above: 1.0, or 0.0 for one from below."""
+    found = 0.0
+    if kind == SQUARE:
+        found = shared_cost(0.0, lower, x, v, raised, w, v, a, b)[0] - (p + q)
+    elif kind != MIXED:
+        found = bernoulli_cost(above, lower, x, raised, w, a, b) - (p + q)
+    if kind in (MIXED, BOTH_BELOW, BOTH_ABOVE):
+        chosen, share = scale(rho, min(x, w))
+        cost, c, d = shared_cost(chosen, lower, x, v, raised, w, v, a, b)
+        f, g, h = mixed(chosen, share, x, w, c, d)
+        cost += 0.5 * (chord(f * f / (g * g * h)) + above * ABOVE_CHORD)
+        found = cost if kind == MIXED else max(found + math.log(LIKELIHOOD), cost + math.log(1.0 - LIKELIHOOD))
+    return found + (2.0 * above - 1.0) * ROUNDED * (1.0 + abs(found))
+
+
+@inlined
+def fill(kind, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out):
+    """`pair_bounds` of one kind: a loop for each, as one with all of them in it takes several times as long.
+
+    The arm is lowered, of means base + sign m.
+    """
+    m, x, p, none = base + sign * mean[arm], weight[arm], penalty[arm], math.inf if above > 0.0 else -math.inf
+    for j in range(len(mean)):
+        n, w, q = base + sign * mean[j], weight[j], penalty[j]
+        found = bound(kind, rho, v, above, m, x, p, n, w, q, a, b) - need
+        out[j] = found if mean[j] >= floor and w > 0.0 and found == found else none
+
+
+@part
+def pair_bounds(numbers, mean, weight, penalty, arm, is_lowered, a, b, floor, need, is_above, out):
+    """Fill out (K,) with bounds of the `pair_value` of an arm and each other one, less `need`.
+
+    Args:
+        numbers: of the law and the boundary.
+        mean, weight, penalty: (K,), of the arms.
+        arm: which one; whether `is_lowered`, and the others raised, or the other way round.
+        a, b, floor: see `pair_cost`.
+        need: what is taken off.
+        is_above: bounds from above, else from below; inf or -inf where there is none.
+        out: (K,); what stands in it for the arm itself means nothing.
+    """
+    law, mixture, rho, above = numbers[LAW], numbers[BOUNDARY] == MIXTURE, numbers[RHO_AT], 1.0 if is_above else 0.0
+    v, base, sign = numbers[VARIANCE] if law == GAUSSIAN else 0.25, 0.0, 1.0
+    moves = a > 0.0 and weight[arm] > 0.0 and (is_lowered or mean[arm] >= floor)
+    if law == STUDENT or not moves or (law == BERNOULLI and a + b < 0.0):
+        out[:] = math.inf if is_above else -math.inf
+        return
+    if not is_lowered:  # to raise it, and to lower the others, is the other way round in the mirror
+        base, sign = 1.0 if law == BERNOULLI else 0.0, -1.0
+        a, b, floor = 1.0 / a, (b + (a - 1.0) * base) / a, -math.inf
+    if law == GAUSSIAN and mixture:
+        fill(MIXED, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+    elif law == GAUSSIAN:
+        fill(SQUARE, rho, v, above, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+    elif mixture and is_above:
+        fill(BOTH_ABOVE, rho, v, 1.0, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+    elif mixture:
+        fill(BOTH_BELOW, rho, v, 0.0, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+    elif is_above:
+        fill(ABOVE, rho, v, 1.0, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)
+    else:
+        fill(BELOW, rho, v, 0.0, mean, weight, penalty, arm, base, sign, a, b, floor, need, out)

@@ -1,0 +1,246 @@
+"""The evidence of one episode as a routine for compiled code, and over batches for callers in Python."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.checks import choice, errors_of, flag, number
+from ..kernels.compiled import jit, view
+from ..kernels.routines import call_routine, routine
+from . import boundaries
+from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DOUBT, LAW, PRIOR, RHO, VARIANCE
+from .laws import GAUSSIAN, LAWS
+from .scale import Trial, is_borne_out, trial
+
+__all__ = ["OWN", "Certifier", "common", "level_of", "nearest_way"]
+
+OWN = "own"  # the kind of a routine that a user has written
+
+Floats = NDArray[np.float64]
+
+
+@functools.cache
+def _routine_of(kind: str | Callable[..., None], quick: bool = False) -> Any:
+    from .kinds import KINDS, QUICK  # late: importing this package makes none of them
+
+    floats, function = "float64*", (QUICK if quick else KINDS)[kind] if isinstance(kind, str) else kind
+    with errors_of(f"the evidence routine {function.__name__!r}", function):
+        return routine(function, "int64*", floats, floats, "int8*", "int64", floats, "int64", floats, floats)
+
+
+class _Later(NamedTuple):
+    """A routine that is compiled when its address is asked for: numbers alone need none."""
+
+    kind: str | Callable[..., None]
+
+    @property
+    def address(self) -> int:
+        return int(_routine_of(self.kind).address)
+
+
+@view
+def with_known_scale(numbers, room):
+    """The numbers with the known scale, at the end of the room, which forgets what it remembers of the other scale."""
+    room[:] = 0.0
+    known = room[len(room) - len(numbers) :]
+    for i in range(len(numbers)):
+        known[i] = numbers[i]
+    known[VARIANCE] *= numbers[DOUBT]
+    known[PRIOR] *= numbers[DOUBT]
+    return known
+
+
+@view
+def nearest_way(address, pulls, mean, variance, inside, numbers, room, out):
+    """Ask the routine of a `Certifier` for the cheapest way in which an answer can be wrong, from compiled code.
+
+    Args:
+        address: `certifier.address`.
+        pulls: (K,) int64, contiguous as all others.
+        mean, variance: (K,) or (K, D) floats.
+        inside: (K,) int8: the answer, of 0 and 1; with -1 in its first place it is filled with the plug-in one.
+        numbers: `certifier.numbers`.
+        room: `certifier.room` floats, all 0 at first. It remembers what it has computed of arms whose statistics have
+            not changed: one for each episode is quickest, one for all episodes works.
+        out: 2 + 3 K floats. out[0]: -ln of the level, or the evidence; n = out[1]: how many arms the way moves; for p <
+            n, out[2 + p]: the arm, out[2 + K + p]: its divergence, the derivative of the evidence by its pulls (inf
+            for an arm that lacks pulls), out[2 + 2 K + p]: the mean it is moved to (in D dimensions, how far).
+
+    Where the results do not bear out a scale in doubt, the known one counts; where none is known, out[0] is -inf.
+    """
+    call_routine(address, pulls, mean, variance, inside, len(pulls), numbers, len(numbers), room, out)
+    if numbers[DOUBT] > 0.0 and out[0] > 0.0 and not is_borne_out(numbers, pulls, variance.reshape(-1)):
+        if numbers[DOUBT] == math.inf:
+            out[0] = -math.inf
+        else:
+            known = with_known_scale(numbers, room)
+            call_routine(address, pulls, mean, variance, inside, len(pulls), known, len(known), room, out)
+            room[:] = 0.0
+
+
+@jit
+def _all(address, pulls, mean, variance, inside, numbers, size, out):
+    """`nearest_way` of all episodes, (E, ..)."""
+    room = np.zeros(size)
+    for e in range(len(pulls)):
+        nearest_way(address, pulls[e], mean[e], variance[e], inside[e], numbers, room, out[e])
+
+
+class Certifier(NamedTuple):
+    """The cheapest way in which an answer can be wrong, as a routine for compiled code; see `nearest_way`.
+
+    `Problem.certifier` makes it. It is to be kept for as long as its address is in use.
+    """
+
+    routine: Any
+    numbers: Floats  # what it is told of the law, the boundary and the problem
+    room: int  # how many floats it needs to work in
+    K: int
+    D: int
+    kind: str  # of `KINDS`, or `OWN`
+
+    @classmethod
+    def of(cls, kind: str | Callable[..., None], K: int, common: Floats, *numbers: float, room: int = 0) -> Certifier:
+        """A certifier whose routine is compiled once its address is asked for.
+
+        Args:
+            kind: of `KINDS`; or a function of one's own, a routine as docs/own-problem.md explains it.
+            K: number of arms.
+            common: the numbers of the law and the boundary, which `Problem.evidence_routine` is given.
+            *numbers: of the problem, which stand behind them.
+            room: how many floats the routine needs to work in beyond 5 K.
+        """
+        told = np.concatenate([common, np.array(numbers, np.float64)])
+        name = kind if isinstance(kind, str) else OWN
+        return cls(_Later(kind), told, 5 * K + room, K, int(common[D_AT]), name)
+
+    @property
+    def address(self) -> int:
+        """Of the routine, for `nearest_way`."""
+        return int(self.routine.address)
+
+    def doubting(self, sigma: float, known: float) -> Certifier:
+        """One that counts on its scale sigma as long as results bear it out (see `scale`), else on the known one.
+
+        Args:
+            sigma: of this certifier. known: a scale that is known to hold; inf where there is none.
+        """
+        if self.numbers[LAW] != GAUSSIAN or sigma >= known * (1.0 - 1e-9):
+            return self
+        numbers = self.numbers.copy()
+        numbers[DOUBT] = known / sigma * (known / sigma)  # inf beyond all floats
+        return self._replace(numbers=numbers, room=self.room + len(numbers) + 3)  # 3: `needed` of a decider
+
+    def trial(self, pulls: NDArray[np.int64], variance: Floats) -> Trial | None:
+        """What the results of an episode say of a scale in doubt; None where it is in no doubt.
+
+        Args:
+            pulls: (K,). variance: (K,) or (K, D), empirical, divisor N.
+        """
+        return trial(self.numbers, pulls, variance) if self.numbers[DOUBT] > 0 else None
+
+    def decider(self, delta: float) -> Certifier:
+        """One whose routine only decides whether the level of the plug-in answer is delta or less, which is quick.
+
+        out[0] is then inf or -inf, out[2] an arm to pull; out[1] and out[3] are to be handed in again at the next look
+        at the episode, 0 at first. It is this certifier itself for problems in which there is nothing quicker.
+
+        Args:
+            delta: in (0, 1).
+        """
+        from .kinds import QUICK  # late, as they are not needed before
+
+        if self.kind not in QUICK:
+            return self
+        return self._replace(routine=_routine_of(self.kind, True), numbers=np.append(self.numbers, self.needed(delta)))
+
+    def needed(self, delta: float) -> list[float]:
+        """What the value of a way must reach at a level; of AllGood: in the answer, left out by one arm, and by all.
+
+        Args:
+            delta: in (0, 1).
+        """
+        from .decided import wanted
+        from .nearest import all_good_ways, top_k_ways
+
+        K, arms, told, ways = self.K, 2, self.numbers, [float(self.K)]
+        if self.kind == "all-good":
+            ways = list(all_good_ways(K))
+        elif self.kind == "top-k":
+            ways = [top_k_ways(K, int(told[COMMON]), told[COMMON + 1])]
+        else:
+            arms = 1
+        found = [wanted(told, math.log(number / delta), arms) for number in ways]
+        if self.kind == "all-good" and told[boundaries.BOUNDARY] != boundaries.MIXTURE:
+            found[2] = math.inf
+        return found
+
+    def ways(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
+        """What `nearest_way` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where it is -1."""
+        out = np.full((len(pulls), 2 + 3 * self.K), math.nan)
+        rows = len(pulls), math.prod(mean.shape[1:])  # the kernel is compiled for one kind of arrays
+        mean, variance = mean.reshape(rows), variance.reshape(rows)
+        _all(self.address, pulls, mean, variance, inside, self.numbers, self.room, out)
+        return out
+
+    def levels(self, pulls: NDArray[np.int64], mean: Floats, variance: Floats, inside: NDArray[np.int8]) -> Floats:
+        """The smallest delta at which answers are certified, (E,), in [0, 1]; arguments as of `ways`."""
+        return level_of(self.ways(pulls, mean, variance, inside)[:, 0])
+
+
+def level_of(value: Floats) -> Floats:
+    """The smallest delta at which an answer is certified, of out[0] of `nearest_way`: in [0, 1]."""
+    found: Floats = np.exp(-np.maximum(value, 0.0))
+    return found
+
+
+def common(
+    law: str = "gaussian",
+    sigma: float = 1.0,
+    boundary: str = "mixture",
+    rho: float | None = RHO,
+    centre: float = 0.0,
+    D: int = 1,
+    dependent: bool = False,
+) -> Floats:
+    """The numbers that all kinds have in common, checked.
+
+    Args:
+        law: "gaussian", "bernoulli" or "student".
+        sigma: known scale of a sample; "student": about what it may be, for the prior; "bernoulli": not used.
+        boundary: "none": the evidence itself; "mixture" or "kaufmann-koolen".
+        rho: pulls per arm at which the Gaussian mixture is sharpest; None: a mixture over several.
+        centre: "student": about where means may be, for the prior.
+        D: dimensions of an arm.
+        dependent: whether the coordinates of a sample may depend on each other, for D > 1.
+
+    Raises:
+        ValueError: naming the value and what is allowed.
+    """
+    law, boundary = choice("law", law, list(LAWS)), choice("boundary", boundary, list(BOUNDARIES))
+    if law == "student" and boundary == "kaufmann-koolen":
+        raise ValueError("boundary='kaufmann-koolen' is for the laws 'gaussian' and 'bernoulli', got law='student'")
+    if D > 1 and boundary == "kaufmann-koolen":
+        raise ValueError(f"arms of {D} dimensions need the mixture, got {boundary!r}")
+    dependent = flag("dependent", dependent) and D > 1
+    if dependent and law != "gaussian":
+        raise ValueError(
+            f"law={law!r} needs coordinates that are independent; where they may depend on each other (rows of data, "
+            "several attributes of one measurement), arms of several dimensions are certified with law='gaussian'"
+        )
+    if rho is not None and boundary == "kaufmann-koolen":
+        raise ValueError(f"rho belongs to boundary='mixture', got rho={rho!r:.200} with boundary='kaufmann-koolen'")
+    variance = number("sigma", sigma, 1e-100, 1e100) ** 2
+    found = np.zeros(COMMON)
+    found[boundaries.LAW], found[boundaries.VARIANCE] = LAWS[law], 1.0 if law == "bernoulli" else variance
+    found[boundaries.BOUNDARY] = BOUNDARIES[boundary]
+    found[boundaries.RHO_AT] = 0.0 if rho is None else number("rho", rho, 0, above=True)
+    found[boundaries.CENTRE], found[boundaries.PRIOR] = number("centre", centre), variance
+    found[D_AT], found[DEPENDENT] = D, dependent
+    return found

@@ -1,0 +1,214 @@
+"""Is an answer certified at a given level, or not? Quicker than finding the cheapest way to be wrong: one is enough.
+
+The way that was not excluded at the last look is looked at first, and most looks end there. Then come all others, from
+that one on, up to the first that is not excluded; so that on the way to a certificate each is looked at few times.
+
+Each function fills `out`: out[0] inf where the plug-in answer is certified, else -inf, and then a way that is not
+excluded: its arm i in out[1], its arm j in out[3] (i, where it moves one arm alone), and in out[2] the arm of the two
+that has fewer pulls. out[1] and out[3] tell, beforehand, the way to begin with. The numbers of the problem are followed
+by what a way's cost less its penalties must reach: of arms in the answer, and of those left out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..kernels.compiled import inlined, part
+from .boundaries import COMMON, LAW, VARIANCE, arm_penalty, enough, refresh
+from .laws import STUDENT, arm_cost
+from .nearest import all_good_inside, best_inside, best_of
+from .values import arm_value, pair_value
+
+__all__ = ["all_good_decided", "threshold_decided", "top_k_decided", "wanted"]
+
+AT_MOST = math.log(4.0)  # no value exceeds the cost of its arms by more
+
+
+@inlined
+def weighed(numbers, pulls, mean, variance, i):
+    """Weight, penalty and scale of arm i, as `refresh` tells them."""
+    N, v = float(pulls[i]), variance[i] if numbers[LAW] == STUDENT else numbers[VARIANCE]
+    if N > 0.0 and v > 0.0:
+        return N, arm_penalty(numbers, N, mean[i], v), v
+    return 0.0, 0.0, v
+
+
+@inlined
+def tell(out, pulls, i, j):
+    """The way of arms i and j is not excluded."""
+    out[0], out[1], out[2], out[3] = -math.inf, i, i if pulls[i] <= pulls[j] else j, j
+
+
+@part
+def threshold_decided(numbers, pulls, mean, variance, room, inside, out):
+    """Threshold, as `threshold_nearest`."""
+    K, needed = len(pulls), numbers[len(numbers) - 1]
+    fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
+    first = np.int64(out[1])
+    for s in range(K):
+        i = (first + s) % K
+        m = mean[i]
+        w, p, v = weighed(numbers, pulls, mean, variance, i)
+        mu = min(m, fall) if pulls[i] > 0 and m >= theta else max(m, rise)
+        if arm_value(numbers, w, m, v, p, mu) < needed:
+            tell(out, pulls, i, i)
+            return
+    out[0] = math.inf
+
+
+@inlined
+def is_before(pulls, mean, i, j):
+    """Whether arm i ranks before arm j, as `best_inside` ranks them."""
+    if pulls[i] == 0 or pulls[j] == 0:
+        return pulls[i] > 0 or (pulls[j] == 0 and i < j)
+    return mean[i] > mean[j] or (mean[i] == mean[j] and i < j)
+
+
+@part
+def top_k_decided(numbers, pulls, mean, variance, room, inside, out):
+    """TopK by pairs, as `top_k_nearest`."""
+    K, needed = len(pulls), numbers[len(numbers) - 1]
+    k, epsilon, none = np.int64(numbers[COMMON]), numbers[COMMON + 1], -math.inf
+    i, j = np.int64(out[1]), np.int64(out[3])
+    before_i = before_j = 0
+    for n in range(K):
+        before_i += is_before(pulls, mean, n, i)
+        before_j += is_before(pulls, mean, n, j)
+    if before_i < k <= before_j:  # i is in the answer and j is not
+        x, p, u = weighed(numbers, pulls, mean, variance, i)
+        w, q, v = weighed(numbers, pulls, mean, variance, j)
+        if pair_value(numbers, mean[i], x, u, p, mean[j], w, v, q, 1.0, -epsilon, none) < needed:
+            tell(out, pulls, i, j)
+            return
+    best_inside(pulls, mean, k, inside)
+    refresh(numbers, pulls, mean, variance, room)
+    for s in range(K):
+        a = (i + s) % K
+        if inside[a]:
+            x, p, u = room[2 * K + a], room[3 * K + a], room[4 * K + a]
+            for b in range(K):
+                if not inside[b]:
+                    w, q, v = room[2 * K + b], room[3 * K + b], room[4 * K + b]
+                    if pair_value(numbers, mean[a], x, u, p, mean[b], w, v, q, 1.0, -epsilon, none) < needed:
+                        tell(out, pulls, a, b)
+                        return
+    out[0] = math.inf
+
+
+@part
+def all_good_decided(numbers, pulls, mean, variance, room, inside, out):
+    """AllGood by pairs, as `all_good_nearest`."""
+    K, a, b, floor = len(pulls), numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
+    need_in = numbers[len(numbers) - 3]
+    all_good_inside(pulls, mean, numbers[COMMON + 6], numbers[COMMON + 7], inside)
+    first, second = np.int64(out[1]), np.int64(out[3])
+    if inside[first] and second != first and a > 0.0:
+        x, p, u = weighed(numbers, pulls, mean, variance, first)
+        w, q, v = weighed(numbers, pulls, mean, variance, second)
+        if pair_value(numbers, mean[first], x, u, p, mean[second], w, v, q, a, b, floor) < need_in:
+            tell(out, pulls, first, second)
+            return
+    best = best_of(pulls, mean)
+    for j in range(K):
+        room[j] = math.nan  # its penalty is not known yet
+    for n in range(K):
+        i = (first + n) % K
+        x, p, u = prepared(numbers, pulls, mean, variance, room, i)
+        if inside[i]:
+            j = insufficient_inside(numbers, pulls, mean, variance, room, i, x, p, u, need_in)
+            if j >= 0:
+                tell(out, pulls, i, j if a > 0.0 else i)
+                return
+        elif not excluded_outside(numbers, pulls, mean, variance, room, i, x, p, u, best):
+            j = insufficient_outside(numbers, pulls, mean, variance, room, i, x, p, u, best)
+            if j >= 0:
+                tell(out, pulls, i, j)
+                return
+    out[0] = math.inf
+
+
+@inlined
+def prepared(numbers, pulls, mean, variance, room, i):
+    """`weighed`, with penalties that are computed once: room[i] is that of arm i, or NaN."""
+    N, v = float(pulls[i]), variance[i] if numbers[LAW] == STUDENT else numbers[VARIANCE]
+    if not (N > 0.0 and v > 0.0):
+        return 0.0, 0.0, v
+    if math.isnan(room[i]):
+        room[i] = arm_penalty(numbers, N, mean[i], v)
+    return N, room[i], v
+
+
+@part
+def insufficient_inside(numbers, pulls, mean, variance, room, i, x, p, u, needed):
+    """An arm j with which arm i, in the answer, can be wrong by a way that is not excluded; -1 if there is none."""
+    a, b, floor, m = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2], mean[i]
+    for j in range(len(pulls)):
+        if j != i:
+            w, q, v = prepared(numbers, pulls, mean, variance, room, j)
+            if a > 0.0:
+                value = pair_value(numbers, m, x, u, p, mean[j], w, v, q, a, b, floor)
+            else:
+                value = arm_value(numbers, x, m, u, p, min(m, 0.0))
+            if value < needed:
+                return j
+    return -1
+
+
+@part
+def excluded_outside(numbers, pulls, mean, variance, room, i, x, p, u, best):
+    """Whether one arm, looked for from the best one on, excludes that arm i, which is left out, is good.
+
+    A pair costs no more than to move one of its arms alone; so most are told without the cheapest move of both.
+    """
+    law, c, d, bottom = numbers[LAW], numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
+    needed, m, K = numbers[len(numbers) - 2], mean[i], len(pulls)
+    most, low = (mean[best] - d) / c, c * m + d
+    if most >= bottom and arm_cost(law, x, m, u, most) < needed - AT_MOST:
+        return False
+    for n in range(K):
+        j = (best + n) % K
+        if j == i or not mean[j] > low:
+            continue
+        w, q, v = prepared(numbers, pulls, mean, variance, room, j)
+        if m >= bottom and arm_cost(law, w, mean[j], v, low) < needed - AT_MOST:
+            continue
+        if pair_value(numbers, mean[j], w, v, q, m, x, u, p, c, d, bottom) >= needed:
+            return True
+    return False
+
+
+@part
+def insufficient_outside(numbers, pulls, mean, variance, room, i, x, p, u, best):
+    """An arm, looked for from the best one on, that neither is clearly better than arm i nor not the best; -1: none."""
+    needed, c, d, bottom = numbers[len(numbers) - 1], numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
+    m, K = mean[i], len(pulls)
+    for n in range(K):
+        j = (best + n) % K
+        if j == i:
+            continue
+        w, q, v = prepared(numbers, pulls, mean, variance, room, j)
+        if pair_value(numbers, mean[j], w, v, q, m, x, u, p, c, d, bottom) < needed:
+            y, r, o = prepared(numbers, pulls, mean, variance, room, best)
+            if j == best or pair_value(numbers, mean[best], y, o, r, mean[j], w, v, q, 1.0, 0.0, -math.inf) < needed:
+                return j
+    return -1
+
+
+def wanted(numbers: Any, x: float, arms: int) -> float:
+    """What the cost less its penalties of a way that moves so many arms must reach for `enough` to tell x.
+
+    Args:
+        numbers: of the law and the boundary. x: > 0. arms: of the way.
+    """
+    low, high = x, x
+    while enough(numbers, high, float(arms)) < x:
+        low, high = high, 2.0 * high
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if enough(numbers, middle, float(arms)) < x else (low, middle)
+    return float(high)

@@ -1,0 +1,179 @@
+"""The ways to be wrong as routines for compiled code, by their kind. Loaded when the first of them is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..kernels.compiled import view
+from ..kernels.geometry import room_of
+from ..kernels.routines import call_routine, carray
+from .boundaries import COMMON, D_AT, LEVELS_ROOM, refresh
+from .crossing import room_of_crossing
+from .decided import all_good_decided, threshold_decided, top_k_decided, weighed
+from .levels import each_exactly, left_out_exactly
+from .nearest import all_good_nearest, threshold_nearest, top_k_nearest
+from .polyhedral import polyhedral_nearest
+from .swaps import swaps_exactly, swaps_level
+
+__all__ = ["KINDS", "QUICK"]
+
+
+@view
+def _arrays(pulls, mean, variance, inside, K, numbers, size, room, out):
+    """The arguments of a routine as arrays, in the order of `decided`: of scalar arms."""
+    return (
+        carray(numbers, size), carray(pulls, K), carray(mean, K), carray(variance, K), carray(room, 5 * K),
+        carray(inside, K), carray(out, 2 + 3 * K),
+    )  # fmt: skip
+
+
+@view
+def _weighed(pulls, mean, variance, inside, K, numbers, size, room, out):
+    """The arguments of a routine in the order of `nearest`; the weights in the room are brought up to date."""
+    told, T, m, v, work, A, found = _arrays(pulls, mean, variance, inside, K, numbers, size, room, out)
+    refresh(told, T, m, v, work)
+    return told, T, m, work, A, found
+
+
+@view
+def _beyond(room, K, size):
+    """The room behind that of the weights."""
+    return carray(room, 5 * K + size)[5 * K :]
+
+
+def _threshold(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`threshold_nearest` as a routine."""
+    threshold_nearest(*_weighed(pulls, mean, variance, inside, K, numbers, size, room, out))
+
+
+def _top_k(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`top_k_nearest` as a routine."""
+    top_k_nearest(*_weighed(pulls, mean, variance, inside, K, numbers, size, room, out))
+
+
+def _all_good(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`all_good_nearest` as a routine."""
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    all_good_nearest(told, T, m, work, A, found, False)
+
+
+def _each(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`each_exactly` as a routine; what it starts from is the answer of `top_k_nearest`."""
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    top_k_nearest(told, T, m, work, A, found)
+    each_exactly(told, T, m, work, A, found, _beyond(room, K, 2 * K + LEVELS_ROOM))
+
+
+def _swaps(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`swaps_exactly` as a routine; what it starts from is the answer of `top_k_nearest`."""
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    top_k_nearest(told, T, m, work, A, found)
+    swaps_exactly(told, T, m, work, A, found, _beyond(room, K, 6 * K))
+
+
+def _sets(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`swaps_level` as a routine; what it starts from is the answer of `top_k_nearest`."""
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    top_k_nearest(told, T, m, work, A, found)
+    swaps_level(told, T, m, work, A, found, _beyond(room, K, 6 * K))
+
+
+def _all_good_exactly(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`all_good_nearest` of the arms in the answer, and `left_out_exactly` of the others, as a routine."""
+    told, T, m, work, A, found = _weighed(pulls, mean, variance, inside, K, numbers, size, room, out)
+    all_good_nearest(told, T, m, work, A, found, True)
+    left_out_exactly(told, T, m, work, A, found, _beyond(room, K, 2 * K + LEVELS_ROOM))
+
+
+def _polyhedral(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`polyhedral_nearest` as a routine."""
+    told = carray(numbers, size)
+    D, M = np.int64(told[D_AT]), np.int64(told[COMMON + 3])
+    T, m, v = carray(pulls, K), carray(mean, K * D), carray(variance, K * D)
+    work = carray(room, 5 * K + D + room_of(D, M) + room_of_crossing(D, M))
+    refresh(told, T, m, v, work)
+    polyhedral_nearest(told, T, m, v, work, carray(inside, K), carray(out, 2 + 3 * K))
+
+
+def _margins(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`threshold_nearest` of the margins of a local problem.
+
+    Another routine, a `Measure` at the address COMMON + 3, tells them; where that is 0, they stand in place of means.
+    """
+    told, T = carray(numbers, size), carray(pulls, K)
+    work, D = carray(room, 6 * K), np.int64(told[D_AT])
+    margins, found, decided = work[5 * K :], carray(out, 2 + 3 * K), True
+    if told[COMMON + 3] != 0.0:
+        call_routine(np.int64(told[COMMON + 3]), T, carray(mean, K * D), K, told[COMMON + 4 :], margins)
+    else:
+        margins[:] = carray(mean, K)
+    for i in range(K):
+        decided &= margins[i] > -math.inf
+        margins[i] = margins[i] if margins[i] > -math.inf else 0.0
+        work[2 * K + i], work[3 * K + i], work[4 * K + i] = weighed(told, T, margins, margins, i)
+    threshold_nearest(told, T, margins, work, carray(inside, K), found)
+    if not decided:
+        found[0] = -math.inf
+
+
+KINDS: dict[str, Callable[..., None]] = {
+    "threshold": _threshold,
+    "top-k": _top_k,
+    "all-good": _all_good,
+    "polyhedron": _polyhedral,
+    "margins": _margins,
+    "each": _each,
+    "swaps": _swaps,
+    "sets": _sets,
+    "all-good-exactly": _all_good_exactly,
+}
+
+
+def _threshold_quickly(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`threshold_decided` as a routine."""
+    threshold_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, room, out))
+
+
+def _top_k_quickly(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`top_k_decided` as a routine."""
+    top_k_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, room, out))
+
+
+def _all_good_quickly(
+    pulls: Any, mean: Any, variance: Any, inside: Any, K: Any, numbers: Any, size: Any, room: Any, out: Any
+) -> None:
+    """`all_good_decided` as a routine."""
+    all_good_decided(*_arrays(pulls, mean, variance, inside, K, numbers, size, room, out))
+
+
+QUICK: dict[str, Callable[..., None]] = {
+    "threshold": _threshold_quickly,
+    "top-k": _top_k_quickly,
+    "all-good": _all_good_quickly,
+}

@@ -1,0 +1,206 @@
+"""The nearest instance on which an answer of Feasible is wrong: of arms of D dimensions.
+
+An arm left out is good where its margin is at least the tolerance: in the polyhedron whose rows are moved inwards by
+the tolerance. An arm in the answer is bad where it lies further than the tolerance from the polyhedron.
+
+GAUSSIAN   Left out: the distance is that of a projection. In the answer: the shortest way out leads straight through
+           the nearest face, for the points within the tolerance of a convex set are bounded by its own faces, moved
+           outwards. The direction in which a bad mean lies beyond the polyhedron is fixed by the truth, so that the
+           mixture is that of one dimension, with a side; of an arm left out it is that of D dimensions.
+DEPENDENT  Gaussian (sub-Gaussian) of scale sigma in each coordinate, which may depend on each other: a direction a has
+           the scale sigma |a|_1. In the answer: the outer normal u of the smallest polyhedron that the bad mean is
+           outside of is fixed by the truth, |u|_2 = 1, and a sum of rows with weights >= 0, so that the mean is at
+           least min over rows of slack / |a|_1, plus tolerance / |u|_1 >= tolerance / sqrt(D), scales away. Left out:
+           the truth meets all rows, each of which has 1 / M of one supermartingale: the mixture of those violated.
+BERNOULLI  Coordinates are independent. Left out: `cost_of_entering`. In the answer: the cheapest row to cross.
+STUDENT    Coordinates are independent. A row a is crossed at 1/2 ln(1 + s^2 / sum of a^2 v), s its slack, which is a
+           bound from below in more than one dimension: a product of 1 + z^2 / v is no less than 1 + their sum. Left
+           out: the row that costs most.
+
+BERNOULLI and STUDENT leave the tolerance out of account for arms in the answer: a bound from below as well. A
+projection that the active-set method leaves undecided counts as distance 0, which certifies nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..kernels.compiled import part
+from ..kernels.geometry import UNDECIDED, margin_of, room_of, unpacked
+from .boundaries import BOUNDARY, COMMON, D_AT, DEPENDENT, LAW, NONE, arm_penalty, enough
+from .crossing import cost_of_entering
+from .laws import BERNOULLI, GAUSSIAN
+from .nearest import report
+from .values import arm_value
+
+__all__ = ["polyhedral_nearest"]
+
+
+@part
+def _depth(x, rows, b, unit):
+    """The distance of a point in a polyhedron from its nearest face."""
+    D, M = rows.shape
+    least = math.inf
+    for j in range(M):
+        slack = b[j]
+        for d in range(D):
+            slack -= rows[d, j] * x[d]
+        least = min(least, slack * unit[j])
+    return least
+
+
+@part
+def _scales(x, rows, b, j):
+    """How many scales of its direction, each |a|_1 for sigma = 1, a point lies inside row j; negative: beyond it."""
+    slack, norm = b[j], 0.0
+    for d in range(len(x)):
+        slack -= rows[d, j] * x[d]
+        norm += abs(rows[d, j])
+    return slack / norm
+
+
+@part
+def _dependent_inside(x, rows, b, margin, tolerance):
+    """How many scales a bad mean is away, at least, from the mean of an arm in the answer, coordinates being dependent.
+
+    Args:
+        margin: of x; negative, or UNDECIDED, where x is outside of the polyhedron itself.
+    """
+    apart = tolerance / math.sqrt(len(x))
+    if not margin >= 0.0:
+        return max(apart + margin / math.sqrt(len(x)), 0.0) if margin > UNDECIDED else 0.0
+    least = math.inf
+    for j in range(len(b)):
+        least = min(least, _scales(x, rows, b, j))
+    return max(least, 0.0) + apart
+
+
+@part
+def _dependent_left_out(numbers, N, v, p, x, rows, b):
+    """The value of an arm left out, coordinates being dependent, and how many scales the row that costs most is away.
+
+    Args:
+        N, v, p: weight, scale and penalty of the arm. x: its mean. rows, b: of the polyhedron that a good mean is in.
+    """
+    most, far, total = 0.0, 0.0, 0.0
+    for j in range(len(b)):
+        far = max(far, -_scales(x, rows, b, j))
+    most = arm_value(numbers, N, 0.0, v, p, far)
+    if numbers[BOUNDARY] == NONE or N <= 0.0 or far <= 0.0:
+        return most if numbers[BOUNDARY] == NONE or N <= 0.0 else most - math.log(float(len(b))), far
+    for j in range(len(b)):
+        scales = -_scales(x, rows, b, j)
+        if scales > 0.0:  # a row that is met counts as nothing, no more than it is worth
+            total += math.exp(arm_value(numbers, N, 0.0, v, p, scales) - most)
+    return most + math.log(total / len(b)), far
+
+
+@part
+def _student_row(x, v, row, b):
+    """The cost of crossing a row."""
+    slack, scale = b, 0.0
+    for d in range(len(x)):
+        slack -= row[d] * x[d]
+        scale += row[d] * row[d] * v[d]
+    return 0.5 * math.log1p(slack * slack / scale)
+
+
+@part
+def _leaving(law, x, v, rows, b, room):
+    """The least cost of one pull to cross a row, of a mean in the polyhedron."""
+    least = math.inf
+    for j in range(len(b)):
+        if law == BERNOULLI:
+            least = min(least, cost_of_entering(x, rows, b, -1.0, j, j + 1, room))
+        else:
+            least = min(least, _student_row(x, v, rows[:, j], b[j]))
+    return least
+
+
+@part
+def _entering(law, x, v, rows, b, room):
+    """The cost of one pull to move a mean into a polyhedron."""
+    if law == BERNOULLI:
+        return cost_of_entering(x, rows, b, 1.0, 0, len(b), room)
+    most = 0.0
+    for j in range(len(b)):
+        slack = b[j]
+        for d in range(len(x)):
+            slack -= rows[d, j] * x[d]
+        if slack < 0.0:
+            most = max(most, _student_row(x, v, rows[:, j], b[j]))
+    return most
+
+
+@part
+def _penalties(numbers, N, x, v):
+    """The penalty of all coordinates, and whether they are known."""
+    found, known = 0.0, N > 0.0
+    for d in range(len(x)):
+        known &= v[d] > 0.0 or numbers[LAW] == BERNOULLI
+        found += arm_penalty(numbers, N, x[d], v[d]) if known else 0.0
+    return found, known
+
+
+@part
+def polyhedral_nearest(numbers, pulls, mean, variance, room, inside, out):
+    """Feasible; numbers: COMMON + 0: tolerance; + 1: whether the smaller polyhedron has any points; + 2 ..: both.
+
+    Args:
+        numbers: see `Feasible.certifier`. pulls: (K,). mean, variance: (K * D,). room: after 5 K, for projections.
+        inside, out: as everywhere.
+    """
+    K, law, tolerance = len(pulls), numbers[LAW], numbers[COMMON]
+    D, M = np.int64(numbers[COMMON + 2]), np.int64(numbers[COMMON + 3])
+    size = (M + 2) * (D + 2)
+    rows, b, unit, bounds, kind, limit = unpacked(numbers[COMMON + 2 : COMMON + 2 + size])
+    few, ends, ones, box, form, most = unpacked(numbers[COMMON + 2 + size : COMMON + 2 + 2 * size])
+    y, work = room[5 * K : 5 * K + D], room[5 * K + D : 5 * K + D + room_of(D, M)]
+    crossing = room[5 * K + D + room_of(D, M) :]
+    plug_in = inside[0] < 0
+    least, found, way = math.inf, 0, 0.0
+    for i in range(K):
+        x, v = mean[i * D : (i + 1) * D], variance[i * D : (i + 1) * D]
+        margin = margin_of(x, rows, b, unit, bounds, kind, limit, work, y)
+        if plug_in:
+            inside[i] = pulls[i] > 0 and margin >= 0.0
+        some = inside[i] or numbers[COMMON + 1] != 0.0
+        if law == GAUSSIAN and numbers[DEPENDENT] != 0.0:
+            w, scale, p = room[2 * K + i], room[4 * K + i], room[3 * K + i]
+            if inside[i]:
+                distance = _dependent_inside(x, rows, b, margin, tolerance)
+                value = arm_value(numbers, w, 0.0, scale, p, distance)
+            elif some:
+                value, distance = _dependent_left_out(numbers, w, scale, p, x, few, ends)
+            else:
+                value = distance = math.inf
+        elif law == GAUSSIAN:
+            if inside[i]:
+                distance = _depth(x, rows, b, unit) if margin >= 0.0 else max(margin, -math.inf)
+                distance = 0.0 if margin == UNDECIDED else max(distance + tolerance, 0.0)
+            elif some:
+                inner = margin if tolerance == 0.0 else margin_of(x, few, ends, ones, box, form, most, work, y)
+                distance = 0.0 if inner == UNDECIDED else max(-inner, 0.0)
+            else:
+                distance = math.inf
+            dimensions = 1.0 if inside[i] else numbers[D_AT]
+            value = arm_value(numbers, room[2 * K + i], 0.0, room[4 * K + i], room[3 * K + i], distance, dimensions)
+        else:
+            penalty, known = _penalties(numbers, float(pulls[i]), x, v)
+            if not some:
+                distance = math.inf
+            elif inside[i]:
+                distance = _leaving(law, x, v, rows, b, crossing) if margin >= 0.0 and known else 0.0
+            else:
+                distance = _entering(law, x, v, few, ends, crossing) if known else 0.0
+            value = pulls[i] * distance - penalty if known else 0.0
+        if value < least:
+            least, found, way = value, i, distance
+    out[0] = least if numbers[BOUNDARY] == NONE else enough(numbers, least, 1.0) - math.log(float(K))
+    out[1] = 1.0
+    if law == GAUSSIAN:
+        report(out, K, 0, law, found, 0.0, room[4 * K + found], room[2 * K + found], way)
+    else:
+        out[2], out[2 + K], out[2 + 2 * K] = found, way if pulls[found] > 0 else math.inf, way

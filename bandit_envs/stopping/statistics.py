@@ -1,0 +1,147 @@
+"""Statistics, answers and means of callers in Python: checked, and in the shapes that a `Certifier` takes."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..kernels.checks import mask
+
+__all__ = ["Arms", "Statistics", "answers", "one_instance", "statistics"]
+
+Floats = NDArray[np.float64]
+MOST_PULLS = 2**62  # of an arm
+
+
+class Statistics(NamedTuple):
+    """Statistics of n episodes."""
+
+    pulls: NDArray[np.int64]  # (n, K)
+    mean: Floats  # (n, K) or (n, K, D); 0 for arms never pulled
+    variance: Floats  # as mean
+    lead: tuple[int, ...]  # the caller's batch axes, n in all
+    D: int
+
+    @property
+    def K(self) -> int:
+        """Number of arms."""
+        return int(self.pulls.shape[1])
+
+    @property
+    def seen(self) -> Floats:
+        """The means, NaN for arms never pulled."""
+        return np.where(_beside(self.pulls, self.mean) > 0, self.mean, np.nan)
+
+
+def _beside(pulls: NDArray[np.int64], mean: Floats) -> NDArray[np.int64]:
+    """Pulls (n, K) with a last axis where means (n, K, D) have one."""
+    return pulls if mean.ndim == 2 else pulls[..., None]
+
+
+def _check_range(means: Floats, law: str) -> None:
+    """Refuse means that arms of a law cannot have."""
+    if law == "bernoulli" and not ((means >= 0) & (means <= 1)).all():
+        raise ValueError(f"means of law='bernoulli' lie in [0, 1], got {means[(means < 0) | (means > 1)][0]}")
+
+
+def statistics(pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike | None, law: str) -> Statistics:
+    """Check statistics with any batch axes.
+
+    Args:
+        pulls: (..., K), counts.
+        mean: (..., K) or (..., K, D), empirical; it may be NaN for arms never pulled.
+        variance: as mean; None where the law needs none.
+        law: "gaussian", "bernoulli" or "student".
+
+    Raises:
+        ValueError: for arrays that do not go together, naming their shapes, and for numbers that are not possible.
+    """
+    m, T = _real("mean", mean), np.asarray(pulls)
+    D = m.shape[-1] if m.ndim == T.ndim + 1 else 1
+    if T.ndim < 1 or m.shape not in (T.shape, (*T.shape, D)) or T.dtype.kind not in "iuf":
+        raise ValueError(f"pulls must be counts (..., K) and mean (..., K) or (..., K, D), got {T.shape}, {m.shape}")
+    counts = (T >= 0) & (T <= MOST_PULLS) & (np.floor(T) == T)
+    if not counts.all():
+        raise ValueError(f"pulls must be counts from 0 to {MOST_PULLS}, got {T[~counts][0]}")
+    if T.size and (spent := T.sum(axis=-1, dtype=np.float64)).max() > MOST_PULLS:
+        raise ValueError(f"pulls of one episode must sum to {MOST_PULLS} at most, got {spent.max():g}")
+    if law == "student" and variance is None:
+        raise ValueError("law='student' needs variance=, the empirical variances with divisor N")
+    v = np.zeros(m.shape) if variance is None else _real("variance", variance)
+    if v.shape != m.shape:
+        raise ValueError(f"variance must have the shape of mean, {m.shape}, got {v.shape}")
+    lead, K = T.shape[:-1], T.shape[-1]
+    rows = (math.prod(lead), K) if D == 1 else (math.prod(lead), K, D)
+    T = np.ascontiguousarray(T, np.int64).reshape(rows[:2])
+    m, v = m.reshape(rows), v.reshape(rows)
+    pulled = np.broadcast_to(_beside(T, m) > 0, rows)
+    m, v = np.where(pulled, m, 0.0), np.where(pulled, v, 0.0)
+    if not np.isfinite(m).all():
+        raise ValueError(f"mean must be finite where an arm has been pulled, got {m[~np.isfinite(m)][0]}")
+    possible = np.isfinite(v) & (v >= 0)
+    if not possible.all():
+        raise ValueError(f"variance must be finite and >= 0 where an arm has been pulled, got {v[~possible][0]}")
+    _check_range(m, law)
+    return Statistics(T, np.ascontiguousarray(m), np.ascontiguousarray(v), lead, D)
+
+
+def _real(name: str, values: ArrayLike) -> Floats:
+    """An array of floats.
+
+    Raises:
+        ValueError: naming it, for text, complex numbers, and rows of several lengths.
+    """
+    try:
+        if np.asarray(values).dtype.kind in "biufO":
+            return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"{name} must be real numbers, got {values!r:.200}")
+
+
+def answers(answer: ArrayLike, shape: tuple[int, ...], size: int | None, name: str) -> NDArray[np.int8]:
+    """Check answers: masks that broadcast to `shape`, (..., K). Returns them as (n, K).
+
+    Args:
+        answer: the masks. shape: of the statistics.
+        size: how many arms an answer holds; None: any number. name: of the problem, for errors.
+
+    Raises:
+        ValueError: naming the shape or size that does not fit.
+    """
+    given = np.asarray(answer)
+    try:
+        whole = np.broadcast_to(given, shape)
+    except ValueError:
+        raise ValueError(f"answer must be a mask of shape {shape}, got shape {given.shape}") from None
+    taken = mask("answer", np.ascontiguousarray(whole), shape)
+    sizes = taken.sum(axis=-1)
+    if size is not None and (sizes != size).any():
+        raise ValueError(f"an answer of {name} holds {size} arms, got {sizes[sizes != size].flat[0]}")
+    return np.array(taken, np.int8, order="C").reshape(-1, shape[-1])
+
+
+class Arms(NamedTuple):
+    """What a problem's `check` is asked about: arms of which nothing else is known."""
+
+    K: int
+    D: int
+    support: None = None
+
+
+def one_instance(means: ArrayLike, law: str) -> Floats:
+    """Check the true means of one instance, (K,) or (K, D) with D > 1, of arms of a law.
+
+    Raises:
+        ValueError: naming the means that are not allowed.
+    """
+    m = np.array(_real("means", means), order="C")
+    if m.ndim not in (1, 2):
+        raise ValueError(f"means must be those of one instance, (K,) or (K, D), got shape {m.shape}: {m!r:.200}")
+    if not np.isfinite(m).all():
+        raise ValueError(f"means must be finite, got {m[~np.isfinite(m)][0]}")
+    _check_range(m, law)
+    return m[:, 0].copy() if m.ndim == 2 and m.shape[1] == 1 else m

@@ -1,0 +1,127 @@
+"""What a way to be wrong is worth: the logarithm of the evidence beyond the boundary, before the number of ways.
+
+Most boundaries take a penalty off the cost for each arm of the way. Those of Gaussian (sub-Gaussian) arms do better,
+with one mixture of likelihood ratios for the whole way (docs/certificates.md has the proof):
+
+scales    The alternative of each arm lies N(mu, sigma^2 / rho) around the true mean, and rho is that of `RHOS` with
+          weight `SHARES`: the same for all arms of the way, so that its price is paid once. Of the sum over rho, one
+          term is taken, whichever the pulls suggest; a term is never more than the sum. With that rho an arm weighs
+          N^2 / (N + rho), and the mixture costs 1/2 ln(1 + N / rho).
+sides     A way says whether an arm is lowered or raised, and half of the normal law is enough for that. One arm: the
+          mixture is (1 + erf(sqrt(c))) times as much, c the cost of the move. A pair: 4 c / (c + q) d / (d + q) at
+          least, c and d its two shares of the cost, q = `SOFT`. Where one of them hardly moves, the law with both sides
+          is better: it has `BOTH` of the weight.
+
+Bernoulli arms are sub-Gaussian with sigma = 1/2 too, which is sharper for means near 1/2: the mixture over all means
+and that of sub-Gaussian arms share the weight, as `LIKELIHOOD` says.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..kernels.compiled import inlined
+from .boundaries import BOUNDARY, LAW, MIXTURE, RHO_AT
+from .laws import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, pair_cost
+
+__all__ = ["arm_value", "bernoulli_value", "pair_value"]
+
+RHOS = (3.0, 30.0, 300.0, 3000.0, 30000.0)
+SHARES = (0.15, 0.2, 0.3, 0.2, 0.15)  # they sum to 1
+EDGE = 40.0  # pulls per rho from which on the next rho is taken
+SOFT, BOTH = 0.15, 0.1
+LIKELIHOOD = 0.7  # of Bernoulli arms; the rest is for the sub-Gaussian mixture
+
+
+@inlined
+def scale(rho, N):
+    """The rho of a way whose arm with the fewest pulls has N, and its weight; rho itself where it is given, > 0."""
+    if rho > 0.0:
+        return rho, 1.0
+    found, share = RHOS[0], SHARES[0]
+    for r in range(1, len(RHOS)):
+        found, share = (RHOS[r], SHARES[r]) if EDGE * RHOS[r - 1] < N else (found, share)
+    return found, share
+
+
+@inlined
+def sub_gaussian_arm(numbers, N, v, gap, D):
+    """The value of moving an arm of N > 0 pulls so far, D dimensions being free; more than one have no sides."""
+    rho, share = scale(numbers[RHO_AT], N)
+    cost = 0.5 * gap * gap * N * (N / (N + rho)) / v
+    factor = 1.0 + math.erf(math.sqrt(cost)) if D == 1.0 else 1.0
+    return cost + math.log(share * factor) - 0.5 * D * math.log1p(N / rho)
+
+
+@inlined
+def shared_cost(rho, lower, x, u, raised, w, v, a, b):
+    """The cost of a pair, as arms weigh in the mixture of one rho, and its two shares; there is no floor."""
+    more, most = x + rho, w + rho
+    s, t = u * more * w * w, a * a * v * most * x * x  # in proportion to the shares of the two arms
+    part, gap = 1.0 / (s + t), max(lower - a * raised - b, 0.0)
+    cost = 0.5 * gap * gap * x * x * w * w * part
+    return cost, cost * s * part, cost * t * part
+
+
+@inlined
+def mixed(rho, share, x, w, c, d):
+    """Three numbers f, g, h: the mixture is worth ln(f / (g sqrt(h))) more than the cost; c and d: its shares."""
+    soft = (c + SOFT) * (d + SOFT)
+    factor = share * max(4.0 * (1.0 - BOTH) * c * d, BOTH * soft)
+    return factor * rho, soft, (x + rho) * (w + rho)
+
+
+@inlined
+def sub_gaussian_pair(numbers, lower, x, u, raised, w, v, a, b, floor):
+    """The value of the move of `pair_cost`, of arms of x > 0 and w > 0 pulls."""
+    rho, share = scale(numbers[RHO_AT], min(x, w))
+    if raised >= floor:
+        cost, c, d = shared_cost(rho, lower, x, u, raised, w, v, a, b)
+    else:
+        cost, y = pair_cost(GAUSSIAN, lower, x * x / (x + rho), u, raised, w * w / (w + rho), v, a, b, floor)
+        d = arm_cost(GAUSSIAN, w * w / (w + rho), raised, v, y)
+        c = max(cost - d, 0.0)
+    f, g, h = mixed(rho, share, x, w, c, d)
+    return cost + math.log(f / (g * math.sqrt(h)))
+
+
+@inlined
+def arm_value(numbers, w, m, v, p, mu, D=1.0):
+    """The value of moving an arm of weight w, mean m, scale v and penalty p to mu; m itself: it need not be moved.
+
+    D: dimensions of the alternatives, of Gaussian arms.
+    """
+    law = numbers[LAW]
+    if numbers[BOUNDARY] != MIXTURE or law == STUDENT or w <= 0.0:
+        return arm_cost(law, w, m, v, mu) - p
+    if law == GAUSSIAN:
+        return sub_gaussian_arm(numbers, w, v, m - mu, D)
+    exact = arm_cost(law, w, m, v, mu) - p + math.log(LIKELIHOOD)
+    return max(exact, sub_gaussian_arm(numbers, w, 0.25, m - mu, 1.0) + math.log(1.0 - LIKELIHOOD))
+
+
+@inlined
+def bernoulli_value(numbers, value, lower, x, raised, w, a, b, floor):
+    """The value of two Bernoulli arms, from their cost less their penalties; arguments as of `pair_value`."""
+    if numbers[BOUNDARY] != MIXTURE or x <= 0.0 or w <= 0.0:
+        return value
+    other = sub_gaussian_pair(numbers, lower, x, 0.25, raised, w, 0.25, a, b, floor)
+    return max(value + math.log(LIKELIHOOD), other + math.log(1.0 - LIKELIHOOD))
+
+
+@inlined
+def pair_value(numbers, lower, x, u, p, raised, w, v, q, a, b, floor):
+    """The value of the cheapest move of two arms to means with mu_i <= a mu_j + b and mu_j >= floor.
+
+    Args:
+        numbers: of the law and the boundary.
+        lower, x, u, p: mean, weight, scale and penalty of arm i, which is lowered.
+        raised, w, v, q: the same of arm j, which is raised.
+        a, b, floor: see `pair_cost`.
+    """
+    law = numbers[LAW]
+    if law == GAUSSIAN and numbers[BOUNDARY] == MIXTURE and x > 0.0 and w > 0.0:
+        return sub_gaussian_pair(numbers, lower, x, u, raised, w, v, a, b, floor)
+    cost, _ = pair_cost(law, lower, x, u, raised, w, v, a, b, floor)
+    value = cost - (p + q)
+    return bernoulli_value(numbers, value, lower, x, raised, w, a, b, floor) if law == BERNOULLI else value
