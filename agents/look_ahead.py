@@ -8,7 +8,7 @@ symbols     T the horizon, t pulls so far, R = (T - t - 1) / K pulls of each arm
             gain of an arm: E phi(R) after it was pulled once more, less phi(R)
 departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 where an answer is a set: one sample seldom
                changes it; phi(R) is phi(0) at the last pull
-            D2 the prior is that of `bandit_envs.kernels.belief`, which the task alone tells, in place of one that is given
+            D2 the prior is that of `bandit_envs.kernels.belief`, by the task alone, in place of one that is given
             D3 a pull is a larger share of the variance that is resolved, whatever its sample (AllGood: the mean over
                two outcomes): see `relative_gains`
             D4 gains that agree to 1e-12 are ties, which go to the lowest index: the rest is rounding

@@ -1,7 +1,7 @@
 """The cheapest way in which an answer can be wrong, kept from pull to pull: of one episode, O(K) steps for a pull.
 
-Pairs of arms decide TopK, BestArm and AllGood (see `bandit_envs.stopping.nearest_way`, which looks at all of them at once). Here
-each arm i has a row: the cheapest of its ways, the other arm of the pair, and its value.
+Pairs of arms decide TopK, BestArm and AllGood (see `bandit_envs.stopping.nearest_way`, which looks at all of them at
+once). Here each arm i has a row: the cheapest of its ways, the other arm of the pair, and its value.
 
 symbols   TOP_K      i in the answer, lowered to j's mean + b, for the j outside where that is cheapest; b = -epsilon
           ALL_GOOD   i in the answer, lowered below a mu_j + b for some j, the cheapest; i left out, raised, while one j
@@ -12,9 +12,9 @@ value     what the move is worth, by `pair_value`, less what it must exceed: an 
 A pull of arm a changes its row, which is computed anew, and one pair of each other row. Where that pair was the row's
 own, and is no longer certain to be, the row is `stale`: its value is a bound from below, and the row is computed anew
 only if it comes to be the least of all. So what `cheapest` finds is exact. And of a row or a column only those pairs
-are computed of which bounds (`bandit_envs.stopping.pair_bounds`) do not tell that they change nothing: few of 1000. Arms that
-have shown the same, as many have in the beginning, share what is found for one of them. Where an arm is only to weigh
-more (`grow`), no value falls.
+are computed of which bounds (`bandit_envs.stopping.pair_bounds`) do not tell that they change nothing: few of 1000.
+Arms that have shown the same, as many have in the beginning, share what is found for one of them. Where an arm is only
+to weigh more (`grow`), no value falls.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
 
     Observation: `observation="statistics"`: a dict of `pulls` (K,), `total`, `mean`, `variance` (K,) or (K, D),
     `remaining` (1,) (-1 without a budget) and `public_seed` (1,). `observation="features"`: float32 (K * F,),
-    arm-major, of `bandit_envs.envs.observations.FEATURES`. `observation="history"`: a dict of `arms` (H,), `samples` (H,) or
+    arm-major, of `bandit_envs.FEATURES`. `observation="history"`: a dict of `arms` (H,), `samples` (H,) or
     (H, D), `times` (H,), `length` (1,), the entries so far, `remaining` and `public_seed`. H is the budget or
     max_pulls, the smaller one. An entry is a pull of an arm, or a bulk pull, with the mean of its samples and how many
     they are; behind the last one, arms are -1, samples and times 0. Where coordinates are pulled, arms are the actions.
@@ -82,8 +82,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
 
     Reward: 0, less `pull_cost` per pull; at the end the answer's score in [0, 1] (or 1 if correct, with
     `reward="correct"`). With `reward="gain"`: of each pull its expected gain in the score at the end, less `pull_cost`,
-    and nothing at the end (`bandit_envs.problems.lookahead`). Terminated: the agent answered, or the budget is spent. Truncated:
-    `max_pulls` is reached.
+    and nothing at the end (`bandit_envs.problems.lookahead`). Terminated: the agent answered, or the budget is spent.
+    Truncated: `max_pulls` is reached.
 
     Info: `sample`, what the pull yielded (the average of a bulk pull). At the end also `answer`, `correct`,
     `is_success`, `score`, `total_pulls` and the problem's metrics.

@@ -111,7 +111,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
 
     @property
     def simulation(self) -> Simulation:
-        """The arrays in which the episodes run, for players: see `bandit_envs.simulation.playing`. Players write no histories."""
+        """The arrays in which the episodes run, for players (`bandit_envs.simulation`), which write no histories."""
         return self._sim.arrays
 
     def reset(

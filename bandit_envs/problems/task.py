@@ -16,7 +16,8 @@ from typing import Any
 from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, interval, number
 from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
 from ..stopping import RHO, Certifier
-from . import Problem, own
+from . import own
+from .base import Problem
 from .lookahead import Lookahead
 from .registry import PROBLEMS, kept
 

@@ -501,6 +501,7 @@ FLAT, WHOLE = (
 KINDS = {"BothSides": ("Threshold", {"budget": 60}), "Nearer": ("Threshold", {"budget": 400})}
 
 
+@pytest.mark.filterwarnings("ignore:bandit_envs:DeprecationWarning")  # the page of then imports from where names were
 @pytest.mark.parametrize("block", range(len(FLAT)))
 def test_agents_of_the_first_form_decide_as_those_of_today(block: int, tmp_path: Path) -> None:
     """The page on own agents as it was when kernels were given the fields of structs, and as it is."""

@@ -135,12 +135,12 @@ def edit(path: Path, old: str, new: str) -> None:
 def test_without_the_stamp_the_change_would_be_missed(tmp_path: Path) -> None:
     package = copied(tmp_path)
     edit(
-        package / "compiled.py",
+        package / "kernels" / "compiled.py",
         "        return stamp_of(self._function)",
         '        return "always fresh"',
     )
     first = word(package)
-    edit(package / "rng.py", "for _ in range(10):", "for _ in range(9):")
+    edit(package / "kernels" / "rng.py", "for _ in range(10):", "for _ in range(9):")
     assert word(package)[:3] == (first[0], 1, 0)
 
 
@@ -152,7 +152,7 @@ NOWHERE: dict[str, Any] = {"HOME": os.devnull, "XDG_CACHE_HOME": None, "NUMBA_CA
 def sealed(to: Path) -> Path:
     """A copy of the package in which no cache can be written, not even by root: __pycache__ is a file."""
     package = copied(to)
-    for folder in (package, package / "problems"):
+    for folder in (package, *(one for one in package.iterdir() if one.is_dir() and one.name != "__pycache__")):
         (folder / "__pycache__").write_text("")
     return package
 
@@ -167,7 +167,7 @@ def test_an_installation_that_cannot_be_written_to_caches_in_the_temporary_direc
     assert Path(again[3]).is_relative_to(temporary)
     (own,) = temporary.iterdir()
     assert stat.S_IMODE(own.stat().st_mode) == 0o700
-    edit(package / "rng.py", "for _ in range(10):", "for _ in range(9):")
+    edit(package / "kernels" / "rng.py", "for _ in range(10):", "for _ in range(9):")
     assert word(package, TMPDIR=str(temporary), **NOWHERE)[0] != first[0]  # never stale there either
 
 
