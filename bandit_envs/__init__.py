@@ -6,8 +6,6 @@ What authors of agents, problems and distributions need besides is in the rooms:
 
 from __future__ import annotations
 
-from typing import Any
-
 from .envs import ENVIRONMENTS, FEATURES, History, PureExplorationEnv, PureExplorationVectorEnv, register_problem
 from .instances import (
     INSTANCES,
@@ -39,6 +37,7 @@ from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem,
 from .simulation import Simulation
 
 __version__ = "0.1.0"
+__getattr__ = follow  # names of before
 __all__ = [
     "AllGood", "Arms", "Bernoulli", "BestArm", "Captions", "Categorical", "ENVIRONMENTS", "FEATURES", "Feasible",
     "Gaussian", "History", "INSTANCES", "Instance", "LAWS", "Measurement", "Measurements", "PROBLEMS", "Polyhedra",
@@ -47,7 +46,3 @@ __all__ = [
     "agent_uniforms", "captions", "from_table", "measurements", "register_instance", "register_law",
     "register_problem",
 ]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    return follow(name)

@@ -65,7 +65,7 @@ def follow(name: str) -> Any:
     """
     if name in NAMES:
         home = f"bandit_envs.{NAMES[name]}"
-        warnings.warn(f"bandit_envs.{name} is now {home}.{name}", DeprecationWarning, stacklevel=3)
+        warnings.warn(f"bandit_envs.{name} is now {home}.{name}", DeprecationWarning, stacklevel=2)
         return getattr(importlib.import_module(home), name)
     if name in MODULES:
         return importlib.import_module(f"bandit_envs.{name}")

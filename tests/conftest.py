@@ -52,8 +52,3 @@ def _registrations_are_undone() -> Iterator[None]:
             one._found.clear()
     for name in set(gym.registry) - set(ids):
         del gym.registry[name]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What compiles the kernels of all agents comes first, so that of two processes one has nearly all of it."""
-    items.sort(key=lambda item: not {"algorithms", "envs"}.intersection(item.path.parts))

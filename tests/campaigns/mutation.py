@@ -48,7 +48,6 @@ BOUNDS = "test_constants.py test_mixtures.py test_limits.py test_constants_agent
 EVIDENCE = [BOUNDS, "test_evidence.py test_certified.py test_own_evidence.py test_dependent.py test_scale.py"]
 CONTRACT = "test_conformance.py test_agents_bad_calls.py test_doors.py"
 ROUNDS = "test_top_k_rounds.py test_adaptive_top_k.py test_classics.py test_elimination_agents.py"
-SESSIONS = "tests/session"
 AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entry is one call of pytest
     "bandit_envs/stopping/*.py": [*EVIDENCE, "test_own_problems.py", "test_certified_agents.py test_promises.py"],
     "bandit_envs/problems/certificates.py": ["test_constants_agents.py", "test_adaptive_top_k.py"],
