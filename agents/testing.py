@@ -17,7 +17,7 @@ import functools
 import pickle
 import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -26,7 +26,7 @@ from gymnasium.vector import AutoresetMode
 
 from bandit_envs import PROBLEMS, Task
 
-from .catalogue import make
+from .catalogue import make, recipe_of
 from .core.agent import Agent
 from .core.optional import require
 from .evaluation.run import evaluate
@@ -159,12 +159,21 @@ def cases_of(agent: Any, env: Any = None) -> list[Case]:
                 arms = ({"instance": instance} for instance in ARMS) if kind.sampler is None else ({},)
                 any(take(f"bandit_envs/{name}-v0", one | tolerance | rules) for one in arms)
     else:
-        spec = env.spec if env.spec is not None else env.unwrapped.spec
+        spec = _spec_of(env)
         take(spec.id, {name: value for name, value in spec.kwargs.items() if name not in _FORMS})
     if not found:
         told = next((one for one in refusals if " solves " not in one), refusals[0])
         raise AssertionError(f"{_named(agent)} takes no task: {told}")
     return found
+
+
+def _spec_of(env: Any) -> Any:
+    """How an environment was made."""
+    unwrapped = getattr(env, "unwrapped", None)
+    spec = getattr(env, "spec", None) or getattr(unwrapped, "spec", None)
+    if spec is None or not isinstance(getattr(unwrapped, "task", None), Task):
+        raise ValueError(f"env must be an environment of bandit_envs, made by gym.make or gym.make_vec, got {env!r:.200}")
+    return spec
 
 
 _FORMS = ("actions", "observation", "render_mode", "num_envs", "vectorization_mode", "autoreset_mode", "copy")
@@ -464,7 +473,9 @@ def check_agent(agent: Any, env: Any = None) -> None:
 
     Raises:
         AssertionError: naming the first check that fails, what is wrong, and how to see it.
+        ValueError: if `env` is no environment of this package, or `agents.make` does not know the agent.
     """
+    recipe_of(agent)
     for check in CHECKS:
         _run(agent, check, env)
 
@@ -480,12 +491,24 @@ def parametrize_with_checks(
         env: as for `check_agent`.
 
     Raises:
-        ValueError: for a check that does not exist. ImportError: without pytest.
+        ValueError: for no agents, one that `agents.make` does not know, a check that does not exist, and `env` that is
+            no environment. ImportError: without pytest.
     """
     pytest: Any = require("pytest", "parametrize_with_checks", "tests")
-    known, failing = [check.__name__ for check in CHECKS], dict(expected_failed_checks or {})
-    if unknown := sorted(set(failing) - set(known)):
-        raise ValueError(f"expected_failed_checks must name checks of {', '.join(known)}, got {unknown[0]!r:.200}")
+    if isinstance(agents, (str, bytes, Mapping)) or not isinstance(agents, Iterable) or not (agents := list(agents)):
+        raise ValueError(f"agents must be a list of agents, one at least, got {agents!r:.200}")
+    for agent in agents:
+        recipe_of(agent)
+    if env is not None:
+        _spec_of(env)
+    known, failing = [check.__name__ for check in CHECKS], {} if expected_failed_checks is None else expected_failed_checks
+    if not isinstance(failing, Mapping):
+        raise ValueError(f"expected_failed_checks must be a dict of reasons by names of checks, got {failing!r:.200}")
+    for name, reason in failing.items():
+        if name not in known:
+            raise ValueError(f"expected_failed_checks must name checks of {', '.join(known)}, got {name!r:.200}")
+        if not isinstance(reason, str):
+            raise ValueError(f"expected_failed_checks must say why {name} fails in words, got {reason!r:.200}")
 
     def parameters() -> Iterator[Any]:
         for agent in agents:

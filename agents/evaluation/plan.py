@@ -248,11 +248,10 @@ def pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:
     """`at` or `budgets`: checked, each once, in order."""
     if values is None:
         return None
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ValueError(f"{name} must be a list of numbers of pulls, or None, got {values!r:.200}")
-    numbers = sorted({integer(name, value, 1, PULLS_LIMIT - 1) for value in values})
-    if not numbers:
-        raise ValueError(f"{name} must name at least one number of pulls, or be None")
+    listed = isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
+    listed = listed and getattr(values, "ndim", 1) > 0  # an array of NumPy without dimensions looks iterable
+    if not listed or not (numbers := sorted({integer(name, value, 1, PULLS_LIMIT - 1) for value in values})):
+        raise ValueError(f"{name} must be a list of numbers of pulls, one at least, or None, got {values!r:.200}")
     return numbers
 
 

@@ -68,9 +68,9 @@ def evaluate(
         jobs: how many blocks of episodes run at the same time, -1 for as many as there are cores: in threads for agents
             that play whole episodes in compiled code, else in processes. Inside `joblib.parallel_config(backend=...)`
             they run where that says, "dask" or "ray". Results do not depend on it.
-        out: a folder, or an address as "s3://bucket/folder", in which each block of episodes is kept as soon as it is
-            there. Another call with the same `out` makes only those that are missing; `agents.results` opens the
-            folder. None: all rows are kept in memory.
+        out: a folder, or an address as "s3://bucket/folder", in which blocks of episodes are kept while it runs: those
+            of some 30 million pulls at once. Another call with the same `out` makes only the blocks that are missing;
+            `agents.results` opens the folder. None: all rows are kept in memory.
         shard: "2/8", or (2, 8), makes only the second of eight parts of the blocks, for `out`; "slurm" takes both
             numbers from a job array of SLURM. What is returned can be read once all parts are there.
         rows: "none" keeps counts, sums and histograms of the episodes only, from which `summary`, `compare`, `plot` and

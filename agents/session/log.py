@@ -73,13 +73,13 @@ class Log:
 
     def __init__(self, address: str | Path, must_exist: bool = False) -> None:
         self.sql: Any = require("sqlalchemy", "a session", "session")
-        if not isinstance(address, (str, Path)) or "\0" in str(address):
-            raise ValueError(f"a session is kept at a path or an address of a database, got {address!r:.200}")
+        if not isinstance(address, (str, Path)) or not str(address) or "\0" in str(address):
+            raise ValueError(f"store must be a path or an address of a database, got {address!r:.200}")
         self.address = text = str(address)
         self._path = None if "://" in text else Path(text)
         self._file: os.stat_result | None = None  # which file has been used
         if self._path is None:
-            url, given = self.sql.make_url(text), {}
+            url, given = self._url(text), {}
         else:
             if self._path.is_dir():
                 raise IsADirectoryError(f"a session is kept in a file: {text} is a folder")
@@ -95,6 +95,15 @@ class Log:
             self.sql.event.listen(self.engine, "connect", _connected)
         self._describe_tables()
         self._counts = False  # whether the store counts its events
+
+    def _url(self, text: str) -> Any:
+        try:
+            url = self.sql.make_url(text)
+            url.get_dialect()
+        except (self.sql.exc.ArgumentError, self.sql.exc.NoSuchModuleError) as error:
+            some = "a path or an address of a database, as postgresql+psycopg://user@host/name"
+            raise ValueError(f"store must be {some}, got {text!r:.200}: {error}") from error
+        return url
 
     def _describe_tables(self) -> None:
         sql = self.sql

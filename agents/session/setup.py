@@ -47,6 +47,9 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         ValueError: naming the fact that is missing or wrong.
     """
     given = {name: value for name, value in facts.items() if value is not None}
+    for name in given:
+        if not isinstance(name, str):
+            raise ValueError(f"facts must have names, as {', '.join(FACTS)}, got {name!r:.200}")
     for name in ("problem", "arms"):
         if name not in given:
             raise ValueError(f"a session needs the fact {name!r}, got {', '.join(given) or 'none'}")
@@ -56,6 +59,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     arms, names = given["arms"], None
     if isinstance(arms, Sequence) and not isinstance(arms, str):
         names, arms = list(arms), len(arms)
+    arms = integer("arms", arms, 2)
     known: list[str] = [name for name in ("range", "sigma") if name in given]
     if given.get("binary") is not None and flag("binary", given["binary"]):
         known.append("binary")

@@ -298,7 +298,7 @@ class Polyhedron:
         """
         rows, ends = array("A", A), array("b", b)
         if rows.ndim != 2 or rows.size == 0:
-            raise ValueError(f"A must have shape (M, D) with M >= 1 and D >= 1, got {rows.shape}")
+            raise ValueError(f"A must have shape (M, D) with M >= 1 and D >= 1, got {rows.shape}: {A!r:.80}")
         if ends.shape != rows.shape[:1]:
             raise ValueError(f"b must have one value per row of A, shape {rows.shape[:1]}, got {ends.shape}")
         for name, x in (("A", rows), ("b", ends)):

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from refusals import table
 
 import agents
 from agents import Agent
@@ -18,6 +19,7 @@ from agents.testing import CHECKS, _run, cases_of, check_agent, parametrize_with
 from bandit_envs import PROBLEMS, Bernoulli, SetProblem
 from bandit_envs.testing import check_distribution, check_problem
 
+ODD: list[Any] = [5, "", float("nan"), [], {}]
 OURS = [name for name in agents.names() if name not in LEARNED]
 
 
@@ -197,8 +199,28 @@ def test_a_sound_agent_passes() -> None:
 def test_what_cannot_be_checked() -> None:
     with pytest.raises(AssertionError, match=r"lsa takes no task.*TopK"):
         check_agent("lsa", gym.make("bandit_envs/TopK-v0"))
-    with pytest.raises(ValueError, match=r"check_ties.*'check_tie'"):
-        parametrize_with_checks(["lsa"], expected_failed_checks={"check_tie": "no reason"})
+
+
+def failing(value: Any) -> Any:
+    return lambda: parametrize_with_checks(["lsa"], expected_failed_checks=value)
+
+
+test_bad_calls_of_the_checks = table(
+    {
+        **{f"an environment, {odd!r}": (lambda odd=odd: check_agent("lsa", odd), "env", repr(odd)) for odd in ODD},
+        **{f"agents, {odd!r}": (lambda odd=odd: parametrize_with_checks(odd), "agents", repr(odd)) for odd in ODD},
+        "a text for agents": (lambda: parametrize_with_checks("lsa"), "list", "lsa"),
+        "an unknown agent": (lambda: parametrize_with_checks(["lsa", "nope"]), "nope", "lsa"),
+        "an unknown agent to check": (lambda: check_agent("nope"), "nope", "lsa"),
+        "an agent that is a number": (lambda: parametrize_with_checks([5]), "name", 5),
+        "an environment of all": (lambda: parametrize_with_checks(["lsa"], env=5), "env", 5),
+        "an unknown check": (failing({"check_tie": "why"}), "check_ties", "check_tie"),
+        "a check that is a number": (failing({5: "why"}), "check_ties", 5),
+        "no reason": (failing({"check_ties": None}), "check_ties", "None"),
+        "a list of checks": (failing(["check_ties"]), "dict", "check_ties"),
+        "a number of checks": (failing(5), "dict", 5),
+    }
+)
 
 
 # --- broken problems and distributions --------------------------------------------------------------------------------

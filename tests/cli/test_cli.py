@@ -137,6 +137,11 @@ def test_evaluate_writes_results_that_plot_reads(capsys: Output, tmp_path: Path)
     assert text == f"wrote {out / 'score.png'}\n"
     (tmp_path / "empty").mkdir()
     run(capsys, f"evaluate Threshold --agents lsa --episodes 2 --out {tmp_path / 'empty'}")
+    (taken := tmp_path / "taken").mkdir()
+    (taken / "thesis").touch()
+    _, err = run(capsys, f"evaluate Threshold --agents lsa --episodes 2 --out {taken}", 2)
+    assert str(taken) in err and "--force" in err
+    assert [path.name for path in taken.iterdir()] == ["thesis"]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,9 @@ MADE: dict[str, tuple[Any, ...]] = {  # changed facts or arguments of a session
     "an unknown problem": ({"problem": "Treshold"}, "Treshold", "Threshold"),
     "no problem": ({"problem": None}, "problem"),
     "no arms": ({"arms": None}, "arms"),
-    "one arm": ({"arms": ["a"]}, "K"),
+    "one arm": ({"arms": ["a"]}, "arms", 1),
+    "no arms but their number": ({"arms": 0}, "arms", 0),
+    "a fact without a name": ({1: 2}, "problem", 1),
     "arms of the same name": ({"arms": ["a", "a"]}, "name"),
     "a blank name": ({"arms": ["a", " "]}, "text"),
     "a name of no text": ({"arms": ["a", "b", NAN]}, "name", "nan"),
@@ -93,6 +95,9 @@ MADE: dict[str, tuple[Any, ...]] = {  # changed facts or arguments of a session
     "a store of a truth value": ({"store": True}, "path", "True"),
     "a store with a zero": ({"store": "a\0b"}, "path"),
     "a store of no text": ({"store": {}}, "path"),
+    "an empty store": ({"store": ""}, "store", "path"),
+    "a store in no database": ({"store": "nope://x"}, "store", "nope://x"),
+    "a store at no address": ({"store": "a b://x"}, "store", "a b://x"),
 }
 
 
