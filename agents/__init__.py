@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .catalogue import make, names, register
 from .core import Agent, BulkPolicy, IndexPolicy, PlanPolicy, RoundPolicy
+from .registry import make, names, register
 
 if TYPE_CHECKING:
     from .evaluation import Evaluation as Evaluation

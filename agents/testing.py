@@ -26,10 +26,10 @@ from gymnasium.vector import AutoresetMode
 
 from bandit_envs import PROBLEMS, Task
 
-from .catalogue import make, recipe_of
 from .core.agent import Agent
 from .core.optional import require
 from .evaluation.run import evaluate
+from .registry import make, recipe_of
 
 __all__ = ["CHECKS", "check_agent", "parametrize_with_checks"]
 
@@ -172,7 +172,9 @@ def _spec_of(env: Any) -> Any:
     unwrapped = getattr(env, "unwrapped", None)
     spec = getattr(env, "spec", None) or getattr(unwrapped, "spec", None)
     if spec is None or not isinstance(getattr(unwrapped, "task", None), Task):
-        raise ValueError(f"env must be an environment of bandit_envs, made by gym.make or gym.make_vec, got {env!r:.200}")
+        raise ValueError(
+            f"env must be an environment of bandit_envs, made by gym.make or gym.make_vec, got {env!r:.200}"
+        )
     return spec
 
 
@@ -501,7 +503,10 @@ def parametrize_with_checks(
         recipe_of(agent)
     if env is not None:
         _spec_of(env)
-    known, failing = [check.__name__ for check in CHECKS], {} if expected_failed_checks is None else expected_failed_checks
+    known, failing = (
+        [check.__name__ for check in CHECKS],
+        {} if expected_failed_checks is None else expected_failed_checks,
+    )
     if not isinstance(failing, Mapping):
         raise ValueError(f"expected_failed_checks must be a dict of reasons by names of checks, got {failing!r:.200}")
     for name, reason in failing.items():

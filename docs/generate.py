@@ -14,7 +14,7 @@ import gymnasium as gym
 from gymnasium import spaces
 
 import agents
-from agents.catalogue import ALIASES, recipe_of
+from agents.registry import ALIASES, recipe_of
 from bandit_envs import INSTANCES, PROBLEMS
 
 __all__ = ["pages"]

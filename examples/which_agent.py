@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import agents
-from agents.catalogue import recipe_of
+from agents.registry import recipe_of
 
 LEVEL = 0.05  # of all comparisons with the best agent together
 MOST = 10**7  # pulls: an agent that has not stopped by then in all episodes is left out

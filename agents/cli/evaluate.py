@@ -11,10 +11,10 @@ from tyro.conf import Positional, arg
 
 import agents
 
-from ..catalogue import AGENTS, LEARNED, recipe_of
 from ..core.files import try_out
 from ..evaluation.environment import environment_id, importable
 from ..evaluation.report import report
+from ..registry import AGENTS, LEARNED, recipe_of
 from .environment import EnvironmentCommand, Options
 from .options import Address, Count, Counts, Place, Switch, Word, Words, note, refuse_to_overwrite
 

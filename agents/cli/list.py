@@ -13,9 +13,9 @@ from tyro.conf import Positional, arg
 from bandit_envs import ENVIRONMENTS, INSTANCES, LAWS, PROBLEMS
 
 from .. import promises
-from ..catalogue import AGENTS, ALIASES, recipe_of
 from ..evaluation.environment import importable
 from ..evaluation.report import table
+from ..registry import AGENTS, ALIASES, recipe_of
 from .options import Command, note
 
 __all__ = ["List"]

@@ -19,11 +19,11 @@ from bandit_envs.kernels import PULLS_LIMIT, flag, integer
 from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import Certifier
 
-from ..catalogue import Recipe
 from ..core.agent import Agent
 from ..core.certified import own_certifier
 from ..core.forms import Forms, forms_of
 from ..core.round_policy import PlansPulls
+from ..registry import Recipe
 from .blocks import Work
 from .drawing import Drawing
 from .identity import arms_of

@@ -14,7 +14,7 @@ from typing import Any
 
 from bandit_envs.kernels import EPISODES_LIMIT, choice, flag, integer, root_number
 
-from ..catalogue import recipes_of
+from ..registry import recipes_of
 from . import storage
 from .blocks import cut, grouped, part_of
 from .environment import environment_id, kept_name

@@ -14,8 +14,8 @@ from bandit_envs import Task
 from bandit_envs.kernels import EPISODES_LIMIT, integer, root_number
 from bandit_envs.simulation import Quiet
 
-from ..catalogue import recipe_of
 from ..core.optional import pandas
+from ..registry import recipe_of
 from .environment import environment_id
 from .lockstep import NEVER
 from .plan import check_end, keywords, make_envs, most_pulls, plays, pull_numbers

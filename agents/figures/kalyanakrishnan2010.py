@@ -20,8 +20,8 @@ import numpy as np
 from bandit_envs import Categorical, Instance
 from bandit_envs.problems import Deviation, Samples, deviations
 
-from ..catalogue import make
 from ..evaluation.plots import style
+from ..registry import make
 from .claims import Claim, Level, Number, Quote, printed
 from .figure import Figure, Values, alike
 from .panels import Allocation, Exact, Numbers, Panel

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task
 
-from ..catalogue import make
 from ..core.forms import Forms, forms_of
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.expected_loss import losses
 from ..evaluation.plan import make_envs
 from ..evaluation.statistics import bootstrap_mean
+from ..registry import make
 from .environment import TrainingEnvironment
 from .model import Repeated
 

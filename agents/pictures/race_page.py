@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from bandit_envs.envs import View, outline
 
-from ..catalogue import recipes_of
 from ..evaluation.environment import environment_id
+from ..registry import recipes_of
 from .film import MOST_FRAMES, Film, films
 from .template import check_page, filled, json_text
 

@@ -17,11 +17,11 @@ from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import fresh_root
 from bandit_envs.kernels import flag, integer, interval, number, unknown
 
-from ..catalogue import Recipe, recipe_of
 from ..core.agent import Agent, task_of
 from ..core.certified import CERTIFICATE, Certified
 from ..core.forms import forms_of
 from ..models.cards import card_path
+from ..registry import Recipe, recipe_of
 
 __all__ = ["FACTS", "Setup", "checked_name", "suggested", "task_from_facts"]
 

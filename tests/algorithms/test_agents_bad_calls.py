@@ -13,8 +13,8 @@ from test_doors import Half, More, lsa_of, own
 
 import agents
 from agents import figures
-from agents.catalogue import AGENTS
 from agents.core import ALL_PROBLEMS
+from agents.registry import AGENTS
 from agents.thresholding.lsa import LSA
 from agents.thresholding.ucbe import UCBE
 

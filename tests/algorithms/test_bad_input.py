@@ -21,8 +21,8 @@ from rollouts import batch, full, mask, same
 
 import agents
 import bandit_envs
-from agents.catalogue import LEARNED, recipe_of
 from agents.core.parameters import taken
+from agents.registry import LEARNED, recipe_of
 from bandit_envs import PROBLEMS, PureExplorationEnv, PureExplorationVectorEnv, Task
 from bandit_envs.instances.lookup import find
 

@@ -13,8 +13,8 @@ from refusals import table
 
 import agents
 from agents import Agent
-from agents.catalogue import LEARNED
 from agents.core import ALL_PROBLEMS
+from agents.registry import LEARNED
 from agents.testing import CHECKS, _run, cases_of, check_agent, parametrize_with_checks
 from bandit_envs import PROBLEMS, Bernoulli, SetProblem
 from bandit_envs.testing import check_distribution, check_problem

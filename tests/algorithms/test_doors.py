@@ -21,9 +21,9 @@ from refusals import refused
 
 import agents
 from agents.baselines import Uniform
-from agents.catalogue import AGENTS, ALIASES, LEARNED, recipe_of
 from agents.core import ALL_PROBLEMS, LOCAL_PROBLEMS, Problems, Seen, add, clear, following
 from agents.evaluation.result import Evaluation
+from agents.registry import AGENTS, ALIASES, LEARNED, recipe_of
 from agents.thresholding.lsa import LSA
 from agents.thresholding.ucbe import UCBE
 from bandit_envs import PROBLEMS, SetProblem, Task
@@ -102,7 +102,7 @@ def test_importing_agents_imports_no_algorithm() -> None:
     code += "agents.make, agents.names; print('pandas' in sys.modules, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded, heavy = (line.split() for line in done.stdout.splitlines())
-    assert set(loaded) <= {"agents", "agents.catalogue"} | {name for name in loaded if name.startswith("agents.core")}
+    assert set(loaded) <= {"agents", "agents.registry"} | {name for name in loaded if name.startswith("agents.core")}
     assert heavy == ["False", "False"]
 
 

@@ -18,9 +18,9 @@ from scipy import stats
 from twins import TWINS, by_betaincc, by_fractions, follow, opt_kg, play
 
 import agents
-from agents.catalogue import AGENTS, ALIASES, LEARNED
 from agents.core.index_policy import SCAN, IndexPolicy
 from agents.evolved.formula import START
+from agents.registry import AGENTS, ALIASES, LEARNED
 from agents.thresholding.opt_kg import log_gain
 from bandit_envs import Bernoulli, Categorical, Gaussian, Instance, Task
 

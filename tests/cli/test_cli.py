@@ -19,12 +19,12 @@ import pytest
 
 import agents
 import bandit_envs
-from agents.catalogue import AGENTS, LEARNED, recipe_of
 from agents.cli import COMMANDS, main, parse
 from agents.cli.environment import EnvironmentCommand, EnvironmentOptions, problem_options
 from agents.evaluation.environment import environment_id
 from agents.evaluation.progress import COMPILING
 from agents.evaluation.result import Evaluation
+from agents.registry import AGENTS, LEARNED, recipe_of
 from bandit_envs import LAWS, Threshold
 from bandit_envs.envs import setting
 from bandit_envs.envs.catalogue import ENVIRONMENTS
@@ -140,7 +140,8 @@ def test_evaluate_writes_results_that_plot_reads(capsys: Output, tmp_path: Path)
     (taken := tmp_path / "taken").mkdir()
     (taken / "thesis").touch()
     _, err = run(capsys, f"evaluate Threshold --agents lsa --episodes 2 --out {taken}", 2)
-    assert str(taken) in err and "--force" in err
+    assert str(taken) in err
+    assert "--force" in err
     assert [path.name for path in taken.iterdir()] == ["thesis"]
 
 

@@ -16,9 +16,9 @@ from twins import apt, follow, play
 from twins_feasible import by_coordinate
 
 import agents
-from agents.catalogue import AGENTS
 from agents.core.coordinates import judge
 from agents.core.index_policy import SCAN
+from agents.registry import AGENTS
 from bandit_envs import Bernoulli, Gaussian, Instance, Resampled, Task, Uniform
 from bandit_envs.instances.polyhedra import cube
 from bandit_envs.kernels.geometry import Polyhedron

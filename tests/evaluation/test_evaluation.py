@@ -220,7 +220,7 @@ def test_agents_meet_the_same_samples_and_roots_share_none() -> None:
 
 # Checkpoints and budgets --------------------------------------------------------------------------------------------
 
-ANYTIME = [name for name, kind in agents.catalogue.AGENTS.items() if "Threshold" in kind.solves and kind.anytime]
+ANYTIME = [name for name, kind in agents.registry.AGENTS.items() if "Threshold" in kind.solves and kind.anytime]
 
 
 def test_checkpoints_never_alter_the_run() -> None:
@@ -236,7 +236,7 @@ def test_checkpoints_never_alter_the_run() -> None:
 @pytest.mark.parametrize("kwargs", [TAO, FRESH], ids=["fixed", "fresh"])
 def test_a_checkpoint_of_an_anytime_agent_is_a_run_with_that_budget(kwargs: dict[str, Any]) -> None:
     points = [1, 12, 40]
-    able = [name for name in ANYTIME if kwargs is TAO or not agents.catalogue.AGENTS[name].oracles]
+    able = [name for name in ANYTIME if kwargs is TAO or not agents.registry.AGENTS[name].oracles]
     at = evaluate(able, env_kwargs=kwargs, at=points)
     budgets = evaluate(able, env_kwargs=kwargs, budgets=points)
     for t in points:
@@ -266,7 +266,7 @@ def test_rows_of_budgets_are_those_of_separate_runs(problem: str) -> None:
     )
     names = [
         name
-        for name, kind in agents.catalogue.AGENTS.items()
+        for name, kind in agents.registry.AGENTS.items()
         if problem in kind.solves and isinstance(kind, type) and kind.anytime
     ]
     chosen: dict[str, Any] = {name: name for name in names} | {"bulk": Bulk, "stops": Stops}

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from pages import write_files
 
-from agents.catalogue import AGENTS, LEARNED, recipe_of
 from agents.core import ALL_PROBLEMS
+from agents.registry import AGENTS, LEARNED, recipe_of
 from bandit_envs import PROBLEMS
 from bandit_envs.envs.catalogue import ENVIRONMENTS
 from bandit_envs.instances.lookup import INSTANCES

@@ -40,7 +40,7 @@ ORDER: dict[str, list[str]] = {
         "evolved.coupled",
         "evolved.genes",
         "evolved.agent",
-        "catalogue",
+        "registry",
         "evaluation session",
         "evolved.candidates evolved.search evolved.space",
         "evolved.evolution evolved.__init__ learned figures",

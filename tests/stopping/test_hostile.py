@@ -19,8 +19,8 @@ from hostile_tilted import SETTINGS, TILTED, TiltedCell, estimate
 from scipy import stats
 
 import agents
-from agents.catalogue import AGENTS
 from agents.core.certified import Certified
+from agents.registry import AGENTS
 from bandit_envs import Task
 
 # Agents that stop, but not where a task names a delta alone: learned ones, and oracles.

@@ -16,8 +16,8 @@ from scipy import stats
 
 import agents
 from agents import promises
-from agents.catalogue import AGENTS
 from agents.evaluation.statistics import verdict
+from agents.registry import AGENTS
 from bandit_envs import Task
 from bandit_envs.stopping.laws import LAWS as DISTRIBUTIONS
 
