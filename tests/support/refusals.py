@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,13 +34,18 @@ def refused(*words: object, error: type[Exception] = ValueError) -> Iterator[Non
 
 
 def table(rows: Mapping[str, tuple[Any, ...]]) -> Callable[..., None]:
-    """A test of rows {title: (call, word, ...)}; an exception class among the words is the error, else ValueError."""
+    """A test of rows {title: (call, word, ...)}; an exception class among the words is the error, else ValueError.
+
+    The calls are made in an empty folder, and must leave it empty.
+    """
 
     @pytest.mark.parametrize("title", rows)
-    def test(title: str) -> None:
+    def test(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         call, *words = rows[title]
+        monkeypatch.chdir(tmp_path)
         errors = [word for word in words if isinstance(word, type)]
         with refused(*(word for word in words if word not in errors), error=errors[0] if errors else ValueError):
             call()
+        assert list(tmp_path.iterdir()) == []
 
     return test
