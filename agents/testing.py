@@ -288,7 +288,9 @@ def check_single_is_batch(case: Case) -> None:
 def check_order_of_the_batch(case: Case) -> None:
     """The place of an episode in a batch changes nothing."""
     order = list(reversed(range(EPISODES)))
-    same(case, played(case, order)[::-1], played(case), "in another order of the batch")
+    same(
+        case, played(case, order)[::-1], played(case), "in another order of the batch (is something kept in the agent?)"
+    )
 
 
 def check_evaluate(case: Case) -> None:
@@ -329,7 +331,8 @@ def check_repeats(case: Case) -> None:
     envs = case.envs(EPISODES)
     agent = made(case, envs)
     first = steps(case, agent, envs, range(EPISODES))
-    same(case, steps(case, agent, envs, range(EPISODES)), first, "when it is played again by the same agent")
+    again = "when it is played again by the same agent (does it keep something in itself, and not in the state?)"
+    same(case, steps(case, agent, envs, range(EPISODES)), first, again)
     same(case, played(case), first, "when it is played by a new agent")
 
 

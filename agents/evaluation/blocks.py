@@ -24,6 +24,7 @@ PARTS, FINE = 8, 256  # into how many blocks a run is cut between these two, and
 CELLS = 2**21  # rows of a block, at most: some hundred MB
 TAIL, FRACTION = 2, 4  # so many blocks of the largest size are cut further at the end, so that jobs end together
 SPAN = 2**25  # pulls of the blocks that are played in one go, roughly
+SLOW_SPAN = 2**18  # the same of agents that decide in Python: what a kill loses are seconds, not minutes
 GUESS = 2**14  # pulls of an episode that ends when the agent wants it to
 SHARES = 4  # spans for each job, where there are that many blocks
 
@@ -34,12 +35,13 @@ class Work:
 
     Attributes:
         pulls: of an episode, None if the agent may stop by itself: then `cap` of them at most.
-        cells: rows of an episode. cap: pulls that an episode can have.
+        cells: rows of an episode. cap: pulls that an episode can have. slow: whether the agent decides in Python.
     """
 
     pulls: int | None
     cells: int = 1
     cap: int = GUESS
+    slow: bool = False
 
     @property
     def expected(self) -> int:
@@ -130,7 +132,8 @@ def spans(blocks: Iterable[Block], runs: Sequence[Work], jobs: int) -> list[tupl
                 made.append(tuple(together))
                 together = []
             if not together:
-                room = SPAN if jobs == 1 else min(SPAN, left / (SHARES * jobs))
+                most = SLOW_SPAN if any(runs[i].slow for i in block.runs) else SPAN
+                room = most if jobs == 1 else min(most, left / (SHARES * jobs))
             together.append(block)
             room -= cost[block.number]
             left -= cost[block.number]

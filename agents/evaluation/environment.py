@@ -54,7 +54,7 @@ def environment_id(name: str) -> str:
         gymnasium.error.Error: for an id with a namespace, or of a module, that nobody has registered.
     """
     if not isinstance(name, str):
-        raise ValueError(f"env_id must be the name of a registered environment, got {name!r:.200}")
+        raise ValueError(f"env_id must be a name, one of {', '.join(PROBLEMS)} or an id, got {name!r:.200}")
     if name in PROBLEMS:
         return ENVIRONMENTS[name].id
     if CLASS.fullmatch(name):

@@ -79,7 +79,7 @@ class Plan:
         """What the size of blocks depends on."""
         stops = getattr(self.policy, "stops", True) if self.budget is not None else True
         pulls = None if stops and self.task.delta is not None else self.budget
-        return Work(pulls, len(self.checks or [None]), most_pulls(self.task))
+        return Work(pulls, len(self.checks or [None]), most_pulls(self.task), slow=not self.compiled)
 
     @property
     def compiled(self) -> bool:

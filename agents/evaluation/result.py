@@ -161,7 +161,9 @@ class Evaluation:
         table["deterministic"] = table["deterministic"].astype("boolean")
         if columns is None:
             return table
-        for name in (chosen := list(columns)):
+        if isinstance(columns, str) or not (chosen := list(columns)):
+            raise ValueError(f"columns must be a list of names, one at least, or None, got {columns!r:.200}")
+        for name in chosen:
             if name not in table.columns:
                 raise unknown("column", name, table.columns)
         return table[chosen]
@@ -350,6 +352,8 @@ class Evaluation:
             FileNotFoundError: if it holds no evaluation. ValueError: if its files do not belong together, or are not
                 what `save` writes; if some blocks are missing.
         """
+        if not isinstance(folder, (str, Path)):
+            raise ValueError(f"an evaluation is in a folder, or at an address, got {folder!r:.200}")
         if (found := opened(folder, flag("trust", trust))) is not None:
             kept, settings = found
             kept.refuse_gaps()

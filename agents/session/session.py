@@ -442,7 +442,7 @@ class Session:
                 return [_undoing(found)]
             number = integer("event", event, 1, LARGEST)
             if (found := state.events.get(number)) is None:
-                raise ValueError(f"there is no event {number}")
+                raise ValueError(f"there is no event {number}: they are 1 to {max(state.events, default=0)}")
             if found.kind == WITHDRAWN:
                 _refuse_after_the_end(state)
             if number not in state.undone and (found.kind in (TOLD, WITHDRAWN) or number in state.asks):

@@ -91,6 +91,8 @@ def register_problem(kind: type[Problem]) -> type[Problem]:
         ValueError: for what is no problem, and for a name that belongs to a problem of this package or of an
             installed one, or is a short form of one of this package's: "top-k", "BESTARM".
     """
+    if not isinstance(kind, type):
+        raise ValueError(f"a problem is a class, got {kind!r:.200}")
     PROBLEMS.register(getattr(kind, "name", None), kind)  # type: ignore[arg-type]
     for spec in list(gym.registry.values()):
         if (spec.namespace, spec.name) == (NAMESPACE, kind.name) and spec.version != kind.version:

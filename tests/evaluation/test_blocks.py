@@ -62,6 +62,13 @@ def test_a_long_plan_ends_with_small_tasks() -> None:
         assert max(busy) < 1.02 * episodes / 2
 
 
+def test_slow_agents_keep_blocks_early() -> None:
+    """Eight blocks of 40,000 pulls: at once where they are compiled, else six and two."""
+    cut = blocks.cut(blocks.grouped([Work(200)], 1600), 1600)
+    assert [len(span) for span in blocks.spans(cut, [Work(200)], 1)] == [8]
+    assert [len(span) for span in blocks.spans(cut, [Work(200, slow=True)], 1)] == [6, 2]
+
+
 def test_gaps_end_a_span() -> None:
     works = [Work(200)]
     cut = blocks.cut(blocks.grouped(works, 8000), 8000)

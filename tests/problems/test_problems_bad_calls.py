@@ -249,7 +249,7 @@ test_classes = table(
         "a name of ours": (lambda: register_problem(kind(Plain, name="Threshold")), "'Threshold'"),
         "version": (lambda: register_problem(kind(Plain, version=-1)), "version", -1),
         "no name": (lambda: register_problem(kind(SetProblem, margin=Plain.margin)), "name"),
-        "no class": (lambda: register_problem(5), "name"),  # type: ignore[arg-type]
+        "no class": (lambda: register_problem(5), "class", 5),  # type: ignore[arg-type]
         "no problem": (lambda: register_problem(Task), "name"),  # type: ignore[arg-type, type-var]
         "a keyword": (
             lambda: register_problem(kind(Plain, __init__=spent, parameters={"budget": "Of pulls."})),
