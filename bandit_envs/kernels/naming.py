@@ -27,8 +27,8 @@ def parse_call(text: str) -> tuple[str, dict[str, Any]]:
         if len(values) != len(call.keywords):
             raise SyntaxError
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
-        values = "values are numbers, text, lists, True, False or None, as Python writes them"
-        raise ValueError(f"{text!r:.200} is not of the form 'name' or 'name(key=value, ...)': {values}") from None
+        allowed = "values are numbers, text, lists, True, False or None, as Python writes them"
+        raise ValueError(f"{text!r:.200} is not of the form 'name' or 'name(key=value, ...)': {allowed}") from None
     return name.strip(), values
 
 
