@@ -36,7 +36,7 @@ from .moved import follow
 from .problems import PROBLEMS, AllGood, BestArm, Feasible, Problem, SetProblem, Task, Threshold, TopK
 from .simulation import Simulation
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __getattr__ = follow  # names of before
 __all__ = [
     "AllGood", "Arms", "Bernoulli", "BestArm", "Captions", "Categorical", "ENVIRONMENTS", "FEATURES", "Feasible",

@@ -55,8 +55,10 @@ class EnvironmentOptions:
     """A name (see `bandit-envs list instances`), possibly with parameters as in "sampler(arms=20)", or an instance in
     JSON form."""
     data: Annotated[str | None, arg(metavar="FILE")] = None
-    """A table of measurements, CSV or Parquet, in place of an instance: with columns name and value, or with a column
-    for each arm. For other columns, --instance "table(path='FILE', arm='COLUMN', value='COLUMN')"."""
+    """A table of measurements, CSV or Parquet, in place of an instance. With columns name (or arm) and value it is
+    long: a measurement in each row. With neither it is wide: a column for each arm, whose name is the head. With one
+    of them alone it is refused. For other columns, --instance "table(path='FILE', arm='COLUMN', value='COLUMN')", or
+    "table(path='FILE', wide=True)"."""
     budget: Count = None
     """Pulls per episode."""
     delta: Number = None

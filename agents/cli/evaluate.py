@@ -13,10 +13,11 @@ import agents
 
 from ..core.files import try_out
 from ..evaluation.environment import environment_id, importable
+from ..evaluation.plan import check_delta
 from ..evaluation.report import report
 from ..registry import AGENTS, LEARNED, recipe_of
 from .environment import EnvironmentCommand, Options
-from .options import Address, Count, Counts, Place, Switch, Word, Words, note, refuse_to_overwrite
+from .options import Address, Count, Counts, Numbers, Place, Switch, Word, Words, note, refuse_to_overwrite
 
 __all__ = ["Evaluate"]
 
@@ -49,6 +50,9 @@ class Evaluate(EnvironmentCommand[Options]):
     """Numbers of pulls at which the answer is scored too; not together with --budgets."""
     budgets: Counts = None
     """Several budgets, one run for each; not together with --at."""
+    deltas: Numbers = None
+    """Several deltas, one run for each, of agents that stop by themselves; not together with --delta, --at and
+    --budgets."""
     batch: Count = None
     """Episodes side by side; the result does not depend on it."""
     jobs: Annotated[int, arg(metavar="N")] = 1
@@ -87,6 +91,7 @@ class Evaluate(EnvironmentCommand[Options]):
 
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         first = kwargs | ({"budget": min(self.budgets)} if self.budgets else {})
+        first |= {"delta": self.deltas[0]} if self.deltas else {}
         env: Any = gym.make(env_id, actions="full", disable_env_checker=True, **first)
         solved, most = env.unwrapped.task.problem, env.unwrapped.task.budget
         if self.at is not None and self.budgets is None and most is not None and max(self.at) > most:
@@ -100,7 +105,7 @@ class Evaluate(EnvironmentCommand[Options]):
                 storage.clear(self.out)
             elif not storage.holds(self.out):
                 refuse_to_overwrite([Path(self.out)], False)
-        names = _all_that_can_run(solved, env) if self.agents is None else list(self.agents)
+        names = _all_that_can_run(solved, env, self.deltas is not None) if self.agents is None else list(self.agents)
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"--reference must be one of the agents {', '.join(names)}, got {self.reference!r}")
         result = agents.evaluate(
@@ -110,6 +115,7 @@ class Evaluate(EnvironmentCommand[Options]):
             seed=self.seed,
             at=self.at,
             budgets=self.budgets,
+            deltas=self.deltas,
             env_kwargs=kwargs,
             batch=self.batch,
             jobs=self.jobs,
@@ -148,7 +154,7 @@ def _precision(text: str | None) -> Any:
         raise ValueError(f"--precision must be a number, NAME=number, or verdict, got {text!r}") from None
 
 
-def _all_that_can_run(problem: str, env: Any) -> list[str]:
+def _all_that_can_run(problem: str, env: Any, by_delta: bool) -> list[str]:
     """The agents that solve the problem and accept this environment; a note tells why others are left out.
 
     Networks are left out too: at each pull they look at all arms, which takes long.
@@ -165,7 +171,9 @@ def _all_that_can_run(problem: str, env: Any) -> list[str]:
             note(f"left out: {name} is a network and takes long; give it by name")
             continue
         try:
-            recipe.make(env)
+            agent = recipe.make(env)
+            if by_delta:
+                check_delta(name, agent)
         except ValueError as error:
             note(f"left out: {error}")
         else:

@@ -20,6 +20,7 @@ __all__ = [
     "Flag",
     "Json",
     "Number",
+    "Numbers",
     "Place",
     "Switch",
     "Word",
@@ -32,6 +33,7 @@ __all__ = [
 # Options that may be left out; `help_behavior_hint=""` keeps "(default: None)" out of the help.
 Number = Annotated[float | None, arg(metavar="X", help_behavior_hint="")]
 Count = Annotated[int | None, arg(metavar="N", help_behavior_hint="")]
+Numbers = Annotated[tuple[float, ...] | None, arg(metavar="X [X ...]", help_behavior_hint="")]
 Counts = Annotated[tuple[int, ...] | None, arg(metavar="N [N ...]", help_behavior_hint="")]
 Flag = Annotated[bool | None, arg(help_behavior_hint="")]
 Word = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]

@@ -174,6 +174,8 @@ class Import(Action):
     """The column of its values; several where a measurement has several dimensions."""
     index: Column = None
     """The column of names of rows, of a table with a column for each arm: it is left out."""
+    wide: Switch = False
+    """The table has a column for each arm, whatever the names of its columns."""
     who: Who = None
     """Who has measured them."""
     again: Switch = False
@@ -182,11 +184,12 @@ class Import(Action):
     def run(self) -> None:
         with self.opened() as session:
             columns: dict[str, Any] = {"arm": self.arm, "value": self.value or None, "index": self.index}
+            columns["wide"] = self.wide or None
             was_done = session.done
             try:
                 count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
             except ValueError as error:  # the names of its arguments are options here
-                told = str(error).partition(" (of an instance")[0]
+                told = str(error).partition(" (of an instance")[0].replace("wide=True", "--wide")
                 raise ValueError(re.sub(r"\b(arm|value|index)=(?![\w'])", r"--\1", told)) from error
             of = "" if session.remaining is None else ", which count as part of the budget"
             print(f"{count} results from {self.table}{of}")

@@ -129,7 +129,9 @@ class Histogram:
 
 
 def shared(one: Run, other: Run) -> list[tuple[int, int]]:
-    """The cells of two runs that have the same budget and number of pulls, by their numbers in both."""
+    """The cells of two runs that have the same delta, budget and number of pulls, by their numbers in both."""
+    if one.task.delta != other.task.delta:
+        return []
     places = {cell: d for d, cell in enumerate(other.cells)}
     return [(c, places[cell]) for c, cell in enumerate(one.cells) if cell in places]
 
@@ -361,7 +363,7 @@ class SummedRun(Run):
         cells, cell = (shared(self, other), (c, d)) if pair[0] == self.place else (shared(other, self), (d, c))
         if cell not in cells:
             raise ValueError(
-                "no rows were kept, as rows='none' asked for: only equal budgets and numbers of pulls compare"
+                "no rows were kept, as rows='none' asked for: only equal deltas, budgets and numbers of pulls compare"
             )
         found, i = self.moments.pairs[pair], cells.index(cell)
         more, less = int(found.up[i, m]), int(found.down[i, m])

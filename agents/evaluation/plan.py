@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from bandit_envs import PureExplorationVectorEnv, Task
-from bandit_envs.kernels import PULLS_LIMIT, flag, integer
+from bandit_envs.kernels import PULLS_LIMIT, flag, integer, number
 from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import Certifier
 
@@ -31,8 +31,8 @@ from .lower_bound import lower_bound_of
 from .rows import Run
 
 __all__ = [
-    "Plan", "bounds_of", "certifier_of", "check_end", "keywords", "make_envs", "most_pulls", "plans_of", "plays",
-    "pull_numbers",
+    "Plan", "bounds_of", "certifier_of", "check_delta", "check_end", "error_probabilities", "keywords", "make_envs",
+    "most_pulls", "plans_of", "plays", "pull_numbers",
 ]  # fmt: skip
 
 MEMORY = 2**28  # bytes that the arrays of one batch may take, roughly
@@ -48,7 +48,7 @@ class Plan:
         checks: numbers of pulls at which it is scored; None: at the end alone. checks_are_budgets: they stand for runs.
         lower_bound: pulls that the task takes on average, or NaN. arms: a digest of the true arms that all episodes
             have, or None.
-        level: whether rows tell the level of a certificate.
+        level: whether rows tell the level of a certificate. by_delta: whether it is one of several deltas.
     """
 
     label: str
@@ -63,6 +63,7 @@ class Plan:
     lower_bound: float
     arms: str | None
     level: bool
+    by_delta: bool = False
 
     @property
     def budget(self) -> int | None:
@@ -101,6 +102,7 @@ class Plan:
         run = Run.empty(self.label, self.task, episodes, self.checks, self.level)
         run.lower_bound, run.stops = self.lower_bound, self.forms.stop and bool(getattr(self.policy, "stops", True))
         run.deterministic = None if isinstance(self.policy, Agent) else not self.draws
+        run.by_delta = self.by_delta
         return run.as_budgets() if self.checks_are_budgets else run
 
     def envs(self, slots: int) -> PureExplorationVectorEnv:
@@ -116,10 +118,11 @@ def plans_of(
     episodes: int,
     checks: list[int] | None,
     horizons: list[int] | None,
+    deltas: list[float] | None = None,
     batch: int | None,
     deterministic: bool,
 ) -> list[Plan]:
-    """The runs of all agents, by label: one each, or where there are several budgets, `horizons`, one for each.
+    """The runs of all agents, by label: one each, or one for each budget of `horizons`, or for each of the deltas.
 
     Each agent is made with an environment of a single slot, by which all is checked. What is wrong with any of them is
     told before anything is compiled; then each takes a first decision, by which it comes out what it cannot read.
@@ -128,15 +131,18 @@ def plans_of(
         ValueError: naming the agent, or the value, and what is allowed.
     """
     found: list[tuple[Plan, PureExplorationVectorEnv]] = []
+    name, numbers = ("budget", horizons) if deltas is None else ("delta", deltas)
+    owns = [kwargs] if numbers is None else [kwargs | {name: number} for number in numbers]
     with ExitStack() as closing:
         for label, recipe in recipes.items():
-            budgets: list[Any] = [None] if horizons is None else horizons
-            for place in reversed(range(len(budgets))):
-                own = kwargs if horizons is None else kwargs | {"budget": budgets[place]}
+            for place in reversed(range(len(owns))):
+                own = owns[place]
                 agent, envs, forms = recipe.paired(functools.partial(make_envs, env_id, 1, kwargs=own), own)
                 closing.callback(envs.close)
+                if deltas is not None:
+                    check_delta(label, agent, forms.stop)
                 check_end(label, agent, envs.task)
-                once = place == len(budgets) - 1 > 0 and _share_a_run(agent)
+                once = horizons is not None and place == len(owns) - 1 > 0 and _share_a_run(agent)
                 plan = Plan(
                     label,
                     agent,
@@ -150,8 +156,9 @@ def plans_of(
                     lower_bound_of(envs),
                     arms_of(envs),
                     certifier_of(agent, envs.task) is not None,
+                    deltas is not None,
                 )
-                found.insert(len(found) - (len(budgets) - 1 - place), (plan, envs))
+                found.insert(len(found) - (len(owns) - 1 - place), (plan, envs))
                 if once:
                     break
         for plan, envs in found:
@@ -194,6 +201,21 @@ def check_end(label: str, agent: Any, task: Task) -> None:
     stops = getattr(agent, "stops", False) and task.delta is not None
     if not stops and task.budget is None and task.max_pulls is None:
         raise ValueError(f"{label} may never stop by itself: give a budget or max_pulls")
+
+
+def check_delta(label: str, agent: Any, stop: bool = True) -> None:
+    """Refuse an agent for which the delta of the environment is nothing. `stop`: whether it can stop there.
+
+    Raises:
+        ValueError: naming it.
+    """
+    if (own := getattr(agent, "_parameters", {}).get("delta")) is not None:
+        raise ValueError(f"{label} has the delta {own} of its own: leave it out, so that those of deltas= count")
+    if not (stop and getattr(agent, "stops", True)):
+        raise ValueError(
+            f"{label} never stops by itself in this environment, so that deltas= would change nothing: name agents "
+            "that stop by a delta, or let this one stop by a certificate (stop='certificate')"
+        )
 
 
 def most_pulls(task: Task) -> int:
@@ -253,6 +275,18 @@ def pull_numbers(name: str, values: Iterable[int] | None) -> list[int] | None:
     if not listed or not (numbers := sorted({integer(name, value, 1, PULLS_LIMIT - 1) for value in values})):
         raise ValueError(f"{name} must be a list of numbers of pulls, one at least, or None, got {values!r:.200}")
     return numbers
+
+
+def error_probabilities(values: Iterable[float] | None) -> list[float] | None:
+    """`deltas`: checked, from the largest to the smallest, as the pulls that they take grow."""
+    if values is None:
+        return None
+    listed = isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
+    listed = listed and getattr(values, "ndim", 1) > 0
+    numbers = [number("deltas", value, 0, 1, above=True, below=True) for value in values] if listed else []
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise ValueError(f"deltas must be a list of numbers in (0, 1), one at least and each once, got {values!r:.200}")
+    return sorted(numbers, reverse=True)
 
 
 def keywords(env_kwargs: Any) -> dict[str, Any]:

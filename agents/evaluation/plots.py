@@ -8,6 +8,7 @@ window, so that nothing here needs a display or changes Matplotlib's global stat
 
 from __future__ import annotations
 
+import copy
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00") + (
 LINES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p", ">", "h")
 MOST_MARKERS = 12  # on a line
+BOUND = 42  # the style of the lower bound: black and dotted
 NARROW = 0.7  # bars from 0 are not drawn if all values lie above this share of the largest: they would look the same
 WIDE = 100  # last / first point from which the axis of pulls is logarithmic
 
@@ -157,7 +159,7 @@ class Series:
     Attributes:
         agent: its label.
         style: number of its colour, line and marker.
-        x: numbers of pulls, (C,); None for a single point.
+        x: numbers of pulls, or ln(1 / delta), (C,); None for a single point.
         mean: (C,), NaN where there is none.
         low: lower confidence limits, (C,), NaN where there are none.
         high: upper confidence limits, likewise.
@@ -201,9 +203,15 @@ def series_of(
                 mean, one, other, floor = transform(mean), transform(low), transform(high), transform(floor)
             low, high = np.minimum(one, other), np.maximum(one, other)  # a decreasing transform swaps them
         x = [budget if at is None else at for budget, at in cells]
+        if runs[0].by_delta:
+            x = [-np.log(run.task.delta) for run in runs]
         several = len(x) > 1 and None not in x
         places = np.array(x, np.float64) if several else None
         made.append(Series(agent, order.index(agent), places, mean, low, high, floor, episodes))
+    bound = np.array([run.lower_bound for run in runs])  # of the task, the same for all agents
+    if metric == "total_pulls" and runs[0].by_delta and several and np.isfinite(bound).any():
+        bound, none = bound if transform is None else transform(bound), np.full(len(bound), np.nan)
+        made.append(Series("lower bound", BOUND, places, bound, none, none, none, episodes))
     return made
 
 
@@ -285,7 +293,7 @@ def _draw_lines(ax: Axes, series: Sequence[Series], log: bool) -> None:
         _log_ticks(ax.xaxis, xs.min(), xs.max())
     else:
         ax.xaxis.set_major_locator(MaxNLocator(6))  # numbers of pulls are wide
-        ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g}M" if xs.max() >= 1e6 else f"{x:,.0f}")
+        ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g}M" if xs.max() >= 1e6 else f"{x:,g}")
     ax.grid(True, color="#D9D9D9", linewidth=0.6)
 
 
@@ -362,7 +370,9 @@ def _draw(
 
 
 def pulls_label(evaluation: Evaluated) -> str:
-    """The label of the axis of pulls: they are checkpoints, or budgets."""
+    """The label of the axis of points: checkpoints, budgets, or deltas."""
+    if evaluation.runs[0].by_delta:
+        return "ln(1 / delta)"
     return "pulls" if evaluation.runs[0].at is not None else "budget (pulls)"
 
 
@@ -401,6 +411,24 @@ def draw(
         _draw_bars(ax, series, log, transformed, share)
         ax.set_xlabel(label)
     return lines
+
+
+def _renamed(evaluation: Evaluated, names: Mapping[str, str]) -> Any:
+    """An evaluation whose agents have other names, {label: name}; the rows are not copied.
+
+    Raises:
+        ValueError: for a label that is not there, and a name of two agents.
+    """
+    if unknown := set(names) - set(evaluation.agents):
+        raise ValueError(f"label must rename agents among {', '.join(evaluation.agents)}, got {min(unknown)!r:.200}")
+    shown = [names.get(agent, agent) for agent in evaluation.agents]
+    if not all(isinstance(name, str) for name in shown) or len(set(shown)) < len(shown):
+        raise ValueError(f"label must give each agent a name of its own, got {', '.join(map(repr, shown)):.200}")
+    made: Any = copy.copy(evaluation)
+    made.runs = [copy.copy(run) for run in evaluation.runs]
+    for run in made.runs:
+        run.agent = names.get(run.agent, run.agent)
+    return made
 
 
 def _title(evaluation: Evaluated) -> str:
@@ -457,13 +485,15 @@ def plot(
     path: str | Path | None = None,
     log: bool = False,
     transform: Transform | None = None,
-    label: str | None = None,
+    label: str | Mapping[str, str] | None = None,
     title: str | None = None,
     level: float = 0.95,
     size: str = "screen",
     ax: Axes | None = None,
 ) -> Figure:
     """The mean of a metric for each agent, with confidence limits: lines against pulls or budget, bars for one point.
+
+    Of runs at several deltas, lines are drawn against ln(1 / delta), and mean pulls beside the lower bound.
 
     Args:
         evaluation: what to draw.
@@ -472,7 +502,7 @@ def plot(
         log: logarithmic axis of the metric. A mean of 0 over n episodes has no place there: it is drawn as a hollow
             marker at 1 / (2 n), with the words "0 of n"; so it is where `transform` makes it infinite or NaN.
         transform: applied to means and limits, elementwise, e.g. `numpy.log`.
-        label: of the axis of the metric; None for the metric in words.
+        label: of the axis of the metric; or {label of an agent: its name in the figure}; None for the metric in words.
         title: None for problem, instance and episodes; "" for none.
         level: of the confidence limits, in (0, 1).
         size: "screen", or for a paper "column" (3.3 inches wide, letters of 8 points, the legend below) or "page" (6.8
@@ -483,16 +513,25 @@ def plot(
         The figure, which belongs to no window: `path`, or `figure.savefig`, writes it.
 
     Raises:
-        ValueError: for an unknown metric or suffix.
+        ValueError: for an unknown metric, suffix or agent, and for what is no title or axes.
     """
     if path is not None:
         check_path(path)
+    if title is not None and not isinstance(title, str):
+        raise ValueError(f"title must be a text, or None, got {title!r:.200}")
+    if ax is not None and not hasattr(ax, "get_figure"):
+        raise ValueError(f"ax must be axes of Matplotlib, or None, got {ax!r:.200}")
+    if isinstance(label, Mapping):
+        evaluation, label = _renamed(evaluation, label), None
+    if label is not None and not isinstance(label, str):
+        raise ValueError(f"label must be a text, {{agent: name}}, or None, got {label!r:.200}")
+    axis_label = label
     form = SIZES[choice("size", size, tuple(SIZES))]
     chosen = main_metric(evaluation.runs) if metric is None else metric
     import matplotlib
 
     def drawing(into: Axes, share: float, wrap: int | None) -> bool:
-        return _draw(into, evaluation, chosen, level, log, transform, label, share, wrap)
+        return _draw(into, evaluation, chosen, level, log, transform, axis_label, share, wrap)
 
     letters = 3 * form.letters // 2  # of a line of the title
     with matplotlib.rc_context({} if form.font is None else {"font.size": form.font, "legend.fontsize": form.font}):

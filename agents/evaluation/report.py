@@ -97,7 +97,7 @@ def headline(evaluation: Reported) -> str:
     of = f" of {instance}" if isinstance(instance, str) else ""
     parameters = ", ".join(f"{name}={value!r:.40}" for name, value in run.task.parameters.items())
     parts = [f"{run.task.problem}({parameters})", f"{run.task.K:,} arms{of}"]
-    if run.task.delta is not None:
+    if run.task.delta is not None and not run.by_delta:
         parts.append(f"delta {run.task.delta:g}")
     budgets = {budget for run in evaluation.runs for budget, _ in run.cells}
     if len(budgets) == 1 and None not in budgets:
@@ -147,6 +147,7 @@ def columns_of(
     """
     rows: list[dict[str, Any]] = evaluation.summary(level).to_dict("records")  # type: ignore[assignment]
     several = [key for key in ("budget", "at") if len({str(row[key]) for row in rows}) > 1]
+    several += ["delta"] * ("delta" in rows[0])
     notes = []
     if len(rows) > most:
         notes.append(f"the last of {len(rows) // len(evaluation.agents)} rows of each agent")
@@ -154,7 +155,7 @@ def columns_of(
     metric_names = evaluation.runs[0].names[2:]
     shown = metric if metric in metric_names else next(iter(metric_names), None)
     columns: list[tuple[str, bool, Any]] = [("agent", False, lambda row: row["agent"])]
-    columns += [(key, True, lambda row, key=key: _count(row[key])) for key in several]
+    columns += [(key, True, lambda row, key=key: (_short if key == "delta" else _count)(row[key])) for key in several]
     per_cent = f"{100 * level:.4g} %"
     if any(row["total_pulls_low"] < row["total_pulls_high"] for row in rows):
         pulls = "total_pulls", "total_pulls_low", "total_pulls_high"
@@ -254,8 +255,10 @@ def differences(
             d = evaluation.compare(agent, first, metric, level=level)
             limits = f"[{signed(d.low)}, {signed(d.high)}]" if d.low <= d.high else ""
             rows.append([agent, signed(d.difference), limits, p_text(d.p_value)])
-    budget, at = [run for run in evaluation.runs if run.agent == first][-1].cells[-1] if rows else (None, None)
+    last = [run for run in evaluation.runs if run.agent == first][-1]
+    budget, at = last.cells[-1]
     pulls = f" at {at:,} pulls" if at is not None else f" at budget {budget:,}" if budget is not None else ""
+    pulls += f" at delta {last.task.delta:g}" if last.by_delta else ""
     head = ["agent", f"{metric.replace('_', ' ')} less that of {first}", f"[{100 * level:.4g} %]", "p"]
     return Columns(head, rows, [1, 2, 3], [f"Paired differences on the same episodes{pulls}"])
 

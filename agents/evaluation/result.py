@@ -26,12 +26,13 @@ from .rows import LEVEL, Run, main_metric
 from .storage import holds, opened
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
 __all__ = ["SETTINGS", "Evaluation", "results"]
 
-KEYS = ["agent", "budget", "at"]
+KINDS = {"budget": "Int64", "at": "Int64", "delta": "float64"}  # of the columns that say which rows they are
 ROWS, SUMS = "episodes.parquet", "pulls.parquet"  # the files of an evaluation beside its settings
 
 
@@ -57,11 +58,12 @@ class Evaluation:
 
     @cached_property
     def episodes(self) -> DataFrame:
-        """One row per agent, budget, at and episode.
+        """One row per agent, budget, at, with several deltas delta, and episode.
 
-        The columns are agent, budget, at, episode, total_pulls, correct, score, truncated, and the problem's metrics;
-        `budget` and `at` are missing (NA) where there is none. Where the task names a delta, or the agent is certified,
-        `level` is the smallest delta at which the plug-in answer is certified: an error bound that holds at all times.
+        The columns are agent, budget, at, (delta,) episode, total_pulls, correct, score, truncated, and the problem's
+        metrics; `budget` and `at` are missing (NA) where there is none. Where the task names a delta, or the agent is
+        certified, `level` is the smallest delta at which the plug-in answer is certified: an error bound that holds at
+        all times.
         """
 
         def part(run: Run, c: int) -> dict[str, Any]:
@@ -73,27 +75,27 @@ class Evaluation:
 
     @cached_property
     def pulls(self) -> DataFrame:
-        """Mean pulls: columns agent, budget, at, arm, pulls."""
+        """Mean pulls: columns agent, budget, at, (delta,) arm, pulls."""
         return self._table(lambda run, c: {"arm": np.arange(run.task.K), "pulls": run.pulls[c] / run.episodes})
 
     def _table(self, part: Callable[[Run, int], Mapping[str, NDArray[Any]]]) -> DataFrame:
-        """A table with these columns of each cell of each run, behind agent, budget and at."""
+        """A table with these columns of each cell of each run, behind agent, budget, at and delta."""
         pd, parts = pandas(), []
         for run in self.runs:
-            for c, cell in enumerate(run.cells):
+            for c, keys in enumerate(run.keys):
                 body = part(run, c)
                 n = len(next(iter(body.values())))
-                head = {name: pd.array([x] * n, dtype="Int64") for name, x in zip(KEYS[1:], cell, strict=True)}
+                head = {name: pd.array([x] * n, dtype=KINDS[name]) for name, x in keys.items()}
                 parts.append(pd.DataFrame({"agent": [run.agent] * n, **head, **body}))
         table: DataFrame = pd.concat(parts, ignore_index=True)
         return table
 
     def summary(self, level: float = 0.95, *, columns: Sequence[str] | None = None) -> DataFrame:
-        """Per agent, budget and at: what happened, with intervals.
+        """Per agent, budget, at and, with several deltas, delta: what happened, with intervals.
 
         A mean of equal values has no interval (NaN) in fewer than `statistics.ALIKE` episodes; rates always have one.
 
-        Columns: agent, budget, at, episodes, total_pulls (mean) with the bootstrap interval total_pulls_low,
+        Columns: agent, budget, at, (delta,) episodes, total_pulls (mean) with the bootstrap interval total_pulls_low,
         total_pulls_high, and its quantiles total_pulls_50, _95 and _99 (of episodes that are truncated, the pulls until
         then count: where there are any, these are bounds from below of what the agent would have needed);
         error_rate with the Clopper-Pearson interval error_low, error_high, and, where the task names a delta, the
@@ -122,11 +124,10 @@ class Evaluation:
             rate, low, high = run.estimate("error_rate", level)
             score, score_low, score_high = run.estimate("score", level)
             _, pulls_low, pulls_high = run.estimate("total_pulls", level)
-            for c, (budget, at) in enumerate(run.cells):
+            for c, keys in enumerate(run.keys):
                 row = {
                     "agent": run.agent,
-                    "budget": budget,
-                    "at": at,
+                    **keys,
                     "episodes": n,
                     "total_pulls": run.mean("total_pulls", c),
                     "total_pulls_low": pulls_low[c],
@@ -175,37 +176,44 @@ class Evaluation:
             return math.nan
         return run.mean("total_pulls", c) / run.lower_bound
 
-    def column(self, agent: str, metric: str, *, budget: int | None = None, at: int | None = None) -> NDArray[Any]:
+    def column(
+        self, agent: str, metric: str, *, budget: int | None = None, at: int | None = None, delta: float | None = None
+    ) -> NDArray[Any]:
         """The values of a metric, (episodes,), in one cell.
 
         Args:
             agent: its label.
-            metric: as for `compare`. budget, at: which rows; None: the only, or largest, one.
+            metric: as for `compare`. budget, at, delta: which rows; None: the only, or last, one.
 
         Raises:
             ValueError: for an unknown agent or metric, or a cell that is not there, with those that are.
         """
-        run, c = self.cell(agent, budget=budget, at=at)
+        run, c = self.cell(agent, budget=budget, at=at, delta=delta)
         return run.values(metric)[:, c]
 
-    def cell(self, agent: str, *, budget: int | None = None, at: int | None = None) -> tuple[Run, int]:
+    def cell(
+        self, agent: str, *, budget: int | None = None, at: int | None = None, delta: float | None = None
+    ) -> tuple[Run, int]:
         """The run that holds a cell, and the number of the cell in it.
 
         Args:
-            agent: its label. budget, at: which rows; None: the only, or largest, one.
+            agent: its label. budget, at, delta: which rows; None: the only one, or that of the largest budget, the last
+                checkpoint or the smallest delta.
 
         Raises:
             ValueError: for an unknown agent, or a cell that is not there, with those that are.
         """
         if agent not in self.agents:
             raise ValueError(f"agent must be one of {', '.join(self.agents)}, got {agent!r}")
-        cells = [(cell, run, c) for run in self.runs if run.agent == agent for c, cell in enumerate(run.cells)]
-        fits = [one for one in cells if budget in (None, one[0][0]) and at in (None, one[0][1])]
+        cells = [(run, c, keys) for run in self.runs if run.agent == agent for c, keys in enumerate(run.keys)]
+        asked = {"budget": budget, "at": at, "delta": delta}
+        asked = {name: x for name, x in asked.items() if name in cells[0][2] or x is not None}
+        fits = [(run, c) for run, c, keys in cells if all(x in (None, keys.get(name)) for name, x in asked.items())]
         if not fits:
-            known = ", ".join(str(cell) for cell, _, _ in cells)
-            raise ValueError(f"{agent} has no rows at budget={budget}, at={at}; (budget, at) are {known}")
-        _, run, c = fits[-1]
-        return run, c
+            told = ", ".join(f"{name}={x}" for name, x in asked.items())
+            known = ", ".join(str(tuple(keys.values())) for _, _, keys in cells)
+            raise ValueError(f"{agent} has no rows at {told}; ({', '.join(cells[0][2])}) are {known}")
+        return fits[-1]
 
     @overload
     def compare(
@@ -216,6 +224,7 @@ class Evaluation:
         *,
         budget: int | None = ...,
         at: int | None = ...,
+        delta: float | None = ...,
         level: float = ...,
         seed: int = ...,
     ) -> statistics.PairedDifference: ...
@@ -228,6 +237,7 @@ class Evaluation:
         *,
         budget: int | None = ...,
         at: int | None = ...,
+        delta: float | None = ...,
         level: float = ...,
         seed: int = ...,
     ) -> DataFrame: ...
@@ -239,6 +249,7 @@ class Evaluation:
         *,
         budget: int | None = None,
         at: int | None = None,
+        delta: float | None = None,
         level: float = 0.95,
         seed: int = 0,
     ) -> statistics.PairedDifference | DataFrame:
@@ -248,7 +259,7 @@ class Evaluation:
             a, b: labels of two agents. Without b: `a` is a list of agents, None: all, and each pair is compared.
             metric: "score", "error_rate", "total_pulls" or a metric of the problem; None: "score"; where there is a
                 delta, "error_rate", or "total_pulls" where neither a budget nor `at` ends or cuts the episodes.
-            budget, at: which rows; None: the largest.
+            budget, at, delta: which rows; None: those of the largest budget or `at`, or of the smallest delta.
             level: of each interval by itself.
             seed: of the resampling.
 
@@ -267,7 +278,8 @@ class Evaluation:
             if len(set(labels)) < len(labels):
                 raise ValueError(f"each agent is named once, got {', '.join(labels)}")
             pairs = list(combinations(labels, 2))
-            found = [self.compare(*pair, metric, budget=budget, at=at, level=level, seed=seed) for pair in pairs]
+            same: dict[str, Any] = {"budget": budget, "at": at, "delta": delta, "level": level, "seed": seed}
+            found = [self.compare(*pair, metric, **same) for pair in pairs]
             rows = [
                 {"a": one, "b": other, "difference": d.difference, "low": d.low, "high": d.high, "p_value": d.p_value}
                 for (one, other), d in zip(pairs, found, strict=True)
@@ -280,24 +292,41 @@ class Evaluation:
             raise ValueError(f"two agents are compared, got {a!r} twice")
         require("scipy.stats", "an interval")
         level = level_at(self.settings.get("look"), level)
-        (one, c), (other, d) = (self.cell(name, budget=budget, at=at) for name in (a, b))
+        (one, c), (other, d) = (self.cell(name, budget=budget, at=at, delta=delta) for name in (a, b))
         if isinstance(one, SummedRun) and isinstance(other, SummedRun):
             return one.compared(c, other, d, metric, level)
-        first, second = (self.column(name, metric, budget=budget, at=at) for name in (a, b))
+        first, second = (run.values(metric)[:, i] for run, i in ((one, c), (other, d)))
         return statistics.paired_difference(first, second, level=level, seed=seed)
 
-    def plot(self, metric: str | None = None, *, path: str | Path | None = None, **style: Any) -> Figure:
-        """The metric of each agent with its confidence band, against pulls (or budget); bars for a single one.
+    @overload
+    def plot(
+        self, metric: str | None = ..., *, path: str | Path | None = ..., ax: None = ..., **style: Any
+    ) -> Figure: ...
+    @overload
+    def plot(self, metric: str | None = ..., *, path: str | Path | None = ..., ax: Axes, **style: Any) -> Axes: ...
+    def plot(
+        self, metric: str | None = None, *, path: str | Path | None = None, ax: Axes | None = None, **style: Any
+    ) -> Figure | Axes:
+        """The metric of each agent with its confidence band; bars for a single point.
+
+        Lines are drawn against the pulls, the budget, or, with several deltas, ln(1 / delta); mean pulls then beside
+        the problem's lower bound, where it is known.
 
         Args:
             metric: a mean of `summary()`, e.g. "error_rate", "score", "misclassified", "f1"; None: that of `compare`.
             path: also write the figure there; the suffix names the format (.png, .svg, .pdf).
-            **style: `size="column"` or "page" for a paper, and others: see `agents.evaluation.plots.plot`.
+            ax: axes of Matplotlib to draw into, with the legend inside; None makes a figure.
+            **style: `title`, `label` (of the axis of the metric, or names of the agents), `log`, `transform`, `level`,
+                and `size="column"` or "page" for a paper: see `agents.evaluation.plots.plot`.
+
+        Returns:
+            The figure, or `ax` where it was given.
         """
         require("matplotlib", "a figure")
         from . import plots
 
-        return plots.plot(self, metric, path=path, **style)
+        figure = plots.plot(self, metric, path=path, ax=ax, **style)
+        return figure if ax is None else ax
 
     def to_latex(
         self,

@@ -47,6 +47,7 @@ class Run:
     lower_bound: float = math.nan  # pulls that the task takes on average, where that is known
     deterministic: bool | None = None  # of a model: whether it took its most probable action, or has drawn one
     stops: bool = True  # whether the agent stops by its own rule, so that its delta can be judged
+    by_delta: bool = False  # whether it is one of several at different deltas, which rows are told by
 
     @classmethod
     def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None, level: bool = False) -> Run:
@@ -74,6 +75,7 @@ class Run:
         room.at, room.budgets = at, budgets
         room.lower_bound = math.nan if form["lower_bound"] is None else float(form["lower_bound"])
         room.deterministic, room.stops = form.get("deterministic"), bool(form.get("stops", True))
+        room.by_delta = bool(form.get("by_delta"))
         return room
 
     @property
@@ -140,6 +142,12 @@ class Run:
         C = len(self.at if self.at is not None else self.budgets if self.budgets is not None else [None])
         budgets = [self.task.budget] * C if self.budgets is None else self.budgets.tolist()
         return list(zip(budgets, [None] * C if self.at is None else self.at.tolist(), strict=True))
+
+    @property
+    def keys(self) -> list[dict[str, Any]]:
+        """The columns that say which rows those of each cell are, by name: budget, at and, of several, delta."""
+        own = {"delta": self.task.delta} if self.by_delta else {}
+        return [{"budget": budget, "at": at, **own} for budget, at in self.cells]
 
     @property
     def total(self) -> float:
@@ -209,6 +217,7 @@ class Run:
             "deterministic": self.deterministic,
             "stops": self.stops,
             "level": LEVEL in self.names,
+            **({"by_delta": True} if self.by_delta else {}),
             "task": json.loads(self.task.to_json()),
             **{name: None if array is None else array.tolist() for name, array in numbers.items()},
         }

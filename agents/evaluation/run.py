@@ -21,7 +21,7 @@ from .environment import environment_id, kept_name
 from .execution import jobs_number
 from .identity import identity_of, packages
 from .making import fill
-from .plan import keywords, plans_of, pull_numbers
+from .plan import error_probabilities, keywords, plans_of, pull_numbers
 from .precision import Ending, precision_of
 from .progress import compilation_noted, shown, told_in_lines
 from .result import Evaluation
@@ -37,6 +37,7 @@ def evaluate(
     seed: int = 0,
     at: Sequence[int] | None = None,
     budgets: Sequence[int] | None = None,
+    deltas: Sequence[float] | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
     batch: int | None = None,
     jobs: int = 1,
@@ -61,6 +62,8 @@ def evaluate(
             episode that ended before counts with its final answer. None: one row per episode, at its end.
         budgets: one run per budget, in place of `at`; agents of this package and shapes of `agents` that do not use the
             budget and pull one at a time make one run at the largest, scored at each: the same rows.
+        deltas: one run per delta, in place of `at`, `budgets` and the `delta` of `env_kwargs`, for agents that stop by
+            themselves: the rows of separate calls, with a column `delta`, the smallest last.
         env_kwargs: keyword arguments of the environment (without actions and observation). Of them `stop` and `ranked`
             are for models of which neither their own environment nor their card tells them, and `reward="gain"` changes
             nothing: all are scored by their final answers.
@@ -105,12 +108,16 @@ def evaluate(
     kwargs = keywords(env_kwargs)
     name, env_id = kept_name(env_id), environment_id(env_id)
     checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
-    if checks is not None and horizons is not None:
-        raise ValueError("give at= or budgets=, not both")
+    allowed = error_probabilities(deltas)
+    sweeps = {"at": checks, "budgets": horizons, "deltas": allowed}
+    if len(given := [f"{name}={value!s:.80}" for name, value in sweeps.items() if value is not None]) > 1:
+        raise ValueError(f"give one of at=, budgets= and deltas=, got {' and '.join(given)}")
+    if allowed is not None and kwargs.get("delta") is not None:
+        raise ValueError(f"give delta={kwargs['delta']!r} in env_kwargs or deltas={allowed}, not both")
     with compilation_noted(shown(progress)), told_in_lines(progress):
         recipes = recipes_of(agents, trust)
-        how: dict[str, Any] = {"checks": checks, "horizons": horizons, "batch": batch, "deterministic": deterministic}
-        plans = plans_of(recipes, env_id, kwargs, episodes=episodes, **how)
+        how: dict[str, Any] = {"checks": checks, "horizons": horizons, "deltas": allowed, "batch": batch}
+        plans = plans_of(recipes, env_id, kwargs, episodes=episodes, deterministic=deterministic, **how)
         settings = {
             "env_id": name,
             "env_kwargs": kwargs,
@@ -118,6 +125,7 @@ def evaluate(
             "seed": seed,
             "at": checks,
             "budgets": horizons,
+            **({} if allowed is None else {"deltas": allowed}),
             "deterministic": deterministic,
             "rows": rows,
             "versions": packages(),

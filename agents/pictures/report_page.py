@@ -102,7 +102,7 @@ def command_of(evaluation: Evaluation, folder: Path) -> str:
         words += _option(name.replace("_", "-"), value)
     words += ["--agents", *evaluation.agents]
     words += ["--episodes", str(settings.get("episodes")), "--seed", str(settings.get("seed", 0))]
-    for name in ("at", "budgets"):
+    for name in ("at", "budgets", "deltas"):
         if settings.get(name):
             words += [f"--{name}", *map(str, settings[name])]
     words += ["--rows", "none"] * (settings.get("rows") == "none")

@@ -192,6 +192,7 @@ class Session:
         arm: str | None = None,
         value: str | Sequence[str] | None = None,
         index: str | int | None = None,
+        wide: bool | None = None,
         who: str | None = None,
         again: bool = False,
     ) -> int:
@@ -203,7 +204,7 @@ class Session:
         last one: where it stops then, its answer rests on all of them.
 
         Args:
-            table, arm, value, index: path of a CSV or Parquet file, or a DataFrame, and its columns: see
+            table, arm, value, index, wide: path of a CSV or Parquet file, or a DataFrame, and its columns: see
                 `bandit_envs.measurements`.
             who: has measured them.
             again: record it all the same.
@@ -214,7 +215,7 @@ class Session:
         Raises:
             ValueError: naming the row and the column. FileNotFoundError: if there is no such file.
         """
-        found = measurements(table, arm=arm, value=value, index=index)
+        found = measurements(table, arm=arm, value=value, index=index, wide=wide)
         rows: list[tuple[str, str, Any]] = [(f"{found.of}, {row.place}: ", row.arm, row.value) for row in found.rows]
         if self.task.D == 1:
             rows = [(place, arm, value[0] if len(value) == 1 else value) for place, arm, value in rows]

@@ -84,13 +84,14 @@ def from_table(
     index: str | int | None = None,
     law: str | None = None,
     name: str = "table",
+    wide: bool | None = None,
 ) -> Instance:
     """An instance whose arms are those of a table of measurements.
 
     Tables are often sorted: the arms come in a random order in each episode, unless `shuffle_arms=False` is asked for.
 
     Args:
-        path, arm, value, index: the table and its columns, see `measurements`.
+        path, arm, value, index, wide: the table and its columns, see `measurements`.
         law: of the samples: "resampled", drawn from an arm's own measurements with replacement; "bernoulli", of the
             mean of its measurements, which lie in [0, 1]; "gaussian", with their mean and standard deviation (divisor
             n - 1). None: "bernoulli" where all measurements are single numbers 0 or 1, else "resampled".
@@ -102,7 +103,7 @@ def from_table(
         TypeError: for what is no table. FileNotFoundError: where there is no such file.
         ImportError: where a Parquet file needs pandas and pyarrow.
     """
-    table = measurements(path, arm=arm, value=value, index=index)
+    table = measurements(path, arm=arm, value=value, index=index, wide=wide)
     rows = _rows_of(table)
     all_values = np.concatenate(rows)
     low, high = all_values.min(), all_values.max()

@@ -1,7 +1,8 @@
 """Measurements of arms in a table: a CSV or Parquet file, a DataFrame or an array, long or wide.
 
 A long table has a measurement in each row: a column of names of arms, and a column of values, or several where a
-measurement has several dimensions. A wide table has a column for each arm. Both may have gaps.
+measurement has several dimensions. A wide table has a column for each arm. Both may have gaps. The heads of the columns
+alone decide which one a table is; those that speak for both are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.checks import install_hint, integer
+from ..kernels.checks import flag, install_hint, integer
 
 __all__ = ["Measurement", "Measurements", "measurements"]
 
@@ -93,7 +94,12 @@ class _NoNumberError(ValueError):
 
 
 def measurements(
-    table: Any, *, arm: str | None = None, value: str | Sequence[str] | None = None, index: str | int | None = None
+    table: Any,
+    *,
+    arm: str | None = None,
+    value: str | Sequence[str] | None = None,
+    index: str | int | None = None,
+    wide: bool | None = None,
 ) -> Measurements:
     """Read the measurements of a table.
 
@@ -108,9 +114,11 @@ def measurements(
             "undone", which a session's history has. All other columns are left alone.
         index: of a wide table, the column, by its name or its number from 0, that holds names of rows. None: the first
             one where it has no name, as pandas writes the index of a table; else there is none.
+        wide: whether the table has a column for each arm. None: by the names of its columns, as above.
 
     Raises:
-        ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there.
+        ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there;
+            for a table that may be long or wide: with one of the columns of a long one, but not the other.
         TypeError: for what is no table. FileNotFoundError: where there is no such file.
         ImportError: where a Parquet file needs pandas and pyarrow.
     """
@@ -119,12 +127,22 @@ def measurements(
     named = arm is not None or value is not None
     if named and index is not None:
         raise ValueError(f"index is for wide tables, arm and value for long ones, got index={index!r} with them")
+    wide = None if wide is None else flag("wide", wide)
+    if wide is True and named or wide is False and index is not None:
+        raise ValueError(f"index is for wide tables, arm and value for long ones, got them with wide={wide}")
     if arm is None:
         arm = next((name for name in ARMS if name in heads), None)
     if value is None:
         value = [VALUE] if VALUE in heads else [f"{VALUE}_{d}" for d in range(len(heads)) if f"{VALUE}_{d}" in heads]
     values = [value] if isinstance(value, str) else list(value)
-    if not named and (index is not None or arm is None or not values):
+    if wide is None and not named and index is None and (arm is None) == bool(values):
+        there, lacks = (values[0], "name or arm") if arm is None else (arm, VALUE)
+        raise ValueError(
+            f"{read.of} may be long or wide: it has a column {there!r}, but none called {lacks}. With a measurement in "
+            "each row, name its columns by arm= and value=; with a column for each arm, say wide=True, or name the "
+            "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\")"
+        )
+    if wide or wide is None and not named and (index is not None or arm is None or not values):
         return _wide(read, index)
     if arm is None or not values:
         of, by = ("the arms' names", "arm") if arm is None else ("the values", "value")

@@ -680,6 +680,24 @@ def test_columns_of_a_table_of_evaluate(capsys: Output, tmp_path: Path, monkeypa
     err = run(capsys, "evaluate BestArm --data long.csv --budget 9 --agents uniform", 2)[1]
     assert "table(path='FILE', arm='COLUMN', value='COLUMN')" in err
     assert not re.search("--(arm|value|index)", err)
+    Path("half.csv").write_text("dose,value\n1,0\n2,1\n")
+    err = run(capsys, "evaluate BestArm --data half.csv --budget 9 --agents uniform", 2)[1]
+    assert "half.csv may be long or wide" in err
+    assert "table(path='FILE', wide=True)" in err
+
+
+def test_a_wide_table_of_evaluate(capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The help says by which rule it is known; unequal numbers of measurements leave gaps."""
+    monkeypatch.chdir(tmp_path)
+    Path("wide.csv").write_text("tea,coffee,milk\n1,5,2\n3,5,\n,5,\n")
+    run(capsys, "evaluate BestArm --data wide.csv --budget 30 --agents uniform --episodes 5 --out wide")
+    found = agents.results("wide").settings["env_kwargs"]
+    assert found["instance"] == {"table": {"path": "wide.csv"}}
+    env: Any = gym.make("bandit_envs/BestArm-v0", **found)
+    assert env.unwrapped.instance.arm_names == ("tea", "coffee", "milk")
+    assert env.unwrapped.instance.arms.means.tolist() == [2.0, 5.0, 2.0]
+    told = " ".join(run(capsys, "evaluate --help")[0].replace("│", " ").split())
+    assert "it is long: a measurement in each row. With neither it is wide: a column for each arm" in told
 
 
 def test_the_level_is_that_of_the_agents_own_certifier(tmp_path: Path) -> None:

@@ -329,6 +329,10 @@ FILES: dict[str, tuple[Any, ...]] = {
     "a head alone": ("a,b\n", "'a'"),
     "a name left out": ("name,value\na,1\n,2\n", 3, "'name'"),
     "half a measurement": ("name,value_0,value_1\na,1,2\nb,1,\n", 3, 2),
+    "a head of values alone": ("dose,value\n1,.4\n2,.7\n", "'value'", "name", "arm=", "wide=True", "index="),
+    "a head of arms alone": ("arm,reward\n1,.4\n2,.7\n", "'arm'", "value", "value=", "wide=True", "index="),
+    "dimensions alone": ("dose,value_0,value_1\n1,2,3\n2,2,2\n", "'value_0'", "arm=", "wide=True"),
+    "an index and values": (",value,price\nx,1,2\ny,2,3\n", "'value'", "arm=", "wide=True"),
     "one arm in a long table": ("name,value\na,1\na,2\n", 2, "['a']"),
 }
 
@@ -349,6 +353,10 @@ COLUMNS: dict[str, tuple[dict[str, Any], list[Any]]] = {
     "no value": ({"arm": "compound"}, ["value="]),
     "no arm": ({"value": "harm"}, ["arm="]),
     "an index": ({"arm": "compound", "value": "harm", "index": 0}, ["index", "arm", "value"]),
+    "an index of a long table": ({"index": 0, "wide": False}, ["index", "wide", False]),
+    "an arm of a wide table": ({"arm": "compound", "value": "harm", "wide": True}, ["arm", "wide", True]),
+    "a long table of unnamed columns": ({"wide": False}, ["arm="]),
+    "wide 1": ({"wide": 1}, ["wide", 1]),
     "another index": ({"index": "id"}, ["'id'"]),
     "index 9": ({"index": 9}, ["index", "[0, 2]", 9]),
     "another law": ({"arm": "compound", "value": "harm", "law": "poisson"}, ["law"]),

@@ -108,6 +108,35 @@ def test_a_long_table(tmp_path: Path) -> None:
     assert measurements(path).rows[-1].place == "line 8"
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_heads_alone_decide_which_form_a_table_has(kind: str, tmp_path: Path) -> None:
+    """All cells are numbers here, so that both readings are possible; unequal numbers of measurements leave gaps.
+
+    Wide, value: 2 and 4; arm: 1, 3 and 5. Long, arm 1: 2; arm 3: 4; arm 5: nothing.
+    """
+    pandas: Any = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+
+    def saved(columns: dict[str, list[float]]) -> str:
+        frame, path = pandas.DataFrame(columns), str(tmp_path / f"t.{kind}")
+        frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+        return path
+
+    both = saved({"arm": [1.0, 3.0, 5.0], "value": [2.0, 4.0, NAN]})
+    assert from_table(both).arm_names == ("1.0", "3.0")  # as ever: the heads of a long table
+    assert from_table(both).arms.means.tolist() == [2.0, 4.0]
+    found = from_table(both, wide=True)
+    assert found.arm_names == ("arm", "value")
+    assert found.arms.means.tolist() == [3.0, 3.0]
+    assert from_table(both, wide=False).arm_names == ("1.0", "3.0")
+    half = saved({"value": [1.0, 2.0], "price": [3.0, NAN]})
+    assert from_table(half, wide=True).arms.means.tolist() == [1.5, 3.0]
+    env: Any = gym.make(BEST, instance=f"table(path={half!r}, wide=True)", budget=4).unwrapped
+    assert env.instance.arm_names == ("value", "price")
+    with refused("'value'", "arm=", "wide=True"):
+        from_table(half)
+
+
 def test_tables_that_a_spreadsheet_has_written(tmp_path: Path) -> None:
     """It writes TRUE, and other encodings; which of two columns of a name is meant nobody knows."""
     path = written(tmp_path, "name,value,undone\na,1,TRUE\na,2,FALSE\n")

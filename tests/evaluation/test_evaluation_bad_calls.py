@@ -14,6 +14,7 @@ from refusals import refused, table
 import agents
 
 TAO = {"instance": "tao2019-1", "budget": 60}
+STOPS = {"instance": "tao2019-1", "max_pulls": 60}
 FRESH = {"instance": "sampler(arms=5)", "budget": 40, "threshold": 0.4}
 
 
@@ -56,6 +57,33 @@ test_bad_calls = table(
         "no budgets": (call(budgets=[]), "budgets", "[]"),
         "a budget below 0": (call(budgets=[-5]), "budgets", "-5"),
         "budgets and checkpoints": (call(budgets=[5], at=[5]), "budgets", "at"),
+        "no deltas": (call(deltas=[]), "deltas", "[]", "(0, 1)"),
+        "a delta of 1": (call("evidence", deltas=[0.1, 1]), "deltas", 1, "(0, 1)"),
+        "a delta of 0": (call("evidence", deltas=[0.0]), "deltas", "0.0", "(0, 1)"),
+        "a delta that is none": (call("evidence", deltas=[True]), "deltas", True, "(0, 1)"),
+        "a delta twice": (call("evidence", deltas=[0.1, 0.2, 0.1]), "deltas", "[0.1, 0.2, 0.1]", "(0, 1)", "once"),
+        **{f"deltas {bad!r}": (call(deltas=bad), "deltas", "(0, 1)") for bad in (0.1, "0.1", {0.1: 1})},
+        "deltas and budgets": (call(deltas=[0.1], budgets=[5]), "deltas", "[0.1]", "budgets", "[5]"),
+        "deltas and checkpoints": (call(deltas=[0.1], at=[5]), "deltas", "[0.1]", "at", "[5]"),
+        "deltas and delta": (call(deltas=[0.1], env_kwargs=TAO | {"delta": 0.2}), "deltas", "[0.1]", "delta", "0.2"),
+        "deltas of an agent that never stops": (
+            call(["evidence", "uniform"], deltas=[0.1], env_kwargs=STOPS),
+            "uniform",
+            "deltas",
+        ),
+        "deltas of a budget that ends all": (call("evidence", deltas=[0.1]), "evidence", "deltas"),
+        "deltas of an agent with its own": (
+            call("evidence(delta=0.3)", deltas=[0.1], env_kwargs=STOPS),
+            "evidence",
+            "0.3",
+            "deltas",
+        ),
+        "deltas of a certificate with its own": (
+            call("lsa(stop='certificate', delta=0.3)", deltas=[0.1], env_kwargs=STOPS),
+            "lsa",
+            "0.3",
+            "deltas",
+        ),
         "no jobs": (call(jobs=0), "jobs", 0, 1),
         **{f"jobs {bad!r}": (call(jobs=bad), "jobs", bad) for bad in (True, "2", 1.0)},
         **{f"progress {bad!r}": (call(progress=bad), "progress", bad) for bad in ("x", 1)},

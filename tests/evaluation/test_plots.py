@@ -13,6 +13,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from refusals import table
 
 import agents
 from agents.evaluation import plots, report, statistics
@@ -203,6 +204,41 @@ def test_a_given_axes_is_drawn_into(checkpoints: Evaluation) -> None:
     assert len(right.lines) == 3
     assert right.get_title() == "mine"
     assert [text.get_text() for text in right.get_legend().get_texts()] == AGENTS
+
+
+def test_the_axes_that_are_given_are_returned_and_only_they_are_drawn_into(checkpoints: Evaluation) -> None:
+    left, right = Figure().subplots(1, 2)
+    assert checkpoints.plot("score", ax=right, title="mine", label={"uniform": "equal shares"}) is right
+    assert (left.has_data(), right.get_title()) == (False, "mine")
+    assert [text.get_text() for text in right.get_legend().get_texts()] == [AGENTS[0], "equal shares", AGENTS[2]]
+    assert right.get_ylabel() == "mean score (95 % interval)"
+
+
+def test_agents_are_renamed_in_the_figure_alone(checkpoints: Evaluation, single: Evaluation) -> None:
+    """Also where no rows are kept; the lines, and their looks, stay."""
+    names = {"lsa": "LSA", "apt(tolerance=0.05)": "LSA'"}
+    sums = evaluate(at=[20, 100, 200, 400], rows="none")
+    for result in (checkpoints, sums):
+        plain, renamed = (result.plot("misclassified", label=label) for label in (None, names))
+        assert texts(renamed) == ["LSA", "uniform", "LSA'"]
+        for one, other in zip(plain.axes[0].lines, renamed.axes[0].lines, strict=True):
+            assert one.get_xydata().tolist() == other.get_xydata().tolist()
+            assert one.get_color() == other.get_color()
+        assert result.agents == AGENTS
+    (bars,) = single.plot(label=names).axes
+    assert [label.get_text() for label in bars.get_yticklabels()] == ["LSA", "uniform", "LSA'"]
+
+
+test_bad_calls = table(
+    {
+        "a label that is a number": (lambda: evaluate(episodes=2).plot(label=5), "label", 5),
+        "a label of nobody": (lambda: evaluate(episodes=2).plot(label={"lsaa": "x"}), "label", "lsaa", "lsa"),
+        "a name of two": (lambda: evaluate(episodes=2).plot(label={"lsa": "uniform"}), "label", "'uniform'"),
+        "a name that is a number": (lambda: evaluate(episodes=2).plot(label={"lsa": 5}), "label", 5),
+        "a title that is a number": (lambda: evaluate(episodes=2).plot(title=5), "title", 5),
+        "axes that are none": (lambda: evaluate(episodes=2).plot(ax="right"), "ax", "right"),
+    }
+)
 
 
 # Single points --------------------------------------------------------------------------------------------------------

@@ -268,6 +268,9 @@ def test_columns_of_a_table_are_named(capsys: Any) -> None:
     assert "must be named by --value, one of" in run(capsys, "import a.db long.csv --arm drink", 2)[1]
     assert run(capsys, "import a.db long.csv --arm drink --value result")[0][0] == "2 results from long.csv" + COUNTS
     assert run(capsys, "import a.db wide.csv --index day")[0][0] == "3 results from wide.csv" + COUNTS
+    Path("half.csv").write_text("value,a\n1,0\n")
+    assert "by --arm and --value; with a column for each arm, say --wide" in run(capsys, "import a.db half.csv", 2)[1]
+    assert "there is no arm 'value'" in run(capsys, "import a.db half.csv --wide", 2)[1]
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ def _table(run: Run, first: int) -> Any:
         "agent": pa.DictionaryArray.from_arrays(pa.array(np.zeros(C * n, np.int32)), pa.array([run.agent])),
         "budget": repeated(budgets),
         "at": repeated(ats),
+        **({"delta": pa.array(np.full(C * n, run.task.delta))} if run.by_delta else {}),
         "episode": pa.array(np.tile(np.arange(first, first + n), C)),
     }
     for name in ("total_pulls", "correct", "score", "truncated", *run.names[2:]):
@@ -121,12 +122,13 @@ def moments_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequenc
     for i, (block, moments) in enumerate(zip(blocks, moments_of(blocks, parts), strict=True)):
         rows = []
         for run, sums in zip((rows[i] for rows in parts), moments.runs, strict=True):
-            for c, (budget, at) in enumerate(run.cells):
+            for c, keys in enumerate(run.keys):
                 for m, name in enumerate(moments.names):
-                    head = {"agent": run.agent, "budget": budget, "at": at, "metric": name, "first": block.first}
+                    head = {"agent": run.agent, **keys, "metric": name, "first": block.first}
                     told = {"episodes": sums.n, "mean": sums.mean[c, m], "spread": sums.spread[c, m]}
                     rows.append(head | told | {"positive": sums.up[c, m], "negative": sums.down[c, m]})
-        kinds = {"agent": pa.string(), "metric": pa.string(), "mean": pa.float64(), "spread": pa.float64()}
+        kinds = {"agent": pa.string(), "metric": pa.string()}
+        kinds |= dict.fromkeys(("delta", "mean", "spread"), pa.float64())
         schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in rows[0]])
         table = pa.Table.from_pylist(rows, schema)
         files.append(_file(table, name_of(root, block), {MOMENTS: moments.to_json().encode()}))
