@@ -17,7 +17,7 @@ from typing import Any
 from gymnasium import spaces
 
 from bandit_envs import PROBLEMS, Registry, Task
-from bandit_envs.kernels import choice, errors_of, flag, parse_call, unknown
+from bandit_envs.kernels import choice, errors_of, flag, parse_call, spelled, unknown
 
 from .core.agent import Agent, task_of
 from .core.certified import CERTIFICATE, OPTIONS, certified, level_of
@@ -214,6 +214,13 @@ class Recipe:
         """Where the agent was published."""
         return str(getattr(self.target, "source", ""))
 
+    def given(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters and further ones, which come before them, in the spelling that the agent takes."""
+        allowed: Collection[str] = taken(self._maker()) or ()
+        if "stop" in {*self.parameters, *parameters} and "stop" not in allowed:
+            allowed = OPTIONS
+        return spelled(self.parameters, allowed) | spelled(parameters, allowed)
+
     def _errors(self, part: str = "") -> AbstractContextManager[None]:
         """Name the agent, or a part of it, in errors that arise inside, unless it comes with this package."""
         maker = type(self.target) if isinstance(self.target, Agent) else self.target
@@ -260,7 +267,7 @@ class Recipe:
 
     def make(self, env_or_task: Any, **parameters: Any) -> Any:
         """The agent for an environment or a task; see `agents.make`."""
-        task, given, maker = task_of(env_or_task), {**self.parameters, **parameters}, self._maker()
+        task, given, maker = task_of(env_or_task), self.given(parameters), self._maker()
         allowed = taken(maker)
         if "stop" in given and "stop" not in (allowed or ()):
             if "stop" in self.parameters and "stop" in parameters:

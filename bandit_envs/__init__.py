@@ -28,6 +28,7 @@ from .instances import (
     captions,
     from_table,
     measurements,
+    register_distribution,
     register_instance,
     register_law,
 )
@@ -43,6 +44,6 @@ __all__ = [
     "Gaussian", "History", "INSTANCES", "Instance", "LAWS", "Measurement", "Measurements", "PROBLEMS", "Polyhedra",
     "Polyhedron", "Problem", "PromptSelection", "PureExplorationEnv", "PureExplorationVectorEnv", "Registry",
     "Resampled", "Sampler", "SetProblem", "Simulation", "Tabulated", "Task", "Threshold", "TopK", "Uniform",
-    "agent_uniforms", "captions", "from_table", "measurements", "register_instance", "register_law",
-    "register_problem",
+    "agent_uniforms", "captions", "from_table", "measurements", "register_distribution", "register_instance",
+    "register_law", "register_problem",
 ]  # fmt: skip

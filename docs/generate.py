@@ -108,7 +108,7 @@ def _rows(of: str, space: spaces.Space[Any]) -> list[str]:
 
 
 def _metrics(problem: Any) -> str:
-    lines = ["`info` at the end of an episode, beside what [all environments](../environments.md) tell:", ""]
+    lines = ["`info` at the end of an episode, beside those of [all environments](../environments.md):", ""]
     lines += ["| key | type | what it is |", "|---|---|---|"]
     lines += [f"| `{key}` | {kind.__name__} | {METRICS[key]} |" for key, kind in problem.metric_types.items()]
     return "\n".join(lines)
@@ -118,12 +118,12 @@ def _instances(name: str) -> str:
     made = {key: INSTANCES[key] for key in INSTANCES if getattr(INSTANCES[key], "problem", "") in (name, "")}
     own = [f"`{key}`" for key, one in made.items() if one.problem == name]
     others = [f"`{key}`" for key, one in made.items() if one.problem == ""]
-    told = f"Made for this problem: {', '.join(own)}. " if own else ""
-    return f"{told}For all problems: {', '.join(others)}. See [instances](../instances.md)."
+    own_ones = f"Made for this problem: {', '.join(own)}. " if own else ""
+    return f"{own_ones}For all problems: {', '.join(others)}. See [instances](../instances.md)."
 
 
 def _agents(name: str) -> str:
-    """The agents that solve the problem, with what they must be told; their pages are those of docs/agents.md."""
+    """The agents that solve the problem, with what they need; their pages are those of docs/agents.md."""
     found = dict(re.findall(r"\[`([\w-]+)`\]\(([\w/-]+\.md)\)", (FOLDER.parent / "agents.md").read_text()))
     other = {target: alias for alias, target in ALIASES.items()}
     lines = ["| agent | needs | source |", "|---|---|---|"]

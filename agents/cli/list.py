@@ -20,7 +20,8 @@ from .options import Command, note
 
 __all__ = ["List"]
 
-Shown = Annotated[Literal["environments", "instances", "laws", "agents", "promises"] | None, arg(help_behavior_hint="")]
+Names = Literal["environments", "instances", "distributions", "agents", "promises", "laws"]
+Shown = Annotated[Names | None, arg(help_behavior_hint="")]
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,9 @@ class List(Command):
             print(promises.page())
             return
         width = shutil.get_terminal_size((120, 24)).columns
-        tables = {"environments": _environments, "instances": _instances, "laws": _laws, "agents": _agents}
-        chosen = tables if self.what is None else (self.what,)
+        tables = {"environments": _environments, "instances": _instances, "distributions": _laws, "agents": _agents}
+        tables["laws"] = _laws  # the old name
+        chosen = list(tables)[:-1] if self.what is None else [self.what]
         print("\n\n".join(table(*tables[name](), width=width) for name in chosen))
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Problem, Simulation, Task
 from bandit_envs.envs import tally
-from bandit_envs.kernels import choice, integers, jit, mask
+from bandit_envs.kernels import Spelled, choice, integers, jit, mask, spelled
 from bandit_envs.simulation import Quiet
 
 from . import parameters
@@ -46,7 +46,7 @@ UNCOMPILED = (NumbaError, UnsupportedBytecodeError)
 OF_INPUT = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RuntimeError, *UNCOMPILED)
 
 # What an agent's task must have in common with another for which the agent is to be made anew.
-QUESTION = ("problem", "parameters", "K", "D", "law", "support", "sigma", "pull")
+QUESTION = ("problem", "parameters", "K", "D", "distribution", "support", "sigma", "pull")
 
 # Methods that are called with all their arguments, in order.
 METHODS = ("remember", "choose", "recommend", "index", "value", "rule", "start", "look", "next_pulls", "played")
@@ -193,7 +193,7 @@ def _uncompiled(name: str, error: Exception) -> ValueError:
     )
 
 
-class Agent(ABC):
+class Agent(Spelled, ABC):
     """A handcrafted policy.
 
     Args:
@@ -344,7 +344,7 @@ class Agent(ABC):
         Raises:
             ValueError: if the task asks something else or has other arms; and as the constructor.
         """
-        known = self._parameters
+        known, changed = self._parameters, spelled(changed, parameters.taken(type(self)) or ())
         if task == self.task and all(name in known and known[name] == value for name, value in changed.items()):
             return self
         differ = [name for name in QUESTION if getattr(task, name) != getattr(self.task, name)]

@@ -26,7 +26,7 @@ import numpy as np
 
 from bandit_envs import Simulation, Task
 from bandit_envs.envs import FeatureTable
-from bandit_envs.kernels import fleeting, inlined, jit, kernel, number
+from bandit_envs.kernels import fleeting, inlined, jit, kernel, number, spelled
 from bandit_envs.problems import Samples
 from bandit_envs.simulation import ENDED, LIVE, MOST_TIMES, Quiet, pull
 from bandit_envs.stopping import Certifier
@@ -293,6 +293,7 @@ class Certified(Agent):
 
     def for_task(self, task: Task, **changed: Any) -> Agent:
         before = {name: value for name, value in self._parameters.items() if name != "agent"}
+        changed = spelled(changed, OPTIONS)
         own = before | {name: changed.pop(name) for name in OPTIONS if name in changed}
         if task == self.task and not changed and own == before:
             return self

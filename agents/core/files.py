@@ -15,9 +15,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from bandit_envs.kernels import SPELLINGS, respelled
+
 __all__ = [
     "REPRODUCTION",
     "SETTINGS",
+    "as_first_spelled",
     "find_folder",
     "finish",
     "json_form",
@@ -224,6 +227,11 @@ def _settle_on_disk(path: Path) -> None:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def as_first_spelled(value: Any) -> Any:
+    """A value in JSON form, in the spelling of the first folders: what identities are compared and hashed by."""
+    return respelled(json.loads(json.dumps(value, default=json_form)), SPELLINGS[0])
 
 
 def json_form(value: Any) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bandit_envs import Task
+from bandit_envs.kernels import spelled
 
 __all__ = ["check_values", "copied", "given", "misfit", "taken"]
 
@@ -48,7 +49,7 @@ def given(kind: type, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -
     """
     kept: dict[str, Any] = {}  # keyword arguments of constructors that hand on the others
     handing_on: list[inspect.Signature] = []
-    left = dict(keywords)
+    left = spelled(keywords, taken(kind) or ())
     for depth, signature in enumerate(_constructors(kind)):
         try:
             named = dict(signature.bind_partial(None, *arguments, **left).arguments)

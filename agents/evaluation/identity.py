@@ -16,7 +16,7 @@ import bandit_envs
 from bandit_envs import PureExplorationVectorEnv
 
 from ..core.agent import Agent
-from ..core.files import json_form
+from ..core.files import as_first_spelled, json_form
 
 __all__ = ["RESULTS", "arms_of", "described", "identity_of", "packages", "versions"]
 
@@ -59,7 +59,7 @@ def described(agent: Any) -> str:
     kind = type(agent)
     parts = [f"{kind.__module__}:{kind.__qualname__}"]
     if isinstance(agent, Agent):
-        given = getattr(agent, "_parameters", {})
+        given = as_first_spelled(getattr(agent, "_parameters", {}))
         parts += [f"{name}={_short(_told(value))}" for name, value in sorted(given.items())]
     if not kind.__module__.startswith("agents."):
         parts.append(f"source {_digest(_source(kind).encode())}")

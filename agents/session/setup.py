@@ -15,7 +15,7 @@ import numpy as np
 
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import fresh_root
-from bandit_envs.kernels import flag, integer, interval, number, unknown
+from bandit_envs.kernels import flag, integer, interval, number, respelled, unknown
 
 from ..core.agent import Agent, task_of
 from ..core.certified import CERTIFICATE, Certified
@@ -192,7 +192,7 @@ class Setup:
             )
         recipe = recipe_of(text, trust)
         if agent is None or isinstance(agent, str):  # text tells its parameters best: a tuple has no JSON form
-            recipe = replace(recipe, parameters={**(parameters or {}), **recipe.parameters})
+            recipe = replace(recipe, parameters=replace(recipe, parameters=parameters or {}).given(recipe.parameters))
         maker = functools.partial(_made, recipe, {})
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
         reserve = number("reserve", facts.get("reserve", 0.0), 0, 1, below=True)
@@ -221,7 +221,7 @@ class Setup:
             ValueError: naming what differs.
         """
         left = {"names": names, "public_seed": seed}
-        there, wanted = ({**one.facts(), "task": json.loads(one.task.to_json())} for one in (self, new))
+        there, wanted = (respelled({**one.facts(), "task": json.loads(one.task.to_json())}) for one in (self, new))
         keys = [name for name in dict.fromkeys([*there, *wanted]) if left.get(name, True)]
         told = [said for name in keys for said in _differing(name, there.get(name), wanted.get(name))]
         if told:

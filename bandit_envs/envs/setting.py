@@ -253,7 +253,7 @@ def resolve(
         delta=delta,
         max_pulls=max_pulls,
         pull_cost=pull_cost,
-        law=source.arms.law,
+        distribution=source.arms.distribution,
         support=source.arms.support,
         sigma=source.arms.sigma,
         dependent=source.D > 1 and source.arms.code == RESAMPLED,

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from .arms import LAWS, Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform, register_law
+from .arms import (
+    LAWS,
+    Arms,
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    Resampled,
+    Tabulated,
+    Uniform,
+    register_distribution,
+    register_law,
+)
 from .datasets import Captions, captions
 from .instance import Instance, Sampler, from_table
 from .lookup import INSTANCES, register_instance
@@ -14,5 +25,5 @@ from .tables import Measurement, Measurements, measurements
 __all__ = [
     "Arms", "Bernoulli", "Captions", "Categorical", "Gaussian", "INSTANCES", "Instance", "LAWS", "Measurement",
     "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "Tabulated", "Uniform",
-    "captions", "from_table", "measurements", "register_instance", "register_law",
+    "captions", "from_table", "measurements", "register_distribution", "register_instance", "register_law",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import rng
 from ..kernels.checks import LARGEST, array, errors_of, interval, number
+from ..kernels.spellings import Distributed, spelled
 from .registry import Registry
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Uniform",
     "check_table",
     "from_dict",
+    "register_distribution",
     "register_law",
 ]
 
@@ -63,15 +65,15 @@ def _scalar(x: Floats) -> Floats:
     return x[:, 0].copy() if x.ndim == 2 and x.shape[1] == 1 else x
 
 
-class Arms:
+class Arms(Distributed):
     """K arms: their laws, and what may be known of them.
 
-    A law of one's own is a subclass. It has a name, `law`, and the `code` of the class below that reads a table of the
-    same form; its constructor ends in a call of `fill` with that table. `to_dict` makes it JSON-able, and `pack` makes
-    it a law for samplers. For instance, arms of a triangular law on [0, 1], by their modes c:
+    A law of one's own is a subclass. It has a name, `distribution`, and the `code` of the class below that reads a
+    table of the same form; its constructor ends in a call of `fill` with that table. `to_dict` makes it JSON-able, and
+    `pack` makes it a law for samplers. For instance, arms of a triangular law on [0, 1], by their modes c:
 
         class Triangular(Arms):
-            law, code = "triangular", Tabulated.code
+            distribution, code = "triangular", Tabulated.code
 
             def __init__(self, mode):
                 c, u = np.asarray(mode, float)[:, None], np.linspace(0, 1, 513)
@@ -89,7 +91,7 @@ class Arms:
     - Tabulated: Q times D quantiles, those of all coordinates at the first level, then at the second, and so on.
 
     Attributes:
-        law: name of the law's family. code: of the kernels' law that reads the table.
+        distribution: name of the law's family. code: of the kernels' law that reads the table.
         mean_range: (lowest, highest) mean that an arm of this law can have.
         means: true means, (K,) or (K, D).
         variances: true variances, same shape.
@@ -98,7 +100,7 @@ class Arms:
         parameters: (K, P) float64, and `data` (V, D) float64: what the kernels read.
     """
 
-    law: ClassVar[str]
+    distribution: ClassVar[str]
     code: ClassVar[int]
     mean_range: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     means: Floats
@@ -170,7 +172,7 @@ class Arms:
     def coordinates(self) -> Arms:
         """The coordinates as scalar arms, without a JSON form: arm * D + d has the law of coordinate d of the arm."""
         scalar = Arms()
-        scalar.law, scalar.code = self.law, self.code  # type: ignore[misc]
+        scalar.distribution, scalar.code = self.distribution, self.code  # type: ignore[misc]
         table, data = self.split(self.parameters), self.data.T
         scalar.fill(
             self.means.reshape(-1), self.variances.reshape(-1), table, data, support=self.support, sigma=self.sigma
@@ -225,7 +227,7 @@ class Bernoulli(Arms):
         return means
 
     def to_dict(self) -> dict[str, Any]:
-        return {"law": self.law, "mean": self.means.tolist()}
+        return {"distribution": self.law, "mean": self.means.tolist()}
 
 
 class Gaussian(Arms):
@@ -254,7 +256,7 @@ class Gaussian(Arms):
         return np.concatenate([means, np.full_like(means, spread)], axis=-1)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"law": self.law, "mean": self.means.tolist(), "sd": self._sd.tolist()}
+        return {"distribution": self.law, "mean": self.means.tolist(), "sd": self._sd.tolist()}
 
 
 class Uniform(Arms):
@@ -281,7 +283,7 @@ class Uniform(Arms):
         return np.concatenate([means - spread / 2, np.full_like(means, spread)], axis=-1)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"law": self.law, "mean": self.means.tolist(), "width": self._width.tolist()}
+        return {"distribution": self.law, "mean": self.means.tolist(), "width": self._width.tolist()}
 
 
 def _means_and_spread(mean: ArrayLike, name: str, value: ArrayLike) -> tuple[Floats, Floats]:
@@ -329,7 +331,7 @@ class Categorical(Arms):
         self.fill(mean, variance, cumulative, v, support=(float(v[0]), float(v[-1])), sigma=(v[-1] - v[0]) / 2)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"law": self.law, "values": self.data[:, 0].tolist(), "probabilities": self._weights.tolist()}
+        return {"distribution": self.law, "values": self.data[:, 0].tolist(), "probabilities": self._weights.tolist()}
 
 
 class Resampled(Arms):
@@ -366,7 +368,7 @@ class Resampled(Arms):
         return each
 
     def to_dict(self) -> dict[str, Any]:
-        return {"law": self.law, "rows": [table.tolist() for table in self._rows]}
+        return {"distribution": self.law, "rows": [table.tolist() for table in self._rows]}
 
 
 class Tabulated(Arms):
@@ -406,7 +408,7 @@ class Tabulated(Arms):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return {"law": Tabulated.law, "quantiles": self._quantiles.tolist()}  # also of a subclass
+        return {"distribution": Tabulated.law, "quantiles": self._quantiles.tolist()}  # also of a subclass
 
 
 def check_table(arms: Arms, table: Floats) -> None:
@@ -487,7 +489,7 @@ def _check_law(name: str, kind: Any) -> None:
     """
     if not isinstance(kind, type) or not issubclass(kind, Arms):
         raise ValueError(f"the law {name!r} must be a subclass of bandit_envs.Arms, got {kind!r:.200}")
-    own = getattr(kind, "law", None)
+    own = getattr(kind, "distribution", None)
     if not isinstance(own, str) or own != name and ":" not in name:
         raise ValueError(f"{kind.__name__}.law must be its name, {name!r}, got {own!r:.200}")
     if not isinstance(getattr(kind, "code", None), int):
@@ -496,17 +498,18 @@ def _check_law(name: str, kind: Any) -> None:
 
 LAWS: Registry[type[Arms]] = Registry(
     "law",
-    "bandit_envs.laws",
+    "bandit_envs.distributions",
     _check_law,
     {kind.law: kind for kind in (Bernoulli, Gaussian, Uniform, Categorical, Resampled, Tabulated)},
+    before="bandit_envs.laws",
 )
 
 
-def register_law(kind: type[Arms]) -> type[Arms]:
+def register_distribution(kind: type[Arms]) -> type[Arms]:
     """Add a law of one's own: instances in JSON form, and samplers where it has `pack`, take its name.
 
     Args:
-        kind: a subclass of `Arms`; the name is its attribute `law`.
+        kind: a subclass of `Arms`; the name is its attribute `distribution`.
 
     Returns:
         The class, so that this may be its decorator.
@@ -514,22 +517,25 @@ def register_law(kind: type[Arms]) -> type[Arms]:
     Raises:
         ValueError: for what is no law, and for a name that belongs to a law of this package or of an installed one.
     """
-    LAWS.register(getattr(kind, "law", None), kind)  # type: ignore[arg-type]
+    LAWS.register(getattr(kind, "distribution", None), kind)  # type: ignore[arg-type]
     return kind
 
 
+register_law = register_distribution  # the old name
+
+
 def from_dict(form: dict[str, Any]) -> Arms:
-    """Arms from their JSON form, e.g. {"law": "gaussian", "mean": [0, 1], "sd": 0.5}.
+    """Arms from their JSON form, e.g. {"distribution": "gaussian", "mean": [0, 1], "sd": 0.5}.
 
     The law may also be "module:Class", a subclass of `Arms` that nobody has registered.
 
     Raises:
         ValueError: for an unknown law, or parameters that the law does not take.
     """
-    parameters = dict(form)
-    law = parameters.pop("law", None)
+    parameters = spelled(form)
+    law = parameters.pop("distribution", None)
     if not isinstance(law, str) or ":" not in law and law not in LAWS:
-        raise ValueError(f"'law' must be one of {sorted(LAWS)}, got {law!r:.200}")
+        raise ValueError(f"'distribution' must be one of {sorted(LAWS)}, got {law!r:.200}")
     kind = LAWS.find(law)
     with errors_of(f"the law {law!r}", kind):
         try:

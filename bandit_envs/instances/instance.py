@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..kernels import rng
 from ..kernels.checks import LARGEST, choice, errors_of, integer, number, ours
+from ..kernels.spellings import Distributed, both_spellings
 from .arms import LAWS, Arms, Bernoulli, Gaussian, Resampled, check_table
 from .tables import Measurements, measurements
 
@@ -77,6 +78,7 @@ class Instance:
 OF_TABLES = {"": {"shuffle_arms": True}}
 
 
+@both_spellings
 def from_table(
     path: Any,
     arm: str | None = None,
@@ -146,7 +148,7 @@ def _rows_of(table: Measurements) -> list[Floats]:
     return [np.array(values if len(values[0]) > 1 else [x for (x,) in values]) for values in found.values()]
 
 
-class Sampler:
+class Sampler(Distributed):
     """A fresh instance for each episode: independent arms, whose means are drawn from one law.
 
     A sampler of one's own is a subclass with its own `name`, constructor, `draw` and `to_dict`.
@@ -254,7 +256,7 @@ class Sampler:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that `find` reads."""
         form = {
-            "law": self.law,
+            "distribution": self.law,
             "arms": self.K,
             "mean": {self._kind: self._values},
             "dimensions": self.D,

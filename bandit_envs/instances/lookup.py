@@ -10,6 +10,7 @@ from typing import Any
 
 from ..kernels.checks import errors_of
 from ..kernels.naming import parse_call
+from ..kernels.spellings import spelled
 from .arms import Arms, from_dict
 from .instance import Instance, NamedInstance, Sampler, from_table
 from .papers import PAPERS
@@ -93,9 +94,9 @@ def find(source: Any) -> Instance | Sampler:
 
     Args:
         source: None (the default sampler); a name of `INSTANCES` or "module:factory", possibly with parameters
-            ("sampler(arms=20)"); a dict in JSON form: that of arms ({"law": "bernoulli", "mean": [.2, .7]}), or a name
-            with its parameters ({"sampler": {"arms": 20}}); `Arms`, an `Instance` or a `Sampler`; or a function without
-            arguments that returns any of these.
+            ("sampler(arms=20)"); a dict in JSON form: that of arms ({"distribution": "bernoulli", "mean": [.2, .7]}),
+            or a name with its parameters ({"sampler": {"arms": 20}}); `Arms`, an `Instance` or a `Sampler`; or a
+            function without arguments that returns any of these.
 
     Raises:
         ValueError: for unknown names (with the nearest known ones) and malformed forms.
@@ -131,6 +132,7 @@ def _build(name: str, parameters: Any) -> Instance | Sampler:
 def _made(name: str, build: Callable[..., Any], parameters: dict[str, Any]) -> Instance | Sampler:
     """What a function makes, as an instance or a sampler; arms take the function's name."""
     try:
+        parameters = spelled(parameters, inspect.signature(build).parameters)
         inspect.signature(build).bind(**parameters)
     except TypeError as error:
         takes = ", ".join(inspect.signature(build).parameters)
@@ -144,7 +146,7 @@ def _made(name: str, build: Callable[..., Any], parameters: dict[str, Any]) -> I
     try:
         with errors_of(f"the instance {name!r}", build):
             made = build(**parameters)
-        if isinstance(made, Mapping) and "law" in made:
+        if isinstance(made, Mapping) and "distribution" in spelled(made):
             made = from_dict(dict(made))
         elif isinstance(made, Mapping) and made:
             made = find(made)

@@ -123,7 +123,7 @@ class Polyhedra(Sampler):
 
     def to_dict(self) -> dict[str, Any]:
         form = {
-            "law": self.law,
+            "distribution": self.law,
             "arms": self.K,
             "dimensions": self.D,
             "rows": self.rows,

@@ -58,6 +58,7 @@ class Registry(Mapping[str, T], Generic[T]):
         rows: this package's own, which nobody can replace; nor can anybody replace those of installed packages.
         reserved: further names that nobody can take.
         refused: tells, of a word, why it can be no name: "must not end in .zip"; None where it can.
+        before: the group of the entry points in earlier versions, which is read too.
     """
 
     def __init__(
@@ -68,8 +69,10 @@ class Registry(Mapping[str, T], Generic[T]):
         rows: Mapping[str, T | str],
         reserved: Collection[str] = (),
         refused: Callable[[str], str | None] = lambda name: None,
+        before: str = "",
     ) -> None:
         self.kind, self.group, self._check, self._refused = kind, group, check, refused
+        self._groups = (before, group) if before else (group,)  # a later one overrules
         self._own, self._rows, self._reserved = frozenset(rows), dict(rows), frozenset(reserved)
         self._found: dict[str, T] = {}
 
@@ -150,7 +153,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def _points(self) -> dict[str, EntryPoint]:
         """The entry points of `installed`; what they name may be followed by extras of the package, in brackets."""
         found, taken = dict[str, EntryPoint](), self._own | self._reserved
-        for point in _points(self.group):
+        for point in (point for group in self._groups for point in _points(group)):
             if point.name in taken or not _is_word(point.name):
                 continue
             if (why := self._refused(point.name)) is not None:

@@ -9,11 +9,12 @@ from .geometry import Polyhedron
 from .naming import parse_call, unknown
 from .rng import EPISODES_LIMIT, PULLS_LIMIT, agent_uniform, agent_uniforms, root_number
 from .routines import call_routine, carray, pointer, routine
+from .spellings import SPELLINGS, Spelled, respelled, spelled
 from .structs import Kernel, assemble, episode_kernel, fleeting, kernel, slot_kernel
 
 __all__ = [
-    "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "agent_uniform", "agent_uniforms", "assemble",
-    "beta_below", "call_routine", "carray", "choice", "episode_kernel", "errors_of", "flag", "fleeting", "inlined",
-    "install_hint", "integer", "integers", "interval", "jit", "kernel", "lean", "mask", "number", "numbers",
-    "parse_call", "part", "pointer", "root_number", "routine", "slot_kernel", "unknown", "view",
+    "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "Spelled", "agent_uniform", "agent_uniforms",
+    "assemble", "beta_below", "call_routine", "carray", "choice", "episode_kernel", "errors_of", "flag", "fleeting",
+    "inlined", "install_hint", "integer", "integers", "interval", "jit", "kernel", "lean", "mask", "number", "numbers",
+    "parse_call", "part", "pointer", "respelled", "root_number", "routine", "slot_kernel", "spelled", "unknown", "view",
 ]  # fmt: skip

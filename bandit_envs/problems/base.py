@@ -20,6 +20,7 @@ from ..kernels.checks import choice, integer, number
 from ..kernels.compiled import jit
 from ..kernels.geometry import Polyhedron
 from ..kernels.routines import call_routine, routine
+from ..kernels.spellings import Spelled
 from ..stopping import RHO, Certifier, asking, common, level_of
 from .lookahead import Potential
 
@@ -91,7 +92,7 @@ class Measure(NamedTuple):
         _tell(self.routine.address, pulls, mean, self.numbers, out)
 
 
-class Problem(ABC):
+class Problem(Spelled, ABC):
     """A pure-exploration problem: what is asked of the arms, and how an answer is judged.
 
     Everything that the environments, agents, evaluation and command line need to know of a problem is one of the

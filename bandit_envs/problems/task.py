@@ -15,6 +15,7 @@ from typing import Any
 
 from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, interval, number
 from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
+from ..kernels.spellings import Distributed, both_spellings, spelled
 from ..stopping import RHO, Certifier
 from . import own
 from .base import Problem
@@ -28,8 +29,9 @@ INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions
 ACTIONS, OBSERVATIONS, PULLS = ("arm", "full"), ("statistics", "features", "history", "belief"), ("arm", "coordinate")
 
 
+@both_spellings
 @dataclass(frozen=True)
-class Task:
+class Task(Distributed):
     """What is asked, what is known of the arms, and the rules of an episode.
 
     The class of a problem is the one that its name stands for when the task is made: a class of that name that is
@@ -42,7 +44,7 @@ class Task:
         K, D: number of arms, coordinates of a sample.
         budget: pulls of an episode, or None; delta: allowed error probability, or None.
         max_pulls: safety cap, or None; pull_cost: price of a pull in units of the score.
-        law: family of the arms; support: (lowest, highest) sample or None.
+        distribution: family of the arms; support: (lowest, highest) sample or None.
         sigma: sub-Gaussian scale of a sample, the largest of all arms: half the width of a support, or of Gaussian arms
             the largest standard deviation, also where the scales of the arms differ.
         actions, observation: the forms that the environment takes and gives.
@@ -65,7 +67,7 @@ class Task:
     delta: float | None = None
     max_pulls: int | None = None
     pull_cost: float = 0.0
-    law: str = "bernoulli"
+    distribution: str = "bernoulli"
     support: tuple[float, float] | None = (0.0, 1.0)
     sigma: float = 0.5
     actions: str = "full"
@@ -97,8 +99,8 @@ class Task:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        if not isinstance(self.law, str):
-            raise ValueError(f"law must be the name of a family of laws, got {self.law!r:.200}")
+        if not isinstance(self.distribution, str):
+            raise ValueError(f"distribution must be the name of a family, got {self.distribution!r:.200}")
         if self.pull == "coordinate" and self.D == 1:
             raise ValueError("pull='coordinate' needs arms of 2 dimensions or more, got scalar arms")
         if not self.can_stop and self.budget is None:
@@ -266,7 +268,7 @@ class Task:
 
     def replace(self, **changes: Any) -> Task:
         """The same task with some attributes changed."""
-        return dataclasses.replace(self, **changes)
+        return dataclasses.replace(self, **spelled(changes))
 
     def to_json(self) -> str:
         """JSON text that `from_json` reads.
@@ -302,6 +304,7 @@ class Task:
         form = json.loads(text)
         if not isinstance(form, dict):
             raise ValueError(f"a task in JSON form is an object, got {text!r:.200}")
+        form = spelled(form)
         known = {field.name: field.default is dataclasses.MISSING for field in dataclasses.fields(cls)}
         if lost := [name for name, needed in known.items() if needed and name not in form]:
             raise ValueError(f"a task in JSON form needs {lost[0]!r}, got {', '.join(form) or 'nothing'}")

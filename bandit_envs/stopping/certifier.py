@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..kernels.checks import choice, errors_of, flag, number
 from ..kernels.compiled import jit, view
 from ..kernels.routines import call_routine, routine
+from ..kernels.spellings import both_spellings
 from . import boundaries
 from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DOUBT, LAW, PRIOR, RHO, VARIANCE
 from .laws import GAUSSIAN, LAWS
@@ -200,6 +201,7 @@ def level_of(value: Floats) -> Floats:
     return found
 
 
+@both_spellings
 def common(
     law: str = "gaussian",
     sigma: float = 1.0,

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 STRANGER = ROOT / "tests" / "package" / "stranger"
 CHECKS = ["-P", str(STRANGER / "checks.py")]  # -P: the package's source beside the script is not on the path
-PAGES = {"own-agent": "agents.py", "own-problem": "far_good.py", "own-law": "triangular.py"}
+PAGES = {"own-agent": "agents.py", "own-problem": "far_good.py", "own-distribution": "triangular.py"}
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -115,10 +115,12 @@ def test_stores_of_before_are_read_and_gone_on_with(make: Callable[[Path], Any],
 
 @pytest.mark.parametrize("make", [drinks, pairs])
 def test_stores_are_written_as_before(make: Callable[[Path], Any], tmp_path: Path) -> None:
-    """The same tables, columns, facts and rows; an earlier version reads no store without its table of states."""
+    """The same but for the word distribution; an earlier version reads no store without its table of states."""
     (tmp_path / "new").mkdir()
     make(tmp_path / "new").close()
-    assert rows(tmp_path / "new" / f"{make.__name__}.db") == rows(restored(make.__name__, tmp_path))
+    old, new = rows(restored(make.__name__, tmp_path)), rows(tmp_path / "new" / f"{make.__name__}.db")
+    old["facts"] = [(one, text.replace(r"\"law\"", r"\"distribution\""), *more) for one, text, *more in old["facts"]]
+    assert new == old
 
 
 def main(folder: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...core.files import SETTINGS, json_form
+from ...core.files import SETTINGS, as_first_spelled, json_form
 from ..blocks import Group
 from ..environment import make_known
 from ..rows import Run
@@ -59,11 +59,10 @@ def claimed(
             there = _settings(place)
         except (ValueError, OSError) as error:
             raise RefusedError(str(error)) from error
-        asked = json.loads(json.dumps(identity, default=json_form))
         if there.get("format") != FORMAT or not isinstance(there.get("identity"), dict):
             held = "an evaluation of another form" if "runs" in there else f"{SETTINGS}, but not that of an evaluation"
             raise RefusedError(f"{place} holds {held}: no blocks can be added to it; give another out")
-        if differing := _differences(there["identity"], asked):
+        if differing := _differences(as_first_spelled(there["identity"]), as_first_spelled(identity)):
             raise RefusedError(f"{place} holds another evaluation: {'; '.join(differing)}; give another out")
     place.tidy(folder.inside)
     folder.look()
@@ -153,7 +152,7 @@ def _has_blocks(place: Place) -> bool:
 
 def root_of(identity: Mapping[str, Any]) -> str:
     """The hash of an evaluation."""
-    text = json.dumps(identity, sort_keys=True, default=json_form)
+    text = json.dumps(as_first_spelled(identity), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

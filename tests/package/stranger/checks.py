@@ -88,7 +88,7 @@ def laws() -> None:
         again: Any = gym.make(FAR_GOOD, instance=name).unwrapped
         assert again.task.K == 3
         assert again.task.budget == 400
-        assert again.instance.to_dict() == {"law": "triangular", "mode": [0.0, 0.5, 1.0]}
+        assert again.instance.to_dict() == {"distribution": "triangular", "mode": [0.0, 0.5, 1.0]}
 
 
 def twin(K: int, threshold: float, epsilon: float) -> Generator[int, float, None]:

@@ -1,4 +1,4 @@
-"""The law of triangular arms, and an instance of it."""
+"""The distribution of triangular arms, and an instance of it."""
 
 import numpy as np
 
@@ -18,14 +18,14 @@ class Triangular(Tabulated):
         mode: (K,) modes, in [0, 1]. The mean of an arm is (1 + mode) / 3.
     """
 
-    law, mean_range = "triangular", (1 / 3, 2 / 3)
+    distribution, mean_range = "triangular", (1 / 3, 2 / 3)
 
     def __init__(self, mode):
         self.mode = np.asarray(mode, np.float64)
         super().__init__(quantiles(self.mode))
 
     def to_dict(self):
-        return {"law": self.law, "mode": self.mode.tolist()}
+        return {"distribution": self.distribution, "mode": self.mode.tolist()}
 
     @classmethod
     def with_means(cls, means, spread):

@@ -1,0 +1,212 @@
+"""The words of earlier versions: calls, classes and files that have them are read, and mean what they meant."""
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agents
+import bandit_envs
+from agents import cli
+from bandit_envs import Arms, BestArm, Sampler, Tabulated, Task, Threshold
+from bandit_envs.instances.lookup import find
+from bandit_envs.stopping import common
+
+BOTH = ("law", "distribution")
+TASK: dict[str, Any] = {"parameters": {}, "K": 3, "delta": 0.1, "support": None, "sigma": 1.0}
+both = pytest.mark.parametrize("word", BOTH)
+FOLDERS = Path(__file__).parents[1] / "evaluation" / "folders" / "47cb50b"
+
+
+def task(**given: Any) -> Task:
+    """A task with Gaussian arms."""
+    return Task("BestArm", **TASK, **given)
+
+
+@both
+def test_instances_are_read_in_both_spellings(word: str, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("arm,value\na,0.5\na,0.25\nb,0\nb,1\n")
+    for form in (
+        {word: "gaussian", "mean": [0.0, 1.0], "sd": [1.0, 1.0]},
+        {"sampler": {word: "gaussian"}},
+        f"sampler({word}='gaussian')",
+        f"polyhedra({word}='gaussian')",
+        {"table": {"path": str(table), word: "gaussian"}},
+        lambda: {word: "gaussian", "mean": [0.0, 1.0]},
+    ):
+        source: Any = find(form)
+        assert source.arms.law == source.arms.distribution == "gaussian"
+        assert '"distribution": "gaussian"' in json.dumps(source.to_dict())
+    assert Sampler(**{word: "uniform"}).law == Sampler("uniform").distribution == "uniform"  # type: ignore[arg-type]
+
+
+@both
+def test_a_task_takes_both_spellings(word: str) -> None:
+    one = task(**{word: "gaussian"})
+    assert one == task(distribution="gaussian")
+    assert one.law == one.distribution == "gaussian"
+    assert one.replace(**{word: "uniform"}).law == "uniform"
+    assert json.loads(one.to_json())["distribution"] == "gaussian"
+    assert Task.from_json(one.to_json().replace('"distribution"', f'"{word}"')) == one
+    state = {word if name == "distribution" else name: value for name, value in vars(one).items()}
+    again = Task.__new__(Task)
+    again.__setstate__(state)
+    assert again == one == pickle.loads(pickle.dumps(one))
+    assert one.certifier(**{word: "student"}).numbers.tolist() == one.certifier(distribution="student").numbers.tolist()  # type: ignore[arg-type]
+
+
+@both
+def test_problems_take_both_spellings(word: str) -> None:
+    given: Any = {word: "bernoulli"}
+    problem, pulls, mean = BestArm(), [9, 9, 9], [0.1, 0.5, 0.9]
+    assert problem.evidence(pulls, mean, **given) == problem.evidence(pulls, mean, distribution="bernoulli")  # type: ignore[call-arg]
+    assert problem.certified_level(pulls, mean, **given) > 0.5
+    assert problem.characteristic_time(mean, **given) < problem.characteristic_time(mean)
+    assert problem.optimal_proportions(mean, **given).tolist() != problem.optimal_proportions(mean).tolist()
+    assert problem.lower_bound(mean, 0.1, **given) < problem.lower_bound(mean, 0.1)
+    assert problem.certifier(3, **given).numbers.tolist() != problem.certifier(3).numbers.tolist()
+    assert common(**given)[0] == common(distribution="bernoulli")[0]  # type: ignore[call-arg]
+
+
+@both
+def test_agents_take_both_spellings(word: str) -> None:
+    one, chosen = task(distribution="gaussian"), {word: "student"}
+    for name in ("top-two", "evidence", "track-and-stop", "lucb(stop='certificate')"):
+        found: Any = [agents.make(name, one, **chosen)]
+        if "(" not in name:
+            found += [type(found[0])(one, **chosen), agents.make(f"{name}({word}='student')", one)]
+            found.append(agents.make(name, one).for_task(one, **chosen))
+        for agent in found:
+            own = {name: value for name, value in agent.parameters.items() if name != "agent"}
+            assert list(own.values()) == ["student"]
+            assert agent.certifier.numbers[0] == common(distribution="student")[0]  # type: ignore[call-arg]
+    agent = agents.make(f"lucb(stop='certificate', {word}='student')", one)
+    assert agent.certifier.numbers[0] == common(distribution="student")[0]  # type: ignore[call-arg]
+    assert agent.for_task(one, **{word: "gaussian"}).certifier.numbers[0] == common()[0]
+
+
+def test_what_is_given_in_both_spellings_is_refused() -> None:
+    two: Any = {"law": "gaussian", "distribution": "uniform"}
+    for call in (
+        lambda: task(**two),
+        lambda: task(distribution="gaussian").replace(**two),
+        lambda: task(distribution="gaussian").certifier(**two),
+        lambda: Task.from_json(json.dumps({"problem": "BestArm", "parameters": {}, "K": 3, **two})),
+        lambda: BestArm().evidence([1, 1], [0, 1], **two),
+        lambda: BestArm().lower_bound([0, 1], 0.1, **two),
+        lambda: agents.make("top-two", task(distribution="gaussian"), **two),
+        lambda: agents.make("lucb(stop='certificate', law='student', distribution='student')", task()),
+        lambda: find({**two, "mean": [0, 1]}),
+        lambda: find({"sampler": two}),
+        lambda: type("Own", (Arms,), two),
+    ):
+        with pytest.raises(ValueError, match=r"distribution=.*law="):
+            call()
+
+
+class Triangular(Arms):
+    """Arms of one's own, as earlier versions had them."""
+
+    law, code = "triangular", Tabulated.code
+
+    def __init__(self, mode: list[float]) -> None:
+        c, u = np.asarray(mode, float)[:, None], np.linspace(0, 1, 513)
+        quantiles = np.where(u < c, np.sqrt(u * c), 1 - np.sqrt((1 - u) * (1 - c)))
+        means, variances = (1 + c[:, 0]) / 3, (1 - c[:, 0] + c[:, 0] ** 2) / 18
+        self.fill(means, variances, quantiles, support=(0.0, 1.0), sigma=0.5)
+
+
+class Half(Triangular):
+    """The same with a name of today."""
+
+    distribution = "half"
+
+
+class Old(Threshold):
+    """A problem of one's own, whose methods have the old keyword."""
+
+    name = "Old"
+
+    def lower_bound(self, means: Any, delta: float, *, law: str | None = None, sigma: float | None = None) -> float:
+        return 7.0 if law == "bernoulli" else 1.0
+
+    def certifier(self, K: int, D: int = 1, *, law: str | None = None, **given: Any) -> Any:
+        return super().certifier(K, D, law=law, **given)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("register", [bandit_envs.register_law, bandit_envs.register_distribution])
+def test_classes_of_ones_own_have_either_spelling(register: Any) -> None:
+    for kind, name in ((Triangular, "triangular"), (Half, "half")):
+        assert register(kind) is kind
+        assert (kind.law, kind.distribution) == (name, name)
+        for word in BOTH:
+            assert find({word: name, "mode": [0.1, 0.9]}).arms.law == name
+
+
+def test_problems_of_ones_own_have_either_spelling() -> None:
+    problem = Old(0.5)
+    assert problem.lower_bound([0.1], 0.1, distribution="bernoulli") == 7.0  # type: ignore[call-arg]
+    bandit_envs.register_problem(Old)
+    problem = Task("Old", {"threshold": 0.5}, K=3, delta=0.1).make_problem()
+    assert problem.certifier(3, law="bernoulli").numbers[0] != problem.certifier(3, law="gaussian").numbers[0]  # type: ignore[call-arg]
+
+
+def test_entry_points_of_both_groups_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = tmp_path / "mine-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    rows = ["[bandit_envs.laws]", "old = test_words:Old", "[bandit_envs.distributions]", "new = test_words:New"]
+    (about / "entry_points.txt").write_text("\n".join(rows))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry: Any = type(bandit_envs.instances.arms.LAWS)(
+        "x", "bandit_envs.distributions", print, {}, before="bandit_envs.laws"
+    )
+    assert registry.installed.items() >= {"old": "test_words:Old", "new": "test_words:New"}.items()
+
+
+def test_both_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for word in ("laws", "distributions"):
+        assert cli.main(["list", word]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert "tabulated" in shown[0]
+    assert cli.main(["list"]) == 0
+    assert capsys.readouterr().out.count("tabulated") == shown[0].count("tabulated")
+
+
+@both
+def test_folders_of_results_go_on_in_both_spellings(word: str, tmp_path: Path) -> None:
+    """A folder of an earlier version, whose instance has a law, is complete; one with parameters is resumed."""
+    out = tmp_path / "rows"
+    shutil.copytree(FOLDERS / "rows", out)
+    kwargs = {"instance": {word: "bernoulli", "mean": [0.2, 0.4, 0.6, 0.8]}, "threshold": 0.5, "budget": 2000}
+    before = {path.name: path.stat().st_mtime_ns for path in out.glob("*.parquet/*")}
+    agents.evaluate(
+        ["uniform", "lsa"], "bandit_envs/Threshold-v0", episodes=24, at=[500, 2000], env_kwargs=kwargs, out=out
+    )
+    assert {path.name: path.stat().st_mtime_ns for path in out.glob("*.parquet/*")} == before
+    new = tmp_path / "new"
+    for spelling in (word, *BOTH):
+        agent = {"one": f"top-two({spelling}='bernoulli', rho=3.0)"}
+        kwargs = {"instance": {spelling: "bernoulli", "mean": [0.2, 0.9]}, "delta": 0.3, "max_pulls": 50}
+        agents.evaluate(agent, "bandit_envs/BestArm-v0", episodes=4, env_kwargs=kwargs, out=new)
+        assert len(agents.results(new).episodes) == 4
+    assert len(list(new.glob("*.parquet/*"))) == 1
+
+
+@both
+def test_sessions_go_on_in_both_spellings(word: str, tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    for spelling in (word, *BOTH):
+        agent = f"top-two({spelling}='student')"
+        with agents.Session(agent, task(**{spelling: "gaussian"}), store=store, public_seed=1) as session:
+            assert session.task.law == "gaussian"
+            session.tell(0, len(session.history()) / 7)
+    with agents.Session(store=store) as session:
+        assert len(session.history()) == 3
