@@ -1,12 +1,13 @@
-"""The pages of the environments, from docstrings and live spaces.
+"""The pages of the environments, from docstrings and live spaces, and the numbers of the front page, from the results.
 
-python docs/generate.py writes docs/problems/*.md.
+python docs/generate.py writes docs/problems/*.md and docs/front/numbers.md.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ import gymnasium as gym
 from gymnasium import spaces
 
 import agents
-from agents.registry import ALIASES, recipe_of
+from agents.registry import AGENTS, ALIASES, LEARNED, recipe_of
 from bandit_envs import INSTANCES, PROBLEMS
 
-__all__ = ["pages"]
+__all__ = ["numbers", "pages"]
 
-FOLDER = Path(__file__).parent / "problems"
+DOCS = Path(__file__).parent
+FOLDER = DOCS / "problems"
 FORMS = (
     ("statistics", "arm"),
     ("features", "arm"),
@@ -135,11 +137,65 @@ def _agents(name: str) -> str:
     return "\n".join(lines) + "\n\n[Which agent should I use?](../which-agent.md)"
 
 
+def numbers() -> str:
+    """The table of the front page, read from the results that stand on the other pages."""
+    papers = _rows_of("figures/claims.md", r"\| \[[^\]]+\]\(")
+    verdicts = Counter(match[1] for row in papers if (match := re.search(r"\*\*([\w ]+)\*\*", row)))
+    learned = _rows_of("learned-results.md", r"\| \w+: instance|\| `[\w.()=-]+`, ")
+    zero_shot = [row for row in learned if "apt-oracle" not in row and re.search(r"(better|level|worse) \|$", row)]
+    better, worse = (sum(row.endswith(f" {word} |") for row in zero_shot) for word in ("better", "worse"))
+    stops = [
+        float(row.split("|")[2])
+        for path in sorted(DOCS.glob("figures/fixed-confidence-*/values.md"))
+        for row in _rows_of(str(path.relative_to(DOCS)), r"\| Evidence \|")
+    ]
+    (speed,) = _rows_of("performance.md", r"\| APT / LSA \| 10 \|")
+    gains = [float(row.split("|")[3]) for row in _rows_of("training.md", r"\| \w+ \| \.\d+ \| \+")]
+    made = [
+        (f"{len(AGENTS) + len(LEARNED)} agents, {len(pages())} problems", "in the package", "agents.md"),
+        (
+            f"{verdicts['holds']} of {len(papers)}",
+            f"sentences of five papers about their figures hold here ({verdicts['does not hold']} do not)",
+            "reproduces.md",
+        ),
+        (
+            f"{min(stops):g} to {max(stops):g}",
+            f"times the lower bound: pulls of `evidence` until a certificate at δ = .1 ({len(stops)} instances)",
+            "figures/fixed-confidence.md",
+        ),
+        (
+            f"{len(zero_shot) - worse} of {len(zero_shot)}",
+            f"cells of the papers' instances: `evolved` no worse than the best handcrafted agent (better in {better})",
+            "learned-results.md#the-papers-instances",
+        ),
+        (
+            f"+{min(gains):.3f} to +{max(gains):.3f}",
+            "score of Stable-Baselines3's PPO over uniform sampling, after a minute on each of the five problems",
+            "training.md#with-sb3-alone",
+        ),
+        (
+            f"{speed.split('|')[5].split('/')[0].strip()} million",
+            "pulls of APT per second and core, in `agents.evaluate` with 10 arms and 1,000 episodes",
+            "performance.md#benchmarks",
+        ),
+    ]
+    heads = {path: re.search("^# (.+)$", (DOCS / path.partition("#")[0]).read_text(), re.M)[1] for *_, path in made}
+    lines = [f"| **{number}** | {what} | [{heads[path]}](../{path}) |" for number, what, path in made]
+    return "\n".join(["| number | what it is | where it comes from |", "|---|---|---|", *lines]) + "\n"
+
+
+def _rows_of(page: str, start: str) -> list[str]:
+    """The rows of a page's tables that begin so."""
+    return [line for line in (DOCS / page).read_text().splitlines() if re.match(start, line)]
+
+
 def main() -> None:
     """Write the pages."""
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / f"{name}.md").write_text(text)
+    (DOCS / "front").mkdir(exist_ok=True)
+    (DOCS / "front" / "numbers.md").write_text(numbers())
 
 
 if __name__ == "__main__":

@@ -124,7 +124,7 @@ def test_the_table_of_agents_tells_what_they_solve():
 STORED = ROOT / "agents" / "models"
 TABLE = re.compile(r"^(?:\|.*\n)+|^```\{include\} which-agent.*\n```\n", re.MULTILINE)
 STAMP = re.compile(r"<!-- models: (.*) -->")
-PLAYED = ["learned.md", "learned-rivals.md", "model-selection.md", "which-agent.md"]
+PLAYED = ["learned-results.md", "model-selection.md", "which-agent.md"]
 
 
 def digest_of(name: str) -> str:
@@ -179,20 +179,31 @@ def test_the_reference_names_what_exists():
         assert [name for name in members.split(", ") if name.strip() and not hasattr(found, name.strip())] == []
 
 
+TREE = re.compile(r"^```{toctree}\n(.*?)\n\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
+
+
 def test_the_index_lists_every_page():
+    """In four trees, whose pages may have trees of their own."""
     docs = ROOT / "docs"
-    trees = re.findall(
-        r"^```{toctree}\n(.*?)\n\n(.*?)\n```$", (docs / "index.md").read_text(), re.MULTILINE | re.DOTALL
-    )
-    listed = [page for _, pages in trees for page in pages.split()]
-    included = "figures/claims.md", "figures/*/*.md", "which-agent/*.md"
+    trees = TREE.findall((docs / "index.md").read_text())
+    captions = [re.findall("^:caption: (.+)$", head, re.MULTILINE) for head, _ in trees]
+    assert len(trees) == 4
+    assert all(len(caption) == 1 for caption in captions)
+    others = [path.read_text() for path in sorted(docs.glob("*.md")) if path.stem != "index"]
+    inner = [tree for text in others for tree in TREE.findall(text)]
+    listed = [page for _, pages in trees + inner for page in pages.split()]
+    included = "figures/claims.md", "figures/*/*.md", "front/*.md", "which-agent/*.md"
     parts = {path for pattern in included for path in docs.glob(pattern)}
     pages = {str(path.relative_to(docs).with_suffix("")) for path in {*docs.rglob("*.md")} - parts} - {"index"}
     assert sorted(listed) == sorted(pages)  # each of them once
-    captions = [re.findall("^:caption: (.+)$", head, re.MULTILINE) for head, _ in trees]
-    assert all(len(caption) == 1 for caption in captions)  # no flat list
-    assert max(len(pages.split()) for _, pages in trees) <= 12
-    assert listed[0] == "install"
+    assert max(len(pages.split()) for _, pages in trees + inner) <= 12
+    assert listed[0] == "tutorial"
+
+
+def test_the_numbers_on_the_front_page_are_those_of_the_results():
+    """If this fails: python docs/generate.py."""
+    made = runpy.run_path(str(ROOT / "docs" / "generate.py"))["numbers"]()
+    assert (ROOT / "docs" / "front" / "numbers.md").read_text() == made
 
 
 @pytest.fixture(scope="module")
