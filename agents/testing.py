@@ -38,7 +38,7 @@ LARGEST = 50  # number of arms that are relabelled
 LONGEST = 5000  # actions of an episode, after which it is given up
 RULES: tuple[dict[str, Any], ...] = ({"budget": 60}, {"delta": 0.1, "max_pulls": 300})
 # Oracles need a fixed instance.
-ARMS: tuple[dict[str, Any], ...] = ({"sampler": {"arms": 5}}, {"law": "bernoulli", "mean": [0.1, 0.3, 0.45, 0.6, 0.9]})
+ARMS: Any = ({"sampler": {"arms": 5}}, {"law": "bernoulli", "mean": [0.1, 0.3, 0.45, 0.6, 0.9]})
 # Of an agent that is right with probability .9, more than 40 of 200 answers are wrong with probability 7e-6.
 MANY, DELTA, MOST_WRONG = 200, 0.1, 40
 

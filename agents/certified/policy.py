@@ -370,20 +370,20 @@ class CertifiedPolicy(PlanPolicy):
     def _sides_of(self, certifier: Certifier, pairs: Certifier) -> Sides:
         """What the ways to be wrong are, from the numbers of the certifiers."""
         own, none, numbers = pairs.numbers.tolist(), -math.inf, pairs.numbers
-        law, variance = int(own[0]), float(own[1])
+        law, v = int(own[0]), float(own[1])
         into = out = 0.0
         certified = not self._nominal and self._sampling_boundary is None
         if self.problem.local:  # the certifier of one arm tells levels
             into = math.log(self.task.K / self.delta) if certified else 0.0
-            return Sides(LOCAL, law, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, variance, into, into, numbers)
+            return Sides(LOCAL, law, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, v, into, into, numbers)
         if certified:
             needed = certifier.needed(self.delta)
             into, out = needed[0], min(needed[1:], default=needed[0])
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
-            return Sides(TOP_K, law, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, variance, into, out, numbers)
+            return Sides(TOP_K, law, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, v, into, out, numbers)
         a, b, floor, c, d, bottom, keep, shift = own[-8:]
-        return Sides(ALL_GOOD, law, 0, a, b, floor, c, d, bottom, keep, shift, variance, into, out, numbers)
+        return Sides(ALL_GOOD, law, 0, a, b, floor, c, d, bottom, keep, shift, v, into, out, numbers)
 
     def _common(self, observation: Observation) -> dict[str, Any]:
         """The fields of a `CertifiedMemory` before the first choice."""

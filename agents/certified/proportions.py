@@ -69,11 +69,11 @@ def best_arm_proportions(law, epsilon, variance, mean, y, cost, x, w):
     K, best = len(mean), 0
     for a in range(1, K):
         best = a if mean[a] > mean[best] else best
-    least = math.inf
+    normal, least = law == GAUSSIAN, math.inf
     for a in range(K):
         if a != best:
             gap = mean[best] - mean[a] + epsilon
-            cost[a] = gap * gap / (2.0 * variance) if law == GAUSSIAN else divergence(law, mean[best], 1.0, mean[a])
+            cost[a] = gap * gap / (2.0 * variance) if normal else divergence(law, mean[best], 1.0, mean[a])
             least = min(least, cost[a])
     if not least > 1e-12 or least == math.inf:  # ties: only the tied arms are hard
         tied = 1.0

@@ -173,7 +173,7 @@ def _value(sides, book, i, j, a, b, floor):
     """The value of moving arm i down and arm j up until mu_i <= a mu_j + b and mu_j >= floor."""
     m, x, u, p = book.mean[i], _weight(sides, book, i), book.scale[i], book.penalty[i]
     n, w, v, q = book.mean[j], _weight(sides, book, j), book.scale[j], book.penalty[j]
-    if sides.law == BERNOULLI and a == 1.0 and b == 0.0 and floor == -math.inf and m > n and x > 0.0 and w > 0.0:
+    if sides.law == BERNOULLI and a == 1.0 and b == 0.0 and floor == -math.inf and m > n and min(x, w) > 0.0:
         hits, misses = x * m + w * n, x * (1.0 - m) + w * (1.0 - n)  # the cheapest move is to the mean of all samples
         total = hits + misses
         cost = -book.own[i] - book.own[j] - hits * math.log(hits / total) - misses * math.log(misses / total)

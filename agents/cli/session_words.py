@@ -125,9 +125,9 @@ def question(task: Any) -> str:
     if task.support is None or task.law == "gaussian":
         parts.append(f"noise {task.sigma:g}")
     else:
-        low, high = task.support
-        parts.append(f"measurements {f'{low:g} or' if task.law == 'bernoulli' else f'from {low:g} to'} {high:g}")
-        if task.law != "bernoulli" and task.sigma != (high - low) / 2:
+        (low, high), binary = task.support, task.law == "bernoulli"
+        parts.append(f"measurements {f'{low:g} or' if binary else f'from {low:g} to'} {high:g}")
+        if not binary and task.sigma != (high - low) / 2:
             parts.append(f"noise {task.sigma:g}")
     for name in ("budget", "delta", "max_pulls"):
         if (value := getattr(task, name)) is not None:

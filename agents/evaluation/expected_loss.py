@@ -1,4 +1,4 @@
-"""The score that a plug-in answer is expected to get, given the samples and the law that the means were drawn from.
+"""The score that a plug-in answer is expected to get, given the samples and the law of the means.
 
 Where instances are drawn from a known law, the number of misclassified arms of an episode may be replaced by its
 expectation given all samples of the episode: the mean over episodes is the same for every policy, whatever it does, and

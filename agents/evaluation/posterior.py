@@ -32,7 +32,7 @@ def drawable(envs: PureExplorationVectorEnv) -> bool:
     """Whether instances of an environment can be drawn given the samples: Bernoulli or Gaussian arms of a `Sampler`."""
     source = envs.setting.source
     scored = envs.setting.reward == "score" and envs.task.pull == "arm"
-    known = type(source) is Sampler and source.law in ("bernoulli", "gaussian")  # a subclass may draw otherwise
+    known = type(source) is Sampler and source.law in ("bernoulli", "gaussian")  # subclasses draw otherwise
     return scored and known and "normal" not in source.to_dict()["sampler"]["mean"]
 
 

@@ -73,8 +73,8 @@ def rounded(state: State, new: int) -> str | None:
     for arm, *value in results[len(results) - new :]:
         if (arm, *value) in seen:
             return (
-                f"law='student' counts on Gaussian samples, which never repeat, and {value} was measured twice of one "
-                "arm: where samples are rounded nothing is certified. Give a range, or sigma, without law"
+                f"law='student' counts on Gaussian samples, which never repeat: {value} was measured twice of "
+                "one arm: where samples are rounded nothing is certified. Give a range, or sigma, without law"
             )
         seen.add((arm, *value))
     return None

@@ -1,4 +1,4 @@
-"""Laws of the arms. A law is data for the simulator's kernels: a table of parameters, one row per arm.
+"""Laws of arms. A law is data for the simulator's kernels: a table of parameters, one row per arm.
 
 | class       | a pull yields                                               | parameters of an arm            |
 |-------------|-------------------------------------------------------------|---------------------------------|
@@ -28,19 +28,9 @@ from ..kernels.spellings import Distributed, spelled
 from .registry import Registry
 
 __all__ = [
-    "LAWS",
-    "Arms",
-    "Bernoulli",
-    "Categorical",
-    "Gaussian",
-    "Resampled",
-    "Tabulated",
-    "Uniform",
-    "check_table",
-    "from_dict",
-    "register_distribution",
-    "register_law",
-]
+    "LAWS", "Arms", "Bernoulli", "Categorical", "Gaussian", "Resampled", "Tabulated", "Uniform",
+    "check_table", "from_dict", "register_distribution", "register_law",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 
@@ -166,11 +156,11 @@ class Arms(Distributed):
     def split(self, rows: Floats) -> Floats:
         """Parameters (..., K * D, P') of the coordinates, as scalar arms, from those (..., K, P) of the arms."""
         lead, D = rows.shape[:-2], self.D
-        columns = rows.reshape(*lead, self.K, -1, D)  # each parameter of all laws but one has one number per coordinate
+        columns = rows.reshape(*lead, self.K, -1, D)  # one number per coordinate for each parameter
         return np.ascontiguousarray(np.swapaxes(columns, -1, -2)).reshape(*lead, self.K * D, -1)
 
     def coordinates(self) -> Arms:
-        """The coordinates as scalar arms, without a JSON form: arm * D + d has the law of coordinate d of the arm."""
+        """The coordinates as scalar arms, without a JSON form: arm * D + d is coordinate d of the arm."""
         scalar = Arms()
         scalar.distribution, scalar.code = self.distribution, self.code  # type: ignore[misc]
         table, data = self.split(self.parameters), self.data.T
@@ -181,7 +171,7 @@ class Arms(Distributed):
 
     @staticmethod
     def pack(means: Floats, spread: float) -> Floats:
-        """Parameters (..., K, P) of means (..., K, D): makes the law one for samplers, where a subclass defines it.
+        """Parameters (..., K, P) of means (..., K, D); samplers take the laws that define it.
 
         A sampler calls it whenever episodes begin, with their means (E, K, D) and its own `spread`; a row is what the
         constructor makes of an arm with that mean. Support and sigma of the arms, and P, must be the same whatever
@@ -331,7 +321,8 @@ class Categorical(Arms):
         self.fill(mean, variance, cumulative, v, support=(float(v[0]), float(v[-1])), sigma=(v[-1] - v[0]) / 2)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"distribution": self.law, "values": self.data[:, 0].tolist(), "probabilities": self._weights.tolist()}
+        values, weights = self.data[:, 0].tolist(), self._weights.tolist()
+        return {"distribution": self.law, "values": values, "probabilities": weights}
 
 
 class Resampled(Arms):
@@ -428,7 +419,7 @@ def check_table(arms: Arms, table: Floats) -> None:
     }
     code = arms.code if isinstance(arms.code, int) and not isinstance(arms.code, bool) else None
     if code not in columns:
-        raise ValueError(f"the code of the law {arms.law!r} must be in 0 .. {len(columns) - 1}, got {arms.code!r:.200}")
+        raise ValueError(f"the code of {arms.law!r} arms must be in 0 .. {len(columns) - 1}, got {arms.code!r:.200}")
     if table.shape[-2:] != (K, columns[code]):
         raise ValueError(
             f"{arms.law} arms need parameters of shape {(K, columns[code])} for D = {D} and {V} rows of data, "
@@ -456,8 +447,8 @@ def check_table(arms: Arms, table: Floats) -> None:
             raise ValueError(f"the rows of {arms.law} arms must be among the {V} rows of data")
     _check_support(arms, table)
     for what, numbers in (("parameters", table), ("data", arms.data)):
-        if not np.isfinite(numbers).all():
-            raise ValueError(f"the {what} of {arms.law} arms must be finite, got {numbers[~np.isfinite(numbers)][0]}")
+        if len(odd := numbers[~np.isfinite(numbers)]):
+            raise ValueError(f"the {what} of {arms.law} arms must be finite, got {odd[0]}")
 
 
 def _check_support(arms: Arms, table: Floats) -> None:
@@ -515,7 +506,7 @@ def register_distribution(kind: type[Arms]) -> type[Arms]:
         The class, so that this may be its decorator.
 
     Raises:
-        ValueError: for what is no law, and for a name that belongs to a law of this package or of an installed one.
+        ValueError: for what is no law, and for the name of a law of this package or of an installed one.
     """
     LAWS.register(getattr(kind, "distribution", None), kind)  # type: ignore[arg-type]
     return kind

@@ -126,7 +126,7 @@ def from_table(
         for arm_name, x in zip(table.arms, rows, strict=True):
             if len(x) < 2 or (x.min(axis=0) == x.max(axis=0)).any():
                 raise ValueError(
-                    f"law='gaussian' needs at least 2 different values of each arm, arm {arm_name!r} of {table.of} has "
+                    f"law='gaussian' needs 2 different values of each arm, arm {arm_name!r} of {table.of} has "
                     f"{x.tolist()!s:.80}"
                 )
         arms = Gaussian(means, np.array([x.std(axis=0, ddof=1) for x in rows]))
@@ -197,9 +197,7 @@ class Sampler(Distributed):
             raise ValueError(f"uniform means need low <= high, got {self._values}")
         lowest, highest = _mean_range(kind)
         if self._kind == "normal" and (self._values[1] <= 0 or lowest > -np.inf or highest < np.inf):
-            raise ValueError(
-                f"normal means need sd > 0 and arms of any mean (not Bernoulli arms), got {self._values}, {law!r:.200}"
-            )
+            raise ValueError(f"normal means need sd > 0 and arms of any mean, got {self._values}, {law!r:.200}")
         if self._kind == "around":
             centre, least, most = self._values
             if not 0 <= least <= most:
@@ -209,7 +207,7 @@ class Sampler(Distributed):
             self._range = min(self._values), max(self._values)
         if not lowest <= self._range[0] <= self._range[1] <= highest:
             raise ValueError(f"the means of {kind.__name__} arms lie in [{lowest:g}, {highest:g}], got {self._values}")
-        # Arms of this law, for what all instances have in common: kernel code, support, scale, number of parameters.
+        # Arms of this law, for what all instances share: kernel code, support, scale, number of parameters.
         alike = np.full((self.K, self.D) if self.D > 1 else self.K, self._values[0])
         self.arms = _arms_with_means(kind, alike, self.spread)
 
@@ -240,15 +238,14 @@ class Sampler(Distributed):
         kind = type(self.arms)
         if ours(kind):
             return kind.pack(means, self.spread)
-        with errors_of(f"pack of the law {kind.law!r}"):
+        with errors_of(of := f"pack of the law {kind.law!r}"):
             table: Any = kind.pack(means, self.spread)
         if not isinstance(table, np.ndarray) or table.dtype.kind not in "biuf" or table.ndim != means.ndim:
             got = f"shape {table.shape}" if isinstance(table, np.ndarray) else f"{table!r:.200}"
-            raise ValueError(f"pack of the law {kind.law!r} must be an array (E, K, P) of numbers, got {got}")
+            raise ValueError(f"{of} must be an array (E, K, P) of numbers, got {got}")
         if table.shape[:-1] != means.shape[:-1]:
             raise ValueError(
-                f"pack of the law {kind.law!r} must be a table of shape (E, K, P) with (E, K) = {means.shape[:-1]}, "
-                f"got shape {table.shape}"
+                f"{of} must be a table of shape (E, K, P) with (E, K) = {means.shape[:-1]}, got shape {table.shape}"
             )
         return table
 
@@ -305,7 +302,7 @@ def _mean_range(kind: type[Arms]) -> tuple[float, float]:
         low = high = math.nan
     if not low < high:
         raise ValueError(
-            f"mean_range of the law {kind.law!r} must be a pair of numbers, the lower one first, got {given!r:.200}"
+            f"mean_range of {kind.law!r} arms must be a pair of numbers, the lower first, got {given!r:.200}"
         )
     return low, high
 

@@ -131,7 +131,7 @@ def _central_quantile(q):
 
 @jit
 def normal_quantile(u):
-    """Quantile of the standard normal law at u + 2^-54 for u in [0, 1) (Wichura 1988, AS 241, PPND16; error 1e-16)."""
+    """Standard normal quantile at u + 2^-54 for u in [0, 1) (Wichura 1988, AS 241, PPND16; error 1e-16)."""
     q = _centre(u)
     if abs(q) <= CENTRAL:
         return _central_quantile(q)
@@ -236,7 +236,7 @@ def _stirling_tail(k):
 
 @part
 def binomial(counter, n, p):
-    """A Binomial(n, p) draw: inversion for n min(p, 1-p) < 10, else Hoermann's BTRS (JSCS 1993). Exact in law."""
+    """A Binomial(n, p) draw: inversion for n min(p, 1-p) < 10, else Hoermann's BTRS (JSCS 1993). Exact."""
     if n <= 0 or p <= 0.0:
         return 0
     if p >= 1.0:

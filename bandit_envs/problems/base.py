@@ -305,17 +305,18 @@ class Problem(Spelled, ABC):
         return {name: value for name, value in vars(self).items() if name != "measure"}
 
     def _arms_of(self, law: str | None, sigma: float | None) -> tuple[str, float]:
-        """The law of the arms and their scale; None: those of the task that has made the problem, else N(mean, 1)."""
+        """The law of the arms and their scale; None: those of the task of the problem, else N(mean, 1)."""
         task = self._task
         if law is None and task is not None and task.law not in BOUNDED:
-            raise ValueError(f"no bound is known for arms of the law {task.law!r}: say law='gaussian' or 'bernoulli'")
+            raise ValueError(f"no bound is known for {task.law!r} arms: say law='gaussian' or 'bernoulli'")
         law = ("gaussian" if task is None else task.law) if law is None else law
         return law, (1.0 if task is None else task.sigma) if sigma is None else sigma
 
     def _counts_on(self, law: str | None, sigma: float | None, dependent: bool | None) -> dict[str, Any]:
         """What certificates count on, for `common`: None as in `_arms_of`, but by `Task.certified_law`."""
         task = self._task
-        law, sigma = self._arms_of(task.certified_law() if law is None and task is not None else law, sigma)
+        counted = task.certified_law() if law is None and task is not None else law
+        law, sigma = self._arms_of(counted, sigma)
         if dependent is None:
             dependent = task is not None and bool(task.dependent) and law == "gaussian"
         return {"law": law, "sigma": sigma, "dependent": dependent}

@@ -24,8 +24,8 @@ TOP_K       (TopK, BestArm) phi = expected mean of the k largest future means m'
             learned so ends behind uniform.) At the end, R = 0, it is one of two outcomes.
 ALL_GOOD    p_i = P(mean_i is good), phi = 1 - sum (1 - G(z_i, r_i)) / (2 sum p), Phi(z_i) = p_i; phi(0), the F1 of the
             best answer: max over j of 2 (sum of the j largest p) / (j + sum p). Mean x is good while all others are
-            below h(x); p_i on 25 Gauss-Legendre points of Beta laws with counts up to LIMIT; beyond, and for all other
-            beliefs, on 25 cells of normal laws. The next sample: two outcomes, or 16 Gauss-Hermite nodes.
+            below h(x); p_i on 25 Gauss-Legendre points of Beta laws with counts up to LIMIT, else on 25 cells of
+            normal laws. The next sample: two outcomes, or 16 Gauss-Hermite nodes.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class LookaheadModel(NamedTuple):
     owen: Floats  # (_, COLUMNS + 1), T
     legendre: Floats  # (4, POINTS), points u and weights on [0, 1]; u^2 and 2 u times the weights, dense at 0
     hermite: Floats  # (2, NODES)
-    beta: Floats  # (LIMIT + 1, LIMIT + 1, 2 CELLS + 1), rows of ALL_GOOD for Beta(a, b) laws; NaN: not yet made
+    beta: Floats  # (LIMIT + 1, LIMIT + 1, 2 CELLS + 1), rows of ALL_GOOD for Beta(a, b); NaN: not yet made
     points: Floats  # (3, CELLS), of [0, 1]: points, weights, h(points)
 
 
@@ -100,7 +100,7 @@ class LookaheadRoom(NamedTuple):
     m: Floats  # (K * D,), and v
     v: Floats
     n: Floats  # (K,)
-    state: Floats  # (8,): TOP_K: c, width above, width below; ALL_GOOD: whether Beta laws are in the table, L, U
+    state: Floats  # (8,): TOP_K: c, width above, width below; ALL_GOOD: whether Beta(a, b) are in the table, L, U
     trial: Floats  # (2, 1): m and v of the arm that is tried, of Threshold
     span: Floats  # (2, K), TOP_K: lowest and highest future mean of each arm
     best: Floats  # (K + 1,)
@@ -108,13 +108,13 @@ class LookaheadRoom(NamedTuple):
     points: Floats  # (3, 2 POINTS)
     chances: Floats  # (K, 2 POINTS): q of each arm
     prefix: Floats  # (K, k, 2 POINTS): P(j of the arms before this one are above)
-    rows: Floats  # (K + 1, 2 CELLS + 1), ALL_GOOD: of each arm its law and chances; the last one is that of the trial
+    rows: Floats  # (K + 1, 2 CELLS + 1), ALL_GOOD: each arm's law and chances; last, the trial's
     before: Floats  # (K + 1, CELLS), products of chances
     p: Floats  # (K,)
     gains: Floats  # (K,): see `relative_gains`
 
 
-# --- the normal law ---------------------------------------------------------------------------------------------------
+# --- the normal law ------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -439,7 +439,7 @@ def _highest(potential, x):
 
 @part
 def _beta_row(model, a, b):
-    """Make the row of the table for a Beta(a, b) law: weights at the points, chances of h(points), mass above all."""
+    """Make the row of the table for Beta(a, b): weights at the points, chances of h(points), mass above all."""
     out = model.beta[a, b]
     ends = model.prior.low + model.prior.scale
     top = (_boundary_of(model.potential, ends) - model.prior.low) / model.prior.scale

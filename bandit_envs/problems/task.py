@@ -196,15 +196,16 @@ class Task(Distributed):
             with contextlib.suppress(ValueError):
                 self.make_problem().certifier(self.K, law="bernoulli")
                 return "bernoulli"
-        law = choice("law", "gaussian" if law is None else law, ("gaussian", "bernoulli", "student"))
+        law = "gaussian" if law is None else law
+        choice("law", law, ("gaussian", "bernoulli", "student"))
         if law == "bernoulli" and not unit:
             raise ValueError(f"law='bernoulli' is for samples in [0, 1], and these arms have support={self.support}")
         if law == "student" and self.law != "gaussian":
             raise ValueError(f"law='student' is for Gaussian arms, and these are of the law {self.law!r}")
         if law != "gaussian" and self.dependent:
             raise ValueError(
-                f"law={law!r} needs independent coordinates, and those of these arms (D = {self.D}) may depend on each "
-                "other: leave it out, or say law='gaussian'"
+                f"law={law!r} needs independent coordinates, and those of these arms (D = {self.D}) "
+                "may depend on each other: leave it out, or say law='gaussian'"
             )
         return law
 

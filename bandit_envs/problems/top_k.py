@@ -150,7 +150,7 @@ class TopK(Problem):
         elif not some:
             epsilon *= k
         elif search == "exact" and student:
-            raise ValueError(f"evidence for law='student' with the criterion 'aggregate' needs k = 1, got {self!r}")
+            raise ValueError(f"law='student' with criterion='aggregate' needs k = 1, got {self!r}")
         elif search != "pairs" and not student:
             kind, room = "swaps" if search == "exact" else "sets", 6 * K
         return Certifier.of(kind, K, numbers, k, epsilon, room=room)

@@ -83,7 +83,7 @@ def from_uniform(law, u, parameters, at, columns, data, d, D):
     return data[(np.int64(parameters[at]) + row) * D + d]
 
 
-def _other_samples(law: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, x: Any) -> None:
+def _other_samples(law, u, n, at, columns, parameters, data, x):
     """`block_of_samples` of laws other than Bernoulli's and Gauss's, by pointers."""
     parameters, data, u, at, x = carray(parameters, _FAR), carray(data, _FAR), carray(u, n), carray(at, n), carray(x, n)
     if law == TABULATED:

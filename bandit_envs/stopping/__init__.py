@@ -10,27 +10,7 @@ from .laws import BERNOULLI, GAUSSIAN, STUDENT, arm_cost, divergence, pair_cost
 from .values import arm_value, bernoulli_value, pair_value
 
 __all__ = [
-    "BERNOULLI",
-    "D_AT",
-    "GAUSSIAN",
-    "LAW",
-    "LEVELS_ROOM",
-    "RHO",
-    "STUDENT",
-    "Certifier",
-    "arm_cost",
-    "arm_penalty",
-    "arm_value",
-    "bernoulli_value",
-    "common",
-    "divergence",
-    "enough",
-    "level_of",
-    "nearest_way",
-    "own_numbers",
-    "pair_alternative",
-    "pair_bounds",
-    "pair_cost",
-    "pair_value",
-    "report_pair",
-]
+    "BERNOULLI", "D_AT", "GAUSSIAN", "LAW", "LEVELS_ROOM", "RHO", "STUDENT", "Certifier", "arm_cost",
+    "arm_penalty", "arm_value", "bernoulli_value", "common", "divergence", "enough", "level_of",
+    "nearest_way", "own_numbers", "pair_alternative", "pair_bounds", "pair_cost", "pair_value", "report_pair",
+]  # fmt: skip

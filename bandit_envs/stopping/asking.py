@@ -49,7 +49,7 @@ def certifier_of(problem: Any, K: int, numbers: Floats, law: str, search: str) -
 
     Args:
         problem: a `Problem`.
-        numbers: of the law and the boundary, as `common` tells them. K, law, search: see `Problem.certifier`.
+        numbers: those of `common`. K, law, search: see `Problem.certifier`.
 
     Raises:
         ValueError: for a problem that has none, naming it.
@@ -139,8 +139,8 @@ def game_of(problem: Any, means: ArrayLike, law: str, sigma: float) -> Game:
     _check_arms(problem, Arms(len(m), m.shape[1] if m.ndim == 2 else 1))
     answer = problem.plug_in(m)
     if problem.local:
-        one = np.ones((len(m), 1), np.int64)
-        return single(problem.evidence(one, m[:, None], answer[:, None], law=law, sigma=sigma, dependent=False))
+        one, known = np.ones((len(m), 1), np.int64), {"law": law, "sigma": sigma, "dependent": False}
+        return single(problem.evidence(one, m[:, None], answer[:, None], **known))
     if of_ones_own(problem, m, law):
         raise ValueError(
             f"the characteristic time of the problem {problem.name!r} is not known, as the alternatives are those of "

@@ -21,7 +21,7 @@ __all__ = ["own_numbers", "pair_alternative", "report_pair"]
 
 @view
 def own_numbers(numbers):
-    """The numbers that a problem has handed to `Certifier.of` itself, behind those of the law and the boundary."""
+    """The numbers that a problem has handed to `Certifier.of` itself, behind those of `common`."""
     return numbers[COMMON:]
 
 

@@ -123,8 +123,8 @@ def pair_bounds(numbers, mean, weight, penalty, arm, is_lowered, a, b, floor, ne
         is_above: bounds from above, else from below; inf or -inf where there is none.
         out: (K,); what stands in it for the arm itself means nothing.
     """
-    law, mixture, rho, above = numbers[LAW], numbers[BOUNDARY] == MIXTURE, numbers[RHO_AT], 1.0 if is_above else 0.0
-    v, base, sign = numbers[VARIANCE] if law == GAUSSIAN else 0.25, 0.0, 1.0
+    law, mixture, rho = numbers[LAW], numbers[BOUNDARY] == MIXTURE, numbers[RHO_AT]
+    v, base, sign, above = numbers[VARIANCE] if law == GAUSSIAN else 0.25, 0.0, 1.0, 1.0 if is_above else 0.0
     moves = a > 0.0 and weight[arm] > 0.0 and (is_lowered or mean[arm] >= floor)
     if law == STUDENT or not moves or (law == BERNOULLI and a + b < 0.0):
         out[:] = math.inf if is_above else -math.inf

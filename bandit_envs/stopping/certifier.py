@@ -16,7 +16,7 @@ from ..kernels.routines import call_routine, routine
 from ..kernels.spellings import both_spellings
 from . import boundaries
 from .boundaries import BOUNDARIES, COMMON, D_AT, DEPENDENT, DOUBT, LAW, PRIOR, RHO, VARIANCE
-from .laws import GAUSSIAN, LAWS
+from .laws import CODES, GAUSSIAN
 from .scale import Trial, is_borne_out, trial
 
 __all__ = ["OWN", "Certifier", "common", "level_of", "nearest_way"]
@@ -225,22 +225,24 @@ def common(
     Raises:
         ValueError: naming the value and what is allowed.
     """
-    law, boundary = choice("law", law, list(LAWS)), choice("boundary", boundary, list(BOUNDARIES))
+    choice("law", law, list(CODES))
+    choice("boundary", boundary, list(BOUNDARIES))
     if law == "student" and boundary == "kaufmann-koolen":
-        raise ValueError("boundary='kaufmann-koolen' is for the laws 'gaussian' and 'bernoulli', got law='student'")
+        raise ValueError("boundary='kaufmann-koolen' is for 'gaussian' and 'bernoulli', got law='student'")
     if D > 1 and boundary == "kaufmann-koolen":
         raise ValueError(f"arms of {D} dimensions need the mixture, got {boundary!r}")
     dependent = flag("dependent", dependent) and D > 1
     if dependent and law != "gaussian":
         raise ValueError(
-            f"law={law!r} needs coordinates that are independent; where they may depend on each other (rows of data, "
-            "several attributes of one measurement), arms of several dimensions are certified with law='gaussian'"
+            f"law={law!r} needs independent coordinates; where they may depend on each other (rows "
+            "of data, several attributes of one measurement), arms are certified with law='gaussian'"
         )
     if rho is not None and boundary == "kaufmann-koolen":
         raise ValueError(f"rho belongs to boundary='mixture', got rho={rho!r:.200} with boundary='kaufmann-koolen'")
     variance = number("sigma", sigma, 1e-100, 1e100) ** 2
     found = np.zeros(COMMON)
-    found[boundaries.LAW], found[boundaries.VARIANCE] = LAWS[law], 1.0 if law == "bernoulli" else variance
+    found[boundaries.LAW] = CODES[law]
+    found[boundaries.VARIANCE] = 1.0 if law == "bernoulli" else variance
     found[boundaries.BOUNDARY] = BOUNDARIES[boundary]
     found[boundaries.RHO_AT] = 0.0 if rho is None else number("rho", rho, 0, above=True)
     found[boundaries.CENTRE], found[boundaries.PRIOR] = number("centre", centre), variance

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .game_ways import Floats, Law, Measured, Sets, listed
-from .laws import LAWS
+from .laws import CODES
 
 __all__ = ["Game", "single", "solve"]
 
@@ -189,11 +189,11 @@ def solve(kind: str, told: Floats, law: str, v: float, means: Floats, inside: ND
     kinds, back, counts = np.unique(np.stack([means, inside]), axis=1, return_inverse=True, return_counts=True)
     back = back.reshape(-1)
     if kind in ("each", "swaps"):
-        search: Any = Sets(kind, told, LAWS[law], v, means, inside, back, kinds[0])
+        search: Any = Sets(kind, told, CODES[law], v, means, inside, back, kinds[0])
         ways: list[Any] = [search.ways]
     else:
         search = None
-        ways = listed(kind, told, Law(LAWS[law], v), kinds[0], kinds[1] != 0, counts)
+        ways = listed(kind, told, Law(CODES[law], v), kinds[0], kinds[1] != 0, counts)
     barrier = _Barrier(ways, counts.astype(np.float64))
     w = np.full(len(counts), 1 / K)
     lower = search(w) if search is not None else math.inf

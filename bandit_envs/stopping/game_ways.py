@@ -11,7 +11,7 @@ those that are nearest at some w.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +98,7 @@ class Measured(NamedTuple):
 class _Pairs:
     """Ways of two arms: i is lowered to a x + b, and j raised to x in [low, high]."""
 
-    def __init__(self, law: Law, means: Floats, rows: list[tuple[int, int, float, float, float, float]]) -> None:
+    def __init__(self, law: Law, means: Floats, rows: Sequence[tuple[float, ...]]) -> None:
         table = np.array(rows, np.float64).reshape(-1, 6)
         self.law, self.means, self.x = law, means, np.full(len(table), math.nan)
         self.i, self.j = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
@@ -171,7 +171,8 @@ class _Wide:
 @inlined
 def _rise(law, v, side, c, d, means, w, i, others, x):
     """First and second derivative in x of the cost of a way of `_Levels`."""
-    first, second, y = w[i] * slope(law, means[i], v, x), w[i] * curvature(law, means[i], v, x), c * x + d
+    first, second = w[i] * slope(law, means[i], v, x), w[i] * curvature(law, means[i], v, x)
+    y = c * x + d
     for a in range(len(means)):
         if others[a] > 0.0 and side * (means[a] - y) > 0.0:
             first += c * others[a] * w[a] * slope(law, means[a], v, y)
@@ -324,9 +325,7 @@ class _Halves(_Wide):
         return Measured(G @ w, G, C, bend, 1.0)
 
 
-def listed(
-    kind: str, told: Floats, law: Law, means: Floats, inside: NDArray[np.bool_], counts: NDArray[np.int64]
-) -> list[Any]:
+def listed(kind: str, told: Floats, law: Law, means: Floats, inside: NDArray[np.bool_], counts: Ints) -> list[Any]:
     """All ways of a kind whose ways can be listed; means, inside and counts are those of merged arms."""
     I, O = np.flatnonzero(inside).tolist(), np.flatnonzero(~inside).tolist()  # noqa: E741
     K, m, bernoulli = len(means), means.tolist(), not law.gaussian
@@ -375,13 +374,13 @@ class Asked(NamedTuple):
 def _each_sets(law, k, epsilon, mean, room, asked, work):
     """For each arm that is asked for: what it costs to lower it to the best x, and the set of k that is raised."""
     K = len(mean)
-    u, chosen, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
+    u, kept, stack = work[:K], work[K : 2 * K], work[2 * K : 2 * K + LEVELS_ROOM]
     for n in range(len(asked.arms)):
         i, low, high = asked.arms[n], asked.ends[n, 0], asked.ends[n, 1]
-        asked.values[n], x = level(law, EACH, i, k, 1.0, epsilon, low, high, np.inf, mean, room, u, chosen, stack)
-        others_at(law, EACH, i, k, x + epsilon, mean, room, u, chosen)
+        asked.values[n], x = level(law, EACH, i, k, 1.0, epsilon, low, high, np.inf, mean, room, u, kept, stack)
+        others_at(law, EACH, i, k, x + epsilon, mean, room, u, kept)
         for a in range(K):
-            asked.sets[n, a], asked.costs[n, a] = chosen[a], u[a] if a != i else np.inf
+            asked.sets[n, a], asked.costs[n, a] = kept[a], u[a] if a != i else np.inf
 
 
 def _exchanged(chosen: Floats, costs: Floats) -> Floats:
@@ -445,8 +444,8 @@ class Sets:
                 for others in (chosen, *_exchanged(chosen, costs)):
                     self.ways.add(int(self.back[i]), np.bincount(self.back, others, self.G), *ends.tolist())
         else:
-            gap = self.k * self.epsilon
-            swaps_bound(Goal(law, self.k, gap), self.means, self.room, self.inside, self.work, self.sets, self.values)
+            goal = Goal(law, self.k, self.k * self.epsilon)
+            swaps_bound(goal, self.means, self.room, self.inside, self.work, self.sets, self.values)
             side = np.where(self.inside != 0, -1.0, 1.0)
             for chosen in self.sets:
                 if (chosen > 0).any():

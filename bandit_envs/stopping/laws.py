@@ -1,4 +1,4 @@
-"""What it costs to move the means of arms: divergences of three laws, and the cheapest move of one arm or of a pair.
+"""The cost of moving the means of arms: divergences of three laws, and the cheapest move of an arm or a pair.
 
 The cost of a move of an arm from its empirical mean m to mu is w d(m, mu), with a weight w: its number of pulls, or
 what a boundary makes of it. Garivier & Kaufmann, COLT 2016, section 2, and Kaufmann & Koolen, JMLR 2021, section 2.
@@ -18,10 +18,10 @@ import math
 
 from ..kernels.compiled import inlined, part
 
-__all__ = ["BERNOULLI", "GAUSSIAN", "LAWS", "STUDENT", "arm_cost", "curvature", "divergence", "pair_cost", "slope"]
+__all__ = ["BERNOULLI", "CODES", "GAUSSIAN", "STUDENT", "arm_cost", "curvature", "divergence", "pair_cost", "slope"]
 
 GAUSSIAN, BERNOULLI, STUDENT = range(3)
-LAWS = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "student": STUDENT}
+CODES = {"gaussian": GAUSSIAN, "bernoulli": BERNOULLI, "student": STUDENT}
 STEPS = 200  # of a root finder, far more than it takes: every second one halves its interval
 
 

@@ -201,7 +201,7 @@ def _search(law, k, gap, mean, room, inside, work, most, steps):
 
 @part
 def swaps_exactly(numbers, pulls, mean, room, inside, out, work):
-    """The evidence for TopK with the criterion "aggregate"; numbers: law, k and epsilon of `TopK.certifier`."""
+    """The evidence for TopK with the criterion "aggregate"; numbers: those of `TopK.certifier`."""
     K, law, k = len(pulls), numbers[LAW], np.int64(numbers[COMMON])
     best, where, _ = _search(law, k, k * numbers[COMMON + 1], mean, room, inside, work, math.inf, 2**62)
     out[0] = max(best, 0.0) if best < math.inf else best
@@ -301,15 +301,12 @@ def _report(law, tilt, mean, room, inside, sets, out):
     K, n = len(mean), 0
     for a in range(K):
         if sets[a] > 0.0:
-            w, m, v = room[2 * K + a], mean[a], room[4 * K + a]
-            mu = moved(law, w, m, v, tilt if inside[a] else -tilt) if w > 0.0 else m
+            w, m, v, side = room[2 * K + a], mean[a], room[4 * K + a], tilt if inside[a] else -tilt
+            mu = moved(law, w, m, v, side) if w > 0.0 else m
             out[2 + n] = a
             rate = math.inf
             if w > 0.0:
-                rate = max(
-                    _term(law, 1.0, m, v, (tilt if inside[a] else -tilt) / w) - (tilt if inside[a] else -tilt) / w * mu,
-                    0.0,
-                )
+                rate = max(_term(law, 1.0, m, v, side / w) - side / w * mu, 0.0)
             out[2 + K + n], out[2 + 2 * K + n] = rate, mu
             n += 1
     out[1] = n

@@ -7,7 +7,7 @@ scales    The alternative of each arm lies N(mu, sigma^2 / rho) around the true 
           weight `SHARES`: the same for all arms of the way, so that its price is paid once. Of the sum over rho, one
           term is taken, whichever the pulls suggest; a term is never more than the sum. With that rho an arm weighs
           N^2 / (N + rho), and the mixture costs 1/2 ln(1 + N / rho).
-sides     A way says whether an arm is lowered or raised, and half of the normal law is enough for that. One arm: the
+sides     A way says whether an arm is lowered or raised, and half of the normal law will do. One arm: the
           mixture is (1 + erf(sqrt(c))) times as much, c the cost of the move. A pair: 4 c / (c + q) d / (d + q) at
           least, c and d its two shares of the cost, q = `SOFT`. Where one of them hardly moves, the law with both sides
           is better: it has `BOTH` of the weight.

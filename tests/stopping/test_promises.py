@@ -19,7 +19,7 @@ from agents import promises
 from agents.evaluation.statistics import verdict
 from agents.registry import AGENTS
 from bandit_envs import Task
-from bandit_envs.stopping.laws import LAWS as DISTRIBUTIONS
+from bandit_envs.stopping.laws import CODES
 
 TOP_K, BEST_ARM = "bandit_envs/TopK-v0", "bandit_envs/BestArm-v0"
 CRITERIA = ("aggregate", "each", "exact")
@@ -56,7 +56,7 @@ def test_every_agent_that_stops_stands_in_one_row_of_the_table_of_promises() -> 
     assert sorted(rows) == sorted({*stopping, "any agent with stop='certificate'"})
     certified = promises.AGENTS[0]
     assert set(certified.who) == CERTIFIED
-    assert {row.who[0].strip("`") for row in promises.CERTIFICATES if "," not in row.who[0]} == set(DISTRIBUTIONS)
+    assert {row.who[0].strip("`") for row in promises.CERTIFICATES if "," not in row.who[0]} == set(CODES)
 
 
 def test_the_page_on_certificates_has_the_table_of_promises() -> None:
