@@ -70,7 +70,7 @@ def at_budget(genes: Floats, fair: float) -> Floats:
 
 @inlined
 def _kl(m, b):
-    """kl(m, b) of Bernoulli laws, 0 < b < 1."""
+    """kl(m, b) of Bernoulli distributions, 0 < b < 1."""
     one = m * math.log(m / b) if m > 0.0 else 0.0
     zero = (1.0 - m) * math.log((1.0 - m) / (1.0 - b)) if m < 1.0 else 0.0
     return max(one + zero, 0.0)

@@ -68,12 +68,12 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
             "what is a measurement like? Give its range, as in range=(0, 10), or the standard deviation of its noise, "
             f"as in sigma=1.5, or binary=True where it is 0 or 1; got {' and '.join(known) or 'none of them'}"
         )
-    sample: dict[str, Any] = {"law": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
+    sample: dict[str, Any] = {"distribution": "bernoulli", "support": (0.0, 1.0), "sigma": 0.5}
     if "range" in known:
         low, high = interval("range", given["range"])
-        sample = {"law": "resampled", "support": (low, high), "sigma": given.get("sigma", (high - low) / 2)}
+        sample = {"distribution": "resampled", "support": (low, high), "sigma": given.get("sigma", (high - low) / 2)}
     elif "sigma" in known:
-        sample = {"law": "gaussian", "support": None, "sigma": given["sigma"]}
+        sample = {"distribution": "gaussian", "support": None, "sigma": given["sigma"]}
     rules = {name: given[name] for name in RULES if name in given}
     parameters = {name: given[name] for name in kind.parameters if name in given}
     D = given.get("dimensions", 1)

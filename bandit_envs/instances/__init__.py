@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import arms
-from .arms import LAWS, Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform
+from .arms import DISTRIBUTIONS, Arms, Bernoulli, Categorical, Gaussian, Resampled, Tabulated, Uniform
 from .datasets import Captions, captions
 from .instance import Instance, Sampler, from_table
 from .lookup import INSTANCES, register_instance
@@ -14,7 +14,7 @@ from .tables import Measurement, Measurements, measurements
 
 register_distribution, register_law = arms.register_distribution, arms.register_law
 __all__ = [
-    "Arms", "Bernoulli", "Captions", "Categorical", "Gaussian", "INSTANCES", "Instance", "LAWS", "Measurement",
+    "Arms", "Bernoulli", "Captions", "Categorical", "Gaussian", "INSTANCES", "Instance", "DISTRIBUTIONS", "Measurement",
     "Measurements", "Polyhedra", "PromptSelection", "Registry", "Resampled", "Sampler", "Tabulated", "Uniform",
     "captions", "from_table", "measurements", "register_distribution", "register_instance", "register_law",
 ]  # fmt: skip

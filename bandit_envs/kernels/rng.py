@@ -110,7 +110,7 @@ def _centre(u):
 
 @inlined
 def _central_quantile(q):
-    """Quantile of the standard normal law at 1/2 + q, for |q| <= CENTRAL."""
+    """Quantile of the standard normal distribution at 1/2 + q, for |q| <= CENTRAL."""
     r = 0.180625 - q * q
     above = 2509.0809287301226727 * r + 33430.575583588128105
     above = above * r + 67265.770927008700853
@@ -289,7 +289,7 @@ def binomial(counter, n, p):
 
 @part
 def gamma(counter, shape):
-    """A Gamma(shape, 1) draw for shape > 0 (Marsaglia & Tsang, ACM TOMS 2000). Exact in law."""
+    """A Gamma(shape, 1) draw for shape > 0 (Marsaglia & Tsang, ACM TOMS 2000). Exact in distribution."""
     boost = 1.0
     if shape < 1.0:
         boost = (next_uniform(counter) + _HALF) ** (1.0 / shape)
