@@ -1,4 +1,4 @@
-"""The table of docs/learned.md on priors over instances: the stored `evolved` against the best handcrafted agent of each.
+"""The table of docs/learned.md on priors over instances: the stored `evolved` against the best handcrafted agent.
 
 The best handcrafted agent is chosen on a tenth of the episodes, of another seed; then both play the same episodes. The
 first argument is the number of episodes (default 20,000), the second, if any, a regular expression for rows; more are
@@ -45,7 +45,7 @@ def gaussian(arms):
     return {"sampler": {"distribution": "gaussian", "arms": arms, "mean": {"uniform": [0, 2.4]}}}
 
 
-DISTRIBUTIONS = [
+PRIORS = [
     ("Threshold, K = 10, T = 200", THRESHOLD, {"instance": AROUND, "budget": 200}),
     ("Threshold, K = 10, T = 500", THRESHOLD, {"instance": AROUND, "budget": 500}),
     ("TopK, K = 20, k = 5, T = 500", TOP_K, {"instance": "sampler(arms=20)", "k": 5, "budget": 500}),
@@ -70,8 +70,8 @@ DISTRIBUTIONS = [
         for arms, price, most in ((10, 1e-3, 4000), (25, 1e-3, 4000), (10, 1e-4, 20_000))
     ),
 ]
-if not any(ROWS.search(label) for label, *_ in DISTRIBUTIONS):
-    sys.exit(f"no row matches {ROWS.pattern!r}; the rows are {'; '.join(label for label, *_ in DISTRIBUTIONS)}")
+if not any(ROWS.search(label) for label, *_ in PRIORS):
+    sys.exit(f"no row matches {ROWS.pattern!r}; the rows are {'; '.join(label for label, *_ in PRIORS)}")
 
 
 def played(names, problem, episodes, seed, kwargs):
@@ -81,9 +81,9 @@ def played(names, problem, episodes, seed, kwargs):
 
 @functools.cache
 def handcrafted(label):
-    """The best of the handcrafted agents, and its episodes; label: of the distribution, and the budget if it has none itself."""
-    distribution, _, budget = label.partition("|")
-    problem, (rivals, kwargs) = distribution.partition(",")[0], RIVALS[distribution]
+    """The best of the handcrafted agents, and its episodes; label: of the prior, and the budget if it has none."""
+    prior, _, budget = label.partition("|")
+    problem, (rivals, kwargs) = prior.partition(",")[0], RIVALS[prior]
     if budget:  # they do not know the price: they get as many pulls on average
         kwargs = {key: value for key, value in kwargs.items() if key not in ("pull_cost", "max_pulls")}
         kwargs["budget"] = int(budget)
@@ -97,7 +97,7 @@ def losses(result):
     return {run.agent: 1 - run.values("score")[:, -1].mean() for run in result.runs}
 
 
-RIVALS = {label: (rivals, kwargs) for label, rivals, kwargs in DISTRIBUTIONS}
+RIVALS = {label: (rivals, kwargs) for label, rivals, kwargs in PRIORS}
 for label, (_, kwargs) in RIVALS.items():
     if not ROWS.search(label):
         continue

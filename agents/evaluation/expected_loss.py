@@ -1,15 +1,15 @@
 """The score that a plug-in answer is expected to get, given the samples and the prior of the means.
 
-Where instances are drawn from a known distribution, the number of misclassified arms of an episode may be replaced by
+Where instances are drawn from a known prior, the number of misclassified arms of an episode may be replaced by
 its expectation given all samples of the episode: the mean over episodes is the same for every policy, whatever it does,
 and the noise is far less (Rao & Blackwell). The evolution of an index and the comparison of checkpoints use this.
 
-For n samples of a Bernoulli arm, s of them ones, a boundary b, and a mean p that was drawn from a distribution F,
+For n samples of a Bernoulli arm, s of them ones, a boundary b, and a mean p that was drawn from a prior F,
 
     P(p < b | samples) = integral of p^s (1 - p)^(n - s) dF(p) over p < b  /  the same integral over all p.
 
 The plug-in answer holds the arm if s / n >= b. It is wrong with this probability if it holds the arm, else with the
-complement. Distributions F are uniform on intervals, or uniform on finitely many values.
+complement. Priors F are uniform on intervals, or uniform on finitely many values.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def expectable(envs: PureExplorationVectorEnv) -> bool:
         and problem.scores_arms
         and problem.boundary is not None
         and problem.tolerance == 0.0
-        and type(source) is Sampler  # a subclass may draw its means from another distribution
+        and type(source) is Sampler  # a subclass may draw its means from another prior
         and source.distribution == "bernoulli"
         and source.D == 1
     )

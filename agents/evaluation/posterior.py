@@ -1,4 +1,4 @@
-"""Instances drawn from what an episode has left to believe: the prior of the means, given all samples.
+"""Instances drawn from what an episode has left to believe: the posterior of the means, given all samples.
 
 The true means of an episode and draws from their posterior have the same distribution given the samples. So what an
 answer loses on average on some draws has the same mean over episodes as what it loses on the true instance, whatever

@@ -74,7 +74,7 @@ def rounded(state: State, new: int) -> str | None:
         if (arm, *value) in seen:
             return (
                 f"distribution='student' counts on Gaussian samples, which never repeat: {value} was measured twice of "
-                "one arm: where samples are rounded nothing is certified. Give a range, or sigma, without distribution"
+                "one arm: where samples are rounded nothing is certified. Give a range or sigma, without it"
             )
         seen.add((arm, *value))
     return None

@@ -28,9 +28,19 @@ from ..kernels.spellings import Distributed, spelled
 from .registry import Registry
 
 __all__ = [
-    "DISTRIBUTIONS", "Arms", "Bernoulli", "Categorical", "Gaussian", "Resampled", "Tabulated", "Uniform",
-    "check_table", "from_dict", "register_distribution", "register_law",
-]  # fmt: skip
+    "DISTRIBUTIONS",
+    "Arms",
+    "Bernoulli",
+    "Categorical",
+    "Gaussian",
+    "Resampled",
+    "Tabulated",
+    "Uniform",
+    "check_table",
+    "from_dict",
+    "register_distribution",
+    "register_law",
+]
 
 Floats = NDArray[np.float64]
 
@@ -60,8 +70,8 @@ class Arms(Distributed):
 
     A distribution of one's own is a subclass. It has a name, `distribution`, and the `code` of the class below that
     reads a table of the same form; its constructor ends in a call of `fill` with that table. `to_dict` makes it
-    JSON-able, and `pack` makes it a distribution for samplers. For instance, arms of a triangular distribution on [0,
-    1], by their modes c:
+    JSON-able, and `pack` makes it a distribution for samplers. For instance, triangular arms on [0, 1],
+    by their modes c:
 
         class Triangular(Arms):
             distribution, code = "triangular", Tabulated.code

@@ -148,7 +148,7 @@ def _rows_of(table: Measurements) -> list[Floats]:
 
 
 class Sampler(Distributed):
-    """A fresh instance for each episode: independent arms, whose means are drawn from one distribution.
+    """A fresh instance for each episode: independent arms, whose means are drawn from one prior.
 
     A sampler of one's own is a subclass with its own `name`, constructor, `draw` and `to_dict`.
 

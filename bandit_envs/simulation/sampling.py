@@ -83,7 +83,9 @@ def from_uniform(distribution, u, parameters, at, columns, data, d, D):
     return data[(np.int64(parameters[at]) + row) * D + d]
 
 
-def _other_samples(distribution, u, n, at, columns, parameters, data, x):
+def _other_samples(
+    distribution: Any, u: Any, n: Any, at: Any, columns: Any, parameters: Any, data: Any, x: Any
+) -> None:
     """`block_of_samples` of distributions other than Bernoulli's and Gauss's, by pointers."""
     parameters, data, u, at, x = carray(parameters, _FAR), carray(data, _FAR), carray(u, n), carray(at, n), carray(x, n)
     if distribution == TABULATED:

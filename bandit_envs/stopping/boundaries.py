@@ -10,10 +10,10 @@ MIXTURE    Gaussian (sub-Gaussian): no penalty arm by arm; `values` tells what a
            Bernoulli: penalty -ln B(N m + 1, N (1 - m) + 1) - N h(m), h the entropy: the mixture over all
            means, Beta(1, 1), against the likelihood of mu. For samples in [0, 1] that are not 0 or 1, the likelihood
            ratio is no larger on average (an exponential lies below its chord), so that it is valid for them too.
-           Student: penalty ln(largest likelihood / mixture), the mixture over a normal-inverse-gamma distribution of
+           Student: penalty ln(largest likelihood / mixture), the mixture over a normal-inverse-gamma prior of
            mean and variance. Numerator a proper mixture, denominator the largest likelihood over all variances: an
            e-process among all that has been seen (Wasserman, Ramdas & Balakrishnan, PNAS 2020). The t-test's mixture,
-           with the flat distribution of the scale, is a martingale only among what is scale-invariant: a rule of pulls
+           with the flat prior of the scale, is a martingale only among what is scale-invariant: a rule of pulls
            that looks at the scale of the samples (and all do) may break it.
 KAUFMANN   Gaussian: penalty 2 ln(4 + ln N), and |S| C(x / |S|) in place of x = ln(ways / delta), with
            C(x) = min over l in (1/2, 1) of (g(l) + x) / l, g(l) = 2 l - 2 l ln(4 l) + ln zeta(2 l) - 1/2 ln(1 - l).
@@ -39,7 +39,7 @@ RHO: float | None = None  # pulls of an arm at which the Gaussian mixture is sha
 LEVELS_ROOM = 2 * 400  # room of `levels`, two numbers for each depth of its stack
 COMMON = 9  # numbers that stand before a problem's own: DISTRIBUTION .. DOUBT
 DISTRIBUTION, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT = range(9)
-KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma distribution: pulls that the centre is worth; shape
+KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma prior: pulls that the centre is worth; shape
 
 
 @part

@@ -359,7 +359,7 @@ def test_lil_ucb_by_hand() -> None:
 
 
 def arms_of(g: np.random.Generator, K: int, easy: bool) -> Instance:
-    """Random arms of some distribution, spread out where they must be told apart within a few hundred pulls, and ties."""
+    """Random arms of some distribution, spread out where a few hundred pulls must separate them, and ties."""
     means = g.permutation(np.arange(K) / K) if easy else g.choice([g.random(K), g.integers(0, 4, K) / 3])
     kind = g.choice(["gaussian", "bernoulli", "categorical", "uniform"], p=[0.4, 0.3, 0.15, 0.15])
     if kind == "bernoulli":

@@ -496,9 +496,12 @@ RIGHT: dict[Any, dict[str, Any]] = {  # calls that are right, for whatever can b
     bandit_envs.Resampled: {"rows": [[1, 2], [3]]},
     bandit_envs.Tabulated: {"quantiles": [[1, 2], [3, 4]]},
     bandit_envs.Instance: {"arms": bandit_envs.Bernoulli([0.1, 0.9]), "name": "mine", "defaults": {"TopK": {"k": 1}}},
-    bandit_envs.Sampler: {"distribution": "gaussian", "arms": 3, "mean": {"normal": [0, 1]}, "dimensions": 1, "spread": 1.0},
+    bandit_envs.Sampler: {
+        "distribution": "gaussian", "arms": 3, "mean": {"normal": [0, 1]}, "dimensions": 1, "spread": 1.0,
+    },
     bandit_envs.Polyhedra: {
-        "distribution": "gaussian", "arms": 3, "dimensions": 2, "rows": 4, "seed": 0, "reach": 0.5, "spread": 1.0, "budget": 9,
+        "distribution": "gaussian", "arms": 3, "dimensions": 2, "rows": 4, "seed": 0, "reach": 0.5, "spread": 1.0,
+        "budget": 9,
     },
     bandit_envs.Polyhedron: {"A": [[1, 0]], "b": [1], "normalise": True},
     bandit_envs.Threshold: {"threshold": 0.5, "tolerance": 0.1},

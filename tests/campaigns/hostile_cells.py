@@ -40,7 +40,8 @@ class Cell:
 
     @property
     def key(self) -> str:
-        return f"{self.agent} | {self.instance.problem} {self.instance.name}, {self.instance.distribution} | {self.delta:g}"
+        one = self.instance
+        return f"{self.agent} | {one.problem} {one.name}, {one.distribution} | {self.delta:g}"
 
     @property
     def most(self) -> int:

@@ -129,7 +129,7 @@ def test_the_moments_test_has_teeth(distribution: Arms) -> None:
 
 
 def test_tabulated_samples_have_the_distribution_of_the_table() -> None:
-    """Kolmogorov-Smirnov against the quantile function itself, of single pulls and of the pulls of a beta distribution."""
+    """Kolmogorov-Smirnov against the quantile function itself, of single pulls and of a beta distribution."""
     for name in ("tabulated", "tabulated, beta"):
         distribution = DISTRIBUTIONS[name]
         levels = np.linspace(0, 1, distribution.parameters.shape[1])
@@ -166,7 +166,7 @@ TIMES = 24
 
 
 def tables(distribution: Arms, sim: Any, arm: int) -> list[Floats]:
-    """What a bulk pull must get right, standardised: sum, variance, and their joint distribution in combinations of the two."""
+    """What a bulk pull must get right, standardised: sum, variance, and combinations of the two."""
     found = []
     for d in range(distribution.D):
         mean, scale = (

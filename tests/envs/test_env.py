@@ -739,7 +739,7 @@ def test_instances_whose_order_tells_the_best_are_shuffled(problem: str) -> None
 def test_samplers_draw_their_means_from_the_distribution_asked_for(
     distribution: str, mean: Any, low: float, high: float
 ) -> None:
-    """2000 episodes of 5 arms, by one bulk pull each: means against SciPy's distribution, KS or chi-square at level 1e-6."""
+    """2000 episodes of 5 arms, by one bulk pull each: means against SciPy, KS or chi-square at level 1e-6."""
     envs = gym.make_vec(
         "bandit_envs/Threshold-v0", 2000, instance={"sampler": {"distribution": distribution, "arms": 5, "mean": mean}}
     )

@@ -139,7 +139,7 @@ def drawn(sampler: Polyhedra, episodes: int, root: int = 0) -> Any:
 
 @pytest.mark.parametrize("distribution", ["gaussian", "bernoulli", "uniform"])
 def test_arms_lie_on_both_sides_of_the_boundary(distribution: str) -> None:
-    """Inside with probability 1/2 where the boundary is bounded: a count within the 1e-6 tails of the binomial distribution."""
+    """Inside with probability 1/2 where the boundary is bounded: a count within the 1e-6 tails of the binomial."""
     sampler = Polyhedra(distribution, arms=8, dimensions=2, rows=30, reach=0.2)
     rows, means = sampler.defaults["Feasible"], drawn(sampler, 500)
     P = Polyhedron(rows["A"], rows["b"])

@@ -1,4 +1,4 @@
-"""Random numbers: known answers, an independent twin, the distributions that are drawn, and independence along every coordinate.
+"""Random numbers: known answers, an independent twin, the distributions drawn, and independence along each coordinate.
 
 Statistical tests fail a right generator with probability at most LEVEL in all (Bonferroni over the file's tests), were
 their seeds new; the seeds are fixed, so that the outcome is the same in every run.

@@ -1,4 +1,4 @@
-"""Tables of measurements as instances, the distribution of tables of scores, and the instances of fixed-confidence papers."""
+"""Tables of measurements as instances, tables of scores, and the instances of fixed-confidence papers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems, distributions and instances that users bring: registered, named by their module, or in an installed package."""
+"""Problems, distributions and instances of users: registered, named by their module, or in an installed package."""
 
 from __future__ import annotations
 

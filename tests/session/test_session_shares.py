@@ -243,7 +243,7 @@ def test_rounded_samples_void_the_certificate_of_unknown_variances(name: str) ->
     session = agents.Session(name, facts, store="sqlite://", public_seed=0)
     session.tell_all([(0, 1.25), (1, 1.25), (0, 1.5)])
     with pytest.warns(
-        UserWarning, match=r"distribution='student' counts on Gaussian samples, which never repeat, and \[1.25\]"
+        UserWarning, match=r"distribution='student' counts on Gaussian samples, which never repeat: \[1.25\]"
     ):
         session.tell(0, 1.25)
     other = agents.Session("evidence", facts, store="sqlite://", public_seed=0)
